@@ -2,6 +2,13 @@
 # calls nothing else. `make help` lists the targets.
 
 GO ?= go
+# Without this, Go uses cgo on every machine that has a gcc, and fails if that gcc has no headers.
+# Only the race detector needs cgo: see the target race.
+export CGO_ENABLED := 0
+# All builds and tests use -trimpath, so that they share one build cache.
+GOFLAGS := $(or $(GOFLAGS),$(shell $(GO) env GOFLAGS))
+export GOFLAGS := $(strip $(GOFLAGS) $(if $(filter -trimpath,$(GOFLAGS)),,-trimpath))
+
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 BIN := $(CURDIR)/bin
 COMMA := ,
@@ -15,11 +22,16 @@ KUBERNETES := -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-ba
 LDFLAGS := -s -w -buildid= $(KUBERNETES) -X github.com/podctl/podctl/commands.version=$(VERSION)
 # The version names the commit. Go's own stamp of it would be another in a copy of the
 # sources, and the bytes with it.
-STATIC := CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -buildvcs=false
+STATIC := $(GO) build -tags $(TAGS) -trimpath -buildvcs=false
 BUILD := $(STATIC) -ldflags "$(LDFLAGS)"
 SMALL := $(STATIC) -ldflags "-s -w -buildid="
 
 TOOL := $(GO) run -trimpath -tags $(TAGS)
+# The limit stops a test that hangs. It is far above what a slow or busy machine needs.
+TEST := $(GO) test -timeout 3h
+
+# quiet prints what the next command does and how long it may take, and the command's output only if it fails.
+quiet = @sh hack/quiet.sh "$(1)"
 
 IMAGES := $(BIN)/pause.tar $(BIN)/demo.tar
 # The benchmarks are a module of their own: nothing of them gets into the product.
@@ -44,17 +56,17 @@ $(BIN)/tags: FORCE
 	@echo "$(TAGS)" | cmp -s - $@ || echo "$(TAGS)" >$@
 
 $(PODCTL): $(SOURCES) $(BIN)/tags
-	$(BUILD) -o $@ ./cmd/podctl
+	$(call quiet,building podctl (first time: about 4 minutes)) $(BUILD) -o $@ ./cmd/podctl
 
 .PHONY: images
 images: $(IMAGES) ## Build the two images of this repository, pause and demo
 
 $(BIN)/mkimage: $(SOURCES)
-	$(SMALL) -o $@ ./cmd/mkimage
+	$(call quiet,building mkimage (first time: about 20 seconds)) $(SMALL) -o $@ ./cmd/mkimage
 
 $(BIN)/%.tar: $(BIN)/mkimage $(SOURCES)
-	$(SMALL) -o $(BIN)/$* ./cmd/$*
-	$(BIN)/mkimage -name registry.local/podctl/$*:1 -binary $(BIN)/$* -o $@
+	$(call quiet,building the image $* (a few seconds)) $(SMALL) -o $(BIN)/$* ./cmd/$*
+	@$(BIN)/mkimage -name registry.local/podctl/$*:1 -binary $(BIN)/$* -o $@
 
 .PHONY: generate
 generate: ## Write docs/cli and docs/fields.md from the code
@@ -171,12 +183,14 @@ check-dist: ## The same for ARCH alone with the build cache of before, and check
 
 .PHONY: demo
 demo: setup-runtime build images ## Start a private containerd and run docs/examples/hello.yaml
+	@echo "running docs/examples/hello.yaml (about 20 seconds)"
 	@PODCTL=$(PODCTL) BIN=$(BIN) sh docs/examples/demo.sh
 
 .PHONY: picture
 picture: setup-runtime build images ## Record the picture of README
 	$(GO) build -o $(BIN)/picture ./cmd/picture
-	PODCTL=$(PODCTL) BIN=$(BIN) sh docs/examples/picture.sh > docs/pictures/session.svg
+	PODCTL=$(PODCTL) BIN=$(BIN) sh docs/examples/picture.sh >$(BIN)/session.svg
+	mv $(BIN)/session.svg docs/pictures/session.svg
 
 .PHONY: demo-down
 demo-down: build ## Take down what demo started
@@ -184,24 +198,51 @@ demo-down: build ## Take down what demo started
 
 ##@ Testing
 
+# Each target installs what it needs. test-bare runs each of them in a bare root of its own.
+TESTS := verify lint unit race e2e smoke bench-smoke check-dist vm-smoke
+
 .PHONY: test
-test: setup verify lint unit race e2e smoke bench-smoke check-dist vm-smoke ## Everything CI runs
+test: $(TESTS) test-bare ## Everything CI runs
 
 .PHONY: test-all
-test-all: setup verify lint unit race e2e e2e-2 test-kubernetes test-vm bench ## Everything, on both versions of containerd in full
+test-all: verify lint unit race e2e e2e-2 test-kubernetes test-vm bench test-bare ## Everything, on both versions of containerd in full
+
+# BARE=full runs each target completely. Otherwise lint, unit, race and e2e run for one package or one test.
+BARE ?=
+
+.PHONY: test-bare
+test-bare: setup-bare ## Run demo and the targets of test in bare Debian 12 roots, the long ones in part (BARE=full: completely; as root)
+	@GO=$(GO) sh hack/bare/bare.sh $(BIN)/bare '$(BARE)' $(TESTS)
+
+# Which packages lint, unit and race take, and which end-to-end tests e2e runs, as go test takes them.
+PACKAGES ?= ./...
+RUN ?=
+WHOLE := $(filter ./...,$(PACKAGES))
 
 .PHONY: unit
-unit: ## Unit tests
-	CGO_ENABLED=0 $(GO) test -timeout 30m -tags $(TAGS) ./...
-	cd $(BENCHMARKS) && CGO_ENABLED=0 $(GO) test ./...
+unit: unit-packages $(if $(WHOLE),unit-others) ## Unit tests (PACKAGES=./runtime/plan: of these)
+
+.PHONY: unit-packages
+unit-packages:
+	$(TEST) -tags $(TAGS) $(PACKAGES)
+
+.PHONY: unit-others
+unit-others:
+	cd $(BENCHMARKS) && $(TEST) ./...
 
 .PHONY: race
-race: ## Unit tests under the race detector
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -tags $(TAGS) ./commands/... ./podspec/... ./runtime/...
+race: setup-race ## Unit tests under the race detector
+	CGO_ENABLED=1 $(TEST) -race -short -tags $(TAGS) $(if $(WHOLE),./commands/... ./podspec/... ./runtime/...,$(PACKAGES))
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint ## Lint
-	$(BIN)/golangci-lint run --build-tags $(TAGS) ./...
+lint: lint-packages $(if $(WHOLE),lint-others) ## Lint
+
+.PHONY: lint-packages
+lint-packages: $(BIN)/golangci-lint
+	$(BIN)/golangci-lint run --build-tags $(TAGS) $(PACKAGES)
+
+.PHONY: lint-others
+lint-others: $(BIN)/golangci-lint
 	cd $(BENCHMARKS) && $(BIN)/golangci-lint run ./...
 	cd $(KUBETESTS) && $(BIN)/golangci-lint run .
 
@@ -217,32 +258,33 @@ verify: generate ## Generated documents and go.mod are up to date, the sources o
 vulncheck: ## Look for known faults in what is used (needs the Go vulnerability database)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -tags $(TAGS) ./cmd/podctl
 
-E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags "$(TAGS),e2e" -count=1 -timeout 20m -short
+E2E := PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(TEST) -tags "$(TAGS),e2e" -count=1 -short
+E2E_ALL = $(E2E) $(if $(RUN),-run '$(RUN)' ./commands/e2e/,./commands/e2e/ ./runtime/...)
 
 .PHONY: e2e
-e2e: setup-runtime build images ## End-to-end tests on a private containerd of the distribution
-	PODCTL_CONTAINERD=containerd $(E2E) ./commands/e2e/ ./runtime/...
+e2e: setup-e2e build images ## End-to-end tests on a private containerd of the distribution (RUN=TestE2E/hello: these)
+	PODCTL_CONTAINERD=containerd $(E2E_ALL)
 
 .PHONY: e2e-2
-e2e-2: setup-containerd2 build images ## The same on containerd 2
-	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) ./commands/e2e/ ./runtime/...
+e2e-2: setup-e2e setup-containerd2 build images ## The same on containerd 2
+	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E_ALL)
 
 .PHONY: smoke
-smoke: setup-containerd2 build images ## The most important of them on containerd 2
+smoke: setup-e2e setup-containerd2 build images ## The most important of them on containerd 2
 	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) -run 'TestE2E/(hello|replace|delete)' ./commands/e2e/
 
 VM := $(BIN)/vm
-# How long one boot may last. Emulated, all takes ten to twenty times as long as usual.
-VM_SECONDS ?= 5400
+# The limit of one boot stops a machine that hangs. Emulated, all takes ten to twenty times as long as usual.
+VM_SECONDS ?= 14400
 
 # run-vm boots the machine and runs one of the scripts in it.
-run-vm = sh hack/vm/run.sh "$$(sh hack/vm/image.sh $(VM))" $(VM)/share $(VM_SECONDS) sh $(1)
+run-vm = machine=$$(sh hack/vm/image.sh $(VM)) && sh hack/vm/run.sh "$$machine" $(VM)/share $(VM_SECONDS) sh $(1)
 
 .PHONY: vm-tests
 vm-tests:
 	@mkdir -p $(VM)
 	set -e; for package in commands/e2e runtime/cgroup runtime/volume; do \
-		CGO_ENABLED=0 $(GO) test -c -tags "$(TAGS),e2e" -ldflags "-s -w" -o $(VM)/$${package##*/}.test ./$$package; \
+		$(GO) test -c -tags "$(TAGS),e2e" -ldflags "-s -w" -o $(VM)/$${package##*/}.test ./$$package; \
 	done
 
 .PHONY: test-vm
@@ -261,9 +303,9 @@ VM_RUN ?= .
 VM_SKIP ?= ^(plan_writes_nothing|missing_.*|configuration_update|bad_input|snapshot|saved_plan|environment_file|host_port_conflict|probe_--wait|run|get|objects|logs|events|wait|config|doctor_bundle|images|image_pull|prune|agent_idle|agent_soak|agent_faults|a_delete_wins|stopped_holder|bounded_inputs|escapes|delete_thirty|runtime_restart_at_calls)$$
 
 .PHONY: vm-smoke
-vm-smoke: VM_SECONDS = 1200
 vm-smoke: setup-vm build images ## The shortest of it: boot, node up, limits, delete
 	sh hack/vm/stage.sh $(VM)/share $(BIN)
+	@echo "booting an emulated Debian 13 (about 5 minutes; the first time, its image takes 3 more)"
 	$(call run-vm,smoke.sh)
 
 # How long the agent lives in make soak, and how long its directory is edited while it is killed.
@@ -271,23 +313,23 @@ SOAK ?= 1h
 UNREST ?= 5m
 
 .PHONY: soak
-soak: setup-runtime build images ## The agent for an hour with something each second, and for five minutes while it is killed
+soak: setup-e2e build images ## The agent for an hour with something each second, and for five minutes while it is killed
 	PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} PODCTL_AGENT_SOAK=$(SOAK) PODCTL_AGENT_UNREST=$(UNREST) \
-		$(E2E) -timeout 3h -run 'TestE2E/agent_(soak|unrest)' -v ./commands/e2e/
+		$(E2E) -run 'TestE2E/agent_(soak|unrest)' -v ./commands/e2e/
 
 .PHONY: test-crash
-test-crash: setup-runtime build images ## Kill podctl and its agent at every point: all in memory, every shape on a real runtime (PODCTL_CRASH=all: every point there too)
-	CGO_ENABLED=0 PODCTL_CRASH=memory $(GO) test -tags $(TAGS) -count=1 -timeout 2h -run 'Test(Agent)?CrashMatrix' ./commands/e2e/
-	CGO_ENABLED=0 PODCTL_CRASH=$${PODCTL_CRASH:-shapes} PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=containerd \
-		$(GO) test -tags "$(TAGS),e2e" -count=1 -timeout 3h -run 'TestE2E/killed' ./commands/e2e/
+test-crash: setup-e2e build images ## Kill podctl and its agent at every point: all in memory, every shape on a real runtime (PODCTL_CRASH=all: every point there too)
+	PODCTL_CRASH=memory $(TEST) -tags $(TAGS) -count=1 -run 'Test(Agent)?CrashMatrix' ./commands/e2e/
+	PODCTL_CRASH=$${PODCTL_CRASH:-shapes} PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=containerd \
+		$(TEST) -tags "$(TAGS),e2e" -count=1 -run 'TestE2E/killed' ./commands/e2e/
 
 # How many faults come about in each half of make test-faults.
 FAULTS ?= 2000
 
 .PHONY: test-faults
-test-faults: setup-runtime build images ## Let calls of an agent go wrong 2000 times at random, in memory and on a real runtime
+test-faults: setup-e2e build images ## Let calls of an agent go wrong 2000 times at random, in memory and on a real runtime
 	PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} PODCTL_TRIALS=$(FAULTS) \
-		$(E2E) -timeout 3h -run 'Test(AgentFaultsInMemory|E2E)$$/^agent_faults$$' -v ./commands/e2e/
+		$(E2E) -run 'Test(AgentFaultsInMemory|E2E)$$/^agent_faults$$' -v ./commands/e2e/
 
 # The emulator that runs programs for arm64.
 QEMU_ARM64 ?= qemu-aarch64-static
@@ -296,21 +338,21 @@ QEMU_ARM64 ?= qemu-aarch64-static
 test-arm64: setup-arm64 build ## Unit tests of what depends on no machine, and the program itself, for arm64 in an emulator
 	GOARCH=arm64 $(BUILD) -o $(BIN)/arm64/podctl ./cmd/podctl
 	PODCTL=$(PODCTL) EMULATED="$(QEMU_ARM64) $(BIN)/arm64/podctl" sh docs/packaging/check-arm64.sh
-	PODCTL_TEST_EMULATOR=$(QEMU_ARM64) CGO_ENABLED=0 GOARCH=arm64 $(GO) test -short -timeout 60m -tags $(TAGS) -exec $(QEMU_ARM64) ./podspec/... \
+	PODCTL_TEST_EMULATOR=$(QEMU_ARM64) GOARCH=arm64 $(TEST) -short -tags $(TAGS) -exec $(QEMU_ARM64) ./podspec/... \
 		$(addprefix ./runtime/,admission/... criconfig/... model/... plan/... podstatus/... render/... safefs/... snapshot/... state/...)
 
 KUBELDFLAGS := -s -w $(KUBERNETES) -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)
 
 $(KUBEBIN)/kubelet:
-	CGO_ENABLED=0 $(GO) build -C $(KUBETESTS) -trimpath -buildvcs=false -ldflags "$(KUBELDFLAGS)" -o $@ k8s.io/kubernetes/cmd/kubelet
+	$(call quiet,building the kubelet (first time: about 15 minutes)) $(GO) build -C $(KUBETESTS) -trimpath -buildvcs=false -ldflags "$(KUBELDFLAGS)" -o $@ k8s.io/kubernetes/cmd/kubelet
 
 $(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
-	CGO_ENABLED=0 $(GO) test -C $(KUBETESTS) -c -trimpath -ldflags "$(KUBELDFLAGS)" -o $@ ./services
+	$(call quiet,building etcd and kube-apiserver (first time: about 15 minutes)) $(GO) test -C $(KUBETESTS) -c -trimpath -ldflags "$(KUBELDFLAGS)" -o $@ ./services
 
 .PHONY: test-kubernetes
-test-kubernetes: setup-runtime build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## A real kubelet, alone and at an API server, takes pods over and gives them back (builds both, as root)
-	CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
-		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 30m .
+test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## A real kubelet, alone and at an API server, takes pods over and gives them back (builds both, as root)
+	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
+		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h .
 
 FUZZTIME ?= 60s
 
@@ -324,7 +366,7 @@ FUZZ := podspec/load:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRea
 fuzz: ## Look for input that breaks a promise, each fuzz test for FUZZTIME
 	@set -e; for pair in $(FUZZ); do \
 		echo "$$pair for $(FUZZTIME)"; \
-		CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$${pair##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${pair%%:*}; \
+		$(TEST) -tags $(TAGS) -run '^$$' -fuzz "^$${pair##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${pair%%:*}; \
 	done
 
 BENCH := $(BIN)/bench -podctl $(PODCTL) -images $(BIN)
@@ -332,11 +374,11 @@ BENCH := $(BIN)/bench -podctl $(PODCTL) -images $(BIN)
 BENCHFLAGS ?=
 
 $(BIN)/bench: $(wildcard $(BENCHMARKS)/*)
-	CGO_ENABLED=0 $(GO) build -C $(BENCHMARKS) -trimpath -buildvcs=false -o $@ .
+	$(call quiet,building the bench (first time: about 2 minutes)) $(GO) build -C $(BENCHMARKS) -trimpath -buildvcs=false -o $@ .
 
 .PHONY: bench
 bench: setup-runtime build images $(BIN)/bench ## Times against the bare CRI calls and other tools, in one run; writes docs/benchmarks.md
-	CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -bench . ./runtime/plan
+	$(TEST) -tags $(TAGS) -run '^$$' -bench . ./runtime/plan
 	$(BENCH) -json $(BIN)/bench.json -markdown docs/benchmarks.md $(BENCHFLAGS)
 
 .PHONY: bench-agent
@@ -350,44 +392,48 @@ bench-smoke: setup-runtime build images $(BIN)/bench ## See that the bench itsel
 ##@ Setting up
 
 .PHONY: setup
-setup: setup-runtime setup-containerd2 $(BIN)/golangci-lint ## Install everything that is missing
+setup: setup-e2e setup-race setup-vm setup-bare setup-containerd2 $(BIN)/golangci-lint ## Install everything that is missing
 
-# program:package pairs of the distribution.
-NEEDED := containerd:containerd runc:runc iptables:iptables nft:nftables ip:iproute2 gcc:gcc
-
-# install installs the packages of programs and files that are missing.
-define install
-missing=""; \
-for pair in $(1); do \
-	command -v $${pair%%:*} >/dev/null || test -e $${pair%%:*} || missing="$$missing $${pair##*:}"; \
-done; \
-if [ -n "$$missing" ]; then \
-	echo "installing$$missing"; \
-	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing </dev/null; \
-fi
-endef
+# What a target needs of the distribution, as program:package or file:package.
+RUNTIME := containerd:containerd runc:runc iptables:iptables \
+	$(if $(wildcard /opt/cni/bin/bridge),,/usr/lib/cni/bridge:containernetworking-plugins)
 
 .PHONY: setup-runtime
 setup-runtime: ## Install the runtime packages that are missing (needs root, Debian or Ubuntu)
-	@$(call install,$(NEEDED) $(if $(wildcard /opt/cni/bin/bridge),,/usr/lib/cni/bridge:containernetworking-plugins))
+	@sh hack/install.sh $(RUNTIME)
+
+.PHONY: setup-e2e
+setup-e2e: ## Install what the end-to-end tests need, if it is missing
+	@sh hack/install.sh $(RUNTIME) nft:nftables ip:iproute2
+
+.PHONY: setup-race
+setup-race: ## Install the C compiler and the headers for the race detector, if they are missing
+	@sh hack/install.sh gcc:gcc /usr/include/pthread.h:libc6-dev
 
 .PHONY: setup-vm
 setup-vm: ## Install what an emulated machine needs, if it is missing
-	@$(call install,qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mke2fs:e2fsprogs /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring)
+	@sh hack/install.sh qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mke2fs:e2fsprogs \
+		/usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
+
+.PHONY: setup-bare
+setup-bare: ## Install what a bare root needs, if it is missing
+	@sh hack/install.sh mmdebstrap:mmdebstrap slirp4netns:slirp4netns /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
 
 .PHONY: setup-arm64
 setup-arm64: ## Install the emulator for arm64 if it is missing
-	@command -v $(QEMU_ARM64) >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-user-static </dev/null; }
+	@sh hack/install.sh $(QEMU_ARM64):qemu-user-static
 
 .PHONY: setup-containerd2
 setup-containerd2: $(BIN)/containerd2/containerd ## Build the current containerd 2 into bin/containerd2
 
 $(BIN)/containerd2/containerd:
-	GOBIN=$(BIN)/containerd2 CGO_ENABLED=0 $(GO) install github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2@$(CONTAINERD2_VERSION)
-	GOBIN=$(BIN)/containerd2 CGO_ENABLED=0 $(GO) install github.com/containerd/containerd/v2/cmd/containerd@$(CONTAINERD2_VERSION)
+	$(call quiet,building containerd $(CONTAINERD2_VERSION) (first time: about 4 minutes)) env GOBIN=$(BIN)/containerd2 \
+		$(GO) install github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2@$(CONTAINERD2_VERSION) \
+		github.com/containerd/containerd/v2/cmd/containerd@$(CONTAINERD2_VERSION)
 
 $(BIN)/golangci-lint:
-	GOBIN=$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	$(call quiet,building golangci-lint $(GOLANGCI_LINT_VERSION) (first time: about 8 minutes)) env GOBIN=$(BIN) \
+		$(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 
 ##@ Help
 

@@ -10,7 +10,8 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 
 mkdir "$copy/src"
-git ls-files -z | xargs -0 cp --parents -t "$copy/src"
+git ls-files -z >"$copy/files"
+xargs -0 -a "$copy/files" cp --parents -t "$copy/src"
 GOCACHE=${CACHE:-$copy/cache} make --no-print-directory -C "$copy/src" dist "$@" >"$copy/log" 2>&1 || {
 	cat "$copy/log"
 	exit 1

@@ -11,4 +11,4 @@ cd /opt/podctl/commands/e2e
 export PATH="$PATH:/usr/sbin" PODCTL_BIN=/opt/podctl/bin/podctl PODCTL_IMAGES=/opt/podctl/bin PODCTL_CONTAINERD="${PODCTL_TEST_CONTAINERD:-containerd}"
 export PODCTL_TEST_CGROUP_DRIVER="$1" PODCTL_TEST_SLOWNESS=20
 shift
-exec ../../bin/e2e.test -test.v -test.short -test.count=1 -test.timeout=80m "$@"
+exec ../../bin/e2e.test -test.v -test.short -test.count=1 -test.timeout=3h "$@"

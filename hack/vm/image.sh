@@ -9,15 +9,27 @@ set -eu
 packages=systemd,systemd-sysv,dbus,udev,kmod,linux-image-amd64,containerd,runc,crun
 packages=$packages,containernetworking-plugins,iproute2,iptables,nftables,apparmor,procps,logrotate
 
-key=$(sha256sum "$0" | cut -c1-12)
-machine=$1/$key
+key=$(sha256sum <"$0")
+machine=$1/$(printf %.12s "$key")
 if [ -e "$machine/root.ext4" ]; then
 	echo "$machine"
 	exit
 fi
 mkdir -p "$machine"
+# Another call may build the same machine.
+exec 9>"$machine/lock"
+flock 9
+if [ -e "$machine/root.ext4" ]; then
+	echo "$machine"
+	exit
+fi
 root=$machine/tree
 began=$(date +%s)
+
+# units runs systemctl of the image: this machine may have none.
+units() {
+	SYSTEMD_OFFLINE=1 chroot "$root" systemctl --quiet "$@"
+}
 
 # guest_files makes the machine run what it finds in the directory shared with it.
 guest_files() {
@@ -45,13 +57,21 @@ guest_files() {
 		[Install]
 		WantedBy=multi-user.target
 	END
-	systemctl --root="$root" --quiet enable share.service systemd-networkd.service
-	systemctl --root="$root" --quiet mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
+	mkdir -p "$root/etc/systemd/system.conf.d"
+	# Beside other work, an emulated machine may start a unit in minutes.
+	cat >"$root/etc/systemd/system.conf.d/slow.conf" <<-END
+		[Manager]
+		DefaultTimeoutStartSec=1h
+		DefaultDeviceTimeoutSec=1h
+	END
+	units enable share.service systemd-networkd.service
+	units mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
 		e2scrub_all.timer e2scrub_reap.service fstrim.timer man-db.timer logrotate.timer \
 		systemd-networkd-wait-online.service getty@tty1.service serial-getty@ttyS0.service
 }
 
 {
+	echo "building the image of an emulated Debian 13 (about 3 minutes)"
 	rm -rf --one-file-system "$root"
 	mmdebstrap --quiet --variant=minbase --include="$packages" \
 		--dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
@@ -59,6 +79,7 @@ guest_files() {
 	guest_files
 	cp "$root"/boot/vmlinuz-* "$machine/kernel"
 	cp "$root"/boot/initrd.img-* "$machine/initrd"
+	rm -f "$machine/root.part"
 	mke2fs -q -t ext4 -d "$root" "$machine/root.part" 6G
 	rm -rf --one-file-system "$root"
 	mv "$machine/root.part" "$machine/root.ext4"

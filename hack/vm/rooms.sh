@@ -8,7 +8,7 @@ cd /opt/podctl
 failed=
 # run PROGRAM PATTERN
 run() {
-	"bin/$1" -test.v -test.short -test.count=1 -test.timeout=20m -test.run "$2" || failed="$failed $1"
+	"bin/$1" -test.v -test.short -test.count=1 -test.timeout=3h -test.run "$2" || failed="$failed $1"
 }
 run cgroup.test .
 # Of the volumes, what is mounted.

@@ -9,6 +9,12 @@ set -eu
 
 machine=$1 share=$2 seconds=$3
 shift 3
+for file in kernel initrd root.ext4; do
+	[ -s "$machine/$file" ] || {
+		echo "run.sh: the machine has no $machine/$file; image.sh builds it" >&2
+		exit 1
+	}
+done
 
 quoted=
 for word in "$@"; do
@@ -33,7 +39,7 @@ drivers="systemd.mask=systemd-udev-trigger.service modules_load=virtio_net,virti
 code=0
 timeout --kill-after=10 "$seconds" qemu-system-x86_64 \
 	-accel tcg,thread=multi -cpu max -m 4096 -smp 2 -display none -monitor none \
-	-kernel "$machine/kernel" -initrd "$machine/initrd" -append "root=/dev/vda rw console=ttyS0 quiet mitigations=off $drivers" \
+	-kernel "$machine/kernel" -initrd "$machine/initrd" -append "root=/dev/vda rw console=ttyS0 quiet mitigations=off rootdelay=3600 $drivers" \
 	-drive "file=$machine/root.ext4,format=raw,if=virtio,snapshot=on" \
 	-virtfs "local,path=$share,mount_tag=share,security_model=none" \
 	-nic user,restrict=on,model=virtio-net-pci \

@@ -19,7 +19,7 @@ is() {
 
 podctl node up --load bin/pause.tar --load bin/demo.tar
 podctl node status -o yaml | grep -q 'cgroupDriver: systemd' || fail "the node has another cgroup driver than systemd"
-podctl apply --wait --timeout 5m docs/examples/hello.yaml
+podctl apply --wait --timeout 1h docs/examples/hello.yaml
 podctl get
 
 cat >limited.yaml <<END
@@ -34,7 +34,7 @@ spec:
     args: [sleep]
     resources: {requests: {cpu: 100m, memory: 32Mi}, limits: {cpu: 500m, memory: 64Mi}}
 END
-podctl apply --wait --timeout 5m limited.yaml
+podctl apply --wait --timeout 1h limited.yaml
 pod=/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11111111_2222_3333_4444_555555555555.slice
 is "$pod/memory.max" 67108864
 is "$pod/cpu.max" "50000 100000"

@@ -11,9 +11,9 @@ fail() {
 	exit 1
 }
 
-# until SECONDS COMMAND... waits for a command to succeed.
+# until_true SECONDS WHAT COMMAND... waits for a command to succeed, ten times as long as it usually takes at most.
 until_true() {
-	limit=$(($(date +%s) + $1)) what=$2
+	limit=$(($(date +%s) + 10 * $1)) what=$2
 	shift 2
 	until "$@" >/dev/null 2>&1; do
 		[ "$(date +%s)" -lt "$limit" ] || fail "in time it was not so: $what"
@@ -50,9 +50,9 @@ before_reboot() {
 		    volumeMounts: [{name: data, mountPath: /data}]
 		  volumes: [{name: data, persistentVolumeClaim: {claimName: kept}}]
 	END
-	podctl apply --wait --timeout 5m /root/kept.yaml
+	podctl apply --wait --timeout 1h /root/kept.yaml
 	podctl exec kept -- /demo write /data/word survived
-	podctl restart --timeout 5m kept
+	podctl restart --timeout 1h kept
 	[ "$(restarts kept)" = 1 ] || fail "after one restart the count is $(restarts kept)"
 	reboot_to agent_before_reboot
 }
@@ -67,7 +67,7 @@ after_reboot() {
 	# hello runs as soon as one of its two containers does.
 	until_true 120 "the journal says that web was started" sh -c 'journalctl --no-pager -b -u podctl-agent.service | grep -q "step=\"start web\""'
 	systemctl disable --now podctl-agent.service
-	podctl delete --timeout 5m kept
+	podctl delete --timeout 1h kept
 	stop_node_unit
 }
 
@@ -160,7 +160,7 @@ agent_after_reboot() {
 	until_true 120 "the agent deletes critical" sh -c '! podctl get critical'
 	systemctl disable --now podctl-agent.service
 	ready hello || fail "a stop of the agent ended a pod"
-	podctl delete --timeout 5m hello
+	podctl delete --timeout 1h hello
 	systemctl disable --now podctl-node.service
 	podctl node down
 	dpkg --purge podctl

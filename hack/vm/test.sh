@@ -48,8 +48,13 @@ lane() {
 }
 
 lane a &
+a=$!
 lane b &
-wait
+b=$!
+# A lane that cannot start its machines leaves jobs.
+wait $a || echo "lane a" >>"$failed"
+wait $b || echo "lane b" >>"$failed"
+[ ! -s "$jobs" ] || cat "$jobs" >>"$failed"
 [ -s "$failed" ] || exit 0
 echo "test-vm: failed: $(paste -sd, "$failed")"
 exit 1
