@@ -39,7 +39,7 @@ drivers="systemd.mask=systemd-udev-trigger.service modules_load=virtio_net,virti
 code=0
 timeout --kill-after=10 "$seconds" qemu-system-x86_64 \
 	-accel tcg,thread=multi -cpu max -m 4096 -smp 2 -display none -monitor none \
-	-kernel "$machine/kernel" -initrd "$machine/initrd" -append "root=/dev/vda rw console=ttyS0 quiet mitigations=off rootdelay=3600 $drivers" \
+	-kernel "$machine/kernel" -initrd "$machine/initrd" -append "root=/dev/vda rw console=ttyS0 quiet mitigations=off $drivers" \
 	-drive "file=$machine/root.ext4,format=raw,if=virtio,snapshot=on" \
 	-virtfs "local,path=$share,mount_tag=share,security_model=none" \
 	-nic user,restrict=on,model=virtio-net-pci \
