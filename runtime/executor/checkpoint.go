@@ -56,7 +56,13 @@ func (x *checkpointer) begin() error {
 	}
 	// What is remembered changes with each step, and what was observed does not.
 	x.status = podstatus.Of(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}).State())
-	return nil
+	if !x.completes() {
+		return nil
+	}
+	// A finished pod takes nothing of the node, also while its sandbox is being stopped: a pod that is admitted meanwhile must not
+	// be rejected for it.
+	x.noteCompletion()
+	return x.write()
 }
 
 // beginDeletion marks a pod as one that goes. A full disk must not keep a pod from being deleted,

@@ -281,6 +281,29 @@ func TestCompletionIsRemembered(t *testing.T) {
 	}
 }
 
+// TestCompletionIsRememberedBeforeTheTeardown: what a finished pod takes of the node is free before its sandbox has been stopped, so
+// that no other pod is rejected for it.
+func TestCompletionIsRememberedBeforeTheTeardown(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.server.Behave("a", runtimetest.Behaviour{After: time.Second})
+	never := strings.Replace(onePod(), "spec:\n", "spec:\n  restartPolicy: Never\n", 1)
+	if _, err := l.plan(model.PodRef{}, never).run(Options{}); err != nil {
+		t.Fatal(err)
+	}
+	l.clock.Advance(time.Minute)
+	p := l.plan(model.PodRef{}, never)
+	if len(p.plan.Steps) == 0 {
+		t.Fatal("there is nothing to stop")
+	}
+	x := p.execution(Options{})
+	if err := x.checkpoint.begin(); err != nil {
+		t.Fatal(err)
+	}
+	if c := l.checkpoint(p.in.Pod).Completion; c == nil || c.Phase != v1.PodSucceeded {
+		t.Errorf("written down before the first step: %+v", c)
+	}
+}
+
 // TestLastRunIsRemembered: what runs after a pass is known by its id, and what the pass stopped
 // is not missed later.
 func TestLastRunIsRemembered(t *testing.T) {
