@@ -221,6 +221,25 @@ func TestReplacementsThatAreNotStarted(t *testing.T) {
 	}
 }
 
+// TestReplacementsOfAnInterruptedPass: a replacement that was created, and not started before podctl was killed, leaves no
+// gap in the restart count.
+func TestReplacementsOfAnInterruptedPass(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.apply(onePod())
+	edited := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', args: [again]", 1)
+	p := l.plan(model.PodRef{}, edited)
+	x := p.execution(Options{})
+	if err := x.checkpoint.begin(); err != nil {
+		t.Fatal(err)
+	}
+	x.start.createEarly(t.Context(), p.step(plan.StartContainer, "a"))
+	after := l.apply(edited)
+	status := podstatus.Of(after.in.State())
+	if n := status.ContainerStatuses[0].RestartCount; n != 1 || status.ContainerStatuses[0].State.Running == nil {
+		t.Errorf("after one restart the restart count is %d: %+v", n, status.ContainerStatuses[0].State)
+	}
+}
+
 // TestEarlyCreationThatFails: it is told when the replacement would start, and as its failure.
 func TestEarlyCreationThatFails(t *testing.T) {
 	l := newLab(t, "i:1")

@@ -212,12 +212,14 @@ func (o *Observer) observeVolume(desired *podspec.Desired, name string) snapshot
 	return snapshot.Volume{Prepared: prepared, Digest: digest}
 }
 
-// settleBegun takes what was about to be made when podctl was killed for made if there is
-// a record of it, and forgets the rest.
+// settleInFlight takes what was about to be made when podctl was killed for made if there is a record that it was
+// started, and forgets the rest. What was only created is made again: the container that it was to replace may run on,
+// with the resources that it had.
 func settleInFlight(s *snapshot.Pod) {
 	j := s.Checkpoint
 	for _, c := range s.Containers {
-		if m := c.Status.GetMetadata(); j.InFlight[m.GetName()].Attempt == m.GetAttempt() {
+		m, created := c.Status.GetMetadata(), c.Status.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
+		if !created && j.InFlight[m.GetName()].Attempt == m.GetAttempt() {
 			j.Settle(m.GetName())
 		}
 	}

@@ -111,19 +111,22 @@ func TestWhatLiesOnDisk(t *testing.T) {
 	}
 }
 
-// TestWhatWasAboutToBeMade: what has a record of that attempt was made, with the resources that
-// were written down; the rest never was.
+// TestWhatWasAboutToBeMade: what has a record of that attempt that was started was made, with the resources that
+// were written down; the rest never was, and what was only created is made again.
 func TestWhatWasAboutToBeMade(t *testing.T) {
 	cpu := func(n string) v1.ResourceRequirements {
 		return v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse(n)}}
 	}
 	two := cpu("2")
 	j := &state.Checkpoint{Memory: model.Memory{Actuated: &model.Actuated{Containers: map[string]v1.ResourceRequirements{"a": cpu("1"), "b": cpu("1")}}}, InFlight: map[string]state.InFlight{"a": {Attempt: 1, Resources: &two}, "b": {Attempt: 1, Resources: &two}, state.ThePod: {Attempt: 3, Resources: &two}}}
-	record := func(name string, attempt uint32) snapshot.Container {
-		return snapshot.Container{Status: &runtimeapi.ContainerStatus{Metadata: &runtimeapi.ContainerMetadata{Name: name, Attempt: attempt}}}
+	record := func(name string, attempt uint32, state runtimeapi.ContainerState) snapshot.Container {
+		return snapshot.Container{Status: &runtimeapi.ContainerStatus{
+			Metadata: &runtimeapi.ContainerMetadata{Name: name, Attempt: attempt}, State: state,
+		}}
 	}
+	const running, created = runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_CREATED
 	settleInFlight(&snapshot.Pod{
-		Checkpoint: j, Containers: []snapshot.Container{record("a", 0), record("a", 1), record("b", 0)},
+		Checkpoint: j, Containers: []snapshot.Container{record("a", 0, running), record("a", 1, running), record("b", 0, running), record("b", 1, created)},
 		Sandboxes: []*runtimeapi.PodSandboxStatus{{Metadata: &runtimeapi.PodSandboxMetadata{Attempt: 3}}},
 	})
 	want := &model.Actuated{Containers: map[string]v1.ResourceRequirements{"a": cpu("2"), "b": cpu("1")}, Pod: &two}

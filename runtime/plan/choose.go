@@ -244,7 +244,7 @@ func leftovers(pod *podstatus.Pod) []removal {
 		switch {
 		case leftManifest(pod, rec):
 			records = append(records, removal{cause{reason: model.RemovedFromSpec, message: "is no longer in the manifest"}, rec})
-		case rec.State == model.Created && rec.SpecHash != "" && !rec.Debug:
+		case podstatus.NeverStarted(rec):
 			records = append(records, removal{cause{reason: model.NeverStarted, message: "was created and never started"}, rec})
 		}
 	}

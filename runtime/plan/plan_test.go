@@ -239,7 +239,7 @@ func TestMake(t *testing.T) {
 				"check-app BeforeStart",
 				"stop-app-0-of-s0 SpecChanged after check-app",
 				"remove-app-1-of-s0 NeverStarted",
-				"start-app SpecChanged after check-app,stop-app-0-of-s0,remove-app-1-of-s0 created after check-app once exited stop-app-0-of-s0",
+				"start-app SpecChanged after check-app,stop-app-0-of-s0,remove-app-1-of-s0 created after check-app,remove-app-1-of-s0 once exited stop-app-0-of-s0",
 			},
 		},
 		"a network that is not ready holds a new pod": {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -51,9 +52,9 @@ func (s starter) start(one start, before string) string {
 	needs = needs.with(Edge{}, removed)
 	ends := after(stops, removed)
 	if replaces := !s.createSandbox && len(stops) > 0 && check[0] != ""; replaces {
-		// A replacement is created once it is proven, beside the stop of what it replaces,
-		// and what the stop is about to leave is the newest dead one.
-		needs, ends = needs.with(Edge{Phase: Create}, check), after(check)
+		// A replacement is created once it is proven and its attempt is free, beside the stop of what it
+		// replaces, and what the stop is about to leave is the newest dead one.
+		needs, ends = needs.with(Edge{Phase: Create}, slices.Concat(check, removed)), after(check)
 	}
 	id := s.steps.add(one.explains(Step{
 		ID: "start-" + name, Kind: StartContainer, OnFailure: startFailure(one.ref), Needs: needs,

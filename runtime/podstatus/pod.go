@@ -119,19 +119,14 @@ func (p *Pod) anyRegular(matches func(name string) bool) bool {
 	return slices.ContainsFunc(p.Manifest.Spec.Containers, func(c v1.Container) bool { return matches(c.Name) })
 }
 
-// NextAttempt is the attempt, and the restart count, of the next start: one more
-// than the newest record's, or than the highest log file's when the runtime has
-// no record, and above any attempt that is taken: by a replacement that was created
-// and not started, or as it turned out when it was tried.
+// NextAttempt is the attempt, and the restart count, of the next start: one more than that of the newest
+// record that has run. What podctl created and never started is removed before the start, which takes its
+// attempt: a restart count must not count a start that never happened. Attempts that others hold are left out:
+// those of another tool's records, and those that turned out to be taken.
 func (p *Pod) NextAttempt(name string) uint32 {
-	next := uint32(0)
-	if c := p.Newest(name); c != nil {
-		next = c.RestartCount + 1
-	} else if last, ok := p.Observed.LogAttempts[name]; ok {
-		next = last + 1
-	}
+	next := p.attemptAfterRuns(name)
 	for _, c := range p.Containers {
-		if c.Name == name && c.State == model.Created {
+		if c.Name == name && c.State == model.Created && !NeverStarted(c) {
 			next = max(next, c.RestartCount+1)
 		}
 	}
@@ -139,6 +134,29 @@ func (p *Pod) NextAttempt(name string) uint32 {
 		next = max(next, reserved+1)
 	}
 	return next
+}
+
+// attemptAfterRuns is the attempt after the newest record that has run. Without one it is that of a container that was
+// created for it and never started, or the one after the highest log file's.
+func (p *Pod) attemptAfterRuns(name string) uint32 {
+	unstarted := p.Find(func(c *model.Container) bool { return c.Name == name && NeverStarted(c) })
+	ran := p.Find(func(c *model.Container) bool { return c.Name == name && !NeverStarted(c) })
+	last, logged := p.Observed.LogAttempts[name]
+	switch {
+	case ran != nil:
+		return ran.RestartCount + 1
+	case unstarted != nil:
+		return unstarted.RestartCount
+	case logged:
+		return last + 1
+	}
+	return 0
+}
+
+// NeverStarted reports whether podctl created a container and was interrupted before it started it. The next plan
+// removes it.
+func NeverStarted(c *model.Container) bool {
+	return c.State == model.Created && c.SpecHash != "" && !c.Debug
 }
 
 // starting reports whether the container of that name was started and its postStart hook is still running.

@@ -138,8 +138,8 @@ func TestHowFarThePodHasCome(t *testing.T) {
 	}
 }
 
-// TestNextAttempt is above the newest record, the logs where there is none, what was created
-// and not started, and what turned out to be taken.
+// TestNextAttempt is above the newest record that has run, the logs where there is none, what another tool has created,
+// and what turned out to be taken. A container that was created and never started does not count.
 func TestNextAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		world func(w *modeltest.World)
@@ -155,8 +155,24 @@ func TestNextAttempt(t *testing.T) {
 		}, 2},
 		"a replacement not started": {func(w *modeltest.World) {
 			w.Container("s0", "app", 1, model.Running)
-			w.Container("s0", "app", 6, model.Created)
+			w.Container("s0", "app", 2, model.Created)
+		}, 2},
+		"a replacement not started of what has ended": {func(w *modeltest.World) {
+			w.Container("s0", "app", 1, model.Exited)
+			w.Container("s0", "app", 2, model.Created)
+		}, 2},
+		"the first one not started": {func(w *modeltest.World) {
+			w.LogAttempts = map[string]uint32{"app": 0}
+			w.Container("s0", "app", 0, model.Created)
+		}, 0},
+		"a kubelet's not started": {func(w *modeltest.World) {
+			w.Container("s0", "app", 1, model.Running)
+			w.Container("s0", "app", 6, model.Created).SpecHash = ""
 		}, 7},
+		"a start that the runtime gave up": {func(w *modeltest.World) {
+			w.Container("s0", "app", 1, model.Exited)
+			w.Container("s0", "app", 2, model.Unknown)
+		}, 3},
 		"an attempt that is taken": {func(w *modeltest.World) { w.Reserved = map[string]uint32{"app": 3} }, 4},
 		"a lower one that is taken": {func(w *modeltest.World) {
 			w.Reserved = map[string]uint32{"app": 3}
