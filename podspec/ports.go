@@ -3,6 +3,7 @@ package podspec
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -32,11 +33,18 @@ func (p Port) String() string {
 // Collides reports whether two ports cannot both be published: they share an address.
 func (p Port) Collides(other Port) bool {
 	return p.Number == other.Number && p.Protocol == other.Protocol &&
-		(p.Everywhere() || other.Everywhere() || p.HostIP == other.HostIP)
+		(p.Everywhere() || other.Everywhere() || p.address() == other.address())
 }
 
-// Everywhere reports whether a port is published on all addresses of the node.
-func (p Port) Everywhere() bool { return p.HostIP == "" || p.HostIP == "0.0.0.0" || p.HostIP == "::" }
+// Everywhere reports whether a port is published on all addresses of the node. The wildcard of one IP family counts for both, because
+// a socket of IPv6 also takes connections of IPv4.
+func (p Port) Everywhere() bool { return !p.address().IsValid() || p.address().IsUnspecified() }
+
+// address is the address of a port, however it is written.
+func (p Port) address() netip.Addr {
+	addr, _ := netip.ParseAddr(p.HostIP) // The load refuses others.
+	return addr.Unmap()
+}
 
 // HostPorts are the ports of the node that a pod takes: those that it publishes and, in the node's
 // own network, those of its containers (kube-scheduler: GetHostPorts).

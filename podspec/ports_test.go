@@ -33,3 +33,29 @@ func TestPublishedPorts(t *testing.T) {
 		t.Errorf("on the node's network: %v", got)
 	}
 }
+
+// TestCollides: two ports share an address, however it is written.
+func TestCollides(t *testing.T) {
+	at := func(ip string) Port { return Port{Protocol: v1.ProtocolTCP, Number: 80, HostIP: ip} }
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"", "127.0.0.1", true},
+		{"0.0.0.0", "::1", true},
+		{"0:0:0:0:0:0:0:0", "192.0.2.1", true},
+		{"::ffff:0.0.0.0", "192.0.2.1", true},
+		{"127.0.0.1", "127.0.0.1", true},
+		{"127.0.0.1", "127.0.0.2", false},
+		{"::1", "0:0:0:0:0:0:0:1", true},
+		{"::ffff:192.0.2.1", "192.0.2.1", true},
+		{"::1", "127.0.0.1", false},
+	} {
+		if at(c.a).Collides(at(c.b)) != c.want || at(c.b).Collides(at(c.a)) != c.want {
+			t.Errorf("%q and %q: want %v", c.a, c.b, c.want)
+		}
+	}
+	if other := (Port{Protocol: v1.ProtocolUDP, Number: 80}); at("").Collides(other) {
+		t.Error("ports of two protocols collide")
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
@@ -72,6 +73,8 @@ type Settings struct {
 	Logs logfile.Limits
 	// Pulls is how many images are pulled at the same time; zero means any number.
 	Pulls int
+	// Reserved are ports of the node that no pod or Service can have.
+	Reserved []machine.Reserved
 	// Kernel gets the rules of the traffic of Services; nil for a node where their names lead to pods.
 	Kernel proxy.Kernel
 }
@@ -87,8 +90,9 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	locker := &state.Locker{Layout: s.Layout, Timeout: s.LockTimeout, Waiting: s.Waiting}
 	if s.Objects == nil {
 		s.Objects = objects.New(locker, s.Now)
+		s.Objects.Owner = func(p podspec.Port) string { return machine.Owner(p, s.Reserved) }
 	}
-	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs, Pulls: s.Pulls, Exits: observe.NewExits(client)}
+	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs, Pulls: s.Pulls, Exits: observe.NewExits(client), Reserved: s.Reserved}
 	e := &Engine{Client: client, Exits: w.Exits, Objects: s.Objects, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
 	e.Observer = observe.New(w, e.Host, e.Digests)
 	e.Lister = observe.NewLister(client, e.Observer)

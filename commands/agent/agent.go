@@ -17,6 +17,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/config"
@@ -24,6 +25,7 @@ import (
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/agent"
@@ -32,6 +34,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/logind"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -133,7 +136,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	public, err := o.listener(ctx)
+	public, err := o.listener(ctx, sess.Objects())
 	if err != nil {
 		return err
 	}
@@ -322,17 +325,21 @@ type port struct {
 }
 
 // listener opens the port that serves metrics; nil if there is none. Without a host only this machine reaches it.
-func (o *agentOptions) listener(ctx context.Context) (*port, error) {
+func (o *agentOptions) listener(ctx context.Context, stored *objects.Store) (*port, error) {
 	if o.listen == "" {
 		return nil, nil //nolint:nilnil // none was asked for
 	}
-	host, number, err := net.SplitHostPort(o.listen)
+	host, text, err := net.SplitHostPort(o.listen)
 	if err != nil {
 		return nil, exit.Usagef("--listen %s: it has to be ADDRESS:PORT or :PORT: %v", o.listen, err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), number))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), text))
 	if err != nil {
 		return nil, fmt.Errorf("--listen %s: %w", o.listen, err)
+	}
+	number := l.Addr().(*net.TCPAddr).Port                                                               //nolint:forcetypeassert // it listens on TCP
+	if by := stored.Publisher(podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)}); by != "" { //nolint:gosec // 16 bits
+		return nil, errors.Join(fmt.Errorf("--listen %s: connections to this port lead to %s: choose another port", o.listen, by), l.Close())
 	}
 	return &port{Listener: l, name: host}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -23,7 +24,9 @@ type Flags struct {
 	LogRoot        string
 	CgroupRoot     string
 	// ProxyMode is how the traffic of Services finds its way.
-	ProxyMode      string
+	ProxyMode string
+	// reserved are the ports of the node that no pod or Service can have.
+	reserved       []podspec.Port
 	RequestTimeout time.Duration
 	LockTimeout    time.Duration
 	Timeout        time.Duration
@@ -60,6 +63,7 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringVar(&f.LogRoot, "log-root", state.Default().LogRoot, "Directory for pod logs")
 	set.StringVar(&f.CgroupRoot, "cgroup-root", "", "Parent of all pod cgroups (default: the root cgroup)")
 	set.Var(&flags.Choice{Value: &f.ProxyMode, Allowed: []string{ProxyNFTables, ProxyNone}, Start: ProxyNFTables}, "proxy-mode", "How the traffic of Services finds its way: nftables, or none (their names lead to pods)")
+	set.Var(reservedFlagOf(&f.reserved), reservedFlag, "Ports of the node that no pod or Service can have, besides those in use")
 	f.RequestTimeout = cri.DefaultRequestTimeout
 	set.Var(&flags.Limit{Value: &f.RequestTimeout, Required: true}, "request-timeout", "Timeout for a request to the container runtime")
 	set.Var(&flags.Limit{Value: &f.LockTimeout}, "lock-timeout", "Timeout for a pod that another podctl works on (0: as long as --timeout)")

@@ -63,6 +63,7 @@ func refusedObject(err error) error {
 // showStored says what became of an object. Pods take it with their next pass, which is not
 // this one.
 func (o *applyOptions) showStored(sess *session.Session, c *objects.Change, users []*podspec.Desired) {
+	noteObject(sess, c)
 	if o.output == "json" {
 		if text, err := json.Marshal(view.ObjectChangeOf(c, users)); err == nil {
 			sess.IO.Out.Write(append(terminal.VisibleJSON(text), '\n')) //nolint:errcheck // a closed pipe ends the process
@@ -72,6 +73,13 @@ func (o *applyOptions) showStored(sess *session.Session, c *objects.Change, user
 	sess.IO.Print("%s %s", c.Key, c.Outcome)
 	if c.Outcome != objects.Unchanged && len(users) > 0 && c.Key.Kind != podspec.KindClaim {
 		sess.IO.Note("note: %s: taken by the next apply of %s", c.Key, podNames(users))
+	}
+}
+
+// noteObject prints the notes about an object.
+func noteObject(sess *session.Session, c *objects.Change) {
+	for _, note := range c.Notes {
+		sess.IO.Note("note: %s: %s", c.Key, note)
 	}
 }
 
@@ -118,6 +126,7 @@ func (o *planOptions) planObjects(sess *session.Session, observed *selection.Obs
 		c := &changes[i]
 		doc := view.ObjectChangeOf(c, usersBeside(c.Key, applied, nil))
 		docs = append(docs, doc)
+		noteObject(sess, c)
 		if !terminal.IsDocument(o.output) {
 			printFuture(sess, c, &doc)
 		}

@@ -80,7 +80,7 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 	s.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: s.Flags.Layout(), Sources: observe.Sources{CgroupRoot: s.Flags.CgroupRoot}, Now: s.IO.Now,
 		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs, Pulls: s.Pulls,
-		Kernel: s.kernel(),
+		Reserved: s.Flags.ReservedPorts(), Kernel: s.kernel(),
 	})
 	return s.engine, nil
 }
@@ -127,7 +127,7 @@ func (s *Session) waiting(text string) {
 func (s *Session) Objects() *objects.Store {
 	if s.objects == nil {
 		s.objects = objects.New(&state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}, s.IO.Now)
-		s.objects.Listens = machine.Listens
+		s.objects.Owner = func(p podspec.Port) string { return machine.Owner(p, s.Flags.ReservedPorts()) }
 	}
 	return s.objects
 }

@@ -1,8 +1,14 @@
 package machine
 
 import (
+	"bufio"
+	"io"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/prometheus/procfs"
 	v1 "k8s.io/api/core/v1"
@@ -10,41 +16,93 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Listens reports whether some process of the node's own network has the port.
-func Listens(port podspec.Port) bool {
-	fs, err := procfs.NewDefaultFS()
-	return err == nil && slices.ContainsFunc(listeners(fs, port.Protocol), func(l netip.AddrPort) bool {
-		return int32(l.Port()) == port.Number && (port.Everywhere() || l.Addr().IsUnspecified() || l.Addr().String() == port.HostIP)
-	})
+// Reserved is a port of the node that no pod or Service can have, although nothing may listen on it now.
+type Reserved struct {
+	podspec.Port
+	// For names the program or setting that keeps the port.
+	For string
 }
 
-// The states of a socket in /proc/net that stand for one that takes what comes.
+// Owner returns the program or setting that has a port of the node, or an empty string.
+func Owner(port podspec.Port, reserved []Reserved) string {
+	for _, r := range reserved {
+		if r.Collides(port) {
+			return r.For
+		}
+	}
+	if slices.ContainsFunc(sockets(procfs.DefaultMountPoint, port.Protocol), port.Collides) {
+		return "a process of this machine"
+	}
+	return ""
+}
+
+// The states of a socket in /proc/net that receives packets from new clients. A connected UDP socket is listed as established: the kernel
+// delivers packets of its peer to it, which a published port would take away.
 const (
-	tcpListen = 0x0A
-	udpOpen   = 0x07
+	listening      = 0x0A
+	udpUnconnected = 0x07
+	udpConnected   = 0x01
 )
 
-// listeners are the addresses on which sockets take what comes. A table that cannot be read,
-// as there may be no IPv6, has none.
-func listeners(fs procfs.FS, protocol v1.Protocol) []netip.AddrPort {
-	var sockets procfs.NetIPSocket
-	var open uint64
+// sockets lists the ports on which processes receive packets. A table that cannot be read, for example without IPv6, has none.
+func sockets(proc string, protocol v1.Protocol) []podspec.Port {
+	fs, err := procfs.NewFS(proc)
+	if err != nil {
+		return nil
+	}
+	var found procfs.NetIPSocket
+	states := []uint64{listening}
 	switch protocol {
 	case v1.ProtocolTCP:
 		four, _ := fs.NetTCP()
 		six, _ := fs.NetTCP6()
-		sockets, open = procfs.NetIPSocket(slices.Concat(four, six)), tcpListen
+		found = procfs.NetIPSocket(slices.Concat(four, six))
 	case v1.ProtocolUDP:
 		four, _ := fs.NetUDP()
 		six, _ := fs.NetUDP6()
-		sockets, open = procfs.NetIPSocket(slices.Concat(four, six)), udpOpen
+		found, states = procfs.NetIPSocket(slices.Concat(four, six)), []uint64{udpUnconnected, udpConnected}
 	case v1.ProtocolSCTP:
+		return sctpSockets(filepath.Join(proc, "net", "sctp", "eps"))
 	}
-	var found []netip.AddrPort
-	for _, s := range sockets {
-		if ip, ok := netip.AddrFromSlice(s.LocalAddr); ok && s.St == open {
-			found = append(found, netip.AddrPortFrom(ip.Unmap(), uint16(s.LocalPort)))
+	var ports []podspec.Port
+	for _, s := range found {
+		if ip, ok := netip.AddrFromSlice(s.LocalAddr); ok && slices.Contains(states, s.St) {
+			ports = append(ports, podspec.Port{Protocol: protocol, Number: int32(s.LocalPort), HostIP: ip.Unmap().String()}) //nolint:gosec // 16 bits
 		}
 	}
-	return found
+	return ports
+}
+
+// The columns of an endpoint in /proc/net/sctp/eps. All that follow are its addresses.
+const (
+	sctpState     = 3
+	sctpPort      = 5
+	sctpAddresses = 8
+)
+
+// maxTable bounds how much of a table is read.
+const maxTable = 4 << 20
+
+// sctpSockets reads the endpoints that accept associations. A socket can have several addresses.
+func sctpSockets(table string) []podspec.Port {
+	f, err := os.Open(table)
+	if err != nil {
+		return nil // The kernel has no SCTP, or its module is not loaded.
+	}
+	defer f.Close() //nolint:errcheck // Nothing was written.
+	var ports []podspec.Port
+	for lines := bufio.NewScanner(io.LimitReader(f, maxTable)); lines.Scan(); {
+		columns := strings.Fields(lines.Text())
+		if len(columns) <= sctpAddresses || columns[sctpState] != strconv.Itoa(listening) {
+			continue
+		}
+		number, err := strconv.ParseUint(columns[sctpPort], 10, 16)
+		if err != nil {
+			continue
+		}
+		for _, ip := range columns[sctpAddresses:] {
+			ports = append(ports, podspec.Port{Protocol: v1.ProtocolSCTP, Number: int32(number), HostIP: ip}) //nolint:gosec // 16 bits
+		}
+	}
+	return ports
 }

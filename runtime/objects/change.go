@@ -35,6 +35,8 @@ type Change struct {
 	Fields []string
 	// Texts are the values of a ConfigMap that differ.
 	Texts []Text
+	// Notes are sentences about the object that the user should read.
+	Notes []string
 
 	// kept is the object as it is stored then.
 	kept *podspec.Object

@@ -35,7 +35,7 @@ func (s *Store) allocation(objects []*podspec.Object) (*allocation, error) {
 	}
 	// One that cannot be read has what nobody knows, and is told where it is read itself.
 	services, _ := s.Services()
-	a := &allocation{taken: service.Taken{Listens: s.Listens}, stored: map[state.ObjectKey]bool{}}
+	a := &allocation{taken: service.Taken{Process: s.Owner}, stored: map[state.ObjectKey]bool{}}
 	for _, one := range services {
 		key := KeyOf(&podspec.Object{Service: one})
 		a.stored[key] = true
@@ -43,11 +43,18 @@ func (s *Store) allocation(objects []*podspec.Object) (*allocation, error) {
 			a.taken.Add(one)
 		}
 	}
+	return a, s.addPods(&a.taken, podspec.HostPorts)
+}
+
+// addPods notes the ports of the node that pods have. Containers of a finished pod never start again.
+func (s *Store) addPods(taken *service.Taken, ports func(*v1.Pod) []podspec.Port) error {
 	pods, _, err := state.Applied(s.locker.Layout)
 	for _, p := range pods {
-		a.taken.Publish(podspec.HostPorts(p.Desired.Pod), "pod "+model.RefOf(p.Desired.Pod).String())
+		if p.Checkpoint.Completion == nil {
+			taken.Publish(ports(p.Desired.Pod), "pod "+model.RefOf(p.Desired.Pod).String())
+		}
 	}
-	return a, err
+	return err
 }
 
 // order is the order in which objects get what they need: Services that are there keep what they have, and come first.
@@ -73,4 +80,24 @@ func (a *allocation) fill(o, before *podspec.Object) error {
 		was = before.Service
 	}
 	return a.taken.Fill(o.Service, was)
+}
+
+// notes says which ports of a stored Service a process of the machine has, too.
+func (a *allocation) notes(o, before *podspec.Object) []string {
+	if o.Service == nil || before == nil {
+		return nil
+	}
+	return a.taken.Shadowed(o.Service, before.Service)
+}
+
+// Publisher returns the Service or pod to which the kernel leads connections to a port of the node; empty for none.
+func (s *Store) Publisher(port podspec.Port) string {
+	// What cannot be read is reported where it is used.
+	services, _ := s.Services()
+	var taken service.Taken
+	for _, one := range services {
+		taken.Add(one)
+	}
+	_ = s.addPods(&taken, podspec.PublishedPorts)
+	return taken.Owner(port)
 }

@@ -20,8 +20,8 @@ type Store struct {
 	now    func() time.Time
 	// pretended are objects that count as stored, for plans.
 	pretended map[state.ObjectKey]*podspec.Object
-	// Listens reports whether a process has a port of the node, which no Service can have then; nil means that none has any.
-	Listens func(podspec.Port) bool
+	// Owner returns the process or setting that has a port of the node, which no Service can have then; nil means that all are free.
+	Owner func(podspec.Port) string
 }
 
 // New makes a Store.
@@ -132,7 +132,7 @@ func (s *Store) change(o *podspec.Object, a *allocation) (Change, error) {
 		kept.Keeper, kept.Source = before.Keeper, before.Source
 	}
 	c, err := changeOf(key, before, kept)
-	c.kept = kept
+	c.kept, c.Notes = kept, a.notes(kept, before)
 	return c, err
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -240,7 +241,13 @@ func serviceOf(name string, kind v1.ServiceType, port int32) *podspec.Object {
 // change.
 func TestServicesGetWhatTheyLack(t *testing.T) {
 	s := newStore(t)
-	s.Listens = func(p podspec.Port) bool { return p.Number == 22 }
+	var has int32 = 22
+	s.Owner = func(p podspec.Port) string {
+		if p.Number == has {
+			return "SSH"
+		}
+		return ""
+	}
 	if got := put(t, s, serviceOf("a", v1.ServiceTypeNodePort, 80), serviceOf("b", v1.ServiceTypeClusterIP, 80)); got != "service default/a created[]; service default/b created[]" {
 		t.Error(got)
 	}
@@ -261,5 +268,45 @@ func TestServicesGetWhatTheyLack(t *testing.T) {
 	}
 	if later := put(t, s, serviceOf("b", v1.ServiceTypeClusterIP, 81)); later != "service default/b unchanged[]" {
 		t.Error(later)
+	}
+	has = services[0].Spec.Ports[0].NodePort
+	changes, err := s.Changes([]*podspec.Object{serviceOf("a", v1.ServiceTypeNodePort, 80), serviceOf("b", v1.ServiceTypeClusterIP, 81)})
+	if err != nil || len(changes[0].Notes) != 1 || len(changes[1].Notes) > 0 {
+		t.Errorf("a process listens on the port of a: %v %v", changes, err)
+	}
+	if by := s.Publisher(podspec.Port{Protocol: v1.ProtocolTCP, Number: has, HostIP: "127.0.0.1"}); by != "service default/a" {
+		t.Errorf("the port of a leads to %q", by)
+	}
+}
+
+// TestPortsOfPodsAreNoServices until the pod has finished. On the node's network, its containers have their ports there.
+func TestPortsOfPodsAreNoServices(t *testing.T) {
+	for name, c := range map[string]struct {
+		hostNetwork, finished bool
+		port                  v1.ContainerPort
+		taken, published      bool
+	}{
+		"a hostPort":             {port: v1.ContainerPort{ContainerPort: 80, HostPort: 8080, Protocol: v1.ProtocolTCP}, taken: true, published: true},
+		"no hostPort":            {port: v1.ContainerPort{ContainerPort: 8080}},
+		"the node's network":     {hostNetwork: true, port: v1.ContainerPort{ContainerPort: 8080}, taken: true},
+		"a pod that is finished": {finished: true, port: v1.ContainerPort{ContainerPort: 80, HostPort: 8080, Protocol: v1.ProtocolTCP}},
+	} {
+		s := newStore(t)
+		d := &podspec.Desired{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u"}, Spec: v1.PodSpec{
+			HostNetwork: c.hostNetwork, Containers: []v1.Container{{Name: "a", Image: "i", Ports: []v1.ContainerPort{c.port}}},
+		}}}
+		checkpoint := &state.Checkpoint{}
+		if c.finished {
+			checkpoint.Completion = &model.Completion{Phase: v1.PodSucceeded}
+		}
+		checkpoint.Applied = d
+		if err := s.locker.Layout.Pod(d.Pod.UID).Checkpoint().Write(checkpoint); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Changes([]*podspec.Object{serviceOf("web", v1.ServiceTypeLoadBalancer, 8080)})
+		by := s.Publisher(podspec.Port{Protocol: v1.ProtocolTCP, Number: 8080})
+		if (err != nil) != c.taken || (by != "") != c.published {
+			t.Errorf("%s: %v, and the port leads to %q", name, err, by)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
@@ -39,6 +40,8 @@ type World struct {
 	Pulls int
 	// Exits are processes that have ended before the runtime's records show it; nil for none.
 	Exits *Exits
+	// Reserved are ports of the node that no pod can have.
+	Reserved []machine.Reserved
 }
 
 // Observer reads what a runtime and podctl's own files say of pods. It changes nothing.
@@ -55,6 +58,8 @@ type Observer struct {
 	objects *objects.Store
 	logs    logfile.Limits
 	exits   *Exits
+	// reserved are ports of the node that no pod can have.
+	reserved []machine.Reserved
 	// taken is what pods take of the node; nil for one that takes nothing.
 	taken *state.Summaries[*model.Admitted]
 }
@@ -62,7 +67,7 @@ type Observer struct {
 // New makes an Observer.
 func New(w World, host *Host, digests *Digests) *Observer {
 	return &Observer{
-		client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests, objects: w.Objects, logs: w.Logs, exits: w.Exits,
+		client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests, objects: w.Objects, logs: w.Logs, exits: w.Exits, reserved: w.Reserved,
 		taken: state.NewSummaries(w.Layout, func(c *state.Checkpoint) *model.Admitted { return snapshot.TakenBy(&c.Memory) }),
 	}
 }

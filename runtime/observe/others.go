@@ -15,16 +15,16 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// takenPorts are those ports of the node that a pod wants to publish and that a
-// process of the node, or another pod or a Service that podctl applied, has. While the pod itself is on
-// the node's network such a process is taken for its own, which ends before the port is
-// wanted. A pod that publishes none costs nothing.
+// takenPorts lists the ports that a pod needs on the node and that a process, another pod or a Service has. Processes count only for
+// ports that the sandbox publishes: containers on the node's network report themselves that a port is in use, and may share it. While
+// the pod itself is on the node's network, the process may be its own, which ends before the port is published. A pod without such
+// ports costs nothing.
 func (o *Observer) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
-	wanted := podspec.PublishedPorts(pod)
+	wanted := podspec.HostPorts(pod)
 	if len(wanted) == 0 {
 		return nil
 	}
-	others, onNode := o.publishedByOthers(pod), onNodeNetwork(s)
+	others, publishes := o.publishedByOthers(pod), !pod.Spec.HostNetwork && !onNodeNetwork(s)
 	taken := map[string]string{}
 	for _, port := range wanted {
 		for _, other := range others {
@@ -32,8 +32,11 @@ func (o *Observer) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
 				taken[port.String()] = other.by
 			}
 		}
-		if !onNode && machine.Listens(port) {
-			taken[port.String()] = "a process of this machine"
+		if !publishes {
+			continue
+		}
+		if by := machine.Owner(port, o.reserved); by != "" {
+			taken[port.String()] = by
 		}
 	}
 	return taken
@@ -67,7 +70,7 @@ func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
 		if a.Desired.Pod.UID == pod.UID || a.Checkpoint.Completion != nil || !hasSandbox(a.Checkpoint) {
 			continue
 		}
-		for _, p := range podspec.PublishedPorts(a.Desired.Pod) {
+		for _, p := range podspec.HostPorts(a.Desired.Pod) {
 			ports = append(ports, publishedPort{p, "pod " + model.RefOf(a.Desired.Pod).String()})
 		}
 	}

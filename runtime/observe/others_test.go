@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -90,6 +91,46 @@ func TestPortsOfProcesses(t *testing.T) {
 	free := loadPod(t, publishing("web", fmt.Sprint(1)))
 	if taken := l.observer.takenPorts(free.Pod, &snapshot.Pod{}); len(taken) > 0 {
 		t.Errorf("a port that nobody has: %v", taken)
+	}
+}
+
+// TestPortsOnTheNodesNetwork: ports of containers on the node's network count among pods, on both sides. Processes do not hold such a
+// pod: its containers report themselves that a port is in use.
+func TestPortsOnTheNodesNetwork(t *testing.T) {
+	onNetwork := func(name string, port any) string {
+		return strings.Replace(strings.Replace(podText(name), "spec:\n", "spec:\n  hostNetwork: true\n", 1),
+			"image: 'i:1'", fmt.Sprintf("image: 'i:1', ports: [{containerPort: %v}]", port), 1)
+	}
+	ran := &state.Checkpoint{Memory: model.Memory{LastRun: &model.LastRun{Sandbox: "s"}}}
+	for name, pair := range map[string][2]string{
+		"behind a hostPort": {publishing("other", "18080"), onNetwork("web", 18080)},
+		"before a hostPort": {onNetwork("other", 18080), publishing("web", "18080")},
+		"both":              {onNetwork("other", 18080), onNetwork("web", 18080)},
+	} {
+		l := newLab(t)
+		l.remember(loadPod(t, pair[0]), ran)
+		want := map[string]string{"18080/TCP": "pod default/other"}
+		if diff := cmp.Diff(want, l.observer.takenPorts(loadPod(t, pair[1]).Pod, &snapshot.Pod{})); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // the test is over
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	if taken := newLab(t).observer.takenPorts(loadPod(t, onNetwork("web", port)).Pod, &snapshot.Pod{}); len(taken) > 0 {
+		t.Errorf("a process has the port: %v", taken)
+	}
+}
+
+// TestReservedPorts hold a pod that publishes one, although nothing listens there.
+func TestReservedPorts(t *testing.T) {
+	l := newLab(t)
+	l.observer.reserved = []machine.Reserved{{Port: podspec.Port{Protocol: v1.ProtocolTCP, Number: 1}, For: "SSH"}}
+	if taken := l.observer.takenPorts(loadPod(t, publishing("web", "1")).Pod, &snapshot.Pod{}); taken["1/TCP"] != "SSH" {
+		t.Errorf("%v", taken)
 	}
 }
 

@@ -271,7 +271,7 @@ func (r *restrainer) holdSandbox() []Hold {
 	if fault, known := r.Observed.Faults[""]; known {
 		holds = append(holds, Hold{Reason: fault.Reason, Message: fault.Message, Status: fault.Status, Blocking: true, Recheck: recheckRest})
 	}
-	for _, port := range podspec.PublishedPorts(r.Manifest) {
+	for _, port := range podspec.HostPorts(r.Manifest) {
 		if owner, taken := r.Observed.Ports[port.String()]; taken {
 			message := fmt.Sprintf("%s: hostPort %s is used by %s", port.Path, port, owner)
 			holds = append(holds, Hold{Reason: model.HostPortConflict, Message: message, Blocking: true, Recheck: recheckRest})

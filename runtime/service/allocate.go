@@ -28,8 +28,8 @@ const hosts = 1<<16 - 2
 type Taken struct {
 	addresses map[netip.Addr]string
 	ports     []takenPort
-	// Listens reports whether a process of the node has a port; nil means that none has any.
-	Listens func(podspec.Port) bool
+	// Process returns the process or setting that has a port of the node, or an empty string; nil means that all are free.
+	Process func(podspec.Port) string
 }
 
 type takenPort struct {
@@ -236,7 +236,7 @@ func (t *Taken) fillPorts(s, before *v1.Service) error {
 		}
 	}
 	for _, p := range Published(s) {
-		by := t.owner(p)
+		by := t.Owner(p)
 		if by == "" && !hadPort(before, p) {
 			by = t.process(p)
 		}
@@ -251,13 +251,25 @@ func (t *Taken) fillPorts(s, before *v1.Service) error {
 	return nil
 }
 
+// Shadowed says which ports that a Service had before, and keeps, a process has, too. They are not taken away from the Service: the
+// kernel leads connections to it already, and any local user can listen on a free port.
+func (t *Taken) Shadowed(s, before *v1.Service) []string {
+	var notes []string
+	for _, p := range Published(s) {
+		if by := t.process(p); by != "" && hadPort(before, p) {
+			notes = append(notes, fmt.Sprintf("port %s of the node leads to the Service, although %s has it, too", p, by))
+		}
+	}
+	return notes
+}
+
 // hadPort reports whether a Service had a port of the node before.
 func hadPort(before *v1.Service, p podspec.Port) bool {
 	return before != nil && slices.ContainsFunc(Published(before), p.Collides)
 }
 
-// owner is which Service or pod has a port of the node; empty for none.
-func (t *Taken) owner(p podspec.Port) string {
+// Owner returns the Service or pod that has a port of the node; empty for none.
+func (t *Taken) Owner(p podspec.Port) string {
 	for _, other := range t.ports {
 		if other.Collides(p) {
 			return other.by
@@ -266,12 +278,12 @@ func (t *Taken) owner(p podspec.Port) string {
 	return ""
 }
 
-// process says that a process listens on a port of the node; empty if none does.
+// process returns the process or setting that has a port of the node; empty for none.
 func (t *Taken) process(p podspec.Port) string {
-	if t.Listens != nil && t.Listens(p) {
-		return "a process of this machine"
+	if t.Process == nil {
+		return ""
 	}
-	return ""
+	return t.Process(p)
 }
 
 // freePort is a node port that nobody has.
@@ -280,7 +292,7 @@ func (t *Taken) freePort(s *v1.Service, port *v1.ServicePort) (int32, error) {
 	begin := hashed(s, fmt.Sprint(port.Protocol, port.Port))
 	for i := range uint32(ports) {
 		number := firstPort + int32((begin+i)%ports) //nolint:gosec // below 1<<16
-		if p := (podspec.Port{Protocol: port.Protocol, Number: number}); t.owner(p)+t.process(p) == "" && !asks(s, port.Protocol, number) {
+		if p := (podspec.Port{Protocol: port.Protocol, Number: number}); t.Owner(p)+t.process(p) == "" && !asks(s, port.Protocol, number) {
 			return number, nil
 		}
 	}

@@ -252,7 +252,12 @@ func TestFillNamesTheOtherService(t *testing.T) {
 // TestFillRefuses what would take traffic that is not the Service's own: addresses outside of podctl's ranges, and ports that
 // somebody has.
 func TestFillRefuses(t *testing.T) {
-	busy := Taken{Listens: func(p podspec.Port) bool { return p.Number == 22 || p.Number == 30001 }}
+	busy := Taken{Process: func(p podspec.Port) string {
+		if p.Number == 22 || p.Number == 30001 {
+			return "a process"
+		}
+		return ""
+	}}
 	busy.Publish([]podspec.Port{{Protocol: v1.ProtocolTCP, Number: 80}}, "pod default/front")
 	lb := ofType(v1.ServiceTypeLoadBalancer)
 	twice := func(s *v1.Service) {
@@ -274,8 +279,15 @@ func TestFillRefuses(t *testing.T) {
 		}
 	}
 	mine := web("h", onNode(30001))
-	if err := (&Taken{Listens: busy.Listens}).Fill(mine, web("h", onNode(30001))); err != nil {
+	again := Taken{Process: busy.Process}
+	if err := again.Fill(mine, web("h", onNode(30001))); err != nil {
 		t.Errorf("a port that it had before: %v", err)
+	}
+	if notes := again.Shadowed(mine, web("h", onNode(30001))); len(notes) != 1 || !strings.HasPrefix(notes[0], "port 30001/TCP ") {
+		t.Errorf("a process has its port, too: %q", notes)
+	}
+	if notes := again.Shadowed(mine, web("h", onNode(30002))); len(notes) > 0 {
+		t.Errorf("a port that it did not have: %q", notes)
 	}
 }
 

@@ -49,9 +49,9 @@ func (l *Locker) timeout(ctx context.Context) (context.Context, context.CancelFu
 
 // ReservePorts keeps others from looking for free ports of the node between this pod's look
 // and the moment in which it is written down that it takes some, when the caller frees them.
-// A pod that publishes none waits for nobody.
+// A pod that needs none waits for nobody.
 func (l *Locker) ReservePorts(ctx context.Context, desired *podspec.Desired) (free func(), err error) {
-	if desired == nil || len(podspec.PublishedPorts(desired.Pod)) == 0 {
+	if desired == nil || len(podspec.HostPorts(desired.Pod)) == 0 {
 		return func() {}, nil
 	}
 	ctx, cancel := l.timeout(ctx)

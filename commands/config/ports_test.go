@@ -1,0 +1,47 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/podctl/podctl/commands/terminal"
+)
+
+// TestReservedPorts: SSH and DHCP are reserved unless the configuration has another list, and so is the port on which the configuration
+// makes the agent listen.
+func TestReservedPorts(t *testing.T) {
+	for file, want := range map[string]string{
+		"":                                      "22/TCP 68/UDP 546/UDP",
+		"reserved-ports: ''\n":                  "",
+		"reserved-ports: 2222, 53/udp,9/SCTP\n": "2222/TCP 53/UDP 9/SCTP",
+		"agent: {listen: ':9100'}\n":            "22/TCP 68/UDP 546/UDP 9100/TCP",
+		"agent: {listen: '127.0.0.1:0'}\n":      "22/TCP 68/UDP 546/UDP",
+		"reserved-ports: ssh\n":                 "error",
+		"reserved-ports: 0\n":                   "error",
+		"reserved-ports: 22/ICMP\n":             "error",
+		"reserved-ports: 65536\n":               "error",
+	} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, global, agent := &Flags{}, pflag.NewFlagSet("global", pflag.ContinueOnError), pflag.NewFlagSet("agent", pflag.ContinueOnError)
+		f.Register(global)
+		agent.String("listen", "", "")
+		var got []string
+		if err := f.Load(global, Sections{"agent": agent}, &terminal.Env{Getenv: func(string) string { return "" }, SystemConfig: path}); err != nil {
+			got = []string{"error"}
+		} else {
+			for _, r := range f.ReservedPorts() {
+				got = append(got, r.Port.String())
+			}
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%q: %s, want %s", file, text, want)
+		}
+	}
+}
