@@ -20,6 +20,7 @@ import (
 
 	"github.com/podctl/podctl/commands/commandstest"
 	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/podspec/digest"
 )
@@ -388,6 +389,23 @@ func TestCompletionScripts(t *testing.T) {
 	for _, args := range [][]string{{"completion"}, {"completion", "tcsh"}, {"completion", "bash", "zsh"}} {
 		if code, _, stderr := call(t, "", args...); code != exit.Error || !strings.Contains(stderr, "--help") {
 			t.Errorf("%v: exit code %d %s", args, code, stderr)
+		}
+	}
+}
+
+// TestNoHintsForCommands: the words for which podctl names another command are no commands themselves, and the commands exist.
+func TestNoHintsForCommands(t *testing.T) {
+	root := New(commandstest.Env("", io.Discard, io.Discard, time.Now))
+	for _, cmd := range root.Commands() {
+		for _, word := range append([]string{cmd.Name()}, cmd.Aliases...) {
+			if err := flags.Unknown(root, word); strings.Contains(err.Error(), "; use ") {
+				t.Errorf("%s is a command: %v", word, err)
+			}
+		}
+	}
+	for word, want := range map[string]string{"svc": "`podctl get services`", "deployment": "`podctl get deployments`"} {
+		if err := flags.Unknown(root, word); !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", word, err)
 		}
 	}
 }

@@ -18,6 +18,9 @@ type MissingReference struct {
 	Path, Detail      string
 }
 
+// KindPod is the kind of pods.
+const KindPod = "Pod"
+
 // The kinds of object that are kept apart from pods. A pod names all of them but Services, which select pods.
 const (
 	KindConfigMap = "ConfigMap"

@@ -71,14 +71,14 @@ func (c Completion) Targets(cmd *cobra.Command, args []string, typed string) ([]
 // are offered once their beginning is typed: without it pods are meant as a rule.
 func (c Completion) Kinds(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		if t, err := selection.ParseTargets(args[:1], c.flags.Namespace); err == nil && t.Kind != "" {
-			return unused(c.objectNames(t.Kind, typed), args[1:]), noFiles
+		if t, err := selection.ParseTargets(args[:1], c.flags.Namespace); err == nil && t.Kind() != "" && t.Kind() != podspec.KindPod {
+			return unused(c.objectNames(t.Kind(), typed), args[1:]), noFiles
 		}
 		return c.Targets(cmd, args, typed)
 	}
 	if word, name, typedKind := strings.Cut(typed, "/"); typedKind && !isPath(typed) {
-		if t, err := selection.ParseTargets([]string{word}, c.flags.Namespace); err == nil && t.Kind != "" {
-			return prefixed(word+"/", c.objectNames(t.Kind, name)), noFiles
+		if t, err := selection.ParseTargets([]string{word}, c.flags.Namespace); err == nil && t.Kind() != "" && t.Kind() != podspec.KindPod {
+			return prefixed(word+"/", c.objectNames(t.Kind(), name)), noFiles
 		}
 	}
 	names, directive := c.Targets(cmd, args, typed)
@@ -98,7 +98,12 @@ func prefixed(prefix string, names []string) []string {
 
 // objectNames lists the stored objects of a kind in the namespace that begin with what was typed.
 func (c Completion) objectNames(kind, typed string) []string {
-	keys, err := c.flags.Layout().Objects().List()
+	layout := c.flags.Layout()
+	stored := layout.Objects()
+	if podspec.KindNamed(kind).Workload {
+		stored = layout.Workloads()
+	}
+	keys, err := stored.List()
 	if err != nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/podspec"
 )
 
 // Error says what is wrong with the flags of a command line. It is cobra's FlagErrorFunc.
@@ -62,7 +63,11 @@ func unknownCommand(cmd *cobra.Command) string {
 // Unknown says that a word is no command, and what to use instead.
 func Unknown(cmd *cobra.Command, word string) error {
 	text := fmt.Sprintf("unknown command %q", word)
-	if use, known := elsewhere()[word]; known && !cmd.HasParent() {
+	use := elsewhere()[word]
+	if kind := podspec.KindOfWord(word); kind.Name != "" {
+		use = "`podctl get " + kind.Words[0] + "`"
+	}
+	if use != "" && !cmd.HasParent() {
 		return exit.Usagef("%s; use %s", text, use)
 	}
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {
@@ -84,8 +89,8 @@ func elsewhere() map[string]string {
 		{"kill", "`podctl delete --force POD`"},
 		{"runp replace play kube compose", "`podctl apply FILE`"},
 		{"edit patch set label annotate", "an editor for the manifest, then `podctl plan FILE` and `podctl apply FILE`"},
-		{"diff dry-run", "`podctl plan FILE`"},
-		{"pods state", "`podctl get`"},
+		{"dry-run", "`podctl plan FILE`"},
+		{"state", "`podctl get`"},
 		{"inspect", "`podctl describe POD`, or `podctl get POD -o yaml`"},
 		{"inspectp show", "`podctl describe POD`"},
 		{"stats statsp", "`podctl top`"},
@@ -96,13 +101,11 @@ func elsewhere() map[string]string {
 		{"save", "`podctl image save IMAGE`"},
 		{"build commit", "a builder such as buildah, then `podctl image load FILE`"},
 		{"push", "a tool such as skopeo; podctl only pulls"},
-		{"rollout", "`podctl restart POD`"},
-		{"expose", "hostPort in the manifest, or `podctl port-forward POD PORT`"},
-		{"explain", "`podctl validate FILE`; docs/fields.md has all fields"},
+		{"expose", "a Service of type NodePort in a manifest, or `podctl port-forward POD PORT`"},
 		{"info cluster-info", "`podctl doctor`"},
 		{"system", "`podctl prune` and `podctl doctor`"},
 		{"config", "--config, or /etc/podctl/config.yaml (docs/configuration.md)"},
-		{"status pod", "`podctl get POD`"},
+		{"status", "`podctl get POD`"},
 		{"check", "`podctl probe POD`, or `podctl validate FILE`"},
 		{"health", "`podctl probe POD`"},
 		{"generate", "`podctl export POD`"},
@@ -113,9 +116,7 @@ func elsewhere() map[string]string {
 		{"history", "`podctl image inspect IMAGE`"},
 		{"login logout", "imagePullSecrets, or a docker config.json (docs/configuration.md)"},
 		{"volume", "`podctl get pvc`"},
-		{"secret", "`podctl get secrets`"},
-		{"configmap", "`podctl get configmaps`"},
-		{"drain", "`podctl delete --all -A`"},
+		{"drain", "`podctl delete all --all -A`"},
 		{"api-resources", "docs/workloads.md, which lists the kinds that podctl runs"},
 	} {
 		for word := range strings.FieldsSeq(one[0]) {

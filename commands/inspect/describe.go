@@ -20,6 +20,7 @@ import (
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
@@ -37,14 +38,15 @@ type describeOptions struct {
 func NewDescribe(sess *session.Session) *cobra.Command {
 	o := &describeOptions{}
 	cmd := &cobra.Command{
-		Use:   "describe [flags] MANIFEST|POD...",
-		Short: "Show details of pods",
-		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would do. KIND/NAME is a workload,\n" +
-			"which comes before its pods.\n" +
+		Use:   "describe [flags] MANIFEST|POD|KIND/NAME... | describe [flags] KIND[,KIND...] [NAME...]",
+		Short: "Show details of pods, workloads, Services, ConfigMaps, Secrets and claims",
+		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would do. A workload comes before\n" +
+			"its pods. A Service is described with its endpoints, and a Secret without its values. KIND without names stands for all\n" +
+			"objects of the kind in the namespace.\n" +
 			"With --timeline, show how long each part of the last start took, of several pods on one scale." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl describe web\n  podctl describe deployment/web\n  podctl describe -o json web | jq .status.phase\n  podctl describe web --timeline\n  podctl describe --all --timeline -o svg > starts.svg",
-		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		Example:           "  podctl describe web\n  podctl describe deployment/web\n  podctl describe svc web\n  podctl describe cm,secrets\n  podctl describe -o json web | jq .status.phase\n  podctl describe web --timeline\n  podctl describe --all --timeline -o svg > starts.svg",
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDescribe(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
@@ -65,18 +67,59 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 	case terminal.IsDocument(o.output) && o.timeline:
 		return exit.Usagef("--timeline takes -o text or svg")
 	}
-	described := false
+	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
+	if err == nil {
+		err = o.checkTargets(&targets)
+	}
+	if err != nil {
+		return err
+	}
+	apart := o.addAll(sess, &targets)
 	if terminal.IsText(o.output) && !o.timeline {
-		var err error
-		if described, err = describeWorkloads(ctx, sess, args); err != nil {
-			return err
+		apart = errors.Join(apart, describeWorkloads(ctx, sess, targets.Workloads), describeObjects(ctx, sess, targets.Objects))
+	}
+	names, err := podNamesOf(sess, &targets)
+	if err != nil {
+		return errors.Join(apart, err)
+	}
+	if len(names) == 0 && len(args) > 0 && !o.Manifests() && !slices.Contains(targets.Kinds, podspec.KindPod) {
+		return apart
+	}
+	return exit.Join(ctx, apart, o.describePods(ctx, sess, names))
+}
+
+// checkTargets refuses what the output format or the flags do not allow.
+func (o *describeOptions) checkTargets(targets *selection.Targets) error {
+	apart := slices.ContainsFunc(targets.Kinds, func(kind string) bool { return kind != podspec.KindPod && !podspec.KindNamed(kind).Workload })
+	switch {
+	case (len(targets.Objects) > 0 || apart) && (o.timeline || !terminal.IsText(o.output)):
+		return exit.Usagef("-o and --timeline are for pods and workloads: `podctl get -o yaml` prints other objects")
+	case o.Selects() && len(targets.Objects)+len(targets.Workloads) > 0:
+		return exit.Usagef("--selector and --field-selector cannot be used with names")
+	case len(targets.Kinds) > 0 && o.Manifests():
+		return exit.Usagef("kinds cannot be used with manifests")
+	}
+	return nil
+}
+
+// podNamesOf are the pods that are named, and the workloads that have pods, whose pods are described too.
+func podNamesOf(sess *session.Session, targets *selection.Targets) ([]string, error) {
+	names := targets.Pods
+	if len(targets.Workloads) == 0 {
+		return names, nil
+	}
+	applied, err := selection.Applied(sess)
+	for _, key := range targets.Workloads {
+		if slices.ContainsFunc(applied, func(d *podspec.Desired) bool { return controller.Owns(key, d.Pod) }) {
+			names = append(names, key.Word()+"/"+key.Namespace+"/"+key.Name)
 		}
 	}
+	return names, err
+}
+
+func (o *describeOptions) describePods(ctx context.Context, sess *session.Session, args []string) error {
 	o.Quiet, o.Unmanaged = true, true
 	desired, err := o.Pods(ctx, sess, args...)
-	if none := (*selection.NoPodsError)(nil); errors.As(err, &none) && described && len(args) == 1 {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

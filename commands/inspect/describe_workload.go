@@ -2,47 +2,45 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/state"
 )
 
-// describeWorkloads describes the workloads that are named, before their pods. It reports whether there are any.
-func describeWorkloads(ctx context.Context, sess *session.Session, args []string) (bool, error) {
+// describeWorkloads describes workloads, before their pods. One that does not exist hides no other.
+func describeWorkloads(ctx context.Context, sess *session.Session, keys []state.ObjectKey) error {
 	var records []*controller.Record
-	for _, arg := range args {
-		key, ok := selection.WorkloadNamed(arg, sess.Flags.Namespace)
-		if !ok {
-			continue
-		}
+	var errs []error
+	for _, key := range keys {
 		r, err := sess.Workloads().Get(key)
-		if err != nil {
-			return false, err
+		if r != nil {
+			records = append(records, r)
 		}
-		records = append(records, r)
+		errs = append(errs, err)
 	}
 	if len(records) == 0 {
-		return false, nil
+		return errors.Join(errs...)
 	}
 	rows, err := workloadRows(ctx, sess, records)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for i := range rows {
 		v := &description{now: sess.IO.Now()}
 		v.workload(&rows[i])
 		if _, err := fmt.Fprintln(sess.IO.Out, v.text.String()); err != nil {
-			return true, err
+			return err
 		}
 	}
-	return true, nil
+	return errors.Join(errs...)
 }
 
 func (v *description) workload(row *view.WorkloadRow) {

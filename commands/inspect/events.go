@@ -2,9 +2,9 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
@@ -32,12 +33,13 @@ type eventsOptions struct {
 func NewEvents(sess *session.Session) *cobra.Command {
 	o := &eventsOptions{}
 	cmd := &cobra.Command{
-		Use:   "events [flags] [POD...]",
-		Short: "Show events of pods",
+		Use:   "events [flags] [POD|KIND/NAME...]",
+		Short: "Show events of pods and workloads",
 		Long: "Show what podctl did to pods and what their probes returned, as a kubelet's events. Repeated events are counted.\n" +
+			"The events of a workload are those of its pods. KIND/NAME and KIND NAME name one.\n" +
 			"Events of a deleted pod are kept until `podctl prune`." +
 			flags.ExitCodes("0 success", "1 error", "130 interrupted"),
-		Example:           "  podctl events web\n  podctl events -A -w\n  podctl events --warnings -o json",
+		Example:           "  podctl events web\n  podctl events deployment/web\n  podctl events -A -w\n  podctl events --warnings -o json",
 		ValidArgsFunction: completion.Of(sess.Flags).Pods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runEvents(cmd.Context(), sess, o, args) },
 	}
@@ -50,7 +52,10 @@ func NewEvents(sess *session.Session) *cobra.Command {
 }
 
 func runEvents(ctx context.Context, sess *session.Session, o *eventsOptions, args []string) error {
-	l := &eventList{sess: sess, o: o, names: args, shown: map[string]time.Time{}}
+	l := &eventList{sess: sess, o: o, shown: map[string]time.Time{}}
+	if err := l.parseTargets(args); err != nil {
+		return err
+	}
 	entries, unreadable := l.find()
 	if len(entries) == 0 && !o.watch && (unreadable != nil || !terminal.IsDocument(o.output)) {
 		if unreadable == nil {
@@ -88,58 +93,49 @@ func EventsDocument(sess *session.Session) (any, error) {
 type eventList struct {
 	sess *session.Session
 	o    *eventsOptions
-	// names are the pods that are named; none means all.
-	names []string
+	// targets are the pods and workloads that are named; none means all pods.
+	targets selection.Targets
 	// shown says when an event was last shown.
 	shown map[string]time.Time
+}
+
+// parseTargets reads the arguments.
+func (l *eventList) parseTargets(args []string) (err error) {
+	l.targets, err = selection.ParseTargets(args, l.sess.Flags.Namespace)
+	foreign := func(kind string) bool { return kind != podspec.KindPod && !podspec.KindNamed(kind).Workload }
+	if err == nil && (len(l.targets.Objects) > 0 || slices.ContainsFunc(l.targets.Kinds, foreign)) {
+		err = exit.Usagef("podctl records events of pods: name pods or workloads")
+	}
+	return err
 }
 
 // find lists events, the oldest first. With an error there are those that could be read.
 func (l *eventList) find() ([]eventEntry, error) {
 	all, unreadable := events.Events(l.sess.Flags.Layout())
-	var entries []eventEntry
-	found := map[string]bool{}
-	for _, pod := range all {
-		name, ok := l.picks(pod.Pod)
-		if !ok {
-			continue
-		}
-		found[name] = true
-		for _, e := range pod.Events {
-			if !l.o.warnings || e.Type == state.Warning {
-				entries = append(entries, eventEntry{pod.Pod, e})
-			}
-		}
-	}
 	applied, err := selection.Applied(l.sess)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range l.names {
-		if _, err := selection.Named(l.sess, applied, name); err != nil && !found[name] && !l.o.watch {
-			return nil, err
+	p := &eventPicker{eventList: l, applied: applied, found: map[string]bool{}}
+	if p.records, err = l.sess.Workloads().List(func(state.ObjectKey) bool { return true }); err != nil {
+		unreadable = errors.Join(unreadable, err)
+	}
+	var entries []eventEntry
+	for i := range all {
+		if !p.picks(&all[i]) {
+			continue
 		}
+		for _, e := range all[i].Events {
+			if !l.o.warnings || e.Type == state.Warning {
+				entries = append(entries, eventEntry{all[i].Pod, e})
+			}
+		}
+	}
+	if err := p.missing(); err != nil && !l.o.watch {
+		return nil, err
 	}
 	slices.SortStableFunc(entries, func(a, b eventEntry) int { return a.Last.Compare(b.Last) })
 	return entries, unreadable
-}
-
-// picks reports whether a pod is selected, and by which name.
-func (l *eventList) picks(ref model.PodRef) (string, bool) {
-	namespace := l.sess.Flags.Namespace
-	if len(l.names) == 0 {
-		return "", l.o.allNamespaces || ref.Namespace == namespace
-	}
-	for _, name := range l.names {
-		full := name
-		if !strings.Contains(name, "/") {
-			full = namespace + "/" + name
-		}
-		if full == ref.String() || state.MatchesUID(ref.UID, name) {
-			return name, true
-		}
-	}
-	return "", false
 }
 
 func (l *eventList) show(entries []eventEntry) error {

@@ -37,47 +37,47 @@ func NewExplain(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// explainable is the type and the API version of a kind; nil for one that podctl does not know.
-func explainable(kind string) (of reflect.Type, version string) {
+// explainable is the type of a kind; nil for one that podctl does not know.
+func explainable(kind string) reflect.Type {
 	switch kind {
-	case "Pod":
-		return reflect.TypeFor[v1.Pod](), "v1"
+	case podspec.KindPod:
+		return reflect.TypeFor[v1.Pod]()
 	case podspec.KindConfigMap:
-		return reflect.TypeFor[v1.ConfigMap](), "v1"
+		return reflect.TypeFor[v1.ConfigMap]()
 	case podspec.KindSecret:
-		return reflect.TypeFor[v1.Secret](), "v1"
+		return reflect.TypeFor[v1.Secret]()
 	case podspec.KindClaim:
-		return reflect.TypeFor[v1.PersistentVolumeClaim](), "v1"
+		return reflect.TypeFor[v1.PersistentVolumeClaim]()
 	case podspec.KindService:
-		return reflect.TypeFor[v1.Service](), "v1"
+		return reflect.TypeFor[v1.Service]()
 	case podspec.KindDeployment:
-		return reflect.TypeFor[appsv1.Deployment](), "apps/v1"
+		return reflect.TypeFor[appsv1.Deployment]()
 	case podspec.KindReplicaSet:
-		return reflect.TypeFor[appsv1.ReplicaSet](), "apps/v1"
+		return reflect.TypeFor[appsv1.ReplicaSet]()
 	case podspec.KindStatefulSet:
-		return reflect.TypeFor[appsv1.StatefulSet](), "apps/v1"
+		return reflect.TypeFor[appsv1.StatefulSet]()
 	case podspec.KindDaemonSet:
-		return reflect.TypeFor[appsv1.DaemonSet](), "apps/v1"
+		return reflect.TypeFor[appsv1.DaemonSet]()
 	case podspec.KindJob:
-		return reflect.TypeFor[batchv1.Job](), "batch/v1"
+		return reflect.TypeFor[batchv1.Job]()
 	case podspec.KindCronJob:
-		return reflect.TypeFor[batchv1.CronJob](), "batch/v1"
+		return reflect.TypeFor[batchv1.CronJob]()
 	}
-	return nil, ""
+	return nil
 }
 
 func runExplain(sess *session.Session, arg string) error {
 	word, path, _ := strings.Cut(arg, ".")
-	kind := selection.KindOf(word)
-	of, version := explainable(kind)
+	kind := podspec.KindOfWord(word)
+	of := explainable(kind.Name)
 	if of == nil {
-		return exit.Usagef("%s is no kind that podctl explains; it explains pod, deployment, replicaset, statefulset, daemonset, job, cronjob, service, configmap, secret and pvc", word)
+		return exit.Usagef("%s is no kind that podctl explains; it explains %s", word, strings.Join(selection.KindWords(), ", "))
 	}
-	e := &explanation{kind: kind, path: path, of: of, doc: docOf(of)[""]}
+	e := &explanation{kind: kind.Name, path: path, of: of, doc: docOf(of)[""]}
 	if err := e.walk(); err != nil {
 		return err
 	}
-	e.write(sess.IO, version)
+	e.write(sess.IO, kind.APIVersion)
 	return nil
 }
 

@@ -25,6 +25,8 @@ type getOptions struct {
 	printer podPrinter
 	watch   bool
 	probe   bool
+	// endpoints is set when the endpoints of Services are listed instead of the Services.
+	endpoints bool
 	// amongOthers is set for one of several kinds.
 	amongOthers bool
 }
@@ -46,7 +48,8 @@ func NewGet(sess *session.Session) *cobra.Command {
 		Long: "List pods with the status that a kubelet would report. Without arguments, pods that other tools created on the same\n" +
 			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them.\n" +
 			"KIND is pods, a workload such as deployments (deploy), statefulsets (sts), daemonsets (ds) or jobs, or configmaps (cm),\n" +
-			"secrets or pvc; KIND/NAME names one object, and all stands for pods, Services and workloads. Listed are ConfigMaps, Secrets and claims that were applied apart from\n" +
+			"secrets or pvc; KIND/NAME names one object, and all stands for pods, Services and workloads.\n" +
+			"The kind endpoints (ep) lists where the traffic of Services goes, and which of their pods are not ready. Listed are ConfigMaps, Secrets and claims that were applied apart from\n" +
 			"pods, and claims that have data. Values of Secrets are not printed, with -o neither." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
@@ -76,14 +79,17 @@ func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []st
 	if kinds := selection.SplitKinds(args); kinds != nil {
 		return runGetKinds(ctx, sess, o, kinds)
 	}
+	if services, ok := endpointArgs(args); ok {
+		args, o.endpoints = services, true
+	}
 	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
 	if err != nil {
 		return err
 	}
-	if selection.IsWorkload(targets.Kind) || len(targets.Workloads) > 0 {
+	if podspec.KindNamed(targets.Kind()).Workload || len(targets.Workloads) > 0 {
 		return runGetWorkloads(ctx, sess, o, &targets)
 	}
-	if targets.Kind != "" || len(targets.Objects) > 0 {
+	if kind := targets.Kind(); kind != "" && kind != podspec.KindPod || len(targets.Objects) > 0 {
 		return runGetObjects(ctx, sess, o, &targets)
 	}
 	return runGetPods(ctx, sess, o, targets.Pods)

@@ -51,20 +51,17 @@ func runGetObjects(ctx context.Context, sess *session.Session, o *getOptions, ta
 	}
 	l.data = data
 	if len(targets.Objects) > 0 {
-		return l.named(targets.Objects)
+		return l.named(ctx, targets.Objects)
 	}
-	return l.all(targets.Kind)
+	return l.all(ctx, targets.Kind())
 }
 
 // named prints the objects that are named. One that is not there hides no other.
-func (l *objectLook) named(keys []state.ObjectKey) error {
+func (l *objectLook) named(ctx context.Context, keys []state.ObjectKey) error {
 	var found []*podspec.Object
 	var errs []error
 	for _, key := range keys {
-		o, err := l.sess.Objects().Get(key)
-		if absent := (*objects.NotFoundError)(nil); errors.As(err, &absent) && l.hasData(key) {
-			o, err = bareClaim(key), nil
-		}
+		o, err := l.get(key)
 		if o != nil {
 			found = append(found, o)
 		}
@@ -74,13 +71,13 @@ func (l *objectLook) named(keys []state.ObjectKey) error {
 		return err
 	}
 	if len(found) > 0 {
-		errs = slices.Insert(errs, 0, l.print(keys[0].Kind, found, l.document(found, keys)))
+		errs = slices.Insert(errs, 0, l.show(ctx, keys[0].Kind, found, len(keys) == 1))
 	}
 	return errors.Join(errs...)
 }
 
 // all prints the objects of a kind.
-func (l *objectLook) all(kind string) error {
+func (l *objectLook) all(ctx context.Context, kind string) error {
 	selector, err := labels.Parse(l.o.Labels)
 	if err != nil {
 		return exit.Usagef("--selector: %v", err)
@@ -100,7 +97,7 @@ func (l *objectLook) all(kind string) error {
 		}
 		return unreadable
 	}
-	return errors.Join(l.print(kind, found, view.ObjectList(found)), unreadable)
+	return errors.Join(l.show(ctx, kind, found, false), unreadable)
 }
 
 // withBareClaims adds the claims that have data and were never applied apart from a pod.
@@ -140,35 +137,48 @@ func (l *objectLook) setPhases(found []*podspec.Object) {
 	}
 }
 
-// document is one object that is named as it is, several as a list.
-func (l *objectLook) document(found []*podspec.Object, named []state.ObjectKey) any {
-	if len(named) == 1 {
-		return view.ObjectDocument(found[0])
-	}
-	return view.ObjectList(found)
-}
-
 // arrange adds what is known of claims, and brings objects into the order that is asked for.
 func (l *objectLook) arrange(kind string, found []*podspec.Object) error {
 	l.setPhases(found)
 	return sortByField(l.o.printer.sortBy, strings.ToLower(kind), found, view.ObjectDocument)
 }
 
-// print writes objects of one kind in the output format, or the document of them.
-func (l *objectLook) print(kind string, found []*podspec.Object, document any) error {
+// show writes objects of one kind, or the endpoints of Services, in the output format: one that is named as it is, several as a list.
+func (l *objectLook) show(ctx context.Context, kind string, found []*podspec.Object, single bool) error {
+	if l.o.endpoints {
+		return l.showEndpoints(ctx, found, single)
+	}
+	documents := make([]any, 0, len(found))
+	for _, o := range found {
+		documents = append(documents, view.ObjectDocument(o))
+	}
+	return l.print(strings.ToLower(kind), found, documents, single, func() ([]string, [][]string, error) { return l.table(kind, found) })
+}
+
+// print writes objects by their documents, or as a table. Word is the kind in names.
+func (l *objectLook) print(word string, found []*podspec.Object, documents []any, single bool, table func() ([]string, [][]string, error)) error {
 	p := &l.o.printer
+	document := view.CoreList(documents)
+	if single {
+		document = documents[0]
+	}
 	switch {
 	case terminal.IsDocument(p.output):
 		return terminal.WriteDocument(l.sess.IO.Out, p.output, document)
 	case p.output == "name":
 		for _, o := range found {
-			l.sess.IO.Print("%s/%s", strings.ToLower(kind), o.Meta().Name)
+			l.sess.IO.Print("%s/%s", word, o.Meta().Name)
 		}
 		return nil
 	case p.template != nil:
 		return p.executeTemplate(document)
+	case p.columns != nil:
+		table = func() ([]string, [][]string, error) {
+			header, custom, err := customTable(p.columns, documents)
+			return header, cellsOf(custom), err
+		}
 	}
-	header, rows, err := l.table(kind, found)
+	header, rows, err := table()
 	if err != nil {
 		return err
 	}
@@ -178,17 +188,35 @@ func (l *objectLook) print(kind string, found []*podspec.Object, document any) e
 	return terminal.Table(l.sess.IO.Out, header, rows)
 }
 
-func (l *objectLook) table(kind string, found []*podspec.Object) ([]string, [][]string, error) {
-	p := &l.o.printer
-	if p.columns != nil {
-		documents := make([]any, 0, len(found))
-		for _, o := range found {
-			documents = append(documents, view.ObjectDocument(o))
-		}
-		header, custom, err := customTable(p.columns, documents)
-		return header, cellsOf(custom), err
+// showEndpoints writes the endpoints of Services. The error says which pods could not be observed.
+func (l *objectLook) showEndpoints(ctx context.Context, found []*podspec.Object, single bool) error {
+	services := make([]*v1.Service, 0, len(found))
+	for _, o := range found {
+		services = append(services, o.Service)
 	}
-	v := &view.Objects{Now: l.sess.IO.Now(), Wide: p.output == "wide", Namespaces: l.o.AllNamespaces, LabelColumns: p.LabelColumns}
+	all, unknown := endpointsOf(ctx, l.sess, services)
+	if all == nil {
+		return unknown
+	}
+	documents := make([]any, 0, len(all))
+	for _, one := range all {
+		documents = append(documents, one)
+	}
+	return errors.Join(l.print("endpoints", found, documents, single, func() ([]string, [][]string, error) {
+		v := l.view()
+		header, rows := v.EndpointTable(found, func(i int) (ready, notReady []string) { return endpointTexts(all[i], nil) })
+		return header, rows, nil
+	}), unknown)
+}
+
+// view is the table of objects that the flags ask for.
+func (l *objectLook) view() *view.Objects {
+	p := &l.o.printer
+	return &view.Objects{Now: l.sess.IO.Now(), Wide: p.output == "wide", Namespaces: l.o.AllNamespaces, LabelColumns: p.LabelColumns}
+}
+
+func (l *objectLook) table(kind string, found []*podspec.Object) ([]string, [][]string, error) {
+	v := l.view()
 	if v.Wide {
 		applied, err := selection.Applied(l.sess)
 		if err != nil {

@@ -33,7 +33,7 @@ func runGetWorkloads(ctx context.Context, sess *session.Session, o *getOptions, 
 	}
 	records, missing := workloadRecords(sess, o, targets)
 	if len(records) == 0 && missing == nil && o.printer.isTable() {
-		o.noteNone(sess, targets.Kind)
+		o.noteNone(sess, targets.Kind())
 		return nil
 	}
 	if len(records) == 0 && missing != nil {
@@ -78,7 +78,7 @@ func workloadRecords(sess *session.Session, o *getOptions, targets *selection.Ta
 		return nil, exit.Usagef("--selector: %v", err)
 	}
 	found, err := sess.Workloads().List(func(k state.ObjectKey) bool {
-		return k.Kind == targets.Kind && (o.AllNamespaces || k.Namespace == sess.Flags.Namespace)
+		return k.Kind == targets.Kind() && (o.AllNamespaces || k.Namespace == sess.Flags.Namespace)
 	})
 	return slices.DeleteFunc(found, func(r *controller.Record) bool { return !selector.Matches(labels.Set(r.Workload.Meta().Labels)) }), err
 }

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
@@ -39,23 +41,26 @@ type deleteOptions struct {
 func NewDelete(sess *session.Session) *cobra.Command {
 	o := &deleteOptions{}
 	cmd := &cobra.Command{
-		Use:     "delete [flags] MANIFEST|POD|KIND/NAME...",
+		Use:     "delete [flags] MANIFEST|POD|KIND/NAME... | delete [flags] KIND[,KIND...] [NAME...]",
 		Aliases: []string{"rm"},
-		Short:   "Stop and remove pods",
+		Short:   "Delete pods, workloads, Services, ConfigMaps, Secrets and claims",
 		Long: "Stop pods, with their preStop hooks and grace periods, and remove everything that podctl created for them.\n" +
 			"Their logs are archived until `podctl prune`.\n" +
 			"deployment/NAME, job/NAME and other workloads are deleted with their pods.\n" +
-			"configmap/NAME, secret/NAME and pvc/NAME delete what was applied apart from pods; pods that run keep their values. The\n" +
-			"data of a claim stays until `podctl delete --volumes` of its last pod or `podctl prune --volumes`." +
+			"service/NAME, configmap/NAME, secret/NAME and pvc/NAME delete what is stored apart from pods; pods that run keep their\n" +
+			"values. The data of a claim stays until `podctl delete --volumes` of its last pod or `podctl prune --volumes`.\n" +
+			"\n" +
+			"--all deletes everything in the namespace: pods, workloads, Services, ConfigMaps and Secrets, and claims with --volumes.\n" +
+			"KIND --all and KIND -l SELECTOR delete only objects of that kind. The kind all stands for pods, workloads and Services." +
 			flags.ExitCodes("0 deleted", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5\n  podctl delete --field-selector status.phase=Succeeded\n  podctl delete configmap/web secret/web",
+		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5\n  podctl delete --field-selector status.phase=Succeeded\n  podctl delete configmap/web secret/web\n  podctl delete svc,deploy -l app=web\n  podctl delete -n shop --all --volumes",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
 	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
-	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
+	f.BoolVar(&o.All, "all", false, "Everything in the namespace, or all objects of the kinds")
 	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
 	f.BoolVar(&o.absent, "ignore-not-found", false, "Exit with 0 if a pod does not exist")
 	f.Int64Var(&o.grace, "grace-period", -1, "Seconds that containers have to stop (-1: as the pod says)")
@@ -70,35 +75,64 @@ func NewDelete(sess *session.Session) *cobra.Command {
 
 func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, args []string) error {
 	if o.IsEmpty(args) {
-		return exit.Usagef("delete needs a manifest or a pod, --all, or a selector")
+		return exit.Usagef("delete needs a manifest, a pod, KIND/NAME, --all, or a selector")
 	}
 	if !terminal.IsText(o.output) && !o.dryRun {
 		return exit.Usagef("-o needs --dry-run")
 	}
-	o.Quiet, o.Strict, o.Apart, o.Workloads = true, true, true, true
 	targets, err := o.targets(sess, args)
 	if err != nil {
 		return err
 	}
-	if o.IsEmpty(targets.Pods) && len(targets.Workloads) == 0 {
-		return o.deleteObjects(ctx, sess, targets.Objects, nil)
+	unreadable := o.addStored(sess, &targets)
+	if lookForPods := o.looksForPods(&targets); !lookForPods && len(targets.Workloads) == 0 {
+		o.noteNothing(sess, &targets, &selection.Found{})
+		return exit.WithUnreadable(ctx, exit.Join(ctx, o.deleteObjects(ctx, sess, targets.Objects, &selection.Found{}), o.deleteData(ctx, sess, &targets)), unreadable)
 	}
 	sess.Prefetch(ctx)
-	var found selection.Found
-	var absent error
-	if !o.IsEmpty(targets.Pods) {
-		found, absent = o.Find(ctx, sess, targets.Pods)
-	}
-	if o.absent {
-		absent = selection.WithoutAbsent(absent)
-	}
+	found, absent := o.find(ctx, sess, &targets)
+	found.Unreadable = errors.Join(found.Unreadable, unreadable)
 	if absent, err = o.deleteWorkloads(ctx, sess, targets.Workloads, &found, absent); err != nil {
 		return err
 	}
-	if len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0 && absent == nil && o.Selects() {
-		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+	if absent == nil {
+		o.noteNothing(sess, &targets, &found)
 	}
-	return exit.WithUnreadable(ctx, exit.Join(ctx, o.deletePods(ctx, sess, found, absent), o.deleteObjects(ctx, sess, targets.Objects, found.Apart)), found.Unreadable)
+	outcome := exit.Join(ctx, o.deletePods(ctx, sess, found, absent), o.deleteObjects(ctx, sess, targets.Objects, &found), o.deleteData(ctx, sess, &targets))
+	return exit.WithUnreadable(ctx, outcome, found.Unreadable)
+}
+
+// looksForPods reports whether the command line names pods or manifests.
+func (o *deleteOptions) looksForPods(targets *selection.Targets) bool {
+	return len(targets.Pods) > 0 || o.Manifests() || slices.Contains(targets.Kinds, podspec.KindPod)
+}
+
+// find finds the pods, and what manifests have beside them. Of several names the error says which do not exist.
+func (o *deleteOptions) find(ctx context.Context, sess *session.Session, targets *selection.Targets) (selection.Found, error) {
+	if !o.looksForPods(targets) {
+		return selection.Found{}, nil
+	}
+	s := o.Selection
+	s.Quiet, s.Strict, s.Apart = true, true, true
+	// Workloads are among the targets: --all means all pods, those of workloads too.
+	s.Workloads = len(targets.Kinds) == 0
+	found, absent := s.Find(ctx, sess, targets.Pods)
+	if o.absent {
+		absent = selection.WithoutAbsent(absent)
+	}
+	return found, absent
+}
+
+// noteNothing says that there is nothing to delete.
+func (o *deleteOptions) noteNothing(sess *session.Session, targets *selection.Targets, found *selection.Found) {
+	if len(targets.Kinds) == 0 || len(targets.Objects)+len(targets.Workloads)+len(found.Pods) > 0 {
+		return
+	}
+	what := "Nothing to delete"
+	if targets.Kind() == podspec.KindPod {
+		what = "No pods"
+	}
+	sess.IO.Note("%s %s.", what, o.Where(sess.Flags.Namespace))
 }
 
 // deletePods deletes the pods that were found. One name that is not there does not keep the others,

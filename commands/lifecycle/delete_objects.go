@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
@@ -12,34 +13,32 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// targets are what the arguments name. All of a kind are deleted only with --all, and of pods.
+// targets are what the arguments name. All of a kind are deleted only with --all or a selector.
 func (o *deleteOptions) targets(sess *session.Session, args []string) (selection.Targets, error) {
 	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
 	switch {
 	case err != nil:
 		return targets, err
-	case targets.Kind != "":
-		return targets, exit.Usagef("delete needs the names of what shall go: %s NAME...", args[0])
-	case targets.AllPods && o.IsEmpty(nil):
-		return targets, exit.Usagef("delete needs a pod, --all, or a selector")
-	case len(targets.Objects) > 0 && (o.All || o.Selects()):
-		return targets, exit.Usagef("--all and selectors are for pods, and cannot be used with names")
+	case len(targets.Objects)+len(targets.Workloads) > 0 && (o.All || o.Selects()):
+		return targets, exit.Usagef("--all and selectors cannot be used with names")
 	case o.volumes && len(targets.Objects) > 0:
 		return targets, exit.Usagef("--volumes is for pods: the data of a claim goes with its last pod, or with podctl prune --volumes")
 	}
-	return targets, nil
+	return targets, o.checkKinds(&targets)
 }
 
 // deleteObjects deletes stored objects. One that a command line names must be there, and one of a
 // manifest need not be.
-func (o *deleteOptions) deleteObjects(ctx context.Context, sess *session.Session, named []state.ObjectKey, ofManifests []*podspec.Object) error {
-	if len(named)+len(ofManifests) == 0 {
+func (o *deleteOptions) deleteObjects(ctx context.Context, sess *session.Session, named []state.ObjectKey, found *selection.Found) error {
+	if len(named)+len(found.Apart) == 0 {
 		return nil
 	}
 	applied, err := selection.Applied(sess)
 	if err != nil {
 		return err
 	}
+	going := selection.UIDs(found.Pods)
+	applied = slices.DeleteFunc(applied, func(d *podspec.Desired) bool { return going[d.Pod.UID] })
 	d := &objectDeleter{sess: sess, applied: applied, dryRun: o.dryRun, rules: findRuled(ctx, sess)}
 	var outcomes []error
 	for _, key := range named {
@@ -49,7 +48,7 @@ func (o *deleteOptions) deleteObjects(ctx context.Context, sess *session.Session
 		}
 		outcomes = append(outcomes, err)
 	}
-	for _, object := range ofManifests {
+	for _, object := range found.Apart {
 		key := objects.KeyOf(object)
 		err := d.one(ctx, key)
 		if absent := (*objects.NotFoundError)(nil); errors.As(err, &absent) {

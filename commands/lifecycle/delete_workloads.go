@@ -34,7 +34,9 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 	}
 	for _, key := range named {
 		for _, job := range controller.JobsOf(key, records) {
-			named = append(named, job.Key())
+			if !slices.Contains(named, job.Key()) {
+				named = append(named, job.Key())
+			}
 		}
 	}
 	o.deleted = named

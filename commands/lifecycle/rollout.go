@@ -100,7 +100,7 @@ func registerRollout(cmd *cobra.Command, o *applyOptions) {
 
 // oneWorkload allows KIND/NAME, or KIND NAME as kubectl also takes it.
 func oneWorkload(cmd *cobra.Command, args []string) error {
-	if len(args) == 2 && selection.KindOf(args[0]) != "" {
+	if len(args) == 2 && podspec.KindOfWord(args[0]).Name != "" {
 		return nil
 	}
 	return cobra.ExactArgs(1)(cmd, args)

@@ -87,21 +87,37 @@ type Objects struct {
 
 // Table has one row for each object. All are of one kind.
 func (v *Objects) Table(kind string, all []*podspec.Object) (header []string, rows [][]string) {
-	header = slices.Concat([]string{"NAME"}, objectColumns(kind), []string{"AGE"})
+	header, rows = v.rows(all, objectColumns(kind), func(i int) []string { return cells(all[i]) })
+	if !v.Wide {
+		return header, rows
+	}
+	at := len(header) - len(v.labelHeader())
+	header = slices.Insert(header, at, "PODS")
+	for i, o := range all {
+		rows[i] = slices.Insert(rows[i], at, joined(v.Users(o)))
+	}
+	return header, rows
+}
+
+// EndpointTable has one row for each Service, with the endpoints that are ready and those that are not.
+func (v *Objects) EndpointTable(services []*podspec.Object, endpoints func(i int) (ready, notReady []string)) (header []string, rows [][]string) {
+	return v.rows(services, []string{"ENDPOINTS", "NOT READY"}, func(i int) []string {
+		ready, notReady := endpoints(i)
+		return []string{joined(ready), joined(notReady)}
+	})
+}
+
+// rows are the rows of objects, with columns between their names and their ages.
+func (v *Objects) rows(all []*podspec.Object, columns []string, cells func(i int) []string) (header []string, rows [][]string) {
+	header = slices.Concat([]string{"NAME"}, columns, []string{"AGE"})
 	if v.Namespaces {
 		header = slices.Insert(header, 0, "NAMESPACE")
 	}
-	if v.Wide {
-		header = append(header, "PODS")
-	}
 	header = append(header, v.labelHeader()...)
-	for _, o := range all {
-		row := slices.Concat([]string{o.Meta().Name}, cells(o), []string{v.age(o)})
+	for i, o := range all {
+		row := slices.Concat([]string{o.Meta().Name}, cells(i), []string{v.age(o)})
 		if v.Namespaces {
 			row = slices.Insert(row, 0, o.Meta().Namespace)
-		}
-		if v.Wide {
-			row = append(row, joined(v.Users(o)))
 		}
 		rows = append(rows, append(row, v.labelCells(o.Meta().Labels)...))
 	}
@@ -199,13 +215,4 @@ func ObjectDocument(o *podspec.Object) any {
 		return o.Service
 	}
 	return o.ConfigMap
-}
-
-// ObjectList is objects as a v1.List, as kubectl prints them.
-func ObjectList(all []*podspec.Object) any {
-	items := make([]any, 0, len(all))
-	for _, o := range all {
-		items = append(items, ObjectDocument(o))
-	}
-	return list("v1", "List", items)
 }

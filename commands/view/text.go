@@ -47,6 +47,9 @@ func LogPrefix(colors terminal.Colors, pod string) func(string) string {
 // List is a versioned list, as a document.
 func List[T any](kind string, items []T) any { return list(model.APIVersion, kind, items) }
 
+// CoreList is a v1.List, as kubectl prints it.
+func CoreList[T any](items []T) any { return list("v1", "List", items) }
+
 func list[T any](apiVersion, kind string, items []T) any {
 	if items == nil {
 		items = []T{}

@@ -178,5 +178,5 @@ func WorkloadList(rows []WorkloadRow) any {
 	for i := range rows {
 		items = append(items, WorkloadDocument(&rows[i]))
 	}
-	return list("v1", "List", items)
+	return CoreList(items)
 }

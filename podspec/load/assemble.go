@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -134,13 +135,30 @@ func (a *assembly) addDocument(r *report) {
 	}
 }
 
-// takes lists the kinds that are taken.
+// takes lists the kinds that are taken, by their apiVersions.
 func (a *assembly) takes() string {
-	kinds := "Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1"
-	if a.workloads {
-		kinds = "Deployment, ReplicaSet, StatefulSet and DaemonSet of apps/v1, Job and CronJob of batch/v1, Service and ReplicationController, " + kinds
+	var versions []string
+	kinds := map[string][]string{}
+	for _, kind := range podspec.Kinds() {
+		if !a.workloads && (kind.Workload || kind.Name == podspec.KindService) {
+			continue
+		}
+		if !slices.Contains(versions, kind.APIVersion) {
+			versions = append(versions, kind.APIVersion)
+		}
+		kinds[kind.APIVersion] = append(kinds[kind.APIVersion], kind.Name)
 	}
-	return kinds
+	if a.workloads {
+		kinds["v1"] = append(kinds["v1"], kindReplicationController)
+	}
+	kinds["v1"] = append(kinds["v1"], "List")
+	var texts []string
+	for _, version := range versions {
+		names := kinds[version]
+		last := len(names) - 1
+		texts = append(texts, strings.Join(names[:last], ", ")+" and "+names[last]+" of apiVersion "+version)
+	}
+	return strings.Join(texts, "; ")
 }
 
 func (a *assembly) addItems(r *report, items []json.RawMessage) {

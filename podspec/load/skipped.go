@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
 )
@@ -62,10 +63,10 @@ func skippable(file string, meta typeMeta) bool {
 
 // versionOf is the apiVersion in which podctl reads a kind; empty for a kind that it does not run.
 func versionOf(kind string) string {
-	return map[string]string{
-		"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
-		"Pod": "v1", "Service": "v1", "ConfigMap": "v1", "Secret": "v1", "PersistentVolumeClaim": "v1", "ReplicationController": "v1",
-	}[kind]
+	if kind == kindReplicationController {
+		return "v1"
+	}
+	return podspec.KindNamed(kind).APIVersion
 }
 
 // hint says what to do with an object that is refused.

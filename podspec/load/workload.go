@@ -16,6 +16,9 @@ import (
 	"github.com/podctl/podctl/podspec/fields"
 )
 
+// kindReplicationController is a kind that podctl reads as a ReplicaSet.
+const kindReplicationController = "ReplicationController"
+
 // newWorkload decodes a document of a kind that stands for pods; nil for another kind.
 func newWorkload(r *report, version string) *object {
 	w := &podspec.Workload{Source: r.File}
@@ -39,7 +42,7 @@ func newWorkload(r *report, version string) *object {
 	case "batch/v1/CronJob":
 		w.CronJob = &batchv1.CronJob{}
 		into = w.CronJob
-	case "v1/ReplicationController":
+	case "v1/" + kindReplicationController:
 		return newReplicationController(r)
 	default:
 		return nil

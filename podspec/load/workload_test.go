@@ -139,7 +139,7 @@ func TestKindsWithoutEffect(t *testing.T) {
 	if m.Err() != nil || !slices.Equal(skipped, want) || len(m.NoEffect) > 0 {
 		t.Errorf("%v\n%s\nwant\n%s", m.Err(), strings.Join(skipped, "\n"), strings.Join(want, "\n"))
 	}
-	for _, want := range []string{"-:15:1: kind: example.com/v1 Widget is not something podctl runs; it takes Deployment", "; --skip-unknown of apply"} {
+	for _, want := range []string{"-:15:1: kind: example.com/v1 Widget is not something podctl runs; it takes Pod, Service", "; --skip-unknown of apply"} {
 		if m := withWorkloads(t, deployment+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error(), want) {
 			t.Errorf("an unknown kind: %v, want %s", m.Err(), want)
 		}
@@ -147,7 +147,7 @@ func TestKindsWithoutEffect(t *testing.T) {
 	for old, hint := range map[string]string{
 		"apps/v1beta1\nkind: Deployment": "; the apiVersion of Deployment is apps/v1", "extensions/v1beta1\nkind: Ingress": "; --skip-unknown of apply",
 		"batch/v1beta1\nkind: CronJob": "; the apiVersion of CronJob is batch/v1", "kustomize.config.k8s.io/v1beta1\nkind: Kustomization": "; podctl does not build kustomizations: write kustomize build DIR | podctl apply -f -",
-		"example.com/v1\nkind: Job": "; --skip-unknown of apply", "apps/v1\nkind: Deploymnet": "of apiVersion v1\n",
+		"example.com/v1\nkind: Job": "; --skip-unknown of apply", "apps/v1\nkind: Deploymnet": "of apiVersion batch/v1\n",
 	} {
 		if m := withWorkloads(t, "apiVersion: "+old+"\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error()+"\n", hint) {
 			t.Errorf("%s: %v, want %s", old, m.Err(), hint)

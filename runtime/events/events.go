@@ -10,7 +10,9 @@ import (
 
 // PodEvents are the events of one pod, the oldest first.
 type PodEvents struct {
-	Pod    model.PodRef
+	Pod model.PodRef
+	// Owner is the workload that made the pod; nil for a pod of its own.
+	Owner  *state.Owner
 	Events []state.PodEvent
 }
 
@@ -22,7 +24,7 @@ func Events(layout state.Layout) ([]PodEvents, error) {
 	for _, h := range histories {
 		redact(layout, h)
 		if len(h.Events) > 0 {
-			all = append(all, PodEvents{Pod: h.Pod, Events: h.Events})
+			all = append(all, PodEvents{Pod: h.Pod, Owner: h.Owner, Events: h.Events})
 		}
 	}
 	slices.SortFunc(all, func(a, b PodEvents) int {

@@ -3,6 +3,9 @@ package events
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
@@ -11,6 +14,9 @@ import (
 // Recorder collects what happens to a pod, as events with a kubelet's reasons and as spans
 // of time, until Write adds them to the pod's history. It is not safe for concurrent use.
 type Recorder struct {
+	// Pod is the pod as it was applied, whose workload the history names; nil if that is not known.
+	Pod *v1.Pod
+
 	events []state.PodEvent
 	spans  []state.Span
 	// since says of events that are told once how far back they count, by index.
@@ -60,6 +66,12 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 		return err
 	}
 	h.Pod = ref
+	if r.Pod != nil {
+		h.Owner = nil
+		if owner := metav1.GetControllerOf(r.Pod); owner != nil {
+			h.Owner = &state.Owner{Kind: owner.Kind, Name: owner.Name}
+		}
+	}
 	for i := range r.events {
 		r.events[i].Message = redactor.Text(r.events[i].Message)
 	}

@@ -104,6 +104,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	redactor := s.Checkpoint.Redactor(in.Desired)
 	out := newOutputs(p, &in.Observed)
 	report := &reporter{pod: p.Pod, plan: p, manifest: sub.manifest(), now: e.now, redactor: redactor, notify: opts.Report, warnings: opts.Warnings}
+	report.recorder.Pod = report.manifest
 	schedule := newScheduler(p, report)
 	checkpoint := &checkpointer{subject: sub, checkpoint: s.Checkpoint, outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address, pullBackoff: opts.PullBackoff, watched: opts.Watched}
 	inputs := &inputs{subject: sub, outputs: out, names: e.layout.ServiceNames()}

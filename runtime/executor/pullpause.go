@@ -19,7 +19,7 @@ func (e *Executor) NotePullPause(ref model.PodRef, failed []StepError, until tim
 	if err != nil || j.Deletion != nil {
 		return err
 	}
-	var told events.Recorder
+	told := events.Recorder{Pod: j.Manifest()}
 	for i := range failed {
 		f := &failed[i]
 		kept, known := j.StartErrors[f.Step.Container]

@@ -164,7 +164,7 @@ func (p *Prober) writeLocked(ctx context.Context, ref model.PodRef, change Chang
 	if err != nil {
 		return true, err
 	}
-	var rec events.Recorder
+	rec := events.Recorder{Pod: j.Manifest()}
 	if change(j, &rec) {
 		err = pod.Checkpoint().Write(j)
 	}

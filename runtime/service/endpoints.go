@@ -17,18 +17,27 @@ func Selects(s *v1.Service, pod *v1.Pod) bool {
 	return len(s.Spec.Selector) > 0 && s.Namespace == pod.Namespace && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels))
 }
 
-// Ready are the pods that traffic of a Service goes to: those that it selects, that have an address and that are ready, or
-// need not be (publishNotReadyAddresses). A pod that has ended or that is being deleted is none of them, as in the
-// endpoint slices of a cluster.
+// Ready are the pods that traffic of a Service goes to: those of its candidates that are ready, or need not be
+// (publishNotReadyAddresses).
 func Ready(s *v1.Service, pods []*v1.Pod) []*v1.Pod {
-	var ready []*v1.Pod
+	ready, _ := candidates(s, pods)
+	return ready
+}
+
+// candidates are the pods that a Service selects and that have an address, by whether traffic goes to them. A pod that has ended or
+// that is being deleted is none of them, as in the endpoint slices of a cluster.
+func candidates(s *v1.Service, pods []*v1.Pod) (ready, notReady []*v1.Pod) {
 	for _, pod := range pods {
 		over := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil
-		if Selects(s, pod) && !over && len(pod.Status.PodIPs) > 0 && (s.Spec.PublishNotReadyAddresses || isReady(pod)) {
+		switch {
+		case !Selects(s, pod) || over || len(pod.Status.PodIPs) == 0:
+		case s.Spec.PublishNotReadyAddresses || isReady(pod):
 			ready = append(ready, pod)
+		default:
+			notReady = append(notReady, pod)
 		}
 	}
-	return ready
+	return ready, notReady
 }
 
 func isReady(pod *v1.Pod) bool {

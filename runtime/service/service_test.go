@@ -316,3 +316,50 @@ func TestTarget(t *testing.T) {
 		}
 	}
 }
+
+// TestEndpointDocuments: pods that are ready and pods that are not are listed apart, under the number that each has the port under.
+func TestEndpointDocuments(t *testing.T) {
+	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1.ServiceSpec{
+		Selector: map[string]string{"app": "web"}, Ports: []v1.ServicePort{{Name: "http", Port: 80, Protocol: v1.ProtocolTCP, TargetPort: intstr.FromString("http")}},
+	}}
+	one := func(name, ip string, port int32, ready bool) *v1.Pod {
+		p := &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web"}},
+			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "a", Ports: []v1.ContainerPort{{Name: "http", ContainerPort: port, Protocol: v1.ProtocolTCP}}}}},
+			Status:     v1.PodStatus{Phase: v1.PodRunning, PodIPs: []v1.PodIP{{IP: ip}}},
+		}
+		if ready {
+			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+		}
+		return p
+	}
+	pods := []*v1.Pod{one("a", "10.0.0.1", 8080, true), one("b", "10.0.0.2", 8080, false), one("c", "10.0.0.3", 9090, false)}
+	text := func() string {
+		var all []string
+		for _, subset := range Endpoints(s, pods).Subsets {
+			line := ""
+			for _, p := range subset.Ports {
+				line += fmt.Sprint(p.Name, p.Port)
+			}
+			for _, a := range subset.Addresses {
+				line += " +" + a.IP + "=" + a.TargetRef.Name
+			}
+			for _, a := range subset.NotReadyAddresses {
+				line += " -" + a.IP
+			}
+			all = append(all, line)
+		}
+		return strings.Join(all, "; ")
+	}
+	if got := text(); got != "http8080 +10.0.0.1=a -10.0.0.2; http9090 -10.0.0.3" {
+		t.Error(got)
+	}
+	s.Spec.PublishNotReadyAddresses = true
+	if got := text(); got != "http8080 +10.0.0.1=a +10.0.0.2=b; http9090 +10.0.0.3=c" {
+		t.Error(got)
+	}
+	s.Spec.Ports = nil
+	if got := text(); got != " +10.0.0.1=a +10.0.0.2=b +10.0.0.3=c" {
+		t.Error(got)
+	}
+}

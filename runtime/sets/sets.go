@@ -11,7 +11,7 @@ import (
 )
 
 // KindPod is the kind of a pod among the names of manifests.
-const KindPod = "Pod"
+const KindPod = podspec.KindPod
 
 // Scope says what belongs together: all that was applied with a set's name, or what has some labels.
 type Scope struct {

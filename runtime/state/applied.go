@@ -60,33 +60,18 @@ type NotFoundError struct{ Name string }
 // Error says what to do, also to those who name the kind before the pod, as for kubectl.
 func (e *NotFoundError) Error() string {
 	before, name, _ := strings.Cut(e.Name, "/")
+	first, _, _ := strings.Cut(name, ",")
+	typed, named := podspec.KindOfWord(before), podspec.KindOfWord(first)
 	text := "podctl has applied none of that name here (`podctl get -A` lists them)"
 	switch {
-	case slices.Contains([]string{"po", "pod", "pods"}, name):
+	case named.Name == podspec.KindPod:
 		text = "pods are named without their kind here"
-	case isObjectKind(name), isObjectKind(before):
+	case named.Apart, typed.Apart:
 		text = "this command takes pods; `podctl get configmaps`, `get secrets` and `get pvc` show what pods name"
-	case name == "all", isForeignKind(name), isForeignKind(before):
+	case name == "all", named.Name != "", typed.Name != "":
 		text = "this command takes names of pods (`podctl get` lists them)"
 	}
 	return fmt.Sprintf("no pod %s: %s", e.Name, text)
-}
-
-// isObjectKind reports whether a word, or words with commas, name kinds of what pods name.
-func isObjectKind(text string) bool {
-	first, _, _ := strings.Cut(text, ",")
-	return slices.Contains([]string{"cm", "configmap", "configmaps", "secret", "secrets", "pvc", "persistentvolumeclaim", "persistentvolumeclaims"}, first)
-}
-
-// isForeignKind reports whether a word is one by which kubectl knows a kind that podctl does not
-// have.
-func isForeignKind(text string) bool {
-	return slices.Contains([]string{
-		"deploy", "deployment", "deployments", "rs", "replicaset", "replicasets", "sts", "statefulset", "statefulsets",
-		"ds", "daemonset", "daemonsets", "job", "jobs", "cj", "cronjob", "cronjobs", "svc", "service", "services",
-		"ing", "ingress", "ingresses", "no", "node", "nodes", "ns", "namespace", "namespaces", "ev", "event",
-		"pv", "persistentvolume", "persistentvolumes", "sa", "serviceaccount", "serviceaccounts",
-	}, text)
 }
 
 // shortestUID is the shortest beginning of a uid that counts as one: fewer letters

@@ -94,6 +94,14 @@ const (
 	earlierBytes       = 8 << 20
 )
 
+// Manifest is the pod as it was applied; nil if that is not known.
+func (j *Checkpoint) Manifest() *v1.Pod {
+	if j.Applied == nil {
+		return nil
+	}
+	return j.Applied.Pod
+}
+
 // KeepEarlierSecrets keeps the values of Secrets that were applied last and that another
 // manifest, which takes their place, has no more. Containers and programs from before may
 // still repeat them, so they are left out of texts until the pod is deleted. Generations that

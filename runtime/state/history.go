@@ -16,13 +16,21 @@ import (
 type History struct {
 	Version int          `json:"version"`
 	Pod     model.PodRef `json:"pod"`
-	Events  []PodEvent   `json:"events,omitempty"`
+	// Owner is the workload that made the pod; nil for a pod of its own.
+	Owner  *Owner     `json:"owner,omitempty"`
+	Events []PodEvent `json:"events,omitempty"`
 	// Spans are the steps since the pod's sandbox was made, in the order in which they
 	// ended.
 	Spans []Span `json:"spans,omitempty"`
 	// Redacted is set if all messages were written without Secrets. An older podctl left
 	// them in.
 	Redacted bool `json:"redacted,omitempty"`
+}
+
+// Owner names the workload that made a pod, in the pod's namespace.
+type Owner struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
 }
 
 // Redact takes values of Secrets out of the messages.

@@ -22,7 +22,7 @@ type ObjectKey struct{ Namespace, Kind, Name string }
 
 // check is a *NameError for an object that cannot be kept.
 func (k ObjectKey) check() error {
-	if objectDirs()[k.Kind] == "" && workloadDirs()[k.Kind] == "" {
+	if known := podspec.KindNamed(k.Kind); known.Name == "" || known.Name == podspec.KindPod {
 		return &NameError{Kind: "kind", Name: k.Kind}
 	}
 	return firstError(checkName(kindNamespace, k.Namespace), checkName(kindObject, k.Name))
@@ -39,20 +39,15 @@ func (k ObjectKey) Compare(other ObjectKey) int {
 	return slices.Compare([]string{k.Namespace, k.Kind, k.Name}, []string{other.Namespace, other.Kind, other.Name})
 }
 
-// objectDirs are the directories of the kinds that pods refer to, and of Services.
-func objectDirs() map[string]string {
-	return map[string]string{
-		podspec.KindConfigMap: "configmaps", podspec.KindSecret: "secrets", podspec.KindClaim: "persistentvolumeclaims",
-		podspec.KindService: "services",
+// kindDirs are the directories of the kinds that stand for pods, or of the others that are kept apart from pods.
+func kindDirs(workloads bool) map[string]string {
+	dirs := map[string]string{}
+	for _, kind := range podspec.Kinds() {
+		if kind.Workload == workloads && kind.Name != podspec.KindPod {
+			dirs[kind.Name] = kind.Dir()
+		}
 	}
-}
-
-// workloadDirs are the directories of the kinds that stand for pods.
-func workloadDirs() map[string]string {
-	return map[string]string{
-		podspec.KindDeployment: "deployments", podspec.KindReplicaSet: "replicasets", podspec.KindStatefulSet: "statefulsets",
-		podspec.KindDaemonSet: "daemonsets", podspec.KindJob: "jobs", podspec.KindCronJob: "cronjobs",
-	}
+	return dirs
 }
 
 const (

@@ -54,10 +54,10 @@ func (l Layout) Histories() Histories { return Histories{l} }
 func (l Layout) PulledImages() PulledImages { return PulledImages{l} }
 
 // Objects is the place of the ConfigMaps, Secrets, claims and Services that are kept apart from pods.
-func (l Layout) Objects() Objects { return Objects{l, "objects", objectDirs()} }
+func (l Layout) Objects() Objects { return Objects{l, "objects", kindDirs(false)} }
 
 // Workloads is the place of the objects that stand for pods.
-func (l Layout) Workloads() Objects { return Objects{l, "workloads", workloadDirs()} }
+func (l Layout) Workloads() Objects { return Objects{l, "workloads", kindDirs(true)} }
 
 // AgentSocket is where the agent of the state directory answers.
 func (l Layout) AgentSocket() string { return filepath.Join(l.Root, "agent.sock") }

@@ -1,0 +1,203 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// addAll names all stored objects of the kinds that the command line names.
+func (o *describeOptions) addAll(sess *session.Session, targets *selection.Targets) error {
+	selector, err := labels.Parse(o.Labels)
+	if err != nil {
+		return exit.Usagef("--selector: %v", err)
+	}
+	match := func(key state.ObjectKey) bool {
+		return slices.Contains(targets.Kinds, key.Kind) && (o.AllNamespaces || key.Namespace == sess.Flags.Namespace)
+	}
+	stored, err := sess.Objects().List(match)
+	for _, one := range stored {
+		if selector.Matches(labels.Set(one.Meta().Labels)) {
+			targets.Objects = append(targets.Objects, objects.KeyOf(one))
+		}
+	}
+	records, recordsErr := sess.Workloads().List(match)
+	for _, r := range records {
+		if selector.Matches(labels.Set(r.Workload.Meta().Labels)) {
+			targets.Workloads = append(targets.Workloads, r.Key())
+		}
+	}
+	return errors.Join(err, recordsErr)
+}
+
+// describeObjects describes stored objects. One that does not exist hides no other.
+func describeObjects(ctx context.Context, sess *session.Session, keys []state.ObjectKey) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	applied, err := selection.Applied(sess)
+	if err != nil {
+		return err
+	}
+	l := &objectLook{sess: sess, o: &getOptions{}}
+	if l.data, err = sess.Flags.Layout().Claims().List(); err != nil {
+		return err
+	}
+	var errs []error
+	for i, key := range keys {
+		o, err := l.get(key)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if i > 0 {
+			sess.IO.Print("")
+		}
+		errs = append(errs, l.describe(ctx, o, usersOf(o, applied)))
+	}
+	return errors.Join(errs...)
+}
+
+// get is a stored object, or a claim of which only the data is known.
+func (l *objectLook) get(key state.ObjectKey) (*podspec.Object, error) {
+	o, err := l.sess.Objects().Get(key)
+	if absent := (*objects.NotFoundError)(nil); errors.As(err, &absent) && l.hasData(key) {
+		return bareClaim(key), nil
+	}
+	return o, err
+}
+
+func (l *objectLook) describe(ctx context.Context, o *podspec.Object, users []string) error {
+	l.setPhases([]*podspec.Object{o})
+	v := &description{now: l.sess.IO.Now()}
+	v.field(0, "Name", "%s", o.Meta().Name)
+	v.field(0, "Namespace", "%s", o.Meta().Namespace)
+	v.field(0, "Kind", "%s", o.Kind())
+	if created := o.Meta().CreationTimestamp; !created.IsZero() {
+		v.field(0, "Created", "%s", v.when(created.Time))
+	}
+	if o.Source != "" {
+		v.field(0, "Source", "%s", o.Source)
+	}
+	if o.Set != "" {
+		v.field(0, "Set", "%s", o.Set)
+	}
+	v.pairs("Labels", o.Meta().Labels)
+	v.pairs("Annotations", o.Meta().Annotations)
+	var unknown error
+	switch {
+	case o.Secret != nil:
+		v.secret(o.Secret)
+	case o.Claim != nil:
+		v.claim(o.Claim)
+	case o.Service != nil:
+		unknown = v.service(ctx, l.sess, o.Service)
+	default:
+		v.configMap(o.ConfigMap)
+	}
+	v.field(0, "Pods", "%s", joinedOr(users))
+	_, err := fmt.Fprint(l.sess.IO.Out, v.text.String())
+	return errors.Join(unknown, err)
+}
+
+// joinedOr is a list, or the mark for nothing.
+func joinedOr(names []string) string {
+	if len(names) == 0 {
+		return terminal.NoValue
+	}
+	return strings.Join(names, ", ")
+}
+
+// secret shows how long the values of a Secret are, and never the values.
+func (v *description) secret(s *v1.Secret) {
+	v.field(0, "Type", "%s", s.Type)
+	v.heading(0, "Data")
+	for _, key := range slices.Sorted(maps.Keys(s.Data)) {
+		v.field(1, key, "%s", view.Count(len(s.Data[key]), "byte"))
+	}
+}
+
+func (v *description) configMap(c *v1.ConfigMap) {
+	v.heading(0, "Data")
+	for _, key := range slices.Sorted(maps.Keys(c.Data)) {
+		v.heading(1, key)
+		for line := range strings.Lines(c.Data[key]) {
+			v.line(2, "%s", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.BinaryData)) {
+		v.field(1, key, "%s", view.Count(len(c.BinaryData[key]), "byte"))
+	}
+}
+
+func (v *description) claim(c *v1.PersistentVolumeClaim) {
+	v.field(0, "Status", "%s", c.Status.Phase)
+	size := terminal.NoValue
+	if asked, ok := c.Spec.Resources.Requests[v1.ResourceStorage]; ok {
+		size = asked.String()
+	}
+	v.field(0, "Capacity", "%s", size)
+	var modes []string
+	for _, mode := range c.Spec.AccessModes {
+		modes = append(modes, string(mode))
+	}
+	v.field(0, "Access Modes", "%s", joinedOr(modes))
+	if class := c.Spec.StorageClassName; class != nil {
+		v.field(0, "Storage Class", "%s", *class)
+	}
+}
+
+// service shows how a Service is reached, and where its traffic goes now.
+func (v *description) service(ctx context.Context, sess *session.Session, s *v1.Service) error {
+	v.pairs("Selector", s.Spec.Selector)
+	v.field(0, "Type", "%s", s.Spec.Type)
+	v.field(0, "IPs", "%s", joinedOr(s.Spec.ClusterIPs))
+	if s.Spec.ExternalName != "" {
+		v.field(0, "External Name", "%s", s.Spec.ExternalName)
+	}
+	if s.Spec.SessionAffinity != "" {
+		v.field(0, "Session Affinity", "%s", s.Spec.SessionAffinity)
+	}
+	found, unknown := endpointsOf(ctx, sess, []*v1.Service{s})
+	if found == nil {
+		v.field(0, "Endpoints", "not known: %v", unknown)
+		return unknown
+	}
+	if len(s.Spec.Ports) == 0 {
+		ready, notReady := endpointTexts(found[0], nil)
+		v.field(0, "Endpoints", "%s", joinedOr(ready))
+		v.field(0, "Not Ready", "%s", joinedOr(notReady))
+		return unknown
+	}
+	v.heading(0, "Ports")
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		v.heading(1, strings.TrimPrefix(fmt.Sprintf("%s %d/%s", p.Name, p.Port, p.Protocol), " "))
+		if p.TargetPort != (intstr.IntOrString{}) {
+			v.field(2, "Target Port", "%s", p.TargetPort.String())
+		}
+		if p.NodePort != 0 {
+			v.field(2, "Node Port", "%d", p.NodePort)
+		}
+		ready, notReady := endpointTexts(found[0], p)
+		v.field(2, "Endpoints", "%s", joinedOr(ready))
+		v.field(2, "Not Ready", "%s", joinedOr(notReady))
+	}
+	return unknown
+}
