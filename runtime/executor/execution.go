@@ -148,6 +148,8 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 		x.opts.Begun()
 	}
 	x.perform(ctx)
+	// An error would not be about the pass. The next one tries again, and the agent reports it.
+	_ = x.pod.TrimFiles()
 	return x.end(ctx)
 }
 

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -275,5 +276,24 @@ func TestHooksOfWhichManifest(t *testing.T) {
 	}
 	if got := (&subject{}).manifest(); got != nil {
 		t.Errorf("of no manifest: %v", got)
+	}
+}
+
+// TestPassesTrimFiles: a pass frees what containers use through their termination messages, also without an agent.
+func TestPassesTrimFiles(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.apply(onePod())
+	path, err := l.layout.Pod(p.in.Pod.UID).TerminationLogs("a").New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.run(Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if size := state.Size(path); size > 16<<10 {
+		t.Errorf("the message takes %d bytes", size)
 	}
 }

@@ -3,6 +3,7 @@ package gc
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -138,6 +139,15 @@ func (x *Collector) GrownLogs(pods []model.PodRef) []GrownLog {
 		return nil
 	}
 	return grown
+}
+
+// TrimFiles frees what containers of pods use through the hosts files and termination messages that podctl mounts into them.
+func (x *Collector) TrimFiles(pods []model.PodRef) error {
+	var errs []error
+	for _, ref := range pods {
+		errs = append(errs, x.layout.Pod(ref.UID).TrimFiles())
+	}
+	return errors.Join(errs...)
 }
 
 // FullLogs lists the logs of a pod that are due to be rotated.

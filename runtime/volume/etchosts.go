@@ -44,9 +44,6 @@ func overwrite(f *os.File, content []byte) error {
 	return f.Truncate(int64(len(content)))
 }
 
-// etcHostsMax bounds what is read of a hosts file, in bytes: containers can write into it.
-const etcHostsMax = 32 << 20
-
 // ChangeEtcHosts changes the hosts file of a pod in place, while its containers have it mounted. A pod that has none yet gets
 // none.
 func ChangeEtcHosts(p state.Pod, change func(before []byte) []byte) error {
@@ -58,7 +55,7 @@ func ChangeEtcHosts(p state.Pod, change func(before []byte) []byte) error {
 	if err = errors.Join(err, dir.Close()); err != nil {
 		return safefs.IgnoreMissing(err)
 	}
-	before, err := io.ReadAll(io.LimitReader(f, etcHostsMax))
+	before, err := io.ReadAll(io.LimitReader(f, state.EtcHostsMax))
 	if after := change(before); err == nil && !bytes.Equal(before, after) {
 		if _, err = f.WriteAt(after, 0); err == nil {
 			err = f.Truncate(int64(len(after)))

@@ -181,6 +181,25 @@ func TestLogsAreRotated(t *testing.T) {
 	}
 }
 
+// TestFilesOfContainersAreTrimmed with the logs: termination messages of kept pods take little disk.
+func TestFilesOfContainersAreTrimmed(t *testing.T) {
+	l := newLab(t, Settings{})
+	ref, _ := l.pod("web", "i:1")
+	path, err := l.layout.Pod(ref.UID).TerminationLogs("a").New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if calls, lines := l.calls(logChore); len(calls) > 0 || lines != "" {
+		t.Errorf("%v %s", calls, lines)
+	}
+	if size := state.Size(path); size > 16<<10 {
+		t.Errorf("the message takes %d bytes", size)
+	}
+}
+
 // TestLogsOfPodsThatAreNotKept are left alone.
 func TestLogsOfPodsThatAreNotKept(t *testing.T) {
 	l := newLab(t, Settings{})

@@ -8,10 +8,12 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// rotateLogs rotates the logs of kept pods that are full (kubelet: rotateLogs). The runtime is only
+// rotateLogs rotates the logs of kept pods that are full (kubelet: rotateLogs), and trims other files that containers write to. The runtime is only
 // asked for a log that is large enough and has changed since nobody was found to write to it.
 func (h *Housekeeper) rotateLogs(ctx context.Context) error {
-	grown := h.world.Garbage.GrownLogs(h.pods(ctx))
+	kept := h.pods(ctx)
+	errs := []error{h.world.Garbage.TrimFiles(kept)}
+	grown := h.world.Garbage.GrownLogs(kept)
 	looked := map[string]gc.GrownLog{}
 	var pods []model.PodRef
 	for _, log := range grown {
@@ -22,7 +24,6 @@ func (h *Housekeeper) rotateLogs(ctx context.Context) error {
 		}
 	}
 	h.looked = looked
-	var errs []error
 	for _, ref := range pods {
 		full, err := h.world.Garbage.FullLogs(ctx, ref)
 		if err != nil {

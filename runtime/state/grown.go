@@ -1,0 +1,106 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// EtcHostsMax is how large a hosts file may be, in bytes. Containers can write to it.
+const EtcHostsMax = 1 << 20
+
+// What is kept of a termination message, in bytes. A kubelet reads the last 4096.
+const (
+	terminationMax = 64 << 10
+	terminationEnd = 4096
+)
+
+// TrimFiles frees the disk space that containers use through the files that podctl mounts into them: the hosts file and the
+// termination messages. A container can make them as large as the disk. The end of a message is kept, and so is its size, because a
+// container that goes on writing continues there.
+func (p Pod) TrimFiles() error {
+	dir, err := p.Open(p.Dir())
+	if err != nil {
+		return safefs.IgnoreMissing(err)
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	if err = trimFile(dir, filepath.Base(p.EtcHosts()), trimHosts); err == nil {
+		err = trimMessages(dir, filepath.Base(p.TerminationLogs("").above()))
+	}
+	if err != nil {
+		return fmt.Errorf("trimming files of pod %s: %w", p.uid, err)
+	}
+	return nil
+}
+
+// trimMessages trims the messages of all containers.
+func trimMessages(pod *safefs.Dir, name string) error {
+	return eachIn(pod, name, func(containers *safefs.Dir, container string) error {
+		return eachIn(containers, container, func(messages *safefs.Dir, message string) error {
+			return trimFile(messages, message, trimMessage)
+		})
+	})
+}
+
+// eachIn calls work for each name in a directory, which may be missing.
+func eachIn(parent *safefs.Dir, name string, work func(dir *safefs.Dir, name string) error) error {
+	dir, err := parent.Open(name)
+	if safefs.Missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	entries, err := dir.Entries()
+	for _, entry := range entries {
+		err = errors.Join(err, work(dir, entry.Name()))
+	}
+	return err
+}
+
+// trimFile calls trim for a regular file. Others, and one that is gone, are left alone.
+func trimFile(dir *safefs.Dir, name string, trim func(*os.File, *syscall.Stat_t) error) error {
+	handle, err := dir.Handle(name)
+	if err != nil {
+		return safefs.IgnoreMissing(err)
+	}
+	defer handle.Close() //nolint:errcheck // A handle.
+	info, err := handle.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	f, err := safefs.Reopen(handle, os.O_WRONLY, dir.Join(name))
+	if err != nil {
+		return fmt.Errorf("%s: %w", dir.Join(name), err)
+	}
+	return errors.Join(trim(f, info.Sys().(*syscall.Stat_t)), f.Close()) //nolint:forcetypeassert // of every file on Linux
+}
+
+func trimHosts(f *os.File, stat *syscall.Stat_t) error {
+	if stat.Size <= EtcHostsMax {
+		return nil
+	}
+	return f.Truncate(EtcHostsMax)
+}
+
+// trimMessage gives back what lies before the end of a message. A file system that cannot do that loses the message.
+func trimMessage(f *os.File, stat *syscall.Stat_t) error {
+	if stat.Blocks*blockSize <= terminationMax || stat.Size <= terminationEnd {
+		return nil
+	}
+	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, stat.Size-terminationEnd)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return f.Truncate(0)
+	}
+	if err != nil {
+		return &os.PathError{Op: "fallocate", Path: f.Name(), Err: err}
+	}
+	return nil
+}
