@@ -21,6 +21,7 @@ import (
 
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/cri"
 )
 
@@ -65,10 +66,10 @@ const (
 
 // Reload reads the configuration. If it is as before the agent reads every source; else it starts
 // again, which no pod notices. A configuration that is wrong changes nothing.
-func (r *reloading) Reload(ctx context.Context) error {
+func (r *reloading) Reload(ctx context.Context) (*api.Reloaded, error) {
 	changed, err := r.changes(ctx)
 	if err != nil {
-		return fmt.Errorf("the agent goes on with the configuration that it has: %w", err)
+		return nil, fmt.Errorf("the agent goes on with the configuration that it has: %w", err)
 	}
 	if len(changed) == 0 {
 		return r.Agent.Reload(ctx)
@@ -78,7 +79,7 @@ func (r *reloading) Reload(ctx context.Context) error {
 	case r.restart <- struct{}{}:
 	default:
 	}
-	return nil
+	return &api.Reloaded{}, nil
 }
 
 // changes are the names of what the configuration has changed. A process of its own reads it, as the
@@ -114,8 +115,13 @@ func (r *reloading) hear(ctx context.Context) {
 		select {
 		case <-r.hangups:
 			notifyReloading(func() {
-				if err := r.Reload(ctx); err != nil {
+				done, err := r.Reload(ctx)
+				if err != nil {
 					r.log.Error("the configuration cannot be read", "error", err.Error())
+					return
+				}
+				for _, name := range done.Reading {
+					r.log.Warn("the source is still being read", "source", name)
 				}
 			})
 		case <-ctx.Done():

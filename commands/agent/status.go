@@ -47,11 +47,21 @@ func newReload(sess *session.Session) *cobra.Command {
 		Use:   "reload",
 		Short: "Let the agent read its configuration and sources again",
 		Long: "Let the agent read its configuration again, as the signal SIGHUP does. If that has changed the agent starts again,\n" +
-			"which no pod notices; else it reads every source now. A wrong configuration changes nothing." +
+			"which no pod notices; else it reads every source now. A wrong configuration changes nothing. The command waits up to\n" +
+			"three seconds for the sources, and names those that are still being read then." +
 			flags.ExitCodes("0 success", "1 error, for example no agent runs or the configuration is wrong"),
 		Example: "  podctl agent reload",
 		Args:    flags.NoArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return client(sess).Reload(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			done, err := client(sess).Reload(cmd.Context())
+			if err != nil {
+				return err
+			}
+			for _, name := range done.Reading {
+				sess.IO.Note("The source %s is still being read; podctl agent status shows the result.", name)
+			}
+			return nil
+		},
 	}
 }
 

@@ -22,10 +22,13 @@ func (s *standIn) Pods(context.Context) (*v1.PodList, error) { return &v1.PodLis
 // Metrics has none.
 func (s *standIn) Metrics() http.Handler { return http.NotFoundHandler() }
 
-// Reload does nothing.
+// Healthy is true.
 func (*standIn) Healthy() error { return nil }
 
-func (s *standIn) Reload(context.Context) error { return nil }
+// Reload leaves one source that is still being read.
+func (s *standIn) Reload(context.Context) (*api.Reloaded, error) {
+	return &api.Reloaded{Reading: []string{"/slow"}}, nil
+}
 
 // Look does nothing.
 func (s *standIn) Look(context.Context) error { return nil }
@@ -49,7 +52,10 @@ func (l *Lab) ServeStatus(status *api.Status) {
 			l.t.Error(err)
 		}
 	})
-	for (api.Client{Socket: socket}).Reload(ctx) != nil {
+	for {
+		if _, err := (api.Client{Socket: socket}).Reload(ctx); err == nil {
+			return
+		}
 		time.Sleep(time.Millisecond)
 	}
 }

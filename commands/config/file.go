@@ -1,13 +1,13 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"os"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
-	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/podspec/input"
 )
@@ -15,10 +15,9 @@ import (
 // fileMax is how many bytes a configuration file may have: it is a few lines.
 const fileMax = 64 << 10
 
-// openNamed opens a file that the user named, also one of another user. It does not block on a
-// pipe that has no writer.
+// openNamed opens a file that the user named, also one of another user.
 func openNamed(file string) (*os.File, error) {
-	return os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	return input.OpenNamed(context.Background(), file)
 }
 
 // readFile reads one file. One that podctl finds by itself is only believed when

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime"
 )
 
@@ -42,7 +42,7 @@ func newLoad(sess *session.Session) *cobra.Command {
 func load(ctx context.Context, sess *session.Session, engine *runtime.Engine, path string) error {
 	archive, name := sess.IO.In, "standard input"
 	if path != "-" {
-		f, err := os.Open(path)
+		f, err := input.OpenNamed(ctx, path)
 		if err != nil {
 			return fmt.Errorf("loading images: %w", err)
 		}

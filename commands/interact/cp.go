@@ -19,6 +19,7 @@ import (
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/filecopy"
 )
 
@@ -122,7 +123,7 @@ func (c *copying) out(ctx context.Context, root *filecopy.Root, source, destinat
 }
 
 func (c *copying) in(ctx context.Context, root *filecopy.Root, owner filecopy.Owner, source, destination string) (err error) {
-	src, err := os.Open(source)
+	src, err := input.OpenTree(source)
 	if err != nil {
 		return err
 	}

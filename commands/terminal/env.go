@@ -60,13 +60,12 @@ func quietLibraries() {
 const documentMax = 32 << 20
 
 // ReadFile reads a document that a flag names; - is standard input.
-func (e *Env) ReadFile(ctx context.Context, path string) ([]byte, error) {
-	text, err := input.ReadUntil(ctx, func() ([]byte, error) {
-		if path == "-" {
-			return input.ReadAtMost(e.In, documentMax)
-		}
-		return input.ReadFileAtMost(path, documentMax)
-	})
+func (e *Env) ReadFile(ctx context.Context, path string) (text []byte, err error) {
+	if path == "-" {
+		text, err = input.Until(ctx, func() ([]byte, error) { return input.ReadAtMost(e.In, documentMax) })
+	} else {
+		text, err = input.ReadNamed(ctx, path, documentMax)
+	}
 	if named := (*fs.PathError)(nil); err != nil && !errors.As(err, &named) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

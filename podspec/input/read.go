@@ -1,10 +1,13 @@
 package input
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
 // TooLargeError says that an input has more bytes than are read.
@@ -12,6 +15,13 @@ type TooLargeError struct{ Max int64 }
 
 // Error says the limit.
 func (e *TooLargeError) Error() string { return fmt.Sprintf("it is larger than %d bytes", e.Max) }
+
+// DefaultMaxBytes bounds the size of one source, as the kubelet bounds a static
+// pod's file.
+const DefaultMaxBytes = 10 << 20
+
+// fileTimeout bounds the reading of one file: its file system may have stopped to answer.
+const fileTimeout = 10 * time.Second
 
 // ReadAtMost reads an input to its end. One with more bytes than the limit is a
 // *TooLargeError, and is not read any further.
@@ -23,36 +33,66 @@ func ReadAtMost(r io.Reader, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadFileAtMost is ReadAtMost for a file.
-func ReadFileAtMost(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // a file that was only read
-	return ReadAtMost(f, limit)
+// ReadNamed reads what a user named in a command or a flag: a file, within ten seconds, or a pipe, for as long as the caller
+// waits.
+func ReadNamed(ctx context.Context, path string, limit int64) ([]byte, error) {
+	return readNamed(ctx, path, limit, fileTimeout)
 }
 
-// ReadUntil gives up when the context ends, with its cause. Nothing breaks off the opening of
-// a pipe that nobody writes to, or the reading of one, so they go on beside the process's end.
-func ReadUntil(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+func readNamed(ctx context.Context, path string, limit int64, timeout time.Duration) ([]byte, error) {
+	if info, err := within(ctx, timeout, func() (os.FileInfo, error) { return os.Stat(path) }); err != nil || info.Mode().IsRegular() {
+		return readFile(ctx, path, limit, timeout)
+	}
+	return Until(ctx, func() ([]byte, error) {
+		f, err := OpenNamed(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		return ReadAtMost(f, limit)
+	})
+}
+
+// readFile reads a regular file within some time; zero means ten seconds.
+func readFile(ctx context.Context, path string, limit int64, timeout time.Duration) ([]byte, error) {
+	return within(ctx, timeout, func() ([]byte, error) {
+		f, err := Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		return ReadAtMost(f, limit)
+	})
+}
+
+// within gives up after some time; zero means ten seconds.
+func within[T any](ctx context.Context, limit time.Duration, do func() (T, error)) (T, error) {
+	limit = cmp.Or(limit, fileTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
+	defer cancel()
+	return Until(ctx, do)
+}
+
+// errSilent says that a deadline was missed.
+var errSilent = errors.New("its file system does not answer")
+
+// Until does something that may never end. It gives up when the context ends, with its cause; what was begun goes on until the
+// process ends.
+func Until[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {
-		text []byte
-		err  error
+		value T
+		err   error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		text, err := read()
-		done <- outcome{text, err}
+		value, err := do()
+		done <- outcome{value, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		var none T
+		return none, context.Cause(ctx)
 	case got := <-done:
-		return got.text, got.err
+		return got.value, got.err
 	}
 }
-
-// DefaultMaxBytes bounds the size of one source, as the kubelet bounds a static
-// pod's file.
-const DefaultMaxBytes = 10 << 20

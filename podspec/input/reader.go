@@ -27,7 +27,7 @@ type Reader struct {
 	Recursive bool
 	// MaxBytes bounds one source; zero means DefaultMaxBytes.
 	MaxBytes int64
-	// Timeout bounds the download of one; zero means half a minute.
+	// Timeout bounds the download of one, or the reading of a file; zero means half a minute, and ten seconds for a file.
 	Timeout time.Duration
 }
 
@@ -92,44 +92,46 @@ func (r Reader) read(ctx context.Context, name string) ([]Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest %s: %w", name, err)
 	}
-	info, err := os.Stat(path)
+	info, err := within(ctx, r.Timeout, func() (fs.FileInfo, error) { return os.Stat(path) })
 	if err != nil {
-		return nil, fmt.Errorf("reading manifest: %w", err)
+		return nil, reading(path, err)
 	}
 	if info.IsDir() {
 		return r.readDir(ctx, path)
 	}
-	return r.readFile(ctx, path)
+	text, err := readNamed(ctx, path, r.maxBytes(), r.Timeout)
+	return []Source{{Name: path, Text: text}}, reading(path, err)
 }
+
+func (r Reader) maxBytes() int64 { return cmp.Or(r.MaxBytes, DefaultMaxBytes) }
 
 func (r Reader) readStdin(ctx context.Context) ([]Source, error) {
 	if r.Stdin == nil {
 		return nil, errors.New("reading manifest from standard input: there is none")
 	}
-	text, err := r.readAll(ctx, "standard input", func(limit int64) ([]byte, error) { return ReadAtMost(r.Stdin, limit) })
-	return []Source{{Name: "-", Text: text}}, err
-}
-
-func (r Reader) readFile(ctx context.Context, path string) ([]Source, error) {
-	text, err := r.readAll(ctx, path, func(limit int64) ([]byte, error) { return ReadFileAtMost(path, limit) })
-	return []Source{{Name: path, Text: text}}, err
+	text, err := Until(ctx, func() ([]byte, error) { return ReadAtMost(r.Stdin, r.maxBytes()) })
+	return []Source{{Name: "-", Text: text}}, reading("standard input", err)
 }
 
 // readDir reads the manifests that lie directly in a directory, or anywhere below it when it
 // is read recursively, by name. Backup files and what is hidden are left alone, and links to
 // directories are not followed (kubectl: ExpandPathsToFileVisitors).
 func (r Reader) readDir(ctx context.Context, dir string) ([]Source, error) {
-	files, err := r.manifestsIn(dir)
+	files, err := within(ctx, r.Timeout, func() ([]string, error) { return r.manifestsIn(ctx, dir) })
 	if err != nil {
-		return nil, fmt.Errorf("reading manifests: %w", err)
+		return nil, readingAll(dir, err)
 	}
 	var found []Source
+	var size int64
 	for _, path := range files {
-		read, err := r.readFile(ctx, path)
+		text, err := readFile(ctx, path, r.maxBytes(), r.Timeout)
 		if err != nil {
-			return nil, err
+			return nil, reading(path, err)
 		}
-		found = append(found, read...)
+		if size += int64(len(text)); size > maxTogether {
+			return nil, readingAll(dir, errTogether)
+		}
+		found = append(found, Source{Name: path, Text: text})
 	}
 	if len(found) == 0 {
 		hint := " (-R looks in the directories below it too)"
@@ -141,34 +143,22 @@ func (r Reader) readDir(ctx context.Context, dir string) ([]Source, error) {
 	return found, nil
 }
 
-// manifestsIn lists the files of a directory that can be manifests.
-func (r Reader) manifestsIn(dir string) (files []string, err error) {
-	// The separator makes a link to a directory the directory.
-	root := dir + string(filepath.Separator)
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		hidden := path != root && strings.HasPrefix(entry.Name(), ".")
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && path != root && (hidden || !r.Recursive):
-			return fs.SkipDir
-		case !entry.IsDir() && !hidden && IsManifestFile(entry.Name()):
-			files = append(files, path)
-		}
+// reading says which manifest an error is about; nil for none.
+func reading(name string, err error) error {
+	if err == nil {
 		return nil
-	})
-	return files, err
-}
-
-// readAll reads beside the context: what is named may be a pipe.
-func (r Reader) readAll(ctx context.Context, name string, read func(limit int64) ([]byte, error)) ([]byte, error) {
-	text, err := ReadUntil(ctx, func() ([]byte, error) { return read(cmp.Or(r.MaxBytes, DefaultMaxBytes)) })
+	}
 	if named := (*fs.PathError)(nil); errors.As(err, &named) {
 		// It has the name in it.
-		return nil, fmt.Errorf("reading manifest: %w", err)
+		return fmt.Errorf("reading manifest: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading manifest %s: %w", name, err)
+	return fmt.Errorf("reading manifest %s: %w", name, err)
+}
+
+// readingAll says which directory an error is about.
+func readingAll(dir string, err error) error {
+	if named := (*fs.PathError)(nil); errors.As(err, &named) {
+		return fmt.Errorf("reading manifests: %w", err)
 	}
-	return text, nil
+	return fmt.Errorf("reading manifests in %s: %w", dir, err)
 }

@@ -214,7 +214,7 @@ func TestDirectories(t *testing.T) {
 }
 
 // TestSilentSources: a pipe that nobody writes to is waited for as long as the caller waits,
-// however it is named, and what comes late is read.
+// and what comes late is read. One in a directory is refused at once.
 func TestSilentSources(t *testing.T) {
 	dir := t.TempDir()
 	pipe, other := filepath.Join(dir, "pod.yaml"), filepath.Join(t.TempDir(), "pod.yaml")
@@ -223,13 +223,16 @@ func TestSilentSources(t *testing.T) {
 	}
 	stdin, ended := io.Pipe()
 	late := errors.New("it took too long")
-	for _, name := range []string{pipe, dir, "-"} {
+	for _, name := range []string{pipe, "-"} {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, late)
 		_, err := Reader{Stdin: stdin}.Read(ctx, name)
 		cancel()
 		if !errors.Is(err, late) || !strings.HasPrefix(err.Error(), "reading manifest ") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if _, err := (Reader{}).Read(t.Context(), dir); !errors.Is(err, errNotRegular) {
+		t.Errorf("in a directory: %v", err)
 	}
 	_ = ended.Close()
 	// What was given up still waits for a writer.

@@ -161,7 +161,7 @@ func TestAdmission(t *testing.T) {
 func TestRejectedPodsAreAskedAgain(t *testing.T) {
 	for name, ask := range map[string]func(*lab, *channel, *Agent, func()) func(){
 		"a reload": func(_ *lab, _ *channel, a *Agent, stop func()) func() {
-			if err := a.Reload(t.Context()); err != nil {
+			if _, err := a.Reload(t.Context()); err != nil {
 				t.Error(err)
 			}
 			return stop

@@ -107,7 +107,7 @@ type Agent struct {
 	running map[types.UID]context.CancelFunc
 	last    map[types.UID]lastPass
 	// rereads let each source look now.
-	rereads []chan struct{}
+	rereads []func() reread
 	runtime runtimeState
 	pulse   pulse
 	started time.Time
@@ -240,9 +240,9 @@ func (a *Agent) watch(ctx context.Context) {
 	generator.Relisted, generator.Exits = a.metrics.Relisted, a.exits
 	go generator.Run(ctx)
 	for _, s := range a.settings.Sources {
-		reread := make(chan struct{}, 1)
-		a.rereads = append(a.rereads, reread)
-		go s.Run(ctx, reread, func(u sources.Update) { a.inbox.post(ctx, func() { a.sourceTells(u) }) })
+		to := make(chan chan struct{})
+		a.rereads = append(a.rereads, rereads(ctx, s, to))
+		go s.Run(ctx, to, func(u sources.Update) { a.inbox.post(ctx, func() { a.sourceTells(u) }) })
 	}
 	go a.inbox.every(ctx, recordsEach, func() {
 		if err := a.reader.all(); err != nil {

@@ -83,11 +83,13 @@ func (*channel) Name() string { return "channel" }
 
 func (c *channel) Ended(ref model.PodRef) { c.ended <- ref }
 
-func (c *channel) Run(ctx context.Context, _ <-chan struct{}, tell func(sources.Update)) {
+func (c *channel) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {
 	for {
 		select {
 		case pods := <-c.updates:
 			tell(sources.Update{Source: c.Name(), Pods: pods, Complete: true})
+		case done := <-reread:
+			close(done)
 		case <-ctx.Done():
 			return
 		}
@@ -233,8 +235,8 @@ func TestSocket(t *testing.T) {
 		s, err := client.Status(t.Context())
 		return err == nil && len(s.Pods) == 1 && s.Pods[0].Source == "channel" && s.Runtime.Answers && !s.Pods[0].LastPass.IsZero()
 	})
-	if err := client.Reload(t.Context()); err != nil {
-		t.Error(err)
+	if done, err := client.Reload(t.Context()); err != nil || len(done.Reading) > 0 {
+		t.Errorf("%+v, %v", done, err)
 	}
 	end()
 	if err := <-served; err != nil {

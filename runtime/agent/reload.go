@@ -1,6 +1,15 @@
 package agent
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/sources"
+)
+
+// rereadWait is how long a reload waits for the sources.
+const rereadWait = 3 * time.Second
 
 // Look takes up the stored workloads as they are now.
 func (a *Agent) Look(ctx context.Context) error {
@@ -11,17 +20,58 @@ func (a *Agent) Look(ctx context.Context) error {
 }
 
 // Reload lets every source look now, and the facts of the machine be asked for again. Pods that were
-// rejected are asked to be admitted once more.
-func (a *Agent) Reload(ctx context.Context) error {
-	a.inbox.post(ctx, func() {
+// rejected are asked to be admitted once more. It returns the sources that are still being read after a few seconds.
+func (a *Agent) Reload(ctx context.Context) (*api.Reloaded, error) {
+	rereads, err := ask(ctx, a.inbox, func() []reread {
 		a.renew()
 		a.admits.askAgain(a.settings.Now())
-		for _, reread := range a.rereads {
-			select {
-			case reread <- struct{}{}:
-			default:
-			}
+		begun := make([]reread, 0, len(a.rereads))
+		for _, begin := range a.rereads {
+			begun = append(begun, begin())
 		}
+		return begun
 	})
-	return context.Cause(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Reloaded{Reading: stillRead(ctx, rereads)}, context.Cause(ctx)
+}
+
+// reread is a look at a source that was asked for. Done is closed after it.
+type reread struct {
+	source string
+	done   chan struct{}
+}
+
+// rereads returns a function that asks a source for a look.
+func rereads(ctx context.Context, s sources.Source, to chan<- chan struct{}) func() reread {
+	return func() reread {
+		r := reread{s.Name(), make(chan struct{})}
+		go func() {
+			select {
+			case to <- r.done:
+			case <-ctx.Done():
+			}
+		}()
+		return r
+	}
+}
+
+// stillRead waits for looks, and returns the sources of those that have not ended in time.
+func stillRead(ctx context.Context, all []reread) (names []string) {
+	ctx, cancel := context.WithTimeout(ctx, rereadWait)
+	defer cancel()
+	for _, r := range all {
+		select {
+		case <-r.done:
+			continue
+		default:
+		}
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			names = append(names, r.source)
+		}
+	}
+	return names
 }

@@ -117,7 +117,7 @@ func newLife(t *testing.T, seed uint64) *life {
 type named string
 
 func (n named) Name() string                                             { return string(n) }
-func (named) Run(context.Context, <-chan struct{}, func(sources.Update)) {}
+func (named) Run(context.Context, <-chan chan struct{}, func(sources.Update)) {}
 func (named) Ended(model.PodRef)                                         {}
 
 // start begins an agent on what is there.

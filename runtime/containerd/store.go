@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images/archive"
@@ -130,20 +129,11 @@ func (s *Store) Written(ctx context.Context, containerID string) int64 {
 }
 
 // Load imports an image archive and returns the names of the images.
-func Load(ctx context.Context, socket, path string) ([]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("loading images: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // a file that was only read
+func Load(ctx context.Context, socket string, archive io.Reader) ([]string, error) {
 	s, err := OpenStore(socket)
 	if err != nil {
-		return nil, fmt.Errorf("loading images: %w", err)
+		return nil, err
 	}
 	defer s.Close() //nolint:errcheck // the connection has done its work
-	names, err := s.Import(ctx, f)
-	if err != nil {
-		return nil, fmt.Errorf("loading %s: %w", path, err)
-	}
-	return names, nil
+	return s.Import(ctx, archive)
 }

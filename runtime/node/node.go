@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -116,7 +115,7 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 		return nil, err
 	}
 	for _, archive := range o.Load {
-		names, err := containerd.Load(ctx, l.socket(), archive)
+		names, err := loadArchive(ctx, l, archive)
 		if err != nil {
 			return nil, err
 		}

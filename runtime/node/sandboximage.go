@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/containerd"
 )
 
@@ -34,17 +35,31 @@ func loadBeside(ctx context.Context, l layout, o *Options, name string) (bool, e
 		return false, nil //nolint:nilerr // then nothing is known to lie beside it
 	}
 	for _, path := range besideProgram(filepath.Dir(program)) {
-		names, err := containerd.Load(ctx, l.socket(), path)
+		names, err := loadArchive(ctx, l, path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return false, fmt.Errorf("loading %s: %w", path, err)
+			return false, err
 		}
 		o.report("loaded %v of %s", names, path)
 		return hasImage(ctx, l, name)
 	}
 	return false, nil
+}
+
+// loadArchive loads the images of an archive.
+func loadArchive(ctx context.Context, l layout, path string) ([]string, error) {
+	f, err := input.OpenNamed(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("loading images: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // a file that was only read
+	names, err := containerd.Load(ctx, l.socket(), f)
+	if err != nil {
+		return nil, fmt.Errorf("loading %s: %w", path, err)
+	}
+	return names, nil
 }
 
 // besideProgram are the places of the pause image: that of an installation, and that of a build.

@@ -3,13 +3,13 @@ package proof
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/volume"
@@ -112,7 +112,7 @@ func checkSeccomp(config *runtimeapi.ContainerConfig) error {
 	if profile.GetProfileType() != runtimeapi.SecurityProfile_Localhost {
 		return nil
 	}
-	file, err := os.Open(profile.GetLocalhostRef())
+	file, err := input.Open(profile.GetLocalhostRef())
 	if err != nil {
 		// A kubelet finds out when the runtime creates the container; these are runc's words.
 		return refusal(model.CreateContainerError, "securityContext.seccompProfile: %w",

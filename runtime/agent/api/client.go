@@ -33,8 +33,9 @@ func (c Client) Status(ctx context.Context) (*Status, error) {
 }
 
 // Reload lets the agent read its configuration and its sources again.
-func (c Client) Reload(ctx context.Context) error {
-	return c.call(ctx, http.MethodPost, "/reload", &struct{}{})
+func (c Client) Reload(ctx context.Context) (*Reloaded, error) {
+	var done Reloaded
+	return &done, c.call(ctx, http.MethodPost, "/reload", &done)
 }
 
 // Look lets the agent take up the stored workloads as they are now.

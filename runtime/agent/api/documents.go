@@ -26,6 +26,12 @@ type Status struct {
 	Problems []Problem `json:"problems,omitempty"`
 }
 
+// Reloaded is the result of a reload.
+type Reloaded struct {
+	// Reading are the sources that are still being read.
+	Reading []string `json:"reading,omitempty"`
+}
+
 // Runtime is whether the container runtime answers.
 type Runtime struct {
 	Endpoint string `json:"endpoint"`

@@ -29,8 +29,8 @@ type Backend interface {
 	Pods(ctx context.Context) (*v1.PodList, error)
 	// Metrics shows what the agent counts.
 	Metrics() http.Handler
-	// Reload reads the configuration and every source again.
-	Reload(ctx context.Context) error
+	// Reload reads the configuration and every source again. It does not wait long for a source.
+	Reload(ctx context.Context) (*Reloaded, error)
 	// Look takes up the stored workloads as they are now. It returns once no pass begins for what they were.
 	Look(ctx context.Context) error
 }
@@ -172,7 +172,10 @@ func handler(b Backend) http.Handler {
 		answer(w, status, err)
 	})
 	mux.HandleFunc("POST /look", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, b.Look(r.Context())) })
-	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, b.Reload(r.Context())) })
+	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) {
+		done, err := b.Reload(r.Context())
+		answer(w, done, err)
+	})
 	return mux
 }
 

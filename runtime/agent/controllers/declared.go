@@ -61,7 +61,7 @@ type beside struct {
 
 // Run lets both hear what the source wants. New Services are stored before the pods that come with them are told: a container has
 // the variables of those that are there when it starts.
-func (b *beside) Run(ctx context.Context, reread <-chan struct{}, tell func(sources.Update)) {
+func (b *beside) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {
 	var before []*podspec.Object
 	b.Source.Run(ctx, reread, func(u sources.Update) {
 		b.to.declared.say(u)

@@ -152,7 +152,7 @@ func (s *Source) Look(ctx context.Context) error {
 
 // Run looks at the workloads when one was changed, when something happened to a pod of one, and when time alone changes
 // what they want.
-func (s *Source) Run(ctx context.Context, reread <-chan struct{}, tell func(sources.Update)) {
+func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {
 	looks := time.NewTicker(s.Times.Store)
 	defer looks.Stop()
 	told, asked := sources.Update{}, chan struct{}(nil)
@@ -177,7 +177,7 @@ func (s *Source) Run(ctx context.Context, reread <-chan struct{}, tell func(sour
 }
 
 // wait waits until something may be different. It returns whom to tell of the next look; nil for nobody.
-func (s *Source) wait(ctx context.Context, reread <-chan struct{}, looks <-chan time.Time, changed [2]time.Time, next time.Time) (asked chan struct{}) {
+func (s *Source) wait(ctx context.Context, reread <-chan chan struct{}, looks <-chan time.Time, changed [2]time.Time, next time.Time) (asked chan struct{}) {
 	var due <-chan time.Time
 	if !next.IsZero() {
 		timer := time.NewTimer(max(next.Sub(s.Now()), s.Times.Settle))
@@ -188,8 +188,8 @@ func (s *Source) wait(ctx context.Context, reread <-chan struct{}, looks <-chan 
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-reread:
-			return nil
+		case asked = <-reread:
+			return asked
 		case <-due:
 			return nil
 		case asked = <-s.asks:

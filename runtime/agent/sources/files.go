@@ -16,8 +16,10 @@ import (
 type Files struct {
 	path     string
 	settings Settings
+	// tree reads the files and what belongs to them; a file system may not answer.
+	tree *input.Tree
 	// kept are the files as they were read last.
-	kept map[string]keptFile
+	kept keptFiles
 }
 
 // NewFiles makes the source of a path. A path that is not there is one of a manifest if it ends as
@@ -27,7 +29,10 @@ func NewFiles(path string, s Settings) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Files{path: path, settings: s.completed(), kept: map[string]keptFile{}}, nil
+	s = s.completed()
+	reader := s.Loader.Reader
+	reader.Timeout = fileTimeout
+	return &Files{path: path, settings: s, tree: &input.Tree{Reader: reader, Path: path}}, nil
 }
 
 // Name is the absolute path.
@@ -37,14 +42,14 @@ func (f *Files) Name() string { return f.path }
 func (f *Files) Ended(model.PodRef) {}
 
 // Run reads the files when they change, and all that changed each interval.
-func (f *Files) Run(ctx context.Context, reread <-chan struct{}, tell func(Update)) {
+func (f *Files) Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := newWatch(f.watched())
+	w := newWatch(f.watched(ctx))
 	l := &looker{texts: NewTexts(f.path, f.settings.Loader), interval: f.settings.Interval, looksTwice: true}
 	l.events = settled(ctx, w.events, f.settings.Settle)
 	l.look = func(ctx context.Context) Reading {
-		warning := w.renew(ctx)
+		warning := f.renew(ctx, w)
 		r := f.read(ctx, time.Now())
 		r.Warning = warning
 		return r
@@ -52,23 +57,36 @@ func (f *Files) Run(ctx context.Context, reread <-chan struct{}, tell func(Updat
 	l.run(ctx, reread, tell)
 }
 
+// renew watches what is at the path now.
+func (f *Files) renew(ctx context.Context, w *watch) error {
+	var failed error
+	if err := f.tree.Do(ctx, "watching", func() { failed = w.renew(ctx) }); err != nil {
+		return late(f.path, err)
+	}
+	return failed
+}
+
 // watched are the directory in which names change, and the one name that matters in it; empty for
 // all.
-func (f *Files) watched() (dir, only string) {
-	info, err := os.Stat(f.path)
-	if err == nil && info.IsDir() || err != nil && !input.IsManifestFile(f.path) {
-		return f.path, ""
+func (f *Files) watched(ctx context.Context) (dir, only string) {
+	isFile := false
+	silent := f.tree.Do(ctx, "the path", func() {
+		info, err := os.Stat(f.path)
+		isFile = err == nil && !info.IsDir() || err != nil && input.IsManifestFile(f.path)
+	})
+	if silent == nil && isFile {
+		return filepath.Dir(f.path), f.path
 	}
-	return filepath.Dir(f.path), f.path
+	return f.path, ""
 }
 
 // read reads the files that are not as they were.
 func (f *Files) read(ctx context.Context, now time.Time) Reading {
-	files, err := f.settings.Loader.Each(ctx, f.path, f.known)
+	files, err := f.tree.Each(ctx, f.kept.known)
 	if err != nil {
 		return Reading{Err: err}
 	}
-	kept, r := map[string]keptFile{}, Reading{}
+	kept, r := keptFiles{}, Reading{}
 	for _, one := range files {
 		r.Texts = append(r.Texts, Text{Name: one.Name, Text: one.Text, Err: one.Err})
 		if one.Err == nil {
@@ -78,6 +96,9 @@ func (f *Files) read(ctx context.Context, now time.Time) Reading {
 	f.kept = kept
 	return r
 }
+
+// keptFiles are files as they were read in one look. They are not changed any more.
+type keptFiles map[string]keptFile
 
 // keptFile is a file as it was read.
 type keptFile struct {
@@ -107,8 +128,8 @@ const coarse = time.Second
 
 // known gives the text of a file that is as it was read. One that was changed just before it was
 // read may have been changed again within the same tick.
-func (f *Files) known(name string, info fs.FileInfo) ([]byte, bool) {
-	k, ok := f.kept[name]
+func (all keptFiles) known(name string, info fs.FileInfo) ([]byte, bool) {
+	k, ok := all[name]
 	is := identityOf(info)
 	if !ok || is == (identity{}) || is != k.is || k.read.Sub(time.Unix(is.inner.Unix())) <= coarse {
 		return nil, false

@@ -76,10 +76,10 @@ func (l *teller) never(t *testing.T, without string) {
 }
 
 // starts runs a source until the test ends.
-func starts(t *testing.T, s Source) (*teller, chan struct{}) {
+func starts(t *testing.T, s Source) (*teller, chan chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l, reread, done := &teller{}, make(chan struct{}), make(chan struct{})
+	l, reread, done := &teller{}, make(chan chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		s.Run(ctx, reread, l.tell)
@@ -317,7 +317,7 @@ func TestUnreadableFiles(t *testing.T) {
 	if shown(u) != "one:1" || len(u.Unread) != 4 {
 		t.Errorf("%+v", u)
 	}
-	for i, words := range []string{"it is no regular file", "larger than", "no such file", "it is no regular file"} {
+	for i, words := range []string{"it is not a regular file", "larger than", "no such file", "it is not a regular file"} {
 		if !strings.Contains(u.Problems[i].Text, words) {
 			t.Errorf("%v, want %q", u.Problems[i], words)
 		}
@@ -336,8 +336,12 @@ func TestReread(t *testing.T) {
 	l, reread := starts(t, s)
 	l.wants(t, "one:1")
 	put(t, elsewhere, manifest("one", "", "2"))
-	reread <- struct{}{}
-	l.wants(t, "one:2")
+	asked := make(chan struct{})
+	reread <- asked
+	<-asked
+	if u := l.all()[len(l.all())-1]; shown(u) != "one:2" {
+		t.Errorf("after the look: %s", shown(u))
+	}
 	s.Ended(model.PodRef{})
 }
 
@@ -370,7 +374,7 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 		known bool
 	}{{0, false}, {coarse, false}, {coarse + 1, true}, {time.Hour, true}} {
 		f.read(t.Context(), changed.Add(c.after))
-		if _, known := f.known(path, info); known != c.known {
+		if _, known := f.kept.known(path, info); known != c.known {
 			t.Errorf("read %s after the change, it is known: %t", c.after, known)
 		}
 	}
@@ -383,7 +387,7 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 		k.is = is
 		change(&k.is)
 		f.kept[path] = k
-		if _, known := f.known(path, info); known {
+		if _, known := f.kept.known(path, info); known {
 			t.Errorf("a file of another %s counts as read", name)
 		}
 	}

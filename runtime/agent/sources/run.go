@@ -21,8 +21,9 @@ type looker struct {
 }
 
 // run looks until the context ends.
-func (l *looker) run(ctx context.Context, reread <-chan struct{}, tell func(Update)) {
+func (l *looker) run(ctx context.Context, reread <-chan chan struct{}, tell func(Update)) {
 	var next time.Time
+	var asked chan struct{}
 	for due := true; ; {
 		if due {
 			r := l.look(ctx)
@@ -37,13 +38,15 @@ func (l *looker) run(ctx context.Context, reread <-chan struct{}, tell func(Upda
 			l.told = u
 			tell(u)
 		}
+		if asked != nil {
+			close(asked)
+		}
+		asked = nil
 		timer := time.NewTimer(time.Until(first(again, next)))
 		select {
 		case <-ctx.Done():
-		case _, open := <-reread:
-			if due = open; !open {
-				reread = nil
-			}
+		case asked = <-reread:
+			due = true
 		case <-l.events:
 			due = true
 		case <-timer.C:

@@ -16,14 +16,14 @@ type looked struct {
 	lock    sync.Mutex
 	reading Reading
 	looks   int
-	reread  chan struct{}
+	reread  chan chan struct{}
 	events  chan struct{}
 	told    []Update
 }
 
 func startLooked(t *testing.T, twice bool) *looked {
 	t.Helper()
-	k := &looked{reread: make(chan struct{}), events: make(chan struct{})}
+	k := &looked{reread: make(chan chan struct{}), events: make(chan struct{})}
 	l := &looker{texts: NewTexts("/pods", load.Loader{}), interval: interval, events: k.events, looksTwice: twice}
 	l.look = func(context.Context) Reading {
 		k.lock.Lock()
@@ -95,10 +95,10 @@ func TestLooks(t *testing.T) {
 		passes(0)
 		k.wants(t, 13, 3, "one:2")
 		k.has("a", manifest("one", "", "3"))
-		k.reread <- struct{}{}
-		passes(0)
+		asked := make(chan struct{})
+		k.reread <- asked
+		<-asked
 		k.wants(t, 14, 4, "one:3")
-		close(k.reread)
 		passes(interval)
 		k.wants(t, 15, 4, "one:3")
 	})

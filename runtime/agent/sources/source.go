@@ -20,8 +20,8 @@ type Source interface {
 	// password.
 	Name() string
 	// Run reads the source until the context ends, and tells of every change of what it wants and
-	// of its problems. Nothing is told twice. A value of reread asks for a look now.
-	Run(ctx context.Context, reread <-chan struct{}, tell func(Update))
+	// of its problems. Nothing is told twice. A value of reread asks for a look now; it is closed once that has been told.
+	Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update))
 	// Ended tells the source that a pod that it brought is gone.
 	Ended(ref model.PodRef)
 }
@@ -98,8 +98,9 @@ const Lingers = 2 * time.Second
 const (
 	interval = 20 * time.Second
 	settle   = 10 * time.Millisecond
-	// urlTimeout bounds the download of a text.
-	urlTimeout = 10 * time.Second
+	// urlTimeout bounds the download of a text, fileTimeout the reading of a file.
+	urlTimeout  = 10 * time.Second
+	fileTimeout = 5 * time.Second
 	// patience is how long something must be wrong before it is a problem: a text may be half
 	// written.
 	patience = time.Second

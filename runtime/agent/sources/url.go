@@ -33,7 +33,7 @@ func (u *URL) Name() string { return u.name }
 func (u *URL) Ended(model.PodRef) {}
 
 // Run fetches the text each interval.
-func (u *URL) Run(ctx context.Context, reread <-chan struct{}, tell func(Update)) {
+func (u *URL) Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update)) {
 	l := &looker{texts: NewTexts(u.name, u.settings.Loader), interval: u.settings.Interval, look: u.read}
 	l.run(ctx, reread, tell)
 }

@@ -1,0 +1,114 @@
+package input
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// What is read of a directory is bounded. More objects than files are refused anyway.
+const (
+	// maxFiles bounds the manifests.
+	maxFiles = 2_000
+	// maxEntries bounds the names, of manifests or not, in all directories.
+	maxEntries = 100_000
+	// maxTogether bounds the bytes of all manifests.
+	maxTogether = 64 << 20
+	// entriesAtOnce is how many names are read at a time.
+	entriesAtOnce = 1_000
+)
+
+var (
+	errFiles    = fmt.Errorf("there are more than %d manifests; move some into another directory", maxFiles)
+	errEntries  = fmt.Errorf("there are more than %d files; move those that are not manifests", maxEntries)
+	errTogether = fmt.Errorf("the manifests have more than %d bytes together; move some into another directory", maxTogether)
+)
+
+// manifestsIn lists the files of a directory that can be manifests.
+func (r Reader) manifestsIn(ctx context.Context, dir string) ([]string, error) {
+	l := lister{ctx: ctx, recursive: r.Recursive}
+	// The separator makes a link to a directory the directory.
+	err := l.list(dir + string(filepath.Separator))
+	return l.files, err
+}
+
+// lister lists manifests.
+type lister struct {
+	ctx       context.Context //nolint:containedctx // one listing is one call
+	recursive bool
+	files     []string
+	entries   int
+}
+
+// list adds those of one directory, by name.
+func (l *lister) list(dir string) error {
+	all, err := l.read(dir)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	for _, entry := range all {
+		path := filepath.Join(dir, entry.Name())
+		if entry.IsDir() {
+			err = l.list(path)
+		} else {
+			l.files = append(l.files, path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads the names in a directory that matter. A directory of millions is not read to its end.
+func (l *lister) read(dir string) (matter []fs.DirEntry, err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close() //nolint:errcheck // it was only read
+	files := len(l.files)
+	for {
+		entries, err := d.ReadDir(entriesAtOnce)
+		l.entries += len(entries)
+		for _, entry := range entries {
+			if l.matters(entry) {
+				matter = append(matter, entry)
+			}
+			if l.matters(entry) && !entry.IsDir() {
+				files++
+			}
+		}
+		switch {
+		case l.ctx.Err() != nil:
+			return nil, context.Cause(l.ctx)
+		case files > maxFiles:
+			return nil, errFiles
+		case l.entries > maxEntries:
+			return nil, errEntries
+		case errors.Is(err, io.EOF):
+			return matter, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// matters reports whether an entry is a manifest, or a directory that may have some.
+func (l *lister) matters(entry fs.DirEntry) bool {
+	switch {
+	case strings.HasPrefix(entry.Name(), "."):
+		return false
+	case entry.IsDir():
+		return l.recursive
+	}
+	return IsManifestFile(entry.Name())
+}

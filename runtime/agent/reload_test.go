@@ -1,0 +1,20 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestReloadNamesWhatIsStillRead, and waits for sources that answer in time.
+func TestReloadNamesWhatIsStillRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, soon, never := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		time.AfterFunc(rereadWait+time.Second, func() { close(slow) })
+		time.AfterFunc(rereadWait/2, func() { close(soon) })
+		if names := stillRead(t.Context(), []reread{{"never", never}, {"soon", soon}, {"slow", slow}}); !slices.Equal(names, []string{"never", "slow"}) {
+			t.Errorf("%v", names)
+		}
+	})
+}
