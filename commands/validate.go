@@ -98,7 +98,7 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 		sess.IO.Print("%s is valid (%s)", controller.KeyOf(w), w.Source)
 	}
 	for _, o := range m.Apart {
-		text := "%s is valid: no pod of the manifest names it, and apply stores it"
+		text := "%s is valid: apply stores it"
 		if o.Service != nil {
 			text = "%s is valid" // No pod has to name a Service.
 		}

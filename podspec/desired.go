@@ -88,6 +88,9 @@ type Objects struct {
 	Secrets    map[string]*v1.Secret    `json:"secrets,omitempty"`
 }
 
+// IsEmpty reports whether there is neither a ConfigMap nor a Secret.
+func (o Objects) IsEmpty() bool { return len(o.ConfigMaps)+len(o.Secrets) == 0 }
+
 // AlsoRunning returns a copy with ephemeral containers that run beside the manifest's. It is
 // for looking at a pod, not for applying it.
 func (d *Desired) AlsoRunning(added []v1.EphemeralContainer) *Desired {

@@ -44,6 +44,28 @@ func (d *Desired) WithShared(find FindObject) (*Desired, error) {
 	return &other, nil
 }
 
+// WithStored returns the pod with objects that are about to be stored, in the place of what is found or brought under their names.
+func (d *Desired) WithStored(objects map[ObjectName]*Object) *Desired {
+	if len(objects) == 0 {
+		return d
+	}
+	other := *d
+	other.Objects = Objects{ConfigMaps: maps.Clone(d.Objects.ConfigMaps), Secrets: maps.Clone(d.Objects.Secrets)}
+	other.Shared = nil
+	for _, name := range ReferredObjects(d.Pod) {
+		if o := objects[name]; o != nil {
+			other.Objects.Put(o)
+		} else if !slices.Contains(d.Shared, name) {
+			continue
+		}
+		other.Shared = append(other.Shared, name)
+	}
+	if d.memo != nil {
+		other.memo = newMemo()
+	}
+	return &other
+}
+
 // Own are the objects that came with the pod's manifest.
 func (d *Desired) Own() Objects {
 	if len(d.Shared) == 0 {

@@ -46,7 +46,7 @@ type Engine struct {
 	Images   *images.Store
 	// Garbage is what podctl has left behind.
 	Garbage *gc.Collector
-	// Objects are the ConfigMaps, Secrets and claims that were applied apart from pods.
+	// Objects are the stored ConfigMaps, Secrets and claims.
 	Objects *objects.Store
 	// Proxy leads the traffic of Services to pods.
 	Proxy *proxy.Proxy
@@ -67,7 +67,7 @@ type Settings struct {
 	// Waiting is called when that takes long, and with what else may be waited for without
 	// an end; nil tells nobody.
 	Waiting func(text string)
-	// Objects are those that were applied apart from pods; nil means those of the layout.
+	// Objects are the stored ones; nil means those of the layout.
 	Objects *objects.Store
 	// Logs are the limits of the logs of containers.
 	Logs logfile.Limits

@@ -48,8 +48,8 @@ func NewApply(sess *session.Session) *cobra.Command {
 		Long: "Bring pods to the state of their manifests in one sync pass, with exactly the steps that plan shows.\n" +
 			"With --wait, repeat passes until the pods are started, ready or completed. With --all, apply again what was applied\n" +
 			"last; a warning names source files that have changed since.\n" +
-			"ConfigMaps, Secrets and PersistentVolumeClaims that no pod of the manifests names are stored for the pods that name\n" +
-			"them, now and later. Those of a pod's own manifest count before stored ones.\n" +
+			"ConfigMaps, Secrets and PersistentVolumeClaims are stored first. All pods of their namespace that name one take it,\n" +
+			"now and later. Those of --configmap are not stored: they are for the pods of this call, and count before stored ones.\n" +
 			"With --prune, delete afterwards what belongs to the set of the manifests (--set NAME, or -l SELECTOR) and is not in them\n" +
 			"any more; claims keep their data. plan --prune shows it before." +
 			flags.ExitCodes("0 success", "1 error", "3 a container is held, because a ConfigMap or Secret that it names is missing; --wait: the state was not reached in time, or cannot be reached; --exit-code: something was changed, be it only podctl's record of the pod, or is held or pending", "5 manifest refused", "6 --wait=completed: the pod has failed", "130 interrupted"),
@@ -106,7 +106,7 @@ func addWaitFlag(cmd *cobra.Command, goal *string) {
 }
 
 func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args []string) error {
-	o.Strict, o.Apart, o.Workloads = true, true, true
+	o.Strict, o.Apart, o.Named, o.Workloads = true, true, true, true
 	if o.adopt {
 		if err := adoptEndpoint(sess); err != nil {
 			return err
@@ -172,7 +172,7 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 	a := newApplier(sess, engine, o, len(pods))
 	defer a.stop()
 	if o.All {
-		a.changed = sourceChanges(ctx, pods)
+		a.changed = sourceChanges(ctx, sess.Objects(), pods)
 	}
 	a.takenBack = o.takenBack(ctx, sess, pods)
 	if o.plan != "" {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
@@ -12,18 +15,21 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// storeObjects stores what no pod of the manifests names, and says which pods take it next.
+// storeObjects stores the objects of the manifests, and says which other pods take them next.
 func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, found *selection.Found) error {
 	if len(found.Apart) == 0 {
 		return nil
 	}
 	if o.plan != "" {
-		return exit.Usagef("--plan executes a plan of pods: apply %s by itself", objects.KeyOf(found.Apart[0]))
+		if err := o.checkSaved(ctx, sess, found); err != nil {
+			return err
+		}
 	}
 	applied, err := selection.Applied(sess)
 	if err != nil {
@@ -51,6 +57,44 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 	return nil
 }
 
+// checkSaved refuses to store objects for a saved plan that would be refused afterwards. The pods take the objects, so that these
+// are part of what the plan was made of.
+func (o *applyOptions) checkSaved(ctx context.Context, sess *session.Session, found *selection.Found) error {
+	if other := unnamed(found); other != nil {
+		return exit.Usagef("--plan executes a plan of pods: apply %s by itself", objects.KeyOf(other))
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	saved, err := readSaved(ctx, sess, o.plan)
+	if err != nil {
+		return err
+	}
+	sess.Objects().Pretend(found.Apart)
+	defer sess.Objects().Pretend(nil)
+	for _, d := range found.Pods {
+		one, err := saved.of(d)
+		if err == nil {
+			err = engine.Pods.CheckSaved(ctx, d, o.planning(), one)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unnamed is an object that no pod of the manifests names; nil if there is none.
+func unnamed(found *selection.Found) *podspec.Object {
+	for _, o := range found.Apart {
+		if len(objects.Users(objects.KeyOf(o), found.Pods)) == 0 {
+			return o
+		}
+	}
+	return nil
+}
+
 // refusedObject gives an object that cannot be stored as it is the exit code of a manifest that
 // is refused.
 func refusedObject(err error) error {
@@ -72,7 +116,7 @@ func (o *applyOptions) showStored(sess *session.Session, c *objects.Change, user
 	}
 	sess.IO.Print("%s %s", c.Key, c.Outcome)
 	if c.Outcome != objects.Unchanged && len(users) > 0 && c.Key.Kind != podspec.KindClaim {
-		sess.IO.Note("note: %s: taken by the next apply of %s", c.Key, podNames(users))
+		sess.IO.Note("note: %s: taken by the next apply of %s", c.Key, userNames(users))
 	}
 }
 
@@ -95,22 +139,28 @@ func usersBeside(key state.ObjectKey, applied, called []*podspec.Desired) []*pod
 	return users
 }
 
-func podNames(pods []*podspec.Desired) string {
-	names := make([]string, 0, len(pods))
+// userNames are the names of pods, and of workloads in the place of theirs.
+func userNames(pods []*podspec.Desired) string {
+	var names []string
 	for _, d := range pods {
-		names = append(names, "pod "+model.RefOf(d.Pod).String())
+		name := "pod " + model.RefOf(d.Pod).String()
+		if owner := metav1.GetControllerOfNoCopy(d.Pod); owner != nil {
+			name = strings.ToLower(owner.Kind) + " " + d.Pod.Namespace + "/" + owner.Name
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	return strings.Join(names, ", ")
 }
 
-// planObjects says what would become of the objects that no pod of the manifests names. They
-// count as stored from then on, and the applied pods that take one that changes are planned too.
+// planObjects says what would become of the objects of the manifests. They count as stored from then on, and the applied pods that take one that changes are planned too.
 func (o *planOptions) planObjects(sess *session.Session, observed *selection.Observed) ([]view.ObjectChange, error) {
 	if len(observed.Apart) == 0 {
 		return nil, nil
 	}
-	if o.save != "" {
-		return nil, exit.Usagef("--save saves plans of pods: plan %s by itself", objects.KeyOf(observed.Apart[0]))
+	if other := unnamed(&observed.Found); other != nil && o.save != "" {
+		return nil, exit.Usagef("--save saves plans of pods: plan %s by itself", objects.KeyOf(other))
 	}
 	changes, err := sess.Objects().Changes(observed.Apart)
 	if err != nil {
@@ -131,10 +181,35 @@ func (o *planOptions) planObjects(sess *session.Session, observed *selection.Obs
 			printFuture(sess, c, &doc)
 		}
 		if c.Outcome != objects.Unchanged {
-			observed.Pods = append(observed.Pods, usersBeside(c.Key, applied, observed.Pods)...)
+			if err := addUsers(sess, observed, usersBeside(c.Key, applied, observed.Pods)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return docs, nil
+}
+
+// addUsers plans the pods that take an object, too. Those of a workload follow its rollout, so that the workload is planned.
+func addUsers(sess *session.Session, observed *selection.Observed, users []*podspec.Desired) error {
+	records, err := sess.Workloads().List(func(state.ObjectKey) bool { return true })
+	if err != nil {
+		return err
+	}
+	planned := map[state.ObjectKey]bool{}
+	for _, w := range observed.Workloads {
+		planned[controller.KeyOf(w)] = true
+	}
+	for _, d := range users {
+		i := slices.IndexFunc(records, func(r *controller.Record) bool { return controller.Owns(r.Key(), d.Pod) })
+		switch {
+		case i < 0:
+			observed.Pods = append(observed.Pods, d)
+		case !planned[records[i].Key()]:
+			planned[records[i].Key()] = true
+			observed.Workloads = append(observed.Workloads, records[i].Workload)
+		}
+	}
+	return nil
 }
 
 // printFuture says what would become of an object, and the values that would change.

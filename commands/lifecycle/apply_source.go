@@ -1,11 +1,11 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,13 +16,14 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
 // sourceEdits say of pods, as podctl has stored them, what their source files say now. A file
 // that is gone or cannot be read says nothing.
-func sourceEdits(ctx context.Context, pods []*podspec.Desired) map[model.PodRef]string {
-	s := &sources{read: map[sourceKey]*sourceFile{}}
+func sourceEdits(ctx context.Context, stored *objects.Store, pods []*podspec.Desired) map[model.PodRef]string {
+	s := &sources{stored: stored, read: map[sourceKey]*sourceFile{}}
 	edits := map[model.PodRef]string{}
 	for _, d := range pods {
 		refused := (*load.RefusedError)(nil)
@@ -41,6 +42,7 @@ func sourceEdits(ctx context.Context, pods []*podspec.Desired) map[model.PodRef]
 
 // sources compares pods, as they were applied, with the files that they came from.
 type sources struct {
+	stored *objects.Store
 	// read holds the files that were read, as many pods may come from one.
 	read map[sourceKey]*sourceFile
 }
@@ -50,13 +52,14 @@ type sourceKey struct{ path, namespace string }
 
 // sourceFile is what a file holds now, or why that is not known.
 type sourceFile struct {
-	pods []*podspec.Desired
-	err  error
+	pods    []*podspec.Desired
+	objects []*podspec.Object
+	err     error
 }
 
 // sourceChanges say how the source files of pods have changed since they were applied.
-func sourceChanges(ctx context.Context, pods []*podspec.Desired) map[model.PodRef]string {
-	s := &sources{read: map[sourceKey]*sourceFile{}}
+func sourceChanges(ctx context.Context, stored *objects.Store, pods []*podspec.Desired) map[model.PodRef]string {
+	s := &sources{stored: stored, read: map[sourceKey]*sourceFile{}}
 	changes := map[model.PodRef]string{}
 	for _, d := range pods {
 		if text := s.change(ctx, d); text != "" {
@@ -85,19 +88,33 @@ func (s *sources) change(ctx context.Context, d *podspec.Desired) string {
 	}
 	for _, now := range file.pods {
 		if model.RefOf(now.Pod) == model.RefOf(d.Pod) {
-			return changeOf(d, now)
+			return cmp.Or(changeOf(d, now), s.objectChange(d, file))
 		}
 	}
 	return "no longer holds this pod"
 }
 
-// changeOf compares a pod with what its file has now. Objects may have come from other
-// files, of which nothing is known any more: those that the file lacks count as they were.
+// objectChange compares the stored objects that a pod takes with those that its file has now, if they came from it.
+func (s *sources) objectChange(d *podspec.Desired, file *sourceFile) string {
+	for _, o := range file.objects {
+		key := objects.KeyOf(o)
+		if !d.Shares(key.Namespace, podspec.ObjectName{Kind: key.Kind, Name: key.Name}) {
+			continue
+		}
+		stored, err := s.stored.Get(key)
+		if err != nil || stored.Source != d.Source {
+			continue
+		}
+		if changes, err := s.stored.Changes([]*podspec.Object{o}); err == nil && len(changes[0].Fields) > 0 {
+			return fmt.Sprintf("has changed since it was applied (%s of %s)", changes[0].Fields[0], key)
+		}
+	}
+	return ""
+}
+
+// changeOf compares a pod with what its file has now. Objects that the file does not bring count as they were.
 func changeOf(applied, now *podspec.Desired) string {
-	with := &podspec.Desired{Pod: now.Pod, Objects: podspec.Objects{
-		ConfigMaps: filled(now.Objects.ConfigMaps, applied.Objects.ConfigMaps),
-		Secrets:    filled(now.Objects.Secrets, applied.Objects.Secrets),
-	}}
+	with := &podspec.Desired{Pod: now.Pod, Objects: applied.Objects}
 	changes := plan.Edited(applied, with)
 	switch {
 	case with.SameAs(applied):
@@ -110,16 +127,6 @@ func changeOf(applied, now *podspec.Desired) string {
 	return fmt.Sprintf("has changed since it was applied (%s and %d more)", changes[0].Path, len(changes)-1)
 }
 
-// filled are objects, and of others those that are missing.
-func filled[T any](objects, others map[string]T) map[string]T {
-	if len(others) == 0 {
-		return objects
-	}
-	all := maps.Clone(others)
-	maps.Copy(all, objects)
-	return all
-}
-
 // file reads the source of a pod once. The pod was applied in its namespace, by the manifest
 // or by the command line.
 func (s *sources) file(ctx context.Context, d *podspec.Desired) *sourceFile {
@@ -129,9 +136,9 @@ func (s *sources) file(ctx context.Context, d *podspec.Desired) *sourceFile {
 	}
 	file := &sourceFile{}
 	s.read[key] = file
-	m, err := load.Loader{Reader: input.Reader{Namespace: key.namespace}, Workloads: true, SkipUnknown: true}.Load(ctx, key.path)
+	m, err := load.Loader{Reader: input.Reader{Namespace: key.namespace}, Workloads: true, Store: true, SkipUnknown: true}.Load(ctx, key.path)
 	if file.err = err; err == nil {
-		file.pods, file.err = m.Pods, m.Err()
+		file.pods, file.objects, file.err = m.Pods, m.Apart, m.Err()
 	}
 	return file
 }

@@ -47,7 +47,7 @@ func NewDelete(sess *session.Session) *cobra.Command {
 		Long: "Stop pods, with their preStop hooks and grace periods, and remove everything that podctl created for them.\n" +
 			"Their logs are archived until `podctl prune`.\n" +
 			"deployment/NAME, job/NAME and other workloads are deleted with their pods.\n" +
-			"service/NAME, configmap/NAME, secret/NAME and pvc/NAME delete what is stored apart from pods; pods that run keep their\n" +
+			"service/NAME, configmap/NAME, secret/NAME and pvc/NAME delete stored objects; pods that run keep their\n" +
 			"values. The data of a claim stays until `podctl delete --volumes` of its last pod or `podctl prune --volumes`.\n" +
 			"\n" +
 			"--all deletes everything in the namespace: pods, workloads, Services, ConfigMaps and Secrets, and claims with --volumes.\n" +

@@ -92,7 +92,7 @@ func (d *objectDeleter) one(ctx context.Context, key state.ObjectKey) error {
 // noteUsers says which pods name an object that is deleted.
 func noteUsers(sess *session.Session, key state.ObjectKey, applied []*podspec.Desired) {
 	if users := objects.Users(key, applied); len(users) > 0 {
-		sess.IO.Note("note: %s: named by %s%s", key, podNames(users), then(key))
+		sess.IO.Note("note: %s: named by %s%s", key, userNames(users), then(key))
 	}
 }
 

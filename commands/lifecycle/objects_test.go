@@ -85,8 +85,7 @@ func TestObjectsApartFromPods(t *testing.T) {
 	l.wants(exit.OK, []string{"configmap default/settings not found", "secret default/login deleted"}, "delete", "-f", both)
 }
 
-// TestOwnObjectsWin: what a pod's own manifest brings, or --configmap adds, counts before what is
-// stored, and stays with the pod.
+// TestOwnObjectsWin: what --configmap adds counts before what is stored, and stays with the pod. What the manifest has is stored.
 func TestOwnObjectsWin(t *testing.T) {
 	l := newLab(t)
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
@@ -103,8 +102,8 @@ func TestOwnObjectsWin(t *testing.T) {
 	l.wants(exit.OK, []string{"configmap default/settings created"}, "apply", stored)
 	l.wants(exit.OK, []string{"!unresolved"}, "validate", web)
 	l.wants(exit.OK, []string{"hello"}, "render", "--cri", web)
-	l.wants(exit.OK, []string{"pod default/web uses this one, and not the stored ConfigMap of that name", "not created yet"}, "plan", own)
-	l.wants(exit.OK, []string{"pod default/web uses this one"}, "apply", "--configmap", other, web)
+	l.wants(exit.OK, []string{"configmap default/settings would be configured: data.greeting\n      data.greeting: hello -> own\n", "not created yet", "!uses this one"}, "plan", own)
+	l.wants(exit.OK, []string{"pod default/web uses this one, and not the stored ConfigMap of that name"}, "apply", "--configmap", other, web)
 	l.wants(exit.OK, []string{"No changes"}, "plan", "web")
 	l.wants(exit.OK, []string{"replace", "hello"}, "plan", web)
 	l.wants(exit.OK, []string{"!Pod default/web"}, "plan", l.file("third.yaml", strings.Replace(settings, "hello", "third", 1)))
@@ -152,4 +151,61 @@ func TestRefusedObjects(t *testing.T) {
 	l.wants(exit.Refused, []string{"secret default/login: its type cannot change"}, "apply", l.file("c.yaml", password+"type: example.com/x\n"))
 	printed := l.wants(exit.OK, []string{"(secret)", "!hunter2"}, "get", "secret/login", "-o", "yaml")
 	l.wants(exit.Refused, []string{"its key password has what podctl prints in the place of values"}, "apply", l.file("d.yaml", printed))
+}
+
+// TestSavedPlanWithObjects: the objects that the pods of a saved plan take are part of it, and a plan that does not fit any more stores
+// none.
+func TestSavedPlanWithObjects(t *testing.T) {
+	l := newLab(t)
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
+	both, saved := l.file("both.yaml", settings+"---\n"+pod), l.Path("p.json")
+	l.wants(exit.OK, nil, "plan", "--save", saved, both)
+	edited := l.file("edited.yaml", strings.Replace(settings, "hello", "good day", 1)+"---\n"+pod)
+	l.wants(exit.Error, []string{"no longer fits", "manifest: configMaps.settings.data.greeting"}, "apply", "--plan", saved, edited)
+	l.wants(exit.Error, []string{"no configmap default/settings"}, "get", "cm", "settings")
+	l.wants(exit.OK, []string{"configmap default/settings created", "pod default/web"}, "apply", "--plan", saved, both)
+	l.wants(exit.Error, []string{"apply configmap default/other by itself"}, "apply", "--plan", saved, both, l.file("other.yaml", strings.Replace(settings, "settings", "other", 1)))
+}
+
+// TestRolloutOfAnEnvironment: the pods of a Deployment take a changed value of their environment in its rollout and not all at once,
+// and that of a volume with their next pass.
+func TestRolloutOfAnEnvironment(t *testing.T) {
+	l := newLab(t)
+	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: web}}\n" +
+		"  template:\n    metadata: {labels: {app: web}}\n    spec:\n      volumes: [{name: c, configMap: {name: settings}}]\n" +
+		"      containers: [{name: a, image: 'i:1', env: [{name: G, valueFrom: {configMapKeyRef: {name: settings, key: greeting}}}], volumeMounts: [{name: c, mountPath: /c}]}]\n"
+	l.wants(exit.OK, nil, "apply", l.file("all.yaml", settings+"---\n"+web))
+	changed := l.file("changed.yaml", strings.Replace(settings, "hello", "good day", 1))
+	l.wants(exit.OK, []string{"Deployment default/web", "Pod default/web-2", "deployment default/web: Pods: 1 to create"}, "plan", changed)
+	l.wants(exit.OK, []string{"taken by the next apply of deployment default/web\n"}, "apply", changed)
+	l.wants(exit.OK, []string{"No changes"}, "plan", "web-0")
+	more := l.file("more.yaml", strings.Replace(settings, "hello", "hello, more: value", 1))
+	l.wants(exit.OK, nil, "apply", more)
+	l.wants(exit.OK, []string{"volume c  update in place", "!replace"}, "plan", "web-0")
+	l.wants(exit.OK, []string{"1 ", "!2 "}, "rollout", "history", "deployment/web")
+}
+
+// TestSelectedPodsKeepTheirObjects: a selector does not leave out what a selected pod names, but delete does.
+func TestSelectedPodsKeepTheirObjects(t *testing.T) {
+	l := newLab(t)
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
+	all := l.file("all.yaml", settings+"---\n"+strings.Replace(settings, "settings", "other", 1)+"---\n"+pod)
+	l.wants(exit.OK, []string{"configmap default/settings created", "!default/other", "!missing"}, "apply", "-l", "app=web", "-f", all)
+	l.wants(exit.OK, []string{"!configmap default/settings deleted"}, "delete", "-l", "app=web", "-f", all)
+	l.wants(exit.OK, []string{"settings"}, "get", "cm")
+}
+
+// TestObjectsOfAPodsManifestAreStored: they outlive the manifest, every pod that names one follows it, and delete -f removes them.
+func TestObjectsOfAPodsManifestAreStored(t *testing.T) {
+	l := newLab(t)
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
+	both := l.file("both.yaml", settings+"---\n"+pod)
+	l.wants(exit.OK, []string{"configmap default/settings would be created", "!missing"}, "plan", both)
+	l.wants(exit.OK, []string{"configmap default/settings created", "!missing"}, "apply", both)
+	l.wants(exit.OK, []string{"No changes"}, "plan", "web")
+	l.wants(exit.OK, []string{"No changes", "!missing"}, "plan", l.file("web.yaml", pod))
+	l.wants(exit.OK, []string{"configmap default/settings configured"}, "apply", l.file("cm.yaml", strings.Replace(settings, "hello", "good day", 1)))
+	l.wants(exit.OK, []string{"replace", "hello", "good day"}, "plan", "web")
+	l.wants(exit.OK, []string{"configmap default/settings deleted"}, "delete", "-f", both)
+	l.wants(exit.Error, []string{"no configmap default/settings"}, "get", "cm", "settings")
 }

@@ -35,7 +35,7 @@ type planOptions struct {
 	pin       bool
 	admission config.Admission
 	graph     string
-	// objects are what would become of objects that no pod of the manifests names.
+	// objects are what would become of the objects of the manifests that are no pods and no workloads.
 	objects []view.ObjectChange
 	// workloads are what those of the manifests come to.
 	workloads []*expanded
@@ -53,8 +53,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 		Short: "Show what the next sync pass would do, and why",
 		Long: "Show what the next sync pass would do to pods, and why. Nothing is changed.\n" +
 			"Without arguments: all pods that podctl applied in the namespace.\n" +
-			"Of ConfigMaps, Secrets and claims that no pod of the manifests names: what apply would store, and the plans of the\n" +
-			"applied pods that take what changes." +
+			"Of ConfigMaps, Secrets and claims: what apply would store, and the plans of the applied pods that take what changes." +
 			flags.ExitCodes("0 success; with --exit-code: nothing to do", "1 error", "2 --exit-code: there is something to change, be it only podctl's record of the pod, or a source file has changed since it was applied", "3 --exit-code: nothing to change, but something is held or pending; of several pods for one of them", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -\n" +
 			"  podctl plan --pin pod.yaml > pinned.yaml\n  podctl plan --graph svg pod.yaml > plan.svg",
@@ -87,7 +86,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 }
 
 func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []string) error {
-	o.Strict, o.Apart, o.Workloads = true, true, true
+	o.Strict, o.Apart, o.Named, o.Workloads = true, true, true, true
 	if o.pin {
 		return pin(ctx, sess, slices.Concat(o.Files, args), o.Recursive)
 	}
@@ -138,7 +137,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	}
 	var edited, takenBack map[model.PodRef]string
 	if observed.Engine != nil {
-		edited, takenBack = sourceEdits(ctx, observed.Pods), o.takenBack(ctx, sess, observed.Pods)
+		edited, takenBack = sourceEdits(ctx, sess.Objects(), observed.Pods), o.takenBack(ctx, sess, observed.Pods)
 	}
 	plans, outcomes := selection.Look(observed.Pods, func(d *podspec.Desired) (*plan.Plan, error) {
 		p, err := observed.Observer.Plan(ctx, d, o.planning())

@@ -51,8 +51,11 @@ type Selection struct {
 	// Labels, or was applied with the name in Set.
 	Prune bool
 	Set   string
-	// Apart takes ConfigMaps, Secrets and claims that no pod of the manifests names, too.
+	// Apart takes the ConfigMaps, Secrets, claims and Services of manifests, which the caller stores or deletes, too. With snapshots it
+	// does nothing: pods take what their manifests bring.
 	Apart bool
+	// Named keeps objects that a selector leaves out if a pod that it lets through names them.
+	Named bool
 	// Workloads takes objects that stand for pods, too.
 	Workloads bool
 	// SkipUnknown skips objects of kinds that podctl does not know.
@@ -62,7 +65,7 @@ type Selection struct {
 // Found is what a selection finds.
 type Found struct {
 	Pods []*podspec.Desired
-	// Apart are objects that no pod of the manifests names.
+	// Apart are the objects of the manifests that are no pods and no workloads.
 	Apart []*podspec.Object
 	// Workloads are those of the manifests, or all of the namespace. Their pods are not among Pods.
 	Workloads []*podspec.Workload
@@ -368,7 +371,7 @@ func holdsNothing(manifest string, m *load.Manifest) error {
 // loader reads manifests. With a snapshot nothing is known of what is stored where it was taken.
 func (f *finder) loader() load.Loader {
 	l := f.sess.Loader(f.Recursive, f.ConfigMaps...)
-	l.Workloads, l.SkipUnknown = f.Workloads, f.SkipUnknown
+	l.Workloads, l.SkipUnknown, l.Store = f.Workloads, f.SkipUnknown, f.Apart && f.recording == nil
 	if f.recording != nil {
 		l.Stored = nil
 	}

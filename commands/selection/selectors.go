@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/objects"
 )
 
 // RegisterSelectors defines -l, --field-selector and -A, which says when it has an effect.
@@ -147,9 +149,16 @@ func (s *Selection) narrow(found *Found) error {
 	if err != nil {
 		return err
 	}
+	leftOut := func(meta *metav1.ObjectMeta) bool { return !parsed.labels.Matches(labels.Set(meta.Labels)) }
 	found.Pods = parsed.matching(found.Pods)
-	found.Apart = slices.DeleteFunc(found.Apart, func(o *podspec.Object) bool { return !parsed.labels.Matches(labels.Set(o.Meta().Labels)) })
-	found.Workloads = slices.DeleteFunc(found.Workloads, func(w *podspec.Workload) bool { return !parsed.labels.Matches(labels.Set(w.Meta().Labels)) })
+	found.Workloads = slices.DeleteFunc(found.Workloads, func(w *podspec.Workload) bool { return leftOut(w.Meta()) })
+	var pods []*podspec.Desired
+	if s.Named {
+		pods = slices.Concat(found.Pods, templatesOf(found.Workloads))
+	}
+	found.Apart = slices.DeleteFunc(found.Apart, func(o *podspec.Object) bool {
+		return leftOut(o.Meta()) && len(objects.Users(objects.KeyOf(o), pods)) == 0
+	})
 	return nil
 }
 

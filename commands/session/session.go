@@ -122,7 +122,7 @@ func (s *Session) waiting(text string) {
 	s.IO.NoteOnce("%s", text)
 }
 
-// Objects are the ConfigMaps, Secrets and claims that were applied apart from pods. No runtime is
+// Objects are the stored ConfigMaps, Secrets and claims. No runtime is
 // needed for them.
 func (s *Session) Objects() *objects.Store {
 	if s.objects == nil {

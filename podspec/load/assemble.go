@@ -50,6 +50,8 @@ type assembly struct {
 	table *fields.Table
 	// beside is set while sources are added that only add to the manifests.
 	beside bool
+	// store is set where the objects of the manifests are stored.
+	store bool
 	// stored gives pods what is stored, and failed is why it could not.
 	stored Complete
 	failed error
@@ -248,7 +250,7 @@ func (a *assembly) manifest() *Manifest {
 	}
 	for _, o := range a.objects {
 		switch {
-		case o.pod != nil || o.workload != nil || used[o] || o.damaged:
+		case o.pod != nil || o.workload != nil || o.damaged || used[o] && (!a.store || o.beside):
 		case o.beside:
 			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("%s is used by no pod of the manifest", o)))
 		default:
@@ -296,8 +298,8 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 	o.pod.OwnerReferences = nil
 	o.pod.ManagedFields = nil
 	desired := podspec.New(o.pod, o.report.File, o.writtenUID)
-	a.collect(desired, used)
-	desired = a.complete(o, desired)
+	shared := a.collect(desired, used)
+	desired = a.complete(o, desired).WithStored(shared)
 	a.checkMade(o, desired)
 	o.report.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
 	a.notes = append(a.notes, pullSecretNotes(o, desired)...)

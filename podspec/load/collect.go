@@ -7,8 +7,9 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// collect gives a pod the objects it refers to.
-func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) {
+// collect gives a pod the objects it refers to. It returns those that the caller stores.
+func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) map[podspec.ObjectName]*podspec.Object {
+	shared := map[podspec.ObjectName]*podspec.Object{}
 	wanted := podspec.ReferredObjects(d.Pod)
 	for _, o := range a.objects {
 		if o.pod != nil || o.workload != nil || o.duplicate || o.meta.Namespace != d.Pod.Namespace || !slices.Contains(wanted, podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name}) {
@@ -20,7 +21,11 @@ func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) {
 			continue
 		}
 		d.Objects.Put(o.object())
+		if a.store && !o.beside {
+			shared[podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name}] = o.object()
+		}
 	}
+	return shared
 }
 
 // complete gives a pod the stored objects that its manifest lacks, and notes those that the
@@ -36,6 +41,9 @@ func (a *assembly) complete(o *object, d *podspec.Desired) *podspec.Desired {
 	}
 	for _, name := range hidden {
 		at := a.names[name.Kind+" "+d.Pod.Namespace+"/"+name.Name]
+		if a.store && !at.beside {
+			continue // It is stored in the place of that one.
+		}
 		a.notes = append(a.notes, at.report.Note(o.key(), "metadata.name", fmt.Sprintf("pod %s uses this one, and not the stored %s of that name", o.key(), name.Kind)))
 	}
 	return with

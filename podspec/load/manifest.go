@@ -20,8 +20,11 @@ type Loader struct {
 	input.Reader
 	// ConfigMaps are sources of ConfigMaps and Secrets that count as if the manifests had them.
 	ConfigMaps []string
-	// Stored has what is kept apart from pods; nil if nothing is.
+	// Stored has the stored objects; nil if there are none.
 	Stored Complete
+	// Store is set where the caller stores the objects of the manifests: pods then take them from the store, as Shared objects,
+	// and all of them are in Apart. Those of ConfigMaps stay the manifests' own.
+	Store bool
 	// Workloads takes objects that stand for pods too.
 	Workloads bool
 	// SkipUnknown skips objects of kinds that podctl does not know, which are refused otherwise. Only with Workloads.
@@ -48,7 +51,7 @@ func (l Loader) Parse(sources ...input.Source) (*Manifest, error) {
 }
 
 func (l Loader) assemble(sources, beside []input.Source) (*Manifest, error) {
-	a := &assembly{stored: l.Stored, workloads: l.Workloads, skipUnknown: l.SkipUnknown}
+	a := &assembly{stored: l.Stored, store: l.Store, workloads: l.Workloads, skipUnknown: l.SkipUnknown}
 	for _, s := range sources {
 		a.addSource(s)
 	}
@@ -84,7 +87,8 @@ type Manifest struct {
 	Pods []*podspec.Desired
 	// Workloads are the objects that stand for pods.
 	Workloads []*podspec.Workload
-	// Apart are the ConfigMaps, Secrets and claims that no pod of the manifest names.
+	// Apart are the Services, and the ConfigMaps, Secrets and claims: all of them if the caller stores them, and else those that no pod
+	// of the manifest names.
 	Apart    []*podspec.Object
 	Problems []document.Problem
 	NoEffect []document.Note

@@ -25,14 +25,14 @@ type recordReader struct {
 	busy func(uid types.UID) bool
 }
 
-// watch has every pod looked at when a ConfigMap or Secret was applied by hand, and those that were applied or deleted
-// by hand. The directory of a pod is made a moment before its checkpoint, so there is a second look.
+// watch has the pods that name ConfigMaps, Secrets or claims looked at when one has changed, and those that were applied or
+// deleted by hand. The directory of a pod is made a moment before its checkpoint, so there is a second look.
 func (r *recordReader) watch(ctx context.Context) {
 	objects, pods, looks := r.records.ObjectsChangedAt(), time.Time{}, 0
 	for cri.Sleep(ctx, changesEach) == nil {
 		if now := r.records.ObjectsChangedAt(); !now.Equal(objects) {
 			objects = now
-			r.inbox.post(ctx, func() { r.workers.WakeAll(r.now()) })
+			r.inbox.post(ctx, r.wakeUsers)
 		}
 		if now := r.records.PodsChangedAt(); !now.Equal(pods) {
 			pods, looks = now, 2
@@ -40,6 +40,15 @@ func (r *recordReader) watch(ctx context.Context) {
 		if looks > 0 {
 			looks--
 			r.inbox.post(ctx, r.news)
+		}
+	}
+}
+
+// wakeUsers has the pods looked at that name a stored object.
+func (r *recordReader) wakeUsers() {
+	for uid, d := range r.keeper.kept {
+		if len(podspec.ReferredObjects(d.Pod)) > 0 {
+			r.workers.Wake(r.now(), uid)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (c Checkpoints) Remembered() ([]types.UID, error) { return c.Layout.Pods().
 // PodsChangedAt is when a pod came or went last.
 func (c Checkpoints) PodsChangedAt() time.Time { return c.Layout.Pods().ChangedAt() }
 
-// ObjectsChangedAt is when a ConfigMap or Secret that was applied apart from pods was changed last.
+// ObjectsChangedAt is when a ConfigMap or Secret was changed last.
 func (c Checkpoints) ObjectsChangedAt() time.Time { return c.Layout.Objects().ChangedAt() }
 
 // Redactor knows the Secrets of a pod.

@@ -72,8 +72,16 @@ func (r *Record) next(w *podspec.Workload, now time.Time) *Record {
 		next.CreatedAt, next.Job, next.Cron, next.Revisions = r.CreatedAt, r.Job, r.Cron, r.Revisions
 	}
 	template, _ := w.PodTemplate()
-	if r != nil && sameText(template, &r.Revisions[len(r.Revisions)-1].Template) && w.Template.SameManifest(r.Workload.Template) {
-		return next
+	if r != nil && sameText(template, &r.Revisions[len(r.Revisions)-1].Template) {
+		switch {
+		case w.Template.SameManifest(r.Workload.Template):
+			return next
+		case w.Template.Own().IsEmpty():
+			// The template has lost objects of its own, but has not changed: they are in the store now. An earlier podctl kept them here.
+			next.Revisions = slices.Clone(next.Revisions)
+			next.Revisions[len(next.Revisions)-1].Pod = w.Template
+			return next
+		}
 	}
 	next.Revisions = append(slices.Clip(next.Revisions), Revision{
 		Number: r.revision() + 1, Template: *template.DeepCopy(), Pod: w.Template, At: now,

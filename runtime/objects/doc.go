@@ -1,4 +1,4 @@
-// Package objects keeps the ConfigMaps, Secrets and claims that were applied apart from pods, for
+// Package objects keeps the ConfigMaps, Secrets and claims that were applied, for
 // the pods that name them.
 //
 // In: objects of manifests, already validated, and pods. Out: what was created or changed, and

@@ -32,7 +32,7 @@ type World struct {
 	Layout  state.Layout
 	Cgroups cgroup.Groups
 	Now     func() time.Time
-	// Objects are the ConfigMaps and Secrets that were applied apart from pods; nil for none.
+	// Objects are the ConfigMaps and Secrets that were applied; nil for none.
 	Objects *objects.Store
 	// Logs are the limits of the logs of containers.
 	Logs logfile.Limits
@@ -241,12 +241,9 @@ func settleInFlight(s *snapshot.Pod) {
 // objects that its manifest does not bring. Of one with an edit that is not admitted it is the input
 // of the pod as it was applied.
 func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
-	if o.objects != nil {
-		with, err := o.objects.Complete(desired)
-		if err != nil {
-			return nil, nil, fmt.Errorf("pod %s: %w", ref, err)
-		}
-		desired = with
+	desired, err := o.withStored(desired)
+	if err != nil {
+		return nil, nil, err
 	}
 	s, err := o.Observe(ctx, ref, desired)
 	if err != nil {

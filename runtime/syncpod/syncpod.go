@@ -71,6 +71,19 @@ func (s *Syncer) NotePullPause(ctx context.Context, outcome *executor.Outcome, u
 	return s.executor.NotePullPause(outcome.Plan.Pod, outcome.Failed, until)
 }
 
+// CheckSaved returns why a saved plan of a pod does not fit any more; nil if it does. It changes nothing of the pod.
+func (s *Syncer) CheckSaved(ctx context.Context, desired *podspec.Desired, opts plan.Options, saved *plan.Plan) error {
+	ref := model.RefOf(desired.Pod)
+	if err := s.digests.Keep(); err != nil {
+		return fmt.Errorf("pod %s: %w", ref, err)
+	}
+	in, _, err := s.observer.Input(ctx, ref, desired, opts)
+	if err == nil {
+		_, err = makePlan(in, saved)
+	}
+	return err
+}
+
 // PlanDeletion decides what Delete would do. It changes nothing.
 func (s *Syncer) PlanDeletion(ctx context.Context, ref model.PodRef, opts plan.Options) (*plan.Plan, error) {
 	in, _, err := s.observer.Input(ctx, ref, nil, opts)

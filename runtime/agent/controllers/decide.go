@@ -92,46 +92,10 @@ func (w *wishes) of(name string) (all []*thing) {
 	for _, o := range u.Objects {
 		all = append(all, &thing{object: o})
 	}
-	for _, t := range w.stored {
-		if o := usedNow(&u, t); o != nil {
-			all = append(all, &thing{object: o})
-		}
-	}
 	for _, one := range u.Workloads {
 		all = append(all, &thing{workload: one})
 	}
 	return all
-}
-
-// usedNow is a stored object of a source that does not stand apart there any more, because something of the source names it by
-// now: others that take it from the store do so still. It is nil for others.
-func usedNow(u *sources.Update, stored *thing) *podspec.Object {
-	if stored.object == nil || stored.keeper() != u.Source || slices.ContainsFunc(u.Objects, func(o *podspec.Object) bool { return objects.KeyOf(o) == stored.key() }) {
-		return nil
-	}
-	pods := slices.Clone(u.Pods)
-	for _, w := range u.Workloads {
-		pods = append(pods, w.Template)
-	}
-	for _, d := range pods {
-		if o := ownObject(d, stored.key()); o != nil {
-			o.Keeper, o.Source = u.Source, stored.file()
-			return o
-		}
-	}
-	return nil
-}
-
-// ownObject is an object that the manifest of a pod brings; nil if it does not.
-func ownObject(d *podspec.Desired, key state.ObjectKey) *podspec.Object {
-	own := d.Own()
-	switch {
-	case d.Pod.Namespace != key.Namespace || !own.Has(key.Kind, key.Name):
-		return nil
-	case key.Kind == podspec.KindSecret:
-		return &podspec.Object{Secret: own.Secrets[key.Name]}
-	}
-	return &podspec.Object{ConfigMap: own.ConfigMaps[key.Name]}
 }
 
 // maySpeak reports whether a source brought something, and has not said yet whether it still wants it.

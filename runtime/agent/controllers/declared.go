@@ -59,29 +59,20 @@ type beside struct {
 	to *Source
 }
 
-// Run lets both hear what the source wants. New Services are stored before the pods that come with them are told: a container has
-// the variables of those that are there when it starts.
+// Run lets both hear what the source wants. New objects are stored before the pods that come with them are told: a container finds
+// the ConfigMaps, Secrets and Services that are stored when it starts.
 func (b *beside) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {
 	var before []*podspec.Object
 	b.Source.Run(ctx, reread, func(u sources.Update) {
 		b.to.declared.say(u)
-		if now := servicesOf(&u); len(now) > 0 && !slices.Equal(now, before) {
-			before = now
+		if len(u.Objects) > 0 && !slices.Equal(u.Objects, before) {
+			before = u.Objects
 			_ = b.to.Look(ctx) // It fails at the end of the agent only.
 		} else {
 			b.to.wake()
 		}
 		tell(u)
 	})
-}
-
-func servicesOf(u *sources.Update) (services []*podspec.Object) {
-	for _, o := range u.Objects {
-		if o.Service != nil {
-			services = append(services, o)
-		}
-	}
-	return services
 }
 
 // say takes what a source wants.
@@ -193,7 +184,6 @@ func (d *declared) carryOut(ctx context.Context, what *decision) {
 			blame(t.file(), d.objects.Apply(ctx, t.object))
 		}
 	}
-	problems = sources.Few(controller.Keeper, problems)
 	sources.Stamp(problems, d.now(), d.problems)
 	d.problems = problems
 }

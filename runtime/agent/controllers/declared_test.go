@@ -73,7 +73,7 @@ func (h *house) starts() {
 			h.t.Fatal(err)
 		}
 		h.Beside(one)
-		h.texts[name] = sources.NewTexts(name, load.Loader{Workloads: true})
+		h.texts[name] = sources.NewTexts(name, load.Loader{Workloads: true, Store: true})
 	}
 }
 
@@ -159,7 +159,7 @@ func (h *house) applies(text string) {
 
 func (h *house) appliesFrom(file, text string) {
 	h.t.Helper()
-	m, err := load.Loader{Workloads: true}.Parse(input.Source{Name: file, Text: []byte(text)})
+	m, err := load.Loader{Workloads: true, Store: true}.Parse(input.Source{Name: file, Text: []byte(text)})
 	if err == nil {
 		err = m.Err()
 	}
@@ -355,7 +355,7 @@ func TestStoredRefused(t *testing.T) {
 	}
 }
 
-// TestStoredObjectInUse: an object that something of its source names by now stays stored for others, as its file has it.
+// TestStoredObjectInUse: an object that a pod of its source names is stored for others too, as its file has it.
 func TestStoredObjectInUse(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["c"] = configMap("x")
@@ -363,7 +363,6 @@ func TestStoredObjectInUse(t *testing.T) {
 	h.wants("apart", "configmap c:x@/one/c")
 	h.files["/one"]["p"] = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: '1', envFrom: [{configMapRef: {name: c}}]}]}\n"
 	h.reads("/one")
-	h.later(sources.Lingers)
 	h.wants("in use", "configmap c:x@/one/c")
 	h.files["/one"]["c"] = configMap("z")
 	h.reads("/one")

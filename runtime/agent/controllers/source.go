@@ -326,7 +326,7 @@ func (s *Source) stable(key state.ObjectKey, pods []*podspec.Desired) []*podspec
 	stable := make([]*podspec.Desired, 0, len(pods))
 	for _, d := range pods {
 		i := slices.IndexFunc(s.wanted[key], func(other *podspec.Desired) bool {
-			return other.Pod.UID == d.Pod.UID && other.Source == d.Source && other.SameManifest(d)
+			return other.Pod.UID == d.Pod.UID && other.Source == d.Source && slices.Equal(other.Shared, d.Shared) && other.SameAs(d)
 		})
 		if i >= 0 {
 			stable = append(stable, s.wanted[key][i])

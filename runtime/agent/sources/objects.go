@@ -16,7 +16,7 @@ type objects map[key]*object
 // object is one object that is wanted.
 type object struct {
 	said *podspec.Object
-	// missing is since when no text has the object apart from pods; zero while one has.
+	// missing is since when no text has the object; zero while one has.
 	missing time.Time
 }
 
@@ -68,14 +68,11 @@ func (os objects) expire(now time.Time) (again time.Time) {
 	return again
 }
 
-// all are the objects, by kind, namespace and name. One of the names is that of a pod whose text is missing, and does not stand apart
-// only because of that.
-func (os objects) all(names map[key]bool) []*podspec.Object {
+// all are the objects, by kind, namespace and name.
+func (os objects) all() []*podspec.Object {
 	var all []*podspec.Object
-	for key, o := range os {
-		if !names[key] {
-			all = append(all, o.said)
-		}
+	for _, o := range os {
+		all = append(all, o.said)
 	}
 	slices.SortFunc(all, func(a, b *podspec.Object) int {
 		return cmp.Or(cmp.Compare(a.Kind(), b.Kind()), cmp.Compare(a.Meta().Namespace, b.Meta().Namespace), cmp.Compare(a.Meta().Name, b.Meta().Name))

@@ -1,7 +1,6 @@
 package sources
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -40,14 +39,6 @@ type pod struct {
 	of, told *podspec.Workload
 	// missing is since when no text has the pod; zero while one has.
 	missing time.Time
-	// lost are the ConfigMaps and Secrets that it took from texts and that no text has.
-	lost map[podspec.ObjectName]lost
-}
-
-// lost is an object that no text has.
-type lost struct {
-	object *podspec.Object
-	since  time.Time
 }
 
 func keyOf(d *podspec.Desired) types.NamespacedName {
@@ -65,8 +56,7 @@ func (ps pods) take(now time.Time, found []saying, damaged map[string]bool) {
 		if ps[name] == nil || ps[name].said.Pod.UID != d.Pod.UID {
 			ps[name] = &pod{}
 		}
-		ps[name].take(now, d)
-		ps[name].of = s.of
+		ps[name].said, ps[name].of, ps[name].missing = d, s.of, time.Time{}
 		uids[d.Pod.UID], here[name] = true, true
 	}
 	for key, p := range ps {
@@ -82,62 +72,23 @@ func (ps pods) take(now time.Time, found []saying, damaged map[string]bool) {
 	}
 }
 
-// take takes the pod as the texts have it now.
-func (p *pod) take(now time.Time, d *podspec.Desired) {
-	own, missing := d.Own(), map[podspec.ObjectName]lost{}
-	for _, name := range podspec.ReferredObjects(d.Pod) {
-		if name.Kind == podspec.KindClaim || own.Has(name.Kind, name.Name) {
-			continue
-		}
-		if before, ok := p.lost[name]; ok {
-			missing[name] = before
-		} else if o := p.had(name); o != nil {
-			missing[name] = lost{o, now}
-		}
-	}
-	p.said, p.missing, p.lost = d, time.Time{}, missing
-}
-
-// had is an object that the texts had for the pod; nil if they had none.
-func (p *pod) had(name podspec.ObjectName) *podspec.Object {
-	if p.said == nil {
-		return nil
-	}
-	own := p.said.Own()
-	switch {
-	case !own.Has(name.Kind, name.Name):
-		return nil
-	case name.Kind == podspec.KindSecret:
-		return &podspec.Object{Secret: own.Secrets[name.Name]}
-	}
-	return &podspec.Object{ConfigMap: own.ConfigMaps[name.Name]}
-}
-
 // thaw lets what was missing when the source failed be so from now on.
 func (ps pods) thaw(failed, now time.Time) {
 	for _, p := range ps {
 		p.missing = thawed(p.missing, failed, now)
-		for name, l := range p.lost {
-			p.lost[name] = lost{l.object, thawed(l.since, failed, now)}
-		}
 	}
 }
 
 // expire drops what has been missing long enough. It returns when there will be more.
 func (ps pods) expire(now time.Time) (again time.Time) {
-	isOver := func(since time.Time) bool {
-		over := since.Add(Lingers)
-		if over.After(now) {
-			again = first(again, over)
-		}
-		return !over.After(now)
-	}
 	for key, p := range ps {
-		if !p.missing.IsZero() && isOver(p.missing) {
+		switch over := p.missing.Add(Lingers); {
+		case p.missing.IsZero():
+		case over.After(now):
+			again = first(again, over)
+		default:
 			delete(ps, key)
-			continue
 		}
-		maps.DeleteFunc(p.lost, func(_ podspec.ObjectName, l lost) bool { return isOver(l.since) })
 	}
 	return again
 }
@@ -154,13 +105,10 @@ func (ps pods) all() []*podspec.Desired {
 
 // now is the pod as it is told now; the same pointer as long as nothing of it changes.
 func (p *pod) now() *podspec.Desired {
-	d := p.completed()
-	switch {
-	case p.wanted == nil || !isSame(p.wanted, d):
-		p.wanted = d
-	case d == p.said:
-		p.said = p.wanted
+	if p.wanted == nil || !isSame(p.wanted, p.said) {
+		p.wanted = p.said
 	}
+	p.said = p.wanted
 	return p.wanted
 }
 
@@ -174,25 +122,6 @@ func (ps pods) missing() []types.UID {
 	}
 	slices.Sort(uids)
 	return uids
-}
-
-// completed is the pod with the objects that it lost.
-func (p *pod) completed() *podspec.Desired {
-	if len(p.lost) == 0 {
-		return p.said
-	}
-	with := podspec.New(p.said.Pod, p.said.Source, p.said.WrittenUID)
-	with.Keeper = p.said.Keeper
-	with.Objects = podspec.Objects{ConfigMaps: maps.Clone(p.said.Objects.ConfigMaps), Secrets: maps.Clone(p.said.Objects.Secrets)}
-	for _, name := range p.said.Shared {
-		if _, ok := p.lost[name]; !ok {
-			with.Shared = append(with.Shared, name)
-		}
-	}
-	for _, l := range p.lost {
-		with.Objects.Put(l.object)
-	}
-	return with
 }
 
 // isSame reports whether nothing of a pod changed.

@@ -189,7 +189,7 @@ func (t *Texts) combine(now time.Time) error {
 		return nil
 	}
 	t.sort(m.Problems)
-	t.notes = t.notesOf(m)
+	t.notes = notesOf(m)
 	t.takeAll(now, m)
 	return nil
 }
@@ -233,16 +233,13 @@ func (t *Texts) sort(problems []document.Problem) {
 	}
 }
 
-func (t *Texts) notesOf(m *load.Manifest) []string {
+func notesOf(m *load.Manifest) []string {
 	var notes []string
 	for _, n := range m.Notes() {
 		notes = append(notes, n.String())
 	}
 	for _, s := range m.Skipped {
 		notes = append(notes, s.File+": "+s.String())
-	}
-	if more := len(notes) - maxListed; more > 0 {
-		notes = append(notes[:maxListed], t.name+": "+unlisted(more, "note"))
 	}
 	return notes
 }
@@ -275,7 +272,7 @@ func (t *Texts) Wanted(now time.Time) (Update, time.Time) {
 		again = first(again, first(t.pods.expire(now), first(t.workloads.expire(now), t.objects.expire(now))))
 	}
 	u.Pods, u.Workloads = t.pods.all(), t.workloads.ofTemplates()
-	u.Objects = t.objects.all(t.workloads.namedByMissing(t.pods.namedByMissing(nil)))
+	u.Objects = t.objects.all()
 	u.Missing, u.Absent = t.pods.missing(), t.workloads.absent()
 	return u, again
 }
@@ -327,7 +324,7 @@ func (t *Texts) told(now time.Time) (told []Problem, again time.Time) {
 		}
 	}
 	slices.SortFunc(told, Problem.compare)
-	return Few(t.name, told), again
+	return told, again
 }
 
 // first is the earlier of two times, of which zero is none.

@@ -43,7 +43,7 @@ type book struct {
 func newBook(t *testing.T) *book {
 	t.Helper()
 	return &book{
-		Texts: NewTexts("/pods", load.Loader{}), t: t, now: time.Unix(1_000_000, 0),
+		Texts: NewTexts("/pods", load.Loader{Store: true}), t: t, now: time.Unix(1_000_000, 0),
 		texts: map[string]string{}, unreadable: map[string]bool{},
 	}
 }
@@ -307,29 +307,28 @@ func TestDuplicates(t *testing.T) {
 	b.wants("one:2 three:1")
 }
 
-// TestObjectsOfOtherTexts: a ConfigMap is taken from any text, and lingers as pods do.
+// TestObjectsOfOtherTexts: a ConfigMap is told apart from the pods that name it, and lingers as they do.
 func TestObjectsOfOtherTexts(t *testing.T) {
 	b := newBook(t)
-	first := b.write("pod", withConfig("one"), "config", fmt.Sprintf(config, "x"))
+	b.write("pod", withConfig("one"), "config", fmt.Sprintf(config, "x"))
 	b.wants("one:1+x")
+	if d := b.last.Pods[0]; !d.Own().IsEmpty() {
+		t.Error("the pod has a copy of its own")
+	}
+	b.hasBeside(t, "at first", "ConfigMap@config")
 	b.remove("config")
 	b.later(Lingers - 1)
-	b.wants("one:1+x")
-	if again := b.write("other", fmt.Sprintf(config, "x")); again.Pods[0] != first.Pods[0] {
-		t.Error("a ConfigMap that moved changed its pod")
-	}
+	b.hasBeside(t, "missing", "ConfigMap@config")
 	b.write("other", fmt.Sprintf(config, "y"))
 	b.wants("one:1+y")
+	b.hasBeside(t, "in another text", "ConfigMap@other")
+	b.write("pod", manifest("one", "", "2"))
+	b.hasBeside(t, "named by none", "ConfigMap@other")
 	b.remove("other")
 	b.later(Lingers)
-	b.wants("one:1")
-	b.write("other", fmt.Sprintf(config, "z"))
-	b.wants("one:1+z")
-	b.write("pod", manifest("one", "", "2"))
-	b.remove("other")
-	b.wants("one:2")
+	b.hasBeside(t, "after two seconds", "")
 	if b.later(time.Hour); !b.again.IsZero() {
-		t.Error("what nobody takes is waited for")
+		t.Error("what is gone is waited for")
 	}
 }
 
@@ -368,15 +367,18 @@ func TestWholeSource(t *testing.T) {
 	since := b.now
 	b.later(time.Hour)
 	b.fails("gone in another way")
-	b.wants("one:1 two:1+x")
+	b.wants("one:1 two:1")
+	b.hasBeside(t, "the ConfigMap is missing", "ConfigMap@c")
 	if b.blames("gone in another way"); !b.last.Complete || !b.last.Problems[0].Since.Equal(since) {
 		t.Errorf("%+v", b.last)
 	}
 	b.read()
 	b.later(Lingers - 1)
-	b.wants("one:1 two:1+x")
+	b.wants("one:1 two:1")
+	b.hasBeside(t, "the ConfigMap is missing", "ConfigMap@c")
 	b.later(1)
 	b.wants("two:1")
+	b.hasBeside(t, "after two seconds", "")
 }
 
 // TestLimits: texts that are too many together change nothing, and do not make a source complete.
@@ -449,39 +451,4 @@ func TestNotesAndWarnings(t *testing.T) {
 	b.blames("no watch")
 	b.read()
 	b.blames()
-}
-
-// TestManyProblems are listed in part, with one that counts the others. One that is fixed makes room.
-func TestManyProblems(t *testing.T) {
-	b := newBook(t)
-	const n = 1000
-	for i := range n {
-		b.texts[fmt.Sprintf("/pods/%04d", i)] = "kind: Pod"
-	}
-	b.read()
-	u := b.later(patience)
-	if len(u.Problems) != maxListed+1 || len(u.Unread) != n {
-		t.Fatalf("%d problems, %d unread", len(u.Problems), len(u.Unread))
-	}
-	if last := u.Problems[maxListed]; last.File != "/pods" || last.Text != "not listed: 980 more problems" || last.Since.IsZero() {
-		t.Errorf("%+v", last)
-	}
-	if again := b.later(time.Second); !again.SameAs(u) {
-		t.Error("the same is told again")
-	}
-	u = b.write("/pods/0000", manifest("one", "", "1"))
-	if u.Problems[0].File != "/pods/0001" || u.Problems[maxListed].Text != "not listed: 979 more problems" {
-		t.Errorf("%+v", u.Problems)
-	}
-}
-
-// TestManyNotes are listed in part too.
-func TestManyNotes(t *testing.T) {
-	b := newBook(t)
-	for i := range 2 * maxListed {
-		b.texts[fmt.Sprintf("/pods/%d", i)] = manifest(fmt.Sprint("p", i), "", "1") + "  schedulerName: x\n"
-	}
-	if notes := b.read().Notes; len(notes) != maxListed+1 || !strings.Contains(notes[maxListed], "/pods: not listed: ") {
-		t.Errorf("%q", notes)
-	}
 }

@@ -56,19 +56,3 @@ func sortWorkloads(all []*podspec.Workload) {
 		return cmp.Or(cmp.Compare(a.Kind(), b.Kind()), cmp.Compare(a.Meta().Namespace, b.Meta().Namespace), cmp.Compare(a.Meta().Name, b.Meta().Name))
 	})
 }
-
-// namedByMissing adds to names the objects that pods name which no text has at the moment.
-func (ps pods) namedByMissing(names map[key]bool) map[key]bool {
-	for _, p := range ps {
-		if p.missing.IsZero() {
-			continue
-		}
-		if names == nil {
-			names = map[key]bool{}
-		}
-		for _, name := range podspec.ReferredObjects(p.said.Pod) {
-			names[key{name.Kind, p.said.Pod.Namespace, name.Name}] = true
-		}
-	}
-	return names
-}

@@ -1,0 +1,41 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/spechash"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// withStored returns the pod with what is stored now of the objects that its manifest does not bring. A pod of a workload keeps the
+// values that it has in the environment of its containers: the workload's rollout replaces one pod after the other, and all of them
+// would restart at once.
+func (o *Observer) withStored(d *podspec.Desired) (*podspec.Desired, error) {
+	if o.objects == nil || d == nil {
+		return d, nil
+	}
+	with, err := o.objects.Complete(d)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s: %w", model.RefOf(d.Pod), err)
+	}
+	if with == d || metav1.GetControllerOfNoCopy(d.Pod) == nil || !slices.Equal(with.Shared, d.Shared) {
+		return with, nil
+	}
+	key, err := o.digests.Key()
+	if err != nil {
+		return nil, fmt.Errorf("observing pod %s: %w", model.RefOf(d.Pod), err)
+	}
+	d.UseKey(key)
+	with.UseKey(key)
+	for _, ref := range podspec.Containers(d.Pod) {
+		if digest.Compare(spechash.Container(d, ref.Container), spechash.Container(with, ref.Container)) == digest.Different {
+			return d, nil
+		}
+	}
+	return with, nil
+}
