@@ -139,6 +139,8 @@ func (r *reloading) run(ctx context.Context) error {
 	select {
 	case err := <-ended:
 		return err
+	case <-ctx.Done():
+		return r.end(ended)
 	case <-r.restart:
 	}
 	// The answer to who asked for it goes out first.
@@ -152,6 +154,24 @@ func (r *reloading) run(ctx context.Context) error {
 	case <-time.After(restartWait):
 	}
 	return errRestart
+}
+
+// turnWait is how long the loop may take to notice that the agent ends.
+const turnWait = time.Second
+
+// end waits until the agent has ended: deletions that run come to their end. It does not wait for a loop that is busy, and writes
+// nothing then: the loop may be writing a log that nothing reads.
+func (r *reloading) end(ended <-chan error) error {
+	told := time.Now()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(turnWait):
+	}
+	if r.Lingers(told) {
+		return nil
+	}
+	return <-ended
 }
 
 // signals are those that an agent hears from its start until another follows it.

@@ -67,6 +67,8 @@ type workloadApplier struct {
 	passes int
 	// beside is set where an agent keeps the pods too.
 	beside bool
+	// stale is set if nobody could look at the workloads after the last pass.
+	stale bool
 }
 
 // look finds out what workloads would come to, before anything is kept of them.
@@ -105,13 +107,13 @@ func (a *workloadApplier) keep(ctx context.Context) error {
 // apply makes a pass over all pods, and with --wait others until the workloads are as they shall be.
 func (a *workloadApplier) apply(ctx context.Context, beside []*podspec.Desired) error {
 	outcome := a.pass(ctx, beside)
-	for outcome == nil && a.o.wait != "" && !a.done() {
-		if outcome = a.pause(ctx); outcome == nil {
-			outcome = a.again(ctx)
-		}
-		if outcome == nil {
+	for outcome == nil && a.o.wait != "" && !a.done() && a.pause(ctx) {
+		if outcome = a.again(ctx); outcome == nil {
 			outcome = a.pass(ctx, nil)
 		}
+	}
+	if ctx.Err() != nil {
+		outcome = exit.Join(ctx, a.outOfTime(ctx), outcome)
 	}
 	return exit.Join(ctx, outcome, a.conclude(ctx))
 }
@@ -147,6 +149,9 @@ func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) e
 			err = nil
 		}
 		outcome = exit.Join(ctx, outcome, err)
+	}
+	if ctx.Err() != nil {
+		return outcome
 	}
 	return exit.Join(ctx, outcome, a.keepJobs(ctx))
 }
@@ -197,15 +202,18 @@ func (a *workloadApplier) areJobs() bool {
 
 // done reports whether no other pass is needed for what is waited for.
 func (a *workloadApplier) done() bool {
-	for _, x := range a.all {
-		switch {
-		case len(x.Unknown) > 0 && x.onlyUnknownLeft():
-		case x.Job != nil && (a.o.wait != string(wait.Completed) || isFinished(x.Job)):
-		case x.Job != nil, len(x.Waits)+len(x.Gone) > 0, !x.Status.Complete():
-			return false
-		}
+	return !slices.ContainsFunc(a.all, func(x *expanded) bool { return !a.isDone(x) })
+}
+
+// isDone reports whether a workload needs no other pass.
+func (a *workloadApplier) isDone(x *expanded) bool {
+	switch {
+	case len(x.Unknown) > 0 && x.onlyUnknownLeft():
+		return true
+	case x.Job != nil:
+		return a.o.wait != string(wait.Completed) || isFinished(x.Job)
 	}
-	return true
+	return len(x.Waits)+len(x.Gone) == 0 && x.Status.Complete()
 }
 
 func isFinished(job *batchv1.JobStatus) bool {
@@ -225,8 +233,8 @@ func condition(job *batchv1.JobStatus, kind batchv1.JobConditionType) *batchv1.J
 // lookEach is how often workloads are looked at that wait for nothing whose time is known.
 const lookEach = time.Second
 
-// pause waits until something can have changed.
-func (a *workloadApplier) pause(ctx context.Context) error {
+// pause waits until something can have changed. It reports whether there is time left.
+func (a *workloadApplier) pause(ctx context.Context) bool {
 	now := a.sess.IO.Now()
 	until := now.Add(lookEach)
 	for _, x := range a.all {
@@ -234,25 +242,30 @@ func (a *workloadApplier) pause(ctx context.Context) error {
 			until = x.Next
 		}
 	}
-	timer := time.NewTimer(max(until.Sub(now), time.Millisecond))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("%w; %s", context.Cause(ctx), a.waiting())
-	case <-timer.C:
-		return nil
-	}
+	return terminal.Sleep(ctx, max(until.Sub(now), time.Millisecond))
 }
 
-// waiting says what was still missing.
-func (a *workloadApplier) waiting() string {
+// lastLook bounds the look at workloads after the time of the command is over. The state before it is printed if it takes longer.
+const lastLook = 2 * time.Second
+
+// outOfTime says what the workloads lacked at the end of the time. The last pass may have been cut off before anybody looked at what it did.
+func (a *workloadApplier) outOfTime(ctx context.Context) error {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	seen := ""
+	if a.stale = a.again(last) != nil; a.stale {
+		seen = "as seen before the last pass, "
+	}
+	var outcomes []error
 	for _, x := range a.all {
-		doc := x.document()
-		if lines := view.WorkloadWaits(&doc); len(lines) > 0 {
-			return lines[0]
+		if !a.isDone(x) {
+			outcomes = append(outcomes, fmt.Errorf("%w; %s, %s%s", context.Cause(ctx), x.Record.Key(), seen, x.missing()))
 		}
 	}
-	return "pods are not available yet"
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && a.o.wait != "" && len(outcomes) > 0 {
+		return &exit.CodeError{Code: exit.NotYet, Err: errors.Join(outcomes...)}
+	}
+	return exit.Join(ctx, outcomes...)
 }
 
 // conclude says what has become of each workload.
@@ -260,7 +273,9 @@ func (a *workloadApplier) conclude(ctx context.Context) error {
 	var outcomes []error
 	for _, x := range a.all {
 		doc := x.document()
-		a.show(&doc)
+		if !a.stale {
+			a.show(&doc)
+		}
 		outcomes = append(outcomes, x.UnknownErr())
 		if x.Job != nil {
 			if failed := condition(x.Job, batchv1.JobFailed); failed != nil {

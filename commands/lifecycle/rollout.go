@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -133,6 +134,10 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStat
 			probeAll(ctx, sess, engine, r.Key())
 		}
 		x, err := lookAt(ctx, sess, engine, r.Key())
+		if err != nil && said != "" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			// What was seen last is printed.
+			return exit.With(exit.NotYet)
+		}
 		if err != nil {
 			return err
 		}

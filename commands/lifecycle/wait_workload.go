@@ -87,23 +87,25 @@ func awaitWorkloads(ctx context.Context, sess *session.Session, c workloadCondit
 }
 
 func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.Engine, c workloadCondition, key state.ObjectKey) error {
+	last := "nobody has looked at it yet"
 	for {
 		probeAll(ctx, sess, engine, key)
 		x, err := lookAt(ctx, sess, engine, key)
-		if err != nil {
+		switch {
+		case err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return err
-		}
-		if c.holds(view.WorkloadDocument(&view.WorkloadRow{Record: x.Record, Expansion: x.Expansion})) {
+		case err == nil && c.holds(view.WorkloadDocument(&view.WorkloadRow{Record: x.Record, Expansion: x.Expansion})):
 			sess.IO.Print("%s is %s", key, c.name)
 			return nil
-		}
-		doc := x.document()
-		if x.Job != nil && isFinished(x.Job) {
+		case err == nil && x.Job != nil && isFinished(x.Job):
+			doc := x.document()
 			return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("%s cannot become %s: it has ended: %s", key, c.name, view.WorkloadOutcome(&doc))}
+		case err == nil:
+			last = x.missing()
 		}
 		if !terminal.Sleep(ctx, lookEach) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("%s is not %s in time: %d of %d pods available", key, c.name, x.Status.Available, x.Status.Desired)}
+				return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("%s is not %s in time: %s", key, c.name, last)}
 			}
 			return context.Cause(ctx)
 		}

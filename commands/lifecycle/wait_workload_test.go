@@ -1,7 +1,9 @@
 package lifecycle_test
 
 import (
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/podctl/podctl/commands/exit"
@@ -18,7 +20,7 @@ func TestWaitForADeployment(t *testing.T) {
 		}
 	}
 	code, _, stderr := l.Call("wait", "--timeout", "100ms", "--for=condition=Available=False", "deploy/web")
-	if code != exit.NotYet || !strings.Contains(stderr, "deployment default/web is not Available in time: 2 of 2 pods available") {
+	if code != exit.NotYet || !strings.Contains(stderr, "deployment default/web is not Available in time: 2 of 2 pods updated, 2 available") {
 		t.Errorf("%d %s", code, stderr)
 	}
 	// Of the pods, as before.
@@ -42,6 +44,65 @@ func TestWaitForAJob(t *testing.T) {
 	l.Call("apply", "--wait=completed", "--timeout", "5s", file)
 	l.Must("wait", "--timeout", "5s", "--for=condition=failed", "job/once")
 	if code, _, stderr := l.Call("wait", "--timeout", "5s", "--for=condition=complete", "job/once"); code != exit.NotYet || !strings.Contains(stderr, "cannot become complete: it has ended") {
+		t.Errorf("%d %s", code, stderr)
+	}
+}
+
+// TestStateAtTheEndOfTheTime: if the time is over, each workload that is not as it must be is named, with the state of its pods as they were seen last.
+func TestStateAtTheEndOfTheTime(t *testing.T) {
+	l := newLab(t)
+	crashes := runtimetest.Behaviour{After: soon, ExitCode: 3}
+	l.Behave("a", crashes, crashes, crashes, crashes, crashes, crashes)
+	both := deployment(1, "i:1", "") + "---\n" + strings.ReplaceAll(deployment(1, "i:1", ""), "web", "db")
+	code, _, stderr := l.Call("apply", "--wait", "--timeout", "2s", written(l, "both", both))
+	for _, name := range []string{"web", "db"} {
+		if want := fmt.Sprintf("deployment default/%s, 0 of 1 pods", name); code != exit.NotYet || !strings.Contains(stderr, want) {
+			t.Errorf("%d, without %q: %s", code, want, stderr)
+		}
+		if want := fmt.Sprintf("pod default/%s-0 is ", name); !strings.Contains(stderr, want) {
+			t.Errorf("without %q: %s", want, stderr)
+		}
+	}
+	for _, args := range [][]string{{"wait", "--for=condition=Available", "deployment/web"}} {
+		if code, _, stderr := l.Call(append(args, "--timeout", "1s")...); code != exit.NotYet || !strings.Contains(stderr, "pod default/web-0 is ") {
+			t.Errorf("%v: %d %s", args, code, stderr)
+		}
+	}
+}
+
+// TestStateOfACutOffPass: what a pass has done that the end of the time cut off is looked at once more. If the runtime does not answer in time, the state
+// is said to be an earlier one.
+func TestStateOfACutOffPass(t *testing.T) {
+	for answers, want := range map[bool]string{
+		true: "deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is ContainerCreating", false: "deployment default/web, as seen before the last pass, 0 of 1 pods updated",
+	} {
+		l := newLab(t)
+		file := written(l, "web", deployment(1, "i:absent", ""))
+		var pulls atomic.Bool
+		l.Fail(runtimetest.Fault{Method: "PullImage", Times: 99, Hangs: true, Only: func(any) bool { pulls.Store(true); return true }})
+		l.Fail(runtimetest.Fault{Method: "ListContainers", Times: 99, Hangs: true, Only: func(any) bool { return pulls.Load() && !answers }})
+		code, stdout, stderr := l.Call("apply", "--wait", "--timeout", "1s", file)
+		if code != exit.NotYet || !strings.Contains(stderr, want) {
+			t.Errorf("%t: %d, without %q: %s", answers, code, want, stderr)
+		}
+		if strings.Contains(stdout, "0 of 1") != answers {
+			t.Errorf("%t: %s", answers, stdout)
+		}
+	}
+}
+
+// TestJobsWithoutPods: why a Job has no logs.
+func TestJobsWithoutPods(t *testing.T) {
+	l := newLab(t)
+	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  suspend: true\n  template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'i:1'}]}}\n"
+	l.Must("apply", written(l, "once", job))
+	if code, _, stderr := l.Call("logs", "job/once"); code != exit.Error || !strings.Contains(stderr, "job default/once has no pods: it is suspended") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	l.Behave("a", runtimetest.Behaviour{After: soon})
+	l.Must("apply", "--wait=completed", written(l, "once", strings.Replace(job, "suspend: true", "suspend: false", 1)))
+	l.Must("delete", "pod/once-0")
+	if code, _, stderr := l.Call("logs", "job/once"); code != exit.Error || !strings.Contains(stderr, "it has ended (Complete), and its pods were deleted since") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/session"
@@ -24,6 +25,12 @@ type expanded struct {
 
 func (x *expanded) document() view.WorkloadChange {
 	return view.WorkloadChangeOf(&x.Change, x.Expansion)
+}
+
+// missing says how the workload stands, and what it lacks. It does not name the workload.
+func (x *expanded) missing() string {
+	doc := x.document()
+	return strings.Join(append([]string{view.WorkloadCounts(&doc)}, view.WorkloadMissing(&doc, x.Expansion)...), "; ")
 }
 
 // isUnknown reports whether a pod could not be observed.
@@ -68,6 +75,10 @@ func (e *expander) expand(ctx context.Context, changes []controller.Change) ([]*
 			return nil, err
 		}
 		all = append(all, &expanded{Change: c, Expansion: expansion})
+	}
+	if ctx.Err() != nil {
+		// Pods that were not looked at in time would count as missing.
+		return nil, context.Cause(ctx)
 	}
 	return all, nil
 }

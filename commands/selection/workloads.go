@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
@@ -62,18 +64,56 @@ func (f *finder) podsOfKinds(applied []*podspec.Desired, names []string) (pods [
 			}
 		}
 		if len(pods) == before {
-			return nil, nil, &NoPodsError{Key: key}
+			return nil, nil, &NoPodsError{Key: key, Reason: f.whyNoPods(key)}
 		}
 	}
 	return pods, others, nil
 }
 
 // NoPodsError says that a workload or a Service has no pods.
-type NoPodsError struct{ Key state.ObjectKey }
+type NoPodsError struct {
+	Key state.ObjectKey
+	// Reason is why; empty if podctl does not know.
+	Reason string
+}
 
-// Error says how to look for others.
+// Error says why, or how to look for others.
 func (e *NoPodsError) Error() string {
+	if e.Reason != "" {
+		return fmt.Sprintf("%s has no pods: %s", e.Key, e.Reason)
+	}
 	return fmt.Sprintf("%s has no pods here (`podctl get %s -A` lists those of its kind)", e.Key, e.Key.Word())
+}
+
+// whyNoPods is the reason why a stored workload has no pods; empty if there is none to see.
+func (f *finder) whyNoPods(key state.ObjectKey) string {
+	if key.Kind == podspec.KindService {
+		return ""
+	}
+	r, err := f.sess.Workloads().Get(key)
+	switch {
+	case err != nil:
+		return ""
+	case r.Workload.CronJob != nil:
+		return "its Jobs have them (`podctl get jobs` lists these)"
+	case r.Workload.Job != nil:
+		return whyJobHasNone(r)
+	}
+	return ""
+}
+
+func whyJobHasNone(r *controller.Record) string {
+	if r.Job != nil {
+		for _, c := range r.Job.Conditions {
+			if ended := c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed; ended && c.Status == v1.ConditionTrue {
+				return fmt.Sprintf("it has ended (%s), and its pods were deleted since, with their logs", c.Type)
+			}
+		}
+	}
+	if ptr.Deref(r.Workload.Job.Spec.Suspend, false) {
+		return "it is suspended"
+	}
+	return "none has been made yet"
 }
 
 // members tells the pods of a workload or a Service from others.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
@@ -75,6 +76,30 @@ func WorkloadWaits(c *WorkloadChange) []string {
 	return lines
 }
 
+// WorkloadMissing says what a workload lacks, as it was seen last: what waits, and the state of each pod that is not as it must be.
+func WorkloadMissing(c *WorkloadChange, x *workload.Expansion) []string {
+	lines := WorkloadWaits(c)
+	there := map[model.PodRef]bool{}
+	for _, pod := range x.Seen {
+		ref := model.RefOf(pod)
+		there[ref] = true
+		if slices.Contains(x.Settled, ref) || pod.Status.Phase == v1.PodSucceeded {
+			continue
+		}
+		text := fmt.Sprintf("pod %s is %s, %s containers ready", ref, StatusText(pod), readyText(pod))
+		if pod.Status.Message != "" {
+			text += ": " + pod.Status.Message
+		}
+		lines = append(lines, terminal.PrintableLine(text))
+	}
+	for _, ref := range c.Pods {
+		if !there[ref] {
+			lines = append(lines, fmt.Sprintf("pod %s is not created yet", ref))
+		}
+	}
+	return lines
+}
+
 // WorkloadSummary counts what the plans of a workload's pods come to.
 func WorkloadSummary(c *WorkloadChange, plans []*plan.Plan) string {
 	var made, changed, unchanged, gone int
@@ -121,7 +146,7 @@ func WorkloadOutcome(c *WorkloadChange) string {
 	case c.Workload.Kind == podspec.KindCronJob:
 		return text + fmt.Sprintf("podctl agent starts its Jobs; `podctl run --from cronjob/%s` runs one now", c.Workload.Name)
 	case c.Status == nil:
-		return text + fmt.Sprintf("%d active, %d succeeded, %d failed", c.Job.Active, c.Job.Succeeded, c.Job.Failed)
+		return text + WorkloadCounts(c)
 	case c.Unfit != "" && c.Status.Complete():
 		return text + "no pod here: " + UnfitText(c.Unfit)
 	case c.Status.Complete():
@@ -131,8 +156,21 @@ func WorkloadOutcome(c *WorkloadChange) string {
 		}
 		return text
 	}
+	text += WorkloadCounts(c)
 	if c.Status.Unknown > 0 {
-		return text + fmt.Sprintf("%d of %d pods updated, %d available, %d unknown", c.Status.Updated, c.Status.Desired, c.Status.Available, c.Status.Unknown)
+		return text
 	}
-	return text + fmt.Sprintf("%d of %d pods updated, %d available; the next apply goes on, --wait waits for all", c.Status.Updated, c.Status.Desired, c.Status.Available)
+	return text + "; the next apply goes on, --wait waits for all"
+}
+
+// WorkloadCounts counts the pods of a workload, as they were seen last.
+func WorkloadCounts(c *WorkloadChange) string {
+	if c.Status == nil {
+		return fmt.Sprintf("%d active, %d succeeded, %d failed", c.Job.Active, c.Job.Succeeded, c.Job.Failed)
+	}
+	text := fmt.Sprintf("%d of %d pods updated, %d available", c.Status.Updated, c.Status.Desired, c.Status.Available)
+	if c.Status.Unknown > 0 {
+		text += fmt.Sprintf(", %d unknown", c.Status.Unknown)
+	}
+	return text
 }

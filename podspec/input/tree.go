@@ -3,7 +3,6 @@ package input
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,7 +33,8 @@ type Tree struct {
 }
 
 const (
-	// maxSilent bounds what goes on after its deadline: each takes a thread of the process.
+	// maxSilent bounds the reads that go on after their deadline: each takes a thread of the process. Twice as many are allowed
+	// for files that are no links.
 	maxSilent = 64
 	// hurried is the deadline in a look in which something has missed its own.
 	hurried = 200 * time.Millisecond
@@ -72,20 +72,31 @@ func (t *Tree) Each(ctx context.Context, known Known) ([]File, error) {
 
 // one reads one file.
 func (t *Tree) one(ctx context.Context, name string, known Known) File {
+	many := len(t.silent) >= maxSilent
+	if len(t.silent) >= 2*maxSilent && t.silent[name] == nil {
+		return File{Name: name, Err: reading(name, errManySilent)}
+	}
 	var f File
-	if err := t.Do(ctx, name, func() { f = readOne(name, t.Reader.maxBytes(), known) }); err != nil {
+	if err := t.Do(ctx, name, func() {
+		if info, err := os.Lstat(name); many && err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			f = File{Name: name, Err: reading(name, errManySilent)}
+			return
+		}
+		f = readOne(name, t.Reader.maxBytes(), known)
+	}); err != nil {
 		return File{Name: name, Err: reading(name, err)}
 	}
 	return f
 }
 
+// errManySilent says that a file is not read. Files of the directory itself are read longer than links: what these lead to may lie
+// elsewhere.
+var errManySilent = errors.New("it is not read, because too many others do not answer")
+
 // Do does something, and returns an error if that does not end in time. Before it has ended nothing of the same name is begun.
 func (t *Tree) Do(ctx context.Context, name string, do func()) error {
 	if t.isSilent(name) {
 		return errSilent
-	}
-	if len(t.silent) >= maxSilent {
-		return fmt.Errorf("it was not read, because %d others do not answer", maxSilent)
 	}
 	limit := t.Reader.Timeout
 	if t.late {

@@ -208,15 +208,40 @@ func TestSilentFiles(t *testing.T) {
 func TestManySilentFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tree, began, ends := &Tree{Reader: Reader{Timeout: 5 * time.Second}}, atomic.Int32{}, make(chan struct{})
+		dir := t.TempDir()
 		start := time.Now()
 		for i := range 10 * maxSilent {
-			if err := tree.Do(t.Context(), fmt.Sprint(i), func() { began.Add(1); <-ends }); err == nil {
+			name := filepath.Join(dir, fmt.Sprint(i))
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if f := tree.one(t.Context(), name, func(string, fs.FileInfo) ([]byte, bool) { began.Add(1); <-ends; return nil, true }); f.Err == nil {
 				t.Fatal("it has answered")
 			}
 		}
-		if took := time.Since(start); began.Load() != maxSilent || took > 20*time.Second {
+		if err := tree.Do(t.Context(), "the directory", func() {}); err != nil {
+			t.Errorf("the directory: %v", err)
+		}
+		if took := time.Since(start); began.Load() != 2*maxSilent || took > 40*time.Second {
 			t.Errorf("%d were begun, in %s", began.Load(), took)
 		}
 		close(ends)
 	})
+}
+
+// TestSilentLinks: links to what does not answer keep no file of the directory from being read.
+func TestSilentLinks(t *testing.T) {
+	dir := t.TempDir()
+	plain, link := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
+	if err := errors.Join(os.WriteFile(plain, []byte("a"), 0o600), os.Symlink(plain, link)); err != nil {
+		t.Fatal(err)
+	}
+	tree := &Tree{Path: dir, silent: map[string]<-chan struct{}{}}
+	for i := range maxSilent {
+		tree.silent[fmt.Sprint(i)] = make(chan struct{})
+	}
+	files, err := tree.Each(t.Context(), nothing)
+	if err != nil || len(files) != 2 || string(files[0].Text) != "a" || !errors.Is(files[1].Err, errManySilent) {
+		t.Errorf("%+v, %v", files, err)
+	}
 }

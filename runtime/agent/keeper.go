@@ -168,20 +168,23 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 		updates = append(updates, u)
 	}
 	k.merged = sources.Merge(now, k.merged, updates, k.storedByName)
-	problems := slices.Clone(k.merged.Problems)
+	problems, taken := slices.Clone(k.merged.Problems), map[string][]sources.Problem{}
 	wanted := map[types.UID]*podspec.Desired{}
 	for _, d := range slices.SortedFunc(maps.Values(k.merged.Pods), byName) {
 		if other, sure := k.holderNow(d); other != nil {
 			if !sure {
 				wanted[d.Pod.UID] = k.stored[d.Pod.UID].Desired
 			}
-			problems = append(problems, sources.Problem{File: d.Source, Pod: other.UID, Text: fmt.Sprintf(
+			taken[d.Keeper] = append(taken[d.Keeper], sources.Problem{File: d.Source, Pod: other.UID, Text: fmt.Sprintf(
 				"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
 				model.RefOf(d.Pod), other.UID, other.UID)})
 			continue
 		}
 		wanted[d.Pod.UID] = d
 		k.seen[d.Pod.UID] = true
+	}
+	for _, name := range k.order {
+		problems = append(problems, sources.Few(name, taken[name])...)
 	}
 	sources.Stamp(problems, now, k.problems)
 	k.problems = problems

@@ -28,3 +28,18 @@ func TestPulse(t *testing.T) {
 		}
 	}
 }
+
+// TestLingers: only a turn that began before the end, and goes on, is left; none of an agent that must stop its pods.
+func TestLingers(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	a := &Agent{}
+	if a.Lingers(now) {
+		t.Error("a loop that rests lingers")
+	}
+	if a.pulse.work(now); a.Lingers(now) || !a.Lingers(now.Add(1)) {
+		t.Error("a turn from before the end does not linger, or one from after it does")
+	}
+	if a.settings.StopPods = time.Second; a.Lingers(now.Add(1)) {
+		t.Error("an agent that must stop its pods is left")
+	}
+}

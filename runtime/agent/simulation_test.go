@@ -116,9 +116,9 @@ func newLife(t *testing.T, seed uint64) *life {
 // named is a source that is told by the test.
 type named string
 
-func (n named) Name() string                                             { return string(n) }
+func (n named) Name() string                                                  { return string(n) }
 func (named) Run(context.Context, <-chan chan struct{}, func(sources.Update)) {}
-func (named) Ended(model.PodRef)                                         {}
+func (named) Ended(model.PodRef)                                              {}
 
 // start begins an agent on what is there.
 func (l *life) start() {

@@ -274,6 +274,9 @@ func TestCompletionIsRemembered(t *testing.T) {
 	if c == nil || c.Phase != v1.PodFailed || c.DesiredDigest != p.in.Desired.Digest() || !c.At.Equal(l.clock.Now()) {
 		t.Fatalf("written down: %+v", c)
 	}
+	if end := c.Containers["a"]; len(c.Containers) != 1 || end.ExitCode != 3 || end.Reason != "Error" || end.ID == "" || end.FinishedAt.IsZero() {
+		t.Errorf("how its container ended: %+v", c.Containers)
+	}
 	l.clock.Advance(time.Minute)
 	l.apply(never)
 	if again := l.checkpoint(p.in.Pod).Completion; !again.At.Equal(c.At) {

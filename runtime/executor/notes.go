@@ -2,6 +2,7 @@ package executor
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -94,9 +95,22 @@ func (x *checkpointer) noteConditions() (changed bool) {
 	return changed
 }
 
-// completes reports whether the pod has finished and nobody has written it down.
+// completes reports whether the pod has finished, or one of its containers has ended since, and it is not written down.
 func (x *checkpointer) completes() bool {
-	return x.checkpoint.Completion == nil && x.terminalPhase() != ""
+	if x.terminalPhase() == "" {
+		return false
+	}
+	done := x.checkpoint.Completion
+	return done == nil || len(x.ends()) > len(done.Containers)
+}
+
+// ends are how the containers of a finished pod have ended: what is written down, and what this pass has seen.
+func (x *checkpointer) ends() map[string]model.ContainerEnd {
+	ends := podstatus.Ends(&x.status)
+	if done := x.checkpoint.Completion; done != nil {
+		maps.Copy(ends, done.Containers)
+	}
+	return ends
 }
 
 // terminalPhase is the phase of a pod that has come to its end. One that was rejected has not begun,
@@ -108,12 +122,18 @@ func (x *checkpointer) terminalPhase() v1.PodPhase {
 	return ""
 }
 
-// noteCompletion remembers that the pod finished, so that the loss of the
-// runtime's records does not make it run again.
+// noteCompletion remembers that the pod finished, and how its containers ended, so that the loss of the
+// runtime's records neither makes it run again nor changes its status.
 func (x *checkpointer) noteCompletion() {
-	if phase := x.terminalPhase(); phase != "" && x.checkpoint.Completion == nil {
-		x.checkpoint.Completion = &model.Completion{Phase: phase, At: x.now(), DesiredDigest: x.desired.Digest()}
+	if !x.completes() {
+		return
 	}
+	done := model.Completion{Phase: x.terminalPhase(), At: x.now(), DesiredDigest: x.desired.Digest()}
+	if before := x.checkpoint.Completion; before != nil {
+		done = *before
+	}
+	done.Containers = x.ends()
+	x.checkpoint.Completion = &done
 }
 
 // noteBegun keeps the resources with which containers and sandbox are about to be made,

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"time"
 	"unicode"
@@ -50,15 +49,16 @@ func askHelper(ctx context.Context, helper, host string) (types.AuthConfig, erro
 	ctx, cancel := context.WithTimeoutCause(ctx, helperTimeout, fmt.Errorf("it gave no answer in %v", helperTimeout))
 	defer cancel()
 	answer, err := runHelper(ctx, program, host)
+	program.Close() //nolint:errcheck // A handle on a directory.
 	switch {
 	case err != nil && credentials.IsErrCredentialsNotFoundMessage(string(answer)):
 		return none, nil
 	case err != nil:
-		return none, fmt.Errorf("the credential helper %s: %w; `echo %s | %s get` shows why", program, err, host, program)
+		return none, fmt.Errorf("the credential helper %s: %w; `echo %s | %s get` shows why", program.Path, err, host, program.Path)
 	}
 	var found credentials.Credentials
 	if json.Unmarshal(answer, &found) != nil {
-		return none, fmt.Errorf("the credential helper %s does not answer in JSON", program)
+		return none, fmt.Errorf("the credential helper %s does not answer in JSON", program.Path)
 	}
 	if found.Username == tokenUser {
 		return types.AuthConfig{IdentityToken: found.Secret}, nil
@@ -75,11 +75,11 @@ func isHelperName(name string) bool {
 
 // runHelper runs a helper away from the caller's directory and without the caller's other
 // variables, and returns what it printed, also where it failed.
-func runHelper(ctx context.Context, program, host string) ([]byte, error) {
+func runHelper(ctx context.Context, program *safefs.Program, host string) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := bounded{tooLong: cancel}
-	cmd := exec.CommandContext(ctx, program, "get")
+	cmd := program.Command(ctx, "get")
 	cmd.Dir, cmd.Env = "/", safefs.Environ(helperVariables()...)
 	cmd.Stdin, cmd.Stdout = strings.NewReader(host), &out
 	// A program that it left behind may hold its output open.

@@ -94,6 +94,19 @@ type Completion struct {
 	At    time.Time   `json:"at"`
 	// DesiredDigest is of the manifest that ran.
 	DesiredDigest string `json:"desiredDigest,omitempty"`
+	// Containers holds how containers ended, by name; one that never ran is not in it. Nil if an older podctl wrote it.
+	Containers map[string]ContainerEnd `json:"containers,omitempty"`
+}
+
+// ContainerEnd is how a container of a finished pod ended. The status shows it when the runtime has no record of it any more.
+type ContainerEnd struct {
+	// ID is the runtime's, with its name before it.
+	ID         string    `json:"id,omitempty"`
+	ExitCode   int32     `json:"exitCode"`
+	Reason     string    `json:"reason,omitempty"`
+	StartedAt  time.Time `json:"startedAt,omitzero"`
+	FinishedAt time.Time `json:"finishedAt,omitzero"`
+	Restarts   int32     `json:"restarts,omitempty"`
 }
 
 // StartError is the last failure to start one container: the kubelet shows it

@@ -54,10 +54,24 @@ func findContainerd(containerd string) (string, error) {
 	if !strings.Contains(containerd, "/") {
 		return lookPath(containerd, "containerd")
 	}
-	if _, err := exec.LookPath(containerd); err != nil {
-		return "", &MissingError{Program: containerd, Package: "containerd"}
+	path, err := filepath.Abs(containerd)
+	if err != nil {
+		return "", err
 	}
-	return filepath.Abs(containerd)
+	return pathOf(safefs.OpenProgram(path))(containerd, "containerd")
+}
+
+// pathOf returns the path of a program that was looked for, or a *MissingError with the package that has it.
+func pathOf(found *safefs.Program, err error) func(program, from string) (string, error) {
+	return func(program, from string) (string, error) {
+		if errors.Is(err, exec.ErrNotFound) {
+			return "", &MissingError{Program: program, Package: from}
+		}
+		if err != nil {
+			return "", fmt.Errorf("looking for %s: %w", program, err)
+		}
+		return found.Path, found.Close()
+	}
 }
 
 // adminDirs hold programs for the administrator, iptables for one. Not every root has them
@@ -68,14 +82,7 @@ func adminDirs() []string { return []string{"/usr/sbin", "/sbin"} }
 // *MissingError with the package that has the program, and refuses what another user could
 // have put there.
 func lookPath(program, from string) (string, error) {
-	found, err := safefs.LookPath(program, withAdminDirs(os.Getenv("PATH")))
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", &MissingError{Program: program, Package: from}
-	}
-	if err != nil {
-		return "", fmt.Errorf("looking for %s in PATH: %w", program, err)
-	}
-	return found, nil
+	return pathOf(safefs.LookPath(program, withAdminDirs(os.Getenv("PATH"))))(program, from)
 }
 
 // withAdminDirs is a PATH of absolute directories, with those for the administrator.
@@ -132,7 +139,12 @@ type release struct {
 func (r release) String() string { return r.text }
 
 func containerdVersion(ctx context.Context, program string) (release, error) {
-	cmd := exec.CommandContext(ctx, program, "--version")
+	checked, err := safefs.OpenProgram(program)
+	if err != nil {
+		return release{}, fmt.Errorf("asking containerd for its version: %w", err)
+	}
+	defer checked.Close() //nolint:errcheck // A handle on a directory.
+	cmd := checked.Command(ctx, "--version")
 	cmd.Dir, cmd.Env = "/", environ(program)
 	out, err := cmd.Output()
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -176,10 +175,15 @@ func start(l layout, p process) (*process, error) {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
 	defer log.Close() //nolint:errcheck // the child has its own copy
+	program, err := safefs.OpenProgram(p.Program)
+	if err != nil {
+		return nil, fmt.Errorf("starting containerd: %w", err)
+	}
+	defer program.Close() //nolint:errcheck // A handle on a directory.
 	if err = p.announce(l); err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
-	cmd := exec.Command(p.Program, l.arguments()...) //nolint:noctx // it outlives this process
+	cmd := program.Command(context.Background(), l.arguments()...) // It outlives this process.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir, cmd.Env = "/", environ(p.Program)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

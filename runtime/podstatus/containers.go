@@ -20,6 +20,11 @@ type reporter struct{ *Pod }
 // finished.
 func (r *reporter) status(ref podspec.ContainerRef) v1.ContainerStatus {
 	newest := r.newestStarted(ref.Name)
+	if newest == nil {
+		if s, ok := r.remembered(ref); ok {
+			return s
+		}
+	}
 	s := v1.ContainerStatus{Name: ref.Name, Image: ref.Image, State: r.stateWithout(ref)}
 	if newest != nil {
 		r.fillFrom(&s, newest)

@@ -14,7 +14,7 @@ func phaseOf(p *Pod) v1.PodPhase {
 	if p.Observed.Memory.Rejection != nil || p.Observed.Memory.Eviction != nil {
 		return v1.PodFailed
 	}
-	if done := p.Observed.Memory.Completion; done != nil && p.Manifest.Spec.RestartPolicy != v1.RestartPolicyAlways {
+	if done := p.finished(); done != nil && p.Manifest.Spec.RestartPolicy != v1.RestartPolicyAlways {
 		return done.Phase
 	}
 	phase := tallyOf(p).phase()

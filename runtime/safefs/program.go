@@ -1,7 +1,10 @@
 package safefs
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,43 +21,102 @@ func AbsolutePath(path string) string {
 	return strings.Join(slices.DeleteFunc(filepath.SplitList(path), relative), string(filepath.ListSeparator))
 }
 
-// LookPath finds a program in the absolute directories of a PATH. It returns exec.ErrNotFound
-// where there is none, and an *UntrustedError where another user decides what the program
-// does. A name with a slash is refused.
-func LookPath(program, path string) (string, error) {
-	if program == "" || strings.Contains(program, "/") {
-		return "", fmt.Errorf("%q is a path and not the name of a program", program)
-	}
-	for _, dir := range filepath.SplitList(AbsolutePath(path)) {
-		file := filepath.Join(dir, program)
-		info, err := os.Stat(file)
-		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-			continue
-		}
-		return file, checkProgram(file)
-	}
-	return "", fmt.Errorf("%s: %w", program, exec.ErrNotFound)
+// Program is a program that was checked: another user or a foreign group could neither have put it there nor exchange it.
+type Program struct {
+	// Path is where the program was found.
+	Path string
+	dir  *Dir
+	// script is set for a program that an interpreter reads.
+	script bool
 }
 
-// checkProgram refuses a program that another user or a foreign group could have put there: the file, and each directory on the way to
-// where it was found and to where it lies. Such a program cannot be exchanged between the check and its start.
-func checkProgram(file string) error {
-	target, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return err
+// Close frees the program. A command that was started is not affected.
+func (p *Program) Close() error { return p.dir.Close() }
+
+// Command runs the program from the directory that was checked, whatever its path leads to by now, and hands no descriptor on: containers
+// must not get one of a directory of the machine from containerd. A script is run by its path, because its interpreter opens it again;
+// nobody else can change that path.
+func (p *Program) Command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, p.Path, args...) //nolint:gosec // it was checked
+	if !p.script {
+		cmd.Path = filepath.Join(procPath(p.dir.fd()), filepath.Base(p.Path))
 	}
-	for _, found := range []string{file, target} {
-		if err = CheckParents(found); err != nil {
-			return err
+	return cmd
+}
+
+// LookPath finds a program in the absolute directories of a PATH. It returns exec.ErrNotFound
+// where there is none, and an *UntrustedError where another user decides what the program
+// does. A name with a slash is refused. The caller closes the program.
+func LookPath(program, path string) (*Program, error) {
+	if program == "" || strings.Contains(program, "/") {
+		return nil, fmt.Errorf("%q is a path and not the name of a program", program)
+	}
+	for _, dir := range filepath.SplitList(AbsolutePath(path)) {
+		found, err := OpenProgram(filepath.Join(dir, program))
+		if err == nil || !errors.Is(err, exec.ErrNotFound) {
+			return found, err
 		}
 	}
-	p, err := resolve(file)
+	return nil, fmt.Errorf("%s: %w", program, exec.ErrNotFound)
+}
+
+// OpenProgram opens the program at an absolute path. It returns exec.ErrNotFound if nothing that can be executed is there, and an
+// *UntrustedError as LookPath does: the file, and each directory and link on the way to it, is checked. The caller closes the program.
+func OpenProgram(file string) (*Program, error) {
+	if !filepath.IsAbs(file) {
+		return nil, fmt.Errorf("the path %q is not absolute", file)
+	}
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return nil, fmt.Errorf("%s: %w", file, exec.ErrNotFound)
+	}
+	rules := policy{follow: followOurs, proc: true, pass: (*place).checkParent}
+	at, err := walk(filepath.Dir(file), rules)
 	if err != nil {
-		return err
+		return nil, trusting(file, err)
+	}
+	dir, err := at.dir()
+	if err != nil {
+		return nil, err
+	}
+	script, err := dir.checkProgram(filepath.Base(file), file, rules)
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return &Program{Path: file, dir: dir, script: script}, nil
+}
+
+// checkProgram refuses a program in the directory that others can change, and reports whether it is a script. A link is followed by the
+// rules.
+func (d *Dir) checkProgram(name, path string, rules policy) (script bool, err error) {
+	at, err := look(d.fd(), d.Path(), ".", 0)
+	if err != nil {
+		return false, err
+	}
+	p, err := walkFrom(at, name, rules)
+	if err != nil {
+		return false, trusting(path, err)
 	}
 	defer p.close()
-	return p.check(file, writableByOthers)
+	if p.kind() != unix.S_IFREG {
+		return false, fmt.Errorf("%s: %w", path, exec.ErrNotFound)
+	}
+	return p.isScript(), p.check(path, writableByOthers)
 }
+
+// isScript reports whether a program is read by an interpreter, for which it has to be readable.
+func (p *place) isScript() bool {
+	f, err := p.open(p.path, unix.O_RDONLY)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // Nothing was written.
+	begin := make([]byte, len(scriptBegin))
+	_, err = io.ReadFull(f, begin)
+	return err == nil && string(begin) == scriptBegin
+}
+
+const scriptBegin = "#!"
 
 // environment is what every program that podctl starts is given of podctl's own
 // environment, beside PATH and TMPDIR.

@@ -90,10 +90,7 @@ func (p *place) checkParent() error {
 	if err := p.check(p.path, writableByAll); err != nil {
 		return err
 	}
-	if p.stat.Mode&unix.S_IWGRP == 0 || isOwnGroup(p.stat.Gid) {
-		return nil
-	}
-	return &UntrustedError{Path: p.path, Reason: fmt.Sprintf("can be written by group %d: look at what is in it, then run chmod g-w %s", p.stat.Gid, p.path)}
+	return p.checkGroups()
 }
 
 // isOwnGroup reports whether the members of a group may decide for podctl: that of root, and the private group of the user that

@@ -308,8 +308,11 @@ func TestLookPath(t *testing.T) {
 		{"", at("own"), "is a path"},
 	} {
 		found, err := LookPath(c.program, c.path)
-		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) || (err == nil && found != at("own/tool")) {
-			t.Errorf("%s in %s: %q %v", c.program, c.path, found, err)
+		if err == nil {
+			must(t, found.Close())
+		}
+		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) || (err == nil && found.Path != at("own/tool")) {
+			t.Errorf("%s in %s: %+v %v", c.program, c.path, found, err)
 		}
 	}
 	if _, err := LookPath("absent", at("own")); !errors.Is(err, exec.ErrNotFound) {

@@ -69,8 +69,11 @@ type walker struct {
 }
 
 // walk goes to where a path leads.
-func walk(path string, rules policy) (*place, error) {
-	w := &walker{policy: rules}
+func walk(path string, rules policy) (*place, error) { return walkFrom(nil, path, rules) }
+
+// walkFrom goes to where a path leads from a place, which it takes over; nil is the working directory.
+func walkFrom(at *place, path string, rules policy) (*place, error) {
+	w := &walker{policy: rules, at: at}
 	err := w.begin(path)
 	for err == nil && len(w.rest) > 0 {
 		err = w.step()

@@ -82,7 +82,7 @@ type logFollower struct {
 	name           string
 	opts           LogOptions
 	stdout, stderr *logfile.Lines
-	// passed are the ids of the runs that were shown, or are older than the first of those.
+	// passed are the ids of the runs that were shown, or are older than the first of those; nil before the first.
 	passed map[string]bool
 }
 
@@ -107,7 +107,7 @@ func (f *logFollower) run(ctx context.Context) error {
 			continue
 		}
 		if !f.opts.Follow || f.opts.Previous || (!running && (f.opts.Once || f.finished(ctx))) {
-			return nil
+			return f.explain(ctx)
 		}
 		if err := cri.Sleep(ctx, followPause); err != nil {
 			return nil //nolint:nilerr // the user ended it
@@ -141,6 +141,39 @@ func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, runnin
 		return nil, false, fmt.Errorf("container %s of pod %s has no previous run whose log is kept", f.name, model.RefOf(f.desired.Pod))
 	}
 	return nil, running, nil
+}
+
+// explain is why there is no log of a container that was named; nil if one was shown.
+func (f *logFollower) explain(ctx context.Context) error {
+	if f.passed != nil || f.opts.Container == "" {
+		return nil
+	}
+	ref := model.RefOf(f.desired.Pod)
+	in, _, err := f.e.observer.Input(ctx, ref, f.desired, plan.Options{})
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("container %s of pod %s has no log: %s", f.name, ref, whyNoLog(in, f.name))
+}
+
+// whyNoLog is the reason why a container without a record of a run has no log.
+func whyNoLog(in *plan.Input, name string) string {
+	status := podstatus.Of(in.State())
+	if status.Reason != "" && len(in.Observed.Containers) == 0 {
+		return "the pod did not run: " + model.StartError{Reason: model.Reason(status.Reason), Message: status.Message}.Line()
+	}
+	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses) {
+		switch {
+		case s.Name != name:
+		case s.State.Terminated != nil:
+			return fmt.Sprintf("it has ended (%s, exit code %s), and the runtime keeps no record of it any more", s.State.Terminated.Reason, model.ExitText(s.State.Terminated.ExitCode))
+		case model.IsOver(&status):
+			return fmt.Sprintf("the pod has ended as %s before the container was started", status.Phase)
+		case s.State.Waiting != nil:
+			return "it has not started: " + model.StartError{Reason: model.Reason(s.State.Waiting.Reason), Message: s.State.Waiting.Message}.Line()
+		}
+	}
+	return "the runtime has no record of a run"
 }
 
 // after is the run that came after those that have been passed; nil when there is none yet.

@@ -20,6 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/remote"
@@ -35,6 +36,7 @@ type lab struct {
 	pod     *podspec.Desired
 	sandbox string
 	logs    string
+	layout  state.Layout
 }
 
 func newLab(t *testing.T) *lab {
@@ -53,7 +55,7 @@ func newLab(t *testing.T) *lab {
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}
-	l := &lab{Sessions: New(client, observe.New(w, host, observe.NewDigests(layout))), t: t, server: server, pod: m.Pods[0], logs: t.TempDir()}
+	l := &lab{Sessions: New(client, observe.New(w, host, observe.NewDigests(layout))), t: t, server: server, pod: m.Pods[0], logs: t.TempDir(), layout: layout}
 	return l
 }
 
@@ -140,6 +142,45 @@ func TestLogsOfRuns(t *testing.T) {
 		var out bytes.Buffer
 		err := l.Logs(t.Context(), l.pod, c.opts, &out, &out)
 		if out.String() != c.want || (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: %q, %v", name, out.String(), err)
+		}
+	}
+}
+
+// TestWhyThereIsNoLog: of a container that was named and has no log, the error says why.
+func TestWhyThereIsNoLog(t *testing.T) {
+	for name, c := range map[string]struct {
+		memory model.Memory
+		opts   LogOptions
+		want   string
+	}{
+		"not started": {model.Memory{}, LogOptions{Container: "a"}, "container a of pod default/web has no log: it has not started: ContainerCreating"},
+		"cannot start": {
+			model.Memory{StartErrors: map[string]model.StartError{"a": {Reason: "ErrImagePull", Message: "no such image"}}},
+			LogOptions{Container: "a"}, "it has not started: ErrImagePull: no such image",
+		},
+		"not admitted": {
+			model.Memory{Rejection: &model.Rejection{Reason: "OutOfcpu", Message: "too little"}}, LogOptions{Container: "a"}, "the pod did not run: OutOfcpu",
+		},
+		"its record is gone": {
+			model.Memory{Completion: &model.Completion{Phase: v1.PodFailed, Containers: map[string]model.ContainerEnd{"a": {Reason: "Error", ExitCode: 3}}}},
+			LogOptions{Container: "a", Options: logfile.Options{Follow: true}}, "it has ended (Error, exit code 3), and the runtime keeps no record of it any more",
+		},
+		"it never ran": {
+			model.Memory{Completion: &model.Completion{Phase: v1.PodFailed, Containers: map[string]model.ContainerEnd{"b": {ExitCode: 3}}}},
+			LogOptions{Container: "a"}, "the pod has ended as Failed before the container was started",
+		},
+		"all of them": {model.Memory{}, LogOptions{}, ""},
+	} {
+		l := newLab(t)
+		l.pod.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+		c.memory.Applied = l.pod
+		if err := l.layout.Pod(l.pod.Pod.UID).Checkpoint().Write(&state.Checkpoint{Memory: c.memory}); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err := l.Logs(t.Context(), l.pod, c.opts, &out, &out)
+		if out.Len() > 0 || (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %q, %v", name, out.String(), err)
 		}
 	}

@@ -176,6 +176,7 @@ func TestLogsOfAnotherUserAreRefused(t *testing.T) {
 		"the container's is another's":    {func(t *testing.T, p Pod) { t.Helper(); chown(t, ok(p.Logs("default", "web").containerDir("app"))) }, "belongs to user 65534"},
 		"the root is another's":           {func(t *testing.T, p Pod) { t.Helper(); chown(t, logDir(p)) }, "belongs to user 65534"},
 		"the root is a link of one's own": {func(t *testing.T, p Pod) { t.Helper(); relink(t, logDir(p)) }, ""},
+		"a group writes above the root":   {func(t *testing.T, p Pod) { t.Helper(); shareWithGroup(t, filepath.Dir(p.layout.LogRoot)) }, ""},
 		"nothing is wrong":                {func(*testing.T, Pod) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,6 +191,18 @@ func TestLogsOfAnotherUserAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shareWithGroup lets a group write to a directory, as syslog to /var/log on Ubuntu.
+func shareWithGroup(t *testing.T, dir string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory to another group")
+	}
+	if err := os.Chown(dir, 0, 65534); err != nil {
+		t.Fatal(err)
+	}
+	chmod(t, dir, 0o775)
 }
 
 func chmod(t *testing.T, path string, mode os.FileMode) {

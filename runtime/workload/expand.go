@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
@@ -60,6 +61,8 @@ type Expansion struct {
 	Next time.Time
 	// Unknown are the pods that could not be observed.
 	Unknown []Unknown
+	// Seen are all pods that are there, with their status.
+	Seen []*v1.Pod
 }
 
 // Unknown is a pod that could not be observed, with the reason.
@@ -107,6 +110,7 @@ func (s *Status) Complete() bool {
 // Expand says which pods a workload shall have now. A CronJob has none of its own: its Jobs have.
 func Expand(in *Input) *Expansion {
 	x := newExpanding(in)
+	x.noteSeen()
 	x.noteUnknown()
 	switch {
 	case in.Workload.Job != nil:
@@ -129,6 +133,19 @@ func Expand(in *Input) *Expansion {
 		}
 	}
 	return x.done()
+}
+
+// noteSeen collects the pods that are there.
+func (x *expanding) noteSeen() {
+	for i := range x.in.Pods {
+		p := &x.in.Pods[i]
+		pod := *p.Applied.Pod
+		pod.Status = p.Status
+		if p.Deleting {
+			pod.DeletionTimestamp = &metav1.Time{Time: x.in.Now}
+		}
+		x.out.Seen = append(x.out.Seen, &pod)
+	}
 }
 
 // unknownPause is the time after which a workload with pods that could not be observed is expanded again.

@@ -21,9 +21,9 @@ type backend struct{}
 func (backend) Status(context.Context) (*Status, error) {
 	return &Status{Runtime: Runtime{Error: "details"}}, nil
 }
-func (backend) Healthy() error               { return nil }
+func (backend) Healthy() error                            { return nil }
 func (backend) Reload(context.Context) (*Reloaded, error) { return nil, errors.New("reloaded") }
-func (backend) Look(context.Context) error   { return errors.New("looked") }
+func (backend) Look(context.Context) error                { return errors.New("looked") }
 func (backend) Pods(context.Context) (*v1.PodList, error) {
 	return &v1.PodList{Items: make([]v1.Pod, 1)}, nil
 }

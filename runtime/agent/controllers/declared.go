@@ -184,6 +184,7 @@ func (d *declared) carryOut(ctx context.Context, what *decision) {
 			blame(t.file(), d.objects.Apply(ctx, t.object))
 		}
 	}
+	problems = sources.Few(controller.Keeper, problems)
 	sources.Stamp(problems, d.now(), d.problems)
 	d.problems = problems
 }

@@ -159,7 +159,9 @@ type saying struct {
 
 func (s *saying) Name() string { return s.update.Source }
 
-func (s *saying) Run(_ context.Context, _ <-chan chan struct{}, tell func(sources.Update)) { tell(s.update) }
+func (s *saying) Run(_ context.Context, _ <-chan chan struct{}, tell func(sources.Update)) {
+	tell(s.update)
+}
 
 // TestServicesComeFirst: when the pods of a source are told, its Services are stored.
 func TestServicesComeFirst(t *testing.T) {

@@ -41,12 +41,12 @@ func Merge(now time.Time, before Merged, updates []Update, applied func(types.Na
 		m.updates[u.Source] = u
 		m.Problems = append(m.Problems, u.Problems...)
 	}
-	uids := map[types.UID]*podspec.Desired{}
+	uids, lost := map[types.UID]*podspec.Desired{}, map[string][]Problem{}
 	for _, c := range candidates(updates) {
 		d, key := c.pod, keyOf(c.pod)
 		switch other := m.winner(key, uids[d.Pod.UID]); {
 		case other != nil:
-			m.Problems = append(m.Problems, lostTo(d, other))
+			lost[c.by] = append(lost[c.by], lostTo(d, other))
 			continue
 		case c.waits(updates, applied):
 			m.Waiting[key] = d
@@ -54,6 +54,9 @@ func Merge(now time.Time, before Merged, updates []Update, applied func(types.Na
 			m.Pods[key] = d
 		}
 		uids[d.Pod.UID] = d
+	}
+	for _, u := range updates {
+		m.Problems = append(m.Problems, Few(u.Source, lost[u.Source])...)
 	}
 	Stamp(m.Problems, now, before.Problems)
 	return m

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -118,5 +119,18 @@ func TestUnwanted(t *testing.T) {
 		if got := Merge(time.Time{}, Merged{}, c.updates, applied(c.pod)).Unwanted(c.pod); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// TestManyLosers: pods that two sources want are listed in part.
+func TestManyLosers(t *testing.T) {
+	var text strings.Builder
+	for i := range 2 * maxListed {
+		text.WriteString("---\n" + manifest(fmt.Sprint("p", i), "", "1"))
+	}
+	m := Merge(time.Time{}, Merged{}, []Update{said("/first", text.String()), said("/second", text.String())}, applied())
+	rest := func(p Problem) bool { return p.File == "/second" && p.Text == "not listed: 20 more problems" }
+	if len(m.Problems) != maxListed+1 || !slices.ContainsFunc(m.Problems, rest) {
+		t.Errorf("%d problems: %+v", len(m.Problems), m.Problems)
 	}
 }

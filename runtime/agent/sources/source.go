@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -72,6 +73,20 @@ type Problem struct {
 func (p Problem) compare(other Problem) int {
 	return cmp.Or(cmp.Compare(p.File, other.File), cmp.Compare(p.Text, other.Text), p.Since.Compare(other.Since))
 }
+
+// maxListed bounds the problems of one kind, and the notes, of a source. More help nobody, and each is a line of the log.
+const maxListed = 20
+
+// Few returns the first problems of a source, and one that counts the others.
+func Few(source string, problems []Problem) []Problem {
+	if len(problems) <= maxListed {
+		return problems
+	}
+	rest := Problem{File: source, Text: unlisted(len(problems)-maxListed, "problem"), Since: problems[maxListed].Since}
+	return append(slices.Clone(problems[:maxListed]), rest)
+}
+
+func unlisted(n int, what string) string { return "not listed: " + document.Counted(n, "more "+what) }
 
 // SameAs reports whether two updates say the same.
 func (u Update) SameAs(other Update) bool {

@@ -189,7 +189,7 @@ func (t *Texts) combine(now time.Time) error {
 		return nil
 	}
 	t.sort(m.Problems)
-	t.notes = notesOf(m)
+	t.notes = t.notesOf(m)
 	t.takeAll(now, m)
 	return nil
 }
@@ -233,13 +233,16 @@ func (t *Texts) sort(problems []document.Problem) {
 	}
 }
 
-func notesOf(m *load.Manifest) []string {
+func (t *Texts) notesOf(m *load.Manifest) []string {
 	var notes []string
 	for _, n := range m.Notes() {
 		notes = append(notes, n.String())
 	}
 	for _, s := range m.Skipped {
 		notes = append(notes, s.File+": "+s.String())
+	}
+	if more := len(notes) - maxListed; more > 0 {
+		notes = append(notes[:maxListed], t.name+": "+unlisted(more, "note"))
 	}
 	return notes
 }
@@ -324,7 +327,7 @@ func (t *Texts) told(now time.Time) (told []Problem, again time.Time) {
 		}
 	}
 	slices.SortFunc(told, Problem.compare)
-	return told, again
+	return Few(t.name, told), again
 }
 
 // first is the earlier of two times, of which zero is none.

@@ -452,3 +452,38 @@ func TestNotesAndWarnings(t *testing.T) {
 	b.read()
 	b.blames()
 }
+
+// TestManyProblems are listed in part, with one that counts the others. One that is fixed makes room.
+func TestManyProblems(t *testing.T) {
+	b := newBook(t)
+	const n = 1000
+	for i := range n {
+		b.texts[fmt.Sprintf("/pods/%04d", i)] = "kind: Pod"
+	}
+	b.read()
+	u := b.later(patience)
+	if len(u.Problems) != maxListed+1 || len(u.Unread) != n {
+		t.Fatalf("%d problems, %d unread", len(u.Problems), len(u.Unread))
+	}
+	if last := u.Problems[maxListed]; last.File != "/pods" || last.Text != "not listed: 980 more problems" || last.Since.IsZero() {
+		t.Errorf("%+v", last)
+	}
+	if again := b.later(time.Second); !again.SameAs(u) {
+		t.Error("the same is told again")
+	}
+	u = b.write("/pods/0000", manifest("one", "", "1"))
+	if u.Problems[0].File != "/pods/0001" || u.Problems[maxListed].Text != "not listed: 979 more problems" {
+		t.Errorf("%+v", u.Problems)
+	}
+}
+
+// TestManyNotes are listed in part too.
+func TestManyNotes(t *testing.T) {
+	b := newBook(t)
+	for i := range 2 * maxListed {
+		b.texts[fmt.Sprintf("/pods/%d", i)] = manifest(fmt.Sprint("p", i), "", "1") + "  schedulerName: x\n"
+	}
+	if notes := b.read().Notes; len(notes) != maxListed+1 || !strings.Contains(notes[maxListed], "/pods: not listed: ") {
+		t.Errorf("%q", notes)
+	}
+}

@@ -1,0 +1,63 @@
+package podstatus
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// finished is what podctl remembers of the end of a pod; nil if the pod has not finished. A manifest that asks to run for ever
+// ends by its deadline only.
+func (p *Pod) finished() *model.Completion {
+	memory := &p.Observed.Memory
+	forever := p.Manifest.Spec.RestartPolicy == v1.RestartPolicyAlways && !p.DeadlineExceeded()
+	if forever || memory.Rejection != nil || memory.Eviction != nil {
+		return nil
+	}
+	return memory.Completion
+}
+
+// remembered is the status of a container of a finished pod of which the runtime has no record any more. A kubelet keeps the status
+// that it reported last (convertToAPIContainerStatuses), and so does podctl in its checkpoint.
+func (r *reporter) remembered(ref podspec.ContainerRef) (v1.ContainerStatus, bool) {
+	done := r.finished()
+	if done == nil || ref.Type == podspec.Ephemeral {
+		return v1.ContainerStatus{}, false
+	}
+	end, known := done.Containers[ref.Name]
+	switch {
+	case known:
+	case done.Phase == v1.PodSucceeded:
+		end = model.ContainerEnd{Reason: "Completed", StartedAt: done.At, FinishedAt: done.At}
+	case done.Containers == nil:
+		end = model.ContainerEnd{Reason: "ContainerStatusUnknown", ExitCode: 137, StartedAt: done.At, FinishedAt: done.At}
+	default:
+		// It never ran.
+		return v1.ContainerStatus{}, false
+	}
+	s := v1.ContainerStatus{
+		Name: ref.Name, Image: ref.Image, ContainerID: end.ID, RestartCount: end.Restarts,
+		State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+			ExitCode: end.ExitCode, Reason: end.Reason, StartedAt: metav1.NewTime(end.StartedAt), FinishedAt: metav1.NewTime(end.FinishedAt), ContainerID: end.ID,
+		}},
+	}
+	r.addReadiness(ref, nil, &s)
+	return s, true
+}
+
+// Ends are how the containers of a pod have ended, by name, as far as the runtime has records of them.
+func Ends(status *v1.PodStatus) map[string]model.ContainerEnd {
+	ends := map[string]model.ContainerEnd{}
+	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if t := s.State.Terminated; t != nil && t.ContainerID != "" {
+			ends[s.Name] = model.ContainerEnd{
+				ID: t.ContainerID, ExitCode: t.ExitCode, Reason: t.Reason, StartedAt: t.StartedAt.Time, FinishedAt: t.FinishedAt.Time, Restarts: s.RestartCount,
+			}
+		}
+	}
+	return ends
+}

@@ -1,0 +1,84 @@
+package safefs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// The extended attribute with the ACL of a file, and its format (linux/posix_acl_xattr.h).
+const (
+	aclAttribute = "system.posix_acl_access"
+	aclHeader    = 4
+	aclEntrySize = 8
+	aclMax       = 64 << 10
+
+	aclUser     = 0x02
+	aclGroupObj = 0x04
+	aclGroup    = 0x08
+	aclWrite    = 0x02
+)
+
+// aclEntry is what one user or group may do.
+type aclEntry struct {
+	tag, permissions uint16
+	id               uint32
+}
+
+// readACL returns the entries of a file's ACL; none if it has only a mode.
+func (p *place) readACL() ([]aclEntry, error) {
+	text := make([]byte, aclMax)
+	n, err := unix.Getxattr(procPath(p.fd), aclAttribute, text)
+	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EOPNOTSUPP) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "getxattr", Path: p.path, Err: err}
+	}
+	var entries []aclEntry
+	for text = text[min(aclHeader, n):n]; len(text) >= aclEntrySize; text = text[aclEntrySize:] {
+		entries = append(entries, aclEntry{
+			tag: binary.LittleEndian.Uint16(text), permissions: binary.LittleEndian.Uint16(text[2:]), id: binary.LittleEndian.Uint32(text[4:]),
+		})
+	}
+	return entries, nil
+}
+
+// checkGroups refuses a directory that a foreign group, or a user or group of its ACL, can write to. The mode shows this: with an ACL, its
+// group bits are the mask, which limits all entries.
+func (p *place) checkGroups() error {
+	if p.stat.Mode&unix.S_IWGRP == 0 {
+		return nil
+	}
+	entries, err := p.readACL()
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		entries = []aclEntry{{tag: aclGroupObj, permissions: aclWrite}}
+	}
+	for _, e := range entries {
+		if who := e.foreigner(p.stat.Gid); who != "" {
+			return &UntrustedError{Path: p.path, Reason: fmt.Sprintf("can be written by %s: look at what is in it, then run chmod g-w %s", who, p.path)}
+		}
+	}
+	return nil
+}
+
+// foreigner returns the user or group of an entry that may write and must not decide for podctl; empty if there is none. The group is
+// that of the file.
+func (e aclEntry) foreigner(group uint32) string {
+	switch {
+	case e.permissions&aclWrite == 0:
+	case e.tag == aclUser && isForeign(e.id):
+		return fmt.Sprintf("user %d (ACL)", e.id)
+	case e.tag == aclGroup && !isOwnGroup(e.id):
+		return fmt.Sprintf("group %d (ACL)", e.id)
+	case e.tag == aclGroupObj && !isOwnGroup(group):
+		return fmt.Sprintf("group %d", group)
+	}
+	return ""
+}

@@ -1,0 +1,65 @@
+package safefs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestTheCheckedProgramRuns: a program that was checked runs, and not another one that its path leads to when it starts. It gets its own
+// path as its name, and no descriptor.
+func TestTheCheckedProgramRuns(t *testing.T) {
+	bin, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, os.Mkdir(at("bin"), 0o755), os.Mkdir(at("other"), 0o755))
+	text, err := os.ReadFile(bin)
+	must(t, err, os.WriteFile(at("bin/tool"), text, 0o755), os.Symlink("tool", at("bin/linked")), os.WriteFile(at("other/tool"), []byte("#!/bin/sh\necho other\n"), 0o755),
+		os.Symlink("tool", at("other/linked")))
+	for _, name := range []string{"tool", "linked"} {
+		program, err := LookPath(name, at("bin"))
+		must(t, err)
+		must(t, os.Rename(at("bin"), at("aside")), os.Rename(at("other"), at("bin")))
+		out, err := program.Command(t.Context(), "-c", `echo checked $0; readlink /proc/$$/fd/*; :`).CombinedOutput()
+		must(t, os.Rename(at("bin"), at("other")), os.Rename(at("aside"), at("bin")))
+		must(t, err, program.Close())
+		begin, files, _ := strings.Cut(string(out), "\n")
+		if want := "checked " + at("bin/"+name); begin != want || strings.Contains(files, dir) {
+			t.Errorf("%s: %s, want %s", name, out, want)
+		}
+	}
+}
+
+// TestScriptsRun: a script is run by its path, and knows it.
+func TestScriptsRun(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "tool"), []byte("#!/bin/sh\necho $0 $1\n"), 0o755))
+	program, err := LookPath("tool", dir)
+	must(t, err)
+	out, err := program.Command(t.Context(), "x").CombinedOutput()
+	if want := filepath.Join(dir, "tool") + " x\n"; err != nil || string(out) != want {
+		t.Errorf("%q %v, want %q", out, err, want)
+	}
+	must(t, program.Close())
+}
+
+// TestOpenProgram: a program by its path is checked as one by its name.
+func TestOpenProgram(t *testing.T) {
+	needsRoot(t)
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "his"), 0o755), os.WriteFile(filepath.Join(dir, "his/tool"), nil, 0o755), os.WriteFile(filepath.Join(dir, "data"), nil, 0o644),
+		os.Chown(filepath.Join(dir, "his"), nobody, nobody))
+	for path, want := range map[string]string{
+		filepath.Join(dir, "his/tool"): "belongs to user 65534", filepath.Join(dir, "data"): "executable file not found",
+		dir: "executable file not found", filepath.Join(dir, "absent"): "executable file not found", "his/tool": "is not absolute",
+	} {
+		if _, err := OpenProgram(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+}
