@@ -2,17 +2,22 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -22,8 +27,8 @@ func newStatus(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Show what the agent does",
-		Long: "Show the sources of the agent with their problems, and each pod and workload that it keeps: where it came from, what it\n" +
-			"waits for and until when, and why its last pass failed." +
+		Long: "Show the problems of the agent, its sources, and each pod and workload that it keeps: whether it is ready, where it came\n" +
+			"from, what it waits for and until when, and why its last pass failed. Pods and workloads with problems come first." +
 			flags.ExitCodes("0 success", "1 error, for example no agent runs"),
 		Example: "  podctl agent status\n  podctl agent status -o json | jq '.pods[] | select(.error)'",
 		Args:    flags.NoArguments,
@@ -35,7 +40,7 @@ func newStatus(sess *session.Session) *cobra.Command {
 			if terminal.IsDocument(output) {
 				return terminal.WriteDocument(sess.IO.Out, output, s)
 			}
-			return show(sess.IO, s)
+			return show(sess.IO, s, podStates(cmd.Context(), sess))
 		},
 	}
 	cmd.Flags().VarP(flags.Output(&output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
@@ -70,28 +75,106 @@ func client(sess *session.Session) api.Client {
 	return api.Client{Socket: sess.Flags.Layout().AgentSocket()}
 }
 
-// show prints a status for people.
-func show(io *terminal.IO, s *api.Status) error {
-	io.Print("agent is running: pid %d, since %s, %s", s.PID, s.StartedAt.Local().Format(time.DateTime), runtimeText(&s.Runtime))
-	if len(s.Pressure) > 0 {
-		io.Print("the node has %s: pods may be evicted, and new ones rejected", strings.Join(s.Pressure, ", "))
+// podStates are the pods of the agent by uid; nil if it cannot list them.
+func podStates(ctx context.Context, sess *session.Session) map[types.UID]*v1.Pod {
+	list, err := client(sess).Pods(ctx)
+	if err != nil {
+		sess.IO.Note("note: the status of pods is not known: %v", err)
+		return nil
 	}
+	pods := map[types.UID]*v1.Pod{}
+	for i := range list.Items {
+		pods[list.Items[i].UID] = &list.Items[i]
+	}
+	return pods
+}
+
+// show prints a status for people: the problems come first, also within the tables.
+func show(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
+	for _, text := range problemsOf(s) {
+		io.Print("problem: %s", text)
+	}
+	ready := "ready"
+	if !s.Ready {
+		ready = "not ready"
+	}
+	io.Print("agent is running: %s, pid %d, since %s, %s", ready, s.PID, s.StartedAt.Local().Format(time.DateTime), runtimeText(&s.Runtime))
 	for _, one := range s.Sources {
 		io.Print("source %s: %s", one.Name, sourceText(&one))
-		showProblems(io, one.Problems)
 	}
-	showProblems(io, s.Problems)
 	if len(s.Pods) == 0 {
 		io.Note("No pods.")
 		return showWorkloads(io, s.Workloads)
 	}
+	slices.SortStableFunc(s.Pods, func(a, b api.Pod) int { return cmp.Compare(podRank(&a), podRank(&b)) })
 	rows := make([][]string, 0, len(s.Pods))
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		rows = append(rows, []string{p.Namespace, p.Name, cmp.Or(p.File, "-"), doing(p), next(p, io.Now()), waiting(p)})
+		ready, status := "-", "-"
+		if pod := states[p.UID]; pod != nil {
+			ready, status = view.ReadyText(pod), view.StatusText(pod)
+		}
+		rows = append(rows, []string{p.Namespace, p.Name, ready, status, cmp.Or(p.File, "-"), doing(p), next(p, io.Now()), waiting(p)})
 	}
-	err := terminal.Table(io.Out, []string{"NAMESPACE", "NAME", "FILE", "DOING", "NEXT", "WAITS FOR"}, rows)
+	err := terminal.Table(io.Out, []string{"NAMESPACE", "NAME", "READY", "STATUS", "FILE", "DOING", "NEXT", "WAITS FOR"}, rows)
 	return errors.Join(err, showWorkloads(io, s.Workloads))
+}
+
+// podRank orders pods: first those with problems, then those that wait, then the others.
+func podRank(p *api.Pod) int {
+	switch {
+	case podProblem(p) != "":
+		return 0
+	case len(p.Waiting) > 0:
+		return 1
+	}
+	return 2
+}
+
+// podProblem is what is wrong with a pod; empty for nothing.
+func podProblem(p *api.Pod) string {
+	switch {
+	case p.Error != "":
+		return "its last pass failed: " + p.Error
+	case p.Rejection != nil:
+		return "it is not admitted: " + p.Rejection.Message
+	case p.Eviction != nil:
+		return "it is evicted: " + p.Eviction.Message
+	}
+	return ""
+}
+
+// problemsOf are the problems of the runtime, the node, the sources, the pods and the workloads, one line each.
+func problemsOf(s *api.Status) []string {
+	var texts []string
+	add := func(format string, args ...any) {
+		texts = append(texts, oneLine([]string{fmt.Sprintf(format, args...)}))
+	}
+	if !s.Runtime.Answers && s.Runtime.Error != "" {
+		add("%s", runtimeText(&s.Runtime))
+	}
+	if len(s.Pressure) > 0 {
+		add("the node has %s: pods may be evicted, and new ones rejected", strings.Join(s.Pressure, ", "))
+	}
+	for _, source := range s.Sources {
+		for _, p := range source.Problems {
+			add("%s: %s", p.File, p.Text)
+		}
+	}
+	for _, p := range s.Problems {
+		add("%s: %s", p.File, p.Text)
+	}
+	for i := range s.Pods {
+		if text := podProblem(&s.Pods[i]); text != "" {
+			add("pod %s: %s", s.Pods[i].PodRef, text)
+		}
+	}
+	for i := range s.Workloads {
+		if w := &s.Workloads[i]; w.Error != "" {
+			add("%s: %s", state.ObjectKey{Namespace: w.Namespace, Kind: w.Kind, Name: w.Name}, w.Error)
+		}
+	}
+	return texts
 }
 
 // showWorkloads prints the workloads below the pods.
@@ -99,6 +182,13 @@ func showWorkloads(io *terminal.IO, workloads []api.Workload) error {
 	if len(workloads) == 0 {
 		return nil
 	}
+	rank := func(w *api.Workload) int {
+		if w.Error != "" {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(workloads, func(a, b api.Workload) int { return cmp.Compare(rank(&a), rank(&b)) })
 	rows := make([][]string, 0, len(workloads))
 	for i := range workloads {
 		w := &workloads[i]
@@ -119,12 +209,6 @@ func showWorkloads(io *terminal.IO, workloads []api.Workload) error {
 
 func oneLine(texts []string) string {
 	return strings.Join(strings.Fields(strings.Join(texts, "; ")), " ")
-}
-
-func showProblems(io *terminal.IO, problems []api.Problem) {
-	for _, p := range problems {
-		io.Print("  %s: %s", p.File, p.Text)
-	}
 }
 
 func runtimeText(r *api.Runtime) string {

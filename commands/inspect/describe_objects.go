@@ -78,7 +78,7 @@ func describeObjects(ctx context.Context, sess *session.Session, keys []state.Ob
 func (l *objectLook) get(key state.ObjectKey) (*podspec.Object, error) {
 	o, err := l.sess.Objects().Get(key)
 	if absent := (*objects.NotFoundError)(nil); errors.As(err, &absent) && l.hasData(key) {
-		return bareClaim(key), nil
+		return l.bareClaim(key), nil
 	}
 	return o, err
 }

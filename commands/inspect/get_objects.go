@@ -105,7 +105,7 @@ func (l *objectLook) withBareClaims(found []*podspec.Object, here func(namespace
 	for _, claim := range l.data {
 		key := state.ObjectKey{Namespace: claim.Namespace, Kind: podspec.KindClaim, Name: claim.Name}
 		if here(claim.Namespace) && !slices.ContainsFunc(found, func(o *podspec.Object) bool { return objects.KeyOf(o) == key }) {
-			found = append(found, bareClaim(key))
+			found = append(found, l.bareClaim(key))
 		}
 	}
 	slices.SortFunc(found, func(a, b *podspec.Object) int { return objects.KeyOf(a).Compare(objects.KeyOf(b)) })
@@ -113,10 +113,11 @@ func (l *objectLook) withBareClaims(found []*podspec.Object, here func(namespace
 }
 
 // bareClaim is a claim of which only the data is known.
-func bareClaim(key state.ObjectKey) *podspec.Object {
+func (l *objectLook) bareClaim(key state.ObjectKey) *podspec.Object {
+	created := l.sess.Flags.Layout().Claims().CreatedAt(state.Claim{Namespace: key.Namespace, Name: key.Name})
 	return &podspec.Object{Claim: &v1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: podspec.KindClaim},
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, CreationTimestamp: metav1.NewTime(created)},
 	}}
 }
 

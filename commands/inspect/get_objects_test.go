@@ -49,7 +49,7 @@ func TestGetKinds(t *testing.T) {
 		{"secrets", []string{"NAME    TYPE     DATA   AGE", "login   Opaque   1"}},
 		{"secret -A -o name", []string{"secret/login\nsecret/login\n"}},
 		{"secret other/login", []string{"login   Opaque   1"}},
-		{"pvc", []string{"NAME   STATUS    CAPACITY   ACCESS MODES    AGE", "bare   Bound                                <unknown>", "data   Pending   1Gi        ReadWriteOnce"}},
+		{"pvc", []string{"NAME   STATUS    CAPACITY   ACCESS MODES    AGE", "bare   Bound                                0s", "data   Pending   1Gi        ReadWriteOnce"}},
 		{"pvc/bare -o jsonpath={.status.phase}", []string{"Bound"}},
 		{"persistentvolumeclaims data -o name", []string{"persistentvolumeclaim/data\n"}},
 		{"cm/settings -o jsonpath={.data.greeting}", []string{"hello"}},

@@ -110,7 +110,7 @@ func (p *podPrinter) printChanged(pods []*v1.Pod) error {
 		if err != nil {
 			return err
 		}
-		return p.printRows(header, rows, p.rememberRows(rows))
+		return printRows(p.io, header, cellsOf(rows), p.rememberRows(rows))
 	}
 	changed := p.remember(pods)
 	switch {
@@ -131,15 +131,15 @@ func (p *podPrinter) printChanged(pods []*v1.Pod) error {
 }
 
 // printRows writes those rows of a table that changed, as wide as the whole table.
-func (p *podPrinter) printRows(header []string, rows []view.Row, changed []bool) error {
+func printRows(io *terminal.IO, header []string, rows [][]string, changed []bool) error {
 	var whole strings.Builder
-	if err := terminal.Table(&whole, header, cellsOf(rows)); err != nil {
+	if err := terminal.Table(&whole, header, rows); err != nil {
 		return err
 	}
 	lines := slices.Collect(strings.Lines(whole.String()))
 	for i := range rows {
 		if changed[i] {
-			fmt.Fprint(p.io.Out, lines[i+1]) //nolint:errcheck // a closed pipe ends the process
+			fmt.Fprint(io.Out, lines[i+1]) //nolint:errcheck // a closed pipe ends the process
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -21,8 +22,8 @@ func runGetWorkloads(ctx context.Context, sess *session.Session, o *getOptions, 
 	switch {
 	case len(targets.Pods)+len(targets.Objects) > 0, slices.ContainsFunc(targets.Workloads, func(k state.ObjectKey) bool { return k.Kind != targets.Workloads[0].Kind }):
 		return exit.Usagef("get lists one kind at a time")
-	case o.Snapshot != "" || o.watch || o.probe || o.printer.containers || o.Fields != "" || len(o.Files) > 0:
-		return exit.Usagef("--filename, --snapshot, --watch, --probe, --containers and --field-selector are for pods")
+	case o.Snapshot != "" || o.probe || o.printer.containers || o.Fields != "" || len(o.Files) > 0:
+		return exit.Usagef("--filename, --snapshot, --probe, --containers and --field-selector are for pods")
 	case o.Labels != "" && len(targets.Workloads) > 0:
 		return exit.Usagef("--selector cannot be used with names")
 	case o.printer.sortBy != "":
@@ -31,32 +32,121 @@ func runGetWorkloads(ctx context.Context, sess *session.Session, o *getOptions, 
 	if err := o.printer.prepare(ctx, sess.IO); err != nil {
 		return err
 	}
-	records, missing := workloadRecords(sess, o, targets)
-	if len(records) == 0 && missing == nil && o.printer.isTable() {
-		o.noteNone(sess, targets.Kind())
-		return nil
+	w := &workloadLook{sess: sess, o: o, targets: targets, shown: map[state.ObjectKey]string{}}
+	err := w.first(ctx)
+	if !o.watch {
+		return err
 	}
-	if len(records) == 0 && missing != nil {
-		return missing
-	}
-	rows, err := workloadRows(ctx, sess, records)
 	if err != nil {
+		return err
+	}
+	return w.follow(ctx)
+}
+
+// workloadLook is one look, or several, at workloads of one kind.
+type workloadLook struct {
+	sess    *session.Session
+	o       *getOptions
+	targets *selection.Targets
+	// shown are the workloads as they were shown last, as documents.
+	shown map[state.ObjectKey]string
+}
+
+// rows looks at the workloads. With an error there are those that could be read.
+func (w *workloadLook) rows(ctx context.Context) ([]view.WorkloadRow, error) {
+	records, missing := workloadRecords(w.sess, w.o, w.targets)
+	if len(records) == 0 {
+		return nil, missing
+	}
+	rows, err := workloadRows(ctx, w.sess, records)
+	if err != nil {
+		return nil, err
+	}
+	errs := []error{missing}
+	for i := range rows {
+		errs = append(errs, rows[i].Expansion.UnknownErr())
+	}
+	return rows, errors.Join(errs...)
+}
+
+// first shows all workloads.
+func (w *workloadLook) first(ctx context.Context) error {
+	rows, err := w.rows(ctx)
+	if len(rows) == 0 && (err != nil || w.o.printer.isTable()) {
+		if err == nil && !w.o.watch {
+			w.o.noteNone(w.sess, w.targets.Kind())
+		}
 		return err
 	}
 	for i := range rows {
 		if why := rows[i].Expansion.Unfit; why != "" {
-			sess.IO.Note("note: %s: no pod here: %s", rows[i].Record.Key(), view.UnfitText(why))
+			w.sess.IO.Note("note: %s: no pod here: %s", rows[i].Record.Key(), view.UnfitText(why))
 		}
 	}
+	if _, bad := w.changed(rows); bad != nil {
+		return bad
+	}
 	document := view.WorkloadList(rows)
-	if len(targets.Workloads) == 1 {
+	if len(w.targets.Workloads) == 1 {
 		document = view.WorkloadDocument(&rows[0])
 	}
-	errs := []error{printWorkloads(sess, o, rows, document), missing}
-	for i := range rows {
-		errs = append(errs, rows[i].Expansion.UnknownErr())
+	return errors.Join(printWorkloads(w.sess, w.o, rows, document), err)
+}
+
+// follow shows the workloads that change, until it is interrupted.
+func (w *workloadLook) follow(ctx context.Context) error {
+	for terminal.Sleep(ctx, terminal.WatchInterval) {
+		rows, err := w.rows(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.sess.IO.NoteOnce("note: %s", w.sess.ErrorText(err))
+		}
+		changed, err := w.changed(rows)
+		if err == nil {
+			err = w.showChanged(rows, changed)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return session.WatchEnded(ctx)
+}
+
+// changed reports which workloads are not as they were shown last, and remembers them as shown.
+func (w *workloadLook) changed(rows []view.WorkloadRow) ([]bool, error) {
+	changed := make([]bool, len(rows))
+	for i := range rows {
+		text, err := json.Marshal(view.WorkloadDocument(&rows[i]))
+		if err != nil {
+			return nil, err
+		}
+		key := rows[i].Record.Key()
+		changed[i] = w.shown[key] != string(text)
+		w.shown[key] = string(text)
+	}
+	return changed, nil
+}
+
+// showChanged writes the workloads that changed: rows as wide as those of the whole table, or documents.
+func (w *workloadLook) showChanged(rows []view.WorkloadRow, changed []bool) error {
+	if !slices.Contains(changed, true) {
+		return nil
+	}
+	if w.o.printer.isTable() {
+		header, cells, err := workloadTable(w.sess, w.o, rows)
+		if err != nil {
+			return err
+		}
+		return printRows(w.sess.IO, header, cells, changed)
+	}
+	for i := range rows {
+		if !changed[i] {
+			continue
+		}
+		if err := printWorkloads(w.sess, w.o, rows[i:i+1], view.WorkloadDocument(&rows[i])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // workloadRecords are the workloads that are named, or all of a kind. One that cannot be read hides no other.

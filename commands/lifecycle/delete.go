@@ -181,6 +181,7 @@ func planDeletion(ctx context.Context, sess *session.Session, engine *runtime.En
 	if err := selection.Outcome(ctx, outcomes); err != nil {
 		return o.showSome(ctx, sess, plans, unplanned(pods, outcomes), err)
 	}
+	o.deletes = true
 	return showPlans(sess, &o.planOptions, plans)
 }
 

@@ -103,3 +103,18 @@ func TestDeleteOfKindsIsRefused(t *testing.T) {
 		t.Errorf("something is gone: %s", got)
 	}
 }
+
+// TestGrandTotal: below the plans of several things all of them are counted, and below one plan nothing.
+func TestGrandTotal(t *testing.T) {
+	l := newLab(t)
+	alone, objects := l.Write("alone", withClaim), l.file("objects.yaml", labelled)
+	web := written(l, "web", deployment(2, "i:1", ""))
+	l.wants(exit.OK, []string{"\n\nTotal: pods: 3 to create; workloads: 1 to create; objects: 4 to create.\n"}, "plan", alone, objects, web)
+	l.wants(exit.OK, []string{"!Total:"}, "plan", alone)
+	l.wants(exit.OK, []string{"!Total:"}, "plan", web)
+	l.Must("apply", "--wait", alone, web)
+	l.wants(exit.OK, []string{"Total: pods: 3 to delete.\n"}, "delete", "--all", "--dry-run")
+	changed := written(l, "web", deployment(1, "i:1", ""))
+	l.wants(exit.OK, []string{"Total: pods: 1 to delete, 2 unchanged; workloads: 1 to change.\n"}, "plan", alone, changed)
+	l.wants(exit.OK, []string{"note: 2 pods of deployment default/web come back", "!note: pod"}, "delete", "web-0", "web-1")
+}

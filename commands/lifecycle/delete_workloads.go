@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/podctl/podctl/commands/selection"
@@ -90,11 +91,16 @@ func (o *deleteOptions) noteOwners(sess *session.Session, pods []*podspec.Desire
 	if err != nil {
 		sess.IO.NoteOnce("note: %v", err)
 	}
-	for _, d := range pods {
-		for _, r := range records {
-			if key := r.Key(); controller.Owns(key, d.Pod) && !slices.Contains(o.deleted, key) {
-				sess.IO.Note("note: pod %s comes back with the next apply of %s, or by the agent: `podctl delete %s/%s` deletes it with its pods", model.RefOf(d.Pod), key, key.Word(), key.Name)
-			}
+	for _, r := range records {
+		key := r.Key()
+		own := slices.DeleteFunc(slices.Clone(pods), func(d *podspec.Desired) bool { return !controller.Owns(key, d.Pod) })
+		if len(own) == 0 || slices.Contains(o.deleted, key) {
+			continue
 		}
+		what, verb := "pod "+model.RefOf(own[0].Pod).String(), "comes"
+		if len(own) > 1 {
+			what, verb = fmt.Sprintf("%d pods of %s", len(own), key), "come"
+		}
+		sess.IO.Note("note: %s %s back with the next apply of %s, or by the agent: `podctl delete %s/%s` deletes it with its pods", what, verb, key, key.Word(), key.Name)
 	}
 }

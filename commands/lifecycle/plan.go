@@ -41,6 +41,8 @@ type planOptions struct {
 	workloads []*expanded
 	// skipped are the objects of the manifests that podctl has no use for.
 	skipped []document.Skipped
+	// deletes is set when all plans delete pods.
+	deletes bool
 	// pruned is what is not in the manifests any more; nil without --prune.
 	pruned *pruned
 }
@@ -235,7 +237,22 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 		return err
 	}
 	o.showPruned(sess)
+	o.showTotal(sess, plans, len(rest)+len(own))
 	return nil
+}
+
+// showTotal prints what becomes of everything, below the plans of several things.
+func (o *planOptions) showTotal(sess *session.Session, plans []*plan.Plan, things int) {
+	if things+len(o.objects) < 2 {
+		return
+	}
+	deleted := o.pruned.refs()
+	for _, x := range o.workloads {
+		deleted = append(deleted, x.Gone...)
+	}
+	gone := func(p *plan.Plan) bool { return o.deletes || slices.Contains(deleted, p.Pod) }
+	sess.IO.Print("")
+	sess.IO.Print("%s", sess.IO.OutColors().Bold(view.GrandTotal(plans, documentsOf(o.workloads), o.objects, gone)))
 }
 
 // document is the plans, and what would become of objects that are no pods.

@@ -102,6 +102,8 @@ func (o *planOptions) showWorkloads(sess *session.Session, text *view.Plan, own 
 			fmt.Fprintln(sess.IO.Out) //nolint:errcheck // a closed pipe ends the process
 		}
 		sess.IO.Print("%s", view.WorkloadHeading(&w.change, sess.IO.OutColors()))
+		// Pods of one workload have the same remarks.
+		text.Said = map[string]bool{}
 		for _, p := range w.plans {
 			if !o.unchanged && len(p.Steps)+len(p.Holds)+len(p.Record) == 0 && p.Complete {
 				continue

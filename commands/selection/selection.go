@@ -329,7 +329,7 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 		return Found{}, err
 	}
 	if !f.Quiet {
-		for _, note := range m.Notes() {
+		for _, note := range document.GroupNotes(m.Notes()) {
 			f.sess.IO.Note("note: %s", note)
 		}
 	}

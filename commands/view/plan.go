@@ -31,6 +31,8 @@ type Plan struct {
 	// Width is how many columns there are; zero for no bound. A comment that finds no room
 	// beside its row stands below it.
 	Width int
+	// Said are the remarks that are not repeated; nil repeats all.
+	Said map[string]bool
 }
 
 // planRow is one object of a plan: its symbol, what happens to it and why, and
@@ -176,6 +178,12 @@ func (v *Plan) writeLines(b *strings.Builder, p *plan.Plan) {
 		lines = append(lines, "waiting for "+terminal.PrintableLine(text))
 	}
 	for _, text := range remarks(p) {
+		if v.Said[text] {
+			continue
+		}
+		if v.Said != nil {
+			v.Said[text] = true
+		}
 		lines = append(lines, terminal.PrintableLine(text))
 	}
 	if len(lines) > 0 {

@@ -71,7 +71,7 @@ func (v *Pods) row(pod *v1.Pod) Row {
 	if v.Namespaces {
 		row.Add(pod.Namespace)
 	}
-	row.Add(pod.Name, readyText(pod), StatusText(pod))
+	row.Add(pod.Name, ReadyText(pod), StatusText(pod))
 	restarts, last := restartsOf(pod)
 	row.addTimed(v.restartsText(restarts, last), strconv.Itoa(restarts))
 	row.addTimed(v.age(pod), "")
@@ -90,8 +90,8 @@ func ownerText(pod *v1.Pod) string {
 	return cmp.Or(pod.Annotations[observe.AnnotationOwner], "podctl")
 }
 
-// readyText counts the containers that are ready, sidecars included.
-func readyText(pod *v1.Pod) string {
+// ReadyText counts the containers that are ready, sidecars included.
+func ReadyText(pod *v1.Pod) string {
 	ready, total := 0, len(pod.Spec.Containers)
 	for i := range pod.Status.ContainerStatuses {
 		if pod.Status.ContainerStatuses[i].Ready {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,7 +87,7 @@ func WorkloadMissing(c *WorkloadChange, x *workload.Expansion) []string {
 		if slices.Contains(x.Settled, ref) || pod.Status.Phase == v1.PodSucceeded {
 			continue
 		}
-		text := fmt.Sprintf("pod %s is %s, %s containers ready", ref, StatusText(pod), readyText(pod))
+		text := fmt.Sprintf("pod %s is %s, %s containers ready", ref, StatusText(pod), ReadyText(pod))
 		if pod.Status.Message != "" {
 			text += ": " + pod.Status.Message
 		}
@@ -100,38 +101,87 @@ func WorkloadMissing(c *WorkloadChange, x *workload.Expansion) []string {
 	return lines
 }
 
-// WorkloadSummary counts what the plans of a workload's pods come to.
-func WorkloadSummary(c *WorkloadChange, plans []*plan.Plan) string {
-	var made, changed, unchanged, gone int
-	for _, p := range plans {
-		switch {
-		case slices.Contains(c.Deletes, p.Pod):
-			gone++
-		case p.CreateSandbox && len(p.Keeps)+p.Summary.Replace == 0:
-			made++
-		case len(p.Steps)+len(p.Record) > 0:
-			changed++
-		default:
-			unchanged++
-		}
+// planCounts counts plans of pods by what becomes of the pods.
+type planCounts struct{ made, changed, gone, waiting, unchanged int }
+
+func (n *planCounts) add(p *plan.Plan, gone bool) {
+	switch {
+	case gone:
+		n.gone++
+	case p.CreateSandbox && len(p.Keeps)+p.Summary.Replace == 0:
+		n.made++
+	case len(p.Steps)+len(p.Record) > 0:
+		n.changed++
+	default:
+		n.unchanged++
 	}
+}
+
+// text is a list of the counts that are not zero.
+func (n *planCounts) text() string {
 	var parts []string
 	for _, part := range []struct {
 		count int
 		text  string
-	}{{made, "to create"}, {changed, "to change"}, {gone, "to delete"}, {len(c.Waits), "waiting"}, {unchanged, "unchanged"}} {
+	}{{n.made, "to create"}, {n.changed, "to change"}, {n.gone, "to delete"}, {n.waiting, "waiting"}, {n.unchanged, "unchanged"}} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
 		}
 	}
-	if len(parts) == 0 {
-		parts = []string{"none"}
+	return cmp.Or(strings.Join(parts, ", "), "none")
+}
+
+// WorkloadSummary counts what the plans of a workload's pods come to.
+func WorkloadSummary(c *WorkloadChange, plans []*plan.Plan) string {
+	n := planCounts{waiting: len(c.Waits)}
+	for _, p := range plans {
+		n.add(p, slices.Contains(c.Deletes, p.Pod))
 	}
-	text := "Pods: " + strings.Join(parts, ", ") + "."
+	text := "Pods: " + n.text() + "."
 	if c.Unfit != "" {
 		text = fmt.Sprintf("No pod here: %s. %s", UnfitText(c.Unfit), text)
 	}
 	return text
+}
+
+// GrandTotal counts what becomes of all pods, workloads and objects of a plan. Deleted says which pods go.
+func GrandTotal(plans []*plan.Plan, workloads []WorkloadChange, changes []ObjectChange, deleted func(*plan.Plan) bool) string {
+	var pods planCounts
+	for _, p := range plans {
+		pods.add(p, deleted(p))
+	}
+	outcomes := func(of []objects.Outcome) planCounts {
+		var n planCounts
+		for _, outcome := range of {
+			switch outcome {
+			case objects.Created:
+				n.made++
+			case objects.Configured:
+				n.changed++
+			case objects.Unchanged:
+				n.unchanged++
+			}
+		}
+		return n
+	}
+	var ofWorkloads, ofObjects []objects.Outcome
+	for i := range workloads {
+		pods.waiting += len(workloads[i].Waits)
+		ofWorkloads = append(ofWorkloads, workloads[i].Outcome)
+	}
+	for i := range changes {
+		ofObjects = append(ofObjects, changes[i].Outcome)
+	}
+	var parts []string
+	for _, more := range []struct {
+		what   string
+		counts planCounts
+	}{{"pods", pods}, {"workloads", outcomes(ofWorkloads)}, {"objects", outcomes(ofObjects)}} {
+		if more.counts != (planCounts{}) {
+			parts = append(parts, more.what+": "+more.counts.text())
+		}
+	}
+	return "Total: " + strings.Join(parts, "; ") + "."
 }
 
 // UnfitText says why this machine has no pod of a DaemonSet, and what to do.

@@ -93,6 +93,46 @@ func (n Note) String() string {
 	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}.String()
 }
 
+// GroupNotes are the texts of notes, in the order of the first of each. Notes that say the same of a field at several places are one
+// text.
+func GroupNotes(notes []Note) []string {
+	type what struct{ path, detail string }
+	first, places := map[what]int{}, [][]Note{}
+	for _, n := range notes {
+		key := what{n.Path, n.Detail}
+		at, known := first[key]
+		if !known {
+			at = len(places)
+			first[key], places = at, append(places, nil)
+		}
+		places[at] = append(places[at], n)
+	}
+	texts := make([]string, 0, len(places))
+	for _, of := range places {
+		text := of[0].String()
+		if len(of) > 1 {
+			text += fmt.Sprintf(" (also at %s)", otherPlaces(of[1:]))
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// maxPlaces is how many places of a repeated note are listed.
+const maxPlaces = 3
+
+func otherPlaces(notes []Note) string {
+	var places []string
+	for _, n := range notes[:min(len(notes), maxPlaces)] {
+		places = append(places, fmt.Sprintf("%s:%d", n.File, n.Line))
+	}
+	text := strings.Join(places, ", ")
+	if more := len(notes) - maxPlaces; more > 0 {
+		text += fmt.Sprintf(" and %d more places", more)
+	}
+	return text
+}
+
 // Skipped is an object of a manifest that podctl has no use for.
 type Skipped struct {
 	APIVersion string `json:"apiVersion"`

@@ -162,7 +162,10 @@ func completed(meta *metav1.ObjectMeta) string {
 	return meta.GenerateName[:min(len(meta.GenerateName), 63-len(letters))] + letters
 }
 
+// isNameGenerated reports whether an object has only the beginning of a name, which is a problem of its own.
+func isNameGenerated(meta *metav1.ObjectMeta) bool { return meta.Name == "" && meta.GenerateName != "" }
+
 // isNameCompleted reports whether an error is about a name that the manifest does not give.
 func isNameCompleted(meta *metav1.ObjectMeta, err *field.Error) bool {
-	return meta.Name == "" && meta.GenerateName != "" && strings.HasPrefix(err.Field, "metadata.name")
+	return isNameGenerated(meta) && strings.HasPrefix(err.Field, "metadata.name")
 }

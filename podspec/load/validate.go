@@ -46,7 +46,7 @@ func isEphemeralOnCreate(err *field.Error) bool {
 
 // checkGeneratedName refuses an object that gives only the beginning of its name.
 func checkGeneratedName(r *report, meta *metav1.ObjectMeta) {
-	if meta.Name == "" && meta.GenerateName != "" {
+	if isNameGenerated(meta) {
 		r.refuse(document.ClassInvalid, "metadata.generateName",
 			"is no name yet: there is no API server here to complete it, so give metadata.name")
 	}

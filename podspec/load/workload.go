@@ -106,7 +106,7 @@ func (a *assembly) classify(o *object) {
 		seen[at] = true
 		if f.Support == fields.Refused {
 			o.report.refuse(document.ClassUnsupported, at, f.Note)
-		} else {
+		} else if !o.report.hasProblem(at) {
 			a.notes = append(a.notes, o.report.Note(o.String(), at, f.Note))
 		}
 	})
@@ -118,7 +118,7 @@ func (o *object) takeNames(pod *report) {
 	for _, p := range pod.kept {
 		switch path := pod.relative(p.Path); path {
 		case "metadata.name", "metadata.namespace":
-			if !o.report.hasProblem(path) {
+			if !o.report.hasProblem(path) && !isNameGenerated(o.meta) {
 				o.report.refuse(p.Class, path, p.Detail)
 			}
 		default:

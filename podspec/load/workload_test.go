@@ -297,3 +297,22 @@ func TestForgedControllers(t *testing.T) {
 		t.Errorf("the template has %v", refs)
 	}
 }
+
+// TestOnlyGeneratedNames: only the beginning of a name is one problem, and no note beside it.
+func TestOnlyGeneratedNames(t *testing.T) {
+	const pod = "{restartPolicy: %s, containers: [{name: a, image: i}]}"
+	for kind, spec := range map[string]string{
+		"v1\nkind: Pod":              fmt.Sprintf(pod, "Always"),
+		"apps/v1\nkind: Deployment":  "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " + fmt.Sprintf(pod, "Always") + "}}",
+		"apps/v1\nkind: StatefulSet": "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " + fmt.Sprintf(pod, "Always") + "}}",
+		"apps/v1\nkind: DaemonSet":   "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " + fmt.Sprintf(pod, "Always") + "}}",
+		"batch/v1\nkind: Job":        "{template: {spec: " + fmt.Sprintf(pod, "Never") + "}}",
+		"batch/v1\nkind: CronJob":    "{schedule: '* * * * *', jobTemplate: {spec: {template: {spec: " + fmt.Sprintf(pod, "Never") + "}}}}",
+		"v1\nkind: Service":          "{ports: [{port: 80}]}",
+	} {
+		m := withWorkloads(t, "apiVersion: "+kind+"\nmetadata: {generateName: a-}\nspec: "+spec+"\n")
+		if len(m.Problems) != 1 || !strings.Contains(m.Problems[0].Detail, "is no name yet") || len(m.Notes()) > 0 {
+			t.Errorf("%s: %v %v", kind, m.Err(), m.Notes())
+		}
+	}
+}

@@ -182,6 +182,7 @@ func New(w World, s Settings) *Agent {
 		},
 	}
 	a.shownPods = newShownPods(a.inbox, a.keeper, w.Lister, a.metrics.WatchDropped)
+	a.metrics.ShowPods(a.Pods)
 	a.evicts = &evicting{
 		inbox: a.inbox, keeper: a.keeper, workers: a.workers, now: s.Now, log: a.log, metrics: a.metrics.Metrics, last: a.last,
 		waiting: map[types.UID]chan error{},

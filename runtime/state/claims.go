@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -162,6 +163,19 @@ func (s Claims) openNamespace(c Claim) (*safefs.Dir, error) {
 		return nil, err
 	}
 	return openDir(s.dir(c.Namespace))
+}
+
+// CreatedAt is when the directory behind a claim was made; zero if the file system does not record that.
+func (s Claims) CreatedAt(c Claim) time.Time {
+	path, err := s.Dir(c)
+	if err != nil {
+		return time.Time{}
+	}
+	var st unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return time.Time{}
+	}
+	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
 }
 
 // Open opens the directory behind a claim. Links are not followed.

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 // NotRunningError says that no agent answers on a socket.
@@ -30,6 +32,12 @@ type Client struct{ Socket string }
 func (c Client) Status(ctx context.Context) (*Status, error) {
 	var s Status
 	return &s, c.call(ctx, http.MethodGet, "/status", &s)
+}
+
+// Pods lists the pods of the agent with their status.
+func (c Client) Pods(ctx context.Context) (*v1.PodList, error) {
+	var list v1.PodList
+	return &list, c.call(ctx, http.MethodGet, "/pods", &list)
 }
 
 // Reload lets the agent read its configuration and its sources again.

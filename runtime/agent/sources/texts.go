@@ -234,10 +234,7 @@ func (t *Texts) sort(problems []document.Problem) {
 }
 
 func (t *Texts) notesOf(m *load.Manifest) []string {
-	var notes []string
-	for _, n := range m.Notes() {
-		notes = append(notes, n.String())
-	}
+	notes := document.GroupNotes(m.Notes())
 	for _, s := range m.Skipped {
 		notes = append(notes, s.File+": "+s.String())
 	}

@@ -477,12 +477,21 @@ func TestManyProblems(t *testing.T) {
 	}
 }
 
-// TestManyNotes are listed in part too.
+// TestManyNotes are listed in part too. The same note of several manifests is one.
 func TestManyNotes(t *testing.T) {
 	b := newBook(t)
 	for i := range 2 * maxListed {
 		b.texts[fmt.Sprintf("/pods/%d", i)] = manifest(fmt.Sprint("p", i), "", "1") + "  schedulerName: x\n"
 	}
+	if notes := b.read().Notes; len(notes) != 1 || !strings.Contains(notes[0], " more places)") {
+		t.Errorf("%q", notes)
+	}
+	b = newBook(t)
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: many}\nspec:\n  containers:\n"
+	for i := range 2 * maxListed {
+		text += fmt.Sprintf("  - {name: c%d, image: 'i:1', resources: {limits: {ephemeral-storage: 1Gi}}}\n", i)
+	}
+	b.texts["/pods/many"] = text
 	if notes := b.read().Notes; len(notes) != maxListed+1 || !strings.Contains(notes[maxListed], "/pods: not listed: ") {
 		t.Errorf("%q", notes)
 	}
