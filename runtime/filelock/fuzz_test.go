@@ -19,7 +19,7 @@ func FuzzHolder(f *testing.F) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		holder := readHolder(path)
+		holder := (&File{Path: path}).readHolder()
 		if holder == "" || len(holder) > 2*commandMax || !utf8.ValidString(holder) {
 			t.Errorf("holder %q", holder)
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"golang.org/x/sys/unix"
@@ -83,9 +84,9 @@ func command(args []string) string {
 // readHolder reads who holds a lock. The word in the file may be that of the last holder, when a program takes the lock
 // that leaves none, such as flock(1): then it is what the kernel says. What is returned goes to a terminal, so control
 // characters do not pass.
-func readHolder(path string) string {
-	text, err := readSome(path)
-	if pid := lockedBy(path); pid > 0 && !bytes.HasPrefix(text, fmt.Appendf(nil, "pid %d ", pid)) {
+func (f *File) readHolder() string {
+	text, err := f.readSome()
+	if pid := f.lockedBy(); pid > 0 && !bytes.HasPrefix(text, fmt.Appendf(nil, "pid %d ", pid)) {
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 		text, err = fmt.Appendf(nil, "pid %d (%s)", pid, bytes.TrimSpace(name)), nil
 	}
@@ -103,10 +104,17 @@ func readHolder(path string) string {
 
 // lockedBy is the process that holds the flock of a file, as the kernel lists it in /proc/locks; 0 if none does that is
 // known here.
-func lockedBy(path string) (pid int) {
-	var file unix.Stat_t
+func (f *File) lockedBy() (pid int) {
 	locks, err := os.ReadFile("/proc/locks")
-	if err != nil || unix.Lstat(path, &file) != nil {
+	if err != nil {
+		return 0
+	}
+	info, err := f.lstat()
+	if err != nil {
+		return 0
+	}
+	file, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
 		return 0
 	}
 	where := fmt.Sprintf("%02x:%02x:%d", unix.Major(file.Dev), unix.Minor(file.Dev), file.Ino)
@@ -123,14 +131,14 @@ func lockedBy(path string) (pid int) {
 }
 
 // readSome reads the beginning of a regular file.
-func readSome(path string) (text []byte, err error) {
-	err = safefs.InDirOf(path, func(dir *safefs.Dir, name string) (err error) {
-		f, _, openErr := dir.OpenRegular(name)
+func (f *File) readSome() (text []byte, err error) {
+	err = f.in(func(dir *safefs.Dir, name string) (err error) {
+		file, _, openErr := dir.OpenRegular(name)
 		if openErr != nil {
 			return openErr
 		}
-		text, err = io.ReadAll(io.LimitReader(f, 2*commandMax))
-		return errors.Join(err, f.Close())
+		text, err = io.ReadAll(io.LimitReader(file, 2*commandMax))
+		return errors.Join(err, file.Close())
 	})
 	return text, err
 }

@@ -44,12 +44,12 @@ func TestHolderIsFitForATerminal(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got := readHolder(path); got != test.want {
+			if got := (&File{Path: path}).readHolder(); got != test.want {
 				t.Errorf("readHolder = %q, want %q", got, test.want)
 			}
 		})
 	}
-	if got := readHolder(t.TempDir() + "/missing"); got != "another process" {
+	if got := (&File{Path: t.TempDir() + "/missing"}).readHolder(); got != "another process" {
 		t.Errorf("holder of a missing lock is %q", got)
 	}
 }
@@ -72,7 +72,7 @@ func TestHolderThatLeavesNoWord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := readHolder(path), fmt.Sprintf("pid %d (%s)", os.Getpid(), strings.TrimSpace(string(name))); got != want {
+	if got, want := (&File{Path: path}).readHolder(), fmt.Sprintf("pid %d (%s)", os.Getpid(), strings.TrimSpace(string(name))); got != want {
 		t.Errorf("readHolder = %q, want %q", got, want)
 	}
 }

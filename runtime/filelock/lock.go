@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -24,9 +25,10 @@ const Patience = time.Second
 // File is the file of a lock.
 type File struct {
 	Path string
-	// Dir is the directory of what is locked: as long as it exists, Unlock keeps the file. Empty,
-	// Unlock removes the file.
-	Dir string
+	// In does something in the directory of the file; nil opens it by Path.
+	In func(path string, work func(dir *safefs.Dir, name string) error) error
+	// Keeps reports whether Unlock keeps the file, as long as what is locked exists. With nil, Unlock removes the file.
+	Keeps func() (bool, error)
 	// Command is the command line of who takes the lock, for those who wait; empty for that of
 	// this process.
 	Command []string
@@ -41,7 +43,24 @@ type File struct {
 // again and again cannot starve one that waits, say to delete the pod.
 type Lock struct {
 	file *os.File
-	dir  string
+	of   File
+}
+
+// in does something with the name of the file in its directory.
+func (f *File) in(work func(dir *safefs.Dir, name string) error) error {
+	if f.In == nil {
+		return safefs.InDirOf(f.Path, work)
+	}
+	return f.In(f.Path, work)
+}
+
+// lstat describes what has the path now.
+func (f *File) lstat() (info fs.FileInfo, err error) {
+	err = f.in(func(dir *safefs.Dir, name string) (err error) {
+		info, err = dir.Lstat(name)
+		return err
+	})
+	return info, err
 }
 
 // attempt is an attempt to get a lock that is not free yet.
@@ -68,7 +87,7 @@ func (a *attempt) take(ctx context.Context, tell func(holder string)) (*Lock, er
 		}
 		if !told && time.Since(began) > Patience {
 			told = true
-			tell(readHolder(a.of.Path))
+			tell(a.of.readHolder())
 		}
 		select {
 		case <-ctx.Done():
@@ -81,7 +100,7 @@ func (a *attempt) take(ctx context.Context, tell func(holder string)) (*Lock, er
 // try makes one attempt; nil without an error when somebody else is first.
 func (a *attempt) try() (*Lock, error) {
 	if a.file == nil {
-		f, err := open(a.of.Path)
+		f, err := a.of.open()
 		if err != nil {
 			return nil, fmt.Errorf("opening the lock: %w", err)
 		}
@@ -100,7 +119,7 @@ func (a *attempt) try() (*Lock, error) {
 	if err := gate(a.file, unix.F_UNLCK); err != nil {
 		return nil, fmt.Errorf("locking %s: %w", a.of.Path, err)
 	}
-	lock := &Lock{file: a.file, dir: a.of.Dir}
+	lock := &Lock{file: a.file, of: a.of}
 	lock.writeHolder(a.of.Command)
 	a.file = nil
 	return lock, nil
@@ -108,22 +127,22 @@ func (a *attempt) try() (*Lock, error) {
 
 // open refuses what can be locked and not be written: that would be found out only when
 // all is done and the lock is given back.
-func open(path string) (f *os.File, err error) {
-	err = safefs.InDirOf(path, func(dir *safefs.Dir, name string) (err error) {
-		f, err = dir.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+func (f *File) open() (file *os.File, err error) {
+	err = f.in(func(dir *safefs.Dir, name string) (err error) {
+		file, err = dir.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
+	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file: remove it", path)
+		err = fmt.Errorf("%s is not a regular file: remove it", f.Path)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, file.Close())
 	}
-	return f, nil
+	return file, nil
 }
 
 func (a *attempt) enterGate() (bool, error) {
@@ -140,7 +159,7 @@ func (a *attempt) enterGate() (bool, error) {
 func (a *attempt) removed() bool {
 	opened, err := a.file.Stat()
 	if err == nil {
-		if named, err := os.Lstat(a.of.Path); err == nil && os.SameFile(opened, named) {
+		if named, err := a.of.lstat(); err == nil && os.SameFile(opened, named) {
 			return false
 		}
 	}
@@ -158,7 +177,7 @@ func (a *attempt) end() error {
 }
 
 func (a *attempt) lockedError(cause error) error {
-	return &LockedError{Path: a.of.Path, Holder: readHolder(a.of.Path), Err: cause}
+	return &LockedError{Path: a.of.Path, Holder: a.of.readHolder(), Err: cause}
 }
 
 // gate sets or frees the lock on the first byte of the file.
@@ -174,11 +193,11 @@ func taken(err error) (bool, error) {
 	return err == nil, err
 }
 
-// Unlock frees the lock, and removes its file unless File.Dir exists. It may be called once.
+// Unlock frees the lock, and removes its file unless File.Keeps. It may be called once.
 func (l *Lock) Unlock() error {
 	keep, err := l.keeps()
 	if err == nil && !keep {
-		err = safefs.RemoveFile(l.file.Name())
+		err = safefs.IgnoreMissing(l.of.in((*safefs.Dir).Remove))
 	}
 	if err = errors.Join(err, l.file.Close()); err != nil {
 		return fmt.Errorf("freeing the lock: %w", err)
@@ -187,9 +206,8 @@ func (l *Lock) Unlock() error {
 }
 
 func (l *Lock) keeps() (bool, error) {
-	if l.dir == "" {
+	if l.of.Keeps == nil {
 		return false, nil
 	}
-	_, err := os.Lstat(l.dir)
-	return err == nil, safefs.IgnoreMissing(err)
+	return l.of.Keeps()
 }

@@ -11,7 +11,7 @@ import (
 // TestLockedAgainWritesNothing: the word of the holder stays, and is only written where it is another one.
 func TestLockedAgainWritesNothing(t *testing.T) {
 	dir := t.TempDir()
-	of := File{Path: filepath.Join(dir, "x.lock"), Dir: dir, Command: []string{"podctl", "agent", "/etc/podctl/pods"}}
+	of := File{Path: filepath.Join(dir, "x.lock"), Keeps: func() (bool, error) { return true, nil }, Command: []string{"podctl", "agent", "/etc/podctl/pods"}}
 	lockAndFree(t, of)
 	long := time.Now().Add(-time.Hour).Truncate(time.Second)
 	if err := os.Chtimes(of.Path, long, long); err != nil {
@@ -23,7 +23,7 @@ func TestLockedAgainWritesNothing(t *testing.T) {
 	}
 	of.Command = []string{"podctl", "apply"}
 	lockAndFree(t, of)
-	if holder := readHolder(of.Path); holder != fmt.Sprintf("pid %d (podctl apply)", os.Getpid()) {
+	if holder := (&File{Path: of.Path}).readHolder(); holder != fmt.Sprintf("pid %d (podctl apply)", os.Getpid()) {
 		t.Errorf("the holder is %q", holder)
 	}
 }

@@ -312,7 +312,7 @@ func lockDir(ctx context.Context, l layout) (unlock func(), err error) {
 	if err = safefs.CheckDir(filepath.Dir(string(l))); err != nil {
 		return nil, fmt.Errorf("the state directory cannot be trusted: %w", err)
 	}
-	lock, err := filelock.Take(ctx, filelock.File{Path: string(l) + ".lock", Dir: filepath.Dir(string(l))}, func(string) {})
+	lock, err := filelock.Take(ctx, filelock.File{Path: string(l) + ".lock", Keeps: func() (bool, error) { return true, nil }}, func(string) {})
 	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
 		locked.What = "the node"
 		return nil, err

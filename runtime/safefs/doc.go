@@ -7,7 +7,8 @@
 // All paths are walked by one walker, an element at a time, on descriptors. What differs is the
 // policy, that is, which symbolic links are followed:
 //
-//   - OpenDir and MakeAll follow links of root and of the user of this process.
+//   - OpenDir and MakeAll follow links of root and of the user of this process. Reach and MakePath do so from an open directory, and
+//     OpenTrustedDir also checks each directory on the way.
 //   - OpenDirNoLinks and OpenFileNoLinks follow none in the elements that belong to one pod, and
 //     above them only those that nobody else can have made.
 //   - OpenTrusted, Create and the checks follow links as OpenDir does, and those of /proc, as

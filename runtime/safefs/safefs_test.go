@@ -287,3 +287,40 @@ func TestMakeAllWhileDirectoriesAreSwapped(t *testing.T) {
 		t.Errorf("at the victim's lie %v %v", entries, err)
 	}
 }
+
+// TestReach: a path below an open directory begins there, whatever name the directory has by now, and leads out only through links of
+// root and of the own user.
+func TestReach(t *testing.T) {
+	needsRoot(t)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, os.MkdirAll(at("root/a/b"), 0o755), os.MkdirAll(at("outside"), 0o755), os.MkdirAll(at("other/a/b"), 0o755), os.WriteFile(at("root/file"), nil, 0o600),
+		os.Symlink(at("outside"), at("root/own")), os.Symlink(at("outside"), at("root/his")), os.Lchown(at("root/his"), nobody, nobody))
+	root, err := OpenDir(at("root"))
+	must(t, err)
+	defer root.Close() //nolint:errcheck // A handle on a directory.
+	want, err := os.Stat(at("root/a/b"))
+	must(t, err)
+	must(t, os.Rename(at("root"), at("aside")), os.Rename(at("other"), at("root")))
+	found, err := root.Reach("a/b")
+	must(t, err)
+	got, err := found.Stat()
+	must(t, err, found.Close())
+	if !os.SameFile(got, want) {
+		t.Error("another directory was opened")
+	}
+	made, err := root.MakePath("a/c/d", 0o755, 0o700)
+	must(t, err, made.Close())
+	if info, err := os.Stat(at("aside/a/c/d")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v %v", info, err)
+	}
+	for path, refused := range map[string]bool{".": false, "own": false, "his": true, "file": true, "absent": true, "../outside": true, at("outside"): true, "a/../../outside": true} {
+		sub, err := root.Reach(path)
+		if err == nil {
+			must(t, sub.Close())
+		}
+		if (err != nil) != refused {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/model"
@@ -58,7 +57,7 @@ func (s CheckpointStore) Exists() (bool, error) {
 	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
 		return false, err
 	}
-	return exists(s.Path())
+	return s.pod.layout.exists(s.Path())
 }
 
 // Read reads the pod's checkpoint. A missing one is empty; one that is damaged, or of a newer
@@ -73,7 +72,7 @@ func (s CheckpointStore) Read() (*Checkpoint, error) {
 // read is Read where the state directory was looked at and its key read: once for all checkpoints,
 // if many are read.
 func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
-	text, err := readRegular(s.Path(), checkpointMax)
+	text, err := s.pod.layout.readRegular(s.Path(), checkpointMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &Checkpoint{Version: checkpointVersion}, nil
@@ -148,15 +147,11 @@ func (s CheckpointStore) Write(j *Checkpoint) error {
 		return err
 	}
 	kept := ""
-	if before, lookErr := exists(s.Path()); before && lookErr == nil {
+	if before, lookErr := s.pod.layout.exists(s.Path()); before && lookErr == nil {
 		kept = "; the one before is kept"
 	}
 	if err = s.removeUnfinished(); err == nil {
-		err = renameio.WriteFile(s.Path(), text, 0o600,
-			renameio.WithTempDir(s.pod.Dir()), renameio.WithStaticPermissions(0o600))
-	}
-	if err == nil {
-		err = s.sync()
+		err = s.replace(text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the checkpoint %s: %w%s", s.Path(), safefs.Cause(err), kept)
@@ -164,14 +159,18 @@ func (s CheckpointStore) Write(j *Checkpoint) error {
 	return nil
 }
 
-// sync makes the names in the pod's directory durable: a file that was renamed is
-// only safe once its directory is.
-func (s CheckpointStore) sync() error {
+// replace puts a new checkpoint in the place of the one before. A file that was renamed is only safe once its directory is.
+func (s CheckpointStore) replace(text []byte) error {
 	dir, err := s.pod.Open(s.pod.Dir())
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	unfinished := place{dir, "." + checkpointName}
+	if err = unfinished.replace(place{dir, checkpointName}, text, 0o600, (*os.File).Sync); err != nil {
+		return err
+	}
+	return dir.Sync()
 }
 
 // removeUnfinished removes what a process left that was killed while it wrote
@@ -186,16 +185,16 @@ func (s CheckpointStore) Remove() error {
 	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
 		return err
 	}
-	if there, err := exists(s.pod.Dir()); err == nil && !there {
+	if there, err := s.pod.layout.exists(s.pod.Dir()); err == nil && !there {
 		return nil
 	}
 	if err := errors.Join(s.removeUnfinished(), s.pod.Hooks().clear(), s.pod.CgroupMark().Clear()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
-	if err := safefs.RemoveFile(s.Path()); err != nil {
+	if err := s.pod.layout.removeFile(s.Path()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
-	if err := safefs.InDirOf(s.pod.Dir(), (*safefs.Dir).RemoveDir); err != nil {
+	if err := s.pod.layout.inDirOf(s.pod.Dir(), (*safefs.Dir).RemoveDir); err != nil {
 		return fmt.Errorf("removing the pod's directory: %w", err)
 	}
 	return nil

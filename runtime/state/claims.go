@@ -70,7 +70,7 @@ func (s Claims) List() ([]Claim, error) {
 	if err := s.layout.check(); err != nil {
 		return nil, err
 	}
-	root, err := openDir(s.dir())
+	root, err := s.layout.openDir(s.dir())
 	if err != nil {
 		return nil, listingClaims(safefs.IgnoreMissing(err))
 	}
@@ -162,7 +162,7 @@ func (s Claims) openNamespace(c Claim) (*safefs.Dir, error) {
 	if err := firstError(c.check(), s.layout.check()); err != nil {
 		return nil, err
 	}
-	return openDir(s.dir(c.Namespace))
+	return s.layout.openDir(s.dir(c.Namespace))
 }
 
 // CreatedAt is when the directory behind a claim was made; zero if the file system does not record that.
@@ -194,7 +194,7 @@ func (s Claims) Make(c Claim, perm fs.FileMode) (*safefs.Dir, error) {
 	if err := firstError(c.check(), s.refused, s.layout.Prepare()); err != nil {
 		return nil, err
 	}
-	dir, err := makeAll(s.dir(c.Namespace), claimsMode, claimsMode)
+	dir, err := s.layout.makeDir(s.dir(c.Namespace), claimsMode, claimsMode)
 	if err != nil {
 		return nil, fmt.Errorf("creating the directory of claims: %w", err)
 	}

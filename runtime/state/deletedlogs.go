@@ -133,7 +133,7 @@ func (s DeletedLogs) List() ([]DeletedLog, error) {
 }
 
 func (s DeletedLogs) list() ([]DeletedLog, error) {
-	root, err := openDir(s.layout.LogRoot)
+	root, err := openLogDir(s.layout.LogRoot)
 	if err != nil {
 		return nil, safefs.IgnoreMissing(err)
 	}
@@ -222,7 +222,7 @@ func (s DeletedLogs) Remove(d DeletedLog) error {
 }
 
 func (s DeletedLogs) remove(names []string) error {
-	root, err := openDir(s.layout.LogRoot)
+	root, err := openLogDir(s.layout.LogRoot)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}

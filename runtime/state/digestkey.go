@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -56,7 +55,7 @@ func (k KeyFile) Stored() (*digest.Key, error) {
 
 // stored is Stored where the state directory was looked at.
 func (k KeyFile) stored() (*digest.Key, error) {
-	secret, err := readPrivate(k.Path(), digestKeyBytes)
+	secret, err := k.layout.readPrivate(k.Path(), digestKeyBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -95,13 +94,13 @@ const unfinishedKey = ".digest.key"
 
 // Sweep removes what a process left that was killed while it made the key. Whoever is still making one finds that there is a key.
 func (k KeyFile) Sweep() error {
-	if made, err := exists(k.Path()); err != nil || !made {
+	if made, err := k.layout.exists(k.Path()); err != nil || !made {
 		return err
 	}
-	entries, err := entriesOf(k.layout.Root)
+	entries, err := k.layout.entriesOf(k.layout.Root)
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), unfinishedKey) {
-			err = errors.Join(err, safefs.RemoveFile(filepath.Join(k.layout.Root, entry.Name())))
+			err = errors.Join(err, k.layout.removeFile(filepath.Join(k.layout.Root, entry.Name())))
 		}
 	}
 	if err != nil {
@@ -120,24 +119,27 @@ func (k KeyFile) write() (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(k.layout.Root, unfinishedKey)
+	root, err := k.layout.root()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close(), safefs.RemoveFile(f.Name())) }()
-	_, err = f.Write(secret)
-	if err = errors.Join(err, f.Chmod(0o600), f.Sync()); err != nil {
+	unfinished := unfinishedKey + rand.Text()
+	f, err := root.Create(unfinished, 0o600)
+	if err != nil {
 		return err
 	}
-	if err = os.Link(f.Name(), k.Path()); err != nil {
-		if made, lookErr := exists(k.Path()); made && lookErr == nil {
+	defer func() { err = errors.Join(err, f.Close(), root.Remove(unfinished)) }()
+	if _, err = f.Write(secret); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return err
+	}
+	if err = root.Link(unfinished, filepath.Base(k.Path())); err != nil {
+		if made, lookErr := k.layout.exists(k.Path()); made && lookErr == nil {
 			return nil
 		}
 		return err
 	}
-	root, err := safefs.Follow(k.layout.Root)
-	if err != nil {
-		return err
-	}
-	return errors.Join(root.Sync(), root.Close())
+	return root.Sync()
 }

@@ -14,36 +14,61 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// makeAll opens a directory of podctl's own, and makes it and those above it if need be.
-func makeAll(path string, above, perm fs.FileMode) (*safefs.Dir, error) {
-	path, err := filepath.Abs(path)
+// below is a path below the state directory, relative to it.
+func (l Layout) below(path string) (string, error) {
+	relative, err := filepath.Rel(l.Root, path)
+	if err != nil || !filepath.IsLocal(relative) {
+		return "", fmt.Errorf("%s does not lie in the state directory %s", path, l.Root)
+	}
+	return relative, nil
+}
+
+// openDir opens a directory of the state directory, from the root that was checked.
+func (l Layout) openDir(path string) (*safefs.Dir, error) {
+	relative, err := l.below(path)
 	if err != nil {
 		return nil, err
 	}
-	return safefs.MakeAll(path, above, perm)
+	root, err := l.root()
+	if err != nil {
+		return nil, err
+	}
+	return root.Reach(relative)
 }
 
-// makeDirs makes a directory of podctl's own, and those that are missing above it.
-func makeDirs(path string, above, perm fs.FileMode) error {
-	dir, err := makeAll(path, above, perm)
+// makeDir opens a directory of the state directory, from the root that was checked, and makes those that are missing.
+func (l Layout) makeDir(path string, above, perm fs.FileMode) (*safefs.Dir, error) {
+	relative, err := l.below(path)
+	if err == nil {
+		err = l.Prepare()
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := l.root()
+	if err != nil {
+		return nil, err
+	}
+	return root.MakePath(relative, above, perm)
+}
+
+// inDirOf does something with the name of a file of the state directory in its directory.
+func (l Layout) inDirOf(path string, work func(dir *safefs.Dir, name string) error) error {
+	dir, err := l.openDir(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	return dir.Close()
+	return errors.Join(work(dir, filepath.Base(path)), dir.Close())
 }
 
-// openDir opens a directory of podctl's own.
-func openDir(path string) (*safefs.Dir, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	return safefs.OpenDir(path)
+// removeFile removes a file of the state directory; one that is gone is no error.
+func (l Layout) removeFile(path string) error {
+	return safefs.IgnoreMissing(l.inDirOf(path, (*safefs.Dir).Remove))
 }
 
-// entriesOf lists a directory that may be missing.
-func entriesOf(path string) ([]fs.DirEntry, error) {
-	dir, err := openDir(path)
+// entriesOf lists a directory of the state directory that may be missing.
+func (l Layout) entriesOf(path string) ([]fs.DirEntry, error) {
+	dir, err := l.openDir(path)
 	if err != nil {
 		return nil, safefs.IgnoreMissing(err)
 	}
@@ -51,8 +76,18 @@ func entriesOf(path string) ([]fs.DirEntry, error) {
 	return entries, errors.Join(err, dir.Close())
 }
 
-func exists(path string) (bool, error) {
-	_, err := os.Lstat(path)
+// lstat describes a file of the state directory.
+func (l Layout) lstat(path string) (info fs.FileInfo, err error) {
+	err = l.inDirOf(path, func(dir *safefs.Dir, name string) (err error) {
+		info, err = dir.Lstat(name)
+		return err
+	})
+	return info, err
+}
+
+// exists reports whether something in the state directory has a path.
+func (l Layout) exists(path string) (bool, error) {
+	_, err := l.lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -64,18 +99,18 @@ func exists(path string) (bool, error) {
 
 // readRegular reads a file that must be an ordinary one of at most so many bytes:
 // neither a link to somewhere else nor a pipe that never ends.
-func readRegular(path string, limit int64) ([]byte, error) {
-	return readChecked(path, limit, func(string, fs.FileInfo) error { return nil })
+func (l Layout) readRegular(path string, limit int64) ([]byte, error) {
+	return l.readChecked(path, limit, func(string, fs.FileInfo) error { return nil })
 }
 
 // readPrivate reads such a file, which only its owner may read.
-func readPrivate(path string, limit int64) ([]byte, error) {
-	return readChecked(path, limit, safefs.CheckPrivate)
+func (l Layout) readPrivate(path string, limit int64) ([]byte, error) {
+	return l.readChecked(path, limit, safefs.CheckPrivate)
 }
 
-func readChecked(path string, limit int64, check func(path string, info fs.FileInfo) error) (text []byte, err error) {
+func (l Layout) readChecked(path string, limit int64, check func(path string, info fs.FileInfo) error) (text []byte, err error) {
 	var f *os.File
-	err = safefs.InDirOf(path, func(dir *safefs.Dir, name string) (err error) {
+	err = l.inDirOf(path, func(dir *safefs.Dir, name string) (err error) {
 		f, err = dir.OpenFile(name, os.O_RDONLY, 0)
 		return err
 	})

@@ -36,7 +36,7 @@ func (s HistoryStore) Read() (*History, error) {
 		return nil, err
 	}
 	h := &History{}
-	text, err := readRegular(s.Path(), historyMax)
+	text, err := s.pod.layout.readRegular(s.Path(), historyMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged):
 		return h, nil
@@ -58,7 +58,7 @@ func decodeHistory(text []byte) *History {
 func (s HistoryStore) Remove() error {
 	err := firstError(s.pod.check(), s.pod.layout.check())
 	if err == nil {
-		err = safefs.RemoveFile(s.Path())
+		err = s.pod.layout.removeFile(s.Path())
 	}
 	if err != nil {
 		return fmt.Errorf("removing the pod's events: %w", err)
@@ -85,13 +85,13 @@ func (s HistoryStore) Write(h *History) (err error) {
 
 // replace puts a new history in the place of the one before.
 func (s HistoryStore) replace(text []byte) error {
-	dir, err := makeAll(s.pod.layout.Histories().dir(), podDirMode, podDirMode)
+	dir, err := s.pod.layout.makeDir(s.pod.layout.Histories().dir(), podDirMode, podDirMode)
 	if err != nil {
 		return err
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
 	unfinished := place{dir, filepath.Base(s.unfinished())}
-	return unfinished.replace(place{dir, filepath.Base(s.Path())}, text, func(*os.File) error { return nil })
+	return unfinished.replace(place{dir, filepath.Base(s.Path())}, text, 0o600, func(*os.File) error { return nil })
 }
 
 // place is a name in a directory.
@@ -101,22 +101,25 @@ type place struct {
 }
 
 // replace writes a file under its own name, and lets it take the place of another one. What a
-// killed process left under its name is removed. Written is called before the file is closed.
-func (p place) replace(other place, text []byte, written func(*os.File) error) error {
+// killed process left under its name is removed, and so is an unfinished file after an error. Written is called before the file is closed.
+func (p place) replace(other place, text []byte, perm fs.FileMode, written func(*os.File) error) error {
 	if err := p.dir.Remove(p.name); err != nil {
 		return err
 	}
-	file, err := p.dir.Create(p.name, 0o600)
+	file, err := p.dir.Create(p.name, perm)
 	if err != nil {
 		return err
 	}
 	if _, err = file.Write(text); err == nil {
 		err = written(file)
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = p.dir.ReplaceIn(p.name, other.dir, other.name)
 	}
-	return p.dir.ReplaceIn(p.name, other.dir, other.name)
+	if err != nil {
+		return errors.Join(err, p.dir.Remove(p.name))
+	}
+	return nil
 }
 
 // Histories are the events of all pods, also of those that are gone.
@@ -147,7 +150,7 @@ func (s Histories) read(wanted func(Pod, fs.DirEntry) bool) ([]*History, error) 
 	if err := s.layout.check(); err != nil {
 		return nil, err
 	}
-	entries, err := entriesOf(s.dir())
+	entries, err := s.layout.entriesOf(s.dir())
 	if err != nil {
 		return nil, fmt.Errorf("reading events: %w", err)
 	}

@@ -603,3 +603,45 @@ func TestWhatLiesInThePlaceOfALogGoes(t *testing.T) {
 		t.Errorf("the log: %q %v", text, err)
 	}
 }
+
+// TestRootIsExchangedWhileItIsRead: whatever takes the place of the state directory between the check and the use, podctl reads only
+// from the directory that it checked.
+func TestRootIsExchangedWhileItIsRead(t *testing.T) {
+	l := newLayout(t)
+	forged := l.Root + ".forged"
+	for _, root := range []string{l.Root, forged} {
+		if err := os.MkdirAll(filepath.Join(root, "pods", testUID), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Pod(testUID).Checkpoint().Write(&Checkpoint{}); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(forged, "pods", testUID, checkpointName), "forged")
+	chmod(t, forged, 0o777)
+	stop, exchanged := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				exchanged <- nil
+				return
+			default:
+			}
+			if err := unix.Renameat2(unix.AT_FDCWD, l.Root, unix.AT_FDCWD, forged, unix.RENAME_EXCHANGE); err != nil {
+				exchanged <- err
+				return
+			}
+		}
+	}()
+	for range 5000 {
+		if _, err := l.Pod(testUID).Checkpoint().Read(); err != nil && !errors.Is(err, ErrUnsafe) {
+			t.Errorf("podctl believes another directory: %v", err)
+			break
+		}
+	}
+	close(stop)
+	if err := <-exchanged; err != nil {
+		t.Error(err)
+	}
+}

@@ -100,7 +100,7 @@ func TestUnfinishedStores(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if is, lookErr := exists(of.unfinished); is || lookErr != nil {
+		if is, lookErr := l.exists(of.unfinished); is || lookErr != nil {
 			t.Errorf("%s: what a killed process left is there when the lock is taken: %v", what, lookErr)
 		}
 		kill()
@@ -113,7 +113,7 @@ func TestUnfinishedStores(t *testing.T) {
 		if err = l.Locks().Sweep(t.Context()); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-		if is, lookErr := exists(of.unfinished); is || lookErr != nil {
+		if is, lookErr := l.exists(of.unfinished); is || lookErr != nil {
 			t.Errorf("%s: what a killed process left is there after the start of an agent: %v", what, lookErr)
 		}
 	}

@@ -20,7 +20,7 @@ type Pods struct{ layout Layout }
 // state directory that does not exist has none. What lies there under names that no pod has is
 // not podctl's.
 func (p Pods) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
-	entries, err := entriesOf(p.layout.pods())
+	entries, err := p.layout.entriesOf(p.layout.pods())
 	var pods []Pod
 	for _, entry := range entries {
 		if pod := p.layout.Pod(types.UID(entry.Name())); pod.check() == nil && counts(entry) {
@@ -39,8 +39,16 @@ func (p Pods) known() ([]Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the state directory: %w", err)
 	}
+	if len(pods) == 0 {
+		return nil, nil
+	}
+	dir, err := p.layout.openDir(p.layout.pods())
+	if err != nil {
+		return nil, fmt.Errorf("reading the state directory: %w", err)
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
 	return slices.DeleteFunc(pods, func(pod Pod) bool {
-		there, err := exists(pod.Checkpoint().Path())
+		there, err := dir.Holds(string(pod.uid), checkpointName)
 		return err != nil || !there
 	}), nil
 }
@@ -57,7 +65,7 @@ func (p Pods) Remembered() ([]types.UID, error) {
 
 // ChangedAt is when the directory of a pod was made or removed last; zero if there never was one.
 func (p Pods) ChangedAt() time.Time {
-	if info, err := os.Lstat(p.layout.pods()); err == nil {
+	if info, err := p.layout.lstat(p.layout.pods()); err == nil {
 		return info.ModTime()
 	}
 	return time.Time{}
@@ -135,13 +143,13 @@ func (l Layout) Health() Health {
 		if entry.Err != nil {
 			h.Unreadable = append(h.Unreadable, entry.Err)
 		}
-		h.lookAt(l.Pod(entry.UID).Checkpoint().Path())
+		h.lookAt(l, l.Pod(entry.UID).Checkpoint().Path())
 	}
 	return h
 }
 
-func (h *Health) lookAt(checkpoint string) {
-	info, err := os.Lstat(checkpoint)
+func (h *Health) lookAt(l Layout, checkpoint string) {
+	info, err := l.lstat(checkpoint)
 	if err != nil {
 		return
 	}

@@ -27,10 +27,10 @@ func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*filelo
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	lock, err := p.layout.Locks().take(ctx, filelock.File{Path: p.lockFile(), Dir: p.Dir()}, tell)
+	lock, err := p.layout.Locks().take(ctx, filelock.File{Path: p.lockFile(), Keeps: p.HasDir}, tell)
 	if lock != nil {
 		// What a killed writer left harms nobody, and the next one tries again.
-		_ = errors.Join(p.Checkpoint().removeUnfinished(), p.Hooks().clear(), safefs.RemoveFile(p.History().unfinished()))
+		_ = errors.Join(p.Checkpoint().removeUnfinished(), p.Hooks().clear(), p.layout.removeFile(p.History().unfinished()))
 	}
 	return lock, err
 }
@@ -77,10 +77,11 @@ func (s Locks) make() error {
 	if err := s.layout.Prepare(); err != nil {
 		return err
 	}
-	if err := makeDirs(s.dir(), 0o700, 0o700); err != nil {
+	dir, err := s.layout.makeDir(s.dir(), 0o700, 0o700)
+	if err != nil {
 		return fmt.Errorf("creating the lock: %w", err)
 	}
-	return nil
+	return dir.Close()
 }
 
 // take makes the directory and waits for a lock.
@@ -88,7 +89,7 @@ func (s Locks) take(ctx context.Context, of filelock.File, tell func(holder stri
 	if err := s.make(); err != nil {
 		return nil, err
 	}
-	of.Command = s.layout.Command
+	of.Command, of.In = s.layout.Command, s.layout.inDirOf
 	return filelock.Take(ctx, of, tell)
 }
 
@@ -100,7 +101,7 @@ func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, 
 	}
 	if lock != nil {
 		for _, unfinished := range s.unfinished(name) {
-			_ = safefs.RemoveFile(unfinished) // It does no harm, and the next holder tries again.
+			_ = s.layout.removeFile(unfinished) // It does no harm, and the next holder tries again.
 		}
 	}
 	return lock, err
@@ -131,7 +132,7 @@ func (s Locks) Sweep(ctx context.Context) error {
 	// A context that has ended takes a lock that is free.
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	entries, err := entriesOf(s.dir())
+	entries, err := s.layout.entriesOf(s.dir())
 	for _, entry := range entries {
 		if name, is := strings.CutSuffix(entry.Name(), lockSuffix); is {
 			err = errors.Join(err, s.sweep(ctx, name))
@@ -166,7 +167,7 @@ func (s Locks) sweepPod(ctx context.Context, p Pod) (*filelock.Lock, error) {
 	}
 	lock, err := p.Lock(ctx)
 	if err == nil {
-		err = safefs.IgnoreMissing(safefs.InDirOf(p.Dir(), (*safefs.Dir).RemoveDir))
+		err = safefs.IgnoreMissing(s.layout.inDirOf(p.Dir(), (*safefs.Dir).RemoveDir))
 	}
 	if errors.Is(err, unix.ENOTEMPTY) {
 		err = nil // There is work left: housekeeping does it.

@@ -58,7 +58,7 @@ func (l PodLogs) has(container, log string) bool {
 
 // symlink makes a link in a directory, in the place of another one if need be.
 func symlink(root, target, link string) error {
-	dir, err := makeAll(root, logDirMode, logDirMode)
+	dir, err := makeLogDir(root, logDirMode, logDirMode)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (l PodLogs) removeLinks(goes func(target string) bool) error {
 	if root == "" {
 		return nil
 	}
-	dir, err := openDir(root)
+	dir, err := openLogDir(root)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}

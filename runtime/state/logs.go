@@ -67,7 +67,7 @@ func (l PodLogs) Open(container string) (*safefs.Dir, error) {
 	if err = firstError(err, checkName(kindContainer, container)); err != nil {
 		return nil, err
 	}
-	root, err := openDir(l.pod.layout.LogRoot)
+	root, err := openLogDir(l.pod.layout.LogRoot)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (l PodLogs) Make(container string) error {
 }
 
 func makeLogDirs(logRoot string, names []string) error {
-	root, err := makeAll(logRoot, logDirMode, logRootMode)
+	root, err := makeLogDir(logRoot, logDirMode, logRootMode)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (s Objects) Read(key ObjectKey) ([]byte, error) {
 	if err = firstError(err, s.layout.check()); err != nil {
 		return nil, err
 	}
-	text, err := readPrivate(path, objectMax)
+	text, err := s.layout.readPrivate(path, objectMax)
 	if safefs.Missing(err) {
 		return nil, nil
 	}
@@ -105,7 +105,7 @@ func (s Objects) List() ([]ObjectKey, error) {
 	if err := s.layout.check(); err != nil {
 		return nil, err
 	}
-	root, err := openDir(s.dir())
+	root, err := s.layout.openDir(s.dir())
 	if err != nil {
 		return nil, listingObjects(safefs.IgnoreMissing(err))
 	}
@@ -160,17 +160,32 @@ func filesIn(root *safefs.Dir, names ...string) ([]string, error) {
 // ChangedAt is when an object was written or removed last; zero if there never was one. It looks at
 // directories only: an object that is written takes the place of a file.
 func (s Objects) ChangedAt() time.Time {
-	var last time.Time
-	for _, pattern := range []string{s.dir(), s.dir("*"), s.dir("*", "*")} {
-		dirs, err := filepath.Glob(pattern)
+	dir, err := s.layout.openDir(s.dir())
+	if err != nil {
+		return time.Time{}
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	return changedAt(dir, 2)
+}
+
+// changedAt is when a directory, or one of so many levels below it, was changed last.
+func changedAt(dir *safefs.Dir, levels int) (last time.Time) {
+	if info, err := dir.Stat(); err == nil {
+		last = info.ModTime()
+	}
+	if levels == 0 {
+		return last
+	}
+	names, _ := subdirs(dir) // What cannot be read has not changed as far as is known.
+	for _, name := range names {
+		sub, err := dir.Open(name)
 		if err != nil {
-			continue // Only a malformed pattern is an error.
+			continue
 		}
-		for _, dir := range dirs {
-			if info, err := os.Lstat(dir); err == nil && info.IsDir() && info.ModTime().After(last) {
-				last = info.ModTime()
-			}
+		if at := changedAt(sub, levels-1); at.After(last) {
+			last = at
 		}
+		_ = sub.Close()
 	}
 	return last
 }
@@ -180,7 +195,7 @@ func (s Objects) ChangedAt() time.Time {
 func (s Objects) Write(key ObjectKey, text []byte) error {
 	path, err := s.Path(key)
 	if err = firstError(err, s.layout.Prepare()); err == nil {
-		err = replaceFile(s.unfinished(), path, text)
+		err = s.layout.replaceFile(s.unfinished(), path, text)
 	}
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", key, safefs.Cause(err))
@@ -193,20 +208,20 @@ func (s Objects) Write(key ObjectKey, text []byte) error {
 func (s Objects) unfinished() string { return s.dir(".unfinished") }
 
 // replaceFile writes an unfinished file, and puts it in the place of another one.
-func replaceFile(unfinished, path string, text []byte) (err error) {
-	from, err := makeAll(filepath.Dir(unfinished), objectDirMode, objectDirMode)
+func (l Layout) replaceFile(unfinished, path string, text []byte) (err error) {
+	from, err := l.makeDir(filepath.Dir(unfinished), objectDirMode, objectDirMode)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := makeAll(filepath.Dir(path), objectDirMode, objectDirMode)
+	to, err := l.makeDir(filepath.Dir(path), objectDirMode, objectDirMode)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 	file := place{from, filepath.Base(unfinished)}
-	if err = file.replace(place{to, filepath.Base(path)}, text, (*os.File).Sync); err != nil {
-		return errors.Join(err, from.Remove(file.name))
+	if err = file.replace(place{to, filepath.Base(path)}, text, 0o600, (*os.File).Sync); err != nil {
+		return err
 	}
 	return to.Sync()
 }
@@ -216,11 +231,11 @@ func replaceFile(unfinished, path string, text []byte) (err error) {
 func (s Objects) Remove(key ObjectKey) error {
 	path, err := s.Path(key)
 	if err = firstError(err, s.layout.check()); err == nil {
-		err = safefs.RemoveFile(path)
+		err = s.layout.removeFile(path)
 	}
 	for range 2 {
 		if path = filepath.Dir(path); err == nil {
-			err = removeIfEmpty(path)
+			err = s.layout.removeIfEmpty(path)
 		}
 	}
 	if err != nil {
@@ -230,8 +245,8 @@ func (s Objects) Remove(key ObjectKey) error {
 }
 
 // removeIfEmpty removes a directory unless something is in it.
-func removeIfEmpty(path string) error {
-	err := safefs.IgnoreMissing(safefs.InDirOf(path, (*safefs.Dir).RemoveDir))
+func (l Layout) removeIfEmpty(path string) error {
+	err := safefs.IgnoreMissing(l.inDirOf(path, (*safefs.Dir).RemoveDir))
 	if errors.Is(err, unix.ENOTEMPTY) {
 		return nil
 	}

@@ -80,7 +80,7 @@ func (l PodLogs) RemoveAll() error {
 // inRoot does something with the names of the pod's log directories, those that it has. What is
 // no directory is removed: a container that ships logs may have put it there.
 func (l PodLogs) inRoot(work func(root *safefs.Dir, base string) error) error {
-	root, err := openDir(l.pod.layout.LogRoot)
+	root, err := openLogDir(l.pod.layout.LogRoot)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}

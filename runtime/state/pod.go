@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -128,7 +127,7 @@ func (p Pod) Make(path string, perm fs.FileMode) (*safefs.Dir, error) {
 	names, err := p.below(path)
 	var dir *safefs.Dir
 	if err == nil {
-		dir, err = makeBelow(p.layout.pods(), perm, names)
+		dir, err = p.layout.makeBelow(perm, names)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("creating a directory of the pod: %w", err)
@@ -136,8 +135,8 @@ func (p Pod) Make(path string, perm fs.FileMode) (*safefs.Dir, error) {
 	return dir, nil
 }
 
-func makeBelow(pods string, perm fs.FileMode, names []string) (*safefs.Dir, error) {
-	dir, err := makeAll(pods, podDirMode, podDirMode)
+func (l Layout) makeBelow(perm fs.FileMode, names []string) (*safefs.Dir, error) {
+	dir, err := l.makeDir(l.pods(), podDirMode, podDirMode)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +153,7 @@ func (p Pod) Open(path string) (*safefs.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := openDir(p.layout.pods())
+	dir, err := p.layout.openDir(p.layout.pods())
 	if err != nil {
 		return nil, err
 	}
@@ -199,13 +198,13 @@ func (p Pod) HasDir() (bool, error) {
 	if err := firstError(p.check(), p.layout.check()); err != nil {
 		return false, err
 	}
-	return exists(p.Dir())
+	return p.layout.exists(p.Dir())
 }
 
 // DirSize is how much the pod's directory takes on disk, without what is only
 // bound into it.
 func (p Pod) DirSize() int64 {
-	entries, err := os.ReadDir(p.Dir())
+	entries, err := p.layout.entriesOf(p.Dir())
 	if err != nil {
 		return 0
 	}
@@ -243,7 +242,7 @@ func (m CgroupMark) Set() error {
 func (m CgroupMark) Clear() error {
 	err := m.pod.check()
 	if err == nil {
-		err = safefs.RemoveFile(m.path())
+		err = m.pod.layout.removeFile(m.path())
 	}
 	if err != nil {
 		return fmt.Errorf("marking the cgroup as finished: %w", err)
@@ -253,6 +252,6 @@ func (m CgroupMark) Clear() error {
 
 // IsSet reports whether nobody can say if the pod's cgroup has its limits.
 func (m CgroupMark) IsSet() bool {
-	marked, err := exists(m.path())
+	marked, err := m.pod.layout.exists(m.path())
 	return err == nil && marked
 }

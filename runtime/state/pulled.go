@@ -35,7 +35,7 @@ func (s PulledImages) Add(id string) error {
 }
 
 func (s PulledImages) touch(name string) error {
-	dir, err := makeAll(s.dir(), 0o700, 0o700)
+	dir, err := s.layout.makeDir(s.dir(), 0o700, 0o700)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s PulledImages) touch(name string) error {
 func (s PulledImages) Forget(name string) error {
 	err := s.layout.check()
 	if err == nil {
-		err = safefs.RemoveFile(filepath.Join(s.dir(), name))
+		err = s.layout.removeFile(filepath.Join(s.dir(), name))
 	}
 	if err != nil {
 		return fmt.Errorf("forgetting an image that podctl pulled: %w", safefs.Cause(err))
@@ -59,7 +59,7 @@ func (s PulledImages) List() (map[string]bool, error) {
 	if err := s.layout.check(); err != nil {
 		return nil, err
 	}
-	entries, err := entriesOf(s.dir())
+	entries, err := s.layout.entriesOf(s.dir())
 	if err != nil {
 		return nil, fmt.Errorf("reading which images podctl pulled: %w", safefs.Cause(err))
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -87,65 +89,98 @@ var ErrUnsafeLogs = errors.New("the log directory cannot be trusted")
 // Prepare creates the state directory for its owner alone, and refuses one that
 // somebody else could have put there.
 func (l Layout) Prepare() error {
-	if _, err := os.Stat(l.Root); errors.Is(err, fs.ErrNotExist) {
-		if err := l.checkParents(); err != nil {
-			return err
-		}
-		if err := makeDirs(l.Root, 0o755, 0o700); err != nil {
-			return fmt.Errorf("creating the state directory: %w", err)
-		}
+	_, err := l.root()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = l.create()
 	}
-	return l.check()
+	return err
+}
+
+// create makes the state directory.
+func (l Layout) create() error {
+	path, err := filepath.Abs(l.Root)
+	if err == nil {
+		err = l.unsafe(safefs.CheckParents(path))
+	}
+	if err != nil {
+		return err
+	}
+	made, err := safefs.MakeAll(path, 0o755, 0o700)
+	if err == nil {
+		err = made.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("creating the state directory: %w", err)
+	}
+	_, err = l.root()
+	return err
 }
 
 // check refuses a state directory that another user owns or can write to. A
 // missing one is fine: there is nothing to read in it.
 func (l Layout) check() error {
-	link, err := os.Lstat(l.Root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("looking at the state directory: %w", err)
-	}
-	target, err := os.Stat(l.Root)
-	if err != nil {
-		return fmt.Errorf("looking at the state directory: %w", err)
-	}
-	if err := errors.Join(l.checkParentsOnce(target), l.trusted().checkOwner(link)); err != nil {
-		return err
-	}
-	if !target.IsDir() {
-		return fmt.Errorf("the state directory %s is not a directory: remove it, or choose another with --state-dir", l.Root)
-	}
-	return l.trusted().check(target)
+	_, err := l.root()
+	return safefs.IgnoreMissing(err)
 }
 
-// checkParents refuses a state directory that another user could exchange for one of his
-// own, also between one look and the next.
-func (l Layout) checkParents() error {
-	if err := safefs.CheckParents(l.Root); err != nil {
-		return fmt.Errorf("%w: %w; choose another with --state-dir", ErrUnsafe, err)
-	}
-	return nil
+// checkedRoot is a state directory to which the way was checked. Once is enough: the check says that nobody but root and the user of this
+// process can change the way, so that nobody else can make it untrue either.
+type checkedRoot struct {
+	dir  *safefs.Dir
+	info fs.FileInfo
 }
 
-// checkedRoots holds the state directories (fs.FileInfo) to which checkParentsOnce has found
-// the way safe, by their paths.
+// checkedRoots holds them by their paths, open for the life of the process.
 var checkedRoots sync.Map //nolint:gochecknoglobals // What is true for all of the process is found out once.
 
-// checkParentsOnce is checkParents for a directory that exists. Once is enough: the check says
-// that nobody but root and the user of this process can change the way to the directory, so that
-// nobody else can make it untrue either. If the path leads to another directory by now, it is
-// checked again.
-func (l Layout) checkParentsOnce(root fs.FileInfo) error {
-	if checked, ok := checkedRoots.Load(l.Root); ok && os.SameFile(checked.(fs.FileInfo), root) {
-		return nil
+// root is the open state directory, at which all that podctl does below it begins. It refuses one that another user owns, can write to, or
+// could exchange for one of his own. The error is fs.ErrNotExist if there is none. The caller does not close it.
+func (l Layout) root() (*safefs.Dir, error) {
+	path, err := filepath.Abs(l.Root)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the state directory: %w", err)
 	}
-	if err := l.checkParents(); err != nil {
-		return err
+	if known, ok := checkedRoots.Load(path); ok {
+		known := known.(checkedRoot) //nolint:forcetypeassert // nothing else is stored
+		if info, err := os.Stat(path); err == nil && os.SameFile(known.info, info) {
+			return known.dir, l.trusted().check(info)
+		}
 	}
-	checkedRoots.Store(l.Root, root)
+	// One that another directory has replaced is closed when nothing uses it any more.
+	checked, err := l.openRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	checkedRoots.Store(path, checked)
+	return checked.dir, nil
+}
+
+// openRoot opens the state directory, and checks it and the way to it.
+func (l Layout) openRoot(path string) (checkedRoot, error) {
+	dir, err := safefs.OpenTrustedDir(path)
+	switch {
+	case errors.Is(err, unix.ENOTDIR):
+		return checkedRoot{}, fmt.Errorf("the state directory %s is not a directory: remove it, or choose another with --state-dir", l.Root)
+	case errors.As(err, new(*safefs.UntrustedError)):
+		return checkedRoot{}, l.unsafe(err)
+	case err != nil:
+		return checkedRoot{}, fmt.Errorf("looking at the state directory: %w", err)
+	}
+	info, err := dir.Stat()
+	if err == nil {
+		err = l.trusted().check(info)
+	}
+	if err != nil {
+		return checkedRoot{}, errors.Join(err, dir.Close())
+	}
+	return checkedRoot{dir, info}, nil
+}
+
+// unsafe says of a state directory why it cannot be trusted.
+func (l Layout) unsafe(err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w; choose another with --state-dir", ErrUnsafe, err)
+	}
 	return nil
 }
 

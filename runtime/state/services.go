@@ -44,7 +44,7 @@ func (s ServiceFile) Read() ([]byte, error) {
 	if err := s.layout.check(); err != nil {
 		return nil, err
 	}
-	text, err := readPrivate(s.Path(), servicesMax)
+	text, err := s.layout.readPrivate(s.Path(), servicesMax)
 	if safefs.Missing(err) {
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func (s ServiceFile) Read() ([]byte, error) {
 func (s ServiceFile) Write(text []byte) error {
 	err := s.layout.Prepare()
 	if err == nil {
-		err = replaceFile(s.unfinished(), s.Path(), text)
+		err = s.layout.replaceFile(s.unfinished(), s.Path(), text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", s.what, safefs.Cause(err))
@@ -70,7 +70,7 @@ func (s ServiceFile) Write(text []byte) error {
 func (s ServiceFile) Remove() error {
 	err := s.layout.check()
 	if err == nil {
-		err = safefs.RemoveFile(s.Path())
+		err = s.layout.removeFile(s.Path())
 	}
 	if err != nil {
 		return fmt.Errorf("removing %s: %w", s.what, safefs.Cause(err))

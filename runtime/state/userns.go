@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -63,7 +61,7 @@ func (s IDStore) Read() (IDRange, bool, error) {
 	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
 		return IDRange{}, false, err
 	}
-	r, err := readIDs(s.path())
+	r, err := s.readFile()
 	if errors.Is(err, fs.ErrNotExist) {
 		return IDRange{}, false, nil
 	}
@@ -76,8 +74,8 @@ func (s IDStore) Read() (IDRange, bool, error) {
 	return r, true, nil
 }
 
-func readIDs(path string) (IDRange, error) {
-	text, err := readRegular(path, usernsMax)
+func (s IDStore) readFile() (IDRange, error) {
+	text, err := s.pod.layout.readRegular(s.path(), usernsMax)
 	if err != nil {
 		return IDRange{}, err
 	}
@@ -141,13 +139,22 @@ func (s IDStore) write(r IDRange) error {
 		err = s.pod.MakeDir(s.pod.Dir(), podDirMode)
 	}
 	if err == nil {
-		err = renameio.WriteFile(s.path(), text, usernsMode,
-			renameio.WithTempDir(s.pod.Dir()), renameio.WithStaticPermissions(usernsMode))
+		err = s.replace(text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the pod's id range %s: %w", s.path(), safefs.Cause(err))
 	}
 	return nil
+}
+
+func (s IDStore) replace(text []byte) error {
+	dir, err := s.pod.Open(s.pod.Dir())
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	unfinished := place{dir, "." + idsName}
+	return unfinished.replace(place{dir, idsName}, text, usernsMode, (*os.File).Sync)
 }
 
 // end is the first id after the range, which may be more than an id can be.
