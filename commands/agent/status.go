@@ -101,6 +101,9 @@ func show(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
 	io.Print("agent is running: %s, pid %d, since %s, %s", ready, s.PID, s.StartedAt.Local().Format(time.DateTime), runtimeText(&s.Runtime))
 	for _, one := range s.Sources {
 		io.Print("source %s: %s", one.Name, sourceText(&one))
+		for _, p := range one.Takeovers {
+			io.Print("  %s: %s", p.File, p.Text)
+		}
 	}
 	if len(s.Pods) == 0 {
 		io.Note("No pods.")

@@ -199,6 +199,9 @@ func New(w World, s Settings) *Agent {
 		for _, p := range a.log.tellProblems(a.keeper.problems) {
 			a.workers.Wake(s.Now(), p.Pod)
 		}
+		for _, name := range order {
+			a.log.tellTakeovers(name, a.keeper.takeoversOf(name))
+		}
 		a.forgetGone()
 		a.pods.Look()
 	}

@@ -43,6 +43,8 @@ type keeper struct {
 	settles time.Time
 	settled bool
 	seen    map[types.UID]bool
+	// takeovers are the pods that were applied by hand and that sources have brought in the life of this agent.
+	takeovers map[types.UID]sources.Problem
 	// read reads what is remembered of a pod; nil for nothing.
 	read func(types.UID) (*Stored, error)
 	// resolved is called when these may be others than before.
@@ -53,7 +55,7 @@ func newKeeper(workers *podworkers.Workers, order []string, byHand bool) *keeper
 	k := &keeper{
 		workers: workers, order: order, byHand: byHand,
 		updates: map[string]sources.Update{}, stored: map[types.UID]Stored{}, unreadable: map[types.UID]bool{},
-		kept: map[types.UID]*podspec.Desired{}, leaving: map[types.UID]*podspec.Desired{}, seen: map[types.UID]bool{}, resolved: func() {},
+		kept: map[types.UID]*podspec.Desired{}, leaving: map[types.UID]*podspec.Desired{}, seen: map[types.UID]bool{}, takeovers: map[types.UID]sources.Problem{}, resolved: func() {},
 	}
 	k.read = func(uid types.UID) (*Stored, error) {
 		s, known := k.stored[uid]
@@ -182,6 +184,7 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 		}
 		wanted[d.Pod.UID] = d
 		k.seen[d.Pod.UID] = true
+		k.takeOver(now, d)
 	}
 	for _, name := range k.order {
 		problems = append(problems, sources.Few(name, taken[name])...)
@@ -189,6 +192,25 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 	sources.Stamp(problems, now, k.problems)
 	k.problems = problems
 	return wanted
+}
+
+// takeOver notes that a file has brought a pod that was applied by hand. That of a workload is the workload's all the same.
+func (k *keeper) takeOver(now time.Time, d *podspec.Desired) {
+	s, there := k.stored[d.Pod.UID]
+	if _, noted := k.takeovers[d.Pod.UID]; noted || !there || s.Deleting || s.Desired.Keeper != "" || d.Keeper == model.WorkloadKeeper {
+		return
+	}
+	k.takeovers[d.Pod.UID] = sources.Takeover(d.Source, "pod "+model.RefOf(d.Pod).String(), now)
+}
+
+// takeoversOf are those of a source: of its pods, and of its workloads and objects.
+func (k *keeper) takeoversOf(source string) (all []sources.Problem) {
+	for _, uid := range slices.Sorted(maps.Keys(k.takeovers)) {
+		if d := k.kept[uid]; d != nil && d.Keeper == source {
+			all = append(all, k.takeovers[uid])
+		}
+	}
+	return sources.Few(source, append(all, k.updates[source].Takeovers...))
 }
 
 func byName(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) }
@@ -314,8 +336,11 @@ func (k *keeper) release(now time.Time, uid types.UID, d *podspec.Desired) {
 	}
 }
 
-// warnings are the other manifests of a pod that do not count.
+// warnings are that a file has taken over a pod, and its other manifests, which do not count.
 func (k *keeper) warnings(uid types.UID) (warnings []executor.PodWarning) {
+	if p, is := k.takeovers[uid]; is {
+		warnings = append(warnings, executor.PodWarning{Reason: "TakenOver", Text: p.File + " " + p.Text, Since: p.Since})
+	}
 	for _, p := range k.problems {
 		if p.Pod == uid {
 			warnings = append(warnings, executor.PodWarning{Reason: "DuplicateManifest", Text: p.Text, Since: p.Since})
@@ -348,6 +373,7 @@ func (k *keeper) ended(now time.Time, uid types.UID) {
 	delete(k.kept, uid)
 	delete(k.leaving, uid)
 	delete(k.seen, uid)
+	delete(k.takeovers, uid)
 	k.resolve(now)
 }
 

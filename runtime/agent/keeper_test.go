@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func at(seconds float64) time.Time {
@@ -226,6 +227,35 @@ func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
 	end(k, 5, hand, podworkers.Sync)
 	k.recordSays(at(6), "a", nil)
 	want(t, k, 100, "")
+}
+
+// TestTakeovers: a file that brings a pod that was applied by hand is reported, once, as long as it has the pod. The source's own
+// pods, those of another source and those of workloads are not.
+func TestTakeovers(t *testing.T) {
+	k := newTestKeeper(true, "dir", model.WorkloadKeeper)
+	hand, own, other, made := pod("web", "a", "i:1", ""), pod("own", "b", "i:1", "dir"), pod("other", "c", "i:1", "gone"), pod("made", "d", "i:1", "")
+	k.recordsSay(at(0), stored(hand, own, other, made), nil)
+	k.sourceSays(at(1), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
+	k.sourceSays(at(1), update(model.WorkloadKeeper, pod("made", "d", "i:2", model.WorkloadKeeper)))
+	end(k, 2, pod("web", "a", "i:2", "dir"), podworkers.Sync)
+	for now := range 3 {
+		k.sourceSays(at(float64(3+now)), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
+		all := k.takeoversOf("dir")
+		if len(all) != 1 || !all[0].Since.Equal(at(1)) || all[0].File != "/dir/web.yaml" || !strings.Contains(all[0].Text, "pod default/web, which was applied by hand: deleting the file deletes it") {
+			t.Errorf("%+v", all)
+		}
+	}
+	if all := k.takeoversOf(model.WorkloadKeeper); len(all) != 0 {
+		t.Errorf("of workloads: %+v", all)
+	}
+	warnings := k.warnings("a")
+	if len(warnings) != 1 || warnings[0].Reason != "TakenOver" || !strings.HasPrefix(warnings[0].Text, "/dir/web.yaml takes over") || len(k.warnings("b")) != 0 {
+		t.Errorf("%+v", warnings)
+	}
+	k.sourceSays(at(7), update("dir", own))
+	if all := k.takeoversOf("dir"); len(all) != 0 {
+		t.Errorf("without the file: %+v", all)
+	}
 }
 
 // TestANameThatAPodHasByHand is not taken by another uid of a source: nobody asked to end that pod.

@@ -26,6 +26,8 @@ type logger struct {
 	holds map[model.PodRef][]string
 	// notes are those of each source that were written.
 	notes map[string]map[string]bool
+	// takeovers are those of each source that were written.
+	takeovers map[string]map[toldProblem]bool
 	// records are the checkpoints that could not be read, as they were written last.
 	records map[string]bool
 }
@@ -38,7 +40,7 @@ func (p toldProblem) compare(other toldProblem) int {
 }
 
 func newLogger(l *slog.Logger) *logger {
-	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, holds: map[model.PodRef][]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}}
+	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, holds: map[model.PodRef][]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}, takeovers: map[string]map[toldProblem]bool{}}
 }
 
 // step writes what a pass has done. The context is that of the pass: what fails once it has ended was cut short.
@@ -143,6 +145,18 @@ func (l *logger) tellNotes(source string, notes []string) {
 		}
 	}
 	l.notes[source] = now
+}
+
+// tellTakeovers writes what files have taken over from what was applied by hand, each once.
+func (l *logger) tellTakeovers(source string, takeovers []sources.Problem) {
+	now := map[toldProblem]bool{}
+	for _, one := range takeovers {
+		p := toldProblem{one.File, one.Text}
+		if now[p] = true; !l.takeovers[source][p] {
+			l.Warn("source", "file", p.file, "note", p.text)
+		}
+	}
+	l.takeovers[source] = now
 }
 
 // unreadable writes which checkpoints cannot be read, each once.

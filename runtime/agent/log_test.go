@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/executor"
 )
 
@@ -45,5 +47,18 @@ func TestPassesThatAreCutShort(t *testing.T) {
 	l.failed(&p)
 	if text := out.String(); strings.Contains(text, "ERROR") || !strings.Contains(text, "level=INFO msg=\"cut short\"") || p.failureText() != "" {
 		t.Errorf("a pass that is cut short is written as\n%s", text)
+	}
+}
+
+// TestTakeoversAreWritten once while a source has them, as warnings.
+func TestTakeoversAreWritten(t *testing.T) {
+	var out bytes.Buffer
+	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
+	one := sources.Takeover("/pods/web.yaml", "pod default/web", time.Time{})
+	for _, has := range [][]sources.Problem{{one}, {one}, nil, {one}} {
+		l.tellTakeovers("/pods", has)
+	}
+	if text := out.String(); strings.Count(text, "level=WARN msg=source file=/pods/web.yaml note=\"takes over pod default/web") != 2 {
+		t.Error(text)
 	}
 }

@@ -33,7 +33,10 @@ func (a *Agent) status() *api.Status {
 	for _, name := range a.keeper.order {
 		u := a.keeper.updates[name]
 		between = slices.DeleteFunc(between, func(p sources.Problem) bool { return slices.Contains(u.Problems, p) })
-		s.Sources = append(s.Sources, api.Source{Name: name, Read: u.Complete, Pods: len(u.Pods), Workloads: len(u.Workloads), Objects: len(u.Objects), Problems: problemsOf(u.Problems)})
+		s.Sources = append(s.Sources, api.Source{
+			Name: name, Read: u.Complete, Pods: len(u.Pods), Workloads: len(u.Workloads), Objects: len(u.Objects),
+			Problems: problemsOf(u.Problems), Takeovers: problemsOf(a.keeper.takeoversOf(name)),
+		})
 	}
 	if a.settings.Workloads != nil {
 		s.Workloads = a.settings.Workloads()

@@ -156,6 +156,43 @@ func TestAPassThatFailsAppliesNothing(t *testing.T) {
 	stop()
 }
 
+// TestATakeover of a pod that was applied by hand is an event of the pod, once, and in the status.
+func TestATakeover(t *testing.T) {
+	l := newLab(t)
+	l.connect()
+	hand := l.manifest("one", "i:1")
+	hand.Keeper = ""
+	if _, err := l.engine.Pods.Apply(t.Context(), hand, executor.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	c := newChannel()
+	a, stop := l.run(c)
+	file := l.manifest("one", "i:1")
+	file.Source, file.Keeper = "/pods/one.yaml", c.Name()
+	c.updates <- []*podspec.Desired{file}
+	told := func() (count int) {
+		history, err := l.layout.Pod(podspec.UID("default", "one")).History().Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range history.Events {
+			if e.Reason == "TakenOver" && strings.Contains(e.Message, "/pods/one.yaml takes over pod default/one") {
+				count += e.Count
+			}
+		}
+		return count
+	}
+	l.until("it is an event", func() bool { return told() == 1 })
+	status, err := a.Status(t.Context())
+	if err != nil || len(status.Sources) != 1 || len(status.Sources[0].Takeovers) != 1 {
+		t.Errorf("%+v, %v", status, err)
+	}
+	stop()
+	if told() != 1 {
+		t.Errorf("%d events", told())
+	}
+}
+
 // TestTwoManifestsOfAPod: the one that does not count is an event of the pod, once.
 func TestTwoManifestsOfAPod(t *testing.T) {
 	l := newLab(t)

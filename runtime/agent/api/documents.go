@@ -51,6 +51,8 @@ type Source struct {
 	Workloads int       `json:"workloads,omitempty"`
 	Objects   int       `json:"objects,omitempty"`
 	Problems  []Problem `json:"problems,omitempty"`
+	// Takeovers are what was applied by hand and is the source's since: deleting the file deletes it.
+	Takeovers []Problem `json:"takeovers,omitempty"`
 }
 
 // Problem is something wrong with what a source has.

@@ -56,6 +56,8 @@ type decision struct {
 	put      []*thing
 	remove   []*thing
 	problems []sources.Problem
+	// takeovers are those of put that were applied by hand.
+	takeovers []*thing
 }
 
 // decide says what becomes of what is stored.
@@ -75,6 +77,9 @@ func (w *wishes) decide() *decision {
 			taken[key] = t
 			if before := stored[key]; before == nil || !slices.ContainsFunc(w.order[:i], func(other string) bool { return w.maySpeak(other, before) }) {
 				d.put = append(d.put, t)
+				if before != nil && before.keeper() == "" {
+					d.takeovers = append(d.takeovers, t)
+				}
 			}
 		}
 	}

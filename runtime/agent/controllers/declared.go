@@ -33,6 +33,8 @@ type declared struct {
 	// problems are what is wrong with what sources want, and failed is set when something has to be tried again.
 	problems []sources.Problem
 	failed   bool
+	// takeovers are those of this life, by what was taken over.
+	takeovers map[state.ObjectKey]sources.Problem
 	// done is what was known when things were stored last.
 	done knowledge
 }
@@ -169,10 +171,16 @@ func (d *declared) carryOut(ctx context.Context, what *decision) {
 			d.failed = d.failed || !objects.IsFinal(err)
 		}
 	}
+	for _, t := range what.takeovers {
+		if _, noted := d.takeovers[t.key()]; !noted {
+			d.takeovers[t.key()] = sources.Takeover(t.file(), nameOf(t), d.now())
+		}
+	}
 	for _, t := range what.remove {
 		err := d.remove(ctx, t)
 		if err == nil {
 			delete(d.seen, t.key())
+			delete(d.takeovers, t.key())
 		}
 		blame(t.file(), err)
 	}
@@ -187,6 +195,13 @@ func (d *declared) carryOut(ctx context.Context, what *decision) {
 	problems = sources.Few(controller.Keeper, problems)
 	sources.Stamp(problems, d.now(), d.problems)
 	d.problems = problems
+}
+
+// takenOver are the takeovers, by file.
+func (d *declared) takenOver() []sources.Problem {
+	all := slices.Collect(maps.Values(d.takeovers))
+	sources.Stamp(all, d.now(), nil)
+	return sources.Few(controller.Keeper, all)
 }
 
 // remove removes what is stored. The Jobs of a CronJob go first: an agent that is killed in between goes on with the CronJob.

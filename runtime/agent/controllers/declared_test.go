@@ -244,6 +244,26 @@ func TestStored(t *testing.T) {
 	}
 }
 
+// TestTakenOver: files that bring what was applied by hand are reported, as long as they have it.
+func TestTakenOver(t *testing.T) {
+	h := newHouse(t)
+	h.applies(deployment("web", "1") + separator + configMap("x"))
+	h.files["/one"]["a"] = deployment("web", "2") + separator + configMap("z") + separator + webService
+	h.reads("/one", "/two")
+	h.wants("at first", "deployment web:2@/one/a, configmap c:z@/one/a, service web:@/one/a")
+	u := h.wants("later", "deployment web:2@/one/a, configmap c:z@/one/a, service web:@/one/a")
+	if len(u.Takeovers) != 2 || !strings.Contains(u.Takeovers[0].Text, "ConfigMap default/c, which was applied by hand") ||
+		!strings.Contains(u.Takeovers[1].Text, "Deployment default/web") || u.Takeovers[1].File != "/one/a" {
+		t.Errorf("%+v", u.Takeovers)
+	}
+	h.files["/one"] = map[string]string{"a": configMap("z")}
+	h.reads("/one")
+	h.later(sources.Lingers)
+	if u = h.wants("without the Deployment", "configmap c:z@/one/a"); len(u.Takeovers) != 1 {
+		t.Errorf("%+v", u.Takeovers)
+	}
+}
+
 // TestStoredByAnother: what another agent has stored goes only two seconds after every source was read, and stays if its file is damaged.
 func TestStoredByAnother(t *testing.T) {
 	h := newHouse(t)

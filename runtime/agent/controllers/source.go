@@ -106,7 +106,7 @@ func New(s Settings) *Source {
 		Settings: s, poke: make(chan struct{}, 1), asks: make(chan chan struct{}), own: map[types.UID]bool{},
 		declared: &declared{
 			workloads: s.Workloads, objects: s.Objects, now: s.Now, retry: t.Retry,
-			updates: map[string]sources.Update{}, seen: map[state.ObjectKey]bool{},
+			updates: map[string]sources.Update{}, seen: map[state.ObjectKey]bool{}, takeovers: map[state.ObjectKey]sources.Problem{},
 		},
 	}
 }
@@ -341,7 +341,7 @@ func (s *Source) stable(key state.ObjectKey, pods []*podspec.Desired) []*podspec
 
 // update is what all workloads want together.
 func (s *Source) update() sources.Update {
-	u := sources.Update{Source: s.Name(), Complete: s.wanted != nil, Brought: map[types.UID]string{}, Problems: s.declared.problems}
+	u := sources.Update{Source: s.Name(), Complete: s.wanted != nil, Brought: map[types.UID]string{}, Problems: s.declared.problems, Takeovers: s.declared.takenOver()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.own)

@@ -120,8 +120,8 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 	case x.ending:
 		x.again = pod
 	case x.wanted == pod:
-	case x.wanted != nil && x.wanted.SameAs(pod):
-		// It may come from elsewhere now.
+	case x.wanted != nil && x.wanted.SameAs(pod) && x.wanted.Keeper == pod.Keeper:
+		// Its file may have another name now. Another source has to be noted, because it decides who may delete the pod.
 		x.wanted = pod
 	case w.held:
 		x.wanted = pod

@@ -138,6 +138,23 @@ func TestTheLastUpdateWins(t *testing.T) {
 	wants(t, w, 3, "sync a i:3; ")
 }
 
+// TestAnotherSource: the record of a pod is written at once when another source brings the same manifest, and not when it is another
+// file of the source.
+func TestAnotherSource(t *testing.T) {
+	w := New(Settings{})
+	hand, file, renamed := pod("web", "a", "i:1"), pod("web", "a", "i:1"), pod("web", "a", "i:1")
+	file.Keeper, renamed.Keeper, renamed.Source = "/pods", "/pods", "/pods/other.yaml"
+	w.Update(at(0), hand)
+	wants(t, w, 0, "sync a i:1; ")
+	w.Done(at(1), "a", Result{})
+	w.Update(at(2), file)
+	wants(t, w, 2, "sync a i:1; ")
+	w.Done(at(3), "a", Result{})
+	if w.Update(at(4), renamed); strings.Contains(next(w, 4), "sync") {
+		t.Error("a pass begins for another file")
+	}
+}
+
 // TestDeletions: none is taken back, its time only shrinks, one that fails is tried again, and
 // what is wanted meanwhile is made afterwards (kubelet: Test_calculateEffectiveGracePeriod,
 // TestUpdatePodDoesNotForgetSyncPodKill).

@@ -56,6 +56,13 @@ type Update struct {
 	Absent []*podspec.Workload
 	// Notes say what has no effect in the texts that count.
 	Notes []string
+	// Takeovers are the workloads and objects that were applied by hand and that a text has brought since.
+	Takeovers []Problem
+}
+
+// Takeover says that something that was applied by hand is the source's from now on.
+func Takeover(file, what string, now time.Time) Problem {
+	return Problem{File: file, Since: now, Text: "takes over " + what + ", which was applied by hand: deleting the file deletes it"}
 }
 
 // Problem is something that is wrong with a source.
@@ -93,7 +100,7 @@ func (u Update) SameAs(other Update) bool {
 	return u.Complete == other.Complete && slices.Equal(u.Pods, other.Pods) && slices.Equal(u.Problems, other.Problems) &&
 		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Missing, other.Missing) && slices.Equal(u.Notes, other.Notes) &&
 		slices.Equal(u.Workloads, other.Workloads) && slices.Equal(u.Objects, other.Objects) && slices.Equal(u.Absent, other.Absent) &&
-		maps.Equal(u.Brought, other.Brought)
+		maps.Equal(u.Brought, other.Brought) && slices.Equal(u.Takeovers, other.Takeovers)
 }
 
 // Settings say how sources are read.
