@@ -72,7 +72,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.adopt, adoptFlag, false, adoptHelp)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
 	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to apply at the same time")
-	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
+	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy for the passes of this command: always, missing or never. Later passes, also of the agent, follow the manifest")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
 	o.admission.Register(f, false)
@@ -175,6 +175,7 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 		a.changed = sourceChanges(ctx, sess.Objects(), pods)
 	}
 	a.takenBack = o.takenBack(ctx, sess, pods)
+	a.follows = o.wait != "" && sess.AgentKeepsApplied(ctx)
 	if o.plan != "" {
 		if a.saved, err = readSaved(ctx, sess, o.plan); err != nil {
 			return err
@@ -200,13 +201,17 @@ type applier struct {
 	changed map[model.PodRef]string
 	// takenBack says of pods whose manifests the agent does not leave in force why.
 	takenBack map[model.PodRef]string
+	// follows is set if an agent keeps the pods: a wait leaves all passes but the first to it.
+	follows bool
 	// done are the outcomes of the pods whose last pass was made.
 	mu   sync.Mutex
 	done map[model.PodRef]*executor.Outcome
+	// told are the digests of the manifests for which it was printed that the pod is as it must be.
+	told map[model.PodRef]string
 }
 
 func newApplier(sess *session.Session, engine *runtime.Engine, o *applyOptions, pods int) *applier {
-	a := &applier{io: sess.IO, engine: engine, o: o, done: map[model.PodRef]*executor.Outcome{}}
+	a := &applier{io: sess.IO, engine: engine, o: o, done: map[model.PodRef]*executor.Outcome{}, told: map[model.PodRef]string{}}
 	if o.output == "json" {
 		a.report = view.EventLines(sess.IO)
 		return a
@@ -246,10 +251,13 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	}
 	var outcome *executor.Outcome
 	var err error
-	if a.o.wait != "" {
-		outcome, err = a.engine.Waiter.Wait(ctx, d, wait.Goal(a.o.wait), opts)
-	} else {
+	switch goal := wait.Goal(a.o.wait); {
+	case goal == "":
 		outcome, err = a.engine.Pods.Apply(ctx, d, opts)
+	case a.follows:
+		outcome, err = a.engine.Waiter.Follow(ctx, d, goal, opts)
+	default:
+		outcome, err = a.engine.Waiter.Wait(ctx, d, goal, opts)
 	}
 	return a.conclude(d, outcome, err, began)
 }
@@ -286,7 +294,7 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 		return errors.Join(failure, left(outcome))
 	}
 	p := outcome.Plan
-	if a.o.output != "json" {
+	if a.o.output != "json" && !a.isTold(d, p) {
 		text := view.Outcome(p)
 		if a.o.wait != "" {
 			text = fmt.Sprintf("is %s (%.1fs)", a.o.wait, a.io.Now().Sub(began).Seconds())
@@ -297,6 +305,16 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 		return exit.With(exit.NotYet)
 	}
 	return nil
+}
+
+// isTold reports whether it was printed before that the pod has reached its goal, and nothing was done since.
+func (a *applier) isTold(d *podspec.Desired, p *plan.Plan) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ref := model.RefOf(d.Pod)
+	told := a.told[ref] == d.Digest() && len(p.Steps) == 0
+	a.told[ref] = d.Digest()
+	return told
 }
 
 // left says what a pass with failures leaves beside them; nil if that is nothing.

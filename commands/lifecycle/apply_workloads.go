@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,6 +23,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/wait"
 )
 
@@ -50,6 +52,7 @@ func (o *applyOptions) applyWorkloads(ctx context.Context, sess *session.Session
 		return err
 	}
 	if a.beside = sess.AgentLooks(ctx); a.beside {
+		a.follows = sess.AgentKeeps(ctx, a.keys())
 		if err := a.again(ctx); err != nil {
 			return err
 		}
@@ -63,12 +66,20 @@ type workloadApplier struct {
 	o *applyOptions
 	// all are the workloads with what they come to.
 	all []*expanded
-	// passes counts those that were made.
-	passes int
 	// beside is set where an agent keeps the pods too.
 	beside bool
+	// follows is set where that agent keeps the pods of all the workloads.
+	follows bool
 	// stale is set if nobody could look at the workloads after the last pass.
 	stale bool
+}
+
+func (a *workloadApplier) keys() []state.ObjectKey {
+	keys := make([]state.ObjectKey, 0, len(a.all))
+	for _, x := range a.all {
+		keys = append(keys, x.Record.Key())
+	}
+	return keys
 }
 
 // look finds out what workloads would come to, before anything is kept of them.
@@ -104,18 +115,80 @@ func (a *workloadApplier) keep(ctx context.Context) error {
 	return nil
 }
 
-// apply makes a pass over all pods, and with --wait others until the workloads are as they shall be.
+// apply makes a pass over all pods. With --wait it goes on until the workloads are as they must be, or leaves that to the agent that keeps them.
 func (a *workloadApplier) apply(ctx context.Context, beside []*podspec.Desired) error {
-	outcome := a.pass(ctx, beside)
-	for outcome == nil && a.o.wait != "" && !a.done() && a.pause(ctx) {
-		if outcome = a.again(ctx); outcome == nil {
-			outcome = a.pass(ctx, nil)
-		}
+	var outcome error
+	switch {
+	case a.o.wait == "":
+		outcome = a.pass(ctx, beside)
+	case a.follows:
+		outcome = a.follow(ctx, beside)
+	default:
+		outcome = newRolling(ctx, a, beside).run(ctx, beside)
 	}
 	if ctx.Err() != nil {
 		outcome = exit.Join(ctx, a.outOfTime(ctx), outcome)
 	}
 	return exit.Join(ctx, outcome, a.conclude(ctx))
+}
+
+// follow watches workloads whose pods an agent keeps. It makes no passes over them: two processes that take turns at the locks of the pods would hold
+// each other up.
+func (a *workloadApplier) follow(ctx context.Context, beside []*podspec.Desired) error {
+	if len(beside) > 0 {
+		if err := a.o.apply(ctx, a.sess, beside); err != nil {
+			return err
+		}
+	}
+	for said := ""; !a.done(); {
+		if !terminal.Sleep(ctx, a.untilChange()) {
+			return nil
+		}
+		if err := a.reread(ctx); err != nil {
+			return err
+		}
+		if text := a.missing(); text != "" && text != said && terminal.IsText(a.o.output) {
+			said = text
+			a.sess.IO.Note("note: the agent works on it: %s", text)
+		}
+	}
+	return nil
+}
+
+// missing says what the workloads lack.
+func (a *workloadApplier) missing() string {
+	var texts []string
+	for _, x := range a.all {
+		if !a.isDone(x) {
+			texts = append(texts, fmt.Sprintf("%s, %s", x.Record.Key(), x.missing()))
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// reread looks at the workloads as the agent has stored them. A Job that it has deleted since has lived its time.
+func (a *workloadApplier) reread(ctx context.Context) error {
+	var gone []*expanded
+	for _, x := range a.all {
+		r, err := a.sess.Workloads().Get(x.Record.Key())
+		missing := (*objects.NotFoundError)(nil)
+		switch {
+		case errors.As(err, &missing) && x.Job != nil && x.Record.Workload.Job.Spec.TTLSecondsAfterFinished != nil:
+			gone = append(gone, x)
+		case err != nil:
+			return err
+		default:
+			x.Record = r
+			if r.Job != nil {
+				x.Job = r.Job
+			}
+		}
+	}
+	for _, x := range gone {
+		a.sess.IO.Note("note: %s has ended, and was deleted since (ttlSecondsAfterFinished)", x.Record.Key())
+		a.all = slices.DeleteFunc(a.all, func(other *expanded) bool { return other == x })
+	}
+	return a.again(ctx)
 }
 
 // again looks at the workloads anew.
@@ -138,7 +211,7 @@ func (a *workloadApplier) again(ctx context.Context) error {
 func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) error {
 	pods, gone := podsOf(a.all)
 	outcome := a.deleteGone(ctx, slices.DeleteFunc(gone, a.isUnknown))
-	if a.passes++; a.passes > 1 || a.beside {
+	if a.beside {
 		pods = a.unsettled(pods)
 	}
 	pods = slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return a.isUnknown(model.RefOf(d.Pod)) })
@@ -233,8 +306,8 @@ func condition(job *batchv1.JobStatus, kind batchv1.JobConditionType) *batchv1.J
 // lookEach is how often workloads are looked at that wait for nothing whose time is known.
 const lookEach = time.Second
 
-// pause waits until something can have changed. It reports whether there is time left.
-func (a *workloadApplier) pause(ctx context.Context) bool {
+// untilChange is the time until something can have changed.
+func (a *workloadApplier) untilChange() time.Duration {
 	now := a.sess.IO.Now()
 	until := now.Add(lookEach)
 	for _, x := range a.all {
@@ -242,7 +315,7 @@ func (a *workloadApplier) pause(ctx context.Context) bool {
 			until = x.Next
 		}
 	}
-	return terminal.Sleep(ctx, max(until.Sub(now), time.Millisecond))
+	return max(until.Sub(now), time.Millisecond)
 }
 
 // lastLook bounds the look at workloads after the time of the command is over. The state before it is printed if it takes longer.

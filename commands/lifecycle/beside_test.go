@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -55,6 +56,29 @@ func TestManifestsThatTheAgentTakesBack(t *testing.T) {
 	for _, args := range [][]string{{"apply", "--all"}, {"plan"}, {"apply", l.Path("hand.yaml")}} {
 		if _, stderr := l.Must(args...); strings.Contains(stderr, "the agent") {
 			t.Errorf("%v:\n%s", args, stderr)
+		}
+	}
+}
+
+// TestWaitBesideAnAgent: apply --wait leaves the pods of a workload to the agent that keeps it, and says what it works on. Beside an agent that does not keep
+// it, the command makes the passes.
+func TestWaitBesideAnAgent(t *testing.T) {
+	for name, kept := range map[string][]api.Workload{"kept": {{Namespace: "default", Kind: "Deployment", Name: "web"}}, "not kept": nil} {
+		l := newLab(t)
+		l.Must("apply", l.Write("other", quickly))
+		l.ServeStatus(&api.Status{Workloads: kept, Applied: true})
+		before := len(l.Calls())
+		code, stdout, stderr := l.Call("apply", "--wait", "--timeout", "2s", written(l, "web", deployment(1, "i:1", "")))
+		made := false
+		for _, call := range l.Calls()[before:] {
+			made = made || strings.HasPrefix(call, "RunPodSandbox")
+		}
+		if made != (kept == nil) || (code == exit.OK) != made {
+			t.Errorf("%s: exit code %d, pods made %t: %s%s", name, code, made, stdout, stderr)
+		}
+		const want = "note: the agent works on it: deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is not created yet"
+		if strings.Contains(stderr, want) == made {
+			t.Errorf("%s: %s", name, stderr)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func NewRun(sess *session.Session) *cobra.Command {
 	f.StringSliceVarP(&o.Files, "filename", "f", nil, "Manifest: file, URL or -")
 	f.StringVar(&o.from, "from", "", "Run a Job of this CronJob instead of a manifest: cronjob/NAME")
 	f.BoolVar(&o.remove, "rm", false, "Delete the pod afterwards, also if interrupted")
-	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
+	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy for the passes of this command: always, missing or never. Later passes, also of the agent, follow the manifest")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pod")
 	return cmd
 }

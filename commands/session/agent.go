@@ -3,11 +3,13 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // agentPatience is how long a command waits for the agent, which it needs only for what it says
@@ -41,6 +43,25 @@ func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
 		pods[status.Pods[i].UID] = &status.Pods[i]
 	}
 	return pods
+}
+
+// AgentKeepsApplied reports whether an agent runs that keeps what is applied by hand.
+func (s *Session) AgentKeepsApplied(ctx context.Context) bool {
+	status, _ := s.AgentStatus(ctx)
+	return status != nil && status.Applied
+}
+
+// AgentKeeps reports whether an agent runs that keeps the pods of all these workloads.
+func (s *Session) AgentKeeps(ctx context.Context, keys []state.ObjectKey) bool {
+	status, _ := s.AgentStatus(ctx)
+	if status == nil {
+		return false
+	}
+	return !slices.ContainsFunc(keys, func(key state.ObjectKey) bool {
+		return !slices.ContainsFunc(status.Workloads, func(w api.Workload) bool {
+			return w.Namespace == key.Namespace && w.Kind == key.Kind && w.Name == key.Name
+		})
+	})
 }
 
 // AgentLooks lets a running agent take up the stored workloads as they are now, so that it makes no pass for what they were.

@@ -10,6 +10,8 @@ type Standing struct {
 	Status v1.PodStatus
 	// Pending is set while a pass has something to do, or something holds it.
 	Pending bool
+	// Stopping is set while containers of the pod are being stopped, or are about to be, so that others start in their place.
+	Stopping bool
 	// Unknown is why the pod could not be observed; nil if it was. Status has the phase Unknown then.
 	Unknown error
 }

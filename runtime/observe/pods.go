@@ -46,7 +46,8 @@ func (l *Lister) Standing(ctx context.Context, pods []*podspec.Desired) ([]model
 		if err != nil {
 			return model.Standing{Status: unknownStatus(err), Pending: true, Unknown: err}, err
 		}
-		return model.Standing{Status: s.Shown(in).Status, Pending: !plan.Make(in).Complete}, nil
+		p := plan.Make(in)
+		return model.Standing{Status: s.Shown(in).Status, Pending: !p.Complete, Stopping: len(p.PendingRestarts()) > 0}, nil
 	})
 	if all == nil {
 		return nil, err

@@ -66,10 +66,9 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 	r.sandboxes = make([]*runtimeapi.PodSandboxStatus, len(items))
 	lost := known != ""
 	for i, item := range items {
-		r.group.Go(func() error {
-			reply, err := r.observer.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
-			r.sandboxes[i] = reply.GetStatus()
-			return cri.Wrap("asking for its sandbox "+model.ShortID(item.GetId()), cri.IgnoreNotFound(err))
+		r.group.Go(func() (err error) {
+			r.sandboxes[i], err = r.askSandbox(ctx, item)
+			return err
 		})
 		if item.GetId() == known {
 			lost = false
@@ -82,6 +81,20 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 		r.group.Go(func() error { return r.listContainers(ctx, "") })
 	}
 	return nil
+}
+
+// askSandbox asks for the status of a sandbox; nil for one that vanished. If the list has it as ended and the runtime refuses to say more, as after its
+// restart without what the sandbox was made of, the list is enough: the sandbox is replaced.
+func (r *records) askSandbox(ctx context.Context, item *runtimeapi.PodSandbox) (*runtimeapi.PodSandboxStatus, error) {
+	reply, err := r.observer.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
+	err = cri.IgnoreNotFound(err)
+	if err != nil && cri.IsAnswer(err) && item.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+		return &runtimeapi.PodSandboxStatus{
+			Id: item.GetId(), Metadata: item.GetMetadata(), State: item.GetState(), CreatedAt: item.GetCreatedAt(),
+			Labels: item.GetLabels(), Annotations: item.GetAnnotations(), RuntimeHandler: item.GetRuntimeHandler(),
+		}, nil
+	}
+	return reply.GetStatus(), cri.Wrap("asking for its sandbox "+model.ShortID(item.GetId()), err)
 }
 
 // listContainers lists the containers of a sandbox or, without one, of the pod.

@@ -134,6 +134,39 @@ func TestQuestionsThatFail(t *testing.T) {
 	}
 }
 
+// TestEndedSandboxWithoutAStatus: a sandbox that has ended counts as the list has it if the runtime refuses its status. One that the runtime says nothing of,
+// or that the list has as ready, stays an error.
+func TestEndedSandboxWithoutAStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		ended bool
+		fails error
+		want  bool
+	}{
+		"ended, refused":   {true, status.Error(codes.Unknown, "failed to get the sandbox's task"), true},
+		"ready, refused":   {false, status.Error(codes.Unknown, "failed to get the sandbox's task"), false},
+		"ended, no answer": {true, status.Error(codes.Unavailable, "transport is closing"), false},
+	} {
+		l := newLab(t, "i:1")
+		d := l.pod("web")
+		ref := model.RefOf(d.Pod)
+		sandbox := l.sandbox(ref, 3)
+		if c.ended {
+			if _, err := l.client.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.server.Fail(runtimetest.Fault{Method: "PodSandboxStatus", Times: 99, Err: c.fails})
+		s, err := l.observer.Observe(t.Context(), ref, d)
+		if (err == nil) != c.want {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err == nil && (len(s.Sandboxes) != 1 || snapshot.ObservedSandbox(s.Sandboxes[0]).State != model.SandboxNotReady || s.Sandboxes[0].GetMetadata().GetAttempt() != 3) {
+			t.Errorf("%s: %v", name, s.Sandboxes)
+		}
+	}
+}
+
 // TestManyPodsAreListedAtOnce: few pods are listed one by one and many all at once, and look the
 // same either way.
 func TestManyPodsAreListedAtOnce(t *testing.T) {

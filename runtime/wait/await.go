@@ -2,10 +2,12 @@ package wait
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
@@ -15,10 +17,27 @@ import (
 // but asking its probes. A pod that has failed ends it, as no goal but its end is
 // in reach any more.
 func (x *Waiter) Await(ctx context.Context, desired *podspec.Desired, goal Goal) error {
+	return (&waiter{on: x, desired: desired, goal: goal}).await(ctx)
+}
+
+// Follow makes one pass over a pod that an agent keeps, and watches it until it has reached a goal. Other passes, and the probes, are left to the
+// agent: two processes that take turns at the pod's lock would hold each other up.
+func (x *Waiter) Follow(ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options) (*executor.Outcome, error) {
+	w := &waiter{on: x, desired: desired, goal: goal, opts: opts, follows: true}
+	outcome, err := w.apply(ctx)
+	if err != nil {
+		return outcome, w.translate(ctx, err)
+	}
+	w.retryAt = time.Time{}
+	return outcome, w.await(ctx)
+}
+
+// await watches the pod until it has reached the goal.
+func (w *waiter) await(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	ref := model.RefOf(desired.Pod)
-	w := &waiter{on: x, desired: desired, goal: goal, watch: x.watchPod(watching, ref)}
+	ref := model.RefOf(w.desired.Pod)
+	w.watch = w.on.watchPod(watching, ref)
 	for {
 		done, err := w.poll(ctx, ref)
 		if w.retryable(ctx, err) {
@@ -35,7 +54,7 @@ func (x *Waiter) Await(ctx context.Context, desired *podspec.Desired, goal Goal)
 
 // poll asks the probes that are due and looks where the pod is.
 func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
-	if w.goal != Deleted {
+	if w.goal != Deleted && !w.follows {
 		if err := w.probe(ctx); err != nil {
 			return false, err
 		}

@@ -32,6 +32,27 @@ func TestAwaitOnlyLooks(t *testing.T) {
 	}
 }
 
+// TestFollowLeavesPassesToOthers: after its own pass it only looks. A container that crashes is started again by somebody else, and a probe is asked by
+// nobody.
+func TestFollowLeavesPassesToOthers(t *testing.T) {
+	l := newLab(t, "i:1")
+	d := loadPod(t, strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [ok]}, periodSeconds: 1}", 1))
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	outcome, err := l.Follow(ctx, d, Ready, executor.Options{})
+	if !errors.As(err, new(*TimeoutError)) || outcome == nil || len(outcome.Plan.Steps) == 0 {
+		t.Errorf("%v of %+v", err, outcome)
+	}
+	for _, call := range l.server.Calls() {
+		if strings.HasPrefix(call, "ExecSync") {
+			t.Errorf("it asks a probe: %s", call)
+		}
+	}
+	if outcome, err = l.Follow(t.Context(), d, Started, executor.Options{}); err != nil || len(outcome.Plan.Steps) != 0 {
+		t.Errorf("%v of %+v", err, outcome)
+	}
+}
+
 // TestAwaitOfPodsThatEnd: a pod that has failed reaches no goal but its end, one that has
 // succeeded was not started.
 func TestAwaitOfPodsThatEnd(t *testing.T) {

@@ -105,6 +105,8 @@ type waiter struct {
 	tries, unanswered int
 	// answered is when the runtime answered last; zero until it has.
 	answered time.Time
+	// follows is set if an agent makes the passes and asks the probes.
+	follows bool
 	// last is what the last pass came to.
 	last *executor.Outcome
 }

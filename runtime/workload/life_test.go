@@ -25,6 +25,8 @@ type life struct {
 	w    *podspec.Workload
 	pods map[string]*living
 	log  []string
+	// grace is how long a pod takes to stop, before it starts again or is gone.
+	grace time.Duration
 }
 
 // living is a pod that is there.
@@ -33,6 +35,8 @@ type living struct {
 	// ready is since when; zero while it is not. deadline is when it gets ready, or is gone.
 	ready, deadline time.Time
 	deleting        bool
+	// stops is when its containers of the version before have ended; zero if none are being stopped. They answer their probes until then.
+	stops time.Time
 }
 
 const manifest = `apiVersion: apps/v1
@@ -66,6 +70,8 @@ func (l *life) expand() *Expansion {
 	in := &Input{Workload: l.w, Now: l.now}
 	for _, p := range l.pods {
 		pod := Pod{Applied: p.applied, Deleting: p.deleting}
+		pod.Stopping = !p.stops.IsZero()
+		pod.Pending = pod.Stopping
 		if !p.ready.IsZero() {
 			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(p.ready)}}
 		}
@@ -77,7 +83,7 @@ func (l *life) expand() *Expansion {
 // ready is how many pods are.
 func (l *life) ready() (count int) {
 	for _, p := range l.pods {
-		if !p.ready.IsZero() && !p.deleting {
+		if !p.ready.IsZero() && !p.deleting && p.stops.IsZero() {
 			count++
 		}
 	}
@@ -96,24 +102,35 @@ func (l *life) do(x *Expansion) (changed bool) {
 			continue
 		}
 		l.log = append(l.log, fmt.Sprintf("%d: %s gets %s", l.now.Unix()-1e9, d.Pod.Name, d.Pod.Spec.Containers[0].Image))
-		p.applied, p.ready, p.deadline = d, time.Time{}, l.now.Add(time.Duration(1+l.r.IntN(10))*time.Second)
 		changed = true
+		if p.applied != nil && l.grace > 0 {
+			p.applied, p.stops = d, l.now.Add(l.grace)
+			continue
+		}
+		p.applied, p.ready, p.deadline = d, time.Time{}, l.startsBy()
 	}
 	for _, ref := range x.Gone {
 		if p := l.pods[ref.Name]; !p.deleting {
 			l.log = append(l.log, fmt.Sprintf("%d: %s goes", l.now.Unix()-1e9, ref.Name))
-			p.deleting, p.deadline = true, l.now.Add(time.Duration(l.r.IntN(5))*time.Second)
+			p.deleting, p.deadline = true, l.now.Add(l.grace+time.Duration(l.r.IntN(5))*time.Second)
 			changed = true
 		}
 	}
 	return changed
 }
 
+// startsBy is when a pod that starts now is ready.
+func (l *life) startsBy() time.Time { return l.now.Add(time.Duration(1+l.r.IntN(10)) * time.Second) }
+
 // pass lets a second pass.
 func (l *life) pass() {
 	l.now = l.now.Add(time.Second)
 	for name, p := range l.pods {
 		switch {
+		case !p.stops.IsZero() && !p.deleting:
+			if !l.now.Before(p.stops) {
+				p.stops, p.ready, p.deadline = time.Time{}, time.Time{}, l.startsBy()
+			}
 		case p.deadline.IsZero() || l.now.Before(p.deadline):
 		case p.deleting:
 			delete(l.pods, name)
@@ -172,6 +189,39 @@ func TestRollingUpdates(t *testing.T) {
 			if image := p.applied.Pod.Spec.Containers[0].Image; image != "registry.local/app:3" {
 				l.wrong("%s has %s", name, image)
 			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, %v", seed, rest)
+		}
+	}
+}
+
+// TestRollingUpdatesOverlapStops: pods that take long to stop do not hold each other up. As many stay available as have to, and
+// there is at most one pod more for each that is updated.
+func TestRollingUpdatesOverlapStops(t *testing.T) {
+	for seed := range uint64(25) {
+		l := newLife(t, seed)
+		l.grace = 40 * time.Second
+		replicas, surge, unavailable := 1+l.r.IntN(6), 1+l.r.IntN(3), l.r.IntN(3)
+		rest := []string{fmt.Sprintf("replicas: %d", replicas), fmt.Sprintf("strategy: {rollingUpdate: {maxSurge: %d, maxUnavailable: %d}}", surge, unavailable)}
+		l.w = loaded(t, "Deployment", 1, rest...)
+		l.settle(func() {})
+		l.w = loaded(t, "Deployment", 2, rest...)
+		began := l.now
+		l.settle(func() {
+			counted := 0
+			for _, p := range l.pods {
+				if !p.deleting {
+					counted++
+				}
+			}
+			if l.ready() < replicas-unavailable || counted > 2*replicas {
+				l.wrong("%d of %d pods are ready, at least %d have to be, and at most %d be there", l.ready(), counted, replicas-unavailable, 2*replicas)
+			}
+		})
+		// All stop at once, and then the pods beside them. The starts come on top, which take ten seconds at most.
+		if took := l.now.Sub(began); took > 2*l.grace+time.Duration(replicas+2)*11*time.Second {
+			l.wrong("%d replicas took %s", replicas, took)
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d, %v", seed, rest)

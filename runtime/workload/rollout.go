@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -76,14 +77,22 @@ func areGone(old int) string {
 	return fmt.Sprintf("the %d old pods are gone", old)
 }
 
-// roll updates as many pods at once as there may be unavailable, with pods of maxSurge beside them.
+// roll updates as many pods at once as there may be unavailable, with pods of maxSurge beside them. A pod whose old containers are being
+// stopped counts as gone, as a terminating pod does in a cluster: another one may be made in its place meanwhile, so that updates do not wait for each
+// other's grace periods. There is at most one pod more for each that is updated, and without maxSurge none.
 func (x *expanding) roll(strategy *appsv1.RollingUpdateDeployment) {
 	surge, unavailable := fenceposts(strategy, x.desired)
 	// spare is how many available pods may become unavailable now.
 	spare := available(x.there) - (x.desired - unavailable)
-	old := x.rollBase(x.desired-unavailable, &spare)
-	x.rollSurge(min(surge, old), &spare)
+	base := x.rollBase(x.desired-unavailable, &spare)
+	if surge > 0 {
+		surge += base.going
+	}
+	x.rollSurge(min(surge, base.old+base.going), base, &spare)
 }
+
+// rolling counts the pods of an update that stay: those that are still old, those that are being stopped for it, and those that start again.
+type rolling struct{ old, going, starting int }
 
 // MinimumAvailable is how many pods of a Deployment have to be available for it to count as available
 // (DeploymentAvailable of the Deployment controller).
@@ -111,44 +120,65 @@ func fenceposts(strategy *appsv1.RollingUpdateDeployment, desired int) (surge, u
 	return surge, unavailable
 }
 
-// available counts the pods that are available.
+// isGoing reports whether a pod is being stopped for the newest version.
+func (t *there) isGoing() bool { return t.newest && t.Stopping && !t.isUnknown() }
+
+// available counts the pods that are available, and are not being stopped.
 func available(all map[int]*there) (count int) {
 	for _, t := range all {
-		if t.available {
+		if t.available && !t.isGoing() {
 			count++
 		}
 	}
 	return count
 }
 
+// begunPause is the time after which a Deployment is looked at again that has begun to update a pod.
+const begunPause = time.Second
+
 // rollBase updates the pods that stay, those first that are not available anyway (cleanupUnhealthyReplicas). At least floor pods stay
-// available. It returns how many still have to wait.
-func (x *expanding) rollBase(floor int, spare *int) (old int) {
+// available.
+func (x *expanding) rollBase(floor int, spare *int) (counts rolling) {
 	for ordinal := range x.desired {
 		switch t := x.there[ordinal]; {
 		case t.isUnknown():
 			x.keepUnknown(t)
 			if !t.newest {
-				old++
+				counts.old++
 			}
+		case t != nil && t.isGoing():
+			counts.going++
+			x.make(ordinal)
 		case t == nil, t.updated, !t.available:
+			if t == nil || !t.available {
+				counts.starting++
+			}
 			x.make(ordinal)
 		case *spare > 0:
 			*spare--
+			counts.old++
 			x.make(ordinal)
-			old++
+			x.next(x.in.Now.Add(begunPause))
 		default:
-			old++
+			counts.old++
 			x.keep(t, fmt.Sprintf("%d pods have to stay available; it is updated when one more is.", floor))
 		}
 	}
-	return old
+	return counts
 }
 
-// rollSurge makes the pods that an update has beside the others, and deletes those that it needs no longer.
-func (x *expanding) rollSurge(surge int, spare *int) {
+// rollSurge makes the pods that an update has beside the others, and deletes those that it needs no longer. While pods are stopped it makes no more
+// than there are old ones to be updated next.
+func (x *expanding) rollSurge(surge int, base rolling, spare *int) {
+	coming := base.starting
 	for ordinal := x.desired; ordinal < x.desired+surge; ordinal++ {
-		x.make(ordinal)
+		switch t := x.there[ordinal]; {
+		case t != nil && t.available:
+			x.make(ordinal)
+		case t != nil || base.going == 0 || coming < base.old:
+			coming++
+			x.make(ordinal)
+		}
 	}
 	for _, ordinal := range x.ordinals() {
 		t := x.there[ordinal]

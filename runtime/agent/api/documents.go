@@ -14,7 +14,9 @@ type Status struct {
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"startedAt"`
 	// Ready reports whether every source has been read and every pod has had a pass.
-	Ready   bool     `json:"ready"`
+	Ready bool `json:"ready"`
+	// Applied reports whether the agent keeps the pods that were applied by hand, too.
+	Applied bool     `json:"applied"`
 	Runtime Runtime  `json:"runtime"`
 	Sources []Source `json:"sources"`
 	Pods    []Pod    `json:"pods"`
