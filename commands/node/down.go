@@ -17,7 +17,7 @@ import (
 )
 
 // downTimeout is the default timeout for taking a node down.
-const downTimeout = 5 * time.Minute
+const downTimeout = 15 * time.Minute
 
 func newDown(sess *session.Session) *cobra.Command {
 	var containerd string

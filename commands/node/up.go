@@ -12,7 +12,7 @@ import (
 )
 
 // upTimeout is the default timeout for bringing a node up.
-const upTimeout = 2 * time.Minute
+const upTimeout = 10 * time.Minute
 
 func newUp(sess *session.Session) *cobra.Command {
 	var (

@@ -14,7 +14,7 @@ import (
 
 // agentPatience is how long a command waits for the agent, which it needs only for what it says
 // beside its result.
-const agentPatience = 2 * time.Second
+const agentPatience = 10 * time.Second
 
 // AgentStatus is what the agent of the state directory does; nil if no agent runs. One that runs and does not answer ends no command:
 // a note says so, and answered is false.

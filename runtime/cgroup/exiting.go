@@ -14,11 +14,28 @@ const proc = "/proc"
 
 // isExiting reports whether a process has ended, has begun to exit, or has been killed and has not noticed it yet.
 func isExiting(pid int) bool {
-	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "status"))
+	status, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "status"))
 	if err != nil {
 		return isGone(err)
 	}
-	return exiting(string(text))
+	stat, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return isGone(err)
+	}
+	return exiting(string(status)) || hasExitFlag(string(stat))
+}
+
+// exitFlag is the kernel's PF_EXITING: the process has noticed its end, and gives back what it has. On a busy machine that may take long.
+const exitFlag = 0x4
+
+// hasExitFlag reads the flags in a process's stat file, the seventh field after its name, which may have spaces and brackets.
+func hasExitFlag(stat string) bool {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&exitFlag != 0
 }
 
 // exiting is isExiting of the contents of a process's status file.

@@ -24,6 +24,21 @@ func TestExiting(t *testing.T) {
 	}
 }
 
+// TestExitFlag: a process that gives back what it has is exiting, whatever its name is.
+func TestExitFlag(t *testing.T) {
+	for stat, want := range map[string]bool{
+		"7 (sh) R 1 7 7 0 -1 4194308 0 0":        true,
+		"7 (a) b) 4 (c) D 1 7 7 0 -1 4 0 0":      true,
+		"7 (4 4 4 4 4 4) R 1 7 7 0 -1 4194304 0": false,
+		"7 (sh) R 1":                             false,
+		"":                                       false,
+	} {
+		if got := hasExitFlag(stat); got != want {
+			t.Errorf("%q: %t", stat, got)
+		}
+	}
+}
+
 // TestBusyErrorNamesPrograms: the error has the names of programs.
 func TestBusyErrorNamesPrograms(t *testing.T) {
 	text := (&BusyError{Path: "/p", PIDs: []int{os.Getpid()}}).Error()

@@ -13,7 +13,7 @@ import (
 
 // settleTimeout is how long giving names to loaded images may take, and taking them back. It
 // is not cut short by the caller: half of the names would be neither loaded nor not loaded.
-const settleTimeout = 30 * time.Second
+const settleTimeout = 2 * time.Minute
 
 // nameImages gives images their names, all of them or none: after a failure, names that were
 // there before have what they had.

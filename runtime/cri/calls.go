@@ -48,7 +48,7 @@ func (c *Client) stillListed(ctx context.Context, id string, notFound error) err
 // StopSandbox stops a sandbox. One whose shim ends while it is asked to is stopped
 // again, as the CRI allows: only then are its network and its mounts cleared up.
 func (c *Client) StopSandbox(ctx context.Context, id string) error {
-	busy, cancel := context.WithTimeout(ctx, BusyTimeout)
+	busy, cancel := context.WithTimeout(ctx, c.BusyTime())
 	defer cancel()
 	return IgnoreNotFound(containerd.Retry(busy, func(context.Context) error {
 		_, err := c.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
@@ -119,9 +119,13 @@ func IgnoreNotFound(err error) error {
 // WithRetries asks again, for a minute, when the runtime does not answer: it may be restarted
 // while somebody follows a log or watches probes.
 func (c *Client) WithRetries(ctx context.Context, ask func() error) error {
-	for began := time.Now(); ; {
+	for silent := (time.Time{}); ; {
 		err := ask()
-		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || time.Since(began) > RetryTime {
+		if silent.IsZero() {
+			// A call may take longer than the retries do.
+			silent = time.Now()
+		}
+		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || time.Since(silent) > RetryTime {
 			return err
 		}
 		if Sleep(ctx, RetryPause) != nil {
@@ -130,9 +134,9 @@ func (c *Client) WithRetries(ctx context.Context, ask func() error) error {
 	}
 }
 
-// BusyTimeout bounds the wait for a container that a start which was cut off keeps busy: containerd
-// cleans up after it and refuses to remove it meanwhile.
-const BusyTimeout = 15 * time.Second
+// BusyTime bounds the wait for a container or a sandbox that a call which was cut off keeps busy: containerd cleans up after it, and refuses
+// other calls meanwhile. It includes these calls, and so it is as long as they may take: a sandbox takes longest.
+func (c *Client) BusyTime() time.Duration { return 2 * c.Timeout }
 
 // A runtime that is restarted is waited for: how long, and how often it is asked.
 const (

@@ -11,8 +11,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// aliveTimeout bounds the question whether a runtime answers at all.
-const aliveTimeout = 2 * time.Second
+// aliveTimeout bounds the question whether a runtime answers at all. It comes on top of the time of a command, and a busy runtime
+// answers it late.
+const aliveTimeout = 10 * time.Second
 
 // NoneAnswered is the error of a look at several pods that showed none of them: the user ended it,
 // or the runtime does not answer at all. One that answers, and only says nothing of these pods in

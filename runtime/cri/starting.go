@@ -12,7 +12,8 @@ import (
 )
 
 // A runtime that is just starting has a socket to which nobody listens yet, or answers that it
-// is not ready. It is asked again: for how long, how often, and after which time the user is told.
+// is not ready. It is asked again: for how long while nobody listens, how often, and after which time the user is told. One that answers
+// that it is not ready is there, and is asked as long as a call may take.
 const (
 	startTime     = 5 * time.Second
 	startPause    = 100 * time.Millisecond
@@ -39,7 +40,11 @@ func (s *starter) again(ctx context.Context, c connection, conn *grpc.ClientConn
 		s.began = time.Now()
 	}
 	waited := time.Since(s.began)
-	if waited >= startTime {
+	limit := startTime
+	if isUninitialised(err) {
+		limit = max(limit, c.Timeout)
+	}
+	if waited >= limit {
 		return false
 	}
 	if waited >= startNoteTime && !s.noted {

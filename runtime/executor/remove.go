@@ -34,7 +34,7 @@ func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
 	if err := errors.Join(x.removeLogs(s), x.removeTerminationMessage(s)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cri.BusyTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.client.BusyTime())
 	defer cancel()
 	if err := x.client.RemoveRecord(ctx, s.ContainerID); err != nil {
 		return err

@@ -140,7 +140,7 @@ func (x *starter) dropCreated(ctx context.Context, s *plan.Step) {
 	if !ok || made.id == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cri.BusyTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.client.BusyTime())
 	defer cancel()
 	if err := x.client.RemoveRecord(ctx, made.id); err != nil {
 		x.report.warn(fmt.Sprintf("container %s: what was created to replace it is left: %v", s.Container, err))

@@ -24,7 +24,7 @@ import (
 )
 
 // stopTimeout is how long containerd has to end by itself.
-const stopTimeout = 20 * time.Second
+const stopTimeout = time.Minute
 
 // Down stops the pods of the node, its containerd and shims, and removes its
 // mounts, its network and its files. Only processes that belong to the node are
@@ -89,7 +89,7 @@ func stopPods(ctx context.Context, l layout, o *Options) error {
 }
 
 // removeTimeout is how long containerd has to remove one sandbox.
-const removeTimeout = 30 * time.Second
+const removeTimeout = 2 * time.Minute
 
 // removePods removes sandboxes. One that containerd does not remove in time holds up neither
 // the others nor the rest: what is left of it ends with the shims.

@@ -16,8 +16,8 @@ import (
 // repository builds.
 const DefaultSandboxImage = "registry.local/podctl/pause:1"
 
-// healthTimeout is how long a started containerd may take to be healthy.
-const healthTimeout = 60 * time.Second
+// healthTimeout is how long a started containerd may take to be healthy. If it ends before, podctl notices at once.
+const healthTimeout = 5 * time.Minute
 
 // Options say how a node is brought up.
 type Options struct {

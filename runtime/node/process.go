@@ -247,7 +247,7 @@ func waitHealthy(ctx context.Context, l layout, p *process) error {
 }
 
 // askTimeout bounds one question to the node's CRI.
-const askTimeout = 5 * time.Second
+const askTimeout = 30 * time.Second
 
 func healthy(ctx context.Context, l layout) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)

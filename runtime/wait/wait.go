@@ -103,8 +103,8 @@ type waiter struct {
 	// tries counts the passes in a row that failed, unanswered those of them in which the
 	// runtime did not answer.
 	tries, unanswered int
-	// answered is when the runtime answered last; zero until it has.
-	answered time.Time
+	// answered is when the runtime answered last; zero until it has. silent is when a call first got no answer since.
+	answered, silent time.Time
 	// follows is set if an agent makes the passes and asks the probes.
 	follows bool
 	// last is what the last pass came to.
@@ -119,11 +119,18 @@ const UnansweredMax = 5
 // pause: it did before, and may have been restarted.
 func (w *waiter) retryable(ctx context.Context, err error) bool {
 	if err == nil {
-		w.answered = w.on.now()
+		w.answered, w.silent = w.on.now(), time.Time{}
 		return false
 	}
 	gone, blocked := (*cri.UnavailableError)(nil), (*BlockedError)(nil)
-	if !errors.As(err, &gone) || errors.As(err, &blocked) || w.answered.IsZero() || w.on.now().Sub(w.answered) > cri.RetryTime {
+	if !errors.As(err, &gone) || errors.As(err, &blocked) || w.answered.IsZero() {
+		return false
+	}
+	if w.silent.IsZero() {
+		// Not when it answered last: a slow machine may take longer for one call, and every wait tries at least once more.
+		w.silent = w.on.now()
+	}
+	if w.on.now().Sub(w.silent) > cri.RetryTime {
 		return false
 	}
 	w.waiting = []string{gone.Error()}
@@ -169,7 +176,7 @@ func (w *waiter) apply(ctx context.Context) (*executor.Outcome, error) {
 		stored.Stored = true
 		w.desired = &stored
 	}
-	w.last, w.answered = outcome, w.on.now()
+	w.last, w.answered, w.silent = outcome, w.on.now(), time.Time{}
 	if err = w.failed(outcome); err == nil && w.on.now().Before(w.retryAt) {
 		// The status of the pod shows it. The wait does not fail for it.
 		if noteErr := w.on.pods.NotePullPause(ctx, outcome, w.retryAt); noteErr != nil {
