@@ -3,6 +3,7 @@ package podspec
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ import (
 type Desired struct {
 	// Pod is the pod with all defaults filled in; its namespace and uid are set.
 	Pod *v1.Pod `json:"pod"`
-	// Objects are the ConfigMaps and Secrets of the pod's namespace that the pod
+	// Objects are the ConfigMaps, Secrets and bound claims of the pod's namespace that the pod
 	// refers to. What is referred to and missing here is unresolved.
 	Objects Objects `json:"objects"`
 	// Shared names those of the Objects that the pod's own manifest does not bring: they are kept
@@ -78,6 +79,11 @@ func (d *Desired) Check() error {
 			return fmt.Errorf("the Secret %q in it is null", name)
 		}
 	}
+	for name, one := range d.Objects.Volumes {
+		if one == nil {
+			return fmt.Errorf("the PersistentVolume of the claim %q in it is null", name)
+		}
+	}
 	return nil
 }
 
@@ -86,10 +92,17 @@ func (d *Desired) Check() error {
 type Objects struct {
 	ConfigMaps map[string]*v1.ConfigMap `json:"configMaps,omitempty"`
 	Secrets    map[string]*v1.Secret    `json:"secrets,omitempty"`
+	// Volumes are the paths of the host to which claims are bound, by the names of the claims.
+	Volumes map[string]*HostVolume `json:"volumes,omitempty"`
 }
 
-// IsEmpty reports whether there is neither a ConfigMap nor a Secret.
-func (o Objects) IsEmpty() bool { return len(o.ConfigMaps)+len(o.Secrets) == 0 }
+// IsEmpty reports whether there is none.
+func (o Objects) IsEmpty() bool { return len(o.ConfigMaps)+len(o.Secrets)+len(o.Volumes) == 0 }
+
+// copied are the same objects in maps of their own.
+func (o Objects) copied() Objects {
+	return Objects{ConfigMaps: maps.Clone(o.ConfigMaps), Secrets: maps.Clone(o.Secrets), Volumes: maps.Clone(o.Volumes)}
+}
 
 // AlsoRunning returns a copy with ephemeral containers that run beside the manifest's. It is
 // for looking at a pod, not for applying it.

@@ -26,6 +26,7 @@ const (
 	KindConfigMap = "ConfigMap"
 	KindSecret    = "Secret"
 	KindClaim     = "PersistentVolumeClaim"
+	KindVolume    = "PersistentVolume"
 	KindService   = "Service"
 )
 
@@ -156,8 +157,11 @@ func (r MissingReference) of() string {
 
 // Has reports whether there is a ConfigMap or Secret of that name.
 func (o *Objects) Has(kind, name string) bool {
-	if kind == KindSecret {
+	switch kind {
+	case KindSecret:
 		return o.Secrets[name] != nil
+	case KindClaim:
+		return o.Volumes[name] != nil
 	}
 	return o.ConfigMaps[name] != nil
 }

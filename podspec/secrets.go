@@ -23,7 +23,7 @@ func (d *Desired) WithoutSecrets() *Desired {
 
 // objectsWith are the objects with something else in the place of secret values.
 func (d *Desired) objectsWith(standIn func(ref digest.SecretRef, value []byte) string) Objects {
-	without := Objects{ConfigMaps: d.Objects.ConfigMaps}
+	without := Objects{ConfigMaps: d.Objects.ConfigMaps, Volumes: d.Objects.Volumes}
 	for name, s := range d.Objects.Secrets {
 		hidden := s.DeepCopy()
 		hidden.StringData, hidden.Annotations = nil, nil

@@ -1,7 +1,6 @@
 package podspec
 
 import (
-	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,17 +17,17 @@ func (d *Desired) WithShared(find FindObject) (*Desired, error) {
 		return d, nil
 	}
 	own := d.Own()
-	with := Objects{ConfigMaps: maps.Clone(own.ConfigMaps), Secrets: maps.Clone(own.Secrets)}
+	with := own.copied()
 	var shared []ObjectName
 	for _, name := range ReferredObjects(d.Pod) {
-		if name.Kind == KindClaim || own.Has(name.Kind, name.Name) {
+		if own.Has(name.Kind, name.Name) {
 			continue
 		}
 		found, err := find(d.Pod.Namespace, name)
 		if err != nil {
 			return nil, err
 		}
-		if found != nil {
+		if found != nil && (found.Claim == nil || found.Volume != nil) {
 			with.Put(found)
 			shared = append(shared, name)
 		}
@@ -50,7 +49,7 @@ func (d *Desired) WithStored(objects map[ObjectName]*Object) *Desired {
 		return d
 	}
 	other := *d
-	other.Objects = Objects{ConfigMaps: maps.Clone(d.Objects.ConfigMaps), Secrets: maps.Clone(d.Objects.Secrets)}
+	other.Objects = d.Objects.copied()
 	other.Shared = nil
 	for _, name := range ReferredObjects(d.Pod) {
 		if o := objects[name]; o != nil {
@@ -71,11 +70,14 @@ func (d *Desired) Own() Objects {
 	if len(d.Shared) == 0 {
 		return d.Objects
 	}
-	own := Objects{ConfigMaps: maps.Clone(d.Objects.ConfigMaps), Secrets: maps.Clone(d.Objects.Secrets)}
+	own := d.Objects.copied()
 	for _, name := range d.Shared {
-		if name.Kind == KindSecret {
+		switch name.Kind {
+		case KindSecret:
 			delete(own.Secrets, name.Name)
-		} else {
+		case KindClaim:
+			delete(own.Volumes, name.Name)
+		default:
 			delete(own.ConfigMaps, name.Name)
 		}
 	}
@@ -99,7 +101,7 @@ func (d *Desired) SameManifest(other *Desired) bool {
 	return a.SameAs(b)
 }
 
-// Put takes a ConfigMap or a Secret in, in the place of one of the same name.
+// Put takes a ConfigMap, a Secret or the volume of a bound claim in, in the place of one of the same name.
 func (o *Objects) Put(object *Object) {
 	switch {
 	case object.ConfigMap != nil:
@@ -112,5 +114,10 @@ func (o *Objects) Put(object *Object) {
 			o.Secrets = map[string]*v1.Secret{}
 		}
 		o.Secrets[object.Secret.Name] = object.Secret
+	case object.Volume != nil:
+		if o.Volumes == nil {
+			o.Volumes = map[string]*HostVolume{}
+		}
+		o.Volumes[object.Claim.Name] = object.Volume
 	}
 }

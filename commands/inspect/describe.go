@@ -250,7 +250,7 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 	v.containers("Containers", podspec.RegularContainers(pod), pod)
 	v.containers("Debug Containers", podspec.EphemeralContainers(pod), pod)
 	v.conditions(pod)
-	v.volumes(pod)
+	v.volumes(d, pod)
 }
 
 func statusLine(pod *v1.Pod) string {
@@ -278,12 +278,17 @@ func (v *description) conditions(pod *v1.Pod) {
 	}
 }
 
-func (v *description) volumes(pod *v1.Pod) {
+func (v *description) volumes(d *podspec.Desired, pod *v1.Pod) {
 	if len(pod.Spec.Volumes) > 0 {
 		v.heading(0, "Volumes")
 	}
 	for i := range pod.Spec.Volumes {
-		v.field(1, pod.Spec.Volumes[i].Name, "%s", volumeText(&pod.Spec.Volumes[i]))
+		vol := &pod.Spec.Volumes[i]
+		text := volumeText(vol)
+		if bound := d.Volume(vol); bound != vol {
+			text += ", bound to " + volumeText(bound)
+		}
+		v.field(1, vol.Name, "%s", text)
 	}
 }
 

@@ -105,7 +105,7 @@ func (l *objectLook) describe(ctx context.Context, o *podspec.Object, users []st
 	case o.Secret != nil:
 		v.secret(o.Secret)
 	case o.Claim != nil:
-		v.claim(o.Claim)
+		v.claim(o)
 	case o.Service != nil:
 		unknown = v.service(ctx, l.sess, o.Service)
 	default:
@@ -146,8 +146,12 @@ func (v *description) configMap(c *v1.ConfigMap) {
 	}
 }
 
-func (v *description) claim(c *v1.PersistentVolumeClaim) {
+func (v *description) claim(o *podspec.Object) {
+	c := o.Claim
 	v.field(0, "Status", "%s", c.Status.Phase)
+	if o.Volume != nil {
+		v.field(0, "Volume", "%s (host path %s)", o.Volume.Name, o.Volume.Path)
+	}
 	size := terminal.NoValue
 	if asked, ok := c.Spec.Resources.Requests[v1.ResourceStorage]; ok {
 		size = asked.String()

@@ -125,14 +125,14 @@ func (l *objectLook) hasData(key state.ObjectKey) bool {
 	return key.Kind == podspec.KindClaim && slices.Contains(l.data, state.Claim{Namespace: key.Namespace, Name: key.Name})
 }
 
-// setPhases says of claims whether they have data.
+// setPhases says of claims whether they have data, or a PersistentVolume.
 func (l *objectLook) setPhases(found []*podspec.Object) {
 	for _, o := range found {
 		if o.Claim == nil {
 			continue
 		}
 		o.Claim.Status.Phase = v1.ClaimPending
-		if l.hasData(objects.KeyOf(o)) {
+		if o.Volume != nil || l.hasData(objects.KeyOf(o)) {
 			o.Claim.Status.Phase = v1.ClaimBound
 		}
 	}

@@ -185,6 +185,22 @@ func TestRolloutOfAnEnvironment(t *testing.T) {
 	l.wants(exit.OK, []string{"1 ", "!2 "}, "rollout", "history", "deployment/web")
 }
 
+// TestPersistentVolumes: a pod mounts the path of the PersistentVolume that its claim is bound to, also when it is applied alone later.
+func TestPersistentVolumes(t *testing.T) {
+	l := newLab(t)
+	const volume = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: {storage: 2Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /srv/disk}}\n---\n"
+	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n---\n"
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: db}\nspec: {containers: [{name: a, image: 'i:1', volumeMounts: [{name: d, mountPath: /d}]}], volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}\n"
+	all, alone := l.file("all.yaml", volume+claim+pod), l.file("db.yaml", pod)
+	l.wants(exit.OK, []string{"/srv/disk"}, "render", "--cri", all)
+	l.wants(exit.OK, []string{"persistentvolumeclaim default/data created"}, "apply", all)
+	l.wants(exit.OK, []string{"No changes"}, "plan", alone)
+	l.wants(exit.OK, []string{"Bound", "disk (host path /srv/disk)"}, "describe", "pvc/data")
+	l.wants(exit.OK, []string{"claim data, bound to host path /srv/disk"}, "describe", "db")
+	moved := l.file("moved.yaml", strings.Replace(volume, "/srv/disk", "/srv/other", 1)+claim)
+	l.wants(exit.OK, []string{"volumes.d: hostPath /srv/disk -> hostPath /srv/other"}, "plan", moved)
+}
+
 // TestSelectedPodsKeepTheirObjects: a selector does not leave out what a selected pod names, but delete does.
 func TestSelectedPodsKeepTheirObjects(t *testing.T) {
 	l := newLab(t)

@@ -16,7 +16,7 @@ import (
 // isPublic reports whether the values of a kind of objects may be repeated.
 func isPublic(kind string) bool {
 	switch kind {
-	case "Pod", "ConfigMap", "PersistentVolumeClaim", "Service",
+	case "Pod", "ConfigMap", "PersistentVolumeClaim", "PersistentVolume", "Service",
 		"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob":
 		return true
 	}

@@ -118,6 +118,9 @@ func (a *assembly) addDocument(r *report) {
 		return
 	}
 	o := newObject(r, meta.APIVersion)
+	if o == nil {
+		o = newVolume(r, meta.APIVersion)
+	}
 	if o == nil && a.workloads {
 		o = newWorkload(r, meta.APIVersion)
 	}
@@ -178,7 +181,9 @@ func (a *assembly) addItems(r *report, items []json.RawMessage) {
 func (a *assembly) add(o *object) {
 	o.damaged = len(o.report.undecoded) > 0
 	o.writtenUID = o.meta.UID
-	o.meta.Namespace = cmp.Or(o.meta.Namespace, a.namespace)
+	if o.meta.Namespace = cmp.Or(o.meta.Namespace, a.namespace); o.volume != nil {
+		o.meta.Namespace = ""
+	}
 	a.objects = append(a.objects, o)
 	if o.beside = a.beside; o.beside && o.configMap == nil && o.secret == nil {
 		o.report.refuse(document.ClassUnsupported, "kind", o.report.Kind+" is not taken with --configmap, only ConfigMap and Secret: give the file as a manifest")
@@ -240,6 +245,7 @@ func (o *object) firstPod() types.UID {
 func (a *assembly) manifest() *Manifest {
 	m := &Manifest{}
 	used := map[*object]bool{}
+	a.bindVolumes()
 	for _, o := range a.objects {
 		switch {
 		case o.pod != nil:
@@ -250,7 +256,7 @@ func (a *assembly) manifest() *Manifest {
 	}
 	for _, o := range a.objects {
 		switch {
-		case o.pod != nil || o.workload != nil || o.damaged || used[o] && (!a.store || o.beside):
+		case o.pod != nil || o.workload != nil || o.volume != nil || o.damaged || used[o] && (!a.store || o.beside):
 		case o.beside:
 			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("%s is used by no pod of the manifest", o)))
 		default:

@@ -16,7 +16,7 @@ func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) map[podspe
 			continue
 		}
 		used[o] = true
-		if o.claim != nil {
+		if o.claim != nil && o.bound == nil {
 			a.notes = append(a.notes, o.report.Note(d.Pod.Namespace+"/"+d.Pod.Name, "spec", "A claim is a directory of podctl's own: its size, class and access modes have no effect."))
 			continue
 		}

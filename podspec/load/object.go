@@ -19,7 +19,7 @@ type typeMeta struct {
 }
 
 // object is one object of a manifest and the report on its document. One of pod, configMap,
-// secret, claim, service and workload is set, and meta is its metadata.
+// secret, claim, volume, service and workload is set, and meta is its metadata.
 type object struct {
 	report *report
 	meta   *metav1.ObjectMeta
@@ -35,8 +35,11 @@ type object struct {
 	configMap *v1.ConfigMap
 	secret    *v1.Secret
 	claim     *v1.PersistentVolumeClaim
-	service   *v1.Service
-	workload  *podspec.Workload
+	// bound is the path of the host to which the claim is bound; nil for none.
+	bound    *podspec.HostVolume
+	volume   *v1.PersistentVolume
+	service  *v1.Service
+	workload *podspec.Workload
 	// oldKind is the kind that the document gives, where another one has taken its place.
 	oldKind string
 	// ofDaemonSet is set for the pod of the template of one: it says which nodes it is for.
@@ -73,7 +76,7 @@ func newObject(r *report, version string) *object {
 
 // object is the object as pods refer to it.
 func (o *object) object() *podspec.Object {
-	return &podspec.Object{ConfigMap: o.configMap, Secret: o.secret, Claim: o.claim, Service: o.service, Source: o.report.File}
+	return &podspec.Object{ConfigMap: o.configMap, Secret: o.secret, Claim: o.claim, Volume: o.bound, Service: o.service, Source: o.report.File}
 }
 
 // key is the name of an object with its namespace.

@@ -17,7 +17,7 @@ const (
 	noServer     = "podctl has no API server"
 	noTraffic    = "podctl does not filter or route traffic"
 	ownEndpoints = "the endpoints of a Service are its pods"
-	ownStorage   = "podctl keeps the data of a claim in a directory of its own"
+	ownStorage   = "podctl has no storage drivers: it keeps the data of a claim in a directory of its own"
 	oneMachine   = "podctl runs pods on one machine"
 	noOperator   = "it is for an operator, which only a cluster has"
 	ofNamespace  = "namespaces need not be created here, and have no settings"

@@ -37,6 +37,9 @@ func validateObject(o *object) {
 	if o.claim != nil {
 		checkClaim(r, o.claim)
 	}
+	if o.volume != nil {
+		checkVolume(r, o.volume)
+	}
 	if o.secret != nil {
 		mergeStringData(o.secret)
 	}
@@ -52,6 +55,8 @@ func (o *object) createErrors() (field.ErrorList, error) {
 		return configMapErrors(o.configMap.DeepCopy())
 	case o.secret != nil:
 		return secretErrors(o.secret.DeepCopy())
+	case o.volume != nil:
+		return volumeErrors(o.volume.DeepCopy())
 	}
 	return claimErrors(o.claim.DeepCopy())
 }
@@ -70,6 +75,16 @@ func secretErrors(s *v1.Secret) (field.ErrorList, error) {
 	internal := &core.Secret{}
 	err := corev1.Convert_v1_Secret_To_core_Secret(s, internal, nil)
 	return validation.ValidateSecret(internal), err
+}
+
+func volumeErrors(volume *v1.PersistentVolume) (field.ErrorList, error) {
+	volume.Name = completed(&volume.ObjectMeta)
+	corev1.SetObjectDefaults_PersistentVolume(volume)
+	internal := &core.PersistentVolume{}
+	if err := corev1.Convert_v1_PersistentVolume_To_core_PersistentVolume(volume, internal, nil); err != nil {
+		return nil, err
+	}
+	return validation.ValidatePersistentVolume(internal, validation.PersistentVolumeSpecValidationOptions{}), nil
 }
 
 func claimErrors(claim *v1.PersistentVolumeClaim) (field.ErrorList, error) {

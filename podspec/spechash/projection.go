@@ -157,7 +157,7 @@ func projectVolumes(d *podspec.Desired, tree map[string]any, c *v1.Container) {
 	volumes := map[string]any{}
 	for i := range c.VolumeMounts {
 		if vol, _ := podspec.FindVolume(d.Pod, c.VolumeMounts[i].Name); vol != nil {
-			volumes[vol.Name] = projectVolume(vol)
+			volumes[vol.Name] = projectVolume(d, vol)
 		}
 	}
 	if len(volumes) > 0 {
@@ -165,8 +165,11 @@ func projectVolumes(d *podspec.Desired, tree map[string]any, c *v1.Container) {
 	}
 }
 
-func projectVolume(vol *v1.Volume) any {
-	switch {
+func projectVolume(d *podspec.Desired, vol *v1.Volume) any {
+	if bound := d.Volume(vol); bound != vol && vol.PersistentVolumeClaim.ReadOnly {
+		return "hostPath " + bound.HostPath.Path + ", read-only"
+	}
+	switch vol = d.Volume(vol); {
 	case vol.HostPath != nil:
 		return "hostPath " + vol.HostPath.Path
 	case vol.EmptyDir != nil:

@@ -75,7 +75,7 @@ func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Op
 		}
 	}
 	if p.Kind == podworkers.Sync && done.outcome != nil {
-		done.missing = missingPaths(done.pod().Pod, done.outcome.Plan)
+		done.missing = missingPaths(done.pod(), done.outcome.Plan)
 	}
 	done.took = m.now().Sub(began)
 	return done

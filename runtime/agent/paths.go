@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
@@ -34,12 +33,13 @@ type pathWatch struct {
 }
 
 // missingPaths are the hostPaths of a held pod that do not exist.
-func missingPaths(pod *v1.Pod, made *plan.Plan) []string {
+func missingPaths(d *podspec.Desired, made *plan.Plan) []string {
 	if made == nil || made.Recheck == 0 {
 		return nil
 	}
 	var paths []string
-	for _, vol := range podspec.UsedVolumes(pod) {
+	for _, one := range podspec.UsedVolumes(d.Pod) {
+		vol := d.Volume(one)
 		if vol.HostPath == nil {
 			continue
 		}

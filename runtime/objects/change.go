@@ -171,6 +171,7 @@ func fieldsThatDiffer(before, after *podspec.Object) []string {
 		fields = append(fields, serviceFields(&before.Service.Spec, &after.Service.Spec)...)
 	default:
 		differs("spec", before.Claim.Spec, after.Claim.Spec)
+		differs("volume", before.Volume, after.Volume)
 	}
 	return fields
 }

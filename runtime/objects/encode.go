@@ -26,6 +26,8 @@ const (
 	setAnnotation    = "podctl.io/set"
 	keeperAnnotation = "podctl.io/keeper"
 	sourceAnnotation = "podctl.io/source"
+	// volumeAnnotation is the path of the host to which a claim is bound, as JSON.
+	volumeAnnotation = "podctl.io/volume"
 )
 
 // KeyOf names an object.
@@ -78,7 +80,15 @@ func checkRedacted(o *podspec.Object) error {
 // encode is the text of an object's file.
 func encode(o *podspec.Object) ([]byte, error) {
 	o = o.DeepCopy()
-	for name, value := range map[string]string{setAnnotation: o.Set, keeperAnnotation: o.Keeper, sourceAnnotation: o.Source} {
+	volume := ""
+	if o.Volume != nil {
+		text, err := json.Marshal(o.Volume)
+		if err != nil {
+			return nil, err
+		}
+		volume = string(text)
+	}
+	for name, value := range map[string]string{setAnnotation: o.Set, keeperAnnotation: o.Keeper, sourceAnnotation: o.Source, volumeAnnotation: volume} {
 		if value != "" {
 			metav1.SetMetaDataAnnotation(o.Meta(), name, value)
 		}
@@ -95,15 +105,21 @@ func encode(o *podspec.Object) ([]byte, error) {
 }
 
 // takeOwn takes the set of an object and its source out of its annotations, where nobody but its file has them.
-func takeOwn(o *podspec.Object) {
+func takeOwn(o *podspec.Object) error {
 	meta := o.Meta()
+	if text := meta.Annotations[volumeAnnotation]; text != "" && o.Claim != nil {
+		if err := json.Unmarshal([]byte(text), &o.Volume); err != nil {
+			return err
+		}
+	}
 	o.Set, o.Keeper, o.Source = meta.Annotations[setAnnotation], meta.Annotations[keeperAnnotation], meta.Annotations[sourceAnnotation]
 	deleteOwn(meta)
+	return nil
 }
 
 // deleteOwn removes the annotations that only the file of an object has.
 func deleteOwn(meta *metav1.ObjectMeta) {
-	for _, name := range []string{setAnnotation, keeperAnnotation, sourceAnnotation} {
+	for _, name := range []string{setAnnotation, keeperAnnotation, sourceAnnotation, volumeAnnotation} {
 		delete(meta.Annotations, name)
 	}
 	if len(meta.Annotations) == 0 {
@@ -136,6 +152,8 @@ func decode(key state.ObjectKey, text []byte) (*podspec.Object, error) {
 	if found := KeyOf(o); found != key {
 		return nil, fmt.Errorf("%w: it is of another object", state.ErrDamaged)
 	}
-	takeOwn(o)
+	if takeOwn(o) != nil {
+		return nil, fmt.Errorf("%w: its annotation %s cannot be read", state.ErrDamaged, volumeAnnotation)
+	}
 	return o, nil
 }

@@ -222,10 +222,33 @@ func TestNamesThatNoObjectHas(t *testing.T) {
 // TestPodsWithoutReferencesReadNothing: nothing is looked for on behalf of a pod that names no
 // object, or only its own.
 func TestPodsWithoutReferencesReadNothing(t *testing.T) {
-	d := podspectest.Desired(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}], volumes: [{name: d, persistentVolumeClaim: {claimName: d}}]}}`)
+	d := podspectest.Desired(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}], volumes: [{name: d, emptyDir: {}}]}}`)
 	with, err := d.WithShared(func(string, podspec.ObjectName) (*podspec.Object, error) { t.Error("looked for"); return nil, nil })
 	if with != d || err != nil {
 		t.Errorf("%v %v", with, err)
+	}
+}
+
+// TestBoundClaimsAreStored: a pod takes the volume of a claim that is bound, and a claim of podctl's own says nothing of it. What a
+// manifest writes in the place of the volume does not count.
+func TestBoundClaimsAreStored(t *testing.T) {
+	s := newStore(t)
+	d := podspectest.Desired(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}], volumes: [{name: d, persistentVolumeClaim: {claimName: d}}]}}`)
+	claim := func(volume *podspec.HostVolume) *podspec.Object {
+		meta := metav1.ObjectMeta{Namespace: "default", Name: "d", Annotations: map[string]string{volumeAnnotation: `{"path":"/etc"}`}}
+		return &podspec.Object{Claim: &v1.PersistentVolumeClaim{ObjectMeta: meta}, Volume: volume}
+	}
+	put(t, s, claim(nil))
+	if with, err := s.Complete(d); err != nil || with != d {
+		t.Errorf("%+v %v", with.Objects, err)
+	}
+	put(t, s, claim(&podspec.HostVolume{Name: "v", Path: "/srv"}))
+	with, err := s.Complete(d)
+	if err != nil || !with.SameManifest(d) || with.SameAs(d) || len(with.Shared) != 1 {
+		t.Fatalf("%+v %v", with, err)
+	}
+	if vol := with.Volume(&with.Pod.Spec.Volumes[0]); vol.HostPath == nil || vol.HostPath.Path != "/srv" {
+		t.Errorf("%+v", vol)
 	}
 }
 

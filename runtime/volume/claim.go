@@ -51,7 +51,7 @@ func RemoveClaims(c Context, keep func(claim string) bool) (refused, err error) 
 	var names, errs []error
 	for i := range c.Desired.Pod.Spec.Volumes {
 		vol := &c.Desired.Pod.Spec.Volumes[i]
-		if vol.PersistentVolumeClaim == nil {
+		if c.Desired.Volume(vol).PersistentVolumeClaim == nil {
 			continue
 		}
 		name := vol.PersistentVolumeClaim.ClaimName

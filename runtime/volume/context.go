@@ -47,11 +47,11 @@ func pluginOf(vol *v1.Volume) string {
 }
 
 // Path is where a volume's content lies: for a hostPath the host's own path, for
-// a claim its directory, which outlives the pod, and nothing for an image, which
+// a claim that is bound to none its directory, which outlives the pod, and nothing for an image, which
 // the runtime mounts. Nothing is looked up. The error is a *state.NameError, for a name that
 // cannot be part of a path.
 func (c Context) Path(vol *v1.Volume) (string, error) {
-	switch {
+	switch vol = c.Desired.Volume(vol); {
 	case vol.HostPath != nil:
 		return vol.HostPath.Path, nil
 	case vol.PersistentVolumeClaim != nil:
@@ -99,7 +99,7 @@ func (c Context) find(name string) (*mounter, error) {
 	if vol == nil {
 		return nil, fmt.Errorf("pod %s/%s has no volume %q", c.Desired.Pod.Namespace, c.Desired.Pod.Name, name)
 	}
-	return &mounter{Context: c, vol: vol, at: at}, nil
+	return &mounter{Context: c, vol: c.Desired.Volume(vol), at: at}, nil
 }
 
 // path is where the volume's content lies.

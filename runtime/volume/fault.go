@@ -85,7 +85,8 @@ func (m *mounter) mayBeMade() bool {
 		return true
 	}
 	path := filepath.Clean(m.vol.HostPath.Path)
-	for _, other := range podspec.UsedVolumes(m.Desired.Pod) {
+	for _, one := range podspec.UsedVolumes(m.Desired.Pod) {
+		other := m.Desired.Volume(one)
 		if other.HostPath == nil || !creates(other.HostPath) {
 			continue
 		}

@@ -1,0 +1,176 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+)
+
+// newVolume decodes a PersistentVolume on a path of the host; nil for another document. Other types of PersistentVolumes are skipped.
+func newVolume(r *report, version string) *object {
+	if version != "v1" || r.Kind != podspec.KindVolume {
+		return nil
+	}
+	volume := &v1.PersistentVolume{}
+	r.decodeInto(volume)
+	if podspec.HostVolumeOf(volume) == nil {
+		return nil
+	}
+	return &object{report: r, volume: volume, meta: &volume.ObjectMeta}
+}
+
+// bindVolumes binds the claims of the manifests to their PersistentVolumes on paths of the host, by the rules of the API server's
+// controller (pv_controller.syncUnboundClaim, volume.FindMatchingVolume): to the volume that the claim or the volume itself names,
+// and else to the smallest one that matches.
+func (a *assembly) bindVolumes() {
+	var volumes, claims []*object
+	for _, o := range a.objects {
+		switch {
+		case o.damaged || o.beside:
+		case o.volume != nil:
+			volumes = append(volumes, o)
+		case o.claim != nil:
+			claims = append(claims, o)
+		}
+	}
+	taken := map[*object]bool{}
+	bind := func(claim, volume *object) {
+		if volume != nil {
+			claim.bound, taken[volume] = podspec.HostVolumeOf(volume.volume), true
+		}
+	}
+	for _, c := range claims {
+		if c.claim.Spec.VolumeName != "" || reservedFor(c, volumes) != nil {
+			bind(c, a.namedVolume(c, volumes))
+		}
+	}
+	for _, c := range claims {
+		if c.bound == nil && c.claim.Spec.VolumeName == "" && reservedFor(c, volumes) == nil {
+			bind(c, smallestVolume(c, slices.DeleteFunc(slices.Clone(volumes), func(v *object) bool { return taken[v] || v.volume.Spec.ClaimRef != nil })))
+		}
+	}
+	for _, v := range volumes {
+		a.noteVolume(v, taken[v])
+	}
+}
+
+// reservedFor is the volume that names a claim; nil if none does.
+func reservedFor(claim *object, volumes []*object) *object {
+	for _, v := range volumes {
+		if ref := v.volume.Spec.ClaimRef; ref != nil && ref.Name == claim.meta.Name && cmp.Or(ref.Namespace, v1.NamespaceDefault) == claim.meta.Namespace {
+			return v
+		}
+	}
+	return nil
+}
+
+// namedVolume is the volume that a claim names, or that names the claim, if they fit. A note says why they do not.
+func (a *assembly) namedVolume(claim *object, volumes []*object) *object {
+	volume, name := reservedFor(claim, volumes), claim.claim.Spec.VolumeName
+	if name != "" {
+		volume = nil
+		if i := slices.IndexFunc(volumes, func(v *object) bool { return v.meta.Name == name }); i >= 0 {
+			volume = volumes[i]
+		}
+	}
+	why := ""
+	switch {
+	case volume == nil:
+		why = fmt.Sprintf("the manifests have no PersistentVolume %s of type hostPath or local", name)
+	case volume.volume.Spec.ClaimRef != nil && reservedFor(claim, []*object{volume}) == nil:
+		why = fmt.Sprintf("the PersistentVolume %s is for another claim", volume.meta.Name)
+	case mismatch(claim.claim, volume.volume) != "":
+		why = fmt.Sprintf("the PersistentVolume %s does not match: %s", volume.meta.Name, mismatch(claim.claim, volume.volume))
+	default:
+		return volume
+	}
+	a.notes = append(a.notes, claim.report.Note(claim.key(), "spec", why+". The claim is a directory of podctl's own"))
+	return nil
+}
+
+// mismatch says why a volume is too small for a claim or another one is asked for; empty if it is not.
+func mismatch(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) string {
+	size, asked := volume.Spec.Capacity[v1.ResourceStorage], claim.Spec.Resources.Requests[v1.ResourceStorage]
+	switch {
+	case size.Cmp(asked) < 0:
+		return fmt.Sprintf("it has %s, and the claim requests %s", size.String(), asked.String())
+	case ptr.Deref(claim.Spec.StorageClassName, "") != volume.Spec.StorageClassName:
+		return "its storage class is another one"
+	case ptr.Deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem) != ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem):
+		return "its volume mode is another one"
+	}
+	for _, mode := range claim.Spec.AccessModes {
+		if !slices.Contains(volume.Spec.AccessModes, mode) {
+			return fmt.Sprintf("it has no access mode %s", mode)
+		}
+	}
+	return ""
+}
+
+// smallestVolume is the smallest of the volumes that match a claim, and of several the first; nil if none matches.
+func smallestVolume(claim *object, volumes []*object) *object {
+	selector, err := metav1.LabelSelectorAsSelector(claim.claim.Spec.Selector)
+	if claim.claim.Spec.Selector == nil {
+		selector = labels.Everything()
+	}
+	if err != nil {
+		return nil
+	}
+	var smallest *object
+	for _, v := range volumes {
+		if mismatch(claim.claim, v.volume) != "" || !selector.Matches(labels.Set(v.meta.Labels)) {
+			continue
+		}
+		if smallest == nil || storageOf(v.volume).Cmp(*storageOf(smallest.volume)) < 0 {
+			smallest = v
+		}
+	}
+	return smallest
+}
+
+func storageOf(volume *v1.PersistentVolume) *resource.Quantity {
+	size := volume.Spec.Capacity[v1.ResourceStorage]
+	return &size
+}
+
+// noteVolume says what of a volume has no effect.
+func (a *assembly) noteVolume(v *object, bound bool) {
+	note := func(path, text string) { a.notes = append(a.notes, v.report.Note(v.meta.Name, path, text)) }
+	spec := &v.volume.Spec
+	switch {
+	case !bound:
+		note("metadata.name", "no claim of the manifests is bound to this PersistentVolume")
+		return
+	case spec.NodeAffinity != nil:
+		note("spec.nodeAffinity", "has no effect: podctl runs pods on one machine")
+	}
+	if policy := spec.PersistentVolumeReclaimPolicy; policy != "" && policy != v1.PersistentVolumeReclaimRetain {
+		note("spec.persistentVolumeReclaimPolicy", "has no effect: podctl never removes the data of a PersistentVolume")
+	}
+	if len(spec.MountOptions) > 0 {
+		note("spec.mountOptions", "has no effect: the path is mounted as it is")
+	}
+}
+
+// checkVolume refuses what is no directory of this machine.
+func checkVolume(r *report, volume *v1.PersistentVolume) {
+	if mode := volume.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
+		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a PersistentVolume is a directory here, and no block device")
+	}
+	if bound := podspec.HostVolumeOf(volume); bound != nil {
+		path := "spec.hostPath.path"
+		if volume.Spec.Local != nil {
+			path = "spec.local.path"
+		}
+		r.checkName(path, bound.Path, hostPath)
+	}
+}
