@@ -117,6 +117,7 @@ func elsewhere() map[string]string {
 		{"login logout", "imagePullSecrets, or a docker config.json (docs/configuration.md)"},
 		{"volume", "`podctl get pvc`"},
 		{"drain", "`podctl delete all --all -A`"},
+		{"uninstall purge", "`podctl node down --purge`"},
 		{"api-resources", "docs/workloads.md, which lists the kinds that podctl runs"},
 	} {
 		for word := range strings.FieldsSeq(one[0]) {

@@ -109,7 +109,7 @@ func TestGrandTotal(t *testing.T) {
 	l := newLab(t)
 	alone, objects := l.Write("alone", withClaim), l.file("objects.yaml", labelled)
 	web := written(l, "web", deployment(2, "i:1", ""))
-	l.wants(exit.OK, []string{"\n\nTotal: pods: 3 to create; workloads: 1 to create; objects: 4 to create.\n"}, "plan", alone, objects, web)
+	l.wants(exit.OK, []string{"\n\nTotal: pods: 3 to create; workloads: 1 to create; objects: 5 to create.\n"}, "plan", alone, objects, web)
 	l.wants(exit.OK, []string{"!Total:"}, "plan", alone)
 	l.wants(exit.OK, []string{"!Total:"}, "plan", web)
 	l.Must("apply", "--wait", alone, web)

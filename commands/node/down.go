@@ -2,14 +2,12 @@ package node
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/flags"
-	"github.com/podctl/podctl/commands/lifecycle"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/runtime/node"
@@ -21,18 +19,26 @@ const downTimeout = 15 * time.Minute
 
 func newDown(sess *session.Session) *cobra.Command {
 	var containerd string
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "down [flags]",
 		Short: "Remove the private containerd and its pods",
 		Long: "Delete the pods of the private containerd, stop it, and remove its mounts, network and files. Without --timeout, the\n" +
-			"command gives up after five minutes." +
+			"command gives up after five minutes.\n" +
+			"\n" +
+			"--purge leaves nothing of podctl on the machine: it also deletes the pods of other runtimes, workloads and Services, and\n" +
+			"removes nftables tables, route_localnet, cgroups, archived logs, the state directory and the DATA OF CLAIMS. Stop the agent\n" +
+			"first. Files that podctl did not make stay, for example seccomp profiles." +
 			flags.ExitCodes("0 removed", "1 error"),
-		Example: "  podctl node down",
+		Example: "  podctl node down\n  podctl node down --purge",
 		Args:    flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(sess, cmd, downTimeout)
 			defer cancel()
 			o := options(sess, containerd)
+			if all {
+				return purge(ctx, sess, o)
+			}
 			if err := deletePods(ctx, sess, o); err != nil {
 				sess.IO.Note("note: %v; the node removes its pods itself", err)
 			}
@@ -44,6 +50,7 @@ func newDown(sess *session.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&containerd, "containerd", "", "Path of containerd, if it has to be started for the clean-up")
+	cmd.Flags().BoolVar(&all, "purge", false, "Also remove everything else of podctl: all pods, the data of claims, logs, rules and files")
 	return cmd
 }
 
@@ -66,10 +73,5 @@ func deletePods(ctx context.Context, sess *session.Session, o node.Options) erro
 	if _, err = node.Up(ctx, o); err != nil {
 		return err
 	}
-	sess = sess.At(socket, "podctl node")
-	engine, err := sess.Engine()
-	if err != nil {
-		return err
-	}
-	return errors.Join(lifecycle.DeletePods(ctx, sess, engine, selection.Refs(selection.DesiredOf(applied))), sess.Close())
+	return deletePodsAt(ctx, sess, socket, selection.Refs(selection.DesiredOf(applied)))
 }

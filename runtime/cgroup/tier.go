@@ -1,6 +1,8 @@
 package cgroup
 
 import (
+	"context"
+	"errors"
 	"path"
 	goruntime "runtime"
 	"slices"
@@ -127,4 +129,25 @@ func (t *tree) sharesOf(dir string) uint64 {
 		return shares(value)
 	}
 	return value
+}
+
+// RemoveTiers removes the cgroups in which pods lay below a root, and the root, as far as nothing is in them. An empty root is that of
+// all cgroups, which stays.
+func RemoveTiers(ctx context.Context, root string) error {
+	t, err := findTree()
+	if err != nil {
+		return nil //nolint:nilerr // Without cgroups there is nothing to remove.
+	}
+	names := []string{"kubepods/burstable", "kubepods/besteffort", "kubepods"}
+	if root == "" {
+		names = append(names, "kubepods.slice/kubepods-burstable.slice", "kubepods.slice/kubepods-besteffort.slice", "kubepods.slice")
+	}
+	var errs []error
+	for _, name := range append(names, ".") {
+		name = path.Join("/", root, name)
+		if name != "/" && t.empty(name) {
+			errs = append(errs, t.remove(ctx, name))
+		}
+	}
+	return errors.Join(errs...)
 }

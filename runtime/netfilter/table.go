@@ -60,6 +60,29 @@ func (k Kernel) Write(name string, r Rules, record Record) error {
 	return k.unprotect(conn, name)
 }
 
+// Remove removes the tables of a name with the guard, and resets route_localnet where the record says that podctl has set it.
+func (Kernel) Remove(name string, record Record) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("opening netfilter: %w", err)
+	}
+	for _, f := range []family{ipv4(), ipv6()} {
+		if err := replace(conn, name, f, Rules{}); err != nil {
+			return fmt.Errorf("removing the rules of Services (nftables table %s %s): %w", f.word, name, err)
+		}
+	}
+	// Another state directory that has rules has its own guard, and needs its ports.
+	if others, err := otherTables(conn, name); err != nil || !others {
+		if err = errors.Join(err, shut(record)); err != nil {
+			return err
+		}
+	}
+	if err := removeGuards(conn, func(table string) bool { return table == guardTable(name) }); err != nil {
+		return err
+	}
+	return unsupported(conn.Flush())
+}
+
 // unprotect removes the guards of all state directories once nothing is open.
 func (k Kernel) unprotect(conn *nftables.Conn, name string) error {
 	if k.Open() {

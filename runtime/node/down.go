@@ -59,7 +59,7 @@ func Down(ctx context.Context, o Options) error {
 	if err := killShims(l); err != nil {
 		return err
 	}
-	return clean(l)
+	return clean(ctx, l)
 }
 
 // stopPods removes every sandbox, and with them containers, network namespaces
@@ -243,9 +243,34 @@ func saysShim(args []string, socket string) bool {
 	return len(args) > 0 && strings.HasPrefix(filepath.Base(args[0]), shimPrefix) && slices.Contains(args, socket)
 }
 
-// clean removes mounts, bridge and files.
-func clean(l layout) error {
-	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(string(l)))
+// clean removes mounts, network and files.
+func clean(ctx context.Context, l layout) error {
+	if err := Unmount(string(l)); err != nil {
+		return err
+	}
+	// Without a record, or with one that is damaged, the network is not known.
+	if n, err := readNetwork(l); err == nil && n != nil {
+		if err := errors.Join(removeBridge(n.Bridge), removeCNI(ctx, n.Bridge)); err != nil {
+			return fmt.Errorf("removing the node's network: %w", err)
+		}
+	}
+	if err := os.RemoveAll(string(l)); err != nil {
+		return fmt.Errorf("removing the node's files: %w", err)
+	}
+	for _, dir := range sharedDirs() {
+		_ = os.Remove(dir) // It fails, and should, if another containerd has something in it.
+	}
+	return nil
+}
+
+// sharedDirs are the directories that each containerd and its shims make outside of their own, the innermost first.
+func sharedDirs() []string {
+	return []string{"/run/containerd/runc/k8s.io", "/run/containerd/runc", "/run/containerd/s", "/run/containerd", "/run/netns"}
+}
+
+// Unmount removes all mounts below a directory.
+func Unmount(dir string) error {
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
 	if err != nil {
 		return fmt.Errorf("looking for mounts: %w", err)
 	}
@@ -253,14 +278,6 @@ func clean(l layout) error {
 		if err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("unmounting %s: %w", m.Mountpoint, err)
 		}
-	}
-	if n, err := chooseNetwork(l); err == nil {
-		if err := removeBridge(n.Bridge); err != nil {
-			return err
-		}
-	}
-	if err := os.RemoveAll(string(l)); err != nil {
-		return fmt.Errorf("removing the node's files: %w", err)
 	}
 	return nil
 }

@@ -441,7 +441,7 @@ func TestLockOutlivesTheNode(t *testing.T) {
 		waiter <- waitErr
 	}()
 	time.Sleep(50 * time.Millisecond) // It has opened the file.
-	if err = clean(l); err != nil {
+	if err = clean(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 	unlock()

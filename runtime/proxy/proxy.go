@@ -133,9 +133,16 @@ func (p *Proxy) clear(ctx context.Context) error {
 	return p.Locker.Layout.ServiceNames().Remove()
 }
 
+// Remove removes the rules of the state directory from the kernel, whatever Services there are.
+func Remove(layout state.Layout) error {
+	return netfilter.Kernel{}.Remove(tableOf(layout), record{layout.Localnet()})
+}
+
 // table is the name of the rules of one state directory.
-func (p *Proxy) table() string {
-	root := p.Locker.Layout.Root
+func (p *Proxy) table() string { return tableOf(p.Locker.Layout) }
+
+func tableOf(layout state.Layout) string {
+	root := layout.Root
 	if abs, err := filepath.Abs(root); err == nil {
 		root = abs
 	}

@@ -1,0 +1,185 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// purged has something of everything that podctl leaves on a machine: rules, chains, interfaces, mounts, claims, cgroups and logs.
+const purged = serviced + `---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: login}
+stringData: {password: hunter2-and-more}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: everything}
+spec:
+  terminationGracePeriodSeconds: 1
+  volumes:
+  - {name: data, persistentVolumeClaim: {claimName: data}}
+  - {name: memory, emptyDir: {medium: Memory}}
+  - {name: login, secret: {secretName: login}}
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [serve, --http, ":8080"]
+    ports: [{containerPort: 8080, hostPort: 38080}]
+    resources: {requests: {cpu: 10m}}
+    volumeMounts: [{name: data, mountPath: /data}, {name: memory, mountPath: /memory}, {name: login, mountPath: /login}]
+`
+
+// TestPurge: node down --purge leaves the machine as it was before node up. It refuses while an agent runs.
+func TestPurge(t *testing.T) {
+	before := machineState(t, "")
+	m := newMachine(t)
+	path := filepath.Join(t.TempDir(), "all.yaml")
+	if err := os.WriteFile(path, []byte(purged), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.must(t, "apply", "--wait", path)
+	if during := machineState(t, m.cgroupRoot()); len(difference(before, during)) < 10 {
+		t.Fatalf("podctl changes almost nothing: %v", difference(before, during))
+	}
+	agent := m.command(t.Context(), "agent")
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return m.run(t, "agent", "status").code == 0 })
+	if r := m.run(t, "node", "down", "--purge"); r.code != 1 || !strings.Contains(r.stderr, "an agent keeps the pods of") {
+		t.Errorf("beside an agent: %+v", r)
+	}
+	if err := agent.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = agent.Wait()
+	if r := m.must(t, "node", "down", "--purge"); !strings.Contains(r.stdout, "nothing of podctl is left") || strings.Contains(r.stderr, "stays") {
+		t.Errorf("%+v", r)
+	}
+	for _, line := range difference(before, machineState(t, m.cgroupRoot())) {
+		t.Errorf("before and after differ: %s", line)
+	}
+	if _, err := os.Stat(m.state); !os.IsNotExist(err) {
+		t.Errorf("the state directory is there: %v", err)
+	}
+	m.must(t, "node", "down", "--purge")
+}
+
+// difference lists what only one of two states has.
+func difference(a, b map[string]bool) []string {
+	var lines []string
+	for line := range a {
+		if !b[line] {
+			lines = append(lines, "- "+line)
+		}
+	}
+	for line := range b {
+		if !a[line] {
+			lines = append(lines, "+ "+line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// machineState is what podctl and the plugins that it uses change on a machine, one line for each thing. Cgroups count only below a
+// root, if there is one: other tests have their own.
+func machineState(t *testing.T, cgroupRoot string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		localnet, _ := os.ReadFile(filepath.Join("/proc/sys/net/ipv4/conf", i.Name, "route_localnet"))
+		all["interface "+i.Name+" route_localnet "+strings.TrimSpace(string(localnet))] = true
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		all["mount "+strings.Fields(line)[4]] = true
+	}
+	maps.Copy(all, kernelRules(t))
+	maps.Copy(all, podctlFiles(t, cgroupRoot))
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range processes {
+		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "containerd") {
+			all["process "+strings.ReplaceAll(string(text), "\x00", " ")] = true
+		}
+	}
+	return all
+}
+
+// kernelRules are the rules and chains of netfilter. The tables of iptables, which its programs make and keep, count only with what is
+// in them.
+func kernelRules(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, "nft", "--stateless", "list", "ruleset").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	builtin := regexp.MustCompile(`^(table ip6? (nat|filter|mangle|raw) \{|chain (PREROUTING|INPUT|OUTPUT|POSTROUTING|FORWARD) \{|type .* hook .*|\}|)$`)
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); !builtin.MatchString(line) {
+			all["rule "+line] = true
+		}
+	}
+	return all
+}
+
+// podctlFiles are the files and cgroups that podctl, containerd or CNI plugins may have made.
+func podctlFiles(t *testing.T, cgroupRoot string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	names := regexp.MustCompile(`/cni|/netns|/containerd|/podctl|/var/log/(pods|containers)`)
+	for _, root := range []string{"/var/lib", "/var/log", "/run", "/etc"} {
+		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && names.MatchString(path) {
+				all["file "+path] = true
+			}
+			return nil //nolint:nilerr // what goes meanwhile is not there
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if cgroupRoot == "" {
+		return all
+	}
+	groups, err := filepath.Glob("/sys/fs/cgroup/*" + cgroupRoot)
+	more, moreErr := filepath.Glob("/sys/fs/cgroup/*/*" + cgroupRoot)
+	if err != nil || moreErr != nil {
+		t.Fatal(err, moreErr)
+	}
+	for _, group := range append(groups, more...) {
+		all["cgroup "+group] = true
+	}
+	return all
+}

@@ -1,0 +1,149 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// cniCache is where the CNI library of containerd keeps the results of plugins, for all networks.
+const cniCache = "/var/lib/cni/results"
+
+// portmapChains are the chains of the CNI plugin portmap that all networks share. The plugin makes them again when it needs them.
+func portmapChains() []string {
+	return []string{"CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK"}
+}
+
+// removeCNI removes what CNI plugins left of a network: rules and chains of iptables, and cached results.
+func removeCNI(ctx context.Context, network string) error {
+	return errors.Join(removeChains(ctx, network), removeCached(network))
+}
+
+// removeCached removes the cached results of a network, and the directories of the cache that are empty then.
+func removeCached(network string) error {
+	entries, err := os.ReadDir(cniCache)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), network+"-") {
+			errs = append(errs, os.Remove(filepath.Join(cniCache, e.Name())))
+		}
+	}
+	for _, dir := range []string{cniCache, filepath.Dir(cniCache)} {
+		_ = os.Remove(dir) // It fails, and should, if something is in it.
+	}
+	return errors.Join(errs...)
+}
+
+// removeChains removes the rules and chains of iptables that are only for a network. The shared chains go when no network uses them.
+func removeChains(ctx context.Context, network string) error {
+	rules, err := iptables(ctx, nil, "iptables-save", "-t", "nat")
+	if missing := (*MissingError)(nil); errors.As(err, &missing) {
+		return nil // No plugin can have made chains.
+	}
+	if err != nil {
+		return err
+	}
+	if script := cniCleanUp(string(rules), network); script != "" {
+		_, err = iptables(ctx, []byte(script), "iptables-restore", "-w", "--noflush")
+	}
+	return err
+}
+
+// iptables runs one of its programs.
+func iptables(ctx context.Context, in []byte, program string, args ...string) ([]byte, error) {
+	path, err := lookPath(program, "iptables")
+	if err != nil {
+		return nil, err
+	}
+	checked, err := safefs.OpenProgram(path)
+	if err != nil {
+		return nil, err
+	}
+	defer checked.Close() //nolint:errcheck // A handle on a directory.
+	cmd := checked.Command(ctx, args...)
+	// One program has all of them, by the name that it is called with.
+	cmd.Args[0] = program
+	cmd.Dir, cmd.Env, cmd.Stdin = "/", environ(path), bytes.NewReader(in)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(stderr.String()))
+	}
+	return out, nil
+}
+
+// cniCleanUp is the input of iptables-restore that removes what the plugins bridge and portmap made for a network; empty if there is
+// nothing. The text is what iptables-save prints of the table nat.
+func cniCleanUp(text, network string) string {
+	var own, others, targets, known []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, ":CNI-"):
+			known = append(known, strings.Fields(line[1:])[0])
+		case !strings.HasPrefix(line, "-A "):
+		case strings.Contains(line, `name: \"`+network+`\" id: `):
+			own = append(own, line)
+			if to := jumpOf(line); strings.HasPrefix(to, "CNI-") {
+				targets = append(targets, to)
+			}
+		default:
+			others = append(others, line)
+		}
+	}
+	uses := func(chain string) bool {
+		return slices.ContainsFunc(others, func(line string) bool { return strings.HasPrefix(line, "-A "+chain+" ") })
+	}
+	shared := portmapChains()
+	if len(known) > 0 && !uses(shared[0]) {
+		targets = append(targets, shared...)
+		for _, line := range others {
+			if slices.Contains(shared, jumpOf(line)) {
+				own = append(own, line)
+			}
+		}
+	}
+	targets = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(targets))), func(chain string) bool { return !slices.Contains(known, chain) })
+	return cleanUpScript(own, targets)
+}
+
+// cleanUpScript removes rules, and chains with all that is in them.
+func cleanUpScript(rules, chains []string) string {
+	if len(rules)+len(chains) == 0 {
+		return ""
+	}
+	lines := []string{"*nat"}
+	for _, rule := range rules {
+		// The rules of the chains go with the chains.
+		if chain := strings.Fields(rule)[1]; !slices.Contains(chains, chain) {
+			lines = append(lines, "-D"+strings.TrimPrefix(rule, "-A"))
+		}
+	}
+	for _, verb := range []string{"-F ", "-X "} {
+		for _, chain := range chains {
+			lines = append(lines, verb+chain)
+		}
+	}
+	return strings.Join(append(lines, "COMMIT"), "\n") + "\n"
+}
+
+// jumpOf is the chain that a rule leads to; empty for none.
+func jumpOf(rule string) string {
+	fields := strings.Fields(rule)
+	if i := slices.Index(fields, "-j"); i >= 0 && i+1 < len(fields) {
+		return fields[i+1]
+	}
+	return ""
+}
