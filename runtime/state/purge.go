@@ -26,14 +26,15 @@ func (l Layout) ownEntries() []string {
 // logs of these pods. Nothing may be mounted there, and no pod may run. It frees the lock of the agent, which the caller holds.
 // What users or other programs put there stays, and is returned.
 func (l Layout) Purge(pods []types.UID, agent *filelock.Lock) (kept []string, err error) {
-	if err := l.check(); err != nil {
+	root, err := l.root()
+	if err != nil {
 		return nil, errors.Join(err, agent.Unlock())
 	}
 	errs := []error{l.purgeLogs(pods)}
 	for _, name := range l.ownEntries() {
-		errs = append(errs, os.RemoveAll(filepath.Join(l.Root, name)))
+		errs = append(errs, safefs.IgnoreMissing(root.RemoveAll(name)))
 	}
-	errs = append(errs, agent.Unlock(), os.RemoveAll(l.Locks().dir()))
+	errs = append(errs, agent.Unlock(), safefs.IgnoreMissing(root.RemoveAll(filepath.Base(l.Locks().dir()))))
 	for _, dir := range []string{l.LogRoot, l.ContainerLogRoot, l.Root} {
 		kept = append(kept, removeDir(dir)...)
 	}
@@ -46,8 +47,8 @@ func (l Layout) Purge(pods []types.UID, agent *filelock.Lock) (kept []string, er
 // purgeLogs removes archived logs, the logs of pods, and links to logs that are gone.
 func (l Layout) purgeLogs(pods []types.UID) error {
 	errs := []error{os.RemoveAll(l.DeletedLogs().dir())}
-	entries, err := entriesOf(l.LogRoot)
-	errs = append(errs, err)
+	entries, err := os.ReadDir(l.LogRoot)
+	errs = append(errs, safefs.IgnoreMissing(err))
 	for _, entry := range entries {
 		for _, uid := range pods {
 			if strings.HasSuffix(entry.Name(), "_"+string(uid)) {
@@ -58,8 +59,8 @@ func (l Layout) purgeLogs(pods []types.UID) error {
 	if l.ContainerLogRoot == "" {
 		return errors.Join(errs...)
 	}
-	links, err := entriesOf(l.ContainerLogRoot)
-	errs = append(errs, err)
+	links, err := os.ReadDir(l.ContainerLogRoot)
+	errs = append(errs, safefs.IgnoreMissing(err))
 	for _, link := range links {
 		path := filepath.Join(l.ContainerLogRoot, link.Name())
 		target, err := os.Readlink(path)
