@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,12 +58,25 @@ func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
 // rotateIn rotates a log in its directory.
 func (x *Rotator) rotateIn(ctx context.Context, dir *safefs.Dir, name, containerID string) error {
 	aside := state.RotatedLog(name, x.now())
-	err := dir.Rename(name, dir, aside)
-	if errors.Is(err, fs.ErrExist) {
-		// It was rotated in this second already, and would take the place of what was
-		// moved aside then: the next pass does it.
+	if isTaken(dir, aside) {
 		return nil
 	}
+	compressed := logfile.Compress(dir, name)
+	return errors.Join(compressed, x.moveAside(ctx, dir, name, aside, containerID))
+}
+
+// isTaken reports whether the log was rotated in this second already: it would take the place of what was moved aside then. The
+// next pass does it.
+func isTaken(dir *safefs.Dir, aside string) bool {
+	_, plain := dir.Lstat(aside)
+	_, zipped := dir.Lstat(aside + logfile.Compressed)
+	return plain == nil || zipped == nil
+}
+
+// moveAside moves the log to another name, and lets the runtime begin a new one. If that fails, the log is as it was, so that the
+// next pass tries again (kubelet: rotateLatestLog).
+func (x *Rotator) moveAside(ctx context.Context, dir *safefs.Dir, name, aside, containerID string) error {
+	err := dir.Rename(name, dir, aside)
 	if err = safefs.IgnoreMissing(err); err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
@@ -74,7 +86,6 @@ func (x *Rotator) rotateIn(ctx context.Context, dir *safefs.Dir, name, container
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if _, err := x.client.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: containerID}); err != nil {
-		// As it was, so that the next pass tries again (kubelet: rotateLatestLog).
 		err = fmt.Errorf("rotating the log: %w", err)
 		return errors.Join(err, safefs.IgnoreMissing(dir.Rename(aside, dir, name)))
 	}

@@ -39,7 +39,7 @@ func openDir(path string) (*logDir, error) {
 
 // open opens a regular file of the log.
 func (d *logDir) open(name string) (*source, error) {
-	s := &source{path: filepath.Join(d.path, name), zip: strings.HasSuffix(name, ".gz"), left: -1}
+	s := &source{path: filepath.Join(d.path, name), zip: strings.HasSuffix(name, Compressed), left: -1}
 	var err error
 	if s.file, s.info, err = d.OpenRegular(name); err != nil {
 		return nil, s.wrap(safefs.Cause(err))
@@ -88,7 +88,7 @@ func (d *logDir) asideNames() (names []string, tooMany bool, err error) {
 	for {
 		some, err := reader.Readdirnames(rotatedMax)
 		for _, name := range some {
-			if strings.HasPrefix(name, d.base+".") && !strings.HasSuffix(name, ".tmp") {
+			if strings.HasPrefix(name, d.base+".") && !strings.HasSuffix(name, compressing) {
 				names = append(names, name)
 			}
 		}

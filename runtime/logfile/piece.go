@@ -53,7 +53,7 @@ func (r *reading) open() (before []aside, err error) {
 		return nil, err
 	}
 	last := len(files) - 1
-	if r.current == nil && last >= 0 && !strings.HasSuffix(files[last].name, ".gz") {
+	if r.current == nil && last >= 0 && !strings.HasSuffix(files[last].name, Compressed) {
 		r.name = files[last].name
 		if r.current, err = r.dir.open(r.name); safefs.IgnoreMissing(err) != nil {
 			return nil, err

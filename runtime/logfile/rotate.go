@@ -66,7 +66,7 @@ func (l Limits) DropOld(dir *safefs.Dir, name string) error {
 func rotatedNames(entries []fs.DirEntry, log string) []string {
 	var names []string
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), log+".") {
+		if strings.HasPrefix(entry.Name(), log+".") && !strings.HasSuffix(entry.Name(), compressing) {
 			names = append(names, entry.Name())
 		}
 	}
