@@ -191,6 +191,17 @@ func TestNoneAnswered(t *testing.T) {
 
 // TestWordsOfARuntime: its own words are shown, with the meaning of a code that says more, and
 // without those of the transport. The code is kept.
+// TestAdvice: a busy network namespace is told with what keeps it, in what the user reads only.
+func TestAdvice(t *testing.T) {
+	said := status.Error(codes.Unknown, `failed to remove netns: unlink /run/netns/cni-1: device or resource busy`)
+	if text := (&callError{err: said}).Error(); !strings.HasPrefix(text, "failed to remove netns") || !strings.Contains(text, "ip netns add") {
+		t.Error(text)
+	}
+	if text := (&callError{err: status.Error(codes.Unknown, "device or resource busy")}).Error(); strings.Contains(text, "umount") {
+		t.Error(text)
+	}
+}
+
 func TestWordsOfARuntime(t *testing.T) {
 	for code, want := range map[codes.Code]string{
 		codes.Unknown: "no space", codes.NotFound: "no space", codes.Internal: "the runtime failed: no space",

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -241,9 +242,18 @@ type callError struct{ err error }
 func (e *callError) Error() string {
 	said, _ := status.FromError(e.err)
 	if meaning := meanings()[said.Code()]; meaning != "" {
-		return meaning + ": " + said.Message()
+		return meaning + ": " + said.Message() + advice(said.Message())
 	}
-	return said.Message()
+	return said.Message() + advice(said.Message())
+}
+
+// advice says what to do where the runtime's words do not. The file of a network namespace is busy if another mount lies over it or
+// holds it: `ip netns add` mounts over the directory of the runtime's namespaces.
+func advice(said string) string {
+	if strings.Contains(said, "netns") && strings.Contains(said, "device or resource busy") {
+		return "; something else has mounted the file, for example `ip netns add` after the runtime had started: run `umount` on it until it is not mounted any more, and apply again"
+	}
+	return ""
 }
 
 // meanings are what codes say that a runtime's own words leave out.
