@@ -31,6 +31,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/controllers"
+	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/logind"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
@@ -44,6 +45,7 @@ const defaultSource = "/etc/podctl/pods"
 type agentOptions struct {
 	applied     bool
 	kubelet     bool
+	otherAgent  bool
 	parallel    int
 	pulls       int
 	urlInterval time.Duration
@@ -51,8 +53,10 @@ type agentOptions struct {
 	skipUnknown bool
 	keep        housekeepingOptions
 	eviction    evictionOptions
-	admission   config.Admission
-	listen      string
+	// limits are those of eviction, once they were checked.
+	limits    []eviction.Threshold
+	admission config.Admission
+	listen    string
 	// from are the sources of the configuration, if the command line names none.
 	from []string
 	// stopPods stops the pods with the agent, in the time that they have before a shutdown too.
@@ -97,6 +101,7 @@ func New(sess *session.Session) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.applied, "applied", true, "Also keep the pods and workloads that were applied by hand")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
+	f.BoolVar(&o.otherAgent, "allow-other-agent", false, "Continue although an agent with another state directory uses the same runtime")
 	f.IntVar(&o.parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
 	f.IntVar(&o.pulls, "max-parallel-pulls", 4, "Number of images that are pulled at the same time (0: any number)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
@@ -119,8 +124,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if sess.Logs, err = o.keep.check(); err != nil {
 		return err
 	}
-	thresholds, err := o.eviction.thresholds()
-	if err != nil {
+	if o.limits, err = o.eviction.thresholds(); err != nil {
 		return err
 	}
 	sess.Pulls = o.pulls
@@ -153,21 +157,32 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if err != nil {
 		return err
 	}
+	release, err := o.alone(ctx, layout.Locks(), engine.Client.Endpoint.Address, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	from, err := o.sources(sess, args)
 	if err != nil {
 		return err
 	}
+	a := o.agent(ctx, sess, engine, from, log)
+	r := &reloading{Agent: a, engine: engine, now: now, log: log, restart: make(chan struct{}, 1), hangups: o.heard.hangups}
+	return serve(ctx, r, layout, public, o.guard(a, log))
+}
+
+// agent makes the agent of some sources.
+func (o *agentOptions) agent(ctx context.Context, sess *session.Session, engine *runtime.Engine, from []sources.Source, log *slog.Logger) *agent.Agent {
 	workloads := o.workloads(ctx, sess, engine, log)
 	s := o.settings(sess, log, workloads, from)
 	s.Changed = proxied(ctx, engine, log, workloads.Changed)
 	housekeeper := o.keep.housekeeper(sess, engine, log)
 	a := agent.New(agent.World{
-		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout, Leaves: workloads.Leaves}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
-		Exits: engine.Exits.Watch, Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, thresholds, housekeeper, log),
+		Passes: engine.Pods, Records: agent.Checkpoints{Layout: sess.Flags.Layout(), Leaves: workloads.Leaves}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
+		Exits: engine.Exits.Watch, Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, o.limits, housekeeper, log),
 	}, s)
 	stopping(ctx, s.StopPods)
-	r := &reloading{Agent: a, engine: engine, now: now, log: log, restart: make(chan struct{}, 1), hangups: o.heard.hangups}
-	return serve(ctx, r, layout, public, o.guard(a, log))
+	return a
 }
 
 // settings are those of the agent. What sources have beside pods is kept by that of workloads.
