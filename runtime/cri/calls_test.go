@@ -189,8 +189,6 @@ func TestNoneAnswered(t *testing.T) {
 	}
 }
 
-// TestWordsOfARuntime: its own words are shown, with the meaning of a code that says more, and
-// without those of the transport. The code is kept.
 // TestAdvice: a busy network namespace is told with what keeps it, in what the user reads only.
 func TestAdvice(t *testing.T) {
 	said := status.Error(codes.Unknown, `failed to remove netns: unlink /run/netns/cni-1: device or resource busy`)
@@ -202,6 +200,8 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// TestWordsOfARuntime: its own words are shown, with the meaning of a code that says more, and
+// without those of the transport. The code is kept.
 func TestWordsOfARuntime(t *testing.T) {
 	for code, want := range map[codes.Code]string{
 		codes.Unknown: "no space", codes.NotFound: "no space", codes.Internal: "the runtime failed: no space",
