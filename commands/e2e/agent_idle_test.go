@@ -87,6 +87,8 @@ func testAgentIdle(t *testing.T, m *machine) {
 // it listed all containers meanwhile.
 func (a *agentProcess) idleFor(t *testing.T, port string, idle time.Duration) (operations map[string]int, lists int) {
 	t.Helper()
+	countersOf(t, port) // The first reading of the metrics after a change looks at the pods.
+	time.Sleep(2 * time.Second)
 	log, files, written := a.log.String(), a.m.ownFiles(t), a.written(t)
 	before := countersOf(t, port)
 	time.Sleep(idle)

@@ -178,11 +178,11 @@ func New(w World, s Settings) *Agent {
 		told: func(ctx context.Context, uid types.UID, e executor.Event) {
 			a.log.step(ctx, e)
 			a.metrics.step(ctx, e)
-			a.pods.Changed(uid)
+			a.changed(uid)
 		},
 	}
 	a.shownPods = newShownPods(a.inbox, a.keeper, w.Lister, a.metrics.WatchDropped)
-	a.metrics.ShowPods(a.Pods)
+	a.metrics.ShowPods(a.lately)
 	a.evicts = &evicting{
 		inbox: a.inbox, keeper: a.keeper, workers: a.workers, now: s.Now, log: a.log, metrics: a.metrics.Metrics, last: a.last,
 		waiting: map[types.UID]chan error{},
@@ -192,7 +192,7 @@ func New(w World, s Settings) *Agent {
 		prober: w.Prober, now: s.Now, log: a.log, metrics: a.metrics.Metrics, inbox: a.inbox,
 		wake:  func(uid types.UID) { a.workers.Wake(s.Now(), uid) },
 		still: func() { a.still = true },
-		kept:  a.pods.Changed,
+		kept:  a.changed,
 		set:   probers.New(s.Now(), random), pods: map[types.UID]probed{},
 	}
 	a.keeper.resolved = func() {
@@ -203,7 +203,7 @@ func New(w World, s Settings) *Agent {
 			a.log.tellTakeovers(name, a.keeper.takeoversOf(name))
 		}
 		a.forgetGone()
-		a.pods.Look()
+		a.look()
 	}
 	return a
 }

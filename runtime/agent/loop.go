@@ -117,7 +117,7 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 		at: now, pod: p.pass.Pod, failure: p.failureText(), waiting: p.waiting(),
 		rejection: p.rejection(), eviction: p.eviction(), idle: p.idle(a.last[uid].idle), found: a.found(p),
 	}
-	a.pods.Changed(uid)
+	a.changed(uid)
 	switch {
 	case p.superseded():
 		a.workers.Done(now, uid, p.result())
@@ -163,7 +163,7 @@ func (a *Agent) ended(p *passed) {
 	delete(a.last, uid)
 	delete(a.metrics.starting, uid)
 	a.probes.forget(uid)
-	a.pods.Ended(uid)
+	a.shownPods.ended(uid)
 	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
 		a.settings.Sources[i].Ended(p.pass.Ref)
 	}

@@ -3,9 +3,12 @@ package agent
 import (
 	"context"
 	"net"
+	"sync"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/podsapi"
@@ -22,6 +25,12 @@ type shownPods struct {
 	inbox  inbox
 	keeper *keeper
 	pods   *podsapi.Server
+
+	// news counts what may have changed a status. mu guards listed, the last list, and listedAt, the news that it has.
+	news     atomic.Int64
+	mu       sync.Mutex
+	listed   *v1.PodList
+	listedAt int64
 }
 
 func newShownPods(in inbox, k *keeper, lister Lister, dropped func()) *shownPods {
@@ -51,6 +60,39 @@ func (s *shownPods) Pods(ctx context.Context) (*v1.PodList, error) {
 		list.Items = append(list.Items, *p)
 	}
 	return list, nil
+}
+
+// changed says that the status of a pod may be another one.
+func (s *shownPods) changed(uid types.UID) {
+	s.news.Add(1)
+	s.pods.Changed(uid)
+}
+
+// ended says that a pod is gone.
+func (s *shownPods) ended(uid types.UID) {
+	s.news.Add(1)
+	s.pods.Ended(uid)
+}
+
+// look says that other pods may be shown now.
+func (s *shownPods) look() {
+	s.news.Add(1)
+	s.pods.Look()
+}
+
+// lately is Pods without a question to the runtime as long as nothing has happened: metrics are read each few seconds.
+func (s *shownPods) lately(ctx context.Context) (*v1.PodList, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.news.Load()
+	if s.listed != nil && s.listedAt == now {
+		return s.listed, nil
+	}
+	list, err := s.Pods(ctx)
+	if s.listed = nil; err == nil {
+		s.listed, s.listedAt = list, now
+	}
+	return list, err
 }
 
 // ServePods serves the kubelet's local Pods API on a socket until the context ends.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -122,4 +123,54 @@ func TestWatchOfPods(t *testing.T) {
 	if strings.Contains(string(*all), "hidden") {
 		t.Error("the value of a Secret is told")
 	}
+}
+
+// TestPodsLately: the runtime is asked again only after something has happened, and after a failure.
+func TestPodsLately(t *testing.T) {
+	l := &countingLister{}
+	in := make(inbox)
+	s := newShownPods(in, newKeeper(nil, nil, false), l, func() {})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			select {
+			case do := <-in:
+				do()
+			case <-ctx.Done():
+			}
+		}
+	}()
+	for i, step := range []struct {
+		do    func()
+		fails error
+		asked int
+	}{
+		{asked: 1},
+		{asked: 1},
+		{do: func() { s.changed("a") }, asked: 2},
+		{do: func() { s.ended("a") }, fails: errors.New("no answer"), asked: 3},
+		{asked: 4},
+		{do: s.look, asked: 5},
+		{asked: 5},
+	} {
+		if step.do != nil {
+			step.do()
+		}
+		l.err = step.fails
+		if _, err := s.lately(ctx); !errors.Is(err, step.fails) || l.asked != step.asked {
+			t.Errorf("%d: asked %d times, want %d; %v", i, l.asked, step.asked, err)
+		}
+	}
+}
+
+// countingLister lists no pods, and counts how often it is asked.
+type countingLister struct {
+	asked int
+	err   error
+}
+
+func (l *countingLister) List(context.Context, []*podspec.Desired) ([]*v1.Pod, error) {
+	l.asked++
+	return nil, l.err
 }
