@@ -37,7 +37,7 @@ func TestReservedPorts(t *testing.T) {
 			got = []string{"error"}
 		} else {
 			for _, r := range f.ReservedPorts() {
-				got = append(got, r.Port.String())
+				got = append(got, r.String())
 			}
 		}
 		if text := strings.Join(got, " "); text != want {

@@ -164,7 +164,7 @@ func podctlFiles(t *testing.T, cgroupRoot string) map[string]bool {
 			if err == nil && names.MatchString(path) {
 				all["file "+path] = true
 			}
-			return nil //nolint:nilerr // what goes meanwhile is not there
+			return nil // What goes meanwhile is not there.
 		})
 		if err != nil {
 			t.Fatal(err)

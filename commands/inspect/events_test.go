@@ -20,7 +20,7 @@ func TestEventsOfWorkloads(t *testing.T) {
 		out, _ := l.Must(append([]string{"events"}, args...)...)
 		var names []string
 		for line := range strings.Lines(out) {
-			for _, word := range strings.Fields(line) {
+			for word := range strings.FieldsSeq(line) {
 				if strings.HasPrefix(word, "pod/") && (len(names) == 0 || names[len(names)-1] != word) {
 					names = append(names, word)
 				}

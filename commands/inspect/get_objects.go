@@ -28,6 +28,8 @@ type objectLook struct {
 	o    *getOptions
 	// data are the claims that have data.
 	data []state.Claim
+	// single is set when one object is named, which is shown as it is.
+	single bool
 }
 
 func runGetObjects(ctx context.Context, sess *session.Session, o *getOptions, targets *selection.Targets) error {
@@ -58,6 +60,7 @@ func runGetObjects(ctx context.Context, sess *session.Session, o *getOptions, ta
 
 // named prints the objects that are named. One that is not there hides no other.
 func (l *objectLook) named(ctx context.Context, keys []state.ObjectKey) error {
+	l.single = len(keys) == 1
 	var found []*podspec.Object
 	var errs []error
 	for _, key := range keys {
@@ -71,7 +74,7 @@ func (l *objectLook) named(ctx context.Context, keys []state.ObjectKey) error {
 		return err
 	}
 	if len(found) > 0 {
-		errs = slices.Insert(errs, 0, l.show(ctx, keys[0].Kind, found, len(keys) == 1))
+		errs = slices.Insert(errs, 0, l.show(ctx, keys[0].Kind, found))
 	}
 	return errors.Join(errs...)
 }
@@ -97,7 +100,7 @@ func (l *objectLook) all(ctx context.Context, kind string) error {
 		}
 		return unreadable
 	}
-	return errors.Join(l.show(ctx, kind, found, false), unreadable)
+	return errors.Join(l.show(ctx, kind, found), unreadable)
 }
 
 // withBareClaims adds the claims that have data and were never applied apart from a pod.
@@ -145,24 +148,28 @@ func (l *objectLook) arrange(kind string, found []*podspec.Object) error {
 }
 
 // show writes objects of one kind, or the endpoints of Services, in the output format: one that is named as it is, several as a list.
-func (l *objectLook) show(ctx context.Context, kind string, found []*podspec.Object, single bool) error {
+func (l *objectLook) show(ctx context.Context, kind string, found []*podspec.Object) error {
 	if l.o.endpoints {
-		return l.showEndpoints(ctx, found, single)
+		return l.showEndpoints(ctx, found)
 	}
 	documents := make([]any, 0, len(found))
 	for _, o := range found {
 		documents = append(documents, view.ObjectDocument(o))
 	}
-	return l.print(strings.ToLower(kind), found, documents, single, func() ([]string, [][]string, error) { return l.table(kind, found) })
+	return l.print(strings.ToLower(kind), found, documents, l.document(documents), func() ([]string, [][]string, error) { return l.table(kind, found) })
+}
+
+// document is that of the object that is named, or the list of several.
+func (l *objectLook) document(documents []any) any {
+	if l.single {
+		return documents[0]
+	}
+	return view.CoreList(documents)
 }
 
 // print writes objects by their documents, or as a table. Word is the kind in names.
-func (l *objectLook) print(word string, found []*podspec.Object, documents []any, single bool, table func() ([]string, [][]string, error)) error {
+func (l *objectLook) print(word string, found []*podspec.Object, documents []any, document any, table func() ([]string, [][]string, error)) error {
 	p := &l.o.printer
-	document := view.CoreList(documents)
-	if single {
-		document = documents[0]
-	}
 	switch {
 	case terminal.IsDocument(p.output):
 		return terminal.WriteDocument(l.sess.IO.Out, p.output, document)
@@ -190,7 +197,7 @@ func (l *objectLook) print(word string, found []*podspec.Object, documents []any
 }
 
 // showEndpoints writes the endpoints of Services. The error says which pods could not be observed.
-func (l *objectLook) showEndpoints(ctx context.Context, found []*podspec.Object, single bool) error {
+func (l *objectLook) showEndpoints(ctx context.Context, found []*podspec.Object) error {
 	services := make([]*v1.Service, 0, len(found))
 	for _, o := range found {
 		services = append(services, o.Service)
@@ -203,7 +210,7 @@ func (l *objectLook) showEndpoints(ctx context.Context, found []*podspec.Object,
 	for _, one := range all {
 		documents = append(documents, one)
 	}
-	return errors.Join(l.print("endpoints", found, documents, single, func() ([]string, [][]string, error) {
+	return errors.Join(l.print("endpoints", found, documents, l.document(documents), func() ([]string, [][]string, error) {
 		v := l.view()
 		header, rows := v.EndpointTable(found, func(i int) (ready, notReady []string) { return endpointTexts(all[i], nil) })
 		return header, rows, nil

@@ -53,11 +53,11 @@ func (o *deleteOptions) addStored(sess *session.Session, targets *selection.Targ
 	if !o.Selects() {
 		// Names are enough, so that --all also deletes what is damaged.
 		layout := sess.Flags.Layout()
-		stored, err := layout.Objects().List()
+		stored, storedErr := layout.Objects().List()
 		workloads, workloadsErr := layout.Workloads().List()
 		targets.Objects = append(targets.Objects, matching(stored, match)...)
 		targets.Workloads = append(targets.Workloads, matching(workloads, match)...)
-		return errors.Join(err, workloadsErr)
+		return errors.Join(storedErr, workloadsErr)
 	}
 	stored, err := sess.Objects().List(match)
 	for _, one := range stored {

@@ -30,16 +30,7 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 		sess.IO.NoteOnce("note: %v", err)
 	}
 	given, owned, rules := len(named), 0, findRuled(ctx, sess)
-	for _, w := range found.Workloads {
-		named = append(named, controller.KeyOf(w))
-	}
-	for _, key := range named {
-		for _, job := range controller.JobsOf(key, records) {
-			if !slices.Contains(named, job.Key()) {
-				named = append(named, job.Key())
-			}
-		}
-	}
+	named = withOwned(named, found.Workloads, records)
 	o.deleted = named
 	for i, key := range named {
 		pods := controller.PodsOf(key, applied)
@@ -54,17 +45,39 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 		case there && !o.dryRun:
 			rules.note(key, rules.workload(key))
 		}
-		for _, p := range pods {
-			if !selection.UIDs(found.Pods)[p.Desired.Pod.UID] {
-				found.Pods = append(found.Pods, p.Desired)
-			}
-			owned++
-		}
+		found.Pods = withPods(found.Pods, pods)
+		owned += len(pods)
 	}
 	if !o.dryRun && owned > 0 {
 		sess.AgentLooks(ctx)
 	}
 	return absent, nil
+}
+
+// withOwned are workloads that are named and others, with the Jobs of CronJobs.
+func withOwned(named []state.ObjectKey, others []*podspec.Workload, records []*controller.Record) []state.ObjectKey {
+	for _, w := range others {
+		named = append(named, controller.KeyOf(w))
+	}
+	for _, key := range named {
+		for _, job := range controller.JobsOf(key, records) {
+			if !slices.Contains(named, job.Key()) {
+				named = append(named, job.Key())
+			}
+		}
+	}
+	return named
+}
+
+// withPods are pods with those of a workload, each once.
+func withPods(pods []*podspec.Desired, own []state.AppliedPod) []*podspec.Desired {
+	known := selection.UIDs(pods)
+	for _, p := range own {
+		if !known[p.Desired.Pod.UID] {
+			pods = append(pods, p.Desired)
+		}
+	}
+	return pods
 }
 
 // forget removes the record of a workload, and reports whether there was one.

@@ -99,7 +99,7 @@ func forgetStored(ctx context.Context, sess *session.Session) error {
 		return err
 	}
 	for _, key := range workloads {
-		if _, err := sess.Workloads().Delete(ctx, key); err != nil {
+		if _, err = sess.Workloads().Delete(ctx, key); err != nil {
 			return err
 		}
 	}

@@ -16,8 +16,7 @@ func kindsNamed(args []string) []podspec.Kind {
 		return nil
 	}
 	var kinds []podspec.Kind
-	words := strings.Split(args[0], ",")
-	for _, word := range words {
+	for word := range strings.SplitSeq(args[0], ",") {
 		kind := podspec.KindOfWord(word)
 		switch {
 		case kind.Name != "":

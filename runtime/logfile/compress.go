@@ -33,7 +33,9 @@ func Compress(dir *safefs.Dir, name string) error {
 		}
 	}
 	var errs []error
-	unfinished := func(old string) bool { return strings.HasSuffix(old, compressing) || slices.Contains(names, old+Compressed) }
+	unfinished := func(old string) bool {
+		return strings.HasSuffix(old, compressing) || slices.Contains(names, old+Compressed)
+	}
 	for _, old := range names {
 		if unfinished(old) {
 			errs = append(errs, safefs.IgnoreMissing(dir.Remove(old)))

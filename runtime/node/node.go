@@ -223,7 +223,7 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 		}
 	}
 	o.report("starting containerd %s", version)
-	return start(l, process{
+	return start(l, process{ //nolint:contextcheck // the process outlives this call
 		Version: version.String(), Program: programs.containerd, SandboxImage: o.SandboxImage,
 		CgroupDriver: o.CgroupDriver, Subnet: network.Subnet, Bridge: network.Bridge,
 	})

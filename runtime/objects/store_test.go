@@ -284,7 +284,7 @@ func TestServicesGetWhatTheyLack(t *testing.T) {
 	thief := serviceOf("thief", v1.ServiceTypeClusterIP, 80)
 	thief.Service.Spec.ClusterIP = services[0].Spec.ClusterIP
 	for _, bad := range []*podspec.Object{thief, serviceOf("ssh", v1.ServiceTypeLoadBalancer, 22)} {
-		err := s.Put(t.Context(), []*podspec.Object{serviceOf("new", v1.ServiceTypeClusterIP, 80), bad}, func(Change) { t.Error("stored") })
+		err = s.Put(t.Context(), []*podspec.Object{serviceOf("new", v1.ServiceTypeClusterIP, 80), bad}, func(Change) { t.Error("stored") })
 		if !IsRefusal(err) {
 			t.Errorf("%v: %v", KeyOf(bad), err)
 		}

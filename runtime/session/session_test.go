@@ -157,18 +157,21 @@ func TestWhyThereIsNoLog(t *testing.T) {
 		"not started": {model.Memory{}, LogOptions{Container: "a"}, "container a of pod default/web has no log: it has not started: ContainerCreating"},
 		"cannot start": {
 			model.Memory{StartErrors: map[string]model.StartError{"a": {Reason: "ErrImagePull", Message: "no such image"}}},
-			LogOptions{Container: "a"}, "it has not started: ErrImagePull: no such image",
+			LogOptions{Container: "a"},
+			"it has not started: ErrImagePull: no such image",
 		},
 		"not admitted": {
 			model.Memory{Rejection: &model.Rejection{Reason: "OutOfcpu", Message: "too little"}}, LogOptions{Container: "a"}, "the pod did not run: OutOfcpu",
 		},
 		"its record is gone": {
 			model.Memory{Completion: &model.Completion{Phase: v1.PodFailed, Containers: map[string]model.ContainerEnd{"a": {Reason: "Error", ExitCode: 3}}}},
-			LogOptions{Container: "a", Options: logfile.Options{Follow: true}}, "it has ended (Error, exit code 3), and the runtime keeps no record of it any more",
+			LogOptions{Container: "a", Options: logfile.Options{Follow: true}},
+			"it has ended (Error, exit code 3), and the runtime keeps no record of it any more",
 		},
 		"it never ran": {
 			model.Memory{Completion: &model.Completion{Phase: v1.PodFailed, Containers: map[string]model.ContainerEnd{"b": {ExitCode: 3}}}},
-			LogOptions{Container: "a"}, "the pod has ended as Failed before the container was started",
+			LogOptions{Container: "a"},
+			"the pod has ended as Failed before the container was started",
 		},
 		"all of them": {model.Memory{}, LogOptions{}, ""},
 	} {

@@ -39,11 +39,11 @@ func (k ObjectKey) Compare(other ObjectKey) int {
 	return slices.Compare([]string{k.Namespace, k.Kind, k.Name}, []string{other.Namespace, other.Kind, other.Name})
 }
 
-// kindDirs are the directories of the kinds that stand for pods, or of the others that are kept apart from pods.
-func kindDirs(workloads bool) map[string]string {
+// kindDirs are the directories of the kinds that are such, of those that are kept apart from pods.
+func kindDirs(such func(podspec.Kind) bool) map[string]string {
 	dirs := map[string]string{}
 	for _, kind := range podspec.Kinds() {
-		if kind.Workload == workloads && kind.Name != podspec.KindPod {
+		if such(kind) && kind.Name != podspec.KindPod {
 			dirs[kind.Name] = kind.Dir()
 		}
 	}

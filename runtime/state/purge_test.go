@@ -25,7 +25,7 @@ func TestPurge(t *testing.T) {
 		"state/locks/u.lock", "state/node/network.json", "state/node.lock", "state/digest.key", "state/seccomp/mine.json",
 		"pods/default_web_u/a/0.log", "pods/.deleted/default_old_v.1/a/0.log", "pods/kube-system_theirs_w/a/0.log", "containers/theirs.log",
 	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(top, path)), 0o700); err != nil {
+		if err = os.MkdirAll(filepath.Dir(filepath.Join(top, path)), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		write(t, filepath.Join(top, path), "x")
@@ -33,7 +33,7 @@ func TestPurge(t *testing.T) {
 	for link, target := range map[string]string{
 		"state/pulled": victim, "state/claims/default/link": victim, "containers/gone.log": l.LogRoot + "/default_web_u/a/0.log", "containers/there.log": l.LogRoot + "/kube-system_theirs_w/a/0.log",
 	} {
-		if err := os.Symlink(target, filepath.Join(top, link)); err != nil {
+		if err = os.Symlink(target, filepath.Join(top, link)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -56,10 +57,14 @@ func (l Layout) Histories() Histories { return Histories{l} }
 func (l Layout) PulledImages() PulledImages { return PulledImages{l} }
 
 // Objects is the place of the ConfigMaps, Secrets, claims and Services that are kept apart from pods.
-func (l Layout) Objects() Objects { return Objects{l, "objects", kindDirs(false)} }
+func (l Layout) Objects() Objects {
+	return Objects{l, "objects", kindDirs(func(k podspec.Kind) bool { return !k.Workload })}
+}
 
 // Workloads is the place of the objects that stand for pods.
-func (l Layout) Workloads() Objects { return Objects{l, "workloads", kindDirs(true)} }
+func (l Layout) Workloads() Objects {
+	return Objects{l, "workloads", kindDirs(func(k podspec.Kind) bool { return k.Workload })}
+}
 
 // AgentSocket is where the agent of the state directory answers.
 func (l Layout) AgentSocket() string { return filepath.Join(l.Root, "agent.sock") }
@@ -142,7 +147,7 @@ func (l Layout) root() (*safefs.Dir, error) {
 	}
 	if known, ok := checkedRoots.Load(path); ok {
 		known := known.(checkedRoot) //nolint:forcetypeassert // nothing else is stored
-		if info, err := os.Stat(path); err == nil && os.SameFile(known.info, info) {
+		if info, statErr := os.Stat(path); statErr == nil && os.SameFile(known.info, info) {
 			return known.dir, l.trusted().check(info)
 		}
 	}

@@ -67,23 +67,24 @@ func (s *podStates) collect(pod *v1.Pod, to chan<- prometheus.Metric) {
 		labels = append([]string{pod.Namespace, pod.Name, string(pod.UID)}, labels...)
 		to <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
 	}
+	one := map[bool]float64{true: 1}
 	for _, phase := range []v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown} {
-		send(s.phase, prometheus.GaugeValue, one(pod.Status.Phase == phase), string(phase))
+		send(s.phase, prometheus.GaugeValue, one[pod.Status.Phase == phase], string(phase))
 	}
 	at := slices.IndexFunc(pod.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady })
 	for label, status := range map[string]v1.ConditionStatus{"true": v1.ConditionTrue, "false": v1.ConditionFalse, "unknown": v1.ConditionUnknown} {
 		if at >= 0 {
-			send(s.ready, prometheus.GaugeValue, one(pod.Status.Conditions[at].Status == status), label)
+			send(s.ready, prometheus.GaugeValue, one[pod.Status.Conditions[at].Status == status], label)
 		}
 	}
 	for i := range pod.Status.InitContainerStatuses {
 		c := &pod.Status.InitContainerStatuses[i]
-		send(s.initReady, prometheus.GaugeValue, one(c.Ready), c.Name)
+		send(s.initReady, prometheus.GaugeValue, one[c.Ready], c.Name)
 		send(s.initRestarts, prometheus.CounterValue, float64(c.RestartCount), c.Name)
 	}
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
-		send(s.containerReady, prometheus.GaugeValue, one(c.Ready), c.Name)
+		send(s.containerReady, prometheus.GaugeValue, one[c.Ready], c.Name)
 		send(s.restarts, prometheus.CounterValue, float64(c.RestartCount), c.Name)
 		if c.State.Waiting != nil && c.State.Waiting.Reason != "" {
 			send(s.waitingReason, prometheus.GaugeValue, 1, c.Name, c.State.Waiting.Reason)
@@ -92,11 +93,4 @@ func (s *podStates) collect(pod *v1.Pod, to chan<- prometheus.Metric) {
 			send(s.terminated, prometheus.GaugeValue, 1, c.Name, last.Reason)
 		}
 	}
-}
-
-func one(is bool) float64 {
-	if is {
-		return 1
-	}
-	return 0
 }
