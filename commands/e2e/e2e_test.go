@@ -162,11 +162,23 @@ func (m *machine) mustFail(tb testing.TB, args ...string) result {
 func (m *machine) plan(t *testing.T, args ...string) *plan.Plan {
 	t.Helper()
 	r := m.must(t, append([]string{"plan", "-o", "json"}, args...)...)
-	var p plan.Plan
-	if err := json.Unmarshal([]byte(r.stdout), &p); err != nil {
+	return onePlan(t, r.stdout)
+}
+
+// onePlan is the plan of the one pod of a document: of a manifest with objects it is a list.
+func onePlan(t *testing.T, text string) *plan.Plan {
+	t.Helper()
+	var doc struct {
+		plan.Plan
+		Items []*plan.Plan `json:"items"`
+	}
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
-	return &p
+	if len(doc.Items) == 1 {
+		return doc.Items[0]
+	}
+	return &doc.Plan
 }
 
 // killContainerd ends the node's containerd without a word.

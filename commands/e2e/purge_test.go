@@ -49,6 +49,7 @@ spec:
 
 // TestPurge: node down --purge leaves the machine as it was before node up. It refuses while an agent runs.
 func TestPurge(t *testing.T) {
+	removeGuards(t)
 	before := machineState(t, "")
 	m := newMachine(t)
 	path := filepath.Join(t.TempDir(), "all.yaml")
@@ -81,6 +82,22 @@ func TestPurge(t *testing.T) {
 		t.Errorf("the state directory is there: %v", err)
 	}
 	m.must(t, "node", "down", "--purge")
+}
+
+// removeGuards removes the guards that tests before this one have left. podctl removes them as soon as no port is open any more.
+func removeGuards(t *testing.T) {
+	t.Helper()
+	tables, err := exec.Command("nft", "list", "tables").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(tables)) {
+		if name := strings.Fields(line); len(name) == 3 && strings.HasPrefix(name[2], "podctl-") && strings.HasSuffix(name[2], "-guard") {
+			if out, err := exec.Command("nft", "delete", "table", name[1], name[2]).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+	}
 }
 
 // difference lists what only one of two states has.

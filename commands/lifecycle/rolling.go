@@ -83,7 +83,10 @@ func (r *rolling) run(ctx context.Context, beside []*podspec.Desired) error {
 		}
 		outcome = exit.Join(ctx, outcome, r.next(ctx))
 		if outcome == nil && ctx.Err() == nil {
-			outcome = r.keepJobs(ctx)
+			// What the end of the time cuts off is no failure: outOfTime looks once more.
+			if err := r.keepJobs(ctx); ctx.Err() == nil {
+				outcome = err
+			}
 		}
 	}
 	r.printOutcomes(ctx)
