@@ -105,6 +105,7 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	e.Pods = syncpod.New(locker, e.Digests, e.Observer, steps)
 	e.Waiter = wait.New(w, e.Observer, e.Pods, e.Prober, s.Waiting)
 	e.Pods.Changed, e.Prober.Changed = e.Proxy.Changed, e.Proxy.Changed
+	e.Pods.Guard = e.Proxy.Guard
 	e.Sessions = session.New(client, e.Observer)
 	return e
 }

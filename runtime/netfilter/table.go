@@ -28,6 +28,15 @@ type Rules struct {
 	HostPorts bool
 }
 
+// Guard adds the guard of 127.0.0.0/8 before something sets route_localnet of an interface.
+func (Kernel) Guard(name string) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("opening netfilter: %w", err)
+	}
+	return protect(conn, name)
+}
+
 // Write replaces the tables of a name with these rules. Without routes it removes the tables. It keeps the guard of 127.0.0.0/8
 // while an interface has route_localnet, whatever happened to the guard before. When no Service has a port of the node any more,
 // it resets route_localnet where the record says that podctl has set it.

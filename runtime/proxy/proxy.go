@@ -38,6 +38,8 @@ type Services interface {
 type Kernel interface {
 	// Write replaces the rules of a name. The record has the interfaces that it has opened to 127.0.0.1.
 	Write(name string, rules netfilter.Rules, opened netfilter.Record) error
+	// Guard adds the guard of 127.0.0.1 to the rules of a name.
+	Guard(name string) error
 	// Open reports whether an interface accepts packets for 127.0.0.1, so that the kernel needs the guard.
 	Open() bool
 	// Watch calls removed when another program has removed something of the rules, until the context ends.
@@ -131,6 +133,17 @@ func (p *Proxy) clear(ctx context.Context) error {
 		return err
 	}
 	return p.Locker.Layout.ServiceNames().Remove()
+}
+
+// Guard protects the node's 127.0.0.1 before the network of a pod with hostPorts is set up: the CNI plugin portmap opens the node's
+// interface to it. An error is told as those of Changed are.
+func (p *Proxy) Guard() {
+	if p.Kernel == nil {
+		return
+	}
+	if err := p.Kernel.Guard(p.table()); err != nil && p.Failed != nil {
+		p.Failed(err)
+	}
 }
 
 // Remove removes the rules of the state directory from the kernel, whatever Services there are.

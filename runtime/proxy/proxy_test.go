@@ -59,6 +59,9 @@ func (l *lab) Write(_ string, r netfilter.Rules, _ netfilter.Record) error {
 	return l.fails
 }
 
+// Guard is a kernel that has the guard already.
+func (l *lab) Guard(string) error { return l.fails }
+
 // Open is a kernel in which an interface has route_localnet.
 func (l *lab) Open() bool { return l.opened }
 

@@ -31,6 +31,8 @@ type Syncer struct {
 	executor *executor.Executor
 	// Changed is called when a pass may have changed something of a pod; nil for nobody.
 	Changed func(ctx context.Context, uid types.UID)
+	// Guard is called before the network of a pod with hostPorts is set up; nil for nobody.
+	Guard func()
 }
 
 // New makes a Syncer.
@@ -118,6 +120,13 @@ func (s *Syncer) pass(ctx context.Context, ref model.PodRef, desired *podspec.De
 	}
 }
 
+// guard has the node's 127.0.0.1 protected if the plan sets up the network of a pod with hostPorts.
+func (s *Syncer) guard(p *plan.Plan, d *podspec.Desired) {
+	if s.Guard != nil && p.CreateSandbox && !d.Pod.Spec.HostNetwork && len(podspec.HostPorts(d.Pod)) > 0 {
+		s.Guard()
+	}
+}
+
 // tell says that a pass has done something.
 func (s *Syncer) tell(ctx context.Context, ref model.PodRef, outcome *executor.Outcome) {
 	if s.Changed != nil && outcome != nil && len(outcome.Plan.Steps) > 0 {
@@ -155,6 +164,7 @@ func (s *Syncer) attempt(ctx context.Context, ref model.PodRef, desired *podspec
 	if err != nil {
 		return nil, err
 	}
+	s.guard(p, in.Desired)
 	opts.Begun = func() { freePorts(); freeNode() }
 	outcome, err := s.executor.Run(ctx, in, p, snap, opts)
 	if outcome != nil {

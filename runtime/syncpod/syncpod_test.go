@@ -86,6 +86,26 @@ func (l *lab) apply(text string) *executor.Outcome {
 	return outcome
 }
 
+// TestGuard: before the network of a pod with hostPorts is set up, and not without need.
+func TestGuard(t *testing.T) {
+	l := newLab(t, "i:1")
+	calls := 0
+	l.Guard = func() {
+		made := slices.DeleteFunc(l.server.Calls(), func(call string) bool { return !strings.Contains(call, "RunPodSandbox") })
+		if len(made) != 1 {
+			t.Errorf("after %v", made)
+		}
+		calls++
+	}
+	l.apply(web)
+	ports := strings.Replace(strings.Replace(web, "name: web", "name: ports", 1), "image: 'i:1'", "image: 'i:1', ports: [{containerPort: 80, hostPort: 8080}]", 1)
+	l.apply(ports)
+	l.apply(ports)
+	if calls != 1 {
+		t.Errorf("%d calls", calls)
+	}
+}
+
 // taken makes the creation of containers fail as their names are taken.
 func (l *lab) taken(times int) {
 	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: times, Err: status.Error(codes.Unknown, `name "a" is reserved for "x"`)})
