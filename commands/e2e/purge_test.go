@@ -87,13 +87,13 @@ func TestPurge(t *testing.T) {
 // removeGuards removes the guards that tests before this one have left. podctl removes them as soon as no port is open any more.
 func removeGuards(t *testing.T) {
 	t.Helper()
-	tables, err := exec.Command("nft", "list", "tables").Output()
+	tables, err := exec.CommandContext(t.Context(), "nft", "list", "tables").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(tables)) {
 		if name := strings.Fields(line); len(name) == 3 && strings.HasPrefix(name[2], "podctl-") && strings.HasSuffix(name[2], "-guard") {
-			if out, err := exec.Command("nft", "delete", "table", name[1], name[2]).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(t.Context(), "nft", "delete", "table", name[1], name[2]).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 		}
