@@ -51,11 +51,11 @@ func describeObjects(ctx context.Context, sess *session.Session, keys []state.Ob
 	if len(keys) == 0 {
 		return nil
 	}
-	applied, err := selection.Applied(sess)
+	l := &objectLook{sess: sess, o: &getOptions{}}
+	users, err := l.users()
 	if err != nil {
 		return err
 	}
-	l := &objectLook{sess: sess, o: &getOptions{}}
 	if l.data, err = sess.Flags.Layout().Claims().List(); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func describeObjects(ctx context.Context, sess *session.Session, keys []state.Ob
 		if i > 0 {
 			sess.IO.Print("")
 		}
-		errs = append(errs, l.describe(ctx, o, usersOf(o, applied)))
+		errs = append(errs, l.describe(ctx, o, users(o)))
 	}
 	return errors.Join(errs...)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/service"
 	"github.com/podctl/podctl/runtime/state"
@@ -225,26 +225,57 @@ func (l *objectLook) view() *view.Objects {
 
 func (l *objectLook) table(kind string, found []*podspec.Object) ([]string, [][]string, error) {
 	v := l.view()
-	if v.Wide {
-		applied, err := selection.Applied(l.sess)
-		if err != nil {
-			return nil, nil, err
-		}
-		v.Users = func(o *podspec.Object) []string { return usersOf(o, applied) }
+	users, err := l.users()
+	if err != nil {
+		return nil, nil, err
 	}
+	v.Users = users
 	header, rows := v.Table(kind, found)
 	return header, rows, nil
 }
 
-// usersOf are the names of the applied pods that take an object, or that a Service stands for.
-func usersOf(o *podspec.Object, applied []*podspec.Desired) []string {
-	var names []string
-	users := objects.Users(objects.KeyOf(o), applied)
-	if o.Service != nil {
-		users = slices.DeleteFunc(slices.Clone(applied), func(d *podspec.Desired) bool { return !service.Selects(o.Service, d.Pod) })
+// users tells what uses an object: of a Service, the applied pods that it stands for.
+func (l *objectLook) users() (func(*podspec.Object) []string, error) {
+	applied, err := selection.Applied(l.sess)
+	if err != nil {
+		return nil, err
 	}
-	for _, d := range users {
-		names = append(names, model.RefOf(d.Pod).Name)
+	records, unreadable := l.sess.Workloads().List(func(state.ObjectKey) bool { return true })
+	if unreadable != nil {
+		l.sess.IO.NoteOnce("note: %v", unreadable)
+	}
+	return func(o *podspec.Object) []string {
+		if o.Service != nil {
+			return podsBehind(o.Service, applied)
+		}
+		return usersOf(objects.KeyOf(o), applied, records)
+	}, nil
+}
+
+// podsBehind are the names of the applied pods that a Service stands for.
+func podsBehind(s *v1.Service, applied []*podspec.Desired) (names []string) {
+	for _, d := range applied {
+		if service.Selects(s, d.Pod) {
+			names = append(names, d.Pod.Name)
+		}
 	}
 	return names
+}
+
+// usersOf are the workloads whose pods take an object, also those without pods, and the applied pods of none that do.
+func usersOf(key state.ObjectKey, applied []*podspec.Desired, records []*controller.Record) (names []string) {
+	for _, d := range objects.Users(key, applied) {
+		name := d.Pod.Name
+		if owner := metav1.GetControllerOfNoCopy(d.Pod); owner != nil {
+			name = strings.ToLower(owner.Kind) + "/" + owner.Name
+		}
+		names = append(names, name)
+	}
+	for _, r := range records {
+		if len(objects.Users(key, []*podspec.Desired{r.Workload.Template})) > 0 {
+			names = append(names, r.Key().Word()+"/"+r.Key().Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

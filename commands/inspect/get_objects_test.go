@@ -43,13 +43,12 @@ func TestGetKinds(t *testing.T) {
 		args string
 		want []string
 	}{
-		{"cm", []string{"NAME       DATA   AGE", "settings   2"}},
-		{"configmaps -o wide", []string{"PODS", "web"}},
+		{"cm", []string{"NAME       DATA   AGE   USED BY", "settings   2      0s    web"}},
 		{"ConfigMap settings", []string{"settings   2"}},
-		{"secrets", []string{"NAME    TYPE     DATA   AGE", "login   Opaque   1"}},
+		{"secrets", []string{"NAME    TYPE     DATA   AGE   USED BY", "login   Opaque   1"}},
 		{"secret -A -o name", []string{"secret/login\nsecret/login\n"}},
 		{"secret other/login", []string{"login   Opaque   1"}},
-		{"pvc", []string{"NAME   STATUS    CAPACITY   ACCESS MODES    AGE", "bare   Bound                                0s", "data   Pending   1Gi        ReadWriteOnce"}},
+		{"pvc", []string{"NAME   STATUS    CAPACITY   ACCESS MODES    AGE   USED BY", "bare   Bound                                0s", "data   Pending   1Gi        ReadWriteOnce"}},
 		{"pvc/bare -o jsonpath={.status.phase}", []string{"Bound"}},
 		{"persistentvolumeclaims data -o name", []string{"persistentvolumeclaim/data\n"}},
 		{"cm/settings -o jsonpath={.data.greeting}", []string{"hello"}},
@@ -58,7 +57,7 @@ func TestGetKinds(t *testing.T) {
 		{"secrets -o json -A", []string{`"password": "(secret)"`}},
 		{"cm -l app=web -o name", []string{"configmap/settings"}},
 		{"cm -l app=db", []string{"No configmaps in namespace default with labels app=db."}},
-		{"cm -L app --show-labels", []string{"AGE   APP   LABELS", "web   app=web"}},
+		{"cm -L app --show-labels", []string{"AGE   USED BY   APP   LABELS", "web   app=web"}},
 		{"secrets -A -o custom-columns=N:.metadata.name,P:.stringData.password", []string{"N       P\nlogin   (secret)\nlogin   (secret)\n"}},
 		{"cm -o go-template={{range.items}}{{.data.greeting}}{{end}}", []string{"hello"}},
 		{"pvc --sort-by .status.phase -o name", []string{"persistentvolumeclaim/bare\npersistentvolumeclaim/data\n"}},

@@ -80,7 +80,7 @@ type Objects struct {
 	Now        time.Time
 	Wide       bool
 	Namespaces bool
-	// Users are the names of the pods that take an object.
+	// Users are what uses an object: workloads as KIND/NAME, pods of none, and the pods behind a Service.
 	Users func(o *podspec.Object) []string
 	LabelColumns
 }
@@ -88,11 +88,15 @@ type Objects struct {
 // Table has one row for each object. All are of one kind.
 func (v *Objects) Table(kind string, all []*podspec.Object) (header []string, rows [][]string) {
 	header, rows = v.rows(all, objectColumns(kind), func(i int) []string { return cells(all[i]) })
-	if !v.Wide {
+	column := "USED BY"
+	if kind == podspec.KindService {
+		column = "PODS"
+	}
+	if column == "PODS" && !v.Wide {
 		return header, rows
 	}
 	at := len(header) - len(v.labelHeader())
-	header = slices.Insert(header, at, "PODS")
+	header = slices.Insert(header, at, column)
 	for i, o := range all {
 		rows[i] = slices.Insert(rows[i], at, joined(v.Users(o)))
 	}
