@@ -136,9 +136,10 @@ func (r *rolling) apply(ctx context.Context, d *podspec.Desired) {
 	if !slices.ContainsFunc(r.applied, func(other *podspec.Desired) bool { return model.RefOf(other.Pod) == ref }) {
 		r.applied = append(r.applied, d)
 	}
+	jobs := r.areJobs()
 	r.work(ctx, ref, d.Digest(), r.applies, func(ctx context.Context) error {
 		err := r.applier.one(ctx, d)
-		if failed := (*wait.FailedError)(nil); errors.As(err, &failed) && r.areJobs() {
+		if failed := (*wait.FailedError)(nil); errors.As(err, &failed) && jobs {
 			// Whether a Job has failed with it is the Job's to say.
 			return nil
 		}

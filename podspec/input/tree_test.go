@@ -186,11 +186,11 @@ func TestManifestsTogetherAreBounded(t *testing.T) {
 // TestSilentFiles: what does not answer is given up, is not begun a second time beside itself, and is done again once it has ended.
 func TestSilentFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tree, began, ends := &Tree{Reader: Reader{Timeout: time.Minute}}, 0, make(chan struct{})
-		hangs := func() { began++; <-ends }
+		tree, began, ends := &Tree{Reader: Reader{Timeout: time.Minute}}, atomic.Int32{}, make(chan struct{})
+		hangs := func() { began.Add(1); <-ends }
 		for range 3 {
-			if err := tree.Do(t.Context(), "a", hangs); !errors.Is(err, errSilent) || began != 1 {
-				t.Errorf("begun %d times: %v", began, err)
+			if err := tree.Do(t.Context(), "a", hangs); !errors.Is(err, errSilent) || began.Load() != 1 {
+				t.Errorf("begun %d times: %v", began.Load(), err)
 			}
 		}
 		if err := tree.Do(t.Context(), "b", func() {}); err != nil {
@@ -198,8 +198,8 @@ func TestSilentFiles(t *testing.T) {
 		}
 		close(ends)
 		synctest.Wait()
-		if err := tree.Do(t.Context(), "a", hangs); err != nil || began != 2 || len(tree.silent) != 0 {
-			t.Errorf("after the end: begun %d times, %v", began, err)
+		if err := tree.Do(t.Context(), "a", hangs); err != nil || began.Load() != 2 || len(tree.silent) != 0 {
+			t.Errorf("after the end: begun %d times, %v", began.Load(), err)
 		}
 	})
 }
