@@ -37,8 +37,16 @@ func openDir(path string) (*logDir, error) {
 	return &logDir{Dir: dir, path: filepath.Dir(path), base: filepath.Base(path)}, nil
 }
 
-// open opens a regular file of the log.
+// open opens a regular file of the log. One that was moved aside may have been compressed since it was listed.
 func (d *logDir) open(name string) (*source, error) {
+	s, err := d.openAs(name)
+	if errors.Is(err, fs.ErrNotExist) && name != d.base && !strings.HasSuffix(name, Compressed) {
+		return d.openAs(name + Compressed)
+	}
+	return s, err
+}
+
+func (d *logDir) openAs(name string) (*source, error) {
 	s := &source{path: filepath.Join(d.path, name), zip: strings.HasSuffix(name, Compressed), left: -1}
 	var err error
 	if s.file, s.info, err = d.OpenRegular(name); err != nil {
@@ -62,6 +70,9 @@ func (d *logDir) rotated() ([]aside, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", d.path, err)
 	}
+	all := slices.Clone(names)
+	// One that has just been compressed is there twice for a moment.
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(all, name+Compressed) })
 	var files []aside
 	for _, name := range names {
 		info, err := d.Lstat(name)
