@@ -61,3 +61,29 @@ func TestCompress(t *testing.T) {
 		t.Errorf("%q %v %v", text, info.Mode(), err)
 	}
 }
+
+// TestReadWhileCompressing: a log that is there under both names is read once, and one that was compressed after it was listed is read.
+func TestReadWhileCompressing(t *testing.T) {
+	path := t.TempDir()
+	for _, name := range []string{"0.log", "0.log.20260101-000001", "0.log.20260101-000001.gz", "0.log.20260101-000002.gz"} {
+		if err := os.WriteFile(filepath.Join(path, name), nil, 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := openDir(filepath.Join(path, "0.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close() //nolint:errcheck // nothing was written through it
+	files, err := d.rotated()
+	if err != nil || len(files) != 2 || files[0].name != "0.log.20260101-000001.gz" {
+		t.Errorf("%v %v", files, err)
+	}
+	s, err := d.open("0.log.20260101-000002")
+	if err != nil || !s.zip {
+		t.Fatal(s, err)
+	}
+	if err = s.close(); err != nil {
+		t.Error(err)
+	}
+}
