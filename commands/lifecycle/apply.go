@@ -33,8 +33,10 @@ type applyOptions struct {
 	dryRun   bool
 	parallel int
 	plan     string
-	kubelet  bool
-	adopt    bool
+	// saved are the plans of that file.
+	saved   savedPlans
+	kubelet bool
+	adopt   bool
 	// doing is what has been done to workloads, if it is something else than to apply them.
 	doing string
 }
@@ -132,6 +134,12 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 
 // applyFound stores objects, and applies pods and the workloads that there are beside them.
 func (o *applyOptions) applyFound(ctx context.Context, sess *session.Session, found *selection.Found) error {
+	if o.plan != "" {
+		var err error
+		if o.saved, err = readSaved(ctx, sess, o.plan); err != nil {
+			return err
+		}
+	}
 	stored := o.storeObjects(ctx, sess, found)
 	switch {
 	case len(found.Pods)+len(found.Workloads) == 0 || (stored != nil && stored.Error() != ""):
@@ -176,11 +184,6 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 	}
 	a.takenBack = o.takenBack(ctx, sess, pods)
 	a.follows = o.wait != "" && sess.AgentKeepsApplied(ctx)
-	if o.plan != "" {
-		if a.saved, err = readSaved(ctx, sess, o.plan); err != nil {
-			return err
-		}
-	}
 	outcomes := selection.ForEach(pods, o.parallel, func(d *podspec.Desired) error { return a.one(ctx, d) })
 	if o.output == "json" {
 		a.printOutcomes(ctx, sess, pods, outcomes)
@@ -196,7 +199,6 @@ type applier struct {
 	report func(executor.Event)
 	// progress is what the user sees meanwhile; nil for documents.
 	progress *view.Progress
-	saved    savedPlans
 	// changed says of pods how their source files differ from what is applied.
 	changed map[model.PodRef]string
 	// takenBack says of pods whose manifests the agent does not leave in force why.
@@ -242,8 +244,8 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	if text := a.takenBack[model.RefOf(d.Pod)]; text != "" {
 		a.warn(model.RefOf(d.Pod), "note: "+text)
 	}
-	if a.saved != nil {
-		saved, err := a.saved.of(d)
+	if a.o.saved != nil {
+		saved, err := a.o.saved.of(d)
 		if err != nil {
 			return err
 		}

@@ -67,14 +67,10 @@ func (o *applyOptions) checkSaved(ctx context.Context, sess *session.Session, fo
 	if err != nil {
 		return err
 	}
-	saved, err := readSaved(ctx, sess, o.plan)
-	if err != nil {
-		return err
-	}
 	sess.Objects().Pretend(found.Apart)
 	defer sess.Objects().Pretend(nil)
 	for _, d := range found.Pods {
-		one, err := saved.of(d)
+		one, err := o.saved.of(d)
 		if err == nil {
 			err = engine.Pods.CheckSaved(ctx, d, o.planning(), one)
 		}
@@ -172,6 +168,7 @@ func (o *planOptions) planObjects(sess *session.Session, observed *selection.Obs
 	}
 	sess.Objects().Pretend(observed.Apart)
 	docs := make([]view.ObjectChange, 0, len(changes))
+	var users []*podspec.Desired
 	for i := range changes {
 		c := &changes[i]
 		doc := view.ObjectChangeOf(c, usersBeside(c.Key, applied, nil))
@@ -181,16 +178,17 @@ func (o *planOptions) planObjects(sess *session.Session, observed *selection.Obs
 			printFuture(sess, c, &doc)
 		}
 		if c.Outcome != objects.Unchanged {
-			if err := addUsers(sess, observed, usersBeside(c.Key, applied, observed.Pods)); err != nil {
-				return nil, err
-			}
+			users = append(users, usersBeside(c.Key, applied, slices.Concat(observed.Pods, users))...)
 		}
 	}
-	return docs, nil
+	return docs, addUsers(sess, observed, users)
 }
 
 // addUsers plans the pods that take an object, too. Those of a workload follow its rollout, so that the workload is planned.
 func addUsers(sess *session.Session, observed *selection.Observed, users []*podspec.Desired) error {
+	if len(users) == 0 {
+		return nil
+	}
 	records, err := sess.Workloads().List(func(state.ObjectKey) bool { return true })
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podctl/podctl/commands/exit"
 )
 
@@ -163,7 +165,21 @@ func TestSavedPlanWithObjects(t *testing.T) {
 	edited := l.file("edited.yaml", strings.Replace(settings, "hello", "good day", 1)+"---\n"+pod)
 	l.wants(exit.Error, []string{"no longer fits", "manifest: configMaps.settings.data.greeting"}, "apply", "--plan", saved, edited)
 	l.wants(exit.Error, []string{"no configmap default/settings"}, "get", "cm", "settings")
-	l.wants(exit.OK, []string{"configmap default/settings created", "pod default/web"}, "apply", "--plan", saved, both)
+	text, err := os.ReadFile(saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe := l.Path("pipe")
+	if err = unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() { written <- os.WriteFile(pipe, text, 0o600) }()
+	// A pipe can be read only once.
+	l.wants(exit.OK, []string{"configmap default/settings created", "pod default/web"}, "apply", "--plan", pipe, both)
+	if err = <-written; err != nil {
+		t.Error(err)
+	}
 	l.wants(exit.Error, []string{"apply configmap default/other by itself"}, "apply", "--plan", saved, both, l.file("other.yaml", strings.Replace(settings, "settings", "other", 1)))
 }
 
