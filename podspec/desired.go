@@ -20,8 +20,8 @@ type Desired struct {
 	// Objects are the ConfigMaps, Secrets and bound claims of the pod's namespace that the pod
 	// refers to. What is referred to and missing here is unresolved.
 	Objects Objects `json:"objects"`
-	// Shared names those of the Objects that the pod's own manifest does not bring: they are kept
-	// apart from pods, and looked up anew for each pass.
+	// Shared names those of the Objects that are stored, and looked up anew for each pass, in the order of ObjectName.Compare. The
+	// others are the pod's own.
 	Shared []ObjectName `json:"shared,omitempty"`
 	// Source names the document's origin: an absolute path, a URL, or "-".
 	Source string `json:"source"`

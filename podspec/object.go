@@ -14,6 +14,11 @@ type ObjectName struct {
 	Name string `json:"name"`
 }
 
+// Compare orders names by kind and name.
+func (n ObjectName) Compare(other ObjectName) int {
+	return cmp.Or(cmp.Compare(n.Kind, other.Kind), cmp.Compare(n.Name, other.Name))
+}
+
 // Object is a ConfigMap, a Secret, a claim or a Service: one of them is set.
 type Object struct {
 	ConfigMap *v1.ConfigMap
@@ -81,6 +86,6 @@ func ReferredObjects(pod *v1.Pod) []ObjectName {
 			names = append(names, ObjectName{r.Kind, r.Name})
 		}
 	}
-	slices.SortFunc(names, func(a, b ObjectName) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(names, ObjectName.Compare)
 	return slices.Compact(names)
 }

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// FindObject finds an object that is kept apart from pods; nil if there is none.
+// FindObject finds a stored object; nil if there is none.
 type FindObject func(namespace string, name ObjectName) (*Object, error)
 
 // WithShared returns the pod with what is found now of the objects that its own manifest does
@@ -43,28 +43,6 @@ func (d *Desired) WithShared(find FindObject) (*Desired, error) {
 	return &other, nil
 }
 
-// WithStored returns the pod with objects that are about to be stored, in the place of what is found or brought under their names.
-func (d *Desired) WithStored(objects map[ObjectName]*Object) *Desired {
-	if len(objects) == 0 {
-		return d
-	}
-	other := *d
-	other.Objects = d.Objects.copied()
-	other.Shared = nil
-	for _, name := range ReferredObjects(d.Pod) {
-		if o := objects[name]; o != nil {
-			other.Objects.Put(o)
-		} else if !slices.Contains(d.Shared, name) {
-			continue
-		}
-		other.Shared = append(other.Shared, name)
-	}
-	if d.memo != nil {
-		other.memo = newMemo()
-	}
-	return &other
-}
-
 // Own are the objects that came with the pod's manifest.
 func (d *Desired) Own() Objects {
 	if len(d.Shared) == 0 {
@@ -84,7 +62,7 @@ func (d *Desired) Own() Objects {
 	return own
 }
 
-// Shares reports whether the pod takes an object from what is kept apart from pods, or would
+// Shares reports whether the pod takes an object from what is stored, or would
 // take it if it were there.
 func (d *Desired) Shares(namespace string, name ObjectName) bool {
 	if d.Pod.Namespace != namespace || !slices.Contains(ReferredObjects(d.Pod), name) {

@@ -305,7 +305,9 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 	o.pod.ManagedFields = nil
 	desired := podspec.New(o.pod, o.report.File, o.writtenUID)
 	shared := a.collect(desired, used)
-	desired = a.complete(o, desired).WithStored(shared)
+	desired = a.complete(o, desired)
+	desired.Shared = append(desired.Shared, shared...)
+	slices.SortFunc(desired.Shared, podspec.ObjectName.Compare)
 	a.checkMade(o, desired)
 	o.report.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
 	a.notes = append(a.notes, pullSecretNotes(o, desired)...)

@@ -48,15 +48,16 @@ func (a *assembly) bindVolumes() {
 			claim.bound, taken[volume] = podspec.HostVolumeOf(volume.volume), true
 		}
 	}
+	var others []*object
 	for _, c := range claims {
-		if c.claim.Spec.VolumeName != "" || reservedFor(c, volumes) != nil {
+		if c.claim.Spec.VolumeName == "" && reservedFor(c, volumes) == nil {
+			others = append(others, c)
+		} else {
 			bind(c, a.namedVolume(c, volumes))
 		}
 	}
-	for _, c := range claims {
-		if c.bound == nil && c.claim.Spec.VolumeName == "" && reservedFor(c, volumes) == nil {
-			bind(c, smallestVolume(c, slices.DeleteFunc(slices.Clone(volumes), func(v *object) bool { return taken[v] || v.volume.Spec.ClaimRef != nil })))
-		}
+	for _, c := range others {
+		bind(c, smallestVolume(c, slices.DeleteFunc(slices.Clone(volumes), func(v *object) bool { return taken[v] || v.volume.Spec.ClaimRef != nil })))
 	}
 	for _, v := range volumes {
 		a.noteVolume(v, taken[v])
@@ -161,7 +162,7 @@ func (a *assembly) noteVolume(v *object, bound bool) {
 	}
 }
 
-// checkVolume refuses what is no directory of this machine.
+// checkVolume refuses a PersistentVolume that is not a directory of this machine.
 func checkVolume(r *report, volume *v1.PersistentVolume) {
 	if mode := volume.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
 		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a PersistentVolume is a directory here, and no block device")

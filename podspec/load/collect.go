@@ -7,9 +7,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// collect gives a pod the objects it refers to. It returns those that the caller stores.
-func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) map[podspec.ObjectName]*podspec.Object {
-	shared := map[podspec.ObjectName]*podspec.Object{}
+// collect gives a pod the objects it refers to. It returns the names of those that the caller stores.
+func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) (shared []podspec.ObjectName) {
 	wanted := podspec.ReferredObjects(d.Pod)
 	for _, o := range a.objects {
 		if o.pod != nil || o.workload != nil || o.duplicate || o.meta.Namespace != d.Pod.Namespace || !slices.Contains(wanted, podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name}) {
@@ -22,7 +21,7 @@ func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) map[podspe
 		}
 		d.Objects.Put(o.object())
 		if a.store && !o.beside {
-			shared[podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name}] = o.object()
+			shared = append(shared, podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name})
 		}
 	}
 	return shared
