@@ -63,5 +63,8 @@ func kindWith(match func(Kind) bool) Kind {
 	return Kind{}
 }
 
+// HasPods reports whether objects of the kind are pods or stand for pods.
+func (k Kind) HasPods() bool { return k.Name == KindPod || k.Workload }
+
 // Dir is the name of the directory in which podctl stores objects of the kind.
 func (k Kind) Dir() string { return k.Words[0] }

@@ -74,7 +74,7 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 	if err != nil {
 		return err
 	}
-	apart := o.addAll(sess, &targets)
+	apart := o.AddStored(sess, &targets)
 	if terminal.IsText(o.output) && !o.timeline {
 		apart = errors.Join(apart, describeWorkloads(ctx, sess, targets.Workloads), describeObjects(ctx, sess, targets.Objects))
 	}
@@ -90,7 +90,7 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 
 // checkTargets refuses what the output format or the flags do not allow.
 func (o *describeOptions) checkTargets(targets *selection.Targets) error {
-	apart := slices.ContainsFunc(targets.Kinds, func(kind string) bool { return kind != podspec.KindPod && !podspec.KindNamed(kind).Workload })
+	apart := slices.ContainsFunc(targets.Kinds, func(kind string) bool { return !podspec.KindNamed(kind).HasPods() })
 	switch {
 	case (len(targets.Objects) > 0 || apart) && (o.timeline || !terminal.IsText(o.output)):
 		return exit.Usagef("-o and --timeline are for pods and workloads: `podctl get -o yaml` prints other objects")

@@ -9,11 +9,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/podctl/podctl/commands/exit"
-	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
@@ -21,30 +18,6 @@ import (
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
-
-// addAll names all stored objects of the kinds that the command line names.
-func (o *describeOptions) addAll(sess *session.Session, targets *selection.Targets) error {
-	selector, err := labels.Parse(o.Labels)
-	if err != nil {
-		return exit.Usagef("--selector: %v", err)
-	}
-	match := func(key state.ObjectKey) bool {
-		return slices.Contains(targets.Kinds, key.Kind) && (o.AllNamespaces || key.Namespace == sess.Flags.Namespace)
-	}
-	stored, err := sess.Objects().List(match)
-	for _, one := range stored {
-		if selector.Matches(labels.Set(one.Meta().Labels)) {
-			targets.Objects = append(targets.Objects, objects.KeyOf(one))
-		}
-	}
-	records, recordsErr := sess.Workloads().List(match)
-	for _, r := range records {
-		if selector.Matches(labels.Set(r.Workload.Meta().Labels)) {
-			targets.Workloads = append(targets.Workloads, r.Key())
-		}
-	}
-	return errors.Join(err, recordsErr)
-}
 
 // describeObjects describes stored objects. One that does not exist hides no other.
 func describeObjects(ctx context.Context, sess *session.Session, keys []state.ObjectKey) error {
@@ -111,7 +84,11 @@ func (l *objectLook) describe(ctx context.Context, o *podspec.Object, users []st
 	default:
 		v.configMap(o.ConfigMap)
 	}
-	v.field(0, "Pods", "%s", joinedOr(users))
+	label := "Used By"
+	if o.Service != nil {
+		label = "Pods"
+	}
+	v.field(0, label, "%s", joinedOr(users))
 	_, err := fmt.Fprint(l.sess.IO.Out, v.text.String())
 	return errors.Join(unknown, err)
 }

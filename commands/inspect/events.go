@@ -102,7 +102,7 @@ type eventList struct {
 // parseTargets reads the arguments.
 func (l *eventList) parseTargets(args []string) (err error) {
 	l.targets, err = selection.ParseTargets(args, l.sess.Flags.Namespace)
-	foreign := func(kind string) bool { return kind != podspec.KindPod && !podspec.KindNamed(kind).Workload }
+	foreign := func(kind string) bool { return !podspec.KindNamed(kind).HasPods() }
 	if err == nil && (len(l.targets.Objects) > 0 || slices.ContainsFunc(l.targets.Kinds, foreign)) {
 		err = exit.Usagef("podctl records events of pods: name pods or workloads")
 	}

@@ -85,7 +85,7 @@ func (l *objectLook) all(ctx context.Context, kind string) error {
 	if err != nil {
 		return exit.Usagef("--selector: %v", err)
 	}
-	here := func(namespace string) bool { return l.o.AllNamespaces || namespace == l.sess.Flags.Namespace }
+	here := func(namespace string) bool { return l.o.Reaches(l.sess, namespace) }
 	found, unreadable := l.sess.Objects().List(func(k state.ObjectKey) bool { return k.Kind == kind && here(k.Namespace) })
 	if kind == podspec.KindClaim {
 		found = l.withBareClaims(found, here)
@@ -225,11 +225,12 @@ func (l *objectLook) view() *view.Objects {
 
 func (l *objectLook) table(kind string, found []*podspec.Object) ([]string, [][]string, error) {
 	v := l.view()
-	users, err := l.users()
-	if err != nil {
-		return nil, nil, err
+	if kind != podspec.KindService || v.Wide {
+		var err error
+		if v.Users, err = l.users(); err != nil {
+			return nil, nil, err
+		}
 	}
-	v.Users = users
 	header, rows := v.Table(kind, found)
 	return header, rows, nil
 }

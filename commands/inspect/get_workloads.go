@@ -168,7 +168,7 @@ func workloadRecords(sess *session.Session, o *getOptions, targets *selection.Ta
 		return nil, exit.Usagef("--selector: %v", err)
 	}
 	found, err := sess.Workloads().List(func(k state.ObjectKey) bool {
-		return k.Kind == targets.Kind() && (o.AllNamespaces || k.Namespace == sess.Flags.Namespace)
+		return k.Kind == targets.Kind() && o.Reaches(sess, k.Namespace)
 	})
 	return slices.DeleteFunc(found, func(r *controller.Record) bool { return !selector.Matches(labels.Set(r.Workload.Meta().Labels)) }), err
 }

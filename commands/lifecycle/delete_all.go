@@ -5,15 +5,11 @@ import (
 	"errors"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/gc"
-	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -43,40 +39,19 @@ func (o *deleteOptions) checkKinds(targets *selection.Targets) error {
 
 // addStored adds the stored workloads and objects of the kinds. The error says which could not be read.
 func (o *deleteOptions) addStored(sess *session.Session, targets *selection.Targets) error {
-	selector, err := labels.Parse(o.Labels)
-	if err != nil {
-		return exit.Usagef("--selector: %v", err)
-	}
-	match := func(key state.ObjectKey) bool {
-		return slices.Contains(targets.Kinds, key.Kind) && o.here(sess, key.Namespace)
-	}
 	if !o.Selects() {
 		// Names are enough, so that --all also deletes what is damaged.
 		layout := sess.Flags.Layout()
+		match := func(key state.ObjectKey) bool {
+			return slices.Contains(targets.Kinds, key.Kind) && o.Reaches(sess, key.Namespace)
+		}
 		stored, storedErr := layout.Objects().List()
 		workloads, workloadsErr := layout.Workloads().List()
 		targets.Objects = append(targets.Objects, matching(stored, match)...)
 		targets.Workloads = append(targets.Workloads, matching(workloads, match)...)
 		return errors.Join(storedErr, workloadsErr)
 	}
-	stored, err := sess.Objects().List(match)
-	for _, one := range stored {
-		if selector.Matches(labels.Set(one.Meta().Labels)) {
-			targets.Objects = append(targets.Objects, objects.KeyOf(one))
-		}
-	}
-	records, recordsErr := sess.Workloads().List(match)
-	for _, r := range records {
-		if selector.Matches(labels.Set(r.Workload.Meta().Labels)) {
-			targets.Workloads = append(targets.Workloads, controller.KeyOf(r.Workload))
-		}
-	}
-	return errors.Join(err, recordsErr)
-}
-
-// here reports whether --all and selectors reach a namespace.
-func (o *deleteOptions) here(sess *session.Session, namespace string) bool {
-	return o.AllNamespaces || namespace == sess.Flags.Namespace
+	return o.AddStored(sess, targets)
 }
 
 func matching(keys []state.ObjectKey, match func(state.ObjectKey) bool) []state.ObjectKey {
@@ -95,7 +70,7 @@ func (o *deleteOptions) deleteData(ctx context.Context, sess *session.Session, t
 	unused, err := engine.Garbage.UnusedClaims(ctx)
 	errs := []error{err}
 	for i := range unused {
-		if !o.here(sess, unused[i].Pod.Namespace) {
+		if !o.Reaches(sess, unused[i].Pod.Namespace) {
 			continue
 		}
 		what := "data of claim " + unused[i].Pod.Namespace + "/" + unused[i].Claim

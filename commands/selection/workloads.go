@@ -16,7 +16,7 @@ import (
 
 // addWorkloads takes the stored workloads of the namespace in the place of their pods.
 func (f *finder) addWorkloads(found *Found) error {
-	records, err := f.sess.Workloads().List(func(key state.ObjectKey) bool { return f.AllNamespaces || key.Namespace == f.sess.Flags.Namespace })
+	records, err := f.sess.Workloads().List(func(key state.ObjectKey) bool { return f.Reaches(f.sess, key.Namespace) })
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ type Objects struct {
 	Now        time.Time
 	Wide       bool
 	Namespaces bool
-	// Users are what uses an object: workloads as KIND/NAME, pods of none, and the pods behind a Service.
+	// Users are what uses an object: workloads as KIND/NAME, pods of none, and the pods behind a Service. Nil leaves the column out.
 	Users func(o *podspec.Object) []string
 	LabelColumns
 }
@@ -88,12 +88,12 @@ type Objects struct {
 // Table has one row for each object. All are of one kind.
 func (v *Objects) Table(kind string, all []*podspec.Object) (header []string, rows [][]string) {
 	header, rows = v.rows(all, objectColumns(kind), func(i int) []string { return cells(all[i]) })
+	if v.Users == nil {
+		return header, rows
+	}
 	column := "USED BY"
 	if kind == podspec.KindService {
 		column = "PODS"
-	}
-	if column == "PODS" && !v.Wide {
-		return header, rows
 	}
 	at := len(header) - len(v.labelHeader())
 	header = slices.Insert(header, at, column)
