@@ -21,7 +21,7 @@ type MissingReference struct {
 // KindPod is the kind of pods.
 const KindPod = "Pod"
 
-// The kinds of object that are kept apart from pods. A pod names all of them but Services, which select pods.
+// The kinds of object that are stored. A pod names all of them but Services, which select pods.
 const (
 	KindConfigMap = "ConfigMap"
 	KindSecret    = "Secret"

@@ -173,7 +173,7 @@ func (s *Store) checkRoom(changes []Change) error {
 		}
 	}
 	if more > 0 && len(keys)+more > state.ObjectsMax {
-		return fmt.Errorf("%d ConfigMaps, Secrets, claims and Services are stored, and %d more would be more than %d: delete some, or give them in the manifests of their pods", len(keys), more, state.ObjectsMax)
+		return fmt.Errorf("%d ConfigMaps, Secrets, claims and Services are stored, and %d more would be more than %d: delete some", len(keys), more, state.ObjectsMax)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// ObjectKey names an object that is kept apart from pods: a ConfigMap, a Secret, a claim, a Service or a workload.
+// ObjectKey names a stored object: a ConfigMap, a Secret, a claim, a Service or a workload.
 type ObjectKey struct{ Namespace, Kind, Name string }
 
 // check is a *NameError for an object that cannot be kept.
@@ -39,7 +39,7 @@ func (k ObjectKey) Compare(other ObjectKey) int {
 	return slices.Compare([]string{k.Namespace, k.Kind, k.Name}, []string{other.Namespace, other.Kind, other.Name})
 }
 
-// kindDirs are the directories of the kinds that are such, of those that are kept apart from pods.
+// kindDirs are the directories of the kinds that are such, but pods.
 func kindDirs(such func(podspec.Kind) bool) map[string]string {
 	dirs := map[string]string{}
 	for _, kind := range podspec.Kinds() {
@@ -59,7 +59,7 @@ const (
 	ObjectsMax = 1000
 )
 
-// Objects is the place of objects that are kept apart from pods, one file each.
+// Objects is the place of stored objects, one file each.
 type Objects struct {
 	layout Layout
 	name   string
@@ -253,7 +253,7 @@ func (l Layout) removeIfEmpty(path string) error {
 	return err
 }
 
-// LockObjects takes the objects that are kept apart from pods for this process alone, to change
+// LockObjects takes the stored objects for this process alone, to change
 // them. Whoever only reads one needs no lock.
 func (l *Locker) LockObjects(ctx context.Context) (*filelock.Lock, error) {
 	ctx, cancel := l.timeout(ctx)

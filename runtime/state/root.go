@@ -56,7 +56,7 @@ func (l Layout) Histories() Histories { return Histories{l} }
 // PulledImages is the place of the images that podctl pulled.
 func (l Layout) PulledImages() PulledImages { return PulledImages{l} }
 
-// Objects is the place of the ConfigMaps, Secrets, claims and Services that are kept apart from pods.
+// Objects is the place of the ConfigMaps, Secrets, claims and Services that are stored.
 func (l Layout) Objects() Objects {
 	return Objects{l, "objects", kindDirs(func(k podspec.Kind) bool { return !k.Workload })}
 }

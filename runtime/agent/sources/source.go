@@ -34,8 +34,8 @@ type Update struct {
 	// Pods are all pods that the source wants, at most one of each name and of each uid, by
 	// namespace and name. A pod of which nothing changed is the same pointer as before.
 	Pods []*podspec.Desired
-	// Workloads are all workloads that the source wants, and Objects what it wants stored: Services, and the ConfigMaps, Secrets
-	// and claims that nothing of the source names. What has not changed is the same pointer as before.
+	// Workloads are all workloads that the source wants, and Objects what it wants stored: Services, ConfigMaps,
+	// Secrets and claims. What has not changed is the same pointer as before.
 	Workloads []*podspec.Workload
 	Objects   []*podspec.Object
 	// Brought has, of pods that were made of workloads, the source that brought the workload: they have its rank. It is not
