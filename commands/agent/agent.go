@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -187,14 +188,14 @@ func (o *agentOptions) agent(ctx context.Context, sess *session.Session, engine 
 
 // settings are those of the agent. What sources have beside pods is kept by that of workloads.
 func (o *agentOptions) settings(sess *session.Session, log *slog.Logger, workloads *controllers.Source, from []sources.Source) agent.Settings {
-	started := settle()
+	collectAt(startPercent)
 	s := agent.Settings{
 		Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
 		Look: workloads.Look, Workloads: workloads.States,
 		Started: func() { notify(daemon.SdNotifyReady) },
 		Ready: func() {
 			log.Info("ready")
-			go started()
+			collectAt(gcPercent)
 		},
 	}
 	if o.stopPods {
@@ -205,6 +206,17 @@ func (o *agentOptions) settings(sess *session.Session, log *slog.Logger, workloa
 	}
 	s.Sources = append(s.Sources, workloads)
 	return s
+}
+
+// startPercent and gcPercent are by how much the heap may grow before it is collected: until all pods are known, and afterwards.
+// Other commands let it grow more (package early), because they end soon.
+const startPercent, gcPercent = 100, 30
+
+// collectAt sets the garbage collector, unless the environment does.
+func collectAt(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
 }
 
 // workloads are the source of the pods of workloads.

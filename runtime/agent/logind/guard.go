@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"time"
-
-	"github.com/podctl/podctl/runtime/cri"
 )
 
 // Manager is what systemd-logind offers.
@@ -60,7 +58,7 @@ func (g *Guard) Run(ctx context.Context) {
 			told = err.Error()
 			g.Log.Warn("a shutdown of the machine cannot wait for pods", "error", told)
 		}
-		_ = cri.Sleep(ctx, g.Pause)
+		_ = sleep(ctx, g.Pause)
 	}
 }
 
@@ -133,9 +131,19 @@ func raise(ctx context.Context, m Manager, need time.Duration) error {
 		if has, err = m.MaxDelay(ctx); err != nil || has >= need {
 			return err
 		}
-		if err = cri.Sleep(ctx, 100*time.Millisecond); err != nil {
+		if err = sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("systemd-logind waits for %s at most, and pods may take %s: set InhibitDelayMaxSec in logind.conf", has, need)
+}
+
+// sleep waits for some time. It returns an error if the context ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
