@@ -244,7 +244,7 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	if text := a.takenBack[model.RefOf(d.Pod)]; text != "" {
 		a.warn(model.RefOf(d.Pod), "note: "+text)
 	}
-	if a.o.saved != nil {
+	if a.o.plan != "" {
 		saved, err := a.o.saved.of(d)
 		if err != nil {
 			return err

@@ -180,6 +180,8 @@ func TestSavedPlanWithObjects(t *testing.T) {
 	if err = <-written; err != nil {
 		t.Error(err)
 	}
+	empty := l.file("empty.json", `{"apiVersion":"podctl.io/v1alpha1","kind":"PlanList"}`)
+	l.wants(exit.Error, []string{"is not in the saved plan"}, "apply", "--plan", empty, l.file("pod.yaml", pod))
 	l.wants(exit.Error, []string{"apply configmap default/other by itself"}, "apply", "--plan", saved, both, l.file("other.yaml", strings.Replace(settings, "settings", "other", 1)))
 }
 
