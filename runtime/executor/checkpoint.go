@@ -54,8 +54,9 @@ func (x *checkpointer) begin() error {
 	if err := x.beginSync(); err != nil {
 		return err
 	}
-	// What is remembered changes with each step, and what was observed does not.
-	x.status = podstatus.Of(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}).State())
+	applied := *x.snapshot
+	applied.Checkpoint = x.checkpoint
+	x.status = podstatus.Of(applied.Input(x.plan.Pod, x.desired, plan.Options{}).State())
 	if !x.completes() {
 		return nil
 	}
@@ -176,16 +177,11 @@ func (x *checkpointer) take(change probe.Change) (taken bool, err error) {
 	if x.closed {
 		return false, nil
 	}
-	before := x.checkpoint.Probes
-	// Who has observed the pod has the records of before.
-	x.checkpoint.Probes = make(map[string]map[model.ProbeType]model.ProbeRecord, len(before))
-	for id, records := range before {
-		x.checkpoint.Probes[id] = maps.Clone(records)
-	}
-	if !x.report.recordBy(func(rec *events.Recorder) bool { return change(x.checkpoint, rec) }) {
-		x.checkpoint.Probes = before
+	next := x.checkpoint.Clone()
+	if !x.report.recordBy(func(rec *events.Recorder) bool { return change(next, rec) }) {
 		return true, nil
 	}
+	x.checkpoint = next
 	return true, x.write()
 }
 

@@ -25,7 +25,7 @@ import (
 )
 
 // subject is the pod that a plan is about: how it is wanted, and how it was observed when the
-// plan was made. No step changes it.
+// plan was made. No step changes it, because the caller keeps the snapshot and the plan's input.
 type subject struct {
 	plan     *plan.Plan
 	desired  *podspec.Desired
@@ -106,7 +106,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	report := &reporter{pod: p.Pod, plan: p, manifest: sub.manifest(), now: e.now, redactor: redactor, notify: opts.Report, warnings: opts.Warnings}
 	report.recorder.Pod = report.manifest
 	schedule := newScheduler(p, report)
-	checkpoint := &checkpointer{subject: sub, checkpoint: s.Checkpoint, outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address, pullBackoff: opts.PullBackoff, watched: opts.Watched}
+	checkpoint := &checkpointer{subject: sub, checkpoint: s.Checkpoint.Clone(), outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address, pullBackoff: opts.PullBackoff, watched: opts.Watched}
 	inputs := &inputs{subject: sub, outputs: out, names: e.layout.ServiceNames()}
 	hooks := &hooks{subject: sub, client: e.client, observed: &in.Observed, outputs: out}
 	stop := &stopper{

@@ -36,7 +36,8 @@ type creation struct {
 }
 
 func newOutputs(p *plan.Plan, observed *model.Observed) *outputs {
-	o := &outputs{images: observed.Images, started: map[string]string{}, created: map[string]creation{}}
+	o := &outputs{images: map[string]model.Image{}, started: map[string]string{}, created: map[string]creation{}}
+	maps.Copy(o.images, observed.Images)
 	o.sb.ID = p.SandboxID
 	if s := observed.SandboxOf(p.SandboxID); s != nil {
 		o.sb.Sandbox = *s

@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -45,6 +46,25 @@ type Checkpoint struct {
 
 	// Unreadable is set if this stands for a checkpoint that cannot be read.
 	Unreadable bool `json:"-"`
+}
+
+// Clone returns a copy that can be changed while others read the original. Values that are only replaced as a whole are
+// shared.
+func (j *Checkpoint) Clone() *Checkpoint {
+	c := *j
+	c.InFlight, c.StartErrors, c.PendingRestarts = maps.Clone(j.InFlight), maps.Clone(j.StartErrors), maps.Clone(j.PendingRestarts)
+	c.Backoffs, c.Probes = maps.Clone(j.Backoffs), maps.Clone(j.Probes)
+	for id, records := range c.Probes {
+		c.Probes[id] = maps.Clone(records)
+	}
+	if j.Actuated != nil {
+		c.Actuated = &model.Actuated{Pod: j.Actuated.Pod, Containers: maps.Clone(j.Actuated.Containers)}
+	}
+	if j.Applied != nil {
+		applied := *j.Applied
+		c.Applied = &applied
+	}
+	return &c
 }
 
 // KnowsSecrets reports whether a redactor of this checkpoint and of a manifest that may be applied
