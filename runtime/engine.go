@@ -8,6 +8,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/gc"
@@ -50,6 +51,9 @@ type Engine struct {
 	Objects *objects.Store
 	// Proxy leads the traffic of Services to pods.
 	Proxy *proxy.Proxy
+
+	layout state.Layout
+	now    func() time.Time
 }
 
 // Settings say where an engine keeps things.
@@ -93,7 +97,7 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 		s.Objects.Owner = func(p podspec.Port) string { return machine.Owner(p, s.Reserved) }
 	}
 	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs, Pulls: s.Pulls, Exits: observe.NewExits(client), Reserved: s.Reserved}
-	e := &Engine{Client: client, Exits: w.Exits, Objects: s.Objects, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
+	e := &Engine{Client: client, layout: s.Layout, now: s.Now, Exits: w.Exits, Objects: s.Objects, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
 	e.Observer = observe.New(w, e.Host, e.Digests)
 	e.Lister = observe.NewLister(client, e.Observer)
 	e.Images = images.NewStore(client, s.Layout)
@@ -113,6 +117,14 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 // Plan decides what a pass would do to a pod. It changes nothing.
 func (e *Engine) Plan(ctx context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {
 	return e.Pods.Plan(ctx, desired, opts)
+}
+
+// Expander finds out which pods workloads shall have on a node with some labels.
+func (e *Engine) Expander(labels map[string]string) *controller.Expander {
+	return &controller.Expander{
+		Layout: e.layout, Objects: e.Objects, Lister: e.Lister, Now: e.now,
+		Unfit: func(pod *v1.Pod) string { return e.Host.Unfit(pod, labels) },
+	}
 }
 
 // List gives pods their status. See observe.Lister.

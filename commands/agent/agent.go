@@ -1,24 +1,17 @@
 package agent
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
-	"runtime/debug"
+	"runtime"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/config"
@@ -26,18 +19,9 @@ import (
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
-	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/agent"
-	"github.com/podctl/podctl/runtime/agent/api"
-	"github.com/podctl/podctl/runtime/agent/controllers"
-	"github.com/podctl/podctl/runtime/agent/eviction"
-	"github.com/podctl/podctl/runtime/agent/logind"
+	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/agent/sources"
-	"github.com/podctl/podctl/runtime/cri"
-	"github.com/podctl/podctl/runtime/objects"
-	"github.com/podctl/podctl/runtime/state"
 )
 
 // defaultSource is where the package has the manifests of the machine.
@@ -54,10 +38,8 @@ type agentOptions struct {
 	skipUnknown bool
 	keep        housekeepingOptions
 	eviction    evictionOptions
-	// limits are those of eviction, once they were checked.
-	limits    []eviction.Threshold
-	admission config.Admission
-	listen    string
+	admission   config.Admission
+	listen      string
 	// from are the sources of the configuration, if the command line names none.
 	from []string
 	// stopPods stops the pods with the agent, in the time that they have before a shutdown too.
@@ -92,8 +74,11 @@ func New(sess *session.Session) *cobra.Command {
 				return terminal.WriteDocument(sess.IO.Out, "json", now)
 			}
 			o.heard = hearSignals()
-			err := run(cmd.Context(), sess, o, args, now)
-			if errors.Is(err, errRestart) {
+			s, err := o.settings(sess, args, now)
+			if err != nil {
+				return err
+			}
+			if err = daemon.Run(cmd.Context(), s); errors.Is(err, daemon.ErrRestart) {
 				return o.heard.restart()
 			}
 			return err
@@ -121,178 +106,34 @@ func New(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-func run(ctx context.Context, sess *session.Session, o *agentOptions, args []string, now settings) (err error) {
+// settings are those of the daemon, or what is wrong with the flags.
+func (o *agentOptions) settings(sess *session.Session, args []string, now settings) (s daemon.Settings, err error) {
 	if sess.Logs, err = o.keep.check(); err != nil {
-		return err
+		return s, err
 	}
-	if o.limits, err = o.eviction.thresholds(); err != nil {
-		return err
+	if s.Eviction, err = o.eviction.thresholds(); err != nil {
+		return s, err
+	}
+	if o.stopPods && o.shutdownGrace <= 0 {
+		return s, exit.Usagef("--stop-pods needs a --shutdown-grace")
+	}
+	if s.Listen, err = o.address(); err != nil {
+		return s, err
 	}
 	sess.Pulls = o.pulls
-	layout := sess.Flags.Layout()
-	if o.stopPods && o.shutdownGrace <= 0 {
-		return exit.Usagef("--stop-pods needs a --shutdown-grace")
-	}
-	if err = layout.Prepare(); err != nil {
-		return err
-	}
-	lock, err := layout.Locks().Agent(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	public, err := o.listener(ctx, sess.Objects())
-	if err != nil {
-		return err
-	}
 	log := newLog(sess)
 	// Passes of an agent wait for each other all the time.
 	sess.Waiting = func(text string) { log.Debug("waiting", "for", text) }
-	if err = errors.Join(layout.Locks().Sweep(ctx), layout.DigestKey().Sweep()); err != nil {
-		log.Warn("files that a killed process left stay", "error", err.Error())
+	if s.Sources, err = o.sources(sess, args); err != nil {
+		return s, err
 	}
-	engine, err := connect(ctx, sess, log)
-	if errors.Is(err, errStopped) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	release, err := o.alone(ctx, layout.Locks(), engine.Client.Endpoint.Address, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	from, err := o.sources(sess, args)
-	if err != nil {
-		return err
-	}
-	a := o.agent(ctx, sess, engine, from, log)
-	r := &reloading{Agent: a, engine: engine, now: now, log: log, restart: make(chan struct{}, 1), hangups: o.heard.hangups}
-	return serve(ctx, r, layout, public, o.guard(a, log))
-}
-
-// agent makes the agent of some sources.
-func (o *agentOptions) agent(ctx context.Context, sess *session.Session, engine *runtime.Engine, from []sources.Source, log *slog.Logger) *agent.Agent {
-	workloads := o.workloads(ctx, sess, engine, log)
-	s := o.settings(sess, log, workloads, from)
-	s.Changed = proxied(ctx, engine, log, workloads.Changed)
-	housekeeper := o.keep.housekeeper(sess, engine, log)
-	a := agent.New(agent.World{
-		Passes: engine.Pods, Records: agent.Checkpoints{Layout: sess.Flags.Layout(), Leaves: workloads.Leaves}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
-		Exits: engine.Exits.Watch, Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, o.limits, housekeeper, log),
-	}, s)
-	stopping(ctx, s.StopPods)
-	return a
-}
-
-// settings are those of the agent. What sources have beside pods is kept by that of workloads.
-func (o *agentOptions) settings(sess *session.Session, log *slog.Logger, workloads *controllers.Source, from []sources.Source) agent.Settings {
-	collectAt(startPercent)
-	s := agent.Settings{
-		Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
-		Look: workloads.Look, Workloads: workloads.States,
-		Started: func() { notify(daemon.SdNotifyReady) },
-		Ready: func() {
-			log.Info("ready")
-			collectAt(gcPercent)
-		},
-	}
-	if o.stopPods {
-		s.StopPods = o.shutdownGrace
-	}
-	for _, one := range from {
-		s.Sources = append(s.Sources, workloads.Beside(one))
-	}
-	s.Sources = append(s.Sources, workloads)
-	return s
-}
-
-// startPercent and gcPercent are by how much the heap may grow before it is collected: until all pods are known, and afterwards.
-// Other commands let it grow more (package early), because they end soon.
-const startPercent, gcPercent = 100, 30
-
-// collectAt sets the garbage collector, unless the environment does.
-func collectAt(percent int) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
-}
-
-// workloads are the source of the pods of workloads.
-func (o *agentOptions) workloads(ctx context.Context, sess *session.Session, engine *runtime.Engine, log *slog.Logger) *controllers.Source {
-	return controllers.New(controllers.Settings{
-		Workloads: controllers.Stored{Store: sess.Workloads(), Expander: sess.Expander(engine, o.admission.Labels)},
-		Objects:   controllers.StoredObjects{Objects: sess.Objects(), Layout: sess.Flags.Layout(), Services: followed(ctx, engine)},
-		ByHand:    o.applied, Now: sess.IO.Now, Log: log,
-	})
-}
-
-// serve runs the agent with its sockets, and lets it read its configuration again on SIGHUP.
-func serve(ctx context.Context, r *reloading, layout state.Layout, public *port, guard *logind.Guard) error {
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var servers sync.WaitGroup
-	defer func() {
-		stop()
-		// They take their sockets away.
-		servers.Wait()
-	}()
-	beside := func(what string, do func() error) {
-		servers.Go(func() {
-			if err := do(); err != nil {
-				r.log.Error(what, "error", err.Error())
-			}
-		})
-	}
-	beside("the socket of the agent cannot be served", func() error { return api.Serve(serving, layout.AgentSocket(), r) })
-	beside("the socket of the Pods API cannot be served", func() error { return servePods(serving, r.Agent, layout.PodsSocket()) })
-	if public != nil {
-		r.log.Info("serving metrics", "address", public.Addr().String())
-		beside("the metrics cannot be served", func() error { return api.ServePublic(serving, public, public.name, r) })
-	}
-	go r.hear(serving)
-	go watchdog(serving, r.Agent)
-	go keepServices(serving, r.engine, r.log)
-	if guard.Within > 0 {
-		go guard.Run(serving)
-	}
-	return r.run(ctx)
-}
-
-// guard lets a shutdown of the machine wait for the pods.
-func (o *agentOptions) guard(a *agent.Agent, log *slog.Logger) *logind.Guard {
-	return &logind.Guard{
-		Within: o.shutdownGrace, Connect: logind.Connect, Resume: a.ResumePods, Log: log, Pause: time.Second,
-		Stop: func(ctx context.Context) error { return a.StopPods(ctx, o.shutdownGrace) },
-	}
-}
-
-// servePods serves the kubelet's local Pods API.
-func servePods(ctx context.Context, a *agent.Agent, socket string) error {
-	l, err := api.Listen(ctx, socket)
-	if err != nil {
-		return err
-	}
-	return a.ServePods(ctx, l)
-}
-
-// errStopped says that the agent was stopped while it waited for a runtime.
-var errStopped = errors.New("stopped")
-
-// connect finds the runtime, and waits for one to appear.
-func connect(ctx context.Context, sess *session.Session, log *slog.Logger) (*runtime.Engine, error) {
-	for told := false; ; told = true {
-		engine, err := sess.Engine()
-		if !errors.Is(err, cri.ErrNoEndpoint) {
-			return engine, err
-		}
-		if !told {
-			log.Warn("waiting for a container runtime", "error", err.Error())
-		}
-		if cri.Sleep(ctx, time.Second) != nil {
-			return nil, errStopped
-		}
-	}
+	s.Layout, s.Connect, s.Objects, s.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
+	s.Applied, s.Parallel, s.AllowKubelet, s.AllowOtherAgent = o.applied, o.passes(), o.kubelet, o.otherAgent
+	s.Admission, s.NodeLabels = o.admission.Enforced(), sess.Flags.NodeLabels(o.admission.Labels)
+	s.MaxRecords, s.Images = o.keep.records, o.keep.images
+	s.StopAtEnd, s.ShutdownGrace = o.stopPods, o.shutdownGrace
+	s.Changes, s.Hangups, s.Now, s.Log = now.changes, o.heard.hangups, sess.IO.Now, log
+	return s, nil
 }
 
 // sources are the places that the user named.
@@ -345,30 +186,16 @@ func (o *agentOptions) source(arg string, s sources.Settings) (sources.Source, e
 	return sources.NewFiles(arg, s)
 }
 
-// port serves metrics. Its name is what the user called it, if that is no address.
-type port struct {
-	net.Listener
-	name string
-}
-
-// listener opens the port that serves metrics; nil if there is none. Without a host only this machine reaches it.
-func (o *agentOptions) listener(ctx context.Context, stored *objects.Store) (*port, error) {
+// address is where metrics are served; nil for nowhere.
+func (o *agentOptions) address() (*daemon.Address, error) {
 	if o.listen == "" {
 		return nil, nil //nolint:nilnil // none was asked for
 	}
-	host, text, err := net.SplitHostPort(o.listen)
+	host, port, err := net.SplitHostPort(o.listen)
 	if err != nil {
 		return nil, exit.Usagef("--listen %s: it has to be ADDRESS:PORT or :PORT: %v", o.listen, err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), text))
-	if err != nil {
-		return nil, fmt.Errorf("--listen %s: %w", o.listen, err)
-	}
-	number := l.Addr().(*net.TCPAddr).Port                                                               //nolint:forcetypeassert // it listens on TCP
-	if by := stored.Publisher(podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)}); by != "" { //nolint:gosec // 16 bits
-		return nil, errors.Join(fmt.Errorf("--listen %s: connections to this port lead to %s: choose another port", o.listen, by), l.Close())
-	}
-	return &port{Listener: l, name: host}, nil
+	return &daemon.Address{Host: host, Port: port}, nil
 }
 
 // passes is how many passes may change something at the same time.
@@ -376,5 +203,5 @@ func (o *agentOptions) passes() int {
 	if o.parallel > 0 {
 		return o.parallel
 	}
-	return max(2*goruntime.NumCPU(), 4)
+	return max(2*runtime.NumCPU(), 4)
 }

@@ -3,17 +3,12 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podctl/podctl/commands/session"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/logfile"
-	"github.com/podctl/podctl/runtime/machine"
-	"github.com/podctl/podctl/runtime/node"
 )
 
 // housekeepingOptions are the limits of what pods leave behind, with the kubelet's names and values.
@@ -45,24 +40,4 @@ func (o *housekeepingOptions) check() (logfile.Limits, error) {
 	}
 	o.logs.Size = size.Value()
 	return o.logs, o.images.Check()
-}
-
-// housekeeper does the chores of the agent.
-func (o *housekeepingOptions) housekeeper(sess *session.Session, engine *runtime.Engine, log *slog.Logger) *housekeeping.Housekeeper {
-	return housekeeping.New(housekeeping.World{Garbage: engine.Garbage, Images: engine.Images, Disk: diskOf}, housekeeping.Settings{
-		MaxRecords: o.records, Images: o.images,
-		OwnRuntime: engine.Client.ImageEndpoint.Socket() == node.Socket(sess.Flags.Layout().NodeDir()), Now: sess.IO.Now, Log: log,
-	})
-}
-
-// diskOf tells how full the file system of a directory is.
-func diskOf(path string) (capacity, available int64, err error) {
-	if path == "" {
-		return 0, 0, errors.New("the runtime does not say where it keeps images")
-	}
-	fs, err := machine.FileSystemOf(path)
-	if err != nil {
-		return 0, 0, fmt.Errorf("%s: %w", path, err)
-	}
-	return fs.Size, fs.Free, nil
 }

@@ -110,8 +110,12 @@ func (s *sysctls) Set(text string) error {
 	return (&admission.Settings{UnsafeSysctls: names}).Check()
 }
 
-// NodeLabels are the labels that the configuration gives the node, for commands that have no flag for them.
-func (f *Flags) NodeLabels() map[string]string {
+// NodeLabels are the labels that the command line gives the node. Without any they are those of the configuration: some commands have
+// no flag for them.
+func (f *Flags) NodeLabels(given map[string]string) map[string]string {
+	if given != nil {
+		return given
+	}
 	var all map[string]string
 	// What is wrong with them has ended the command.
 	_ = (&labels{&all}).Set(f.Settings["node-labels"].Value)

@@ -183,7 +183,7 @@ func workloadRows(ctx context.Context, sess *session.Session, records []*control
 	if err != nil {
 		return nil, err
 	}
-	x := sess.Expander(engine, nil)
+	x := engine.Expander(sess.Flags.NodeLabels(nil))
 	rows := make([]view.WorkloadRow, 0, len(records))
 	for _, r := range records {
 		expansion, err := x.Expand(ctx, r, applied)

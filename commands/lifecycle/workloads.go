@@ -64,7 +64,7 @@ func (e *expander) expand(ctx context.Context, changes []controller.Change) ([]*
 	for _, one := range unreadable {
 		e.sess.IO.NoteOnce("note: %v", one)
 	}
-	x := e.sess.Expander(e.engine, e.labels)
+	x := e.engine.Expander(e.sess.Flags.NodeLabels(e.labels))
 	all := make([]*expanded, 0, len(changes))
 	for _, c := range changes {
 		expansion, err := x.Expand(ctx, c.Record, applied)

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/terminal"
@@ -138,18 +136,6 @@ func (s *Session) Workloads() *controller.Store {
 		s.workloads = controller.NewStore(&state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}, s.IO.Now)
 	}
 	return s.workloads
-}
-
-// Expander finds out which pods workloads shall have. Labels are those that the command line gives the node; without any they
-// are those of the configuration.
-func (s *Session) Expander(engine *runtime.Engine, labels map[string]string) *controller.Expander {
-	if labels == nil {
-		labels = s.Flags.NodeLabels()
-	}
-	return &controller.Expander{
-		Layout: s.Flags.Layout(), Objects: engine.Objects, Lister: engine.Lister, Now: s.IO.Now,
-		Unfit: func(pod *v1.Pod) string { return engine.Host.Unfit(pod, labels) },
-	}
 }
 
 // Manifests reads manifests from where the command line names them: objects without a

@@ -1,43 +1,39 @@
-package agent
+package daemon
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/cri"
 )
 
 // proxied has the traffic of Services follow what the agent finds of pods, and tells the next one. A failure is written once, until
 // it works again.
-func proxied(ctx context.Context, engine *runtime.Engine, log *slog.Logger, next func(types.UID)) func(types.UID) {
+func (d *daemon) proxied(ctx context.Context, next func(types.UID)) func(types.UID) {
 	failing := false
-	engine.Proxy.Failed = func(err error) {
+	d.engine.Proxy.Failed = func(err error) {
 		switch {
 		case err != nil && !failing:
-			log.Error("services", "error", err.Error())
+			d.Log.Error("services", "error", err.Error())
 		case err == nil && failing:
-			log.Info("the traffic of Services finds its way again")
+			d.Log.Info("the traffic of Services finds its way again")
 		}
 		failing = err != nil
 	}
 	return func(uid types.UID) {
-		engine.Proxy.Changed(ctx, uid)
-		if next != nil {
-			next(uid)
-		}
+		d.engine.Proxy.Changed(ctx, uid)
+		next(uid)
 	}
 }
 
 // followed has names and traffic of Services follow at once, so that containers that start next find them. Why it failed is written
 // as that of other looks is.
-func followed(ctx context.Context, engine *runtime.Engine) func(context.Context) {
+func (d *daemon) followed(ctx context.Context) func(context.Context) {
 	return func(context.Context) {
-		engine.Proxy.Changed(ctx, "")
-		_ = engine.Proxy.Wait()
+		d.engine.Proxy.Changed(ctx, "")
+		_ = d.engine.Proxy.Wait()
 	}
 }
 
@@ -45,14 +41,14 @@ func followed(ctx context.Context, engine *runtime.Engine) func(context.Context)
 const servicesEach = time.Minute
 
 // keepServices keeps the rules of Services in the kernel. It restores at once what another program removes.
-func keepServices(ctx context.Context, engine *runtime.Engine, log *slog.Logger) {
+func (d *daemon) keepServices(ctx context.Context) {
 	go func() {
-		if err := engine.Proxy.Restore(ctx); err != nil {
-			log.Warn("rules that other programs remove are restored only after a minute", "error", err.Error())
+		if err := d.engine.Proxy.Restore(ctx); err != nil {
+			d.Log.Warn("rules that other programs remove are restored only after a minute", "error", err.Error())
 		}
 	}()
 	for {
-		engine.Proxy.Changed(ctx, "")
+		d.engine.Proxy.Changed(ctx, "")
 		if cri.Sleep(ctx, servicesEach) != nil {
 			return
 		}

@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	sd "github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/agent/controllers"
+	"github.com/podctl/podctl/runtime/agent/eviction"
+	"github.com/podctl/podctl/runtime/agent/housekeeping"
+	"github.com/podctl/podctl/runtime/agent/logind"
+	"github.com/podctl/podctl/runtime/machine"
+	"github.com/podctl/podctl/runtime/node"
+)
+
+// daemon is an agent with what surrounds it.
+type daemon struct {
+	*agent.Agent
+	Settings
+
+	engine *runtime.Engine
+	// restart receives a value when the configuration has changed.
+	restart chan struct{}
+}
+
+// agent makes the agent. What sources have beside pods is kept by the source of workloads.
+func (d *daemon) agent(ctx context.Context) *agent.Agent {
+	workloads := controllers.New(controllers.Settings{
+		Workloads: controllers.Stored{Store: d.Workloads, Expander: d.engine.Expander(d.NodeLabels)},
+		Objects:   controllers.StoredObjects{Objects: d.Objects, Layout: d.Layout, Services: d.followed(ctx)},
+		ByHand:    d.Applied, Now: d.Now, Log: d.Log,
+	})
+	collectAt(startPercent)
+	s := agent.Settings{
+		Applied: d.Applied, Parallel: d.Parallel, Admission: d.Admission, AllowKubelet: d.AllowKubelet, Now: d.Now, Log: d.Log,
+		Look: workloads.Look, Workloads: workloads.States, Changed: d.proxied(ctx, workloads.Changed),
+		Started: func() { notify(sd.SdNotifyReady) },
+		Ready: func() {
+			d.Log.Info("ready")
+			collectAt(gcPercent)
+		},
+	}
+	if d.StopAtEnd {
+		s.StopPods = d.ShutdownGrace
+	}
+	for _, one := range d.Sources {
+		s.Sources = append(s.Sources, workloads.Beside(one))
+	}
+	s.Sources = append(s.Sources, workloads)
+	housekeeper := d.housekeeper()
+	a := agent.New(agent.World{
+		Passes: d.engine.Pods, Records: agent.Checkpoints{Layout: d.Layout, Leaves: workloads.Leaves}, Prober: d.engine.Prober,
+		Client: d.engine.Client, Lister: d.engine.Lister, Exits: d.engine.Exits.Watch, Renew: d.engine.Host.Renew,
+		Housekeeper: housekeeper, Eviction: d.evictor(housekeeper),
+	}, s)
+	stopping(ctx, s.StopPods)
+	return a
+}
+
+// startPercent and gcPercent are by how much the heap may grow before it is collected: until all pods are known, and afterwards.
+// Other commands let it grow more (package early), because they end soon.
+const startPercent, gcPercent = 100, 30
+
+// collectAt sets the garbage collector, unless the environment does.
+func collectAt(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+}
+
+// housekeeper removes what pods leave behind.
+func (d *daemon) housekeeper() *housekeeping.Housekeeper {
+	return housekeeping.New(housekeeping.World{Garbage: d.engine.Garbage, Images: d.engine.Images, Disk: diskOf}, housekeeping.Settings{
+		MaxRecords: d.MaxRecords, Images: d.Images, Now: d.Now, Log: d.Log,
+		OwnRuntime: d.engine.Client.ImageEndpoint.Socket() == node.Socket(d.Layout.NodeDir()),
+	})
+}
+
+// diskOf returns how full the file system of a directory is.
+func diskOf(path string) (capacity, available int64, err error) {
+	if path == "" {
+		return 0, 0, errors.New("the runtime does not say where it keeps images")
+	}
+	fs, err := machine.FileSystemOf(path)
+	if err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return fs.Size, fs.Free, nil
+}
+
+// evictor evicts pods when thresholds are met; nil without any.
+func (d *daemon) evictor(keep *housekeeping.Housekeeper) *eviction.Manager {
+	if len(d.Eviction) == 0 {
+		return nil
+	}
+	machine := &eviction.Machine{NodeDirs: d.Layout.DiskDirs(), ImageFs: d.engine.Images.FileSystem}
+	meter := &eviction.Meter{Client: d.engine.Client, Layout: d.Layout, Node: d.engine.Host.Node}
+	return eviction.New(
+		eviction.World{Look: machine.Look, Usage: meter.Measure, RemoveGarbage: keep.RemoveGarbage, RemoveImages: keep.RemoveImages},
+		eviction.Settings{Thresholds: d.Eviction, Now: d.Now, Log: d.Log},
+	)
+}
+
+// guard lets a shutdown of the machine wait for the pods.
+func (d *daemon) guard() *logind.Guard {
+	return &logind.Guard{
+		Within: d.ShutdownGrace, Connect: logind.Connect, Resume: d.ResumePods, Log: d.Log, Pause: time.Second,
+		Stop: func(ctx context.Context) error { return d.StopPods(ctx, d.ShutdownGrace) },
+	}
+}

@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/admission"
+	"github.com/podctl/podctl/runtime/agent/eviction"
+	"github.com/podctl/podctl/runtime/agent/housekeeping"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/filelock"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Settings are the configuration of a daemon.
+type Settings struct {
+	Layout state.Layout
+	// Sources are where manifests come from, in the order of their rank. Applied also keeps what was applied by hand.
+	Sources []sources.Source
+	Applied bool
+	// Connect connects to the runtime. It returns cri.ErrNoEndpoint while there is none.
+	Connect   func() (*runtime.Engine, error)
+	Objects   *objects.Store
+	Workloads *controller.Store
+	// Admission admits pods as a kubelet does; nil admits every pod. NodeLabels are the labels of the node.
+	Admission  *admission.Settings
+	NodeLabels map[string]string
+	// AllowKubelet continues beside a kubelet, AllowOtherAgent beside another agent on the same runtime.
+	AllowKubelet, AllowOtherAgent bool
+	// Parallel is how many passes change something at the same time.
+	Parallel int
+	// Listen is where the metrics are also served by plain HTTP; nil for nowhere.
+	Listen *Address
+	// ShutdownGrace is how long pods may take to stop before the machine shuts down; zero if a shutdown does not wait for them.
+	// StopAtEnd also stops them within this time when the daemon ends.
+	ShutdownGrace time.Duration
+	StopAtEnd     bool
+	// MaxRecords and Images limit what housekeeping keeps; see housekeeping.Settings.
+	MaxRecords int
+	Images     housekeeping.Thresholds
+	// Eviction are the thresholds at which pods are evicted; none evicts no pod.
+	Eviction []eviction.Threshold
+	// Changes returns the names of the settings that the configuration has changed since this process read it. A signal on Hangups
+	// reloads as a request does.
+	Changes func(ctx context.Context) ([]string, error)
+	Hangups <-chan os.Signal
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Address is a host and a port, as the user wrote them. Without a host only this machine reaches the port.
+type Address struct{ Host, Port string }
+
+// ErrRestart is the result of a daemon that ended because its configuration has changed: the process is to start again.
+var ErrRestart = errors.New("restart")
+
+// errStopped is the result of a daemon that was stopped while it waited for a runtime.
+var errStopped = errors.New("stopped")
+
+// Run keeps pods until the context ends, or the configuration has changed. Only one daemon of a state directory runs at a time.
+func Run(ctx context.Context, s Settings) (err error) {
+	if err = s.Layout.Prepare(); err != nil {
+		return err
+	}
+	lock, err := s.Layout.Locks().Agent(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	public, err := s.listener(ctx)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(s.Layout.Locks().Sweep(ctx), s.Layout.DigestKey().Sweep()); err != nil {
+		s.Log.Warn("files that a killed process left stay", "error", err.Error())
+	}
+	engine, err := s.connect(ctx)
+	if errors.Is(err, errStopped) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	release, err := s.alone(ctx, engine.Client.Endpoint.Address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	d := &daemon{Settings: s, engine: engine, restart: make(chan struct{}, 1)}
+	d.Agent = d.agent(ctx)
+	return d.serve(ctx, public)
+}
+
+// listener opens the port that serves metrics; nil if there is none.
+func (s *Settings) listener(ctx context.Context) (net.Listener, error) {
+	if s.Listen == nil {
+		return nil, nil //nolint:nilnil // none was asked for
+	}
+	name := net.JoinHostPort(s.Listen.Host, s.Listen.Port)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(s.Listen.Host, "127.0.0.1"), s.Listen.Port))
+	if err != nil {
+		return nil, fmt.Errorf("--listen %s: %w", name, err)
+	}
+	number := l.Addr().(*net.TCPAddr).Port                                                                  //nolint:forcetypeassert // it listens on TCP
+	if by := s.Objects.Publisher(podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)}); by != "" { //nolint:gosec // 16 bits
+		return nil, errors.Join(fmt.Errorf("--listen %s: connections to this port lead to %s: choose another port", name, by), l.Close())
+	}
+	return l, nil
+}
+
+// connect finds the runtime, and waits for one to appear.
+func (s *Settings) connect(ctx context.Context) (*runtime.Engine, error) {
+	for told := false; ; told = true {
+		engine, err := s.Connect()
+		if !errors.Is(err, cri.ErrNoEndpoint) {
+			return engine, err
+		}
+		if !told {
+			s.Log.Warn("waiting for a container runtime", "error", err.Error())
+		}
+		if cri.Sleep(ctx, time.Second) != nil {
+			return nil, errStopped
+		}
+	}
+}
+
+// alone takes the runtime for this agent. The function that it returns gives it back. An agent of another state directory does not
+// know the pods of this one, and the two undo each other's work.
+func (s *Settings) alone(ctx context.Context, endpoint string) (release func() error, err error) {
+	lock, err := s.Layout.Locks().Runtime(ctx, state.RuntimeLockDir, endpoint)
+	locked := (*filelock.LockedError)(nil)
+	switch {
+	case err == nil:
+		return lock.Unlock, nil
+	case errors.As(err, &locked) && !s.AllowOtherAgent:
+		return nil, fmt.Errorf("another agent, %s, keeps pods on %s, and the two would undo each other's work: stop it, or use another "+
+			"runtime (podctl node up); --allow-other-agent goes on all the same", locked.Holder, endpoint)
+	case locked != nil:
+		s.Log.Warn("another agent keeps pods on the same runtime", "agent", locked.Holder, "runtime", endpoint)
+	default:
+		s.Log.Warn("it is not known whether another agent uses the runtime", "error", err.Error())
+	}
+	return func() error { return nil }, nil
+}

@@ -1,0 +1,144 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/cri"
+)
+
+// serve runs the agent with its sockets, and lets it read its configuration again on SIGHUP.
+func (d *daemon) serve(ctx context.Context, public net.Listener) error {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var servers sync.WaitGroup
+	defer func() {
+		stop()
+		// They take their sockets away.
+		servers.Wait()
+	}()
+	beside := func(what string, do func() error) {
+		servers.Go(func() {
+			if err := do(); err != nil {
+				d.Log.Error(what, "error", err.Error())
+			}
+		})
+	}
+	beside("the socket of the agent cannot be served", func() error { return api.Serve(serving, d.Layout.AgentSocket(), d) })
+	beside("the socket of the Pods API cannot be served", func() error { return d.servePods(serving) })
+	if public != nil {
+		d.Log.Info("serving metrics", "address", public.Addr().String())
+		beside("the metrics cannot be served", func() error { return api.ServePublic(serving, public, d.Listen.Host, d) })
+	}
+	go d.hear(serving)
+	go watchdog(serving, d.Agent)
+	go d.keepServices(serving)
+	if d.ShutdownGrace > 0 {
+		go d.guard().Run(serving)
+	}
+	return d.run(ctx)
+}
+
+// servePods serves the kubelet's local Pods API.
+func (d *daemon) servePods(ctx context.Context) error {
+	l, err := api.Listen(ctx, d.Layout.PodsSocket())
+	if err != nil {
+		return err
+	}
+	return d.ServePods(ctx, l)
+}
+
+// restartWait bounds how long passes may come to their end before a restart. One that is cut off is
+// taken up by the agent that follows.
+const (
+	restartWait = 2 * time.Second
+	answerWait  = 100 * time.Millisecond
+)
+
+// Reload reads the configuration. If it is as before the agent reads every source; else it starts
+// again, which no pod notices. A configuration that is wrong changes nothing.
+func (d *daemon) Reload(ctx context.Context) (*api.Reloaded, error) {
+	changed, err := d.Changes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the agent goes on with the configuration that it has: %w", err)
+	}
+	if len(changed) == 0 {
+		return d.Agent.Reload(ctx)
+	}
+	d.Log.Info("starting again with another configuration", "changed", strings.Join(changed, ","))
+	select {
+	case d.restart <- struct{}{}:
+	default:
+	}
+	return &api.Reloaded{}, nil
+}
+
+// hear reloads on signals.
+func (d *daemon) hear(ctx context.Context) {
+	for {
+		select {
+		case <-d.Hangups:
+			notifyReloading(func() {
+				done, err := d.Reload(ctx)
+				if err != nil {
+					d.Log.Error("the configuration cannot be read", "error", err.Error())
+					return
+				}
+				for _, name := range done.Reading {
+					d.Log.Warn("the source is still being read", "source", name)
+				}
+			})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// run keeps pods until the context ends, or a restart is due.
+func (d *daemon) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return d.end(ended)
+	case <-d.restart:
+	}
+	// The answer to who asked for it goes out first.
+	_ = cri.Sleep(ctx, answerWait)
+	cancel(agent.ErrHandover)
+	select {
+	case err := <-ended:
+		if err != nil {
+			d.Log.Warn("the agent ended with an error before it starts again", "error", err.Error())
+		}
+	case <-time.After(restartWait):
+	}
+	return ErrRestart
+}
+
+// turnWait is how long the loop may take to notice that the agent ends.
+const turnWait = time.Second
+
+// end waits until the agent has ended: deletions that run come to their end. It does not wait for a loop that is busy, and writes
+// nothing then: the loop may be writing a log that nothing reads.
+func (d *daemon) end(ended <-chan error) error {
+	told := time.Now()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(turnWait):
+	}
+	if d.Lingers(told) {
+		return nil
+	}
+	return <-ended
+}
