@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/quote"
 )
 
 // Class says what kind of fault a manifest has.
@@ -52,7 +52,7 @@ func (p Problem) String() string {
 	}
 	b.WriteString(p.Detail)
 	// A key of the manifest may look like a message of podctl.
-	return input.OneLine(b.String())
+	return quote.OneLine(b.String())
 }
 
 // first are the first of many problems, and how many more there are.
@@ -152,7 +152,7 @@ func (s Skipped) String() string {
 	if s.Namespace != "" {
 		text += " in namespace " + s.Namespace
 	}
-	return input.OneLine(text + " (" + s.Reason + ")")
+	return quote.OneLine(text + " (" + s.Reason + ")")
 }
 
 // IsSame reports whether two documents have the same object.

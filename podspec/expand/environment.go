@@ -11,7 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/fieldpath"
-	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/quote"
 )
 
 const (
@@ -71,7 +71,7 @@ func (e *Environment) All() iter.Seq2[string, string] {
 // Set sets a variable. The error says that Linux cannot take it, and does not have the value.
 func (e *Environment) Set(name, value string) error {
 	if len(name)+len("=")+len(value)+1 > maxArgument {
-		return fmt.Errorf("the variable %s is too long: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", input.Quote(name), maxArgument)
+		return fmt.Errorf("the variable %s is too long: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", quote.Value(name), maxArgument)
 	}
 	old, has := e.values[name]
 	size := e.size + len(value) - len(old)
@@ -97,7 +97,7 @@ func (e *Environment) SetExpanded(name, text string) error {
 	}
 	value, err := expand(text, e.reference, maxArgument-len(name)-len("=")-1)
 	if err != nil {
-		return fmt.Errorf("the variable %s is too long once $(NAME) is replaced in it: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", input.Quote(name), maxArgument)
+		return fmt.Errorf("the variable %s is too long once $(NAME) is replaced in it: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", quote.Value(name), maxArgument)
 	}
 	return e.Set(name, value)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/fields"
 	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/quote"
 )
 
 // assembly collects the objects of all sources and makes pods of them.
@@ -210,7 +211,7 @@ func (a *assembly) add(o *object) {
 	if o.pod != nil {
 		uid := o.firstPod()
 		if other := a.uids[uid]; other != nil {
-			o.refuseDuplicate("metadata.uid", "the uid "+input.Quote(string(uid)), other)
+			o.refuseDuplicate("metadata.uid", "the uid "+quote.Value(string(uid)), other)
 			return
 		}
 		a.uids[uid] = o

@@ -14,7 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/podctl/podctl/podspec/fieldpath"
-	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/quote"
 )
 
 // dropMistyped returns the document's JSON without the values that cannot be decoded into a
@@ -100,10 +100,10 @@ func (r *report) mistyped(value any, t reflect.Type) string {
 	_, isBool := value.(bool)
 	_, isNumber := value.(json.Number)
 	isList := t.Kind() == reflect.Slice
-	said, kind := input.Quote(fmt.Sprint(value)), kindOf(value)
+	said, kind := quote.Value(fmt.Sprint(value)), kindOf(value)
 	if isNumber {
 		// It may be a number of the wrong size.
-		kind += " " + input.OneLine(fmt.Sprint(value))
+		kind += " " + quote.OneLine(fmt.Sprint(value))
 	}
 	if r.MayBeSecret() {
 		said, kind = "the value", kindOf(value)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
-	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/quote"
 )
 
 // Why podctl has no use for kinds: it runs pods on one machine, without an API server.
@@ -157,6 +157,6 @@ func (a *assembly) isLaterHook(r *report, apiVersion string) bool {
 			return false
 		}
 	}
-	a.addSkipped(r, apiVersion, fmt.Sprintf("it is a hook, %s, which helm applies at another time than the chart", input.Quote(hook)))
+	a.addSkipped(r, apiVersion, fmt.Sprintf("it is a hook, %s, which helm applies at another time than the chart", quote.Value(hook)))
 	return true
 }

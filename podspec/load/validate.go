@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 
 	"github.com/podctl/podctl/podspec/document"
-	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/quote"
 )
 
 // validate applies the API server's own rules for creating a pod. Ephemeral containers may be in
@@ -98,10 +98,10 @@ func quoted(value any) string {
 		v = v.Elem()
 	}
 	if v.Kind() == reflect.String {
-		return input.Quote(v.String())
+		return quote.Value(v.String())
 	}
 	if text, ok := value.(fmt.Stringer); ok && v.IsValid() && v.Kind() != reflect.Pointer {
-		return input.Quote(text.String())
+		return quote.Value(text.String())
 	}
 	if text := fmt.Sprint(v); v.IsValid() && isPlain(v.Type()) && len(text) <= 60 {
 		return text

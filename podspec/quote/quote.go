@@ -1,4 +1,5 @@
-package input
+// Package quote writes texts of others into messages so that they stay in their line.
+package quote
 
 import (
 	"fmt"
@@ -11,9 +12,9 @@ import (
 // maxQuote bounds what a problem repeats of one value, in bytes.
 const maxQuote = 200
 
-// Quote writes a text of a manifest so that it stays in its line, and no more of it than helps
+// Value writes a text of a manifest so that it stays in its line, and no more of it than helps
 // to find it.
-func Quote(text string) string {
+func Value(text string) string {
 	if len(text) <= maxQuote {
 		return strconv.Quote(text)
 	}
