@@ -30,14 +30,14 @@ spec:
 
 // testAgentGracePeriods: a pod whose manifest goes or changes has its grace period, whatever happens
 // to the manifest meanwhile, and what the manifest says last comes after it. The cases are those of the
-// kubelet's e2e_node tests, mirror_pod_grace_period_test.go, of which each file is one:
+// kubelet's test/e2e_node/mirror_pod_grace_period_test.go, of which each file is one:
 //
 //   - goes: "mirror pod termination should satisfy grace period when static pod is deleted"
 //   - edited: "… when static pod is updated"
 //   - often: "should update a static pod when the static pod is updated multiple times during the
 //     graceful termination period"
 //   - back, other: the same for a file that comes back while its pod is being deleted, as the same pod
-//     and as one of another uid (pod_workers_test.go: TestStaticPodExclusion)
+//     and as one of another uid (pkg/kubelet/pod_workers_test.go: TestStaticPodExclusion)
 //   - down: "and the container runtime is temporarily down during pod termination": "the mirror pod
 //     should terminate successfully"
 //

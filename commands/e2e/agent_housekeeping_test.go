@@ -26,15 +26,14 @@ spec:
 `
 
 // testHousekeeping: what pods leave behind goes while an agent keeps them, and nothing else does. The
-// node is its own, so that there are no other records. The cases are those of the kubelet's e2e_node
-// tests:
+// node is its own, so that there are no other records. The cases are the kubelet's:
 //
-//   - garbage_collector_test.go, "Should eventually garbage collect containers when we exceed the
+//   - test/e2e_node/garbage_collector_test.go, "Should eventually garbage collect containers when we exceed the
 //     number of dead containers per container": "One Non-restarting Container" (two/b), "Many Restarting
 //     Containers" (many), "Many Pods with Many Restarting Containers" (both); of each container one record
 //     stays, of all no more than --max-dead-containers, and with their pods all go
-//   - container_log_rotation_test.go, "should be rotated and limited to a fixed amount of files": of
-//     several pods, as with several workers
+//   - test/e2e_node/container_log_rotation_test.go, "should be rotated and limited to a fixed amount of
+//     files": of several pods, as with several workers
 func testHousekeeping(t *testing.T, _ *machine) {
 	m := newMachine(t)
 	a := startAgent(t, m, t.TempDir(), "--container-log-max-size", "4Ki", "--container-log-max-files", "3",
@@ -148,7 +147,7 @@ func (m *machine) dead(t *testing.T, pod string) (names []string) {
 }
 
 // testAgentImages: images that nobody needs go when their disk is full, and none before the agent has
-// known it for some time (kubelet, e2e_node image_gc_test.go: "should GC unused images", "should not GC
+// known it for some time (kubelet, test/e2e_node/image_gc_test.go: "should GC unused images", "should not GC
 // unused images prematurely"; of its ImageMaximumGCAge there is no counterpart, so that the disk is full
 // here). It takes more than five minutes, the time between two looks at the images; what housekeeping
 // does in that time is also held by its own tests, whose clock is not the machine's.

@@ -25,7 +25,7 @@ spec:
 
 // testAgentAfterRestarts: pods keep their containers and addresses when the runtime or the agent starts
 // again, what has ended takes no room, and deletions go on. The cases are those of the kubelet's
-// e2e_node tests, restart_test.go:
+// test/e2e_node/restart_test.go:
 //
 //   - "Network should recover from ip leak": the runtime is killed again and again
 //   - "should correctly account for terminated pods after restart": pods that have ended, and that ask

@@ -87,7 +87,7 @@ spec:
 `
 
 // testAgentStandalone: pods of a directory, without an API server, as the agent's /pods shows them. The
-// cases are those of the kubelet's e2e_node tests, standalone_test.go:
+// cases are those of the kubelet's test/e2e_node/standalone_test.go:
 //
 //   - basic: "the pod should be running", "the pod should be running and kubelet not panic"
 //   - ported: "the pod with the port on host network should be running and can be upgraded when the

@@ -277,7 +277,7 @@ func testAgentRestarts(t *testing.T, m *machine) {
 
 // testAgentBeside: users and the agent work on the same pods. What somebody applies by hand is kept
 // as long as it is there; what somebody deletes of a source comes back, and what its file brought goes
-// with it, also while no agent runs (kubelet, e2e_node unknown_pods_test.go: "the static pod should be
+// with it, also while no agent runs (kubelet, test/e2e_node/unknown_pods_test.go: "the static pod should be
 // terminated and cleaned up due to becoming a unknown pod due to being force deleted while kubelet is
 // not running"; its other case, of a pod of the API server, does not apply).
 func testAgentBeside(t *testing.T, m *machine) {

@@ -66,7 +66,7 @@ func created(pod *v1.Pod) (*core.Pod, error) {
 }
 
 // mergeAffinityKeys adds the labels that affinity terms name to their selectors
-// (mutatePodAffinity).
+// (API server: mutatePodAffinity).
 func mergeAffinityKeys(pod *core.Pod) {
 	affinity := ptr.Deref(pod.Spec.Affinity, core.Affinity{})
 	var terms []*core.PodAffinityTerm
@@ -93,7 +93,7 @@ func affinityTerms(preferred []core.WeightedPodAffinityTerm, required []core.Pod
 	return terms
 }
 
-// mergeSpreadKeys does the same for topology spread constraints (mutateTopologySpreadConstraints).
+// mergeSpreadKeys does the same for topology spread constraints (API server: mutateTopologySpreadConstraints).
 func mergeSpreadKeys(pod *core.Pod) {
 	for i := range pod.Spec.TopologySpreadConstraints {
 		constraint := &pod.Spec.TopologySpreadConstraints[i]
@@ -115,7 +115,7 @@ func mergeKeys(selector *metav1.LabelSelector, keys []string, operator metav1.La
 }
 
 // appArmorFields writes the profiles that annotations give into the fields of the containers
-// that have none (applyAppArmorVersionSkew).
+// that have none (API server: applyAppArmorVersionSkew).
 func appArmorFields(pod *core.Pod) {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name == core.Windows {
 		return

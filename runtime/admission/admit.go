@@ -100,7 +100,7 @@ func toleratesMemoryPressure(pod *v1.Pod) bool {
 // linux is the system of every node that podctl runs on.
 const linux = "linux"
 
-// otherLabel: rejectPodAdmissionBasedOnOSSelector.
+// otherLabel is the kubelet's rejectPodAdmissionBasedOnOSSelector.
 func otherLabel(pod *v1.Pod) string {
 	if system, says := pod.Labels[v1.LabelOSStable]; says && system != linux {
 		return "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
@@ -108,7 +108,7 @@ func otherLabel(pod *v1.Pod) string {
 	return ""
 }
 
-// otherSystem: rejectPodAdmissionBasedOnOSField.
+// otherSystem is the kubelet's rejectPodAdmissionBasedOnOSField.
 func otherSystem(pod *v1.Pod) string {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != linux {
 		return "Failed to admit pod as the OS field doesn't match node OS"
@@ -116,7 +116,7 @@ func otherSystem(pod *v1.Pod) string {
 	return ""
 }
 
-// strictGroups: rejectPodAdmissionBasedOnSupplementalGroupsPolicy.
+// strictGroups is the kubelet's rejectPodAdmissionBasedOnSupplementalGroupsPolicy.
 func (r *Request) strictGroups(pod *v1.Pod) string {
 	own := pod.Spec.SecurityContext
 	if own == nil || ptr.Deref(own.SupplementalGroupsPolicy, "") != v1.SupplementalGroupsPolicyStrict || ptr.Deref(r.Machine.SupplementalGroups, true) {
@@ -137,7 +137,7 @@ func (r *Request) takenPort(pod *v1.Pod) string {
 	return ""
 }
 
-// noAppArmor: appArmorAdmitHandler.
+// noAppArmor is the kubelet's appArmorAdmitHandler.
 func (r *Request) noAppArmor(pod *v1.Pod) string {
 	if ptr.Deref(r.Machine.AppArmor, true) || !wantsAppArmor(pod) {
 		return ""

@@ -9,7 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// The limits of a resolver configuration (kubelet: dns/dns.go).
+// The limits of a resolver configuration (pkg/kubelet/network/dns/dns.go).
 const (
 	maxNameservers   = 3
 	maxSearches      = 32

@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec/spechash"
 )
 
-// The kubelet's labels and annotations (kubelet: kuberuntime/labels.go).
+// The kubelet's labels and annotations (pkg/kubelet/kuberuntime/labels.go).
 const (
 	LabelPodName       = "io.kubernetes.pod.name"
 	LabelPodNamespace  = "io.kubernetes.pod.namespace"

@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// The kernel's bounds for cpu shares and quota (kubelet: cm/helpers_linux.go).
+// The kernel's bounds for cpu shares and quota (pkg/kubelet/cm/helpers_linux.go).
 const (
 	minShares = 2
 	maxShares = 262144

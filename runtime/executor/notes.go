@@ -136,7 +136,7 @@ func (x *checkpointer) noteCompletion() {
 	x.checkpoint.Completion = &done
 }
 
-// noteBegun keeps the resources with which containers and sandbox are about to be made,
+// noteInFlight keeps the resources with which containers and sandbox are about to be made,
 // before they are: one that a kill leaves without a word would look as if it had to be
 // resized. They count once the runtime has a record of that attempt (kubelet:
 // SetActuatedResources, when a container is created).

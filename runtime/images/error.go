@@ -10,8 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The kubelet's names for what goes wrong with an image (kubelet:
-// images/types.go).
+// The kubelet's names for what goes wrong with an image (pkg/kubelet/images/types.go).
 const (
 	ErrImagePull             = "ErrImagePull"
 	InvalidImageName         = "InvalidImageName"

@@ -18,10 +18,10 @@ const (
 
 // Limits bound the log of one container. What is zero is as a kubelet has it by default.
 type Limits struct {
-	// Size is the size in bytes at which a log is rotated (containerLogMaxSize); one below zero
+	// Size is the size in bytes at which a log is rotated (kubelet: containerLogMaxSize); one below zero
 	// means never.
 	Size int64
-	// Files is how many files there are, the one that is written included (containerLogMaxFiles).
+	// Files is how many files there are, the one that is written included (kubelet: containerLogMaxFiles).
 	Files int
 }
 

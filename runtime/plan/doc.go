@@ -24,7 +24,7 @@
 //	computePodResizeAction                     resize.go
 //	SyncPod (order, failures)                  layout.go, prove.go, start.go, stop.go
 //	killContainer (grace), termination order   stop.go
-//	container and sandbox garbage collection   cleanup.go
+//	container and sandbox garbage collection   remove.go
 //
 // Where podctl decides otherwise on purpose, the rule is in docs/design.md and
 // the function says so.

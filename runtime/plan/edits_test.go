@@ -109,7 +109,7 @@ func editedWorld(before, after *podspec.Desired) *modeltest.World {
 	return w
 }
 
-// TestEditsOfTheSandboxUnderNever: a pod that runs once gets no other one, and what the same
+// TestEditsOfTheSandboxThatSayTheSame: a pod that runs once gets no other one, and what the same
 // settings say in other words changes nothing.
 func TestEditsOfTheSandboxThatSayTheSame(t *testing.T) {
 	before := modeltest.Load(t, editedPod)

@@ -82,7 +82,7 @@ func TestLaterOfWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestWaitingIsSaidOnce, and the planner goes by what it waits for, not by what it says.
+// TestWaitingIsSaid, and the planner goes by what it waits for, not by what it says.
 func TestWaitingIsSaid(t *testing.T) {
 	spec := "  initContainers: [{name: to, image: i:1}, {name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
 	p := makePlan(web(t, spec, "to=Exited seed=Running"))

@@ -125,7 +125,7 @@ func waiting(reason, message string) v1.ContainerState {
 
 // addStartError shows why a container that should run does not: the last
 // failure to start it becomes the waiting reason, and how it ended before moves
-// to lastState.
+// to the last state.
 func (r *reporter) addStartError(ref podspec.ContainerRef, newest *model.Container, s *v1.ContainerStatus) {
 	failure, ok := r.startError(ref, newest)
 	if !ok || !RestartWanted(r.Manifest, ref.Container, newest) {

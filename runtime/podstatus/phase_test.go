@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestPhase is that of getPhase, by the states of init and regular containers.
+// TestPhase is that of the kubelet's getPhase, by the states of init and regular containers.
 func TestPhase(t *testing.T) {
 	for _, c := range []struct {
 		policy v1.RestartPolicy

@@ -19,7 +19,7 @@ type Route struct {
 	NodePorts []uint16
 	// Endpoints are the addresses of ready pods; while there are none, connections are refused.
 	Endpoints []netip.AddrPort
-	// Sticky is set where a client keeps its pod (sessionAffinity: ClientIP).
+	// Sticky is set where a client keeps its pod (sessionAffinity of the API).
 	Sticky bool
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// journalVersion is the version of the checkpoint's form.
+// checkpointVersion is the version of the checkpoint's form.
 const checkpointVersion = 1
 
 // Checkpoint is what podctl remembers of one pod and the runtime cannot. Losing it

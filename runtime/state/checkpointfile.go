@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// journalMax bounds what is read of a checkpoint, in bytes. Forty ConfigMaps
+// checkpointMax bounds what is read of a checkpoint, in bytes. Forty ConfigMaps
 // of the largest size stay below it.
 const checkpointMax = 64 << 20
 
@@ -46,7 +46,7 @@ func (e *CheckpointError) Unwrap() error { return e.Err }
 // CheckpointStore is where the checkpoint of a pod is kept.
 type CheckpointStore struct{ pod Pod }
 
-// journalName is the name of the file.
+// checkpointName is the name of the file.
 const checkpointName = "journal.json"
 
 // Path is the file of the checkpoint.
@@ -61,7 +61,7 @@ func (s CheckpointStore) Exists() (bool, error) {
 }
 
 // Read reads the pod's checkpoint. A missing one is empty; one that is damaged, or of a newer
-// podctl, is a *JournalError.
+// podctl, is a *CheckpointError.
 func (s CheckpointStore) Read() (*Checkpoint, error) {
 	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s CheckpointStore) checkNames(j *Checkpoint) error {
 	return nil
 }
 
-// decodeJournal looks at the version first: a newer form need not decode at all.
+// decodeCheckpoint looks at the version first: a newer form need not decode at all.
 func decodeCheckpoint(text []byte) (*Checkpoint, error) {
 	var form struct {
 		Version int `json:"version"`

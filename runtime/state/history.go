@@ -43,7 +43,7 @@ func (h *History) Redact(r *redaction.Redactor) {
 // EventType says whether an event is good news.
 type EventType string
 
-// The types of events (core/v1: EventTypeNormal, EventTypeWarning).
+// The types of events, as in the API.
 const (
 	Normal  EventType = "Normal"
 	Warning EventType = "Warning"

@@ -119,7 +119,7 @@ func kernelTrees() []int64 {
 	}
 }
 
-// prepareHostPath creates what a type of ...OrCreate asks for, and checks it.
+// prepareHostPath creates what a hostPath of type DirectoryOrCreate or FileOrCreate asks for, and checks it.
 // What was created stays when the pod is deleted: it is the machine's. What is there already
 // is found through any links; to create something podctl follows none of other users.
 func prepareHostPath(source *v1.HostPathVolumeSource, at string) error {

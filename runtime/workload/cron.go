@@ -91,7 +91,7 @@ func scheduleOf(c *batchv1.CronJob) (cron.Schedule, error) {
 }
 
 // due is the time of the newest run that is due and was not started; zero for none. Of several that were missed the newest
-// counts (mostRecentScheduleTime).
+// counts (mostRecentScheduleTime of the controller).
 func (in *CronInput) due(schedule cron.Schedule) (due time.Time) {
 	earliest := in.Since
 	if in.Last.After(earliest) {
@@ -132,7 +132,7 @@ func (in *CronInput) active() (names []string) {
 	return names
 }
 
-// beyondHistory are the oldest finished Jobs beyond what is kept (cleanupFinishedJobs).
+// beyondHistory are the oldest finished Jobs beyond what is kept (cleanupFinishedJobs of the controller).
 func (in *CronInput) beyondHistory() (gone []string) {
 	for kind, limit := range map[batchv1.JobConditionType]*int32{
 		batchv1.JobComplete: in.CronJob.Spec.SuccessfulJobsHistoryLimit, batchv1.JobFailed: in.CronJob.Spec.FailedJobsHistoryLimit,
@@ -174,7 +174,7 @@ func startOf(status *batchv1.JobStatus) time.Time {
 // scheduledAt is the annotation of a Job with the time of its run.
 const scheduledAt = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
-// JobNameAt is the name of the Job of a CronJob for a time (getJobName).
+// JobNameAt is the name of the Job of a CronJob for a time (getJobName of the controller).
 func JobNameAt(name string, at time.Time) string { return fmt.Sprintf("%s-%d", name, at.Unix()/60) }
 
 // JobOf is the Job of a CronJob of a name, for the run of a time; zero for one that is started by hand.

@@ -174,7 +174,7 @@ type expanding struct {
 	desired int
 	// stays are the ordinals of pods that do not change as long as they are there.
 	stays map[int]bool
-	// ordered is set for a StatefulSet whose pods come and go one after the other (OrderedReady).
+	// ordered is set for a StatefulSet whose pods come and go one after the other (OrderedReady of the API).
 	ordered bool
 }
 

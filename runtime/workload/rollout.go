@@ -136,8 +136,8 @@ func available(all map[int]*there) (count int) {
 // begunPause is the time after which a Deployment is looked at again that has begun to update a pod.
 const begunPause = time.Second
 
-// rollBase updates the pods that stay, those first that are not available anyway (cleanupUnhealthyReplicas). At least floor pods stay
-// available.
+// rollBase updates the pods that stay, those first that are not available anyway (cleanupUnhealthyReplicas of the controller). At least
+// floor pods stay available.
 func (x *expanding) rollBase(floor int, spare *int) (counts rolling) {
 	for ordinal := range x.desired {
 		switch t := x.there[ordinal]; {

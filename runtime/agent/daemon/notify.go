@@ -26,7 +26,7 @@ func notifyReloading(reload func()) {
 }
 
 // watchdog tells systemd that the loop of the agent goes round, as often as it wants to hear it
-// (WatchdogSec).
+// (WATCHDOG_USEC).
 func watchdog(ctx context.Context, a *agent.Agent) {
 	limit, err := sd.SdWatchdogEnabled(false)
 	if err != nil || limit <= 0 {

@@ -63,7 +63,7 @@ func amounts(left map[Signal]Amount) map[Signal][]Amount {
 	return all
 }
 
-// TestMet has own versions of TestThresholdsMet, TestPercentageThresholdsMet and
+// TestMet has own versions of the kubelet's TestThresholdsMet, TestPercentageThresholdsMet and
 // TestSortByEvictionPriority.
 func TestMet(t *testing.T) {
 	const set = "nodefs.available<10%,memory.available<1Ki,nodefs.inodesFree<5%,pid.available<10"
@@ -89,7 +89,7 @@ func TestMet(t *testing.T) {
 	}
 }
 
-// TestPressure has own versions of TestNodeConditions, TestNodeConditionsLastObservedAt and
+// TestPressure has own versions of the kubelet's TestNodeConditions, TestNodeConditionsLastObservedAt and
 // TestNodeConditionsObservedSince: a condition lasts five minutes longer than its cause.
 func TestPressure(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -162,7 +162,8 @@ func order(s Signal, own bool, kind string, pods []ranked) string {
 	return strings.Join(names, " ")
 }
 
-// TestRank has own versions of TestOrderedByExceedsRequestMemory, TestOrderedByExceedsRequestDisk,
+// TestRank has own versions of the kubelet's TestOrderedByExceedsRequestMemory,
+// TestOrderedByExceedsRequestDisk,
 // TestOrderedByPriority, TestOrderedbyDisk, TestOrderedbyInodes, TestOrderedByPriorityDisk,
 // TestOrderedByPriorityInodes, TestOrderedByMemory, TestOrderedByPriorityMemory,
 // TestOrderedByPriorityProcess and TestStatsNotFoundForPod. The pods come in the opposite order.
@@ -224,7 +225,7 @@ func TestDiskOfSignal(t *testing.T) {
 	}
 }
 
-// TestMessage has own versions of the cases of TestEvictionMessage, and the annotations of events that
+// TestMessage has own versions of the cases of the kubelet's TestEvictionMessage, and the annotations of events that
 // podctl does not have are left out.
 func TestMessage(t *testing.T) {
 	always := v1.ContainerRestartPolicyAlways

@@ -27,7 +27,8 @@ func imagesOf(text string) []image {
 	return all
 }
 
-// TestImages has own versions of the kubelet's tests of the same rules, image_gc_manager_test.go:
+// TestImages has own versions of the kubelet's tests of the same rules,
+// pkg/kubelet/images/image_gc_manager_test.go:
 //
 //	TestDetectImagesInitialDetect, TestDetectImagesWithNewImage,
 //	TestDetectImagesContainerStopped, TestDetectImagesWithRemovedImages,

@@ -334,8 +334,8 @@ func TestImagesGo(t *testing.T) {
 }
 
 // TestImagesAfterARestart: another agent does not know how long nobody has needed an image. It lets none
-// go at its first look, and none before two minutes, however full the disk is (kubelet, e2e_node
-// image_gc_test.go: "should not GC unused images prematurely", "should GC unused images").
+// go at its first look, and none before two minutes, however full the disk is (kubelet,
+// test/e2e_node/image_gc_test.go: "should not GC unused images prematurely", "should GC unused images").
 func TestImagesAfterARestart(t *testing.T) {
 	l := newLab(t, Settings{})
 	l.pull("a.local/a:1")

@@ -145,7 +145,8 @@ func (m *Metrics) Called(method string, took time.Duration, err error) {
 	}
 }
 
-// operationOf is the kubelet's word for a method of the CRI (instrumented_services.go).
+// operationOf is the kubelet's word for a method of the CRI
+// (pkg/kubelet/kuberuntime/instrumented_services.go).
 func operationOf(method string) string {
 	if method == "UpdateContainerResources" {
 		return "update_container"

@@ -2,7 +2,7 @@
 //
 // In: what sources want (Update, Remove), what wakes a pod (Wake), how passes ended (Done), and
 // the time. Out: passes to begin, passes to cut short, and when to ask again (Next). It is the
-// kubelet's pod_workers.go as a value: it has no clock, no goroutine and no lock, and knows
+// pkg/kubelet/pod_workers.go as a value: it has no clock, no goroutine and no lock, and knows
 // nothing of the runtime. What a pass does is decided by the plan of that pass, not here.
 // It may import nothing of podctl but podspec and runtime/model.
 package podworkers

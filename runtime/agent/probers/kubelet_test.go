@@ -11,9 +11,9 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// The tests of this file have the cases of the kubelet's worker_test.go, whose names they bear where
-// they are about the same; restarts_test.go has those of containers that end, manager_test.go those of
-// prober_manager_test.go. What does not apply:
+// The tests of this file have the cases of the kubelet's pkg/kubelet/prober/worker_test.go, whose names they
+// bear where they are about the same; restarts_test.go has those of containers that end, manager_test.go
+// those of pkg/kubelet/prober/prober_manager_test.go. What does not apply:
 //
 //   - TestDoProbe, "No status" and "No container status": what no pass has seen has no worker here. "Pod
 //     failed": the agent forgets the probes of a pod that has finished.

@@ -16,8 +16,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// The tests of this file have the cases of the kubelet's prober_manager_test.go, whose names they
-// bear. Those of TestUpdatePodStatus and TestUpdatePodStatusWithInitContainers are about the status
+// The tests of this file have the cases of the kubelet's pkg/kubelet/prober/prober_manager_test.go,
+// whose names they bear. Those of TestUpdatePodStatus and TestUpdatePodStatusWithInitContainers are about the status
 // that follows from verdicts: podstatus has them, in TestStartedAndReady.
 
 // probed is a pod whose containers all run. Those whose name begins with readiness, liveness or startup

@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// The tests of this file have the cases of the kubelet's worker_test.go that are about containers
-// that end. A kubelet's worker goes on while its container may run again. Here the worker ends with
+// The tests of this file have the cases of the kubelet's pkg/kubelet/prober/worker_test.go that are
+// about containers that end. A kubelet's worker goes on while its container may run again. Here the worker ends with
 // the container, and the next container has its own: podstatus decides whether there is one.
 
 func rule(action v1.ContainerRestartRuleAction, code int32) []v1.ContainerRestartRule {

@@ -1,0 +1,104 @@
+package structure
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	fileName = regexp.MustCompile(`[\w./-]*\w\.go\b`)
+	// ofKubernetes is a file of the Kubernetes sources.
+	ofKubernetes = regexp.MustCompile(`^(pkg|test/e2e_node)/`)
+	// mixedCase is a name with a capital inside, which no English word has.
+	mixedCase = regexp.MustCompile(`\b([a-z]+[A-Z]\w*|[A-Z]\w*[a-z]\w*[A-Z]\w*)\b`)
+	// others are the projects whose functions comments name.
+	others = regexp.MustCompile(`(?i)kube|controller|runc\b|containerd|\bAPI\b|libcontainer|cobra|docker`)
+)
+
+// TestFilesInComments: a file that a comment or a document names exists: a bare name in the package of the
+// comment, or anywhere for a document. Files of Kubernetes
+// are named with their paths.
+func TestFilesInComments(t *testing.T) {
+	tr := readTree(t)
+	base := map[string]bool{}
+	for file := range tr.files {
+		base[path.Base(file)] = true
+	}
+	for _, c := range append(tr.comments(), documents(t)...) {
+		for _, name := range fileName.FindAllString(c.text, -1) {
+			placeholder := name == "X.go" || strings.Contains(name, "NAME.go")
+			exists := tr.files[name] || tr.files[path.Join(c.dir, name)] || c.dir == "" && base[name]
+			if !exists && !placeholder && !ofKubernetes.MatchString(name) {
+				t.Errorf("%s names %s, which does not exist", c.at, name)
+			}
+		}
+	}
+}
+
+// TestNamesInComments: a name with a capital inside is one of the code, unless the comment is about the
+// code of others. The first word of a comment is always one of the code.
+func TestNamesInComments(t *testing.T) {
+	tr := readTree(t)
+	for _, r := range readRules(t)["words"] {
+		tr.words[r.name] = true
+	}
+	for _, c := range tr.comments() {
+		text := c.text
+		if others.MatchString(text) {
+			text, _, _ = strings.Cut(text, " ")
+		}
+		for _, name := range mixedCase.FindAllString(text, -1) {
+			if !tr.words[name] && !tr.words[strings.TrimSuffix(name, "s")] {
+				t.Errorf("%s names %s, which does not exist", c.at, name)
+			}
+		}
+	}
+}
+
+// TestRemovedTerms: a comment does not use a term that has been replaced.
+func TestRemovedTerms(t *testing.T) {
+	terms := map[string]bool{}
+	for _, r := range readRules(t)["removed terms"] {
+		terms[r.name] = true
+	}
+	for _, c := range readTree(t).comments() {
+		for _, w := range word.FindAllString(strings.ReplaceAll(c.text, "journal.json", ""), -1) {
+			if terms[strings.ToLower(w)] && !c.test {
+				t.Errorf("%s says %s", c.at, w)
+			}
+		}
+	}
+}
+
+// comments are all comments of the code.
+func (tr *tree) comments() []comment {
+	var all []comment
+	for _, p := range tr.packages {
+		all = append(all, p.comments...)
+	}
+	return all
+}
+
+// documents are the documents for people.
+func documents(t *testing.T) []comment {
+	t.Helper()
+	var all []comment
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		paths, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("no documents: %v", err)
+		}
+		for _, p := range paths {
+			text, err := os.ReadFile(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, comment{at: strings.TrimPrefix(p, root+"/"), text: string(text)})
+		}
+	}
+	return all
+}
