@@ -250,7 +250,9 @@ func (a *assembly) manifest() *Manifest {
 	for _, o := range a.objects {
 		switch {
 		case o.pod != nil:
-			a.addPod(m, o, used)
+			if desired := a.makePod(m, o, used); !o.damaged {
+				m.Pods = append(m.Pods, desired)
+			}
 		case o.workload != nil:
 			a.addWorkload(m, o, used)
 		}
@@ -280,13 +282,6 @@ func (a *assembly) allProblems() []document.Problem {
 	}
 	slices.SortStableFunc(all, func(x, y document.Problem) int { return cmp.Or(cmp.Compare(rank[x.File], rank[y.File]), byPlace(x, y)) })
 	return all
-}
-
-// addPod takes one pod.
-func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
-	if desired := a.makePod(m, o, used); !o.damaged {
-		m.Pods = append(m.Pods, desired)
-	}
 }
 
 // makePod completes and checks one pod.

@@ -53,14 +53,18 @@ func (a *assembly) bindVolumes() {
 		if c.claim.Spec.VolumeName == "" && reservedFor(c, volumes) == nil {
 			others = append(others, c)
 		} else {
-			bind(c, a.namedVolume(c, volumes))
+			volume, why := namedVolume(c, volumes)
+			if volume == nil {
+				a.notes = append(a.notes, c.report.Note(c.key(), "spec", why+". The claim is a directory of podctl's own"))
+			}
+			bind(c, volume)
 		}
 	}
 	for _, c := range others {
 		bind(c, smallestVolume(c, slices.DeleteFunc(slices.Clone(volumes), func(v *object) bool { return taken[v] || v.volume.Spec.ClaimRef != nil })))
 	}
 	for _, v := range volumes {
-		a.noteVolume(v, taken[v])
+		a.notes = append(a.notes, volumeNotes(v, taken[v])...)
 	}
 }
 
@@ -74,8 +78,9 @@ func reservedFor(claim *object, volumes []*object) *object {
 	return nil
 }
 
-// namedVolume is the volume that a claim names, or that names the claim, if they fit. A note says why they do not.
-func (a *assembly) namedVolume(claim *object, volumes []*object) *object {
+// namedVolume is the volume that a claim names, or that names the claim, if they fit. Otherwise it is nil, and
+// why says what does not fit.
+func namedVolume(claim *object, volumes []*object) (volume *object, why string) {
 	volume, name := reservedFor(claim, volumes), claim.claim.Spec.VolumeName
 	if name != "" {
 		volume = nil
@@ -83,19 +88,16 @@ func (a *assembly) namedVolume(claim *object, volumes []*object) *object {
 			volume = volumes[i]
 		}
 	}
-	why := ""
 	switch {
 	case volume == nil:
-		why = fmt.Sprintf("the manifests have no PersistentVolume %s of type hostPath or local", name)
+		return nil, fmt.Sprintf("the manifests have no PersistentVolume %s of type hostPath or local", name)
 	case volume.volume.Spec.ClaimRef != nil && reservedFor(claim, []*object{volume}) == nil:
-		why = fmt.Sprintf("the PersistentVolume %s is for another claim", volume.meta.Name)
+		return nil, fmt.Sprintf("the PersistentVolume %s is for another claim", volume.meta.Name)
 	case mismatch(claim.claim, volume.volume) != "":
-		why = fmt.Sprintf("the PersistentVolume %s does not match: %s", volume.meta.Name, mismatch(claim.claim, volume.volume))
+		return nil, fmt.Sprintf("the PersistentVolume %s does not match: %s", volume.meta.Name, mismatch(claim.claim, volume.volume))
 	default:
-		return volume
+		return volume, ""
 	}
-	a.notes = append(a.notes, claim.report.Note(claim.key(), "spec", why+". The claim is a directory of podctl's own"))
-	return nil
 }
 
 // mismatch says why a volume is too small for a claim or another one is asked for; empty if it is not.
@@ -143,14 +145,14 @@ func storageOf(volume *v1.PersistentVolume) *resource.Quantity {
 	return &size
 }
 
-// noteVolume says what of a volume has no effect.
-func (a *assembly) noteVolume(v *object, bound bool) {
-	note := func(path, text string) { a.notes = append(a.notes, v.report.Note(v.meta.Name, path, text)) }
+// volumeNotes are the fields of a volume that have no effect.
+func volumeNotes(v *object, bound bool) (notes []document.Note) {
+	note := func(path, text string) { notes = append(notes, v.report.Note(v.meta.Name, path, text)) }
 	spec := &v.volume.Spec
 	switch {
 	case !bound:
 		note("metadata.name", "no claim of the manifests is bound to this PersistentVolume")
-		return
+		return notes
 	case spec.NodeAffinity != nil:
 		note("spec.nodeAffinity", "has no effect: podctl runs pods on one machine")
 	}
@@ -160,6 +162,7 @@ func (a *assembly) noteVolume(v *object, bound bool) {
 	if len(spec.MountOptions) > 0 {
 		note("spec.mountOptions", "has no effect: the path is mounted as it is")
 	}
+	return notes
 }
 
 // checkVolume refuses a PersistentVolume that is not a directory of this machine.
