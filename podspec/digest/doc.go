@@ -1,5 +1,4 @@
 // Package digest makes digests that stand for values of Secrets and compares them.
 //
 // In: a key of this machine, and values. Out: texts that say nothing without the key.
-// The package knows no pods: it may not import podspec or the Kubernetes API.
 package digest

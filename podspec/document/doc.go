@@ -2,7 +2,6 @@
 // document may hold before anything is made of it. It knows the line and column of every
 // field.
 //
-// In: a source. Out: documents as JSON, and problems with their places. What may be a Secret
-// is not repeated in a problem. The package reads nothing, and does not know pods: it may not
-// import podspec, nor the API server's rules.
+// In: a source. Out: documents as JSON, and problems with their places. What may be a Secret is not
+// repeated in a problem. The package reads no files and does not know pods.
 package document

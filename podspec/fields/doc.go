@@ -2,6 +2,6 @@
 // what an edit of it does to a pod that runs. The loader, the hashes, the planner and
 // docs/fields.md read the same table.
 //
-// In: the path of a field. Out: its row. The package reads nothing and decides nothing about
-// one pod, except which edits of it count.
+// In: the path of a field. Out: its row. The package decides nothing about one pod, except which
+// edits of it count.
 package fields

@@ -2,6 +2,5 @@
 // that an edit of anything else leaves what runs alone.
 //
 // In: a pod with its objects. Out: hashes, and the projections they are made of. A hash that
-// changes restarts what runs: the tests hold the hashes of fixed manifests. The package reads
-// nothing, and may not import podspec/load.
+// changes restarts what runs: the tests hold the hashes of fixed manifests.
 package spechash

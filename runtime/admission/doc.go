@@ -3,7 +3,7 @@
 //
 // In: a pod, facts of the machine, what other pods take. Out: the reason and the message of a
 // rejection (Admit), or sentences for plans and for validate where podctl runs such a pod all the
-// same (Notes). It is pure, and may import neither the planner nor a client.
+// same (Notes). It is pure.
 //
 // # Where a rule is
 //

@@ -17,5 +17,5 @@
 //
 // Its rooms: podworkers (when each pod gets a pass), sources (what is wanted), probers (when each
 // probe is asked), pleg (which pods something happened to), housekeeping (what pods left goes), api
-// (the socket), podsapi (the kubelet's local Pods API), metrics. It may not import commands.
+// (the socket), podsapi (the kubelet's local Pods API), metrics.
 package agent

@@ -11,6 +11,6 @@
 // /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice with
 // systemd.
 //
-// In come paths and limits; out go errors that say what the machine cannot do and which
-// processes are in the way. It may not import anything of podctl.
+// In come paths and limits; out go errors that say what the machine cannot do and which processes
+// are in the way.
 package cgroup

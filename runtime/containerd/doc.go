@@ -3,6 +3,5 @@
 // written, reports processes that ended before the CRI does, and ends tasks that containerd's CRI
 // has lost. It also knows which of containerd's errors pass by themselves.
 //
-// In come the path of containerd's socket and names or ids; out go plain values. It may not
-// import the rooms that decide or execute, nor package node, which uses it.
+// In come the path of containerd's socket and names or ids; out go plain values.
 package containerd

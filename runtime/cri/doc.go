@@ -2,6 +2,5 @@
 // errors in plain words, retries, and tracing.
 //
 // In: an endpoint, or the places where one may be found. Out: a Client that speaks the CRI
-// (k8s.io/cri-api). Of podctl's rooms it may import podspec, model, containerd and the rooms
-// for files; it knows no plan and no pod.
+// (k8s.io/cri-api).
 package cri

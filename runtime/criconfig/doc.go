@@ -1,6 +1,5 @@
-// Package criconfig turns a pod, with everything it refers to and the facts of
-// the node, into the messages a container runtime is sent. It is pure: values
-// in, values out. Of podctl's rooms it imports podspec and model and no others.
+// Package criconfig turns a pod, with everything it refers to and the facts of the node, into the
+// messages a container runtime is sent. It is pure: values in, values out.
 //
 //	kubelet                                       here
 //	generatePodSandboxConfig                      sandbox.go

@@ -1,4 +1,3 @@
-// Package doctor judges whether a machine can run pods. It is pure: facts that
-// others have collected in, checks out, each with what to do if it is not passed.
-// It may not read files, use the network or import the CRI.
+// Package doctor judges whether a machine can run pods. It is pure: facts that others have
+// collected in, checks out, each with what to do if it is not passed.
 package doctor

@@ -15,6 +15,4 @@
 //	checkpoint.go   what is written down before and after
 //	notes.go        what steps write down of their work
 //	report.go       events to the caller and to the pod's history
-//
-// It may not import syncpod, wait or the engine.
 package executor

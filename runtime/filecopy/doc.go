@@ -4,5 +4,5 @@
 // while it is copied cannot lead out of it.
 //
 // In come open directories, names, tar archives and options; out go files, tar archives on disk and errors that name the
-// place. Of podctl it may import only what opens files safely.
+// place.
 package filecopy

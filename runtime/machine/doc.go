@@ -3,6 +3,5 @@
 // whether a kubelet runs.
 //
 // In comes the root directory to read below; out go values of the rooms that judge them
-// (criconfig.Node, doctor.Kernel). It changes nothing, asks no runtime, and may not import the
-// planner.
+// (criconfig.Node, doctor.Kernel). It changes nothing and asks no runtime.
 package machine

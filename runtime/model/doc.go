@@ -2,7 +2,6 @@
 // snapshot share: which pod is meant, what was observed of it, and what podctl
 // remembers of it between two passes.
 //
-// In: nothing but values. Out: values, and rules about one value alone, such as how a
-// restart delay grows or when a run of a probe counts. Of podctl's own packages it may
-// import podspec and no other, so that nothing on disk depends on the planner.
+// In: nothing but values. Out: values, and rules about one value alone, such as how a restart delay
+// grows or when a run of a probe counts. Nothing on disk depends on the planner.
 package model

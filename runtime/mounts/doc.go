@@ -2,6 +2,5 @@
 // cannot be reached, because a later mount covers it, and whether mounts made in a directory
 // reach other namespaces.
 //
-// In come directories; out go places of mounts. It changes nothing, and imports nothing of
-// podctl.
+// In come directories; out go places of mounts. It changes nothing.
 package mounts

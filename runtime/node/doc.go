@@ -3,6 +3,6 @@
 // directory, and nothing left of it when it is taken down. podctl itself needs
 // no such node; it is what a CI runner or a test brings up for itself.
 //
-// In come the node's directory and options; out go its status and errors. It may not import the
-// rooms that plan or execute; containerd's own API it leaves to runtime/containerd.
+// In come the node's directory and options; out go its status and errors. Calls of containerd's own
+// API are in runtime/containerd.
 package node

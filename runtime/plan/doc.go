@@ -9,10 +9,8 @@
 // change any more. To lay out is to make steps of it, with the edges that order them. To
 // explain is to say what needs no step.
 //
-// It is pure: it reads no clock, file, socket or random number, and where it ranges over a
-// map the result does not depend on the order, so that the same input gives the same bytes.
-// Of podctl's own packages it imports podspec, those below podspec that are as pure, model,
-// podstatus and plan/diff, and no others.
+// It is pure: it reads no clock, file, socket or random number, and where it ranges over a map the
+// result does not depend on the order, so that the same input gives the same bytes.
 //
 // # Where a rule is
 //

@@ -3,6 +3,5 @@
 // runtime/agent/probers, and what follows from a verdict in runtime/plan. HTTP, TCP and gRPC are
 // asked by the kubelet's own probers.
 //
-// In come a probe and its container, or a pod; out go Results, Reports and changed records. It may
-// not import the planner.
+// In come a probe and its container, or a pod; out go Results, Reports and changed records.
 package probe

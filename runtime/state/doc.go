@@ -2,11 +2,10 @@
 // the log files.
 //
 // A Layout says where things lie, and has what belongs to no pod: Pods (the lists of them), Claims,
-// DigestKey, DeletedLogs and two locks. A Pod is the place of one pod: its directory and its
-// lock. What is kept of it has a small type each, with the methods that read and change it:
-// Checkpoint, History, Logs, TerminationLogs, IDs and CgroupMark. All of them are values, made
-// anew where they are needed; nothing is opened before a method is called. The package may not
-// import the planner.
+// DigestKey, DeletedLogs and two locks. A Pod is the place of one pod: its directory and its lock.
+// What is kept of it has a small type each, with the methods that read and change it: Checkpoint,
+// History, Logs, TerminationLogs, IDs and CgroupMark. All of them are values, made anew where they
+// are needed; nothing is opened before a method is called.
 //
 // The layout below Layout.Root is that of a kubelet's root directory, so that
 // `kubelet --root-dir` may point at it. Nothing else in podctl joins a path of

@@ -24,6 +24,4 @@
 //	makeSignalObservations                            measure.go
 //	managerImpl.synchronize                           manager.go
 //	reclaimNodeLevelResources                         manager.go: reclaim
-//
-// It may not import the planner, the executor or commands.
 package eviction

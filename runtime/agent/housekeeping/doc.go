@@ -23,6 +23,4 @@
 //	realImageGCManager.imagesInEvictionOrder      choice.go: order
 //	realImageGCManager.GarbageCollect             choice.go: excess
 //	realImageGCManager.freeSpace                  choice.go: free
-//
-// It may not import the planner, the executor or commands.
 package housekeeping

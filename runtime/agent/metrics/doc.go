@@ -2,5 +2,5 @@
 // (pkg/kubelet/metrics and pkg/kubelet/prober), so that dashboards and alerts of a kubelet fit.
 //
 // In: what the agent tells. Out: a page in the text format of Prometheus. It has a registry of its
-// own, knows nothing of how an agent works, and may import nothing of podctl but runtime/model.
+// own.
 package metrics

@@ -7,6 +7,5 @@
 //	server.go   the calls
 //	watches.go  who watches, and what they are told
 //
-// Pods are as they were applied: what they take from Secrets is not in them. It may import nothing
-// of podctl but podspec.
+// Pods are as they were applied: what they take from Secrets is not in them.
 package podsapi
