@@ -27,7 +27,8 @@ const demoImage = "registry.local/podctl/demo:1"
 // floor makes a pod by bare calls over one connection, one after the other: the floor
 // under any tool. The messages are those that podctl sends.
 type floor struct {
-	n          *node
+	n *node
+	// sandbox and containers are the messages; the first containers are init containers.
 	sandbox    *runtimeapi.PodSandboxConfig
 	inits      []*runtimeapi.ContainerConfig
 	containers []*runtimeapi.ContainerConfig
@@ -43,7 +44,7 @@ func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error
 	if err != nil {
 		return nil, err
 	}
-	text, err := output(ctx, n.o.podctl, n.args("render", "--cri", "-o", "json", path)...)
+	rendered, err := execute(ctx, n.o.podctl, n.args("render", "--cri", "-o", "json", path)...)
 	if err != nil {
 		return nil, err
 	}
@@ -51,49 +52,34 @@ func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error
 	if err != nil {
 		return nil, err
 	}
-	text = strings.NewReplacer("$IMAGE_ID", image.GetImage().GetId(), "$TERMINATION_LOG", "0").Replace(text)
-	return n.decodeFloor(text, s.inits)
-}
-
-func (n *node) decodeFloor(text string, inits int) (*floor, error) {
+	text := strings.NewReplacer("$IMAGE_ID", image.GetImage().GetId(), "$TERMINATION_LOG", "0").Replace(rendered.stdout)
 	var messages struct {
 		Sandbox    json.RawMessage   `json:"sandbox"`
 		Containers []json.RawMessage `json:"containers"`
 	}
-	if err := json.Unmarshal([]byte(text), &messages); err != nil {
+	if err = json.Unmarshal([]byte(text), &messages); err != nil {
 		return nil, err
 	}
 	f := &floor{n: n, sandbox: &runtimeapi.PodSandboxConfig{}, ids: map[string]string{}}
-	if err := protojson.Unmarshal(messages.Sandbox, f.sandbox); err != nil {
-		return nil, err
-	}
-	for i, one := range messages.Containers {
+	err = protojson.Unmarshal(messages.Sandbox, f.sandbox)
+	for _, one := range messages.Containers {
 		config := &runtimeapi.ContainerConfig{}
-		if err := protojson.Unmarshal(one, config); err != nil {
-			return nil, err
-		}
-		if i < inits {
-			f.inits = append(f.inits, config)
-			continue
-		}
+		err = errors.Join(err, protojson.Unmarshal(one, config))
 		f.containers = append(f.containers, config)
 	}
-	return f, nil
+	f.inits, f.containers = f.containers[:s.inits], f.containers[s.inits:]
+	return f, err
 }
 
 // prepare makes the directories and files that the messages name.
 func (f *floor) prepare(context.Context) error {
-	for _, c := range append(f.inits, f.containers...) {
-		if err := os.MkdirAll(filepath.Join(f.sandbox.GetLogDirectory(), filepath.Dir(c.GetLogPath())), 0o755); err != nil {
-			return err
-		}
+	for _, c := range append(f.inits[:len(f.inits):len(f.inits)], f.containers...) {
+		err := os.MkdirAll(filepath.Join(f.sandbox.GetLogDirectory(), filepath.Dir(c.GetLogPath())), 0o755)
 		for _, m := range c.GetMounts() {
-			if err := os.MkdirAll(filepath.Dir(m.GetHostPath()), 0o755); err != nil {
-				return err
-			}
-			if err := os.WriteFile(m.GetHostPath(), nil, 0o600); err != nil {
-				return err
-			}
+			err = errors.Join(err, os.MkdirAll(filepath.Dir(m.GetHostPath()), 0o755), os.WriteFile(m.GetHostPath(), nil, 0o600))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -144,9 +130,7 @@ func (f *floor) start(ctx context.Context, c *runtimeapi.ContainerConfig) error 
 }
 
 func (f *floor) createAndStart(ctx context.Context, c *runtimeapi.ContainerConfig) (string, error) {
-	created, err := f.n.cri.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-		PodSandboxId: f.sandboxID, Config: c, SandboxConfig: f.sandbox,
-	})
+	created, err := f.n.cri.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: f.sandboxID, Config: c, SandboxConfig: f.sandbox})
 	if err != nil {
 		return "", err
 	}
@@ -164,15 +148,24 @@ func (f *floor) awaitExit(ctx context.Context, c *runtimeapi.ContainerConfig) er
 	}
 }
 
-// replace stops one container and starts its successor; the record of the first is
-// removed by the caller.
-func (f *floor) replace(ctx context.Context, c *runtimeapi.ContainerConfig) (old string, err error) {
-	old = f.ids[c.GetMetadata().GetName()]
-	if err = f.stop(ctx, old); err != nil {
-		return old, err
+// replacing is a contender that stops the last container and starts its successor. The record of the first
+// is removed after each run.
+func (f *floor) replacing() contender {
+	c, old := f.containers[len(f.containers)-1], ""
+	return contender{
+		name: floorName,
+		run: func(ctx context.Context) (sample, error) {
+			return clocked(func() error {
+				old = f.ids[c.GetMetadata().GetName()]
+				c.Metadata.Attempt++
+				if err := f.stop(ctx, old); err != nil {
+					return err
+				}
+				return f.start(ctx, c)
+			})
+		},
+		after: func(ctx context.Context) error { return f.removeContainer(ctx, old) },
 	}
-	c.Metadata.Attempt++
-	return old, f.start(ctx, c)
 }
 
 func (f *floor) stop(ctx context.Context, id string) error {
@@ -208,14 +201,19 @@ func (f *floor) remove(ctx context.Context) error {
 // discard removes the pod as fast as can be, and the cgroup that the runtime made for
 // it: the next run finds what this one found.
 func (f *floor) discard(ctx context.Context) error {
-	_, stopErr := f.n.cri.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: f.sandboxID})
-	_, err := f.n.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: f.sandboxID})
+	err := f.n.removeSandbox(ctx, f.sandboxID)
 	clear(f.ids)
-	return errors.Join(stopErr, err, f.clean(ctx))
+	return errors.Join(err, f.clean(ctx))
 }
 
 func (f *floor) clean(context.Context) error {
 	return removeCgroup(f.sandbox.GetLinux().GetCgroupParent())
+}
+
+func (n *node) removeSandbox(ctx context.Context, id string) error {
+	_, stopErr := n.cri.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
+	_, err := n.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
+	return errors.Join(stopErr, err)
 }
 
 // contender times the making of the pod.
@@ -228,6 +226,8 @@ func (f *floor) contender(name string, atATime int) contender {
 // shape is a pod of demo containers.
 type shape struct {
 	inits, containers int
+	// sleep is how long each init container takes; they end at once if it is empty.
+	sleep string
 	// network is the machine's own when it is "host".
 	network string
 	images  []string
@@ -251,21 +251,24 @@ func (s shape) manifest(name string) string {
 	if s.network == "host" {
 		b.WriteString("  hostNetwork: true\n")
 	}
-	args := "[sleep]"
+	args, probes := "[sleep]", ""
 	if s.finished {
 		b.WriteString("  restartPolicy: Never\n")
 		args = `[exit, "0"]`
 	}
-	probes := ""
 	if s.probed {
 		args = `[serve, --http, ":8080"]`
 		probes = ", livenessProbe: {periodSeconds: 10, httpGet: {path: /healthz, port: 8080}}, readinessProbe: {periodSeconds: 5, httpGet: {path: /healthz, port: 8080}}"
 	}
+	if s.inits > 0 {
+		b.WriteString("  initContainers:\n")
+	}
+	after := ""
+	if s.sleep != "" {
+		after = "-after, " + s.sleep + ", "
+	}
 	for i := range s.inits {
-		if i == 0 {
-			b.WriteString("  initContainers:\n")
-		}
-		fmt.Fprintf(&b, "  - {name: i%d, image: %q, args: [exit, \"0\"]}\n", i, demoImage)
+		fmt.Fprintf(&b, "  - {name: i%d, image: %q, args: [exit, %s\"0\"]}\n", i, demoImage, after)
 	}
 	b.WriteString("  containers:\n")
 	for i := range s.containers {

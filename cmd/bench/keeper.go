@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,132 +19,172 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// keeper keeps the pods of a directory on a containerd of its own: podctl's agent, or a kubelet.
+// keeper keeps the pods of a directory: podctl's agent, or a kubelet.
 type keeper struct {
 	*node
 
 	name string
 	// suffix is what it adds to the names of its pods.
 	suffix string
-	// command makes its process, which serves its metrics at the address.
-	command func() (*exec.Cmd, error)
+	// command is its process, which serves its metrics at the address.
+	command []string
 	address string
-	// known is how many pods it says that it keeps running.
+	// known is how many pods it says that it keeps running; -1 before it is ready.
 	known func(ctx context.Context) (int, error)
+	// pause is how often the runtime is asked what runs, beyond the pause of until. It costs time that the keeper
+	// could use, and is for times that are the runtime's own.
+	pause time.Duration
 
 	cmd *exec.Cmd
 }
 
-const agentName = "podctl agent"
-
 const (
+	agentName   = "podctl agent"
+	kubeletName = "a kubelet"
+	// kubeletNode is the name of the kubelet's node, which ends the names of its pods.
+	kubeletNode = "bench"
+
 	// keeperLimit bounds each wait for something that a keeper is to do.
 	keeperLimit = 3 * time.Minute
 	// keeperPods is how many pods each may keep: those of the curves, and those that are timed beside them.
 	keeperPods = 200
+	// askPause is how often something is asked that is waited for.
+	askPause = 5 * time.Millisecond
+	// listPause is the pause of keepers whose times are the runtime's.
+	listPause = 50 * time.Millisecond
 )
 
 // newAgent is podctl's agent.
 func newAgent(ctx context.Context, n *node) (*keeper, error) {
-	port, err := freePort(ctx)
-	if err != nil {
-		return nil, err
-	}
-	listen := fmt.Sprintf("127.0.0.1:%d", port)
-	k := &keeper{node: n, name: agentName, address: "http://" + listen}
-	k.command = func() (*exec.Cmd, error) {
-		args := n.args("agent", "--listen", listen, "--max-pods", fmt.Sprint(keeperPods),
-			"--eviction-hard", "memory.available<1Mi", k.dir("manifests"))
-		return exec.Command(n.o.podctl, args...), nil //nolint:noctx // it is ended by a signal
-	}
+	listen, err := freeAddress(ctx)
+	k := &keeper{node: n, name: agentName, address: "http://" + listen, pause: listPause}
+	k.command = append([]string{n.o.podctl}, n.args("agent", "--listen", listen, "--max-pods", fmt.Sprint(keeperPods),
+		"--eviction-hard", "memory.available<1Mi", k.dir("manifests"))...)
 	k.known = func(ctx context.Context) (int, error) {
 		// It answers yes once every pod has had a pass.
 		if _, err := get(ctx, k.address+"/readyz"); err != nil {
-			return 0, nil //nolint:nilerr // it is not ready
+			return -1, nil //nolint:nilerr // it is not ready
 		}
-		return k.gauge(ctx, "kubelet_running_pods")
+		text, err := get(ctx, k.address+"/metrics")
+		return int(sumOf(string(text), "kubelet_running_pods")), err
 	}
-	return k, nil
+	return k, errors.Join(err, os.MkdirAll(k.dir("manifests"), 0o755))
 }
 
-// newKubelet is a kubelet without an API server.
+// kubeletConfig is that of a kubelet without an API server, which keeps out of the way of
+// one that may be on the machine.
+const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+staticPodPath: %[1]s/manifests
+containerRuntimeEndpoint: unix://%[2]s
+imageServiceEndpoint: unix://%[2]s
+cgroupDriver: cgroupfs
+cgroupRoot: /%[3]s
+podLogsDir: %[1]s/logs
+healthzPort: 0
+port: %[4]s
+readOnlyPort: %[5]s
+address: 127.0.0.1
+maxPods: %[6]d
+failCgroupV1: false
+failSwapOn: false
+enforceNodeAllocatable: []
+makeIPTablesUtilChains: false
+localStorageCapacityIsolation: false
+evictionHard: {memory.available: 1Mi}
+authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+`
+
+// newKubelet is a kubelet without an API server, which keeps everything in a directory of its own.
 func newKubelet(ctx context.Context, n *node) (*keeper, error) {
-	k := &keeper{node: n, name: kubeletName, suffix: "-" + kubeletNode}
-	ports, err := freeKubeletPorts(ctx)
-	if err != nil {
-		return nil, err
+	server, err := freeAddress(ctx)
+	readOnly, readOnlyErr := freeAddress(ctx)
+	k := &keeper{node: n, name: kubeletName, suffix: "-" + kubeletNode, address: "http://" + readOnly, pause: listPause}
+	k.command = []string{
+		n.o.kubelet, "--config", k.dir("config.yaml"), "--root-dir", k.dir("root"), "--cert-dir", k.dir("certificates"),
+		"--hostname-override", kubeletNode,
 	}
-	k.address = ports.address()
-	k.command = func() (*exec.Cmd, error) { return n.kubeletCommand(k.dir(""), ports) }
 	k.known = func(ctx context.Context) (int, error) {
 		text, err := get(ctx, k.address+"/pods")
 		if err != nil {
-			return 0, nil //nolint:nilerr // it starts
+			return -1, nil //nolint:nilerr // it starts
 		}
 		return runningPods(text)
 	}
-	return k, nil
+	_, port, _ := net.SplitHostPort(server)
+	_, readOnlyPort, _ := net.SplitHostPort(readOnly)
+	text := fmt.Appendf(nil, kubeletConfig, k.dir(""), n.socket(), n.cgroupRoot(), port, readOnlyPort, keeperPods)
+	return k, errors.Join(err, readOnlyErr, os.MkdirAll(k.dir("manifests"), 0o755), os.WriteFile(k.dir("config.yaml"), text, 0o600))
+}
+
+// freeAddress is an address of this machine on which nothing listens.
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
 }
 
 // runningPods counts the pods of a list whose phase is Running.
-func runningPods(list []byte) (int, error) {
+func runningPods(list []byte) (running int, err error) {
 	var pods struct {
 		Items []struct {
 			Status struct{ Phase string }
 		}
 	}
-	if err := json.Unmarshal(list, &pods); err != nil {
-		return 0, err
-	}
-	running := 0
+	err = json.Unmarshal(list, &pods)
 	for i := range pods.Items {
 		if pods.Items[i].Status.Phase == "Running" {
 			running++
 		}
 	}
-	return running, nil
+	return running, err
 }
 
 func (k *keeper) dir(name string) string { return filepath.Join(k.node.dir, "keeper", name) }
 
 // start starts the process, and returns once it says that it keeps so many pods.
-func (k *keeper) start(ctx context.Context, pods int) (time.Duration, error) {
-	if err := os.MkdirAll(k.dir("manifests"), 0o755); err != nil {
-		return 0, err
-	}
+func (k *keeper) start(ctx context.Context, pods int) error {
 	log, err := os.OpenFile(k.dir("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer log.Close() //nolint:errcheck // the process has it
-	cmd, err := k.command()
-	if err != nil {
-		return 0, err
-	}
+	defer log.Close()                                   //nolint:errcheck // the process has it
+	cmd := exec.Command(k.command[0], k.command[1:]...) //nolint:noctx // it is ended by a signal
 	cmd.Stdout, cmd.Stderr = log, log
-	began := time.Now()
 	if err = cmd.Start(); err != nil {
-		return 0, err
+		return err
 	}
 	k.cmd = cmd
-	err = until(ctx, keeperLimit, func() (bool, error) {
+	return k.until(ctx, "start", func() (bool, error) {
 		known, failed := k.known(ctx)
 		return known >= pods, failed
 	})
-	if err != nil {
-		return 0, fmt.Errorf("%s does not start: %w\n%s", k.name, err, k.said())
-	}
-	return time.Since(began), nil
 }
 
-// said is the end of what the process has logged.
-func (k *keeper) said() string {
-	const most = 4096
-	text, err := os.ReadFile(k.dir("log"))
-	if err != nil {
-		return err.Error()
+// until waits for something that the keeper is to do; the error has the end of its log.
+func (k *keeper) until(ctx context.Context, what string, asked func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, keeperLimit)
+	defer cancel()
+	for {
+		yes, err := asked()
+		if yes && err == nil {
+			return nil
+		}
+		if err == nil {
+			select {
+			case <-ctx.Done():
+				err = ctx.Err()
+			case <-time.After(askPause):
+				continue
+			}
+		}
+		const most = 4096
+		text, _ := os.ReadFile(k.dir("log")) // The log is only an explanation.
+		return fmt.Errorf("%s does not %s: %w\n%s", k.name, what, err, text[max(0, len(text)-most):])
 	}
-	return string(text[max(0, len(text)-most):])
 }
 
 // kill ends the process without a word.
@@ -154,16 +196,19 @@ func (k *keeper) kill() {
 	}
 }
 
-// end stops the process, removes its pods and takes its node down.
-func (k *keeper) end(ctx context.Context) error {
+// leave stops the process, and removes its pods and files.
+func (k *keeper) leave(ctx context.Context) error {
 	k.kill()
-	err := k.removeLeft(ctx)
+	reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	for _, s := range reply.GetItems() {
+		err = errors.Join(err, k.removeSandbox(ctx, s.GetId()))
+	}
 	// A kubelet mounts its directory on itself.
 	unmountErr := syscall.Unmount(k.dir("root"), syscall.MNT_DETACH)
 	if !errors.Is(unmountErr, syscall.EINVAL) && !errors.Is(unmountErr, syscall.ENOENT) {
 		err = errors.Join(err, unmountErr)
 	}
-	return errors.Join(err, k.close(ctx))
+	return errors.Join(err, os.RemoveAll(k.dir("")))
 }
 
 // put puts the manifest of a pod into the directory at once, or another in its place.
@@ -178,6 +223,19 @@ func (k *keeper) put(name string, s shape) error {
 
 func (k *keeper) manifest(name string) string { return k.dir("manifests/" + name + ".yaml") }
 
+// stop takes a manifest away, and waits until nothing of its pod runs.
+func (k *keeper) stop(ctx context.Context, name string) error {
+	if err := os.Remove(k.manifest(name)); err != nil {
+		return err
+	}
+	return k.until(ctx, "stop "+name, func() (bool, error) {
+		reply, err := k.sandboxes(ctx, name)
+		return !slices.ContainsFunc(reply, func(s *runtimeapi.PodSandbox) bool {
+			return s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
+		}), err
+	})
+}
+
 // drop takes manifests away, and waits until nothing is left of their pods. A kubelet leaves records for
 // later, which are removed for it.
 func (k *keeper) drop(ctx context.Context, names ...string) error {
@@ -187,18 +245,18 @@ func (k *keeper) drop(ctx context.Context, names ...string) error {
 		}
 	}
 	for _, name := range names {
-		err := until(ctx, keeperLimit, func() (bool, error) {
-			reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: k.labels(name)}})
-			for _, s := range reply.GetItems() {
+		err := k.until(ctx, "stop "+name, func() (bool, error) {
+			left, err := k.sandboxes(ctx, name)
+			for _, s := range left {
 				if k.suffix != "" && s.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
 					// It may be removing it, too.
 					_, _ = k.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
 				}
 			}
-			return len(reply.GetItems()) == 0, err
+			return len(left) == 0, err
 		})
 		if err != nil {
-			return fmt.Errorf("%s does not stop %s: %w", k.name, name, err)
+			return err
 		}
 	}
 	return nil
@@ -209,15 +267,9 @@ func (k *keeper) labels(name string) map[string]string {
 	return map[string]string{"io.kubernetes.pod.name": name + k.suffix}
 }
 
-// removeLeft removes what is left of all pods.
-func (k *keeper) removeLeft(ctx context.Context) error {
-	reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
-	for _, s := range reply.GetItems() {
-		_, stopErr := k.cri.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.GetId()})
-		_, removeErr := k.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
-		err = errors.Join(err, stopErr, removeErr)
-	}
-	return err
+func (k *keeper) sandboxes(ctx context.Context, name string) ([]*runtimeapi.PodSandbox, error) {
+	reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: k.labels(name)}})
+	return reply.GetItems(), err
 }
 
 // containers are the containers of a pod, or of all pods for an empty name, that run.
@@ -230,19 +282,93 @@ func (k *keeper) containers(ctx context.Context, name string) ([]*runtimeapi.Con
 	return reply.GetContainers(), err
 }
 
-// startedAt is when the last of some containers was started, as the runtime says.
-func startedAt(ctx context.Context, cri runtimeapi.RuntimeServiceClient, containers []*runtimeapi.Container) (last time.Time, err error) {
-	for _, c := range containers {
-		reply, err := cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
-		if err != nil {
-			return last, err
-		}
-		if at := time.Unix(0, reply.GetStatus().GetStartedAt()); at.After(last) {
-			last = at
-		}
-	}
-	return last, nil
+// awaitNew waits until so many regular containers of a pod run and the last of them is younger than a time.
+func (k *keeper) awaitNew(ctx context.Context, name string, count int, than time.Time) (regular []*runtimeapi.Container, err error) {
+	last := fmt.Sprint(regularPrefix, count-1)
+	err = k.until(ctx, "start "+name, func() (bool, error) {
+		time.Sleep(k.pause)
+		all, failed := k.containers(ctx, name)
+		regular = slices.DeleteFunc(all, func(c *runtimeapi.Container) bool {
+			return !strings.HasPrefix(c.GetMetadata().GetName(), regularPrefix)
+		})
+		young := slices.ContainsFunc(regular, func(c *runtimeapi.Container) bool {
+			return c.GetMetadata().GetName() == last && c.GetCreatedAt() > than.UnixNano()
+		})
+		return young && len(regular) == count, failed
+	})
+	return regular, err
 }
+
+// arrive puts a manifest, and waits until the last container of its pod is a new one.
+func (k *keeper) arrive(ctx context.Context, name string, s shape) ([]*runtimeapi.Container, error) {
+	began := time.Now()
+	if err := k.put(name, s); err != nil {
+		return nil, err
+	}
+	return k.awaitNew(ctx, name, s.containers, began)
+}
+
+// arriveAll brings pods of one container up.
+func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
+	before, err := k.containers(ctx, "")
+	for _, name := range names {
+		err = errors.Join(err, k.put(name, s))
+	}
+	if err != nil {
+		return err
+	}
+	return k.until(ctx, fmt.Sprintf("start %d pods", len(names)), func() (bool, error) {
+		time.Sleep(k.pause)
+		now, failed := k.containers(ctx, "")
+		return len(now) == len(before)+len(names), failed
+	})
+}
+
+// kubeletRest is how long a kubelet that has started cleans up after its predecessor.
+const kubeletRest = 2 * time.Second
+
+// kubelets is a kubelet that does something with a pod on the bench's own containerd, or none where none was named.
+// It kills whatever it does not know there, so it lives only around its own runs. Its start is not timed, nor
+// is what comes before.
+func (n *node) kubelets(before, run func(context.Context, *keeper) error) []contender {
+	if n.o.kubelet == "" {
+		return nil
+	}
+	var k *keeper
+	begin := func(ctx context.Context) (err error) {
+		if k, err = newKubelet(ctx, n); err != nil {
+			return err
+		}
+		k.pause = 0
+		if err = k.start(ctx, 0); err == nil {
+			time.Sleep(kubeletRest)
+			err = before(ctx, k)
+		}
+		if err != nil {
+			err = errors.Join(err, k.leave(context.WithoutCancel(ctx)))
+		}
+		return err
+	}
+	return []contender{{
+		name: kubeletName, before: begin, after: func(ctx context.Context) error { return k.leave(ctx) },
+		run: func(ctx context.Context) (sample, error) { return clocked(func() error { return run(ctx, k) }) },
+	}}
+}
+
+// starting is what a kubelet does with a new manifest.
+func starting(name string, s shape) func(context.Context, *keeper) error {
+	return func(ctx context.Context, k *keeper) error {
+		_, err := k.arrive(ctx, name, s)
+		return err
+	}
+}
+
+// stopping is what it does once the manifest is gone.
+func stopping(name string) func(context.Context, *keeper) error {
+	return func(ctx context.Context, k *keeper) error { return k.stop(ctx, name) }
+}
+
+func nothing(context.Context, *keeper) error { return nil }
 
 // get reads what an address answers with 200.
 func get(ctx context.Context, url string) ([]byte, error) {
@@ -260,12 +386,6 @@ func get(ctx context.Context, url string) ([]byte, error) {
 		err = fmt.Errorf("%s: %s", url, reply.Status)
 	}
 	return text, err
-}
-
-// gauge is the sum of the values of a metric over all of its labels.
-func (k *keeper) gauge(ctx context.Context, metric string) (int, error) {
-	text, err := get(ctx, k.address+"/metrics")
-	return int(sumOf(string(text), metric)), err
 }
 
 // sumOf adds the values of a metric on a page of metrics.

@@ -82,22 +82,29 @@ func run(ctx context.Context, o *options) (err error) {
 	}
 	defer func() { err = errors.Join(err, n.close(context.WithoutCancel(ctx))) }()
 	report := &Report{Machine: n.machine(ctx), Rounds: o.rounds}
-	for _, w := range (&suite{n}).workloads() {
-		if !only.MatchString(w.name) {
-			continue
-		}
-		fmt.Fprintln(os.Stderr, "bench:", w.name)
-		if failure := report.add(ctx, w, o.rounds); failure != nil {
-			// What was measured is not lost for it.
-			err = errors.Join(err, fmt.Errorf("%s: %w", w.name, failure))
-		}
-	}
+	report.Workloads, err = measureAll(ctx, (&suite{n}).workloads(), o.rounds, only.MatchString)
 	if only.MatchString("startup") {
 		var failure error
 		report.Startup, failure = n.startup(ctx)
 		err = errors.Join(err, failure)
 	}
-	return errors.Join(err, report.print(os.Stdout), report.save(o.json, o.markdown))
+	return errors.Join(err, publish(o, report, "make bench", report.page()))
+}
+
+// measureAll measures the workloads whose names are wanted. What was measured is not lost if one fails.
+func measureAll(ctx context.Context, all []*workload, rounds int, only func(string) bool) (results []Result, err error) {
+	for _, w := range all {
+		if !only(w.name) {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "bench:", w.name)
+		if result, failure := w.measure(ctx, rounds); failure == nil {
+			results = append(results, *result)
+		} else {
+			err = errors.Join(err, fmt.Errorf("%s: %w", w.name, failure))
+		}
+	}
+	return results, err
 }
 
 // numbers reads a list such as 1,10,50, in which each is larger than the one before.
@@ -113,16 +120,4 @@ func numbers(list string) (found []int, err error) {
 		found = append(found, n)
 	}
 	return found, nil
-}
-
-// tool splits a command with flags, and is nil when it is not installed.
-func tool(command string, found func(string) (string, error)) []string {
-	words := strings.Fields(command)
-	if len(words) == 0 {
-		return nil
-	}
-	if _, err := found(words[0]); err != nil {
-		return nil
-	}
-	return words
 }

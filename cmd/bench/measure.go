@@ -21,11 +21,21 @@ type sample struct {
 	rss int64
 }
 
+// step is something that is done and not timed; a nil one is nothing.
+type step func(context.Context) error
+
+func (s step) do(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	return s(ctx)
+}
+
 // contender is one way to do a workload's work.
 type contender struct {
 	name string
-	// before and after surround each run, and are not timed; they may be nil.
-	before, after func(context.Context) error
+	// before and after surround each run.
+	before, after step
 	run           func(context.Context) (sample, error)
 }
 
@@ -35,10 +45,9 @@ type workload struct {
 	contenders []contender
 	// rounds is how often each contender runs, when it is not the usual number.
 	rounds int
-	// begin and end surround all rounds; they may be nil.
-	begin, end func(context.Context) error
-	// limits are what the first contender may take, by the name of the yardstick; a
-	// yardstick that is no contender is a duration in milliseconds.
+	// begin and end surround all rounds; begin may make the contenders, which need podctl and the runtime.
+	begin, end step
+	// limits are what the first contender may take.
 	limits []limit
 	// trips counts the calls to the runtime of one run of podctl; it may be nil.
 	trips func(context.Context) (map[string]int, error)
@@ -48,49 +57,27 @@ type workload struct {
 // drifts is as slow for one as for another. The first round is not counted; it is the one
 // in which the memory is looked at.
 func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err error) {
-	if w.rounds > 0 {
-		rounds = w.rounds
-	}
-	defer func() { err = errors.Join(err, call(context.WithoutCancel(ctx), w.end)) }()
-	if err = call(ctx, w.begin); err != nil {
+	defer func() { err = errors.Join(err, w.end.do(context.WithoutCancel(ctx))) }()
+	if err = w.begin.do(ctx); err != nil {
 		return nil, err
 	}
-	first, err := w.round(withMemory(ctx))
-	if err != nil {
-		return nil, err
-	}
-	counted := make([][]sample, rounds)
-	for i := range counted {
-		if counted[i], err = w.round(ctx); err != nil {
-			return nil, err
+	samples := make([][]sample, 1+cmp.Or(w.rounds, rounds))
+	roundCtx := withMemory(ctx)
+	for i := range samples {
+		for j := range w.contenders {
+			s, err := w.contenders[j].once(roundCtx)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", w.contenders[j].name, err)
+			}
+			samples[i] = append(samples[i], s)
 		}
+		roundCtx = ctx
 	}
-	result = w.summarize(first, counted)
+	result = w.summarize(samples[0], samples[1:])
 	if w.trips != nil {
-		if result.RoundTrips, err = w.trips(ctx); err != nil {
-			return nil, err
-		}
+		result.RoundTrips, err = w.trips(ctx)
 	}
-	return result, nil
-}
-
-// round lets each contender run once.
-func (w *workload) round(ctx context.Context) ([]sample, error) {
-	samples := make([]sample, len(w.contenders))
-	for i := range w.contenders {
-		var err error
-		if samples[i], err = w.contenders[i].once(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", w.contenders[i].name, err)
-		}
-	}
-	return samples, nil
-}
-
-func call(ctx context.Context, f func(context.Context) error) error {
-	if f == nil {
-		return nil
-	}
-	return f(ctx)
+	return result, err
 }
 
 // settle is how long the kernel has before each run to take down what the run before
@@ -99,12 +86,12 @@ func call(ctx context.Context, f func(context.Context) error) error {
 const settle = 100 * time.Millisecond
 
 func (c *contender) once(ctx context.Context) (sample, error) {
-	if err := call(ctx, c.before); err != nil {
+	if err := c.before.do(ctx); err != nil {
 		return sample{}, err
 	}
 	time.Sleep(settle)
 	s, err := c.run(ctx)
-	return s, errors.Join(err, call(context.WithoutCancel(ctx), c.after))
+	return s, errors.Join(err, c.after.do(context.WithoutCancel(ctx)))
 }
 
 // summarize turns the samples of the counted rounds into figures: medians, spread, and
@@ -112,8 +99,7 @@ func (c *contender) once(ctx context.Context) (sample, error) {
 func (w *workload) summarize(first []sample, rounds [][]sample) *Result {
 	r := &Result{Name: w.name, What: w.what}
 	for i := range w.contenders {
-		of := func(figure func(a, podctl sample) float64) []float64 {
-			values := make([]float64, 0, len(rounds))
+		of := func(figure func(a, podctl sample) float64) (values []float64) {
 			for _, samples := range rounds {
 				values = append(values, figure(samples[i], samples[0]))
 			}
@@ -121,9 +107,9 @@ func (w *workload) summarize(first []sample, rounds [][]sample) *Result {
 		}
 		f := Figures{Name: w.contenders[i].name, Runs: len(rounds), MaxRSS: float64(first[i].rss) / (1 << 20)}
 		f.Wall = spreadOf(of(func(a, _ sample) float64 { return milliseconds(a.wall) }))
-		f.CPU = median(of(func(a, _ sample) float64 { return milliseconds(a.cpu) }))
+		f.CPU = quantile(of(func(a, _ sample) float64 { return milliseconds(a.cpu) }), 0.5)
 		if i > 0 {
-			f.Ratio = median(of(func(a, podctl sample) float64 { return float64(podctl.wall) / float64(a.wall) }))
+			f.Ratio = quantile(of(func(a, podctl sample) float64 { return float64(podctl.wall) / float64(a.wall) }), 0.5)
 		}
 		r.Contenders = append(r.Contenders, f)
 	}
@@ -145,29 +131,28 @@ type limit struct {
 
 func (l limit) judge(r *Result) Target {
 	podctl := &r.Contenders[0]
-	t := Target{}
 	switch {
 	case l.rss > 0:
-		t.Text, t.Limit, t.Measured = "largest memory in MiB", l.rss, podctl.MaxRSS
+		return target("largest memory in MiB", l.rss, podctl.MaxRSS)
 	case l.cpuShare > 0:
-		t.Text, t.Limit, t.Measured = "of one processor", l.cpuShare, podctl.CPU/podctl.Wall.Median
+		return target("of one processor", l.cpuShare, podctl.CPU/podctl.Wall.Median)
 	case l.against == "":
-		t.Text, t.Limit, t.Measured = "milliseconds", l.ms, podctl.Wall.Median
-	default:
-		t.Text, t.Limit = "times "+l.against, l.factor
-		for i := range r.Contenders {
-			if r.Contenders[i].Name == l.against {
-				t.Measured = r.Contenders[i].Ratio
-			}
+		return target("milliseconds", l.ms, podctl.Wall.Median)
+	}
+	ratio := 0.0 // A contender that was not measured.
+	for i := range r.Contenders {
+		if r.Contenders[i].Name == l.against {
+			ratio = r.Contenders[i].Ratio
 		}
 	}
-	t.Met = t.Measured > 0 && t.Measured <= t.Limit
-	return t
+	return target("times "+l.against, l.factor, ratio)
+}
+
+func target(text string, limit, measured float64) Target {
+	return Target{Text: text, Limit: limit, Measured: measured, Met: measured > 0 && measured <= limit}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func median(values []float64) float64 { return quantile(values, 0.5) }
 
 // quantile interpolates between the two nearest values.
 func quantile(values []float64, q float64) float64 {
@@ -182,40 +167,63 @@ func quantile(values []float64, q float64) float64 {
 }
 
 func spreadOf(values []float64) Spread {
-	return Spread{Median: median(values), Low: quantile(values, 0.25), High: quantile(values, 0.75)}
+	return Spread{Median: quantile(values, 0.5), Low: quantile(values, 0.25), High: quantile(values, 0.75)}
 }
 
-// timed runs a command and is told by the kernel what it used.
-func timed(ctx context.Context, name string, args ...string) (sample, error) {
+// clocked times calls that the bench makes itself.
+func clocked(work func() error) (sample, error) {
+	begun := time.Now()
+	err := work()
+	return sample{wall: time.Since(begun)}, err
+}
+
+// ended is a process that has ended, with what it printed.
+type ended struct {
+	sample
+	stdout, stderr string
+}
+
+// execute runs a command; the kernel says what it used. It prints to files: a reader would work while the
+// process does.
+func execute(ctx context.Context, name string, args ...string) (e ended, err error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	// To a file: a reader would work while the process does.
-	out, err := os.CreateTemp("", "podctl-bench-output-")
-	if err != nil {
-		return sample{}, err
+	var files [2]*os.File
+	for i := range files {
+		if files[i], err = os.CreateTemp("", "podctl-bench-output-"); err != nil {
+			return e, err
+		}
+		defer func() { files[i].Close(); os.Remove(files[i].Name()) }() //nolint:errcheck // nobody needs it any more
 	}
-	defer func() { out.Close(); os.Remove(out.Name()) }() //nolint:errcheck // nobody needs it any more
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdout, cmd.Stderr = files[0], files[1]
 	begun := time.Now()
 	if err = cmd.Start(); err != nil {
-		return sample{}, err
+		return e, err
 	}
 	peak := func() int64 { return 0 }
 	if looksAtMemory(ctx) {
 		peak = watchMemory(cmd.Process.Pid)
 	}
 	err = cmd.Wait()
-	s := sample{wall: time.Since(begun), rss: peak()}
+	e.wall, e.rss = time.Since(begun), peak()
+	e.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	stdout, _ := os.ReadFile(files[0].Name()) // It has just been written.
+	stderr, _ := os.ReadFile(files[1].Name())
+	e.stdout, e.stderr = string(stdout), string(stderr)
 	if err != nil {
-		text, _ := os.ReadFile(out.Name())
-		return s, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, text)
+		err = fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, e.stdout, e.stderr)
 	}
-	s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return s, nil
+	return e, err
+}
+
+// timed runs a command for what it takes.
+func timed(ctx context.Context, name string, args ...string) (sample, error) {
+	e, err := execute(ctx, name, args...)
+	return e.sample, err
 }
 
 type memoryKey struct{}
 
-// withMemory lets timed look at the memory of its processes. That keeps a processor busy
+// withMemory lets execute look at the memory of its processes. That keeps a processor busy
 // on which the runtime would work: what is timed must not do it.
 func withMemory(ctx context.Context) context.Context {
 	return context.WithValue(ctx, memoryKey{}, true)
@@ -232,52 +240,16 @@ const memoryPause = 3 * time.Millisecond
 func watchMemory(pid int) func() int64 {
 	done, result := make(chan struct{}), make(chan int64)
 	go func() {
-		var peak int64
+		peak := 0.0
 		for {
 			select {
 			case <-done:
-				result <- peak
+				result <- int64(peak * (1 << 20))
 				return
 			case <-time.After(memoryPause):
-				var kib int64
-				fmt.Sscanf(field(fmt.Sprintf("/proc/%d/status", pid), "VmHWM"), "%d", &kib) //nolint:errcheck // it has ended
-				peak = max(peak, kib<<10)
+				peak = max(peak, mebibytes(pid, "VmHWM"))
 			}
 		}
 	}()
 	return func() int64 { close(done); return <-result }
-}
-
-// inTurn times several commands one after the other as one run.
-func inTurn(runs ...func() (sample, error)) (sample, error) {
-	var sum sample
-	for _, run := range runs {
-		s, err := run()
-		if err != nil {
-			return sum, err
-		}
-		sum.wall += s.wall
-		sum.cpu += s.cpu
-		sum.rss = max(sum.rss, s.rss)
-	}
-	return sum, nil
-}
-
-// clocked times calls that the bench makes itself.
-func clocked(work func() error) (sample, error) {
-	begun := time.Now()
-	err := work()
-	return sample{wall: time.Since(begun)}, err
-}
-
-// byCount lists names, the most frequent first.
-func byCount(counts map[string]int) []string {
-	names := make([]string, 0, len(counts))
-	for name := range counts {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	})
-	return names
 }

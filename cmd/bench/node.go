@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,14 +36,14 @@ func newNode(ctx context.Context, o *options) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{o: o, dir: dir, podman: tool(o.podman, exec.LookPath), crictl: tool(o.crictl, exec.LookPath)}
-	archives := []string{"--load", filepath.Join(o.images, "pause.tar"), "--load", filepath.Join(o.images, "demo.tar")}
-	if err = n.podctl(ctx, append([]string{"node", "up", "--containerd", o.containerd}, archives...)...); err != nil {
-		return nil, errors.Join(err, n.close(context.WithoutCancel(ctx)))
+	n := &node{o: o, dir: dir, podman: tool(o.podman), crictl: tool(o.crictl)}
+	err = n.podctl(ctx, "node", "up", "--containerd", o.containerd,
+		"--load", filepath.Join(o.images, "pause.tar"), "--load", filepath.Join(o.images, "demo.tar"))
+	if err == nil {
+		n.conn, err = grpc.NewClient("unix://"+n.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	}
-	n.conn, err = grpc.NewClient("unix://"+n.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		return nil, errors.Join(err, n.close(ctx))
+		return nil, errors.Join(err, n.close(context.WithoutCancel(ctx)))
 	}
 	n.cri, n.img = runtimeapi.NewRuntimeServiceClient(n.conn), runtimeapi.NewImageServiceClient(n.conn)
 	if err = n.tryPodman(ctx); err != nil {
@@ -52,6 +51,18 @@ func newNode(ctx context.Context, o *options) (*node, error) {
 		n.podman = nil
 	}
 	return n, nil
+}
+
+// tool splits a command with flags, and is nil when it is not installed.
+func tool(command string) []string {
+	words := strings.Fields(command)
+	if len(words) == 0 {
+		return nil
+	}
+	if _, err := exec.LookPath(words[0]); err != nil {
+		return nil
+	}
+	return words
 }
 
 // close takes the node down with all that runs on it.
@@ -87,29 +98,27 @@ func (n *node) timedPodctl(args ...string) func(context.Context) (sample, error)
 }
 
 // do is podctl as something to do before or after a run.
-func (n *node) do(args ...string) func(context.Context) error {
+func (n *node) do(args ...string) step {
 	return func(ctx context.Context) error { return n.podctl(ctx, args...) }
 }
 
 // countTrips counts the calls to the runtime in one run of podctl, which logs them.
-func (n *node) countTrips(before, after func(context.Context) error, args ...string) func(context.Context) (map[string]int, error) {
+func (n *node) countTrips(before, after step, args ...string) func(context.Context) (map[string]int, error) {
 	return func(ctx context.Context) (map[string]int, error) {
-		if err := call(ctx, before); err != nil {
+		if err := before.do(ctx); err != nil {
 			return nil, err
 		}
-		cmd := exec.CommandContext(ctx, n.o.podctl, append(n.args("--verbose", "--log-format", "json"), args...)...)
-		var log bytes.Buffer
-		cmd.Stderr = &log
-		if err := cmd.Run(); err != nil {
-			return nil, fmt.Errorf("%s: %w\n%s", cmd, err, &log)
+		e, err := execute(ctx, n.o.podctl, append(n.args("--verbose", "--log-format", "json"), args...)...)
+		if err != nil {
+			return nil, err
 		}
 		counts := map[string]int{}
-		for line := range bytes.Lines(log.Bytes()) {
-			if method := parseCall(line); method != "" {
+		for line := range strings.Lines(e.stderr) {
+			if method := parseCall([]byte(line)); method != "" {
 				counts[method]++
 			}
 		}
-		return counts, call(ctx, after)
+		return counts, after.do(ctx)
 	}
 }
 
@@ -143,19 +152,17 @@ func (n *node) write(name, text string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// machine tells what is measured on.
+// machine describes what is measured on.
 func (n *node) machine(ctx context.Context) Machine {
-	version, err := n.cri.Version(ctx, &runtimeapi.VersionRequest{})
+	version, _ := n.cri.Version(ctx, &runtimeapi.VersionRequest{}) // Unknown versions stay empty.
 	m := Machine{
 		CPUs: goruntime.NumCPU(), CPU: field("/proc/cpuinfo", "model name"),
 		Kernel: firstLine(os.ReadFile("/proc/sys/kernel/osrelease")),
 		Podctl: said(ctx, n.o.podctl, "version", "--client"), OCI: said(ctx, "runc", "--version"),
+		Runtime: strings.TrimSpace(version.GetRuntimeName() + " " + version.GetRuntimeVersion()),
 	}
 	fmt.Sscanf(field("/proc/meminfo", "MemTotal"), "%d", &m.MemoryGB) //nolint:errcheck // it stays zero then
 	m.MemoryGB >>= 20
-	if err == nil {
-		m.Runtime = version.GetRuntimeName() + " " + version.GetRuntimeVersion()
-	}
 	if n.podman != nil {
 		m.Podman = said(ctx, n.podman[0], "--version")
 	}
@@ -170,7 +177,8 @@ func (n *node) machine(ctx context.Context) Machine {
 
 // said is the first line of what a command prints.
 func said(ctx context.Context, name string, args ...string) string {
-	return firstLine(exec.CommandContext(ctx, name, args...).Output())
+	e, err := execute(ctx, name, args...)
+	return firstLine([]byte(e.stdout), err)
 }
 
 func firstLine(text []byte, err error) string {
@@ -183,14 +191,18 @@ func firstLine(text []byte, err error) string {
 
 // field finds "name : value" in a file of /proc.
 func field(path, name string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
+	text, _ := os.ReadFile(path) // A process may have ended.
 	for line := range strings.Lines(string(text)) {
 		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
 			return strings.TrimSpace(value)
 		}
 	}
 	return ""
+}
+
+// mebibytes is a line of the status of a process; zero once it has ended.
+func mebibytes(pid int, name string) float64 {
+	var kib float64
+	fmt.Sscan(field(fmt.Sprintf("/proc/%d/status", pid), name), &kib) //nolint:errcheck // it stays zero then
+	return kib / (1 << 10)
 }

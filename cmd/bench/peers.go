@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -16,7 +14,7 @@ import (
 func (n *node) peersStart(f *floor, manifest string) []contender {
 	var peers []contender
 	if n.crictl != nil {
-		peers = append(peers, f.byCrictl())
+		peers = append(peers, contender{name: "crictl by hand", before: f.prepare, run: f.byCrictl, after: f.discard})
 	}
 	if n.podman != nil {
 		peers = append(peers, contender{name: "podman kube play", run: n.timedPodman("kube", "play", manifest), after: n.doPodman("kube", "down", manifest)})
@@ -53,7 +51,7 @@ func (n *node) timedPodman(args ...string) func(context.Context) (sample, error)
 	return func(ctx context.Context) (sample, error) { return n.runPodman(ctx, args...) }
 }
 
-func (n *node) doPodman(args ...string) func(context.Context) error {
+func (n *node) doPodman(args ...string) step {
 	return func(ctx context.Context) error { _, err := n.runPodman(ctx, args...); return err }
 }
 
@@ -63,28 +61,26 @@ func (n *node) runPodman(ctx context.Context, args ...string) (sample, error) {
 
 // byCrictl makes the pod as a user of crictl does: one call after the other, with files
 // that somebody has written before.
-func (f *floor) byCrictl() contender {
-	return contender{name: "crictl by hand", before: f.prepare, after: f.discard, run: func(ctx context.Context) (sample, error) {
-		sandbox, err := f.n.writeMessage("sandbox.json", f.sandbox)
+func (f *floor) byCrictl(ctx context.Context) (sum sample, err error) {
+	// crictl runs it with a message in a file, adds its time, and returns the id that it prints.
+	crictl := func(args ...string) string {
 		if err != nil {
-			return sample{}, err
+			return ""
 		}
-		sum, id, err := f.n.timedCrictl(ctx, "runp", sandbox)
-		f.sandboxID = id
-		for i := 0; i < len(f.containers) && err == nil; i++ {
-			var create, start sample
-			var file string
-			if file, err = f.n.writeMessage("container.json", f.containers[i]); err != nil {
-				break
-			}
-			if create, id, err = f.n.timedCrictl(ctx, "create", "--no-pull", f.sandboxID, file, sandbox); err != nil {
-				break
-			}
-			start, _, err = f.n.timedCrictl(ctx, "start", id)
-			sum.wall, sum.cpu = sum.wall+create.wall+start.wall, sum.cpu+create.cpu+start.cpu
-		}
-		return sum, err
-	}}
+		all := append(f.n.crictl[1:len(f.n.crictl):len(f.n.crictl)], "--runtime-endpoint", "unix://"+f.n.socket())
+		var e ended
+		e, err = execute(ctx, f.n.crictl[0], append(all, args...)...)
+		sum.wall, sum.cpu = sum.wall+e.wall, sum.cpu+e.cpu
+		return strings.TrimSpace(e.stdout)
+	}
+	sandbox, err := f.n.writeMessage("sandbox.json", f.sandbox)
+	f.sandboxID = crictl("runp", sandbox)
+	for _, c := range f.containers {
+		file, failed := f.n.writeMessage("container.json", c)
+		err = errors.Join(err, failed)
+		crictl("start", crictl("create", "--no-pull", f.sandboxID, file, sandbox))
+	}
+	return sum, err
 }
 
 func (n *node) writeMessage(name string, message proto.Message) (string, error) {
@@ -93,33 +89,4 @@ func (n *node) writeMessage(name string, message proto.Message) (string, error) 
 		return "", err
 	}
 	return n.write(name, string(text))
-}
-
-// timedCrictl runs crictl, whose answer is an id.
-func (n *node) timedCrictl(ctx context.Context, args ...string) (sample, string, error) {
-	all := append(n.crictl[1:len(n.crictl):len(n.crictl)], "--runtime-endpoint", "unix://"+n.socket())
-	cmd := exec.CommandContext(ctx, n.crictl[0], append(all, args...)...)
-	var out []byte
-	s, err := clocked(func() (err error) { out, err = cmd.Output(); return err })
-	if err != nil {
-		return s, "", fmt.Errorf("crictl %s: %w %s", strings.Join(args, " "), err, stderrOf(err))
-	}
-	s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return s, strings.TrimSpace(string(out)), nil
-}
-
-// output is what a command prints.
-func output(ctx context.Context, name string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, name, args...).Output()
-	if err != nil {
-		return "", fmt.Errorf("%s %s: %w %s", name, strings.Join(args, " "), err, stderrOf(err))
-	}
-	return string(out), nil
-}
-
-func stderrOf(err error) []byte {
-	if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // it comes straight from exec
-		return exit.Stderr
-	}
-	return nil
 }

@@ -39,37 +39,32 @@ func (u *suite) pulls() *workload {
 		limits: []limit{{against: floorSideBySide, factor: 1.15}},
 		end:    func(context.Context) error { server.Close(); return nil },
 	}
-	return lazily(w, func(ctx context.Context, w *workload) error {
+	w.begin = func(ctx context.Context) error {
 		if err := os.MkdirAll(blobs, 0o700); err != nil {
 			return err
 		}
 		server.Start()
-		images, err := u.publish(strings.TrimPrefix(server.URL, "http://"))
+		images, err := u.push(strings.TrimPrefix(server.URL, "http://"))
 		if err != nil {
 			return err
 		}
-		s := shape{containers: len(images), images: images}
-		path, err := u.write("pulls.yaml", s.manifest("pulls"))
-		if err != nil {
-			return err
-		}
-		f, err := u.floorOf(ctx, "floor-pulls", s)
+		path, f, err := u.pod(ctx, "pulls", shape{containers: len(images), images: images})
 		if err != nil {
 			return err
 		}
 		forget := func(ctx context.Context) error { return u.removeImages(ctx, images) }
-		remove := u.do("delete", "--force", "pulls")
 		w.contenders = []contender{
-			{name: podctlName, before: forget, run: u.timedPodctl("apply", path), after: remove},
+			{name: podctlName, before: forget, run: u.timedPodctl("apply", path), after: u.do("delete", "--force", "pulls")},
 			f.pulling(floorName, images, oneByOne, forget),
 			f.pulling(floorSideBySide, images, sideBySide, forget),
 		}
 		return nil
-	})
+	}
+	return w
 }
 
-// publish puts the images into a registry.
-func (u *suite) publish(host string) ([]string, error) {
+// push puts the images into a registry.
+func (u *suite) push(host string) ([]string, error) {
 	base, err := tarball.ImageFromPath(filepath.Join(u.o.images, "demo.tar"), nil)
 	if err != nil {
 		return nil, err
@@ -125,7 +120,7 @@ func (u *suite) removeImages(ctx context.Context, images []string) error {
 
 // pulling makes the pod with its pulls: before all the rest, or beside each other and
 // the sandbox.
-func (f *floor) pulling(name string, images []string, atATime int, forget func(context.Context) error) contender {
+func (f *floor) pulling(name string, images []string, atATime int, forget step) contender {
 	before := func(ctx context.Context) error { return errors.Join(forget(ctx), f.prepare(ctx)) }
 	return contender{name: name, before: before, after: f.discard, run: func(ctx context.Context) (sample, error) {
 		return clocked(func() error {

@@ -2,15 +2,15 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
-	"text/tabwriter"
 )
 
 // Report is a whole run of the bench: what -json writes.
@@ -19,6 +19,14 @@ type Report struct {
 	Rounds    int      `json:"rounds"`
 	Workloads []Result `json:"workloads"`
 	Startup   *Startup `json:"startup,omitempty"`
+}
+
+// KeeperReport is a run of the bench with -agent.
+type KeeperReport struct {
+	Machine   Machine  `json:"machine"`
+	Workloads []Result `json:"workloads"`
+	Loads     []Load   `json:"loads"`
+	Targets   []Target `json:"targets"`
 }
 
 // Machine is what was measured on and with.
@@ -85,59 +93,33 @@ type Package struct {
 	Ms   float64 `json:"ms"`
 }
 
-// add measures one workload more.
-func (r *Report) add(ctx context.Context, w *workload, rounds int) error {
-	result, err := w.measure(ctx, rounds)
-	if err != nil {
-		return err
-	}
-	r.Workloads = append(r.Workloads, *result)
-	return nil
+// publish writes a page for a terminal and into the file, if there is one, and all figures into another.
+func publish(o *options, report any, name, page string) error {
+	_, err := io.WriteString(os.Stdout, page)
+	return errors.Join(err, saveJSON(o.json, report), savePart(o.markdown, name, page))
 }
 
-// print writes the tables for a terminal.
-func (r *Report) print(out io.Writer) error {
-	var b strings.Builder
-	b.WriteString("WORKLOAD\tCONTENDER\tMEDIAN ms\tP25-P75\tCPU ms\tRSS MiB\tPODCTL IS\n")
-	for i := range r.Workloads {
-		r.Workloads[i].rows(&b)
-	}
-	if s := r.Startup; s != nil {
-		fmt.Fprintf(&b, "package initialisation\t%.1f ms in %d packages, most of it in:\n", s.TotalMs, s.Packages)
-		for _, p := range s.Top {
-			fmt.Fprintf(&b, "\t%s\t%.2f\n", p.Name, p.Ms)
+// judge fills in the targets of what is used with most pods.
+func (r *KeeperReport) judge() {
+	r.Targets = nil
+	for i := range r.Loads {
+		agent := &r.Loads[i]
+		other := slices.IndexFunc(r.Loads, func(l Load) bool {
+			return l.Keeper == kubeletName && l.Pods == agent.Pods && l.Probed == agent.Probed
+		})
+		if agent.Keeper != agentName || other < 0 || agent.Pods != r.Loads[len(r.Loads)-1].Pods {
+			continue
 		}
+		kubelet, what := &r.Loads[other], fmt.Sprintf("with %d pods", agent.Pods)
+		if agent.Probed {
+			what += " that are probed"
+		}
+		r.Targets = append(r.Targets,
+			target("times the processor's time of "+kubeletName+" "+what, 0.33, agent.CPU/kubelet.CPU),
+			target("times the memory of "+kubeletName+" "+what, 0.4, agent.RSS/kubelet.RSS),
+			target("MiB of memory "+what, 64, agent.RSS),
+			target("times its heap and its binary "+what, 1.1, agent.RSS/(agent.Heap+agent.Binary)))
 	}
-	return tabulate(out, b.String())
-}
-
-// rows are a workload in the table.
-func (r *Result) rows(b *strings.Builder) {
-	name := r.Name
-	for _, f := range r.Contenders {
-		fmt.Fprintf(b, "%s\t%s\t%.1f\t%s\t%s\t%s\t%s\n", name, f.Name, f.Wall.Median, f.Wall.quartiles(), orDash(f.CPU), orDash(f.MaxRSS), times(f.Ratio))
-		name = ""
-	}
-	for _, t := range r.Targets {
-		fmt.Fprintf(b, "\t  %s\n", t.sentence())
-	}
-	if len(r.RoundTrips) > 0 {
-		fmt.Fprintf(b, "\t  calls: %s\n", trips(r.RoundTrips))
-	}
-}
-
-// tabulate writes lines of columns.
-func tabulate(out io.Writer, text string) error {
-	tab := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	if _, err := io.WriteString(tab, text); err != nil {
-		return err
-	}
-	return tab.Flush()
-}
-
-// save writes the files that were asked for.
-func (r *Report) save(jsonFile, markdownFile string) error {
-	return errors.Join(saveJSON(jsonFile, r), savePart(markdownFile, "make bench", r.page()))
 }
 
 // saveJSON writes all figures to a file, unless its name is empty.
@@ -176,6 +158,13 @@ func withPart(page, name, part string) string {
 	return before + part + after
 }
 
+func (l *Load) pods() string {
+	if l.Probed {
+		return fmt.Sprintf("%d probed", l.Pods)
+	}
+	return fmt.Sprint(l.Pods)
+}
+
 func (s Spread) quartiles() string { return fmt.Sprintf("%.1f-%.1f", s.Low, s.High) }
 
 func (t Target) sentence() string {
@@ -200,9 +189,12 @@ func times(ratio float64) string {
 	return fmt.Sprintf("%.2f×", ratio)
 }
 
+// trips lists calls, the most frequent first.
 func trips(counts map[string]int) string {
 	var parts []string
-	for _, name := range byCount(counts) {
+	for _, name := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	}) {
 		parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
 	}
 	return strings.Join(parts, ", ")

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 )
@@ -22,14 +19,11 @@ const (
 func (n *node) startup(ctx context.Context) (*Startup, error) {
 	sums := map[string]float64{}
 	for range startupRuns {
-		cmd := exec.CommandContext(ctx, n.o.podctl, "version", "--client")
-		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
-		var trace bytes.Buffer
-		cmd.Stderr = &trace
-		if err := cmd.Run(); err != nil {
-			return nil, fmt.Errorf("%s: %w", n.o.podctl, err)
+		e, err := execute(ctx, "env", "GODEBUG=inittrace=1", n.o.podctl, "version", "--client")
+		if err != nil {
+			return nil, err
 		}
-		for line := range strings.Lines(trace.String()) {
+		for line := range strings.Lines(e.stderr) {
 			if p, ok := parseInit(line); ok {
 				sums[p.Name] += p.Ms / startupRuns
 			}

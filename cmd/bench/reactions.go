@@ -5,17 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// keepers are podctl's agent and, where one is named, a kubelet. All is measured with both of them
-// running, in turn, beside the pods of the curves.
+// keepers are podctl's agent and, where one is named, a kubelet, each on a containerd of its own. All is measured
+// with both of them running, in turn, beside the pods of the curves.
 type keepers []*keeper
 
 // newKeepers brings a node up for each, and starts them.
@@ -35,33 +33,29 @@ func newKeepers(ctx context.Context, o *options) (list keepers, err error) {
 			return list, err
 		}
 		k, err := maker(ctx, n)
-		if err != nil {
-			return list, errors.Join(err, n.close(context.WithoutCancel(ctx)))
-		}
 		list = append(list, k)
-		if err = k.warm(ctx); err != nil {
+		if err != nil {
 			return list, err
 		}
-		if _, err = k.start(ctx, 0); err != nil {
+		// podctl makes and deletes a pod: after that the cgroups are there that a kubelet wants to find.
+		path, err := k.write("warm.yaml", shape{containers: 1}.manifest("warm"))
+		if err != nil {
+			return list, err
+		}
+		if err = errors.Join(k.podctl(ctx, "apply", "--wait=started", path), k.podctl(ctx, "delete", "warm")); err != nil {
+			return list, err
+		}
+		if err = k.start(ctx, 0); err != nil {
 			return list, err
 		}
 	}
 	return list, nil
 }
 
-// warm has podctl make and delete a pod: after that the cgroups are there that a kubelet wants to find.
-func (k *keeper) warm(ctx context.Context) error {
-	path, err := k.write("warm.yaml", shape{containers: 1}.manifest("warm"))
-	if err != nil {
-		return err
-	}
-	return errors.Join(k.podctl(ctx, "apply", "--wait=started", path), k.podctl(ctx, "delete", "warm"))
-}
-
 // end takes all down.
 func (list keepers) end(ctx context.Context) (err error) {
 	for _, k := range list {
-		err = errors.Join(err, k.end(ctx))
+		err = errors.Join(err, k.leave(ctx), k.close(ctx))
 	}
 	return err
 }
@@ -92,6 +86,9 @@ func (list keepers) workloads(pods int) []*workload {
 // against is a limit beside the kubelet.
 func against(factor float64) []limit { return []limit{{against: kubeletName, factor: factor}} }
 
+// eventName is what no keeper can be faster than: the runtime's own word of a death.
+const eventName = "the runtime's event"
+
 // death kills the process of a container that has not ended before, so no restart delay is due.
 func (list keepers) death() *workload {
 	w := workload{
@@ -99,14 +96,11 @@ func (list keepers) death() *workload {
 		what: "from the end of a container's process until the runtime has made the next container, which is when it is told to start it",
 	}
 	all := list.inTurn(w, func(k *keeper) contender { return k.dying("death", k.afterDeath) })
-	told := list[0].dying("told", list[0].toldOfDeath)
-	told.name = eventName
-	all.contenders = append(all.contenders, told)
+	event := list[0].dying("told", list[0].eventOfDeath)
+	event.name = eventName
+	all.contenders = append(all.contenders, event)
 	return all
 }
-
-// eventName is what no keeper can be faster than: the runtime's own word of a death.
-const eventName = "the runtime's event"
 
 // dying is what happens to a pod that is there for it, with another name each time: a kubelet remembers the
 // restart delay of a pod whose manifest comes back.
@@ -116,15 +110,16 @@ func (k *keeper) dying(prefix string, run func(ctx context.Context, name string)
 		before: func(ctx context.Context) error {
 			round++
 			name = fmt.Sprintf("%s-%d", prefix, round)
-			return k.arrive(ctx, name, shape{containers: 1})
+			_, err := k.arrive(ctx, name, shape{containers: 1})
+			return err
 		},
 		run:   func(ctx context.Context) (sample, error) { return run(ctx, name) },
 		after: func(ctx context.Context) error { return k.drop(ctx, name) },
 	}
 }
 
-// toldOfDeath kills the container of a pod, and waits until the runtime tells everybody that it has ended.
-func (k *keeper) toldOfDeath(ctx context.Context, name string) (sample, error) {
+// eventOfDeath kills the container of a pod, and waits until the runtime sends the event of its end.
+func (k *keeper) eventOfDeath(ctx context.Context, name string) (sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, keeperLimit)
 	defer cancel()
 	events, err := k.cri.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
@@ -132,33 +127,13 @@ func (k *keeper) toldOfDeath(ctx context.Context, name string) (sample, error) {
 		return sample{}, err
 	}
 	id, began, err := k.killOnly(ctx, name)
-	if err != nil {
-		return sample{}, err
-	}
-	for {
-		e, err := events.Recv()
-		if err != nil {
-			return sample{}, fmt.Errorf("no event of the end of %s: %w", id, err)
-		}
-		if e.GetContainerId() == id && e.GetContainerEventType() == runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT {
+	for err == nil {
+		var e *runtimeapi.ContainerEventResponse
+		if e, err = events.Recv(); e.GetContainerId() == id && e.GetContainerEventType() == runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT {
 			return sample{wall: time.Since(began)}, nil
 		}
 	}
-}
-
-// killOnly kills the process of the only container of a pod, and returns the container's id and when.
-func (k *keeper) killOnly(ctx context.Context, name string) (id string, at time.Time, err error) {
-	containers, err := k.containers(ctx, name)
-	if err != nil || len(containers) != 1 {
-		return "", at, fmt.Errorf("%d containers of %s run: %w", len(containers), name, err)
-	}
-	id = containers[0].GetId()
-	pid, err := pidOf(ctx, k.cri, id)
-	if err != nil {
-		return id, at, err
-	}
-	at = time.Now()
-	return id, at, syscall.Kill(pid, syscall.SIGKILL)
+	return sample{}, fmt.Errorf("no event of the end of %s: %w", id, err)
 }
 
 // afterDeath kills the container of a pod, and waits for its successor.
@@ -174,61 +149,39 @@ func (k *keeper) afterDeath(ctx context.Context, name string) (sample, error) {
 	return sample{wall: time.Unix(0, next[0].GetCreatedAt()).Sub(began)}, nil
 }
 
-// pidOf is the process of a container.
-func pidOf(ctx context.Context, cri runtimeapi.RuntimeServiceClient, id string) (int, error) {
-	reply, err := cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+// killOnly kills the process of the only container of a pod, and returns the container's id and when.
+func (k *keeper) killOnly(ctx context.Context, name string) (id string, at time.Time, err error) {
+	containers, err := k.containers(ctx, name)
+	if err != nil || len(containers) != 1 {
+		return "", at, fmt.Errorf("%d containers of %s run: %w", len(containers), name, err)
+	}
+	id = containers[0].GetId()
+	reply, err := k.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	if err != nil {
-		return 0, err
+		return id, at, err
 	}
 	var info struct{ PID int }
 	if err = json.Unmarshal([]byte(reply.GetInfo()["info"]), &info); err != nil || info.PID <= 1 {
-		return 0, fmt.Errorf("the process of container %s is not known: %w", id, err)
+		return id, at, fmt.Errorf("the process of container %s is not known: %w", id, err)
 	}
-	return info.PID, nil
+	at = time.Now()
+	return id, at, syscall.Kill(info.PID, syscall.SIGKILL)
 }
 
-// awaitNew waits until so many regular containers of a pod run and the last of them is younger than a time.
-func (k *keeper) awaitNew(ctx context.Context, name string, count int, than time.Time) (regular []*runtimeapi.Container, err error) {
-	last := fmt.Sprint(regularPrefix, count-1)
-	err = until(ctx, keeperLimit, func() (bool, error) {
-		time.Sleep(listPause)
-		all, failed := k.containers(ctx, name)
-		regular = slices.DeleteFunc(all, func(c *runtimeapi.Container) bool {
-			return !strings.HasPrefix(c.GetMetadata().GetName(), regularPrefix)
-		})
-		young := slices.ContainsFunc(regular, func(c *runtimeapi.Container) bool {
-			return c.GetMetadata().GetName() == last && c.GetCreatedAt() > than.UnixNano()
-		})
-		return young && len(regular) == count, failed
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s does not start %s: %w\n%s", k.name, name, err, k.said())
-	}
-	return regular, nil
-}
-
-// arrive brings a pod up.
-func (k *keeper) arrive(ctx context.Context, name string, s shape) error {
-	began := time.Now()
-	if err := k.put(name, s); err != nil {
-		return err
-	}
-	_, err := k.awaitNew(ctx, name, s.containers, began)
-	return err
-}
-
-// change puts a manifest, and times until the last container of its pod has been started anew.
+// change puts a manifest, and times until the last container of its pod has been recreated and all run, by the
+// times of the runtime.
 func (k *keeper) change(ctx context.Context, name string, s shape) (sample, error) {
 	began := time.Now()
-	if err := k.put(name, s); err != nil {
-		return sample{}, err
+	containers, err := k.arrive(ctx, name, s)
+	last := began
+	for _, c := range containers {
+		reply, failed := k.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+		err = errors.Join(err, failed)
+		if at := time.Unix(0, reply.GetStatus().GetStartedAt()); at.After(last) {
+			last = at
+		}
 	}
-	containers, err := k.awaitNew(ctx, name, s.containers, began)
-	if err != nil {
-		return sample{}, err
-	}
-	started, err := startedAt(ctx, k.cri, containers)
-	return sample{wall: started.Sub(began)}, err
+	return sample{wall: last.Sub(began)}, err
 }
 
 // edit changes the environment of the last container of a pod.
@@ -240,7 +193,10 @@ func (list keepers) edit(containers int) *workload {
 	name := fmt.Sprintf("edit-%d", containers)
 	return list.inTurn(w, func(k *keeper) contender {
 		return contender{
-			before: func(ctx context.Context) error { return k.arrive(ctx, name, shape{containers: containers, mark: "a"}) },
+			before: func(ctx context.Context) error {
+				_, err := k.arrive(ctx, name, shape{containers: containers, mark: "a"})
+				return err
+			},
 			run: func(ctx context.Context) (sample, error) {
 				return k.change(ctx, name, shape{containers: containers, mark: "b"})
 			},
@@ -261,8 +217,7 @@ func (list keepers) arrival(name, what string, factor float64, s shape) *workloa
 
 // many is fifty files at once.
 func (list keepers) many() *workload {
-	const pods = 50
-	names := podNames("many", 0, pods)
+	names := podNames("many", 0, 50)
 	w := workload{name: "new-50", rounds: 3, limits: against(0.8), what: "fifty files of pods with one container at once: until all run"}
 	return list.inTurn(w, func(k *keeper) contender {
 		return contender{
@@ -274,53 +229,23 @@ func (list keepers) many() *workload {
 	})
 }
 
-// listPause is how often the runtime is asked what runs. It costs time that a keeper could use, and the times
-// that are measured are the runtime's own.
-const listPause = 50 * time.Millisecond
-
-// arriveAll brings pods of one container up.
-func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
-	before, err := k.containers(ctx, "")
-	for _, name := range names {
-		err = errors.Join(err, k.put(name, s))
-	}
-	if err != nil {
-		return err
-	}
-	err = until(ctx, keeperLimit, func() (bool, error) {
-		time.Sleep(listPause)
-		now, failed := k.containers(ctx, "")
-		return len(now) == len(before)+len(names), failed
-	})
-	if err != nil {
-		return fmt.Errorf("%s does not start %d pods: %w\n%s", k.name, len(names), err, k.said())
-	}
-	return nil
-}
-
-// restart kills the keeper and starts it again.
+// restart kills the keeper and starts it again. It may stop no container.
 func (list keepers) restart(pods int) *workload {
 	w := workload{
 		name: fmt.Sprintf("restart-%d", pods), rounds: 5, limits: []limit{{ms: 1000}},
 		what: fmt.Sprintf("the start of a keeper that was killed, with %d pods that run: until it says that it keeps them all, none of which it touched", pods),
 	}
 	return list.inTurn(w, func(k *keeper) contender {
-		return contender{run: func(ctx context.Context) (sample, error) { return k.again(ctx, pods) }}
+		return contender{run: func(ctx context.Context) (sample, error) {
+			before, err := k.containers(ctx, "")
+			if err != nil {
+				return sample{}, err
+			}
+			k.kill()
+			s, err := clocked(func() error { return k.start(ctx, pods) })
+			return s, errors.Join(err, k.stillRun(ctx, before))
+		}}
 	})
-}
-
-// again kills and starts the keeper, which may stop no container.
-func (k *keeper) again(ctx context.Context, pods int) (sample, error) {
-	before, err := k.containers(ctx, "")
-	if err != nil {
-		return sample{}, err
-	}
-	k.kill()
-	took, err := k.start(ctx, pods)
-	if err != nil {
-		return sample{}, err
-	}
-	return sample{wall: took}, k.stillRun(ctx, before)
 }
 
 // stillRun fails if a container does not run any more.
@@ -329,12 +254,8 @@ func (k *keeper) stillRun(ctx context.Context, before []*runtimeapi.Container) e
 	if err != nil {
 		return err
 	}
-	runs := map[string]bool{}
-	for _, c := range now {
-		runs[c.GetId()] = true
-	}
 	for _, c := range before {
-		if !runs[c.GetId()] {
+		if !slices.ContainsFunc(now, func(n *runtimeapi.Container) bool { return n.GetId() == c.GetId() }) {
 			return fmt.Errorf("%s has stopped container %s of pod %s", k.name, c.GetId(), c.GetLabels()["io.kubernetes.pod.name"])
 		}
 	}
@@ -350,29 +271,24 @@ func runKeepers(ctx context.Context, o *options, only func(string) bool) (err er
 	defer func() { err = errors.Join(err, list.end(context.WithoutCancel(ctx))) }()
 	report := &KeeperReport{Machine: list[0].machine(ctx)}
 	err = list.measure(ctx, o, report, only)
-	return errors.Join(err, report.print(os.Stdout), report.save(o.json, o.markdown))
+	report.judge()
+	return errors.Join(err, publish(o, report, "make bench-agent", report.page()))
 }
 
 // measure takes all figures. The pods of the curves stay to the end.
-func (list keepers) measure(ctx context.Context, o *options, report *KeeperReport, only func(string) bool) error {
-	var err error
+func (list keepers) measure(ctx context.Context, o *options, report *KeeperReport, only func(string) bool) (err error) {
 	if report.Loads, err = list.curve(ctx, o.pods, o.window); err != nil {
 		return err
 	}
-	first, err := list.all(ctx)
-	if err != nil {
-		return err
+	first := make([][]*runtimeapi.Container, len(list))
+	for i, k := range list {
+		if first[i], err = k.containers(ctx, ""); err != nil {
+			return err
+		}
 	}
-	for _, w := range list.workloads(o.pods[len(o.pods)-1]) {
-		if !only(w.name) {
-			continue
-		}
-		fmt.Fprintln(os.Stderr, "bench:", w.name)
-		result, failed := w.measure(ctx, o.rounds)
-		if failed != nil {
-			return fmt.Errorf("%s: %w", w.name, failed)
-		}
-		report.Workloads = append(report.Workloads, *result)
+	most := o.pods[len(o.pods)-1]
+	if report.Workloads, err = measureAll(ctx, list.workloads(most), o.rounds, only); err != nil {
+		return err
 	}
 	for i, k := range list {
 		if err = k.stillRun(ctx, first[i]); err != nil {
@@ -382,19 +298,7 @@ func (list keepers) measure(ctx context.Context, o *options, report *KeeperRepor
 	if !only("probed") {
 		return nil
 	}
-	probed, err := list.probed(ctx, o.pods[len(o.pods)-1], o.window)
+	probed, err := list.probed(ctx, most, o.window)
 	report.Loads = append(report.Loads, probed...)
 	return err
-}
-
-// all are the containers of each that run.
-func (list keepers) all(ctx context.Context) ([][]*runtimeapi.Container, error) {
-	found := make([][]*runtimeapi.Container, len(list))
-	for i, k := range list {
-		var err error
-		if found[i], err = k.containers(ctx, ""); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
 }

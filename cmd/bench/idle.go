@@ -40,7 +40,6 @@ const rest = 15 * time.Second
 func (list keepers) curve(ctx context.Context, counts []int, window time.Duration) (loads []Load, err error) {
 	have := 0
 	for _, count := range counts {
-		fmt.Fprintf(os.Stderr, "bench: idle with %d pods\n", count)
 		for _, k := range list {
 			if err := k.arriveAll(ctx, podNames("idle", have, count), shape{containers: 1}); err != nil {
 				return loads, err
@@ -58,7 +57,6 @@ func (list keepers) curve(ctx context.Context, counts []int, window time.Duratio
 
 // probed puts pods with probes in the place of the others, and measures the keepers with them.
 func (list keepers) probed(ctx context.Context, count int, window time.Duration) ([]Load, error) {
-	fmt.Fprintf(os.Stderr, "bench: idle with %d pods that are probed\n", count)
 	for _, k := range list {
 		if err := k.drop(ctx, podNames("idle", 0, count)...); err != nil {
 			return nil, err
@@ -70,18 +68,11 @@ func (list keepers) probed(ctx context.Context, count int, window time.Duration)
 	return list.idle(ctx, Load{Pods: count, Probed: true}, window)
 }
 
-// podNames are the names of pods with the numbers from one to below another.
-func podNames(prefix string, from, to int) (names []string) {
-	for i := from; i < to; i++ {
-		names = append(names, fmt.Sprintf("%s-%d", prefix, i))
-	}
-	return names
-}
-
 // idle measures all keepers at the same time.
 func (list keepers) idle(ctx context.Context, of Load, window time.Duration) ([]Load, error) {
+	fmt.Fprintf(os.Stderr, "bench: idle with %s pods\n", of.pods())
 	time.Sleep(rest)
-	before := make([]usage, len(list))
+	loads, before := make([]Load, len(list)), make([]usage, len(list))
 	for i, k := range list {
 		var err error
 		if before[i], err = k.usage(ctx); err != nil {
@@ -89,7 +80,6 @@ func (list keepers) idle(ctx context.Context, of Load, window time.Duration) ([]
 		}
 	}
 	time.Sleep(window)
-	loads := make([]Load, len(list))
 	for i, k := range list {
 		after, err := k.usage(ctx)
 		if err != nil {
@@ -143,45 +133,32 @@ func (k *keeper) usage(ctx context.Context) (u usage, err error) {
 	}
 	u.binary = float64(binary.Size()) / (1 << 20)
 	fmt.Sscan(field(fmt.Sprintf("/proc/%d/io", pid), "write_bytes"), &u.written) //nolint:errcheck // it stays zero then
-	if u.own, u.wakeups, err = threads(pid); err != nil {
-		return u, err
-	}
-	u.runtime, _, err = threads(containerd)
-	return u, err
-}
-
-// mebibytes is a line of the status of a process.
-func mebibytes(pid int, name string) float64 {
-	var kib float64
-	fmt.Sscan(field(fmt.Sprintf("/proc/%d/status", pid), name), &kib) //nolint:errcheck // it stays zero then
-	return kib / (1 << 10)
+	u.own, u.wakeups = threads(pid)
+	u.runtime, _ = threads(containerd)
+	return u, nil
 }
 
 // threads are the time on a processor and the wake-ups of all threads of a process.
-func threads(pid int) (cpu time.Duration, wakeups int64, err error) {
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+func threads(pid int) (cpu time.Duration, wakeups int64) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid)) // The pattern is right.
 	for _, task := range tasks {
 		var nanoseconds, voluntary int64
 		fmt.Sscan(firstLine(os.ReadFile(filepath.Join(task, "schedstat"))), &nanoseconds)      //nolint:errcheck // the thread has ended
 		fmt.Sscan(field(filepath.Join(task, "status"), "voluntary_ctxt_switches"), &voluntary) //nolint:errcheck // as above
-		cpu += time.Duration(nanoseconds)
-		wakeups += voluntary
+		cpu, wakeups = cpu+time.Duration(nanoseconds), wakeups+voluntary
 	}
-	return cpu, wakeups, err
+	return cpu, wakeups
 }
 
 // containerd is the process of the keeper's runtime.
 func (k *keeper) containerd() (int, error) {
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return 0, err
-	}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		words := strings.Split(string(text), "\x00")
-		if err == nil && filepath.Base(words[0]) == "containerd" && strings.Contains(string(text), k.node.dir) {
+		text, _ := os.ReadFile(path) // A process may have ended.
+		name, _, _ := strings.Cut(string(text), "\x00")
+		if filepath.Base(name) == "containerd" && strings.Contains(string(text), k.node.dir) {
 			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		}
 	}
-	return 0, fmt.Errorf("no containerd of %s runs", k.node.dir)
+	return 0, fmt.Errorf("no containerd of %s runs: %w", k.node.dir, err)
 }
