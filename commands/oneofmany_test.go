@@ -123,21 +123,20 @@ func isDocument(args []string) bool { return slices.Contains(args, "json") && ar
 // or of the command is over, the others are shown.
 func TestASilentPodHidesNoOther(t *testing.T) {
 	l := hanging(t)
-	for _, limit := range []string{"--request-timeout=300ms", "--timeout=300ms"} {
+	for _, flag := range []string{"--request-timeout", "--timeout"} {
 		for _, args := range [][]string{{"get", "-A"}, {"get"}, {"plan", "-A"}, {"snapshot", "-A"}, {"describe", "above", "broken", "below"}, {"probe", "-A"}, {"delete", "--all", "--dry-run"}} {
-			code, stdout, stderr := l.Call(append(args, limit)...)
-			if code != exit.Error || !strings.Contains(stdout, "above") || !strings.Contains(stdout, "below") || !strings.Contains(stderr, strings.Trim(strings.SplitN(limit, "=", 2)[0], "-")) {
-				t.Errorf("%v %s: exit code %d\n%s%s", args, limit, code, stdout, stderr)
-			}
-			if args[0] != "snapshot" && !strings.Contains(stdout, "broken") {
-				t.Errorf("%v %s: the pod has no row\n%s", args, limit, stdout)
-			}
+			l.InTime(flag, args, func(code int, text string) bool {
+				return code == exit.Error && containsAll(text, "above", "below", "broken", strings.Trim(flag, "-"))
+			})
 		}
 	}
-	code, stdout, stderr := l.Call("get", "broken", "--request-timeout=300ms")
-	if code != exit.Error || !strings.Contains(stdout, "StatusUnknown") || !strings.Contains(stderr, "gave no answer") {
-		t.Errorf("alone: exit code %d\n%s%s", code, stdout, stderr)
-	}
+	l.InTime("--request-timeout", []string{"get", "broken"}, func(code int, text string) bool {
+		return code == exit.Error && containsAll(text, "StatusUnknown", "gave no answer")
+	})
+}
+
+func containsAll(text string, words ...string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
 // TestAPlanOfSomeIsNotSaved: a plan that lacks a pod is in no file.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +100,21 @@ func (l *Lab) Must(args ...string) (stdout, stderr string) {
 		l.t.Fatalf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
 	}
 	return stdout, stderr
+}
+
+// InTime runs a command line with a limit of time, until what it says is good. The rest of the command must fit into the limit as
+// well, so a busy machine gets a longer one after a failure.
+func (l *Lab) InTime(flag string, args []string, good func(code int, text string) bool) {
+	l.t.Helper()
+	var said string
+	for _, limit := range []string{"300ms", "1s", "5s", "30s"} {
+		code, stdout, stderr := l.Call(append(slices.Clone(args), flag, limit)...)
+		if good(code, stdout+stderr) {
+			return
+		}
+		said = fmt.Sprintf("%v %s %s: exit code %d\n%s%s", args, flag, limit, code, stdout, stderr)
+	}
+	l.t.Error(said)
 }
 
 // Env is an environment without terminal and variables.

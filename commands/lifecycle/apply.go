@@ -231,13 +231,15 @@ func (a *applier) stop() {
 }
 
 func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
+	opts := a.options()
 	if a.o.probe {
+		// A slow machine may take longer from the answer to the pass than the probe needs to fail.
+		opts.ProbedSince = a.io.Now()
 		if err := selection.ProbeFirst(ctx, a.engine, d); err != nil {
 			return err
 		}
 	}
 	began := a.io.Now()
-	opts := a.options()
 	if text := a.changed[model.RefOf(d.Pod)]; text != "" {
 		a.warn(model.RefOf(d.Pod), text)
 	}

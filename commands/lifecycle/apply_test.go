@@ -1,14 +1,19 @@
 package lifecycle_test
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/commands/commandstest"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -164,7 +169,7 @@ func TestEditsAreNoCrashes(t *testing.T) {
 	l.Behave("first", done, done, done, done)
 	for spec, args := range map[string][]string{
 		"  hostname: %s\n  containers: [{name: a, image: 'i:1'}]\n":                                                  {"apply"},
-		"  hostname: %s\n  initContainers: [{name: first, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n": {"apply", "--wait=started", "--timeout", "5s"},
+		"  hostname: %s\n  initContainers: [{name: first, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n": {"apply", "--wait=started", "--timeout", "1m"},
 	} {
 		for _, host := range []string{"one", "two", "three", "four"} {
 			stdout, stderr := l.Must(append(args, l.Write("edited", fmt.Sprintf(spec, host)))...)
@@ -220,5 +225,23 @@ func TestRecordAlone(t *testing.T) {
 	}
 	if code, stdout, _ = l.Call("plan", "--exit-code", path); code != exit.OK || !strings.Contains(stdout, "No changes. ") {
 		t.Errorf("after it: exit code %d\n%s", code, stdout)
+	}
+}
+
+// TestApplyActsOnItsOwnProbes: on a machine that takes longer from a probe's answer to the plan than the probe needs to fail,
+// --probe restarts the container all the same.
+func TestApplyActsOnItsOwnProbes(t *testing.T) {
+	l := newLab(t)
+	path := l.Write("sick", "  containers:\n  - {name: a, image: i:1, livenessProbe: {exec: {command: [check]}, periodSeconds: 1, failureThreshold: 1}}\n")
+	l.Must("apply", path)
+	l.Server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{ExitCode: 1} })
+	looks := time.Duration(0)
+	slow := func() time.Time { looks++; return time.Now().Add(looks * 5 * time.Second) }
+	for _, c := range []struct{ command, want string }{{"plan", "replace   # liveness probe failed"}, {"apply", "applied: 1 replaced"}} {
+		var out, errs bytes.Buffer
+		commands.Main(t.Context(), commandstest.Env("", &out, &errs, slow), l.Args(c.command, "--probe", path))
+		if text := out.String() + errs.String(); !strings.Contains(text, c.want) {
+			t.Errorf("%s --probe: no %q in\n%s", c.command, c.want, text)
+		}
 	}
 }

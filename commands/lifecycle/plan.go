@@ -127,8 +127,10 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 
 // plan makes the plans of pods, and shows them.
 func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed *selection.Observed) error {
+	opts := o.planning()
 	var probed error
 	if o.probe {
+		opts.ProbedSince = sess.IO.Now()
 		probed = selection.ProbeFirst(ctx, observed.Engine, observed.Pods...)
 	}
 	if o.save != "" && observed.Engine != nil {
@@ -142,7 +144,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 		edited, takenBack = sourceEdits(ctx, sess.Objects(), observed.Pods), o.takenBack(ctx, sess, observed.Pods)
 	}
 	plans, outcomes := selection.Look(observed.Pods, func(d *podspec.Desired) (*plan.Plan, error) {
-		p, err := observed.Observer.Plan(ctx, d, o.planning())
+		p, err := observed.Observer.Plan(ctx, d, opts)
 		if err == nil {
 			p.Source = edited[p.Pod]
 		}
@@ -151,7 +153,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	_, gone := podsOf(o.workloads)
 	gone = slices.Concat(gone, o.pruned.refs())
 	ends, endOutcomes := selection.Look(gone, func(ref model.PodRef) (*plan.Plan, error) {
-		return observed.Engine.Pods.PlanDeletion(ctx, ref, o.planning())
+		return observed.Engine.Pods.PlanDeletion(ctx, ref, opts)
 	})
 	plans, outcomes = slices.Concat(plans, ends), slices.Concat(outcomes, endOutcomes)
 	if err := exit.Join(ctx, probed, selection.Outcome(ctx, outcomes)); err != nil {

@@ -121,7 +121,7 @@ func TestRolloutAsKubectlHasIt(t *testing.T) {
 			t.Errorf("%s says nothing", command)
 		}
 	}
-	l.Must("rollout", "status", "deploy/web", "--watch", "--timeout", "5s")
+	l.Must("rollout", "status", "deploy/web", "--watch", "--timeout", "1m")
 	if code, _, stderr := l.Call("rollout", "undo", "deploy", "web"); code != exit.Error || strings.Contains(stderr, "arg(s)") {
 		t.Errorf("undo of the first version: %d %s", code, stderr)
 	}

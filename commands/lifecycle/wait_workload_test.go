@@ -15,7 +15,7 @@ func TestWaitForADeployment(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", "--wait", written(l, "web", deployment(2, "i:1", "")))
 	for _, goal := range []string{"condition=Available", "condition=available=true", "condition=Progressing"} {
-		if out, _ := l.Must("wait", "--timeout", "5s", "--for="+goal, "deployment/web"); !strings.HasPrefix(out, "deployment default/web is ") {
+		if out, _ := l.Must("wait", "--timeout", "1m", "--for="+goal, "deployment/web"); !strings.HasPrefix(out, "deployment default/web is ") {
 			t.Errorf("%s: %s", goal, out)
 		}
 	}
@@ -24,7 +24,7 @@ func TestWaitForADeployment(t *testing.T) {
 		t.Errorf("%d %s", code, stderr)
 	}
 	// Of the pods, as before.
-	if out, _ := l.Must("wait", "--timeout", "5s", "--for=condition=Ready", "deployment/web"); !strings.Contains(out, "pod default/web-1 is Ready") {
+	if out, _ := l.Must("wait", "--timeout", "1m", "--for=condition=Ready", "deployment/web"); !strings.Contains(out, "pod default/web-1 is Ready") {
 		t.Errorf("%s", out)
 	}
 	if code, _, _ := l.Call("wait", "--for=condition=Available", "deployment/absent"); code != exit.Error {
@@ -41,9 +41,9 @@ func TestWaitForAJob(t *testing.T) {
 	l := newLab(t)
 	l.Behave("a", runtimetest.Behaviour{After: soon, ExitCode: 1})
 	file := written(l, "once", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  backoffLimit: 0\n  template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'i:1'}]}}\n")
-	l.Call("apply", "--wait=completed", "--timeout", "5s", file)
-	l.Must("wait", "--timeout", "5s", "--for=condition=failed", "job/once")
-	if code, _, stderr := l.Call("wait", "--timeout", "5s", "--for=condition=complete", "job/once"); code != exit.NotYet || !strings.Contains(stderr, "cannot become complete: it has ended") {
+	l.Call("apply", "--wait=completed", "--timeout", "1m", file)
+	l.Must("wait", "--timeout", "1m", "--for=condition=failed", "job/once")
+	if code, _, stderr := l.Call("wait", "--timeout", "1m", "--for=condition=complete", "job/once"); code != exit.NotYet || !strings.Contains(stderr, "cannot become complete: it has ended") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
