@@ -100,7 +100,7 @@ func hostNames(name string) []string {
 	return names
 }
 
-// forHosts answers only requests for an address or one of the names. A page in a browser cannot make such a request to another
+// forHosts answers only requests for an address or one of the names, or without a Host header: load balancers check with HTTP/1.0. A page in a browser cannot make such a request to another
 // server than its own, whatever its name resolves to (DNS rebinding).
 func forHosts(names []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +110,7 @@ func forHosts(names []string, next http.Handler) http.Handler {
 		}
 		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		known := func(name string) bool { return strings.EqualFold(strings.TrimSuffix(host, "."), name) }
-		if err != nil && !slices.ContainsFunc(names, known) {
+		if err != nil && host != "" && !slices.ContainsFunc(names, known) {
 			http.Error(w, "this host name is not served here; use an address, or the name in --listen", http.StatusMisdirectedRequest)
 			return
 		}

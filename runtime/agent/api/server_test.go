@@ -164,6 +164,21 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// TestRequestsWithoutAHost are answered: a browser sends a host, and the health checks of load balancers may use HTTP/1.0.
+func TestRequestsWithoutAHost(t *testing.T) {
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", served(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // nothing is left to write
+	if _, err = conn.Write([]byte("GET /healthz HTTP/1.0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.0 200") {
+		t.Errorf("%s, %v", answer, err)
+	}
+}
+
 // TestBodiesAreRefused at once, without waiting for their end, on the port and on the socket.
 func TestBodiesAreRefused(t *testing.T) {
 	at := served(t)
