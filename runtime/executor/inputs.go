@@ -98,7 +98,7 @@ func (x *inputs) SubPath(ref podspec.ContainerRef, mount int, part func() (strin
 func (x *inputs) Hosts(ips []string) (string, error) {
 	hosts, err := criconfig.HostsFile(x.desired.Pod, x.node(), ips)
 	if err == nil {
-		hosts = append(hosts, service.Hosts(x.desired.Pod, x.node().Name, x.services().Names)...)
+		hosts = service.WithHosts(hosts, service.Hosts(x.desired.Pod, x.node().Name, x.services().Names))
 		err = volume.WriteEtcHosts(x.pod, hosts)
 	}
 	return x.pod.EtcHosts(), err

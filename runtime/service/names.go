@@ -74,7 +74,7 @@ const hostsHead = "\n# Services, by podctl.\n"
 
 // Hosts are the lines that the names have in the hosts file of a pod; nothing for a pod that does not ask the DNS of a
 // cluster (dnsPolicy). The node is the host name of the machine. The lines override no name outside of Services:
-//   - A pod of another namespace gets NAME.NAMESPACE only if that cannot be a name of the Internet.
+//   - A pod of another namespace gets NAME.NAMESPACE only if that cannot be a name of the Internet or of the node's domain.
 //   - A short name of the pod's own namespace is left out if it is a name of the pod, the node or a loopback address.
 func Hosts(pod *v1.Pod, node string, names []Name) []byte {
 	if len(names) == 0 || !asksCluster(pod) {
@@ -85,7 +85,7 @@ func Hosts(pod *v1.Pod, node string, names []Name) []byte {
 	for _, n := range names {
 		fmt.Fprintf(&b, "%s\t%[2]s.%[3]s.svc.%[4]s\t%[2]s.%[3]s.svc", n.Address, n.Name, n.Namespace, domain)
 		own := n.Namespace == pod.Namespace
-		if own || !isTopLevel(n.Namespace) {
+		if own || !isTopLevel(n.Namespace) && !strings.HasSuffix(node, "."+n.Namespace) {
 			b.WriteString("\t" + n.Name + "." + n.Namespace)
 		}
 		if own && !isTaken(n.Name, pod, node) {
@@ -126,12 +126,32 @@ func isTaken(name string, pod *v1.Pod, node string) bool {
 	return false
 }
 
-// WithHosts is a hosts file with these lines of Services in the place of those that it has.
+// WithHosts returns a hosts file with these lines of Services in the place of those that it has. A name that the file itself has, for
+// example by hostAliases, keeps its address: some resolvers return the addresses of all lines with a name.
 func WithHosts(file, lines []byte) []byte {
 	if i := bytes.LastIndex(file, []byte(hostsHead)); i >= 0 {
 		file = file[:i]
 	}
-	return slices.Concat(file, lines)
+	taken := map[string]bool{}
+	for line := range bytes.Lines(file) {
+		line, _, _ = bytes.Cut(line, []byte("#"))
+		for _, name := range bytes.Fields(line) {
+			taken[strings.ToLower(string(name))] = true
+		}
+	}
+	whole := slices.Clone(file)
+	for line := range strings.Lines(string(lines)) {
+		address, names, isNames := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if !isNames {
+			whole = append(whole, line...)
+			continue
+		}
+		free := slices.DeleteFunc(strings.Split(names, "\t"), func(name string) bool { return taken[name] })
+		if len(free) > 0 {
+			whole = append(whole, address+"\t"+strings.Join(free, "\t")+"\n"...)
+		}
+	}
+	return whole
 }
 
 // asksCluster reports whether a pod would ask the DNS of a cluster (kubelet: getPodDNSType).

@@ -187,13 +187,34 @@ func TestNamesOverrideNoOthers(t *testing.T) {
 	}
 }
 
+// TestDomainOfTheNode: the names of the node's own domain are not those of Services.
+func TestDomainOfTheNode(t *testing.T) {
+	hosts := string(Hosts(pod("p", ""), "node-1.rack", []Name{{"rack", "node-1", netip.MustParseAddr("10.96.0.1")}}))
+	if words := strings.Fields(hosts); slices.Contains(words, "node-1.rack") || !slices.Contains(words, "node-1.rack.svc") {
+		t.Error(hosts)
+	}
+}
+
+// TestNamesOfAHostsFile keep their addresses, whatever Services are called.
+func TestNamesOfAHostsFile(t *testing.T) {
+	p := pod("p", "")
+	p.Namespace = "default"
+	const file = "127.0.0.1 localhost\n192.0.2.1\tdb  DB.default # not web\n"
+	names := []Name{{"default", "db", netip.MustParseAddr("10.96.0.1")}, {"default", "web", netip.MustParseAddr("10.96.0.2")}}
+	want := file + hostsHead + "10.96.0.1\tdb.default.svc.cluster.local\tdb.default.svc\n" +
+		"10.96.0.2\tweb.default.svc.cluster.local\tweb.default.svc\tweb.default\tweb\n"
+	if got := string(WithHosts([]byte(file), Hosts(p, "node", names))); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
 // TestLinesInAHostsFile take the place of those that are there, and nothing else of it.
 func TestLinesInAHostsFile(t *testing.T) {
 	lines := Hosts(pod("p", ""), "node", []Name{{"default", "web", netip.MustParseAddr("10.96.0.1")}})
 	for before, want := range map[string]string{
-		"127.0.0.1 localhost\n":                       "127.0.0.1 localhost\n" + string(lines),
-		"127.0.0.1 localhost\n" + string(lines):       "127.0.0.1 localhost\n" + string(lines),
-		"127.0.0.1 localhost\n" + hostsHead + "x y\n": "127.0.0.1 localhost\n" + string(lines),
+		"127.0.0.1 localhost\n":                        "127.0.0.1 localhost\n" + string(lines),
+		"127.0.0.1 localhost\n" + string(lines):        "127.0.0.1 localhost\n" + string(lines),
+		"127.0.0.1 localhost\n" + hostsHead + "x\ty\n": "127.0.0.1 localhost\n" + string(lines),
 		"": string(lines),
 	} {
 		if got := string(WithHosts([]byte(before), lines)); got != want {
