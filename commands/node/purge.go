@@ -54,7 +54,7 @@ func purgeWith(ctx context.Context, sess *session.Session, o node.Options, agent
 	if err == nil {
 		err = node.Down(ctx, o)
 	}
-	if err == nil && sess.Flags.ProxyMode != config.ProxyNone {
+	if err == nil && (sess.Flags.ProxyMode != config.ProxyNone || proxy.Left(layout)) {
 		err = proxy.Remove(layout)
 	}
 	if err == nil {

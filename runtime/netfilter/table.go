@@ -37,6 +37,16 @@ func (Kernel) Guard(name string) error {
 	return protect(conn, name)
 }
 
+// Has reports whether there are tables of a name. A kernel that cannot be asked, because it has no nftables, has none.
+func (Kernel) Has(name string) bool {
+	conn, err := nftables.New()
+	if err != nil {
+		return false
+	}
+	tables, err := conn.ListTables()
+	return err == nil && slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == name || t.Name == guardTable(name) })
+}
+
 // Write replaces the tables of a name with these rules. Without routes it removes the tables. It keeps the guard of 127.0.0.0/8
 // while an interface has route_localnet, whatever happened to the guard before. When no Service has a port of the node any more,
 // it resets route_localnet where the record says that podctl has set it.

@@ -146,6 +146,12 @@ func (p *Proxy) Guard() {
 	}
 }
 
+// Left reports whether the kernel has rules of the state directory, or is open to 127.0.0.1 for it.
+func Left(layout state.Layout) bool {
+	names, err := record{layout.Localnet()}.Interfaces()
+	return err != nil || len(names) > 0 || netfilter.Kernel{}.Has(tableOf(layout))
+}
+
 // Remove removes the rules of the state directory from the kernel, whatever Services there are.
 func Remove(layout state.Layout) error {
 	return netfilter.Kernel{}.Remove(tableOf(layout), record{layout.Localnet()})
@@ -248,8 +254,13 @@ func (p *Proxy) writeHosts(pods []*v1.Pod, names []service.Name) error {
 
 // writeRules writes where traffic goes.
 func (p *Proxy) writeRules(services []*v1.Service, pods []*v1.Pod) error {
-	if p.Kernel == nil {
-		return nil
+	kernel := p.Kernel
+	if kernel == nil {
+		if !Left(p.Locker.Layout) {
+			return nil
+		}
+		// podctl wrote rules before it was told to write none. They would lead to pods of then for good.
+		kernel, services = netfilter.Kernel{}, nil
 	}
 	rules := netfilter.Rules{Routes: service.Routes(services, pods)}
 	for _, pod := range pods {
@@ -258,7 +269,7 @@ func (p *Proxy) writeRules(services []*v1.Service, pods []*v1.Pod) error {
 			rules.HostPorts = rules.HostPorts || publishes(pod)
 		}
 	}
-	return p.Kernel.Write(p.table(), rules, record{p.Locker.Layout.Localnet()})
+	return kernel.Write(p.table(), rules, record{p.Locker.Layout.Localnet()})
 }
 
 // open reports whether the guard of 127.0.0.1 may be needed although there are no Services.
