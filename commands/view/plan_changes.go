@@ -212,8 +212,8 @@ func marked(mark string, lines []string) []diffLine {
 }
 
 // explained adds to a row why: what changed in its comment if it is short, else below.
-func (r planRow) explained(why string, s *plan.Step) planRow {
-	shown := changesOf(s.Changes)
+func (r planRow) explained(why string, o *plan.Object) planRow {
+	shown := changesOf(o.Changes)
 	if len(shown) == 0 {
 		r.comment = why
 		return r
@@ -227,10 +227,10 @@ func (r planRow) explained(why string, s *plan.Step) planRow {
 		why += ": "
 	}
 	if short && len([]rune(why+text)) <= maxComment {
-		r.comment = why + text + unchangedText(s)
+		r.comment = why + text + unchangedText(o)
 		return r
 	}
-	r.comment = why + Count(len(shown), "field") + " changed" + unchangedText(s)
+	r.comment = why + Count(len(shown), "field") + " changed" + unchangedText(o)
 	for i, c := range shown {
 		if i == maxFields {
 			r.details = append(r.details, planDetail{text: fmt.Sprintf("… and %d more (-o json has all)", len(shown)-i)})
@@ -241,11 +241,11 @@ func (r planRow) explained(why string, s *plan.Step) planRow {
 	return r
 }
 
-func unchangedText(s *plan.Step) string {
-	if s.Unchanged == 0 {
+func unchangedText(o *plan.Object) string {
+	if o.Unchanged == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d unchanged)", s.Unchanged)
+	return fmt.Sprintf(" (%d unchanged)", o.Unchanged)
 }
 
 func (c change) detail() planDetail { return planDetail{text: c.text, lines: c.lines} }

@@ -157,6 +157,7 @@ Plan: 2 to update.
 Plan: 1 to replace, 1 to start.
 `},
 	} {
+		c.plan.Only(func(*plan.Step) bool { return true })
 		var b bytes.Buffer
 		if err := (&Plan{Out: &b}).Write(&c.plan); err != nil {
 			t.Fatal(err)
@@ -182,6 +183,7 @@ func TestChangesAreColoured(t *testing.T) {
 // TestNarrowPlans: a comment that finds no room beside its row stands below it, in lines that fit.
 func TestNarrowPlans(t *testing.T) {
 	p := &plan.Plan{Steps: []plan.Step{{Kind: plan.StopContainer, Container: "app", ContainerID: "a1", GracePeriodSeconds: new(int64(30)), Message: "liveness probe failed three times in a row: connection refused"}}, Summary: plan.Summary{Stop: 1}}
+	p.Only(func(*plan.Step) bool { return true })
 	var b strings.Builder
 	if err := (&Plan{Out: &b, Width: 40}).Write(p); err != nil {
 		t.Fatal(err)

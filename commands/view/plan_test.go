@@ -56,6 +56,7 @@ later: something (when it is time)
 
 Plan: 1 to replace, 1 to start, 1 to update, 1 held, 2 unchanged.
 `
+	p.Only(func(*plan.Step) bool { return true })
 	var b bytes.Buffer
 	if err := (&Plan{Out: &b}).Write(p); err != nil {
 		t.Fatal(err)

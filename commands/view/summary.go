@@ -61,8 +61,7 @@ func summary(p *plan.Plan, t *tense) []string {
 func unchanged(p *plan.Plan) int {
 	n := p.Summary.Keep
 	for i := range p.Keeps {
-		name := p.Keeps[i].Container
-		if name != "" && (findHold(p, name) != nil || len(containerSteps(p, name)) > 0) {
+		if o := p.Object(p.Keeps[i].Container); o != nil && o.Action != plan.Kept {
 			n--
 		}
 	}

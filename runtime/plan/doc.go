@@ -7,7 +7,8 @@
 // It goes in three steps, each a function of the one before. To decide is to choose what the
 // pod's state asks for and to take out of that what cannot be done now; the decision does not
 // change any more. To lay out is to make steps of it, with the edges that order them. To
-// explain is to say what needs no step.
+// explain is to say what needs no step. At last the plan records what happens to each object
+// (objects.go). Only there is it decided whether a container counts as replaced.
 //
 // It is pure: it reads no clock, file, socket or random number, and where it ranges over a map the
 // result does not depend on the order, so that the same input gives the same bytes.
@@ -18,11 +19,12 @@
 //	computePodActions                          choose.go, restrain.go
 //	computeInitContainerActions                init.go
 //	the loop over regular containers           running.go
-//	containerChanged                           changed.go, adopt.go
+//	containerChanged                           changed.go
 //	computePodResizeAction                     resize.go
 //	SyncPod (order, failures)                  layout.go, prove.go, start.go, stop.go
 //	killContainer (grace), termination order   stop.go
-//	container and sandbox garbage collection   remove.go
+//	container and sandbox garbage collection   start.go, remove.go
+//	cleanUpContainersInPod, evictPod           remove.go
 //
 // Where podctl decides otherwise on purpose, the rule is in docs/design.md and
 // the function says so.

@@ -256,8 +256,9 @@ func TestSummaryCountsObjects(t *testing.T) {
 		"what is no object":     {[]Step{{Kind: CreateCgroup}, {Kind: PrepareVolume}, {Kind: RotateLog, Container: "a"}, {Kind: ArchiveLogs}}, Summary{Prepare: 2, Rotate: 1, CleanUp: 1}},
 		"a pull for later":      {[]Step{{Kind: PullImage, Container: "a"}, {Kind: PullImage, Container: "b"}, {Kind: StopContainer, Container: "b"}}, Summary{Prepare: 1, Stop: 1}},
 	} {
-		if got := summarise(&Plan{Steps: c.steps}); got != c.want {
-			t.Errorf("%s: %+v, not %+v", name, got, c.want)
+		p := &Plan{Steps: c.steps}
+		if p.recordObjects(); p.Summary != c.want {
+			t.Errorf("%s: %+v, not %+v", name, p.Summary, c.want)
 		}
 	}
 	if got := summarise(&Plan{Holds: make([]Hold, 2), Keeps: make([]Keep, 3)}); got != (Summary{Hold: 2, Keep: 3}) {

@@ -38,7 +38,8 @@ func Make(in *Input) *Plan {
 	p.Steps, p.Holds, p.Keeps = listed(p.Steps), listed(p.Holds), listed(p.Keeps)
 	p.Drift, p.Notes, p.WaitingFor, p.Later = listed(p.Drift), listed(p.Notes), listed(p.WaitingFor), listed(p.Later)
 	p.Complete = len(p.Steps) == 0 && len(p.Holds) == 0 && len(p.WaitingFor) == 0
-	p.Summary, p.Recheck = summarise(p), recheck(p.Holds)
+	p.Recheck = recheck(p.Holds)
+	p.recordObjects()
 	return p
 }
 
@@ -123,83 +124,8 @@ func changesAt(pod *podstatus.Pod, holds []Hold) time.Time {
 func MakeDebug(in *Input, container string) *Plan {
 	p := Make(in)
 	stays := !p.KillPod && !p.CreateSandbox
-	p.Only(func(s *Step) bool { return stays && s.Container == container })
 	p.Record, p.Adopts = nil, false
 	p.Holds = slices.DeleteFunc(p.Holds, func(h Hold) bool { return h.Container != container })
+	p.Only(func(s *Step) bool { return stays && s.Container == container })
 	return p
-}
-
-// Summary counts what a plan does, the sandbox being counted like a container.
-type Summary struct {
-	Start   int `json:"start"`
-	Stop    int `json:"stop"`
-	Replace int `json:"replace"`
-	Update  int `json:"update"`
-	Remove  int `json:"remove"`
-	Keep    int `json:"keep"`
-	Hold    int `json:"hold"`
-	// Prepare counts what is made ready for containers: the cgroup, volumes, and images
-	// for containers that start in a later pass.
-	Prepare int `json:"prepare,omitempty"`
-	// Rotate counts logs, and CleanUp what is left of a deleted pod: volumes, cgroup, logs.
-	Rotate  int `json:"rotate,omitempty"`
-	CleanUp int `json:"cleanUp,omitempty"`
-	// Record counts fields that only podctl's record gets.
-	Record int `json:"record,omitempty"`
-}
-
-// summarise counts the plan's objects: every container, and the sandbox like
-// one.
-func summarise(p *Plan) Summary {
-	s := Summary{Keep: len(p.Keeps), Hold: len(p.Holds), Record: len(p.Record)}
-	starts, stops, removes, pulls := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for i := range p.Steps {
-		step := &p.Steps[i]
-		switch step.Kind {
-		case StartContainer, RunSandbox:
-			starts[step.Container] = true
-		case StopContainer, StopSandbox:
-			stops[step.Container] = true
-		case RemoveContainer, RemoveSandbox:
-			removes[step.Container] = true
-		case UpdateContainer, UpdatePod, UpdateVolume:
-			s.Update++
-		case CreateCgroup, PrepareVolume:
-			s.Prepare++
-		case RotateLog:
-			s.Rotate++
-		case RemoveVolume, RemoveCgroup, ArchiveLogs:
-			s.CleanUp++
-		case PullImage:
-			pulls[step.Container] = true
-		case CheckContainer:
-		}
-	}
-	for name := range pulls {
-		if !starts[name] && !stops[name] && !removes[name] {
-			s.Prepare++
-		}
-	}
-	s.countPairs(starts, stops, removes)
-	return s
-}
-
-func (s *Summary) countPairs(starts, stops, removes map[string]bool) {
-	for name := range starts {
-		if stops[name] {
-			s.Replace++
-		} else {
-			s.Start++
-		}
-	}
-	for name := range stops {
-		if !starts[name] && !removes[name] {
-			s.Stop++
-		}
-	}
-	for name := range removes {
-		if !starts[name] {
-			s.Remove++
-		}
-	}
 }

@@ -100,6 +100,8 @@ type Plan struct {
 	Steps []Step `json:"steps"`
 	Holds []Hold `json:"holds"`
 	Keeps []Keep `json:"keeps"`
+	// Objects are what happens to each object, in the order in which it happens.
+	Objects []Object `json:"-"`
 	// Record are the edits of the manifest that a pass writes into podctl's record of the
 	// pod and that no step brings about.
 	Record []Edit `json:"record,omitempty"`
@@ -239,23 +241,6 @@ func (p *Plan) Pending() bool { return len(p.Steps) > 0 }
 // steps do.
 func (p *Plan) Records() bool { return len(p.Record) > 0 || p.Adopts }
 
-// PendingRestarts lists by name the containers that the plan stops so that they run again,
-// with the ids of what it stops: those that it starts anew, and with a new sandbox, or when the pod
-// stops for a while, all regular ones, which may have to wait for init containers. Their end is podctl's doing and
-// says nothing of whether they have done their work.
-func (p *Plan) PendingRestarts() map[string]string {
-	all, stopped := steps(p.Steps), map[string]string{}
-	sandbox := p.Resumes || len(all.of(RunSandbox)) > 0
-	for i := range all {
-		s := &all[i]
-		again := len(all.named(StartContainer, s.Container)) > 0 || (sandbox && s.ContainerType == podspec.Regular)
-		if s.Kind == StopContainer && again {
-			stopped[s.Container] = s.ContainerID
-		}
-	}
-	return stopped
-}
-
 // Only leaves out the steps that are not wanted, and nothing waits for what is left out.
 func (p *Plan) Only(wanted func(*Step) bool) {
 	kept := []Step{}
@@ -269,5 +254,5 @@ func (p *Plan) Only(wanted func(*Step) bool) {
 		kept[i].Needs = kept[i].Needs.where(func(e Edge) bool { return ids[e.Step] })
 	}
 	p.Steps = kept
-	p.Summary = summarise(p)
+	p.recordObjects()
 }
