@@ -62,7 +62,7 @@ func (r *reporter) shown(ref podspec.ContainerRef) v1.ContainerStatus {
 func (r *reporter) fillFrom(s *v1.ContainerStatus, c *model.Container) {
 	s.State = r.stateOf(c)
 	s.RestartCount = restartCount(c.RestartCount)
-	s.ContainerID = r.containerID(c)
+	s.ContainerID = containerID(&r.Observed.Runtime, c)
 	s.ImageID = c.ImageRef
 	if c.Image != "" {
 		s.Image = c.Image
@@ -72,8 +72,8 @@ func (r *reporter) fillFrom(s *v1.ContainerStatus, c *model.Container) {
 // restartCount is a count that what somebody else wrote does not make negative.
 func restartCount(n uint32) int32 { return int32(min(n, 1<<30)) }
 
-func (r *reporter) containerID(c *model.Container) string {
-	return fmt.Sprintf("%s://%s", r.Observed.Runtime.Name, c.ID)
+func containerID(runtime *model.Runtime, c *model.Container) string {
+	return fmt.Sprintf("%s://%s", runtime.Name, c.ID)
 }
 
 // stateOf is the state of one record.
@@ -88,7 +88,7 @@ func (r *reporter) stateOf(c *model.Container) v1.ContainerState {
 			Message:     c.Message,
 			StartedAt:   metav1.NewTime(orEpoch(c.StartedAt)),
 			FinishedAt:  metav1.NewTime(c.FinishedAt),
-			ContainerID: r.containerID(c),
+			ContainerID: containerID(&r.Observed.Runtime, c),
 		}}
 	case model.Created, model.Unknown:
 	}

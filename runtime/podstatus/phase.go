@@ -28,7 +28,7 @@ func phaseOf(p *Pod) v1.PodPhase {
 // it does not wait to run again.
 func losesRecords(p *Pod) bool {
 	m := &p.Observed.Memory
-	return m.Deletion != nil && m.LastRun != nil && !p.anyRegular(func(name string) bool { return m.LastRun.Containers[name] == "" })
+	return m.Deletion != nil && m.LastRun != nil && !anyRegular(p.Manifest, func(name string) bool { return m.LastRun.Containers[name] == "" })
 }
 
 // tally counts the containers of a pod by what they are doing; the phase follows
@@ -45,7 +45,7 @@ type tally struct {
 }
 
 func tallyOf(p *Pod) *tally {
-	t := &tally{pod: p, entered: p.anyRegular(func(name string) bool { return p.Current(name) != nil })}
+	t := &tally{pod: p, entered: anyRegular(p.Manifest, func(name string) bool { return p.Current(name) != nil })}
 	r := &reporter{p}
 	for _, ref := range Lasting(p.Manifest) {
 		status := r.status(ref)

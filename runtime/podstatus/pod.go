@@ -100,7 +100,7 @@ func (p *Pod) AnyRunning() bool {
 // AnyRegular reports whether some regular container has a record that shows
 // it was there. One of unknown state shows nothing.
 func (p *Pod) AnyRegular() bool {
-	return p.anyRegular(func(name string) bool {
+	return anyRegular(p.Manifest, func(name string) bool {
 		c := p.Newest(name)
 		return c != nil && c.State != model.Unknown
 	})
@@ -109,14 +109,14 @@ func (p *Pod) AnyRegular() bool {
 // Initialised reports whether a regular container has come as far as being
 // created in the active sandbox, which it can only after initialisation.
 func (p *Pod) Initialised() bool {
-	return p.anyRegular(func(name string) bool {
+	return anyRegular(p.Manifest, func(name string) bool {
 		c := p.Current(name)
 		return c != nil && (c.State == model.Created || c.State == model.Running)
 	})
 }
 
-func (p *Pod) anyRegular(matches func(name string) bool) bool {
-	return slices.ContainsFunc(p.Manifest.Spec.Containers, func(c v1.Container) bool { return matches(c.Name) })
+func anyRegular(pod *v1.Pod, matches func(name string) bool) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return matches(c.Name) })
 }
 
 // NextAttempt is the attempt, and the restart count, of the next start: one more than that of the newest

@@ -156,7 +156,7 @@ func (x *expanding) noteUnknown() {
 	for i := range x.in.Pods {
 		if p := &x.in.Pods[i]; p.Unknown != nil {
 			x.out.Unknown = append(x.out.Unknown, Unknown{Pod: refOf(p.Applied), Err: p.Unknown})
-			x.next(x.in.Now.Add(unknownPause))
+			x.out.next(x.in.Now.Add(unknownPause))
 		}
 	}
 }
@@ -197,7 +197,7 @@ func newExpanding(in *Input) *expanding {
 	for _, pod := range in.Pods {
 		ordinal, ok := x.maker.ordinalOf(pod.Applied.Pod.Name)
 		if !ok {
-			x.gone(pod.Applied)
+			x.out.gone(pod.Applied)
 			continue
 		}
 		x.there[ordinal] = x.look(pod, ordinal)
@@ -215,7 +215,7 @@ func (x *expanding) look(pod Pod, ordinal int) *there {
 	}
 	from := since.Add(time.Duration(x.maker.minReady) * time.Second)
 	if t.available = !from.After(x.in.Now); !t.available {
-		x.next(from)
+		x.out.next(from)
 	}
 	return t
 }
@@ -239,9 +239,9 @@ func readySince(status *v1.PodStatus) (since time.Time, ready bool) {
 }
 
 // next has the workload looked at again at a time.
-func (x *expanding) next(at time.Time) {
-	if x.out.Next.IsZero() || at.Before(x.out.Next) {
-		x.out.Next = at
+func (e *Expansion) next(at time.Time) {
+	if e.Next.IsZero() || at.Before(e.Next) {
+		e.Next = at
 	}
 }
 
@@ -251,7 +251,7 @@ func (x *expanding) make(ordinal int) { x.wanted[ordinal] = x.maker.pod(ordinal)
 // keep leaves a pod as it is, and says why.
 func (x *expanding) keep(t *there, why string) {
 	x.wanted[t.ordinal] = t.Applied
-	x.wait(t.Applied.Pod.Name, why)
+	x.out.wait(t.Applied.Pod.Name, why)
 }
 
 // keepOld keeps a pod of an older version as it is until it is deleted.
@@ -272,14 +272,14 @@ func (x *expanding) keepUnknown(t *there) {
 	x.keep(t, why)
 }
 
-func (x *expanding) wait(pod, why string) {
+func (e *Expansion) wait(pod, why string) {
 	if why != "" {
-		x.out.Waits = append(x.out.Waits, Wait{Pod: pod, Why: why})
+		e.Waits = append(e.Waits, Wait{Pod: pod, Why: why})
 	}
 }
 
-func (x *expanding) gone(d *podspec.Desired) {
-	x.out.Gone = append(x.out.Gone, refOf(d))
+func (e *Expansion) gone(d *podspec.Desired) {
+	e.Gone = append(e.Gone, refOf(d))
 }
 
 func refOf(d *podspec.Desired) model.PodRef { return model.RefOf(d.Pod) }

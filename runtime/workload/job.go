@@ -84,7 +84,7 @@ func (j *jobs) read() {
 		if index, again, ok := j.numbers(pod.Applied.Pod.Name); ok {
 			j.tries = append(j.tries, &try{Pod: pod, index: index, again: again})
 		} else {
-			j.gone(pod.Applied)
+			j.out.gone(pod.Applied)
 		}
 	}
 	slices.SortFunc(j.tries, func(a, b *try) int { return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.again, b.again)) })
@@ -176,7 +176,7 @@ func (j *jobs) end() {
 	}
 	expires := j.finishedAt().Add(time.Duration(*ttl) * time.Second)
 	if j.in.Now.Before(expires) {
-		j.next(expires)
+		j.out.next(expires)
 		return
 	}
 	j.out.Expired = true
@@ -199,7 +199,7 @@ func (j *jobs) stopActive() {
 func (j *jobs) drop(t *try) {
 	if slices.Contains(j.out.Pods, t.Applied) {
 		j.out.Pods = slices.DeleteFunc(j.out.Pods, func(d *podspec.Desired) bool { return d == t.Applied })
-		j.gone(t.Applied)
+		j.out.gone(t.Applied)
 	}
 }
 
@@ -308,8 +308,8 @@ func (j *jobs) waits(tries []*try, name string) bool {
 	if !until.After(j.in.Now) {
 		return false
 	}
-	j.next(until)
-	j.wait(name, fmt.Sprintf("It is made %s after the last failure, the %s in a row.", until.Sub(ended[0].ended()), ordinal(failures)))
+	j.out.next(until)
+	j.out.wait(name, fmt.Sprintf("It is made %s after the last failure, the %s in a row.", until.Sub(ended[0].ended()), ordinal(failures)))
 	return true
 }
 

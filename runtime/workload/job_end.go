@@ -69,7 +69,7 @@ func (j *jobs) failure() (reason, message string) {
 		if !j.in.Now.Before(deadline) {
 			return batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline"
 		}
-		j.next(deadline)
+		j.out.next(deadline)
 	}
 	return j.indexFailure()
 }

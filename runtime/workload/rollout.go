@@ -29,7 +29,7 @@ func (x *expanding) scale(why string) {
 func (x *expanding) goneAbove(from int) {
 	for _, ordinal := range x.ordinals() {
 		if ordinal >= from {
-			x.gone(x.there[ordinal].Applied)
+			x.out.gone(x.there[ordinal].Applied)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (x *expanding) recreate() {
 	old := 0
 	for _, ordinal := range x.ordinals() {
 		if t := x.there[ordinal]; !t.newest || ordinal >= x.desired {
-			x.gone(t.Applied)
+			x.out.gone(t.Applied)
 			if !t.newest {
 				old++
 			}
@@ -65,7 +65,7 @@ func (x *expanding) recreate() {
 		case old == 0:
 			x.make(ordinal)
 		default:
-			x.wait(x.maker.name(ordinal), fmt.Sprintf("The strategy Recreate makes it once %s.", areGone(old)))
+			x.out.wait(x.maker.name(ordinal), fmt.Sprintf("The strategy Recreate makes it once %s.", areGone(old)))
 		}
 	}
 }
@@ -158,7 +158,7 @@ func (x *expanding) rollBase(floor int, spare *int) (counts rolling) {
 			*spare--
 			counts.old++
 			x.make(ordinal)
-			x.next(x.in.Now.Add(begunPause))
+			x.out.next(x.in.Now.Add(begunPause))
 		default:
 			counts.old++
 			x.keep(t, fmt.Sprintf("%d pods have to stay available; it is updated when one more is.", floor))
@@ -190,7 +190,7 @@ func (x *expanding) rollSurge(surge int, base rolling, spare *int) {
 			if t.available {
 				*spare--
 			}
-			x.gone(t.Applied)
+			x.out.gone(t.Applied)
 		default:
 			x.keep(t, "It is deleted once the updated pods are available.")
 		}

@@ -42,7 +42,7 @@ func (x *expanding) makeInOrder(first int) (settled bool) {
 				x.make(ordinal)
 			}
 		case x.ordered && !settled:
-			x.wait(x.maker.name(ordinal), "It is made once all pods before it are available.")
+			x.out.wait(x.maker.name(ordinal), "It is made once all pods before it are available.")
 		default:
 			x.make(ordinal)
 		}
@@ -69,7 +69,7 @@ func (x *expanding) deleteInOrder(first int) (settled bool) {
 		if t := x.there[ordinal]; x.ordered && i < len(left)-1 {
 			x.keep(t, "It is deleted once all pods after it are gone.")
 		} else {
-			x.gone(t.Applied)
+			x.out.gone(t.Applied)
 		}
 	}
 	return len(left) == 0
@@ -122,7 +122,7 @@ func (x *expanding) waitForUpdates(set *appsv1.StatefulSet, first int, why strin
 	}
 	for ordinal := max(first, partition); ordinal < first+x.desired; ordinal++ {
 		if t := x.there[ordinal]; t != nil && !t.newest && x.wanted[ordinal] == t.Applied {
-			x.wait(t.Applied.Pod.Name, why)
+			x.out.wait(t.Applied.Pod.Name, why)
 		}
 	}
 }
