@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,6 +35,7 @@ type floor struct {
 	containers []*runtimeapi.ContainerConfig
 
 	sandboxID string
+	mu        sync.Mutex
 	// ids are the containers that run, by their names.
 	ids map[string]string
 }
@@ -112,30 +114,22 @@ func (f *floor) runSandbox(ctx context.Context) error {
 func (f *floor) startAll(ctx context.Context, atATime int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atATime)
-	ids := make([]string, len(f.containers))
-	for i, c := range f.containers {
-		group.Go(func() (err error) { ids[i], err = f.createAndStart(ctx, c); return err })
+	for _, c := range f.containers {
+		group.Go(func() error { return f.start(ctx, c) })
 	}
-	err := group.Wait()
-	for i, c := range f.containers {
-		f.ids[c.GetMetadata().GetName()] = ids[i]
-	}
-	return err
+	return group.Wait()
 }
 
 func (f *floor) start(ctx context.Context, c *runtimeapi.ContainerConfig) error {
-	id, err := f.createAndStart(ctx, c)
-	f.ids[c.GetMetadata().GetName()] = id
-	return err
-}
-
-func (f *floor) createAndStart(ctx context.Context, c *runtimeapi.ContainerConfig) (string, error) {
 	created, err := f.n.cri.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: f.sandboxID, Config: c, SandboxConfig: f.sandbox})
 	if err != nil {
-		return "", err
+		return err
 	}
+	f.mu.Lock()
+	f.ids[c.GetMetadata().GetName()] = created.GetContainerId()
+	f.mu.Unlock()
 	_, err = f.n.cri.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()})
-	return created.GetContainerId(), err
+	return err
 }
 
 func (f *floor) awaitExit(ctx context.Context, c *runtimeapi.ContainerConfig) error {

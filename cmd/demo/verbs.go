@@ -129,7 +129,11 @@ func check(ctx context.Context, args []string) error {
 		_, err := os.Stat(args[1])
 		return err
 	case "http":
-		return checkHTTP(ctx, args[1])
+		reply, err := fetch(ctx, args[1])
+		if err == nil && reply.StatusCode >= http.StatusBadRequest {
+			err = fmt.Errorf("status %s", reply.Status)
+		}
+		return err
 	case "tcp":
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", args[1])
 		if err != nil {
@@ -140,23 +144,18 @@ func check(ctx context.Context, args []string) error {
 	return fmt.Errorf("cannot check %q", args[0])
 }
 
-func checkHTTP(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+// fetch prints what an HTTP server answers.
+func fetch(ctx context.Context, url string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	reply, err := http.DefaultClient.Do(req)
+	reply, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer reply.Body.Close() //nolint:errcheck // the body was read
-	if _, err := io.Copy(os.Stdout, reply.Body); err != nil {
-		return err
-	}
-	if reply.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("status %s", reply.Status)
-	}
-	return nil
+	_, err = io.Copy(os.Stdout, reply.Body)
+	return reply, errors.Join(err, reply.Body.Close())
 }
 
 // writeLines writes lines: log [--lines N] [--every D] [--stderr] [--forever].
@@ -197,14 +196,6 @@ func get(ctx context.Context, args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, *within)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.Arg(0), nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(os.Stdout, answer.Body)
-	return errors.Join(err, answer.Body.Close())
+	_, err := fetch(ctx, f.Arg(0))
+	return err
 }
