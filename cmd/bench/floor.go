@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -75,7 +76,7 @@ func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error
 
 // prepare makes the directories and files that the messages name.
 func (f *floor) prepare(context.Context) error {
-	for _, c := range append(f.inits[:len(f.inits):len(f.inits)], f.containers...) {
+	for _, c := range slices.Concat(f.inits, f.containers) {
 		err := os.MkdirAll(filepath.Join(f.sandbox.GetLogDirectory(), filepath.Dir(c.GetLogPath())), 0o755)
 		for _, m := range c.GetMounts() {
 			err = errors.Join(err, os.MkdirAll(filepath.Dir(m.GetHostPath()), 0o755), os.WriteFile(m.GetHostPath(), nil, 0o600))

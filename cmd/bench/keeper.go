@@ -56,7 +56,7 @@ const (
 
 // newAgent is podctl's agent.
 func newAgent(ctx context.Context, n *node) (*keeper, error) {
-	listen, err := freeAddress(ctx)
+	listen, listenErr := freeAddress(ctx)
 	k := &keeper{node: n, name: agentName, address: "http://" + listen, pause: listPause}
 	k.command = append([]string{n.o.podctl}, n.args("agent", "--listen", listen, "--max-pods", fmt.Sprint(keeperPods),
 		"--eviction-hard", "memory.available<1Mi", k.dir("manifests"))...)
@@ -68,7 +68,7 @@ func newAgent(ctx context.Context, n *node) (*keeper, error) {
 		text, err := get(ctx, k.address+"/metrics")
 		return int(sumOf(string(text), "kubelet_running_pods")), err
 	}
-	return k, errors.Join(err, os.MkdirAll(k.dir("manifests"), 0o755))
+	return k, errors.Join(listenErr, os.MkdirAll(k.dir("manifests"), 0o755))
 }
 
 // kubeletConfig is that of a kubelet without an API server, which keeps out of the way of
@@ -98,7 +98,7 @@ authorization: {mode: AlwaysAllow}
 
 // newKubelet is a kubelet without an API server, which keeps everything in a directory of its own.
 func newKubelet(ctx context.Context, n *node) (*keeper, error) {
-	server, err := freeAddress(ctx)
+	server, serverErr := freeAddress(ctx)
 	readOnly, readOnlyErr := freeAddress(ctx)
 	k := &keeper{node: n, name: kubeletName, suffix: "-" + kubeletNode, address: "http://" + readOnly, pause: listPause}
 	k.command = []string{
@@ -115,7 +115,7 @@ func newKubelet(ctx context.Context, n *node) (*keeper, error) {
 	_, port, _ := net.SplitHostPort(server)
 	_, readOnlyPort, _ := net.SplitHostPort(readOnly)
 	text := fmt.Appendf(nil, kubeletConfig, k.dir(""), n.socket(), n.cgroupRoot(), port, readOnlyPort, keeperPods)
-	return k, errors.Join(err, readOnlyErr, os.MkdirAll(k.dir("manifests"), 0o755), os.WriteFile(k.dir("config.yaml"), text, 0o600))
+	return k, errors.Join(serverErr, readOnlyErr, os.MkdirAll(k.dir("manifests"), 0o755), os.WriteFile(k.dir("config.yaml"), text, 0o600))
 }
 
 // freeAddress is an address of this machine on which nothing listens.

@@ -65,9 +65,9 @@ func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err
 	roundCtx := withMemory(ctx)
 	for i := range samples {
 		for j := range w.contenders {
-			s, err := w.contenders[j].once(roundCtx)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", w.contenders[j].name, err)
+			s, failure := w.contenders[j].once(roundCtx)
+			if failure != nil {
+				return nil, fmt.Errorf("%s: %w", w.contenders[j].name, failure)
 			}
 			samples[i] = append(samples[i], s)
 		}
