@@ -35,19 +35,19 @@ func (l *probeLab) running() string {
 }
 
 // answer is what the probe of a lab's pod said now, decided by this one answer.
-func (l *probeLab) answer(verdict probe.Verdict) probe.Answer {
+func (l *probeLab) answer(verdict probe.Verdict) probe.Report {
 	l.t.Helper()
 	c := &l.desired.Pod.Spec.Containers[0]
-	a := probe.Answer{
+	a := probe.Report{
 		Container: "a", ContainerID: l.running(), Type: l.kind, Probe: model.ProbeOf(c, l.kind),
 		Result: probe.Result{Verdict: verdict, Output: "no", Message: "no"}, Changed: true, Told: true,
 	}
-	a.Record = a.Result.Fold(model.InitialProbe(l.kind), l.kind, a.Probe, l.clock.Now())
+	a.Fold(model.InitialProbe(l.kind), l.clock.Now(), true)
 	a.Known = l.records()[a.ContainerID][l.kind]
 	return a
 }
 
-func (l *probeLab) keepAnswers(answers ...probe.Answer) {
+func (l *probeLab) keepAnswers(answers ...probe.Report) {
 	l.t.Helper()
 	if err := l.engine.Prober.Keep(l.t.Context(), l.clock.Now(), model.RefOf(l.desired.Pod), answers); err != nil {
 		l.t.Fatal(err)
@@ -170,18 +170,18 @@ func TestReadinessGoesOn(t *testing.T) {
 // TestAnswersThatAreNotKept: of containers and pods that are gone, of pods that were never applied, other than
 // readiness of those that are being deleted, and of probes that the manifest has no more.
 func TestAnswersThatAreNotKept(t *testing.T) {
-	for name, happens := range map[string]func(l *probeLab, a *probe.Answer){
-		"the container is gone": func(_ *probeLab, a *probe.Answer) { a.ContainerID = "gone" },
-		"another container":     func(_ *probeLab, a *probe.Answer) { a.Container = "b" },
-		"another probe": func(_ *probeLab, a *probe.Answer) {
+	for name, happens := range map[string]func(l *probeLab, a *probe.Report){
+		"the container is gone": func(_ *probeLab, a *probe.Report) { a.ContainerID = "gone" },
+		"another container":     func(_ *probeLab, a *probe.Report) { a.Container = "b" },
+		"another probe": func(_ *probeLab, a *probe.Report) {
 			a.Probe = a.Probe.DeepCopy()
 			a.Probe.Exec.Command = []string{"y"}
 		},
-		"the probe is gone": func(l *probeLab, _ *probe.Answer) {
+		"the probe is gone": func(l *probeLab, _ *probe.Report) {
 			l.apply(l.t, strings.NewReplacer("PROBE: {exec: {command: [x]}, failureThreshold: THRESHOLD, periodSeconds: 10}", "env: []").Replace(probedPod))
 		},
-		"it is being deleted": func(l *probeLab, _ *probe.Answer) { l.marked() },
-		"the pod is gone": func(l *probeLab, _ *probe.Answer) {
+		"it is being deleted": func(l *probeLab, _ *probe.Report) { l.marked() },
+		"the pod is gone": func(l *probeLab, _ *probe.Report) {
 			if _, err := l.engine.Pods.Delete(l.t.Context(), model.RefOf(l.desired.Pod), executor.Options{}); err != nil {
 				l.t.Fatal(err)
 			}

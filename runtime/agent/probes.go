@@ -22,7 +22,7 @@ import (
 // Prober asks probes and writes down what they say.
 type Prober interface {
 	AskOne(ctx context.Context, probe *v1.Probe, target probe.Target, redactor *redaction.Redactor) probe.Result
-	Keep(ctx context.Context, now time.Time, ref model.PodRef, answers []probe.Answer) error
+	Keep(ctx context.Context, now time.Time, ref model.PodRef, reports []probe.Report) error
 }
 
 // probing asks the probes of the pods that run. Only the loop touches it.
@@ -106,27 +106,27 @@ func (b *probing) ask(ctx context.Context) time.Time {
 
 // answered takes the answer of a probe.
 func (b *probing) answered(ctx context.Context, ask probers.Ask, result probe.Result) {
-	change := b.set.Done(b.now(), ask, result)
+	report := b.set.Done(b.now(), ask, result)
 	look := b.still
-	if change.Look {
+	if report.Look {
 		look = func() { b.wake(ask.Pod.UID) }
 	}
-	if change.Keep {
-		b.keep(ctx, ask.Pod, []probe.Answer{change.Answer}, look)
+	if report.Keep() {
+		b.keep(ctx, ask.Pod, []probe.Report{report}, look)
 	} else {
 		look()
 	}
 }
 
-// keep writes answers down, beside the loop. What follows from them is done after that, not before:
+// keep writes reports down, beside the loop. What follows from them is done after that, not before:
 // a pass reads what is written.
-func (b *probing) keep(ctx context.Context, ref model.PodRef, answers []probe.Answer, then func()) {
-	if len(answers) == 0 {
+func (b *probing) keep(ctx context.Context, ref model.PodRef, reports []probe.Report, then func()) {
+	if len(reports) == 0 {
 		return
 	}
 	now := b.now()
 	b.beside.Go(func() {
-		err := b.prober.Keep(ctx, now, ref, answers)
+		err := b.prober.Keep(ctx, now, ref, reports)
 		b.inbox.post(ctx, func() {
 			if err != nil {
 				b.log.Error("the answers of probes are not kept", "pod", ref.String(), "error", err.Error())

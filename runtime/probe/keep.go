@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/podctl/podctl/podspec"
@@ -17,45 +16,31 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Answer is what one probe of one container said, to be written down.
-type Answer struct {
-	Container   string
-	ContainerID string
-	Type        model.ProbeType
-	Probe       *v1.Probe
-	Result      Result
-	// Record is the memory of the probe with this answer, Known the one that the checkpoint had
-	// when somebody looked last: one that differs was written by another process since.
-	Record, Known model.ProbeRecord
-	// Changed reports whether the record is to be written, Told whether the answer is an event.
-	Changed, Told bool
-}
-
 // settled is the record that the checkpoint has after this answer. What another process found
 // out since is newer or decided, and stays. A time that has not come yet is a clock's that was
 // set back.
-func (a *Answer) settled(now time.Time, record model.ProbeRecord) model.ProbeRecord {
-	others := !record.CountedAt.Equal(a.Known.CountedAt)
-	newer := record.CountedAt.After(a.Record.CountedAt) && !model.AheadOf(now, record.CountedAt)
-	if !a.Changed || others && (newer || record.Reopened(a.Probe, now, time.Time{}).OnHold) {
+func (r *Report) settled(now time.Time, record model.ProbeRecord) model.ProbeRecord {
+	others := !record.CountedAt.Equal(r.Known.CountedAt)
+	newer := record.CountedAt.After(r.Record.CountedAt) && !model.AheadOf(now, record.CountedAt)
+	if !r.Changed || others && (newer || record.Reopened(r.Probe, now, time.Time{}).OnHold) {
 		return record
 	}
-	return a.Record
+	return r.Record
 }
 
 // of reports whether a manifest has the probe that was asked.
-func (a *Answer) of(applied *podspec.Desired) bool {
-	ref, ok := podspec.FindContainer(applied.Pod, a.Container)
-	return ok && equality.Semantic.DeepEqual(a.Probe, model.ProbeOf(ref.Container, a.Type))
+func (r *Report) of(applied *podspec.Desired) bool {
+	ref, ok := podspec.FindContainer(applied.Pod, r.Container)
+	return ok && equality.Semantic.DeepEqual(r.Probe, model.ProbeOf(ref.Container, r.Type))
 }
 
 // Keep writes down what probes of one pod said, under the pod's lock: records that have changed,
 // and events. Answers of containers that are gone, and of probes that the manifest no longer has,
 // are left out, and so is everything of a pod that was never applied, and all but readiness of one
 // that is being deleted. Nothing is written that is there already.
-func (p *Prober) Keep(ctx context.Context, now time.Time, ref model.PodRef, answers []Answer) error {
+func (p *Prober) Keep(ctx context.Context, now time.Time, ref model.PodRef, reports []Report) error {
 	before, err := p.layout.Pod(ref.UID).Checkpoint().Read()
-	if err != nil || before.Applied == nil || len(answers) == 0 {
+	if err != nil || before.Applied == nil || len(reports) == 0 {
 		return err
 	}
 	there := p.containers(ctx, ref)
@@ -63,16 +48,16 @@ func (p *Prober) Keep(ctx context.Context, now time.Time, ref model.PodRef, answ
 		if j.Applied == nil {
 			return false
 		}
-		wanted := slices.DeleteFunc(slices.Clone(answers), func(a Answer) bool {
-			ended := j.Deletion != nil && a.Type != model.Readiness
-			return ended || !a.of(j.Applied) || there != nil && !there[a.ContainerID]
+		wanted := slices.DeleteFunc(slices.Clone(reports), func(r Report) bool {
+			ended := j.Deletion != nil && r.Type != model.Readiness
+			return ended || !r.of(j.Applied) || there != nil && !there[r.ContainerID]
 		})
 		changed := false
 		for i := range wanted {
-			a := &wanted[i]
-			record := j.Probes[a.ContainerID][a.Type]
-			a.Record = a.settled(now, record)
-			changed = changed || a.Record != record
+			r := &wanted[i]
+			record := j.Probes[r.ContainerID][r.Type]
+			r.Record = r.settled(now, record)
+			changed = changed || r.Record != record
 		}
 		recordProbes(rec, now, wanted, j.Probes)
 		return keepProbes(j, before.Probes, there, wanted) || changed
@@ -102,15 +87,13 @@ func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, 
 		if j.Generation != s.Checkpoint.Generation || j.Deletion != nil {
 			return false
 		}
-		var answers []Answer
 		for i := range reports {
 			if reports[i].Asked {
 				reports[i].settle(j.Probes, s.Checkpoint.Probes, s.TakenAt)
-				answers = append(answers, reports[i].answer())
 			}
 		}
-		recordProbes(rec, s.TakenAt, answers, j.Probes)
-		keepProbes(j, s.Checkpoint.Probes, idsOf(s), answers)
+		recordProbes(rec, s.TakenAt, reports, j.Probes)
+		keepProbes(j, s.Checkpoint.Probes, idsOf(s), reports)
 		return true
 	})
 }
@@ -174,21 +157,15 @@ func (p *Prober) writeLocked(ctx context.Context, ref model.PodRef, change Chang
 // keepProbes puts the answers into the checkpoint, drops records of containers that are gone, and
 // reports whether it dropped some. Those of containers that were not known before another process
 // noted since, and they stay. A nil list of containers is unknown.
-func keepProbes(j *state.Checkpoint, before Memory, there map[string]bool, answers []Answer) (dropped bool) {
+func keepProbes(j *state.Checkpoint, before Memory, there map[string]bool, reports []Report) (dropped bool) {
 	known := len(j.Probes)
 	maps.DeleteFunc(j.Probes, func(id string, _ map[model.ProbeType]model.ProbeRecord) bool {
 		return there != nil && before[id] != nil && !there[id]
 	})
 	dropped = len(j.Probes) < known
-	memory := Memory(j.Probes)
-	if memory == nil {
-		memory = Memory{}
+	if j.Probes == nil {
+		j.Probes = Memory{}
 	}
-	for i := range answers {
-		if answers[i].Changed {
-			memory.keep(&answers[i])
-		}
-	}
-	j.Probes = memory
+	Memory(j.Probes).keep(reports)
 	return dropped
 }

@@ -81,22 +81,6 @@ func (r *Result) Judged() model.ProbeResult {
 	return model.ProbeUnknown
 }
 
-// Fold counts the answer of a run that began at a moment.
-func (r *Result) Fold(record model.ProbeRecord, t model.ProbeType, p *v1.Probe, at time.Time) model.ProbeRecord {
-	folded := record.Fold(t, p, r.Judged(), at)
-	folded.Message = r.messageOn(record)
-	return folded
-}
-
-// messageOn is the message of a record with this answer. What is decided keeps the message of
-// the answer that decided it.
-func (r *Result) messageOn(record model.ProbeRecord) string {
-	if record.OnHold {
-		return record.Message
-	}
-	return r.Message
-}
-
 // ExecFunc runs a command in a container, as CRI ExecSync does.
 type ExecFunc func(ctx context.Context, containerID string, command []string, timeout time.Duration) (ExecResult, error)
 

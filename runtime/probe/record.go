@@ -11,29 +11,32 @@ import (
 
 // recordProbes records the events of probes that did not succeed, in a kubelet's words, and marks those that let a
 // container count as started or ready.
-func recordProbes(rec *events.Recorder, at time.Time, answers []Answer, before Memory) {
-	for i := range answers {
-		a := &answers[i]
-		if a.Told {
-			recordAnswer(rec, at, a)
+func recordProbes(rec *events.Recorder, at time.Time, reports []Report, before Memory) {
+	for i := range reports {
+		r := &reports[i]
+		if !r.Keep() {
+			continue
 		}
-		passed := a.Record.Result == model.ProbeSuccess && before[a.ContainerID][a.Type].Result != model.ProbeSuccess
-		if passed && a.Type != model.Liveness {
-			kind := map[model.ProbeType]string{model.Readiness: "Ready", model.Startup: "Started"}[a.Type]
-			rec.Span(state.Span{Kind: kind, Object: a.Container, Begin: at, End: at})
+		if r.Told {
+			recordAnswer(rec, at, r)
+		}
+		passed := r.Record.Result == model.ProbeSuccess && before[r.ContainerID][r.Type].Result != model.ProbeSuccess
+		if passed && r.Type != model.Liveness {
+			kind := map[model.ProbeType]string{model.Readiness: "Ready", model.Startup: "Started"}[r.Type]
+			rec.Span(state.Span{Kind: kind, Object: r.Container, Begin: at, End: at})
 		}
 	}
 }
 
-func recordAnswer(rec *events.Recorder, at time.Time, a *Answer) {
-	name := a.Type.Title()
-	switch a.Result.Verdict {
+func recordAnswer(rec *events.Recorder, at time.Time, r *Report) {
+	name := r.Type.Title()
+	switch r.Result.Verdict {
 	case Failure:
-		rec.Warning(at, "Unhealthy", a.Container, fmt.Sprintf("%s probe failed: %s", name, a.Result.Output))
+		rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe failed: %s", name, r.Result.Output))
 	case Unknown:
-		rec.Warning(at, "Unhealthy", a.Container, fmt.Sprintf("%s probe errored and resulted in unknown state: %s", name, a.Result.Output))
+		rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe errored and resulted in unknown state: %s", name, r.Result.Output))
 	case Warning:
-		rec.Warning(at, "ProbeWarning", a.Container, fmt.Sprintf("%s probe warning: %s", name, a.Result.Output))
+		rec.Warning(at, "ProbeWarning", r.Container, fmt.Sprintf("%s probe warning: %s", name, r.Result.Output))
 	case Success:
 	}
 }

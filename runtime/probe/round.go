@@ -20,7 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Report is the answer of one probe, or why it was not asked.
+// Report is the answer of one probe of one container, or why it was not asked.
 type Report struct {
 	Pod           model.PodRef
 	Container     string
@@ -31,14 +31,22 @@ type Report struct {
 	Asked   bool
 	Skipped string
 	Result  Result
-	// Record is the memory of the probe after this run, Threshold how many
-	// equal verdicts in a row decide.
-	Record    model.ProbeRecord
+	// Probe is the probe as the manifest had it, Threshold how many equal verdicts in a row decide.
+	Probe     *v1.Probe
 	Threshold int32
+	// Record is the memory of the probe with this answer, Known the one that the checkpoint had when it was read last: one that
+	// differs was written by another process since.
+	Record, Known model.ProbeRecord
 	// Counted reports whether this run counts towards the threshold.
 	Counted bool
-	probe   *v1.Probe
+	// Changed reports whether the record is to be written, Told whether the answer is an event.
+	Changed, Told bool
+	// Look reports whether the verdict changed or is final now: once it is written, the pod needs a pass.
+	Look bool
 }
+
+// Keep reports whether there is something to write: the record or an event.
+func (r *Report) Keep() bool { return r.Changed || r.Told }
 
 // Verdict is the report's result in the planner's words: Unknown when the probe
 // was not asked or could not be judged.
@@ -47,11 +55,6 @@ func (r *Report) Verdict() model.ProbeResult {
 		return model.ProbeUnknown
 	}
 	return r.Result.Judged()
-}
-
-// answer is what is written down of a probe that was asked.
-func (r *Report) answer() Answer {
-	return Answer{Container: r.Container, ContainerID: r.ContainerID, Type: r.Type, Probe: r.probe, Result: r.Result, Record: r.Record, Changed: true, Told: true}
 }
 
 // Options choose which probes are asked.
@@ -71,24 +74,20 @@ type Options struct {
 // Memory holds the records of probes by container id and type.
 type Memory map[string]map[model.ProbeType]model.ProbeRecord
 
-// keep notes the record of an answer.
-func (m Memory) keep(a *Answer) {
+// keep notes the records that changed.
+func (m Memory) keep(reports []Report) {
 	if m == nil {
 		return
 	}
-	if m[a.ContainerID] == nil {
-		m[a.ContainerID] = map[model.ProbeType]model.ProbeRecord{}
-	}
-	m[a.ContainerID][a.Type] = a.Record
-}
-
-// keepAll notes the records of the probes that were asked.
-func (m Memory) keepAll(reports []Report) {
 	for i := range reports {
-		if reports[i].Asked {
-			a := reports[i].answer()
-			m.keep(&a)
+		r := &reports[i]
+		if !r.Changed {
+			continue
 		}
+		if m[r.ContainerID] == nil {
+			m[r.ContainerID] = map[model.ProbeType]model.ProbeRecord{}
+		}
+		m[r.ContainerID][r.Type] = r.Record
 	}
 }
 
@@ -132,7 +131,7 @@ func (p *Prober) Probe(ctx context.Context, desired *podspec.Desired, opts Optio
 		return reports, &UnrecordedError{Err: err}
 	}
 	// What another process counted meanwhile is in them now.
-	opts.Memory.keepAll(reports)
+	opts.Memory.keep(reports)
 	return reports, nil
 }
 
@@ -184,7 +183,7 @@ func (p *Prober) Ask(ctx context.Context, desired *podspec.Desired, s *snapshot.
 		}
 	}
 	group.Wait()
-	opts.Memory.keepAll(reports)
+	opts.Memory.keep(reports)
 	return reports
 }
 
@@ -217,7 +216,7 @@ func (q *round) list() []Report {
 func (q *round) report(ref podspec.ContainerRef, t model.ProbeType, p *v1.Probe) Report {
 	r := Report{
 		Pod: model.RefOf(q.desired.Pod), Container: ref.Name, ContainerType: ref.Type, Type: t,
-		Threshold: p.FailureThreshold, Record: model.InitialProbe(t), probe: p,
+		Threshold: p.FailureThreshold, Record: model.InitialProbe(t), Probe: p,
 	}
 	c := q.newest(ref.Name)
 	if c == nil || c.State != model.Running {
@@ -265,21 +264,24 @@ func (q *round) newest(name string) *model.Container {
 func (q *round) run(ctx context.Context, r *Report) {
 	ref, _ := podspec.FindContainer(q.desired.Pod, r.Container)
 	target := Target{ContainerID: r.ContainerID, Container: ref.Container, PodIP: q.podIP(r.Container)}
-	r.Result = q.e.AskOne(ctx, r.probe, target, q.redactor)
-	r.Asked = true
-	r.fold(r.Record, q.now)
+	r.Result = q.e.AskOne(ctx, r.Probe, target, q.redactor)
+	r.Asked, r.Changed, r.Told = true, true, true
+	r.Fold(r.Record, q.now, r.Record.Counts(r.Probe, q.now))
 	if r.Verdict() == model.ProbeSuccess {
-		r.Threshold = r.probe.SuccessThreshold
+		r.Threshold = r.Probe.SuccessThreshold
 	}
 }
 
-// fold puts this run onto a record of the probe. One that is decided stays as it is.
-func (r *Report) fold(record model.ProbeRecord, at time.Time) {
-	r.Record, r.Counted = record, record.Counts(r.probe, at)
-	if r.Counted {
-		r.Record = record.Fold(r.Type, r.probe, r.Verdict(), at)
+// Fold puts this run onto a record of the probe. A run that does not count changes its message alone. What is decided stays, with
+// the message of the answer that decided it.
+func (r *Report) Fold(record model.ProbeRecord, at time.Time, counts bool) {
+	r.Record, r.Counted = record, counts
+	if counts {
+		r.Record = record.Fold(r.Type, r.Probe, r.Result.Judged(), at)
 	}
-	r.Record.Message = r.Result.messageOn(record)
+	if !record.OnHold {
+		r.Record.Message = r.Result.Message
+	}
 }
 
 // settle puts this run onto the record that the checkpoint has by now. Another process may
@@ -295,7 +297,8 @@ func (r *Report) settle(now, before Memory, at time.Time) {
 		r.Record, r.Counted = record, false
 		return
 	}
-	r.fold(record.Reopened(r.probe, at, time.Time{}), at)
+	record = record.Reopened(r.Probe, at, time.Time{})
+	r.Fold(record, at, record.Counts(r.Probe, at))
 }
 
 // podIP is the address of the sandbox in which a container runs, whatever the manifest says of

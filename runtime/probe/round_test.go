@@ -145,8 +145,8 @@ func TestAnswersOfOthers(t *testing.T) {
 		"another asked earlier":  {failure(noon.Add(-30*time.Second), 7), 7 + 1, true},
 		"it was forgotten":       {Memory{}, 1, true},
 	} {
-		r := Report{ContainerID: "id", Type: model.Liveness, Asked: true, Result: Result{Verdict: Failure}, probe: everyTen(0)}
-		r.probe.FailureThreshold = 100
+		r := Report{ContainerID: "id", Type: model.Liveness, Asked: true, Result: Result{Verdict: Failure}, Probe: everyTen(0)}
+		r.Probe.FailureThreshold = 100
 		r.settle(c.now, before, noon)
 		if r.Record.Run != c.run || r.Counted != c.counted || r.Record.Result != model.ProbeSuccess {
 			t.Errorf("%s: counted %t, %+v", name, r.Counted, r.Record)
@@ -160,7 +160,7 @@ func TestMemoryOfContainersThatAreGone(t *testing.T) {
 	records := map[model.ProbeType]model.ProbeRecord{model.Liveness: {}}
 	j := &state.Checkpoint{Memory: model.Memory{Probes: Memory{"gone": records, "since": records}}}
 	before, there := Memory{"gone": records}, idsOf(&snapshot.Pod{})
-	dropped := keepProbes(j, before, there, []Answer{{ContainerID: "id", Type: model.Readiness, Changed: true}, {ContainerID: "other", Type: model.Readiness}})
+	dropped := keepProbes(j, before, there, []Report{{ContainerID: "id", Type: model.Readiness, Changed: true}, {ContainerID: "other", Type: model.Readiness}})
 	var ids []string
 	for id := range j.Probes {
 		ids = append(ids, id)
@@ -170,7 +170,7 @@ func TestMemoryOfContainersThatAreGone(t *testing.T) {
 		t.Errorf("dropped %t, kept %v", dropped, ids)
 	}
 	j = &state.Checkpoint{}
-	if dropped := keepProbes(j, before, there, []Answer{{ContainerID: "id", Changed: true}}); dropped || len(j.Probes) != 1 {
+	if dropped := keepProbes(j, before, there, []Report{{ContainerID: "id", Changed: true}}); dropped || len(j.Probes) != 1 {
 		t.Errorf("a pod without a memory has %v", j.Probes)
 	}
 	j.Probes = Memory{"gone": records}
@@ -182,11 +182,11 @@ func TestMemoryOfContainersThatAreGone(t *testing.T) {
 // TestEventsOfProbes: failures and warnings are told in the kubelet's words, and the first success
 // marks when a container counts as started or ready.
 func TestEventsOfProbes(t *testing.T) {
-	answer := func(kind model.ProbeType, verdict Verdict, result model.ProbeResult) Answer {
-		return Answer{Container: "a", ContainerID: "id", Type: kind, Told: true, Result: Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"}, Record: model.ProbeRecord{Result: result}}
+	answer := func(kind model.ProbeType, verdict Verdict, result model.ProbeResult) Report {
+		return Report{Container: "a", ContainerID: "id", Type: kind, Told: true, Result: Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"}, Record: model.ProbeRecord{Result: result}}
 	}
 	for name, c := range map[string]struct {
-		answer Answer
+		answer Report
 		event  string
 		span   string
 	}{
@@ -197,11 +197,11 @@ func TestEventsOfProbes(t *testing.T) {
 		"started":    {answer(model.Startup, Success, model.ProbeSuccess), "", "Started of a"},
 		"not yet":    {answer(model.Readiness, Success, model.ProbeFailure), "", ""},
 		"alive":      {answer(model.Liveness, Success, model.ProbeSuccess), "", ""},
-		"not told":   {Answer{Type: model.Liveness, Result: Result{Verdict: Failure}, Record: model.ProbeRecord{Result: model.ProbeFailure}}, "", ""},
+		"not told":   {Report{Type: model.Liveness, Result: Result{Verdict: Failure}, Record: model.ProbeRecord{Result: model.ProbeFailure}}, "", ""},
 	} {
 		for known, before := range map[bool]Memory{false: nil, true: {"id": {c.answer.Type: {Result: model.ProbeSuccess}}}} {
 			var r events.Recorder
-			recordProbes(&r, noon, []Answer{c.answer}, before)
+			recordProbes(&r, noon, []Report{c.answer}, before)
 			pod := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
 			if err := r.Write(pod, model.PodRef{}, nil); err != nil {
 				t.Fatal(err)

@@ -197,7 +197,7 @@ func TestCleanUp(t *testing.T) {
 		l := one(t, model.Liveness, with(every(10), func(p *v1.Probe) { p.FailureThreshold = 1 }))
 		asks, _ := l.Next(l.now)
 		leave(l)
-		if change := l.answer(asks[0], probe.Failure); change.Keep || change.Look {
+		if change := l.answer(asks[0], probe.Failure); change.Keep() || change.Look {
 			t.Errorf("%s: its answer is %+v", name, change)
 		}
 		if v := l.Verdicts(); name != "another container runs" && len(v) > 0 {
@@ -237,7 +237,7 @@ func TestErrorsCountNeitherWay(t *testing.T) {
 	l.ticks(1)
 	asks, _ := l.Next(l.now)
 	change := l.Done(l.now, asks[0], probe.Result{Verdict: probe.Unknown, Output: "no shell", Message: "no shell"})
-	if r := l.record(model.Readiness); r.Result != good || r.Run != 1 || r.Message != "no shell" || change.Look || !change.Answer.Told {
+	if r := l.record(model.Readiness); r.Result != good || r.Run != 1 || r.Message != "no shell" || change.Look || !change.Told {
 		t.Errorf("%+v, %+v", r, change)
 	}
 	if _, wake := l.Next(l.now); !wake.Equal(noon.Add(20 * time.Second)) {

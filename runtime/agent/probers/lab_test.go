@@ -23,7 +23,7 @@ type lab struct {
 	now   time.Time
 	seen  Seen
 	fails map[model.ProbeType]bool
-	last  Change
+	last  probe.Report
 }
 
 func every(seconds int32) *v1.Probe {
@@ -58,7 +58,7 @@ func one(t *testing.T, kind model.ProbeType, p *v1.Probe) *lab {
 	return newLab(t, map[model.ProbeType]*v1.Probe{kind: p})
 }
 
-func (l *lab) answer(ask Ask, verdict probe.Verdict) Change {
+func (l *lab) answer(ask Ask, verdict probe.Verdict) probe.Report {
 	return l.Done(l.now, ask, map[probe.Verdict]probe.Result{
 		probe.Success: {Verdict: probe.Success}, probe.Failure: {Verdict: probe.Failure, Output: "no", Message: "no"},
 	}[verdict])

@@ -207,7 +207,7 @@ func (l *life) begin(r Running, kind model.ProbeType, p *v1.Probe) *told {
 	return k
 }
 
-func (l *life) write(a probe.Answer) {
+func (l *life) write(a probe.Report) {
 	if l.disk[a.ContainerID] == nil {
 		l.disk[a.ContainerID] = records{}
 	}
@@ -295,14 +295,14 @@ func (l *life) done(a pendingAnswer) {
 	id, kind := a.ask.Target.ContainerID, a.ask.Type
 	verdict := []probe.Verdict{probe.Success, probe.Success, probe.Warning, probe.Failure, probe.Failure, probe.Unknown}[l.rand.IntN(6)]
 	change := l.Done(l.now, a.ask, probe.Result{Verdict: verdict})
-	l.note("%s %s says %s: keep %t, look %t, %+v", id, kind, verdict, change.Keep, change.Look, change.Answer.Record)
-	written := change.Keep && change.Answer.Changed && l.rand.IntN(5) > 0
+	l.note("%s %s says %s: keep %t, look %t, %+v", id, kind, verdict, change.Keep(), change.Look, change.Record)
+	written := change.Keep() && change.Changed && l.rand.IntN(5) > 0
 	if written {
-		l.write(change.Answer)
+		l.write(change)
 	}
 	k := l.told[id+string(kind)]
 	if k == nil {
-		if change.Keep || change.Look {
+		if change.Keep() || change.Look {
 			l.fail("%s %s does not run, and %+v", id, kind, change)
 		}
 		return

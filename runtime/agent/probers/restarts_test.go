@@ -100,7 +100,7 @@ func TestContainersThatEnd(t *testing.T) {
 				t.Errorf("%s: runs again %t", name, again)
 			}
 			for _, ask := range asks {
-				if change := l.answer(ask, "Success"); change.Keep || change.Look {
+				if change := l.answer(ask, "Success"); change.Keep() || change.Look {
 					t.Errorf("%s, %s: an answer of the ended container: %+v", name, kind, change)
 				}
 			}

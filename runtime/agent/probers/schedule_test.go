@@ -170,7 +170,7 @@ func TestStaleFailures(t *testing.T) {
 		}
 		l.fails[model.Liveness] = !recovers
 		asked := l.tick()
-		if r := l.record(model.Liveness); len(asked) != 1 || (r.Result == good) != recovers || r.OnHold == recovers || !l.last.Look || !l.last.Keep {
+		if r := l.record(model.Liveness); len(asked) != 1 || (r.Result == good) != recovers || r.OnHold == recovers || !l.last.Look || !l.last.Keep() {
 			t.Errorf("recovers %t: asked %v, %+v, %+v", recovers, asked, r, l.last)
 		}
 	}
@@ -307,7 +307,7 @@ func TestWhatIsWrittenDown(t *testing.T) {
 	l.seen.Deleting, l.fails[model.Readiness] = true, true
 	l.Sync(l.now, l.seen)
 	l.ticks(3)
-	if unkept := l.Sync(l.now, l.seen); !l.last.Keep || !l.last.Look || len(unkept) != 1 || unkept[0].Record.Result != bad {
+	if unkept := l.Sync(l.now, l.seen); !l.last.Keep() || !l.last.Look || len(unkept) != 1 || unkept[0].Record.Result != bad {
 		t.Errorf("of a pod that is being deleted: %+v, %+v", l.last, unkept)
 	}
 }
@@ -320,7 +320,7 @@ func TestRunsOfOthersEnd(t *testing.T) {
 	l.seen.Running[0].Records = records{model.Liveness: {Result: good, Last: bad, Run: 1, CountedAt: l.now}}
 	l.Sync(l.now, l.seen)
 	l.advance()
-	if l.tick(); !l.last.Look || l.last.Answer.Record.Last != good {
+	if l.tick(); !l.last.Look || l.last.Record.Last != good {
 		t.Errorf("%+v", l.last)
 	}
 }
@@ -337,7 +337,7 @@ func TestEvents(t *testing.T) {
 		}
 		change := l.Done(l.now, asks[0], probe.Result{Verdict: verdict, Output: output})
 		l.advance()
-		return change.Answer.Told
+		return change.Told
 	}
 	for i, c := range []struct {
 		verdict probe.Verdict

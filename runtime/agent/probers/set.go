@@ -100,7 +100,7 @@ func (seen *Seen) types() []model.ProbeType {
 // Sync says what of a pod runs. A container with another id begins anew. Probes that changed in
 // the manifest are taken over; what does not run any more is forgotten. It returns the verdicts
 // that the checkpoint has not: those that could not be written.
-func (s *Set) Sync(now time.Time, seen Seen) []probe.Answer {
+func (s *Set) Sync(now time.Time, seen Seen) []probe.Report {
 	s.stale = true
 	p := &pod{ref: model.RefOf(seen.Desired.Pod), containers: map[string]*container{}}
 	for i := range seen.Running {
@@ -138,17 +138,19 @@ func (s *Set) worker(now time.Time, old, c *container, t model.ProbeType) *worke
 }
 
 // unkept are the verdicts that the checkpoint of the pod has not.
-func (p *pod) unkept() []probe.Answer {
-	var answers []probe.Answer
+func (p *pod) unkept() []probe.Report {
+	var unkept []probe.Report
 	for _, name := range slices.Sorted(maps.Keys(p.containers)) {
 		c := p.containers[name]
 		for _, t := range model.ProbeTypes() {
 			if w := c.workers[t]; w != nil && w.unkept() {
-				answers = append(answers, w.answer(c, t, probe.Result{}))
+				r := w.report(p.ref, c, t)
+				r.Changed = true
+				unkept = append(unkept, r)
 			}
 		}
 	}
-	return answers
+	return unkept
 }
 
 // spread is a random part of the period for a container that ran before the agent, so that not all
@@ -229,33 +231,24 @@ func (s *Set) asks(c *container, t model.ProbeType) bool {
 	return !waits && !c.workers[t].record.OnHold && !s.asking[key{c.id, t}]
 }
 
-// Change is what came of an answer.
-type Change struct {
-	// Keep reports whether there is something to write down: the verdict, or an event.
-	Keep bool
-	// Look reports whether the verdict changed, or is decided now: once it is written down, the
-	// pod is to be looked at.
-	Look bool
-	// Answer is what is to be written down (probe.Prober.Keep).
-	Answer probe.Answer
-}
-
-// Done takes an answer. That of a container that does not run any more, of a probe that has
+// Done takes an answer, and returns what is to be written down (probe.Prober.Keep). That of a container that does not run any more, of a probe that has
 // changed since, or from before an answer that another process got, counts for nothing.
-func (s *Set) Done(now time.Time, ask Ask, result probe.Result) Change {
+func (s *Set) Done(now time.Time, ask Ask, result probe.Result) probe.Report {
 	delete(s.asking, ask.key())
 	stale := s.stale
 	s.stale = true
 	c := s.find(ask.Pod.UID, ask.Target.Container.Name)
 	if c == nil || c.id != ask.Target.ContainerID {
-		return Change{}
+		return probe.Report{}
 	}
 	w := c.workers[ask.Type]
 	if w == nil || !w.waitsFor(ask) {
-		return Change{}
+		return probe.Report{}
 	}
 	w.due = next(ask.At, now, periodOf(w.probe))
-	changed := w.fold(now, ask.Type, result)
+	r := w.report(ask.Pod, c, ask.Type)
+	r.Result = result
+	changed := w.fold(now, &r)
 	if !changed && !stale {
 		// Nothing has changed but when this one is due.
 		s.stale = false
@@ -263,12 +256,12 @@ func (s *Set) Done(now time.Time, ask Ask, result probe.Result) Change {
 			s.enqueue(turn{ask.Pod, c, ask.Type, w})
 		}
 	}
-	a := w.answer(c, ask.Type, result)
-	a.Changed, a.Told = w.unkept(), w.tells(now, result)
-	if a.Changed {
+	r.Changed, r.Told = w.unkept(), w.tells(now, result)
+	if r.Changed {
 		w.kept, w.known = w.record, true
 	}
-	return Change{Keep: a.Changed || a.Told, Look: changed || a.Changed, Answer: a}
+	r.Look = changed || r.Changed
+	return r
 }
 
 // AskNow makes the readiness probe of a container due that a pass found not ready (kubelet:

@@ -91,10 +91,11 @@ func (w *worker) waitsFor(ask Ask) bool {
 // fold counts an answer that has come now. The agent keeps to the period itself, and what a pass
 // asks for counts as it does for the kubelet, so that each answer counts (compare
 // model.ProbeRecord.Counts). It reports whether the verdict is another one now.
-func (w *worker) fold(now time.Time, t model.ProbeType, result probe.Result) (changed bool) {
-	before := w.record.Result
-	w.record = result.Fold(w.record, t, w.probe, now.Round(0).UTC())
-	if changed = w.record.Result != before; changed {
+func (w *worker) fold(now time.Time, r *probe.Report) (changed bool) {
+	r.Fold(w.record, now.Round(0).UTC(), true)
+	changed = r.Record.Result != w.record.Result
+	w.record = r.Record
+	if changed {
 		w.since = now
 	}
 	return changed
@@ -132,11 +133,10 @@ func (w *worker) tells(now time.Time, result probe.Result) bool {
 	return true
 }
 
-// answer is what is written down of the worker.
-func (w *worker) answer(c *container, t model.ProbeType, result probe.Result) probe.Answer {
-	return probe.Answer{
-		Container: c.spec.Name, ContainerID: c.id, Type: t, Probe: w.probe,
-		Result: result, Record: w.record, Known: w.kept, Changed: true,
+// report is the state of the worker.
+func (w *worker) report(pod model.PodRef, c *container, t model.ProbeType) probe.Report {
+	return probe.Report{
+		Pod: pod, Container: c.spec.Name, ContainerID: c.id, Type: t, Probe: w.probe, Asked: true, Record: w.record, Known: w.kept,
 	}
 }
 
