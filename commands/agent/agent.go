@@ -28,10 +28,8 @@ import (
 const defaultSource = "/etc/podctl/pods"
 
 type agentOptions struct {
-	applied     bool
-	kubelet     bool
-	otherAgent  bool
-	parallel    int
+	daemon.Settings
+
 	pulls       int
 	urlInterval time.Duration
 	// skipUnknown skips objects of kinds that podctl does not know in sources.
@@ -42,9 +40,6 @@ type agentOptions struct {
 	listen      string
 	// from are the sources of the configuration, if the command line names none.
 	from []string
-	// stopPods stops the pods with the agent, in the time that they have before a shutdown too.
-	stopPods      bool
-	shutdownGrace time.Duration
 	// show prints the configuration instead of running an agent.
 	show bool
 	// heard are the signals of the process.
@@ -74,21 +69,21 @@ func New(sess *session.Session) *cobra.Command {
 				return terminal.WriteDocument(sess.IO.Out, "json", now)
 			}
 			o.heard = hearSignals()
-			s, err := o.settings(sess, args, now)
-			if err != nil {
+			if err := o.complete(sess, args, now); err != nil {
 				return err
 			}
-			if err = daemon.Run(cmd.Context(), s); errors.Is(err, daemon.ErrRestart) {
+			err := daemon.Run(cmd.Context(), o.Settings)
+			if errors.Is(err, daemon.ErrRestart) {
 				return o.heard.restart()
 			}
 			return err
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.applied, "applied", true, "Also keep the pods and workloads that were applied by hand")
-	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
-	f.BoolVar(&o.otherAgent, "allow-other-agent", false, "Continue although an agent with another state directory uses the same runtime")
-	f.IntVar(&o.parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
+	f.BoolVar(&o.Applied, "applied", true, "Also keep the pods and workloads that were applied by hand")
+	f.BoolVar(&o.AllowKubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
+	f.BoolVar(&o.AllowOtherAgent, "allow-other-agent", false, "Continue although an agent with another state directory uses the same runtime")
+	f.IntVar(&o.Parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
 	f.IntVar(&o.pulls, "max-parallel-pulls", 4, "Number of images that are pulled at the same time (0: any number)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
 	flags.SkipUnknown(f, &o.skipUnknown)
@@ -96,8 +91,8 @@ func New(sess *session.Session) *cobra.Command {
 	o.eviction.addTo(f)
 	o.admission.Register(f, true)
 	f.StringVar(&o.listen, "listen", "", "Also serve /healthz, /readyz and /metrics by plain HTTP on ADDRESS:PORT; :PORT is 127.0.0.1")
-	f.BoolVar(&o.stopPods, "stop-pods", false, "Stop all pods when the agent ends")
-	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 30*time.Second,
+	f.BoolVar(&o.StopAtEnd, "stop-pods", false, "Stop all pods when the agent ends")
+	f.DurationVar(&o.ShutdownGrace, "shutdown-grace", 30*time.Second,
 		"Time that pods have to stop before the machine shuts down, and with --stop-pods (0: a shutdown does not wait)")
 	f.StringArrayVar(&o.from, "sources", nil, "Directories, files and URLs")
 	f.BoolVar(&o.show, showFlag, false, "Print the configuration")
@@ -106,34 +101,34 @@ func New(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// settings are those of the daemon, or what is wrong with the flags.
-func (o *agentOptions) settings(sess *session.Session, args []string, now settings) (s daemon.Settings, err error) {
+// complete checks the flags, and completes the settings of the daemon.
+func (o *agentOptions) complete(sess *session.Session, args []string, now settings) (err error) {
 	if sess.Logs, err = o.keep.check(); err != nil {
-		return s, err
+		return err
 	}
-	if s.Eviction, err = o.eviction.thresholds(); err != nil {
-		return s, err
+	if o.Eviction, err = o.eviction.thresholds(); err != nil {
+		return err
 	}
-	if o.stopPods && o.shutdownGrace <= 0 {
-		return s, exit.Usagef("--stop-pods needs a --shutdown-grace")
+	if o.StopAtEnd && o.ShutdownGrace <= 0 {
+		return exit.Usagef("--stop-pods needs a --shutdown-grace")
 	}
-	if s.Listen, err = o.address(); err != nil {
-		return s, err
+	if o.Listen, err = o.address(); err != nil {
+		return err
 	}
-	sess.Pulls = o.pulls
-	log := newLog(sess)
+	o.Log, sess.Pulls = newLog(sess), o.pulls
 	// Passes of an agent wait for each other all the time.
-	sess.Waiting = func(text string) { log.Debug("waiting", "for", text) }
-	if s.Sources, err = o.sources(sess, args); err != nil {
-		return s, err
+	sess.Waiting = func(text string) { o.Log.Debug("waiting", "for", text) }
+	if o.Sources, err = o.sources(sess, args); err != nil {
+		return err
 	}
-	s.Layout, s.Connect, s.Objects, s.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
-	s.Applied, s.Parallel, s.AllowKubelet, s.AllowOtherAgent = o.applied, o.passes(), o.kubelet, o.otherAgent
-	s.Admission, s.NodeLabels = o.admission.Enforced(), sess.Flags.NodeLabels(o.admission.Labels)
-	s.MaxRecords, s.Images = o.keep.records, o.keep.images
-	s.StopAtEnd, s.ShutdownGrace = o.stopPods, o.shutdownGrace
-	s.Changes, s.Hangups, s.Now, s.Log = now.changes, o.heard.hangups, sess.IO.Now, log
-	return s, nil
+	if o.Parallel <= 0 {
+		o.Parallel = max(2*runtime.NumCPU(), 4)
+	}
+	o.Layout, o.Connect, o.Objects, o.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
+	o.Admission, o.NodeLabels = o.admission.Enforced(), sess.Flags.NodeLabels(o.admission.Labels)
+	o.MaxRecords, o.Images = o.keep.records, o.keep.images
+	o.Changes, o.Hangups, o.Now = now.changes, o.heard.hangups, sess.IO.Now
+	return nil
 }
 
 // sources are the places that the user named.
@@ -196,12 +191,4 @@ func (o *agentOptions) address() (*daemon.Address, error) {
 		return nil, exit.Usagef("--listen %s: it has to be ADDRESS:PORT or :PORT: %v", o.listen, err)
 	}
 	return &daemon.Address{Host: host, Port: port}, nil
-}
-
-// passes is how many passes may change something at the same time.
-func (o *agentOptions) passes() int {
-	if o.parallel > 0 {
-		return o.parallel
-	}
-	return max(2*runtime.NumCPU(), 4)
 }

@@ -8,20 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/admission"
-	"github.com/podctl/podctl/runtime/agent/metrics"
-	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
 // admitting knows what a pass has to know to admit a pod, and which pods were not admitted.
 type admitting struct {
+	*loopState
+
 	// settings are those of every pod; nil admits all.
 	settings *admission.Settings
-	keeper   *keeper
-	workers  *podworkers.Workers
-	log      *logger
-	metrics  *metrics.Metrics
 	// refused are the pods that are not as their manifests say, with the reason that was written.
 	refused map[types.UID]refusal
 	// again are the rejected pods that are asked to be admitted once more.
@@ -38,10 +34,9 @@ type refusal struct {
 	rejected bool
 }
 
-func newAdmitting(s *admission.Settings, k *keeper, w *podworkers.Workers, log *logger, m *metrics.Metrics) *admitting {
+func newAdmitting(s *loopState) *admitting {
 	return &admitting{
-		settings: s, keeper: k, workers: w, log: log, metrics: m,
-		refused: map[types.UID]refusal{}, again: map[types.UID]bool{}, looked: map[types.UID]int{},
+		loopState: s, settings: s.settings.Admission, refused: map[types.UID]refusal{}, again: map[types.UID]bool{}, looked: map[types.UID]int{},
 	}
 }
 

@@ -12,17 +12,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/eviction"
-	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
-	"github.com/podctl/podctl/runtime/agent/probers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
-	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -50,13 +46,10 @@ type Settings struct {
 	StopPods time.Duration
 	// Started is called once the agent has begun to keep pods; it may be nil.
 	Started func()
-	// Changed is called when a pass has done something to a pod, or has found it in another phase or as ready as it was not
-	// before. It must not wait; it may be nil.
-	Changed func(uid types.UID)
-	// Look takes up the stored workloads as they are now; nil for an agent that keeps none.
-	Look func(ctx context.Context) error
-	// Workloads are those that are kept, for the status; nil for an agent that keeps none.
-	Workloads func() []api.Workload
+	// Listeners are notified of what the agent does, after its log, its metrics and its lists of pods.
+	Listeners []Listener
+	// Workloads are the stored workloads; nil for an agent that keeps none.
+	Workloads Workloads
 	// Ready is called once every source was read and every pod has had a pass; it may be nil.
 	Ready func()
 }
@@ -69,143 +62,74 @@ type World struct {
 	Client  *cri.Client
 	// Exits calls told with the id of each container whose process ends, before the runtime's records show it; see
 	// pleg.Generator. Nil for nobody who could tell.
-	Exits func(ctx context.Context, told func(id string)) error
-	// Housekeeper removes what pods leave behind; nil for nobody.
-	Housekeeper *housekeeping.Housekeeper
-	// Eviction evicts pods while the machine runs out of something; nil for nobody.
-	Eviction *eviction.Manager
-	Lister   Lister
+	Exits  func(ctx context.Context, told func(id string)) error
+	Lister Lister
 	// Renew lets the facts of the machine and the runtime be asked for again.
 	Renew func()
 }
 
-// Agent keeps pods until it is stopped. All that it decides is decided by one goroutine.
+// Workloads are the workloads that an agent keeps.
+type Workloads interface {
+	// Look takes up the stored workloads as they are now.
+	Look(ctx context.Context) error
+	// States are those that are kept, for the status.
+	States() []api.Workload
+}
+
+// Agent keeps pods until it is stopped. All that it decides is decided by one goroutine, its loop.
 type Agent struct {
-	settings Settings
-	client   *cri.Client
-	exits    func(ctx context.Context, told func(id string)) error
-	keeping  *housekeeping.Housekeeper
-	eviction *eviction.Manager
-	renew    func()
+	*loopState
 	*shownPods
 
-	log     *logger
-	inbox   inbox
-	workers *podworkers.Workers
-	keeper  *keeper
-	probes  *probing
-	metrics *measuring
-	admits  *admitting
-	evicts  *evicting
-	maker   *passMaker
-	reader  *recordReader
-	pulls   *pulling
-	paths   *pathWatch
+	probes *probing
+	admits *admitting
+	evicts *evicting
+	maker  *passMaker
+	reader *recordReader
+	pulls  *pulling
+	paths  *pathWatch
+	ending *ending
 	// beside makes a pass beside the loop.
 	beside func(p *podworkers.Pass, do func())
-	// running are the passes that run, by pod; last is how the last pass of each ended.
-	running map[types.UID]context.CancelFunc
-	last    map[types.UID]lastPass
 	// rereads let each source look now.
 	rereads []func() reread
-	runtime runtimeState
 	pulse   pulse
-	started time.Time
-	ready   bool
-	ending  *ending
-	// next is when a pass is due, as begin has found it; zero for never. It holds while still is set:
-	// since then nothing has happened that a pass could follow from.
-	next  time.Time
-	still bool
 }
 
 // ErrHandover says, as the cause of the end of the context of Run, that another agent follows at once:
 // pods run on in any case.
 var ErrHandover = errors.New("another agent follows")
 
-// lastPass is what the last pass of a pod came to.
-type lastPass struct {
-	at time.Time
-	// pod is what it brought about.
-	pod     *podspec.Desired
-	failure string
-	waiting []string
-	// rejection is why the pod is not admitted; nil for one that is.
-	rejection *model.Rejection
-	// eviction is why the pod is evicted; nil for one that is not.
-	eviction *model.Eviction
-	// idle is set for a pod that takes nothing any more.
-	idle bool
-	// found is how the pass has found it.
-	found finding
-}
-
-// runtimeState is whether the runtime answers.
-type runtimeState struct {
-	up    bool
-	since time.Time
-	err   string
-}
-
 // New makes an agent.
 func New(w World, s Settings) *Agent {
-	order := make([]string, 0, len(s.Sources))
-	for _, one := range s.Sources {
-		order = append(order, one.Name())
+	if s.Random == nil {
+		s.Random = rand.Float64
 	}
+	st := newLoopState(w, s)
 	a := &Agent{
-		settings: s, client: w.Client, exits: w.Exits, keeping: w.Housekeeper, eviction: w.Eviction, renew: w.Renew,
-		log: newLogger(s.Log), inbox: make(inbox), metrics: newMeasuring(w.Client, s.Now),
-		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
+		loopState: st, shownPods: newShownPods(st, st.metrics.WatchDropped),
+		probes: newProbing(st), admits: newAdmitting(st), evicts: &evicting{loopState: st, waiting: map[types.UID]chan error{}},
+		reader: &recordReader{st}, pulls: &pulling{loopState: st, turns: map[types.UID][]chan struct{}{}}, ending: &ending{loopState: st},
+		paths:  &pathWatch{wake: func(ctx context.Context, uid types.UID) { st.inbox.post(ctx, func() { st.wakePod(uid) }) }},
 		beside: func(_ *podworkers.Pass, do func()) { go do() },
 	}
-	random := s.Random
-	if random == nil {
-		random = rand.Float64
-	}
-	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: random})
-	a.keeper = newKeeper(a.workers, order, s.Applied)
-	a.keeper.read = w.Records.Read
-	a.ending = &ending{workers: a.workers, keeper: a.keeper, now: s.Now, log: s.Log}
-	a.pulls = &pulling{inbox: a.inbox, workers: a.workers, turns: map[types.UID][]chan struct{}{}}
-	a.paths = &pathWatch{}
-	a.reader = &recordReader{
-		records: w.Records, keeper: a.keeper, workers: a.workers, inbox: a.inbox, log: a.log, now: s.Now,
-		busy: func(uid types.UID) bool { return a.running[uid] != nil },
-	}
-	a.maker = &passMaker{
-		Passes: w.Passes, records: w.Records, allowKubelet: s.AllowKubelet, own: order, now: s.Now, pulls: a.pulls,
-		told: func(ctx context.Context, uid types.UID, e executor.Event) {
-			a.log.step(ctx, e)
-			a.metrics.step(ctx, e)
-			a.changed(uid)
-		},
-	}
-	a.shownPods = newShownPods(a.inbox, a.keeper, w.Lister, a.metrics.WatchDropped)
-	a.metrics.ShowPods(a.lately)
-	a.evicts = &evicting{
-		inbox: a.inbox, keeper: a.keeper, workers: a.workers, now: s.Now, log: a.log, metrics: a.metrics.Metrics, last: a.last,
-		waiting: map[types.UID]chan error{},
-	}
-	a.admits = newAdmitting(s.Admission, a.keeper, a.workers, a.log, a.metrics.Metrics)
-	a.probes = &probing{
-		prober: w.Prober, now: s.Now, log: a.log, metrics: a.metrics.Metrics, inbox: a.inbox,
-		wake:  func(uid types.UID) { a.workers.Wake(s.Now(), uid) },
-		still: func() { a.still = true },
-		kept:  a.changed,
-		set:   probers.New(s.Now(), random), pods: map[types.UID]probed{},
-	}
-	a.keeper.resolved = func() {
-		for _, p := range a.log.tellProblems(a.keeper.problems) {
-			a.workers.Wake(s.Now(), p.Pod)
-		}
-		for _, name := range order {
-			a.log.tellTakeovers(name, a.keeper.takeoversOf(name))
-		}
-		a.forgetGone()
-		a.look()
-	}
+	a.maker = &passMaker{loopState: st, pulls: a.pulls}
+	st.listeners = append([]Listener{st.log.hear, st.measure, a.shownPods.hear}, s.Listeners...)
+	st.keeper.read, st.keeper.resolved = w.Records.Read, a.resolved
+	st.metrics.ShowPods(a.lately)
 	return a
+}
+
+// resolved follows what the keeper has decided.
+func (a *Agent) resolved() {
+	for _, p := range a.log.tellProblems(a.keeper.problems) {
+		a.wakePod(p.Pod)
+	}
+	for _, name := range a.keeper.order {
+		a.log.tellTakeovers(name, a.keeper.takeoversOf(name))
+	}
+	a.forgetGone()
+	a.look()
 }
 
 // recordsEach is how often all checkpoints are looked at, for pods of which the runtime has
@@ -220,7 +144,7 @@ const (
 // Run keeps pods until the context ends. Then no pass begins any more, and those that run come to
 // their end. Pods run on, unless the settings say that they are to stop.
 func (a *Agent) Run(ctx context.Context) error {
-	a.started = a.settings.Now()
+	a.started = a.now()
 	if err := a.reader.all(); err != nil {
 		return err
 	}
@@ -238,10 +162,9 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // watch starts what tells the loop of changes.
 func (a *Agent) watch(ctx context.Context) {
-	a.paths.wake = func(uid types.UID) { a.inbox.post(ctx, func() { a.workers.Wake(a.settings.Now(), uid) }) }
 	tell := func(e pleg.Event) { a.inbox.post(ctx, func() { a.runtimeTells(&e) }) }
-	generator := pleg.New(a.client, cmp.Or(a.settings.Events, pleg.Usual()), tell)
-	generator.Relisted, generator.Exits = a.metrics.Relisted, a.exits
+	generator := pleg.New(a.world.Client, cmp.Or(a.settings.Events, pleg.Usual()), tell)
+	generator.Relisted, generator.Exits = a.metrics.Relisted, a.world.Exits
 	go generator.Run(ctx)
 	for _, s := range a.settings.Sources {
 		to := make(chan chan struct{})
@@ -253,22 +176,19 @@ func (a *Agent) watch(ctx context.Context) {
 			a.log.Error("reading the state directory", "error", err.Error())
 		}
 	})
-	go a.inbox.every(ctx, renewEach, a.renew)
+	go a.inbox.every(ctx, renewEach, a.world.Renew)
 	go a.reader.watch(ctx)
-	if a.keeping != nil {
-		go a.keeping.Run(ctx, a.keptPods)
-	}
-	if a.eviction != nil {
-		go a.eviction.Run(ctx, a.evicts)
-	}
 }
 
-// keptPods are the pods that are kept, for who works beside the loop; none once the agent ends.
-func (a *Agent) keptPods(ctx context.Context) []model.PodRef {
-	refs, _ := ask(ctx, a.inbox, func() []model.PodRef {
-		refs := make([]model.PodRef, 0, len(a.keeper.kept))
-		for _, uid := range slices.Sorted(maps.Keys(a.keeper.kept)) {
-			refs = append(refs, model.RefOf(a.keeper.kept[uid].Pod))
+// Evictions lets a manager evict pods of the agent.
+func (a *Agent) Evictions() eviction.Pods { return a.evicts }
+
+// KeptPods are the pods that are kept; none once the agent has ended. It may be called from any goroutine.
+func (s *loopState) KeptPods(ctx context.Context) []model.PodRef {
+	refs, _ := ask(ctx, s.inbox, func() []model.PodRef {
+		refs := make([]model.PodRef, 0, len(s.keeper.kept))
+		for _, uid := range slices.Sorted(maps.Keys(s.keeper.kept)) {
+			refs = append(refs, model.RefOf(s.keeper.kept[uid].Pod))
 		}
 		return refs
 	})
@@ -285,13 +205,13 @@ func textOf(err error) string {
 // sourceTells takes what a source wants.
 func (a *Agent) sourceTells(u sources.Update) {
 	a.log.tellNotes(u.Source, u.Notes)
-	a.keeper.sourceSays(a.settings.Now(), u)
-	a.admits.wake(a.settings.Now())
+	a.keeper.sourceSays(a.now(), u)
+	a.admits.wake(a.now())
 }
 
 // runtimeTells takes what has happened in the runtime.
 func (a *Agent) runtimeTells(e *pleg.Event) {
-	now := a.settings.Now()
+	now := a.now()
 	switch {
 	case e.Down != nil:
 		a.runtime = runtimeState{since: now, err: e.Down.Error()}
@@ -300,7 +220,7 @@ func (a *Agent) runtimeTells(e *pleg.Event) {
 	case e.Up:
 		a.runtime = runtimeState{up: true, since: now}
 		a.log.Info("the runtime answers")
-		a.renew()
+		a.world.Renew()
 		a.workers.WakeAll(now)
 	}
 	for _, uid := range e.Pods {
@@ -313,17 +233,17 @@ func (a *Agent) runtimeTells(e *pleg.Event) {
 }
 
 // checkReady tells once that every source was read and every pod has had a pass.
-func (a *Agent) checkReady() {
-	if a.ready || !a.keeper.merged.Complete {
+func (s *loopState) checkReady() {
+	if s.ready || !s.keeper.merged.Complete {
 		return
 	}
-	for uid := range maps.Keys(a.keeper.kept) {
-		if _, had := a.last[uid]; !had {
+	for uid := range maps.Keys(s.keeper.kept) {
+		if _, had := s.last[uid]; !had {
 			return
 		}
 	}
-	a.ready = true
-	if a.settings.Ready != nil {
-		a.settings.Ready()
+	s.ready = true
+	if s.settings.Ready != nil {
+		s.settings.Ready()
 	}
 }

@@ -4,16 +4,18 @@
 // In: sources, the state directory and the runtime. Out: passes, and what it shows of them. It
 // decides when a pod is looked at, and never what is done to it: that is the plan of the pass.
 //
-//	agent.go    the agent, and what tells it of changes
-//	loop.go     the loop: the only goroutine that touches the values below
-//	keeper.go   which pods are wanted, from what sources want and what is remembered
-//	passes.go   one pass, and what it came to
-//	ending.go   all pods are stopped when the machine shuts down
-//	records.go  the pods that have a checkpoint
-//	reader.go   when checkpoints are read
-//	status.go   what it shows
-//	pods.go     the pods that it shows
-//	measures.go what it counts
+//	agent.go     the agent, and what tells it of changes
+//	state.go     the state that only the loop changes, and the inbox through which other goroutines reach it
+//	listeners.go who is notified of what the agent does
+//	loop.go      the loop
+//	keeper.go    which pods are wanted, from what sources want and what is remembered
+//	passes.go    one pass, and what it came to
+//	ending.go    all pods are stopped when the machine shuts down
+//	records.go   the pods that have a checkpoint
+//	reader.go    when checkpoints are read
+//	status.go    what it shows
+//	pods.go      the pods that it shows
+//	measures.go  what it counts
 //
 // Its rooms: podworkers (when each pod gets a pass), sources (what is wanted), probers (when each
 // probe is asked), pleg (which pods something happened to), housekeeping (what pods left goes), api

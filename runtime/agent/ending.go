@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -10,16 +9,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/shutdown"
 )
 
 // ending stops all pods.
 type ending struct {
-	workers *podworkers.Workers
-	keeper  *keeper
-	now     func() time.Time
-	log     *slog.Logger
+	*loopState
+
 	// order is the shutdown that is under way; nil as a rule.
 	order *shutdown.Shutdown
 	// told are the pods that were told to stop.

@@ -11,25 +11,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podctl/podctl/runtime/agent/metrics"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/model"
 )
 
 // evicting evicts pods for who watches the machine (eviction.Pods), by passes of their workers.
 type evicting struct {
-	inbox   inbox
-	keeper  *keeper
-	workers *podworkers.Workers
-	now     func() time.Time
-	log     *logger
-	metrics *metrics.Metrics
-	// last are the last passes of all pods.
-	last map[types.UID]lastPass
+	*loopState
+
 	// waiting are told how the eviction of a pod ended.
 	waiting map[types.UID]chan error
-	// conditions are what the node is short of.
-	conditions []v1.NodeConditionType
 }
 
 // evictionLimit is how long the end of an evicted pod is waited for (kubelet: podCleanupTimeout).

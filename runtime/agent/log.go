@@ -43,6 +43,18 @@ func newLogger(l *slog.Logger) *logger {
 	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, holds: map[model.PodRef][]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}, takeovers: map[string]map[toldProblem]bool{}}
 }
 
+// hear writes what passes do.
+func (l *logger) hear(ctx context.Context, e *Event) {
+	switch e.Kind {
+	case Stepped:
+		l.step(ctx, e.Step)
+	case Passed:
+		l.failed(e.pass)
+		l.held(e.pass)
+	case Probed, Ended:
+	}
+}
+
 // step writes what a pass has done. The context is that of the pass: what fails once it has ended was cut short.
 func (l *logger) step(ctx context.Context, e executor.Event) {
 	attrs := []any{"pod", e.Pod.String()}

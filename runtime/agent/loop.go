@@ -16,17 +16,17 @@ func (a *Agent) loop(ctx context.Context) {
 	defer timer.Stop()
 	defer a.pulse.rest()
 	for ctx.Err() == nil {
-		a.pulse.work(a.settings.Now())
+		a.pulse.work(a.now())
 		wake := a.begin(ctx)
 		timer.Stop()
 		if !wake.IsZero() {
-			timer.Reset(max(wake.Sub(a.settings.Now()), time.Millisecond))
+			timer.Reset(max(wake.Sub(a.now()), time.Millisecond))
 		}
 		a.pulse.rest()
 		select {
 		case <-ctx.Done():
 		case do := <-a.inbox:
-			a.pulse.work(a.settings.Now())
+			a.pulse.work(a.now())
 			do()
 		case <-timer.C:
 			a.still = true
@@ -37,7 +37,7 @@ func (a *Agent) loop(ctx context.Context) {
 // begin begins the passes and asks the probes that are due, and returns when the next one is. Most probes
 // are asked and answered without a look at the pods: there are many of both.
 func (a *Agent) begin(ctx context.Context) time.Time {
-	if !a.still || !a.next.IsZero() && !a.settings.Now().Before(a.next) {
+	if !a.still || !a.next.IsZero() && !a.now().Before(a.next) {
 		a.next = a.beginPasses(ctx)
 	}
 	a.still = false
@@ -47,9 +47,9 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 // beginPasses begins the passes that are due, and returns when the next one is.
 func (a *Agent) beginPasses(ctx context.Context) time.Time {
 	ends := a.ending.stopDue()
-	settles := a.keeper.settle(a.settings.Now())
+	settles := a.keeper.settle(a.now())
 	a.pulls.goOn()
-	due, cut, wake := a.workers.Next(a.settings.Now())
+	due, cut, wake := a.workers.Next(a.now())
 	for _, uid := range cut {
 		a.running[uid]()
 	}
@@ -84,7 +84,7 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	own, cancel := context.WithCancelCause(own)
 	a.running[p.Ref.UID] = func() { cancel(executor.ErrOutdated) }
 	opts := executor.Options{Warnings: a.keeper.warnings(p.Ref.UID), Options: plan.Options{
-		Admission: a.admits.of(p.Ref.UID, a.evicts.conditions), ProbedSince: a.probes.set.Began(),
+		Admission: a.admits.of(p.Ref.UID, a.conditions), ProbedSince: a.probes.set.Began(),
 	}}
 	a.beside(&p, func() {
 		done := a.maker.one(own, p, opts)
@@ -104,20 +104,18 @@ func (a *Agent) drain() {
 
 // passed takes what a pass came to.
 func (a *Agent) passed(ctx context.Context, p *passed) {
-	uid, now := p.pass.Ref.UID, a.settings.Now()
+	uid, now := p.pass.Ref.UID, a.now()
 	delete(a.running, uid)
 	delete(a.pulls.turns, uid)
-	a.log.failed(p)
-	a.log.held(p)
+	found := p.found(now)
+	a.notify(ctx, &Event{Kind: Passed, Pod: p.pass.Ref, Outcome: p.outcome, Changed: p.hasChanged() || found != a.last[uid].found, pass: p})
 	a.paths.follow(ctx, uid, p.missing)
-	a.metrics.passed(p, a.last)
 	a.admits.passed(now, p)
 	a.evicts.passed(p)
 	a.last[uid] = lastPass{
 		at: now, pod: p.pass.Pod, failure: p.failureText(), waiting: p.waiting(),
-		rejection: p.rejection(), eviction: p.eviction(), idle: p.idle(a.last[uid].idle), found: a.found(p),
+		rejection: p.rejection(), eviction: p.eviction(), idle: p.idle(a.last[uid].idle), found: found,
 	}
-	a.changed(uid)
 	switch {
 	case p.superseded():
 		a.workers.Done(now, uid, p.result())
@@ -127,7 +125,7 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	case p.pass.Kind == podworkers.Terminate:
 		a.workers.Done(now, uid, p.result())
 		if p.failure() == nil {
-			a.ended(p)
+			a.ended(ctx, p)
 		}
 	case p.pass.Kind == podworkers.Stop:
 		a.workers.Done(now, uid, p.result())
@@ -153,20 +151,19 @@ func (a *Agent) forgetGone() {
 		delete(a.last, uid)
 		a.paths.forget(uid)
 		a.probes.forget(uid)
-		a.admits.ended(a.settings.Now(), uid)
+		a.admits.ended(a.now(), uid)
 	}
 }
 
 // ended takes note of a pod that is gone.
-func (a *Agent) ended(p *passed) {
+func (a *Agent) ended(ctx context.Context, p *passed) {
 	uid := p.pass.Ref.UID
 	delete(a.last, uid)
-	delete(a.metrics.starting, uid)
 	a.probes.forget(uid)
-	a.shownPods.ended(uid)
+	a.notify(ctx, &Event{Kind: Ended, Pod: p.pass.Ref})
 	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
 		a.settings.Sources[i].Ended(p.pass.Ref)
 	}
-	a.keeper.ended(a.settings.Now(), uid)
-	a.admits.ended(a.settings.Now(), uid)
+	a.keeper.ended(a.now(), uid)
+	a.admits.ended(a.now(), uid)
 }

@@ -36,6 +36,19 @@ func newMeasuring(client *cri.Client, now func() time.Time) *measuring {
 	return m
 }
 
+// measure counts what passes do.
+func (s *loopState) measure(ctx context.Context, e *Event) {
+	switch e.Kind {
+	case Stepped:
+		s.metrics.step(ctx, e.Step)
+	case Passed:
+		s.metrics.passed(e.pass, s.last)
+	case Ended:
+		delete(s.metrics.starting, e.Pod.UID)
+	case Probed:
+	}
+}
+
 // wanted counts what is wanted, and notes when pods are seen for the first time.
 func (m *measuring) wanted(k *keeper, last map[types.UID]lastPass) {
 	m.Desired(len(k.kept), len(k.problems))

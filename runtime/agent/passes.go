@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
@@ -40,38 +38,31 @@ type passed struct {
 	cut bool
 }
 
-// passMaker makes passes, beside the loop.
+// passMaker makes passes, beside the loop. Of its state it reads what never changes.
 type passMaker struct {
-	Passes
+	*loopState
 
-	records      Records
-	allowKubelet bool
-	// own are the sources of the agent.
-	own []string
-	now func() time.Time
-	// told is called with what happens in the pass of a pod.
-	told  func(ctx context.Context, uid types.UID, e executor.Event)
 	pulls *pulling
 }
 
 // one makes one pass of a pod, with the options that the loop knows.
 func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Options) passed {
-	opts.PullBackoff, opts.AllowKubelet, opts.Watched = true, m.allowKubelet, true
-	opts.Report = func(e executor.Event) { m.told(ctx, p.Ref.UID, e) }
+	opts.PullBackoff, opts.AllowKubelet, opts.Watched = true, m.settings.AllowKubelet, true
+	opts.Report = func(e executor.Event) { m.notify(ctx, &Event{Kind: Stepped, Pod: p.Ref, Step: e}) }
 	began, done := m.now(), passed{pass: p}
 	opts.Pulling = m.pulls.of(ctx, p.Ref.UID)
 	opts.GracePeriod, opts.Stop, opts.Evict = p.Grace, p.Kind == podworkers.Stop, p.Eviction
 	switch p.Kind {
 	case podworkers.Terminate:
 		opts.Precondition = m.stillOurs(p.Ref)
-		done.outcome, done.err = m.Delete(ctx, p.Ref, opts)
+		done.outcome, done.err = m.world.Passes.Delete(ctx, p.Ref, opts)
 	case podworkers.Stop, podworkers.Evict:
-		done.outcome, done.err = m.Apply(ctx, p.Pod, opts)
+		done.outcome, done.err = m.world.Passes.Apply(ctx, p.Pod, opts)
 	case podworkers.Sync:
 		opts.Precondition = asKnown(&p)
-		done.outcome, done.err = m.Apply(ctx, p.Pod, opts)
+		done.outcome, done.err = m.world.Passes.Apply(ctx, p.Pod, opts)
 		if probe.HasAny(p.Pod.Pod) {
-			done.redactor = m.records.Redactor(p.Pod)
+			done.redactor = m.world.Records.Redactor(p.Pod)
 		}
 	}
 	if p.Kind == podworkers.Sync && done.outcome != nil {
@@ -84,7 +75,7 @@ func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Op
 // stillOurs ends the deletion of a pod that somebody has applied by hand meanwhile.
 func (m *passMaker) stillOurs(ref model.PodRef) func(*state.Checkpoint) error {
 	return func(c *state.Checkpoint) error {
-		if mayEnd(c, m.own) {
+		if mayEnd(c, m.keeper.order) {
 			return nil
 		}
 		return &syncpod.SupersededError{Pod: ref}

@@ -24,7 +24,7 @@ const maxWatchedDirs = 128
 // each path that exists. While no pod misses a path, it watches nothing.
 type pathWatch struct {
 	// wake is called beside the loop.
-	wake func(types.UID)
+	wake func(ctx context.Context, uid types.UID)
 
 	mu      sync.Mutex
 	missing map[types.UID][]string
@@ -164,6 +164,6 @@ func (w *pathWatch) appeared(ctx context.Context, name string) {
 	}
 	w.mu.Unlock()
 	for _, uid := range woken {
-		w.wake(uid)
+		w.wake(ctx, uid)
 	}
 }

@@ -21,11 +21,9 @@ type Lister interface {
 
 // shownPods shows the pods of an agent with their status.
 type shownPods struct {
-	Lister
-	inbox  inbox
-	keeper *keeper
-	pods   *podsapi.Server
+	*loopState
 
+	pods *podsapi.Server
 	// news counts what may have changed a status. mu guards listed, the last list, and listedAt, the news that it has.
 	news     atomic.Int64
 	mu       sync.Mutex
@@ -33,10 +31,24 @@ type shownPods struct {
 	listedAt int64
 }
 
-func newShownPods(in inbox, k *keeper, lister Lister, dropped func()) *shownPods {
-	s := &shownPods{Lister: lister, inbox: in, keeper: k}
+func newShownPods(state *loopState, dropped func()) *shownPods {
+	s := &shownPods{loopState: state}
 	s.pods = podsapi.New(s, dropped)
 	return s
+}
+
+// hear notes what may have changed the status of a pod.
+func (s *shownPods) hear(_ context.Context, e *Event) {
+	if e.Kind == Ended {
+		s.ended(e.Pod.UID)
+	} else {
+		s.changed(e.Pod.UID)
+	}
+}
+
+// List gives pods their status.
+func (s *shownPods) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
+	return s.world.Lister.List(ctx, pods)
 }
 
 // Shown are the pods that the agent keeps, as they were applied, and those that it is deleting.

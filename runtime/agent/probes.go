@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec/redaction"
-	"github.com/podctl/podctl/runtime/agent/metrics"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/probers"
 	"github.com/podctl/podctl/runtime/executor"
@@ -27,22 +26,16 @@ type Prober interface {
 
 // probing asks the probes of the pods that run. Only the loop touches it.
 type probing struct {
-	prober  Prober
-	now     func() time.Time
-	log     *logger
-	metrics *metrics.Metrics
-	inbox   inbox
-	// wake has a pod looked at.
-	wake func(types.UID)
-	// still is called when no pass follows from an answer.
-	still func()
-	// kept is called when answers of a pod were written down.
-	kept func(types.UID)
+	*loopState
 
 	set  *probers.Set
 	pods map[types.UID]probed
 	// beside are the goroutines that ask, and that write answers down.
 	beside sync.WaitGroup
+}
+
+func newProbing(s *loopState) *probing {
+	return &probing{loopState: s, set: probers.New(s.now(), s.settings.Random), pods: map[types.UID]probed{}}
 }
 
 // probed is what the agent knows of a pod whose probes are asked.
@@ -96,7 +89,7 @@ func (b *probing) ask(ctx context.Context) time.Time {
 		ask, redactor := due[i], b.pods[due[i].Pod.UID].redactor
 		b.beside.Go(func() {
 			began := b.now()
-			result := b.prober.AskOne(ctx, ask.Probe, ask.Target, redactor)
+			result := b.world.Prober.AskOne(ctx, ask.Probe, ask.Target, redactor)
 			b.metrics.Probed(ask.Pod, ask.Target.Container.Name, ask.Type, result.Judged(), b.now().Sub(began))
 			b.inbox.post(ctx, func() { b.answered(ctx, ask, result) })
 		})
@@ -107,9 +100,9 @@ func (b *probing) ask(ctx context.Context) time.Time {
 // answered takes the answer of a probe.
 func (b *probing) answered(ctx context.Context, ask probers.Ask, result probe.Result) {
 	report := b.set.Done(b.now(), ask, result)
-	look := b.still
+	look := func() { b.still = true }
 	if report.Look {
-		look = func() { b.wake(ask.Pod.UID) }
+		look = func() { b.wakePod(ask.Pod.UID) }
 	}
 	if report.Keep() {
 		b.keep(ctx, ask.Pod, []probe.Report{report}, look)
@@ -126,12 +119,12 @@ func (b *probing) keep(ctx context.Context, ref model.PodRef, reports []probe.Re
 	}
 	now := b.now()
 	b.beside.Go(func() {
-		err := b.prober.Keep(ctx, now, ref, reports)
+		err := b.world.Prober.Keep(ctx, now, ref, reports)
 		b.inbox.post(ctx, func() {
 			if err != nil {
 				b.log.Error("the answers of probes are not kept", "pod", ref.String(), "error", err.Error())
 			}
-			b.kept(ref.UID)
+			b.notify(ctx, &Event{Kind: Probed, Pod: ref})
 			then()
 		})
 	})

@@ -4,15 +4,13 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podctl/podctl/runtime/agent/podworkers"
 )
 
 // pulling lets a pass that waits for a registry keep no other from beginning: with as many slow pulls
 // as there may be passes no container would be restarted.
 type pulling struct {
-	inbox   inbox
-	workers *podworkers.Workers
+	*loopState
+
 	// turns are the pulls that have ended, by pod, whose passes wait until they may go on.
 	turns map[types.UID][]chan struct{}
 }

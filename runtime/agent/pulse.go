@@ -37,4 +37,4 @@ func (p *pulse) began(before time.Time) bool {
 func (a *Agent) Lingers(told time.Time) bool { return a.settings.StopPods == 0 && a.pulse.began(told) }
 
 // Healthy returns an error if the loop is stalled. It may be called at any time.
-func (a *Agent) Healthy() error { return a.pulse.check(a.settings.Now()) }
+func (a *Agent) Healthy() error { return a.pulse.check(a.now()) }

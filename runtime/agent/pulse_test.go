@@ -32,7 +32,7 @@ func TestPulse(t *testing.T) {
 // TestLingers: only a turn that began before the end, and goes on, is left; none of an agent that must stop its pods.
 func TestLingers(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	a := &Agent{}
+	a := &Agent{loopState: &loopState{}}
 	if a.Lingers(now) {
 		t.Error("a loop that rests lingers")
 	}

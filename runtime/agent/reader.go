@@ -9,32 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/cri"
 )
 
 // recordReader reads checkpoints, and lets the keeper know what they say.
-type recordReader struct {
-	records Records
-	keeper  *keeper
-	workers *podworkers.Workers
-	inbox   inbox
-	log     *logger
-	now     func() time.Time
-	// busy reports whether a pass of a pod runs.
-	busy func(uid types.UID) bool
-}
+type recordReader struct{ *loopState }
 
 // watch has the pods that name ConfigMaps, Secrets or claims looked at when one has changed, and those that were applied or
 // deleted by hand. The directory of a pod is made a moment before its checkpoint, so there is a second look.
 func (r *recordReader) watch(ctx context.Context) {
-	objects, pods, looks := r.records.ObjectsChangedAt(), time.Time{}, 0
+	objects, pods, looks := r.world.Records.ObjectsChangedAt(), time.Time{}, 0
 	for cri.Sleep(ctx, changesEach) == nil {
-		if now := r.records.ObjectsChangedAt(); !now.Equal(objects) {
+		if now := r.world.Records.ObjectsChangedAt(); !now.Equal(objects) {
 			objects = now
 			r.inbox.post(ctx, r.wakeUsers)
 		}
-		if now := r.records.PodsChangedAt(); !now.Equal(pods) {
+		if now := r.world.Records.PodsChangedAt(); !now.Equal(pods) {
 			pods, looks = now, 2
 		}
 		if looks > 0 {
@@ -55,7 +45,7 @@ func (r *recordReader) wakeUsers() {
 
 // all reads all checkpoints.
 func (r *recordReader) all() error {
-	stored, unreadable, err := r.records.All()
+	stored, unreadable, err := r.world.Records.All()
 	if err != nil {
 		return err
 	}
@@ -67,7 +57,7 @@ func (r *recordReader) all() error {
 // news reads the checkpoints of pods that came or went beside the agent: the runtime says nothing of one that has no
 // container. What a pass has made is read when the pass ends.
 func (r *recordReader) news() {
-	remembered, err := r.records.Remembered()
+	remembered, err := r.world.Records.Remembered()
 	if err != nil {
 		return // The next reading of all checkpoints says so.
 	}
@@ -80,7 +70,7 @@ func (r *recordReader) news() {
 		news[uid] = news[uid] || !is[uid]
 	}
 	for _, uid := range slices.Sorted(maps.Keys(news)) {
-		if news[uid] && !r.busy(uid) {
+		if news[uid] && r.running[uid] == nil {
 			r.one(uid)
 		}
 	}
@@ -88,7 +78,7 @@ func (r *recordReader) news() {
 
 // one reads the checkpoint of one pod.
 func (r *recordReader) one(uid types.UID) {
-	stored, err := r.records.Read(uid)
+	stored, err := r.world.Records.Read(uid)
 	if err != nil {
 		r.log.unreadable(map[types.UID]error{uid: err})
 		r.keeper.recordUnreadable(uid)

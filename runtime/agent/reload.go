@@ -13,18 +13,18 @@ const rereadWait = 3 * time.Second
 
 // Look takes up the stored workloads as they are now.
 func (a *Agent) Look(ctx context.Context) error {
-	if a.settings.Look == nil {
+	if a.settings.Workloads == nil {
 		return nil
 	}
-	return a.settings.Look(ctx)
+	return a.settings.Workloads.Look(ctx)
 }
 
 // Reload lets every source look now, and the facts of the machine be asked for again. Pods that were
 // rejected are asked to be admitted once more. It returns the sources that are still being read after a few seconds.
 func (a *Agent) Reload(ctx context.Context) (*api.Reloaded, error) {
 	rereads, err := ask(ctx, a.inbox, func() []reread {
-		a.renew()
-		a.admits.askAgain(a.settings.Now())
+		a.world.Renew()
+		a.admits.askAgain(a.now())
 		begun := make([]reread, 0, len(a.rereads))
 		for _, begin := range a.rereads {
 			begun = append(begun, begin())

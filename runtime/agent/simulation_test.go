@@ -131,7 +131,6 @@ func (l *life) start() {
 	})
 	// The loop's mail waits until the life delivers it.
 	a.inbox = make(inbox, 100)
-	a.shownPods.inbox, a.pulls.inbox = a.inbox, a.inbox
 	a.beside = func(p *podworkers.Pass, do func()) {
 		l.mayBegin(p)
 		l.spawn(&task{name: fmt.Sprintf("%s %s", p.Kind, p.Ref.UID), pass: p}, do)

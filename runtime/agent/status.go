@@ -25,7 +25,7 @@ func (a *Agent) Metrics() http.Handler { return a.metrics.Handler() }
 func (a *Agent) status() *api.Status {
 	s := &api.Status{
 		APIVersion: model.APIVersion, Kind: "AgentStatus", PID: os.Getpid(), StartedAt: a.started, Ready: a.ready, Applied: a.settings.Applied,
-		Runtime: api.Runtime{Endpoint: a.client.Endpoint.Address, Answers: a.runtime.up, Since: a.runtime.since, Error: a.runtime.err},
+		Runtime: api.Runtime{Endpoint: a.world.Client.Endpoint.Address, Answers: a.runtime.up, Since: a.runtime.since, Error: a.runtime.err},
 		Sources: make([]api.Source, 0, len(a.keeper.order)),
 		Pods:    []api.Pod{}, Pressure: a.evicts.pressure(),
 	}
@@ -39,7 +39,7 @@ func (a *Agent) status() *api.Status {
 		})
 	}
 	if a.settings.Workloads != nil {
-		s.Workloads = a.settings.Workloads()
+		s.Workloads = a.settings.Workloads.States()
 	}
 	s.Problems = problemsOf(between)
 	probes := a.probes.statuses()

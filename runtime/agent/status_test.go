@@ -56,7 +56,7 @@ func (asApplied) List(_ context.Context, pods []*podspec.Desired) (list []*v1.Po
 // cannot be observed.
 func TestPods(t *testing.T) {
 	l := newStill(t)
-	l.agent.Lister = asApplied{}
+	l.agent.world.Lister = asApplied{}
 	l.has(l.manifest("one", "a", "a1", 1))
 	l.wants["one"]["a"], l.wants["one"]["b"] = l.manifest("one", "a", "a1", 2), l.manifest("one", "b", "b1", 1)
 	if err := l.agent.reader.all(); err != nil {
@@ -89,7 +89,7 @@ func TestOperationsOfPasses(t *testing.T) {
 		l.agent.metrics.passed(&p, l.agent.last)
 		l.agent.last[p.pass.Ref.UID] = lastPass{at: l.now, pod: p.pass.Pod}
 	}
-	l.agent.client.RuntimeServiceClient = silent{}
+	l.agent.world.Client.RuntimeServiceClient = silent{}
 	w := httptest.NewRecorder()
 	l.agent.Metrics().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	for _, line := range []string{

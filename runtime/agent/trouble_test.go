@@ -63,7 +63,7 @@ func TestAHungRuntimeKeepsNobodyWaiting(t *testing.T) {
 	a, stop := l.run(c)
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
 	l.until("the runtime is asked", func() bool { return proxy.Count("RuntimeConfig") == 1 })
-	a.inbox <- a.renew
+	a.inbox <- a.world.Renew
 	if n := look(l, a, func() int { return len(a.keeper.kept) }); n != 1 {
 		t.Errorf("%d pods are kept", n)
 	}

@@ -26,6 +26,9 @@ type daemon struct {
 	Settings
 
 	engine *runtime.Engine
+	// housekeeper removes what pods leave behind; evictor evicts pods while something runs out, nil without thresholds.
+	housekeeper *housekeeping.Housekeeper
+	evictor     *eviction.Manager
 	// restart receives a value when the configuration has changed.
 	restart chan struct{}
 }
@@ -40,7 +43,7 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	collectAt(startPercent)
 	s := agent.Settings{
 		Applied: d.Applied, Parallel: d.Parallel, Admission: d.Admission, AllowKubelet: d.AllowKubelet, Now: d.Now, Log: d.Log,
-		Look: workloads.Look, Workloads: workloads.States, Changed: d.proxied(ctx, workloads.Changed),
+		Workloads: workloads, Listeners: []agent.Listener{d.services(ctx, workloads.Changed)},
 		Started: func() { notify(sd.SdNotifyReady) },
 		Ready: func() {
 			d.Log.Info("ready")
@@ -54,11 +57,9 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 		s.Sources = append(s.Sources, workloads.Beside(one))
 	}
 	s.Sources = append(s.Sources, workloads)
-	housekeeper := d.housekeeper()
 	a := agent.New(agent.World{
 		Passes: d.engine.Pods, Records: agent.Checkpoints{Layout: d.Layout, Leaves: workloads.Leaves}, Prober: d.engine.Prober,
 		Client: d.engine.Client, Lister: d.engine.Lister, Exits: d.engine.Exits.Watch, Renew: d.engine.Host.Renew,
-		Housekeeper: housekeeper, Eviction: d.evictor(housekeeper),
 	}, s)
 	stopping(ctx, s.StopPods)
 	return a
@@ -75,8 +76,7 @@ func collectAt(percent int) {
 	}
 }
 
-// housekeeper removes what pods leave behind.
-func (d *daemon) housekeeper() *housekeeping.Housekeeper {
+func (d *daemon) newHousekeeper() *housekeeping.Housekeeper {
 	return housekeeping.New(housekeeping.World{Garbage: d.engine.Garbage, Images: d.engine.Images, Disk: diskOf}, housekeeping.Settings{
 		MaxRecords: d.MaxRecords, Images: d.Images, Now: d.Now, Log: d.Log,
 		OwnRuntime: d.engine.Client.ImageEndpoint.Socket() == node.Socket(d.Layout.NodeDir()),
@@ -95,15 +95,14 @@ func diskOf(path string) (capacity, available int64, err error) {
 	return fs.Size, fs.Free, nil
 }
 
-// evictor evicts pods when thresholds are met; nil without any.
-func (d *daemon) evictor(keep *housekeeping.Housekeeper) *eviction.Manager {
+func (d *daemon) newEvictor() *eviction.Manager {
 	if len(d.Eviction) == 0 {
 		return nil
 	}
 	machine := &eviction.Machine{NodeDirs: d.Layout.DiskDirs(), ImageFs: d.engine.Images.FileSystem}
 	meter := &eviction.Meter{Client: d.engine.Client, Layout: d.Layout, Node: d.engine.Host.Node}
 	return eviction.New(
-		eviction.World{Look: machine.Look, Usage: meter.Measure, RemoveGarbage: keep.RemoveGarbage, RemoveImages: keep.RemoveImages},
+		eviction.World{Look: machine.Look, Usage: meter.Measure, RemoveGarbage: d.housekeeper.RemoveGarbage, RemoveImages: d.housekeeper.RemoveImages},
 		eviction.Settings{Thresholds: d.Eviction, Now: d.Now, Log: d.Log},
 	)
 }

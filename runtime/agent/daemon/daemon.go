@@ -100,6 +100,8 @@ func Run(ctx context.Context, s Settings) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	d := &daemon{Settings: s, engine: engine, restart: make(chan struct{}, 1)}
+	d.housekeeper = d.newHousekeeper()
+	d.evictor = d.newEvictor()
 	d.Agent = d.agent(ctx)
 	return d.serve(ctx, public)
 }

@@ -105,6 +105,10 @@ func (d *daemon) run(ctx context.Context) error {
 	defer cancel(nil)
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
+	go d.housekeeper.Run(ctx, d.KeptPods)
+	if d.evictor != nil {
+		go d.evictor.Run(ctx, d.Evictions())
+	}
 	select {
 	case err := <-ended:
 		return err

@@ -6,12 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/cri"
 )
 
-// proxied has the traffic of Services follow what the agent finds of pods, and tells the next one. A failure is written once, until
-// it works again.
-func (d *daemon) proxied(ctx context.Context, next func(types.UID)) func(types.UID) {
+// services has the traffic of Services, and the workloads, follow what passes change. A failure is written once, until it works again.
+func (d *daemon) services(ctx context.Context, workloads func(types.UID)) agent.Listener {
 	failing := false
 	d.engine.Proxy.Failed = func(err error) {
 		switch {
@@ -22,9 +22,11 @@ func (d *daemon) proxied(ctx context.Context, next func(types.UID)) func(types.U
 		}
 		failing = err != nil
 	}
-	return func(uid types.UID) {
-		d.engine.Proxy.Changed(ctx, uid)
-		next(uid)
+	return func(_ context.Context, e *agent.Event) {
+		if e.Kind == agent.Passed && e.Changed {
+			d.engine.Proxy.Changed(ctx, e.Pod.UID)
+			workloads(e.Pod.UID)
+		}
 	}
 }
 
