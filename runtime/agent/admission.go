@@ -56,8 +56,8 @@ func (a *admitting) before(uid types.UID) []*v1.Pod {
 		return nil
 	}
 	var pods []*v1.Pod
-	for _, source := range a.keeper.order {
-		for _, d := range a.keeper.updates[source].Pods {
+	for _, source := range a.keeper.ledger.Order {
+		for _, d := range a.keeper.ledger.Updates[source].Pods {
 			switch {
 			case d.Pod.UID == uid && a.keeper.kept[uid] == d:
 				return pods
@@ -159,7 +159,7 @@ func (k *keeper) going() []types.UID {
 			uids = append(uids, uid)
 		}
 	}
-	for _, u := range k.updates {
+	for _, u := range k.ledger.Updates {
 		uids = append(uids, u.Missing...)
 	}
 	slices.Sort(uids)

@@ -125,7 +125,7 @@ func (a *Agent) resolved() {
 	for _, p := range a.log.tellProblems(a.keeper.problems) {
 		a.wakePod(p.Pod)
 	}
-	for _, name := range a.keeper.order {
+	for _, name := range a.keeper.ledger.Order {
 		a.log.tellTakeovers(name, a.keeper.takeoversOf(name))
 	}
 	a.forgetGone()
@@ -234,7 +234,7 @@ func (a *Agent) runtimeTells(e *pleg.Event) {
 
 // checkReady tells once that every source was read and every pod has had a pass.
 func (s *loopState) checkReady() {
-	if s.ready || !s.keeper.merged.Complete {
+	if s.ready || !s.keeper.ledger.Complete() {
 		return
 	}
 	for uid := range maps.Keys(s.keeper.kept) {

@@ -81,6 +81,8 @@ func newChannel() *channel {
 
 func (*channel) Name() string { return "channel" }
 
+func (*channel) Rules() sources.Rules { return sources.Rules{Lingers: sources.Lingers} }
+
 func (c *channel) Ended(ref model.PodRef) { c.ended <- ref }
 
 func (c *channel) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {

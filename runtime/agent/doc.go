@@ -8,7 +8,7 @@
 //	state.go     the state that only the loop changes, and the inbox through which other goroutines reach it
 //	listeners.go who is notified of what the agent does
 //	loop.go      the loop
-//	keeper.go    which pods are wanted, from what sources want and what is remembered
+//	keeper.go    gives the workers the pods that are wanted, as package owner decides
 //	passes.go    one pass, and what it came to
 //	ending.go    all pods are stopped when the machine shuts down
 //	records.go   the pods that have a checkpoint
@@ -17,7 +17,8 @@
 //	pods.go      the pods that it shows
 //	measures.go  what it counts
 //
-// Its rooms: podworkers (when each pod gets a pass), sources (what is wanted), probers (when each
-// probe is asked), pleg (which pods something happened to), housekeeping (what pods left goes), api
-// (the socket), podsapi (the kubelet's local Pods API), metrics.
+// Its rooms: podworkers (when each pod gets a pass), sources (what is wanted), owner (which source a
+// pod belongs to), declared (what sources have beside pods), probers (when each probe is asked), pleg
+// (which pods something happened to), housekeeping (what pods left goes), api (the socket), podsapi
+// (the kubelet's local Pods API), metrics.
 package agent

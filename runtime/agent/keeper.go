@@ -1,61 +1,50 @@
 package agent
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/owner"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// keeper decides which pods are kept: those that sources want, and those that were applied by hand.
-// It has no clock and no goroutine.
+// keeper gives the workers the pods that are kept: those that sources want, and those that were applied by hand. Which these are is
+// decided by package owner. It has no clock and no goroutine.
 type keeper struct {
 	workers *podworkers.Workers
-	// order are the names of the sources; the first that wants a pod brings it.
-	order   []string
-	updates map[string]sources.Update
+	// ledger has what sources want, and decided is when it has decided last.
+	ledger  *owner.Ledger
+	decided time.Time
 	// stored are the pods that have a checkpoint. One that cannot be read now, which are those of unreadable, counts as
 	// it was read last.
 	stored     map[types.UID]Stored
 	unreadable map[types.UID]bool
-	// byHand is set where pods that were applied by hand are kept too.
-	byHand bool
 
 	// kept are the pods that are wanted, leaving those that were given to the workers for deletion,
 	// problems what is wrong with what sources want.
 	kept     map[types.UID]*podspec.Desired
 	leaving  map[types.UID]*podspec.Desired
-	merged   sources.Merged
 	problems []sources.Problem
-	// settles is when it counts that sources do not want a pod which they brought in the life of another agent: Lingers
-	// after all of them were read for the first time. settled is set from then on. What a source has wanted in the life of
-	// this agent, which are the pods of seen, lingers there.
-	settles time.Time
-	settled bool
-	seen    map[types.UID]bool
-	// takeovers are the pods that were applied by hand and that sources have brought in the life of this agent.
-	takeovers map[types.UID]sources.Problem
 	// read reads what is remembered of a pod; nil for nothing.
 	read func(types.UID) (*Stored, error)
 	// resolved is called when these may be others than before.
 	resolved func()
 }
 
-func newKeeper(workers *podworkers.Workers, order []string, byHand bool) *keeper {
+func newKeeper(workers *podworkers.Workers, from []sources.Source, byHand bool) *keeper {
 	k := &keeper{
-		workers: workers, order: order, byHand: byHand,
-		updates: map[string]sources.Update{}, stored: map[types.UID]Stored{}, unreadable: map[types.UID]bool{},
-		kept: map[types.UID]*podspec.Desired{}, leaving: map[types.UID]*podspec.Desired{}, seen: map[types.UID]bool{}, takeovers: map[types.UID]sources.Problem{}, resolved: func() {},
+		workers: workers, ledger: owner.New(owner.Pods, byHand), stored: map[types.UID]Stored{}, unreadable: map[types.UID]bool{},
+		kept: map[types.UID]*podspec.Desired{}, leaving: map[types.UID]*podspec.Desired{}, resolved: func() {},
+	}
+	for _, s := range from {
+		k.ledger.Add(s)
 	}
 	k.read = func(uid types.UID) (*Stored, error) {
 		s, known := k.stored[uid]
@@ -69,7 +58,7 @@ func newKeeper(workers *podworkers.Workers, order []string, byHand bool) *keeper
 
 // sourceSays takes what a source wants.
 func (k *keeper) sourceSays(now time.Time, update sources.Update) {
-	k.updates[update.Source] = update
+	k.ledger.Updates[update.Source] = update
 	k.resolve(now)
 }
 
@@ -92,13 +81,18 @@ func (k *keeper) recordsSay(now time.Time, stored map[types.UID]Stored, unreadab
 // recordSays takes what is remembered of one pod; nil for nothing.
 func (k *keeper) recordSays(now time.Time, uid types.UID, stored *Stored) {
 	delete(k.unreadable, uid)
+	if k.remember(uid, stored); stored == nil {
+		k.missing(uid)
+	}
+	k.resolve(now)
+}
+
+func (k *keeper) remember(uid types.UID, stored *Stored) {
 	if stored == nil {
 		delete(k.stored, uid)
-		k.missing(uid)
 	} else {
 		k.stored[uid] = *stored
 	}
-	k.resolve(now)
 }
 
 // recordUnreadable takes note that what is remembered of a pod cannot be read now.
@@ -114,29 +108,17 @@ func (k *keeper) missing(uid types.UID) {
 
 // settle counts what sources do not want once it is time, and returns when that is; zero if it has been, or is not known.
 func (k *keeper) settle(now time.Time) time.Time {
-	if !k.settles.IsZero() && !k.settled && !now.Before(k.settles) {
-		k.settled = true
+	if due := k.ledger.Settles(k.decided); !due.IsZero() && !now.Before(due) {
 		k.resolve(now)
 	}
-	if k.settled {
-		return time.Time{}
-	}
-	return k.settles
+	return k.ledger.Settles(now)
 }
 
 // resolve tells the workers what has changed.
 func (k *keeper) resolve(now time.Time) {
-	wanted := k.wantedBySources(now)
-	if k.merged.Complete && k.settles.IsZero() {
-		k.settles = now.Add(sources.Lingers)
-	}
-	for uid, s := range k.stored {
-		if wanted[uid] == nil && k.stays(&s) {
-			wanted[uid] = s.Desired
-		}
-	}
+	decision, wanted := k.decide(now)
 	for uid, d := range k.kept {
-		if wanted[uid] == nil && k.mayBeRemembered(d) && k.stays(&Stored{Desired: d}) {
+		if wanted[uid] == nil && k.mayBeRemembered(d) && k.ledger.Fate(now, &owner.Record{Thing: owner.Pod(d)}) == owner.Stays {
 			wanted[uid] = asStored(d)
 		}
 	}
@@ -144,10 +126,11 @@ func (k *keeper) resolve(now time.Time) {
 	for uid, s := range k.stored {
 		gone[uid] = s.Desired
 	}
-	k.kept = wanted
+	k.kept, k.decided = wanted, now
+	k.tell(now, decision)
 	for _, uid := range slices.Sorted(maps.Keys(gone)) {
 		if wanted[uid] == nil {
-			k.release(now, uid, gone[uid])
+			k.release(now, gone[uid], decision)
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(wanted)) {
@@ -160,113 +143,84 @@ func (k *keeper) resolve(now time.Time) {
 	k.resolved()
 }
 
-// wantedBySources are the pods that sources want, without those whose name a pod has that was
-// applied by hand: nobody asked to end that one.
-func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
-	updates := make([]sources.Update, 0, len(k.order))
-	for _, name := range k.order {
-		u := k.updates[name]
-		u.Source = name
-		updates = append(updates, u)
-	}
-	k.merged = sources.Merge(now, k.merged, updates, k.storedByName)
-	problems, taken := slices.Clone(k.merged.Problems), map[string][]sources.Problem{}
-	wanted := map[types.UID]*podspec.Desired{}
-	for _, d := range slices.SortedFunc(maps.Values(k.merged.Pods), byName) {
-		if other, sure := k.holderNow(d); other != nil {
-			if !sure {
-				wanted[d.Pod.UID] = k.stored[d.Pod.UID].Desired
-			}
-			taken[d.Keeper] = append(taken[d.Keeper], sources.Problem{File: d.Source, Pod: other.UID, Text: fmt.Sprintf(
-				"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
-				model.RefOf(d.Pod), other.UID, other.UID)})
+// decide decides, and returns the pods that are wanted as well. If a pod would be deleted because a pod that was applied by hand has
+// its name, the checkpoint of that one is read first: a user may have deleted it just now. While that cannot be read, the pod stays.
+func (k *keeper) decide(now time.Time) (decision *owner.Decision, wanted map[types.UID]*podspec.Desired) {
+	decision, wanted = k.ledger.Decide(now, k.records()), map[types.UID]*podspec.Desired{}
+	anew := false
+	for _, h := range decision.Held {
+		uid := h.Pod.Pod.UID
+		if s, there := k.stored[uid]; !there || s.Deleting || k.workers.Ending(uid) {
 			continue
 		}
-		wanted[d.Pod.UID] = d
-		k.seen[d.Pod.UID] = true
-		k.takeOver(now, d)
+		if s, err := k.read(h.Holder.Pod.Pod.UID); err != nil {
+			wanted[uid] = k.stored[uid].Desired
+		} else {
+			k.remember(h.Holder.Pod.Pod.UID, s)
+			anew = true
+		}
 	}
-	for _, name := range k.order {
-		problems = append(problems, sources.Few(name, taken[name])...)
+	if anew {
+		decision = k.ledger.Decide(now, k.records())
+	}
+	for _, t := range decision.Wanted {
+		wanted[t.Pod.Pod.UID] = t.Pod
+	}
+	for i := range decision.Stays {
+		d := decision.Stays[i].Pod
+		wanted[d.Pod.UID] = d
+	}
+	return decision, wanted
+}
+
+// records are the pods that have a checkpoint.
+func (k *keeper) records() []owner.Record {
+	all := make([]owner.Record, 0, len(k.stored))
+	for _, s := range k.stored {
+		all = append(all, owner.Record{Thing: owner.Pod(s.Desired), Deleting: s.Deleting})
+	}
+	return all
+}
+
+// tell takes the problems of sources, and those between them.
+func (k *keeper) tell(now time.Time, decision *owner.Decision) {
+	var problems []sources.Problem
+	for _, name := range k.ledger.Order {
+		problems = append(append(problems, k.ledger.Updates[name].Problems...), sources.Few(name, decision.Problems[name])...)
 	}
 	sources.Stamp(problems, now, k.problems)
 	k.problems = problems
-	return wanted
-}
-
-// takeOver notes that a file has brought a pod that was applied by hand. That of a workload is the workload's all the same.
-func (k *keeper) takeOver(now time.Time, d *podspec.Desired) {
-	s, there := k.stored[d.Pod.UID]
-	if _, noted := k.takeovers[d.Pod.UID]; noted || !there || s.Deleting || s.Desired.Keeper != "" || d.Keeper == model.WorkloadKeeper {
-		return
-	}
-	k.takeovers[d.Pod.UID] = sources.Takeover(d.Source, "pod "+model.RefOf(d.Pod).String(), now)
 }
 
 // takeoversOf are those of a source: of its pods, and of its workloads and objects.
 func (k *keeper) takeoversOf(source string) (all []sources.Problem) {
-	for _, uid := range slices.Sorted(maps.Keys(k.takeovers)) {
-		if d := k.kept[uid]; d != nil && d.Keeper == source {
-			all = append(all, k.takeovers[uid])
+	for _, uid := range slices.Sorted(maps.Keys(k.kept)) {
+		if p, is := k.takeover(uid); is && k.kept[uid].Keeper == source {
+			all = append(all, p)
 		}
 	}
-	return sources.Few(source, append(all, k.updates[source].Takeovers...))
+	return sources.Few(source, append(all, k.ledger.Updates[source].Takeovers...))
+}
+
+// takeover is that of a pod that was applied by hand and that a source has brought since.
+func (k *keeper) takeover(uid types.UID) (p sources.Problem, is bool) {
+	p, is = k.ledger.Takeovers[owner.PodID(uid)]
+	return p, is
 }
 
 func byName(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) }
 
-// holderNow is holderByHand, of which the checkpoint is read anew if a pod would be deleted for it that is there: a user may
-// have deleted it just now. It is not sure if the checkpoint cannot be read.
-func (k *keeper) holderNow(d *podspec.Desired) (other *model.PodRef, sure bool) {
-	other = k.holderByHand(d)
-	if s, there := k.stored[d.Pod.UID]; other == nil || !there || s.Deleting || k.workers.Ending(d.Pod.UID) {
-		return other, true
-	}
-	s, err := k.read(other.UID)
-	switch {
-	case err != nil:
-		return other, false
-	case s == nil:
-		delete(k.stored, other.UID)
-	default:
-		k.stored[other.UID] = *s
-	}
-	return k.holderByHand(d), true
-}
-
-// holderByHand is the pod of the same name that was applied by hand, and has another uid or is that of another workload; nil if there
-// is none.
+// holderByHand is the pod that was applied by hand and keeps a pod of a source from its name; nil if there is none.
 func (k *keeper) holderByHand(d *podspec.Desired) *model.PodRef {
-	ref := model.RefOf(d.Pod)
-	s := k.storedFirst(func(uid types.UID, s *Stored) bool {
-		return (uid != ref.UID || !sameOwner(s.Desired.Pod, d.Pod)) && model.RefOf(s.Desired.Pod).SameName(ref) && !s.Deleting && !k.isOwn(s.Desired.Keeper)
-	})
-	if s == nil {
+	r := k.ledger.Holder(k.records(), d)
+	if r == nil {
 		return nil
 	}
-	return new(model.RefOf(s.Desired.Pod))
-}
-
-func sameOwner(a, b *v1.Pod) bool {
-	one, other := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
-	return one == other || one != nil && other != nil && one.Kind == other.Kind && one.Name == other.Name
+	return new(model.RefOf(r.Pod.Pod))
 }
 
 // isOwn reports whether a source is one of the agent's.
-func (k *keeper) isOwn(source string) bool { return source != "" && slices.Contains(k.order, source) }
-
-// stays reports whether a pod that no source wants is kept as its checkpoint has it: one that was
-// applied by hand, and one of which it is not known yet whether its source still wants it.
-func (k *keeper) stays(s *Stored) bool {
-	switch {
-	case s.Deleting:
-		return false
-	case !k.isOwn(s.Desired.Keeper):
-		return k.byHand
-	}
-	lingers := !k.settled && !k.seen[s.Desired.Pod.UID]
-	return !k.merged.Complete || lingers || slices.Contains(k.updates[s.Desired.Keeper].Unread, s.Desired.Source)
-}
+func (k *keeper) isOwn(source string) bool { return k.ledger.Owns(source) }
 
 // mayBeRemembered reports whether a pod of a source may have a checkpoint of which nothing is known: its first pass has
 // not ended, or the checkpoint cannot be read.
@@ -287,58 +241,25 @@ func asStored(d *podspec.Desired) *podspec.Desired {
 	return &kept
 }
 
-// storedByName is the manifest of a pod that was applied last; nil if there is none.
-func (k *keeper) storedByName(name types.NamespacedName) *podspec.Desired {
-	s := k.storedFirst(func(_ types.UID, s *Stored) bool {
-		return s.Desired.Pod.Namespace == name.Namespace && s.Desired.Pod.Name == name.Name
-	})
-	if s == nil {
-		return nil
-	}
-	return s.Desired
-}
-
-// storedFirst is the first pod that has a checkpoint and is such: one that is not being deleted before
-// one that is, then by uid, so that the order of a map decides nothing.
-func (k *keeper) storedFirst(such func(types.UID, *Stored) bool) *Stored {
-	var first *Stored
-	for uid, s := range k.stored {
-		if such(uid, &s) && (first == nil || s.before(first)) {
-			first = &s
-		}
-	}
-	return first
-}
-
-// before reports whether a pod comes before another one of its name.
-func (s *Stored) before(other *Stored) bool {
-	if s.Deleting != other.Deleting {
-		return other.Deleting
-	}
-	return s.Desired.Pod.UID < other.Desired.Pod.UID
-}
-
-// release lets go of a pod that is not wanted. It is deleted if a source brought it, or if its
-// deletion has begun; another is not the agent's to delete.
-func (k *keeper) release(now time.Time, uid types.UID, d *podspec.Desired) {
-	s, known := k.stored[uid]
-	switch {
-	case !known && d.Stored && !k.workers.Making(uid):
-		// Its checkpoint is gone, or cannot be read now.
-		k.workers.Forget(uid)
-		delete(k.leaving, uid)
-	case known && s.Deleting, k.isOwn(d.Keeper) && (!known || k.isOwn(s.Desired.Keeper)):
-		k.workers.Remove(now, model.RefOf(d.Pod), nil)
+// release lets go of a pod that is not wanted. It is deleted if the decision says so, or if it was given to the workers and has no
+// checkpoint yet; another is not the agent's to delete.
+func (k *keeper) release(now time.Time, d *podspec.Desired, decision *owner.Decision) {
+	uid := d.Pod.UID
+	_, known := k.stored[uid]
+	ends := slices.ContainsFunc(decision.Ends, func(r owner.Record) bool { return r.Pod.Pod.UID == uid })
+	// One that was kept as it was stored has lost its checkpoint, or that cannot be read now.
+	if ends || !known && k.isOwn(d.Keeper) && (!d.Stored || k.workers.Making(uid)) {
+		k.workers.Remove(now, model.RefOf(d.Pod), decision.GraceOf(uid))
 		k.leaving[uid] = d
-	default:
-		k.workers.Forget(uid)
-		delete(k.leaving, uid)
+		return
 	}
+	k.workers.Forget(uid)
+	delete(k.leaving, uid)
 }
 
 // warnings are that a file has taken over a pod, and its other manifests, which do not count.
 func (k *keeper) warnings(uid types.UID) (warnings []executor.PodWarning) {
-	if p, is := k.takeovers[uid]; is {
+	if p, is := k.takeover(uid); is {
 		warnings = append(warnings, executor.PodWarning{Reason: "TakenOver", Text: p.File + " " + p.Text, Since: p.Since})
 	}
 	for _, p := range k.problems {
@@ -372,8 +293,7 @@ func (k *keeper) ended(now time.Time, uid types.UID) {
 	delete(k.unreadable, uid)
 	delete(k.kept, uid)
 	delete(k.leaving, uid)
-	delete(k.seen, uid)
-	delete(k.takeovers, uid)
+	k.ledger.Forget(owner.PodID(uid))
 	k.resolve(now)
 }
 

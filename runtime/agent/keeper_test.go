@@ -78,7 +78,11 @@ func end(k *keeper, now float64, d *podspec.Desired, kind podworkers.Kind) {
 }
 
 func newTestKeeper(byHand bool, order ...string) *keeper {
-	return newKeeper(podworkers.New(podworkers.Settings{}), order, byHand)
+	var from []sources.Source
+	for _, name := range order {
+		from = append(from, named(name))
+	}
+	return newKeeper(podworkers.New(podworkers.Settings{}), from, byHand)
 }
 
 // TestPodsOfSources are made, changed and deleted as the sources say (kubelet:
@@ -461,8 +465,8 @@ func TestAnUnreadableCheckpointCountsAsItWas(t *testing.T) {
 	k.recordsSay(at(2), stored(), map[types.UID]error{"h": errFault, "a": errFault})
 	k.sourceSays(at(3), update("dir", pod("web", "w", "i:1", "dir"), a))
 	want(t, k, 3, "")
-	if s := k.storedByName(types.NamespacedName{Namespace: "default", Name: "web"}); s == nil || s.Pod.UID != "h" {
-		t.Errorf("web is %v", s)
+	if ref := k.holderByHand(pod("web", "w", "i:1", "dir")); ref == nil || ref.UID != "h" {
+		t.Errorf("web is %v", ref)
 	}
 	k.recordsSay(at(4), stored(a), nil)
 	want(t, k, 4, "sync w i:1")

@@ -161,7 +161,7 @@ func (a *Agent) ended(ctx context.Context, p *passed) {
 	delete(a.last, uid)
 	a.probes.forget(uid)
 	a.notify(ctx, &Event{Kind: Ended, Pod: p.pass.Ref})
-	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
+	if i := slices.Index(a.keeper.ledger.Order, a.keeper.keeperOf(uid)); i >= 0 {
 		a.settings.Sources[i].Ended(p.pass.Ref)
 	}
 	a.keeper.ended(a.now(), uid)

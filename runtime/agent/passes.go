@@ -75,7 +75,7 @@ func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Op
 // stillOurs ends the deletion of a pod that somebody has applied by hand meanwhile.
 func (m *passMaker) stillOurs(ref model.PodRef) func(*state.Checkpoint) error {
 	return func(c *state.Checkpoint) error {
-		if mayEnd(c, m.keeper.order) {
+		if mayEnd(c, m.keeper.ledger.Order) {
 			return nil
 		}
 		return &syncpod.SupersededError{Pod: ref}

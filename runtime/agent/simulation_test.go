@@ -118,6 +118,7 @@ type named string
 
 func (n named) Name() string                                                  { return string(n) }
 func (named) Run(context.Context, <-chan chan struct{}, func(sources.Update)) {}
+func (named) Rules() sources.Rules                                            { return sources.Rules{Lingers: sources.Lingers} }
 func (named) Ended(model.PodRef)                                              {}
 
 // start begins an agent on what is there.

@@ -40,14 +40,10 @@ type loopState struct {
 }
 
 func newLoopState(w World, s Settings) *loopState {
-	order := make([]string, 0, len(s.Sources))
-	for _, one := range s.Sources {
-		order = append(order, one.Name())
-	}
 	workers := podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: s.Random})
 	return &loopState{
 		settings: s, world: w, inbox: make(inbox), log: newLogger(s.Log), metrics: newMeasuring(w.Client, s.Now),
-		workers: workers, keeper: newKeeper(workers, order, s.Applied),
+		workers: workers, keeper: newKeeper(workers, s.Sources, s.Applied),
 		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 	}
 }

@@ -26,12 +26,12 @@ func (a *Agent) status() *api.Status {
 	s := &api.Status{
 		APIVersion: model.APIVersion, Kind: "AgentStatus", PID: os.Getpid(), StartedAt: a.started, Ready: a.ready, Applied: a.settings.Applied,
 		Runtime: api.Runtime{Endpoint: a.world.Client.Endpoint.Address, Answers: a.runtime.up, Since: a.runtime.since, Error: a.runtime.err},
-		Sources: make([]api.Source, 0, len(a.keeper.order)),
+		Sources: make([]api.Source, 0, len(a.keeper.ledger.Order)),
 		Pods:    []api.Pod{}, Pressure: a.evicts.pressure(),
 	}
 	between := slices.Clone(a.keeper.problems)
-	for _, name := range a.keeper.order {
-		u := a.keeper.updates[name]
+	for _, name := range a.keeper.ledger.Order {
+		u := a.keeper.ledger.Updates[name]
 		between = slices.DeleteFunc(between, func(p sources.Problem) bool { return slices.Contains(u.Problems, p) })
 		s.Sources = append(s.Sources, api.Source{
 			Name: name, Read: u.Complete, Pods: len(u.Pods), Workloads: len(u.Workloads), Objects: len(u.Objects),

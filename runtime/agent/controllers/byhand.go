@@ -18,7 +18,7 @@ func (s *Source) Leaves(d *podspec.Desired) bool {
 	records, err := s.lately()
 	for _, r := range records {
 		if controller.Owns(r.Key(), d.Pod) {
-			return !s.declared.brings(keeperOf(r, records))
+			return !s.declared.Brings(keeperOf(r, records))
 		}
 	}
 	// Whose it is cannot be known while a record cannot be read.

@@ -91,7 +91,7 @@ func (h *house) reads(names ...string) {
 
 func (h *house) asks(name string) {
 	u, _ := h.texts[name].Wanted(h.now)
-	h.declared.say(u)
+	h.declared.Say(u)
 }
 
 // later lets time pass.
@@ -107,7 +107,7 @@ func (h *house) later(d time.Duration) {
 // looks lets the source look, and returns what it wants.
 func (h *house) looks() sources.Update {
 	h.t.Helper()
-	h.declared.store(h.t.Context())
+	h.declared.Store(h.t.Context())
 	u, _, err := h.look(h.t.Context())
 	if err != nil {
 		h.t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/declared"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
@@ -21,37 +22,19 @@ import (
 
 // Workloads are what is kept of workloads and of their pods.
 type Workloads interface {
-	// All reads the stored workloads. With an error some are missing.
-	All() ([]*controller.Record, error)
-	// ChangedAt is when one was changed last; it is cheap.
-	ChangedAt() time.Time
+	declared.Workloads
 	// Expand says which pods a workload shall have now.
 	Expand(ctx context.Context, r *controller.Record) (*controller.Expanded, error)
-	// KeepJob keeps the status of a Job, Delete forgets a workload.
+	// KeepJob keeps the status of a Job.
 	KeepJob(ctx context.Context, r *controller.Record) error
-	Delete(ctx context.Context, key state.ObjectKey) (found bool, err error)
-	// Apply keeps a workload as a manifest has it; nothing is written if that is how it is kept.
-	Apply(ctx context.Context, w *podspec.Workload) error
 	// Tick starts the runs of a CronJob that are due, and says when the next is.
 	Tick(ctx context.Context, r *controller.Record, all []*controller.Record) (changed bool, next time.Time, err error)
-}
-
-// Objects are the ConfigMaps, Secrets, claims and Services that are stored.
-type Objects interface {
-	// All reads them. With an error some are missing.
-	All() ([]*podspec.Object, error)
-	// ChangedAt is when one was changed last; it is cheap.
-	ChangedAt() time.Time
-	// Apply stores an object as a manifest has it; nothing is written if that is how it is stored.
-	Apply(ctx context.Context, o *podspec.Object) error
-	// Delete removes an object. One that is gone is no error.
-	Delete(ctx context.Context, key state.ObjectKey) error
 }
 
 // Settings say what a source looks at, and how.
 type Settings struct {
 	Workloads Workloads
-	Objects   Objects
+	Objects   declared.Objects
 	// ByHand keeps the workloads that were applied by hand too, and not only those of other sources.
 	ByHand bool
 	Now    func() time.Time
@@ -73,9 +56,11 @@ type Times struct {
 type Source struct {
 	Settings
 
-	declared *declared
+	// declared stores the workloads of the other sources.
+	declared *declared.Store
 
-	poke chan struct{}
+	// poke has the source look soon, and told at once.
+	poke, told chan struct{}
 	// asks are closed once the source has looked and told what it found.
 	asks chan chan struct{}
 	// mu guards own, which are the pods that it wants or has wanted, states, which are those of the workloads, and the workloads as
@@ -103,16 +88,21 @@ func New(s Settings) *Source {
 		}
 	}
 	return &Source{
-		Settings: s, poke: make(chan struct{}, 1), asks: make(chan chan struct{}), own: map[types.UID]bool{},
-		declared: &declared{
-			workloads: s.Workloads, objects: s.Objects, now: s.Now, retry: t.Retry,
-			updates: map[string]sources.Update{}, seen: map[state.ObjectKey]bool{}, takeovers: map[state.ObjectKey]sources.Problem{},
-		},
+		Settings: s, poke: make(chan struct{}, 1), told: make(chan struct{}, 1), asks: make(chan chan struct{}), own: map[types.UID]bool{},
+		declared: declared.New(s.Workloads, s.Objects, s.Now, t.Retry),
 	}
+}
+
+// Beside is another source. Its workloads and objects are stored before its updates are told as they are.
+func (s *Source) Beside(one sources.Source) sources.Source {
+	return s.declared.Beside(one, func() { signal(s.told) })
 }
 
 // Name is what the pods' records have as their source.
 func (s *Source) Name() string { return controller.Keeper }
+
+// Rules are those of sources with names. A workload that another agent has kept may still be read.
+func (s *Source) Rules() sources.Rules { return sources.Rules{Lingers: sources.Lingers} }
 
 // Ended does nothing: Changed has said that something happened to the pod.
 func (s *Source) Ended(model.PodRef) {}
@@ -123,14 +113,14 @@ func (s *Source) Changed(uid types.UID) {
 	own := s.own[uid]
 	s.mu.Unlock()
 	if own {
-		s.wake()
+		signal(s.poke)
 	}
 }
 
-// wake has the source look soon.
-func (s *Source) wake() {
+// signal sends without waiting: one that was not taken yet is enough.
+func signal(to chan<- struct{}) {
 	select {
-	case s.poke <- struct{}{}:
+	case to <- struct{}{}:
 	default:
 	}
 }
@@ -158,7 +148,7 @@ func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, tell func
 	told, asked := sources.Update{}, chan struct{}(nil)
 	for ctx.Err() == nil {
 		changed := s.changedAt()
-		again := s.declared.store(ctx)
+		again := s.declared.Store(ctx)
 		update, next, err := s.look(ctx)
 		s.report(err)
 		if err != nil {
@@ -198,6 +188,8 @@ func (s *Source) wait(ctx context.Context, reread <-chan chan struct{}, looks <-
 			if s.changedAt() != changed {
 				return nil
 			}
+		case <-s.told:
+			return nil
 		case <-s.poke:
 			_ = cri.Sleep(ctx, s.Times.Settle)
 			return nil
@@ -242,7 +234,7 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 			}
 			err = errors.Join(err, expandErr)
 		} else if x.Expired {
-			if !s.declared.brings(r.Workload.Keeper) {
+			if !s.declared.Brings(r.Workload.Keeper) {
 				_, deleteErr := s.Workloads.Delete(ctx, r.Key())
 				s.report(deleteErr)
 				continue
@@ -307,7 +299,7 @@ func (s *Source) kept() ([]*controller.Record, error) {
 	if s.ByHand {
 		return records, err
 	}
-	return slices.DeleteFunc(slices.Clone(records), func(r *controller.Record) bool { return !s.declared.brings(keeperOf(r, records)) }), err
+	return slices.DeleteFunc(slices.Clone(records), func(r *controller.Record) bool { return !s.declared.Brings(keeperOf(r, records)) }), err
 }
 
 func (s *Source) keepJob(ctx context.Context, r *controller.Record, x *controller.Expanded) {
@@ -341,7 +333,8 @@ func (s *Source) stable(key state.ObjectKey, pods []*podspec.Desired) []*podspec
 
 // update is what all workloads want together.
 func (s *Source) update() sources.Update {
-	u := sources.Update{Source: s.Name(), Complete: s.wanted != nil, Brought: map[types.UID]string{}, Problems: s.declared.problems, Takeovers: s.declared.takenOver()}
+	u := sources.Update{Source: s.Name(), Complete: s.wanted != nil, Brought: map[types.UID]string{}}
+	u.Problems, u.Takeovers = s.declared.Told()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.own)
@@ -352,7 +345,7 @@ func (s *Source) update() sources.Update {
 			u.Brought[d.Pod.UID] = s.keepers[key]
 		}
 	}
-	for _, key := range s.declared.absent() {
+	for _, key := range s.declared.Absent() {
 		for _, d := range s.wanted[key] {
 			u.Missing = append(u.Missing, d.Pod.UID)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/declared"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/service"
@@ -34,7 +35,7 @@ func (u *unread) All() ([]*controller.Record, error) {
 
 // refusing are objects that cannot be stored while there is an error.
 type refusing struct {
-	Objects
+	declared.Objects
 
 	err error
 }
@@ -49,8 +50,8 @@ func (r *refusing) Apply(ctx context.Context, o *podspec.Object) error {
 // TestRemovedWhileUnread: a file that goes while what is stored cannot be read ends its workload as soon as it can be.
 func TestRemovedWhileUnread(t *testing.T) {
 	h := newHouse(t)
-	store := &unread{Workloads: h.declared.workloads}
-	h.declared.workloads = store
+	store := &unread{Workloads: h.Workloads}
+	h.declared.Workloads = store
 	h.files["/one"]["a"] = deployment("web", "1")
 	h.reads("/one", "/two")
 	h.wants("at first", "deployment web:1@/one/a")
@@ -60,7 +61,7 @@ func TestRemovedWhileUnread(t *testing.T) {
 	h.files["/one"] = nil
 	h.reads("/one")
 	h.later(sources.Lingers)
-	if again := h.declared.store(t.Context()); !again.After(h.now) {
+	if again := h.declared.Store(t.Context()); !again.After(h.now) {
 		t.Error("it is not tried again")
 	}
 	store.err = nil
@@ -74,10 +75,10 @@ func TestUnreadBeforeAllSources(t *testing.T) {
 	h.reads("/one", "/two")
 	h.wants("at first", "deployment web:1@/one/a")
 	h.starts()
-	store := &unread{Workloads: h.declared.workloads, err: errors.New("no file descriptors")}
-	h.declared.workloads = store
+	store := &unread{Workloads: h.Workloads, err: errors.New("no file descriptors")}
+	h.declared.Workloads = store
 	h.reads("/two")
-	h.declared.store(t.Context())
+	h.declared.Store(t.Context())
 	store.err = nil
 	h.wants("read again", "deployment web:1@/one/a")
 }
@@ -85,12 +86,12 @@ func TestUnreadBeforeAllSources(t *testing.T) {
 // TestTakenPort: a Service whose port is taken is tried again, because nobody tells when the port is free.
 func TestTakenPort(t *testing.T) {
 	h := newHouse(t)
-	store := &refusing{Objects: h.declared.objects, err: &service.TakenError{}}
-	h.declared.objects = store
+	store := &refusing{Objects: h.declared.Objects, err: &service.TakenError{}}
+	h.declared.Objects = store
 	h.files["/one"]["a"] = webService
 	h.reads("/one", "/two")
 	h.later(sources.Lingers)
-	if again := h.declared.store(t.Context()); !again.After(h.now) {
+	if again := h.declared.Store(t.Context()); !again.After(h.now) {
 		t.Error("it is not tried again")
 	}
 	store.err = nil
@@ -114,7 +115,7 @@ func TestDamagedRecord(t *testing.T) {
 	}
 	h.files["/one"]["b"] = deployment("new", "1")
 	h.reads("/one")
-	h.declared.store(t.Context())
+	h.declared.Store(t.Context())
 	u, _, err := h.look(t.Context())
 	if err == nil || len(u.Pods) != len(first.Pods)+1 {
 		t.Errorf("%d pods, before %d: %v", len(u.Pods), len(first.Pods), err)
@@ -122,8 +123,8 @@ func TestDamagedRecord(t *testing.T) {
 	h.files["/one"] = nil
 	h.reads("/one")
 	h.later(sources.Lingers)
-	h.declared.store(t.Context())
-	records, err := h.declared.workloads.All()
+	h.declared.Store(t.Context())
+	records, err := h.declared.Workloads.All()
 	if err == nil || len(records) != 0 {
 		t.Errorf("%d workloads of files are left: %v", len(records), err)
 	}
@@ -157,6 +158,8 @@ type saying struct {
 	update sources.Update
 }
 
+func (s *saying) Rules() sources.Rules { return sources.Rules{} }
+
 func (s *saying) Name() string { return s.update.Source }
 
 func (s *saying) Run(_ context.Context, _ <-chan chan struct{}, tell func(sources.Update)) {
@@ -169,6 +172,7 @@ func TestServicesComeFirst(t *testing.T) {
 	h.files["/one"]["a"] = webService
 	h.texts["/one"].Take(h.now, sources.Reading{Texts: []sources.Text{{Name: "/one/a", Text: []byte(webService)}}})
 	u, _ := h.texts["/one"].Wanted(h.now)
+	u.Source = "/three"
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -176,7 +180,7 @@ func TestServicesComeFirst(t *testing.T) {
 		h.Run(ctx, nil, func(sources.Update) {})
 	}()
 	told := false
-	(&beside{Source: &saying{update: u}, to: h.Source}).Run(ctx, nil, func(sources.Update) {
+	h.Beside(&saying{update: u}).Run(ctx, nil, func(sources.Update) {
 		told = true
 		if got := h.kept(); got != "service web:@/one/a" {
 			t.Errorf("stored is %q", got)

@@ -38,6 +38,9 @@ func NewFiles(path string, s Settings) (*Files, error) {
 // Name is the absolute path.
 func (f *Files) Name() string { return f.path }
 
+// Rules are those of texts.
+func (*Files) Rules() Rules { return textRules() }
+
 // Ended is of no use to files.
 func (f *Files) Ended(model.PodRef) {}
 

@@ -16,8 +16,8 @@ type objects map[key]*object
 // object is one object that is wanted.
 type object struct {
 	said *podspec.Object
-	// missing is since when no text has the object; zero while one has.
-	missing time.Time
+
+	absence
 }
 
 func keyOfObject(o *podspec.Object) key { return key{o.Kind(), o.Meta().Namespace, o.Meta().Name} }
@@ -37,35 +37,10 @@ func (os objects) take(now time.Time, found []*podspec.Object, damaged map[strin
 		os[name] = &object{said: o}
 	}
 	for name, o := range os {
-		switch {
-		case here[name]:
-		case damaged[o.said.Source]:
-			o.missing = time.Time{}
-		default:
-			o.missing = first(o.missing, now)
+		if !here[name] {
+			o.leave(now, damaged[o.said.Source])
 		}
 	}
-}
-
-// thaw lets what was missing when the source failed be so from now on.
-func (os objects) thaw(failed, now time.Time) {
-	for _, o := range os {
-		o.missing = thawed(o.missing, failed, now)
-	}
-}
-
-// expire drops what has been missing long enough. It returns when there will be more.
-func (os objects) expire(now time.Time) (again time.Time) {
-	for key, o := range os {
-		switch over := o.missing.Add(Lingers); {
-		case o.missing.IsZero():
-		case over.After(now):
-			again = first(again, over)
-		default:
-			delete(os, key)
-		}
-	}
-	return again
 }
 
 // all are the objects, by kind, namespace and name.

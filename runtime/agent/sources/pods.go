@@ -37,12 +37,8 @@ type pod struct {
 	said, wanted *podspec.Desired
 	// of is the workload whose template the pod is, and told as it is told; nil for a pod.
 	of, told *podspec.Workload
-	// missing is since when no text has the pod; zero while one has.
-	missing time.Time
-}
 
-func keyOf(d *podspec.Desired) types.NamespacedName {
-	return types.NamespacedName{Namespace: d.Pod.Namespace, Name: d.Pod.Name}
+	absence
 }
 
 // take takes the pods that the texts have now. Those of damaged texts stay as they were.
@@ -64,33 +60,10 @@ func (ps pods) take(now time.Time, found []saying, damaged map[string]bool) {
 		case here[key]:
 		case uids[p.said.Pod.UID]:
 			delete(ps, key)
-		case damaged[p.said.Source]:
-			p.missing = time.Time{}
 		default:
-			p.missing = first(p.missing, now)
+			p.leave(now, damaged[p.said.Source])
 		}
 	}
-}
-
-// thaw lets what was missing when the source failed be so from now on.
-func (ps pods) thaw(failed, now time.Time) {
-	for _, p := range ps {
-		p.missing = thawed(p.missing, failed, now)
-	}
-}
-
-// expire drops what has been missing long enough. It returns when there will be more.
-func (ps pods) expire(now time.Time) (again time.Time) {
-	for key, p := range ps {
-		switch over := p.missing.Add(Lingers); {
-		case p.missing.IsZero():
-		case over.After(now):
-			again = first(again, over)
-		default:
-			delete(ps, key)
-		}
-	}
-	return again
 }
 
 // all are the pods as they are told, by namespace and name.

@@ -20,11 +20,21 @@ type Source interface {
 	// Name identifies the source in messages and records: an absolute path, or a URL without its
 	// password.
 	Name() string
+	// Rules are how the source identifies and ends what it wants.
+	Rules() Rules
 	// Run reads the source until the context ends, and tells of every change of what it wants and
 	// of its problems. Nothing is told twice. A value of reread asks for a look now; it is closed once that has been told.
 	Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update))
 	// Ended tells the source that a pod that it brought is gone.
 	Ended(ref model.PodRef)
+}
+
+// Rules are how a source identifies and ends what it wants.
+type Rules struct {
+	// UIDs is set where uids identify pods: two pods with the same name are two pods. Elsewhere only one pod can have a name.
+	UIDs bool
+	// Lingers is how long something stays that the source does not have any more.
+	Lingers time.Duration
 }
 
 // Update is what a source wants now. Its slices are not changed any more.
@@ -41,6 +51,8 @@ type Update struct {
 	// Brought has, of pods that were made of workloads, the source that brought the workload: they have its rank. It is not
 	// changed any more.
 	Brought map[types.UID]string
+	// Ending has those of the pods that the source is deleting, with the grace period of each in seconds. It is not changed any more.
+	Ending map[types.UID]int64
 	// Complete reports whether the source has been read completely at least once. Before that,
 	// nothing follows from a pod's absence.
 	Complete bool
@@ -93,6 +105,23 @@ func Few(source string, problems []Problem) []Problem {
 	return append(slices.Clone(problems[:maxListed]), rest)
 }
 
+// Stamp gives problems that have no time the one since when they are, from those before, and
+// sorts them.
+func Stamp(problems []Problem, now time.Time, before []Problem) {
+	for i, p := range problems {
+		if !p.Since.IsZero() {
+			continue
+		}
+		problems[i].Since = now
+		for _, old := range before {
+			if old.File == p.File && old.Text == p.Text {
+				problems[i].Since = old.Since
+			}
+		}
+	}
+	slices.SortFunc(problems, Problem.compare)
+}
+
 func unlisted(n int, what string) string { return "not listed: " + document.Counted(n, "more "+what) }
 
 // SameAs reports whether two updates say the same.
@@ -100,7 +129,7 @@ func (u Update) SameAs(other Update) bool {
 	return u.Complete == other.Complete && slices.Equal(u.Pods, other.Pods) && slices.Equal(u.Problems, other.Problems) &&
 		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Missing, other.Missing) && slices.Equal(u.Notes, other.Notes) &&
 		slices.Equal(u.Workloads, other.Workloads) && slices.Equal(u.Objects, other.Objects) && slices.Equal(u.Absent, other.Absent) &&
-		maps.Equal(u.Brought, other.Brought) && slices.Equal(u.Takeovers, other.Takeovers)
+		maps.Equal(u.Brought, other.Brought) && maps.Equal(u.Ending, other.Ending) && slices.Equal(u.Takeovers, other.Takeovers)
 }
 
 // Settings say how sources are read.
@@ -116,6 +145,9 @@ type Settings struct {
 
 // Lingers is how long a pod is still wanted that no text has any more: files are renamed and directories are replaced.
 const Lingers = 2 * time.Second
+
+// textRules are those of files and URLs, whose manifests have names. A pod ends with the grace period of its own.
+func textRules() Rules { return Rules{Lingers: Lingers} }
 
 const (
 	interval = 20 * time.Second

@@ -116,9 +116,9 @@ func (t *Texts) thaw(now time.Time) {
 	for _, x := range t.texts {
 		x.gone = thawed(x.gone, t.failed.Since, now)
 	}
-	t.pods.thaw(t.failed.Since, now)
-	t.workloads.thaw(t.failed.Since, now)
-	t.objects.thaw(t.failed.Since, now)
+	thaw(t.pods, t.failed.Since, now)
+	thaw(t.workloads, t.failed.Since, now)
+	thaw(t.objects, t.failed.Since, now)
 }
 
 // thawed is since when something is missing that was missing while a source could not be read.
@@ -269,7 +269,7 @@ func (t *Texts) Wanted(now time.Time) (Update, time.Time) {
 	var again time.Time
 	u.Problems, again = t.told(now)
 	if t.failed == nil {
-		again = first(again, first(t.pods.expire(now), first(t.workloads.expire(now), t.objects.expire(now))))
+		again = first(again, first(expire(t.pods, now), first(expire(t.workloads, now), expire(t.objects, now))))
 	}
 	u.Pods, u.Workloads = t.pods.all(), t.workloads.ofTemplates()
 	u.Objects = t.objects.all()

@@ -29,6 +29,9 @@ func NewURL(url string, s Settings) (*URL, error) {
 // Name is the URL without its password.
 func (u *URL) Name() string { return u.name }
 
+// Rules are those of texts.
+func (*URL) Rules() Rules { return textRules() }
+
 // Ended is of no use to a URL.
 func (u *URL) Ended(model.PodRef) {}
 

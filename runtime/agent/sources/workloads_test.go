@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/load"
 )
@@ -135,49 +133,5 @@ func TestWorkloadChangesKind(t *testing.T) {
 	b.write("a", strings.ReplaceAll(deployment("web", "2"), "Deployment", "DaemonSet"))
 	if b.hasBeside(t, "another kind", "web:2@a"); b.last.Workloads[0].DaemonSet == nil {
 		t.Errorf("%s", b.last.Workloads[0].Kind())
-	}
-}
-
-// ofWorkloads are what workloads want that sources brought, and whose pods are given as source, name and file.
-func ofWorkloads(complete bool, pods ...[3]string) Update {
-	u := Update{Source: "workloads", Complete: complete, Brought: map[types.UID]string{}}
-	for _, p := range pods {
-		d := said(p[2], manifest(p[1], "", "w")).Pods[0]
-		d.Source = p[2]
-		u.Pods = append(u.Pods, d)
-		u.Brought[d.Pod.UID] = p[0]
-	}
-	return u
-}
-
-// TestMergeWorkloads: the pod of a workload has the rank of the source and the file of the workload. One that is applied gives way
-// only when it is known what workloads want.
-func TestMergeWorkloads(t *testing.T) {
-	one, two := said("/one", manifest("web-0", "", "p")), said("/two", manifest("web-0", "", "p")+"---\n"+manifest("db-0", "", "p"))
-	for _, c := range []struct {
-		what   string
-		update Update
-		want   string
-	}{
-		{"a file before", ofWorkloads(true, [3]string{"/one", "web-0", "/one/Z"}), "db-0:p web-0:w"},
-		{"a file after", ofWorkloads(true, [3]string{"/one", "web-0", "/one/b"}), "db-0:p web-0:p"},
-		{"a source before", ofWorkloads(true, [3]string{"/one", "db-0", "/one/b"}), "db-0:w web-0:p"},
-		{"a source after", ofWorkloads(true, [3]string{"/two", "web-0", "/two/A"}), "db-0:p web-0:p"},
-		{"by hand", ofWorkloads(true, [3]string{"", "db-0", "/tmp/A"}), "db-0:p web-0:p"},
-	} {
-		m := Merge(time.Now(), Merged{}, []Update{one, two, c.update}, applied())
-		if got := images(m.Pods); got != c.want || len(m.Problems) != 2 {
-			t.Errorf("%s: %s, problems %v", c.what, got, m.Problems)
-		}
-	}
-	there := ofWorkloads(true, [3]string{"/one", "web-0", "/one/Z"}).Pods[0]
-	there.Keeper = "workloads"
-	m := Merge(time.Now(), Merged{}, []Update{one, ofWorkloads(false)}, applied(there))
-	if len(m.Pods) != 0 || len(m.Waiting) != 1 {
-		t.Errorf("before it is known what workloads want: %s, %d wait", images(m.Pods), len(m.Waiting))
-	}
-	m = Merge(time.Now(), Merged{}, []Update{one, ofWorkloads(true)}, applied(there))
-	if got := images(m.Pods); got != "web-0:p" {
-		t.Errorf("no workload wants it: %s", got)
 	}
 }

@@ -1,0 +1,260 @@
+package declared
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/owner"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Workloads are the stored workloads.
+type Workloads interface {
+	// All reads them. With an error some are missing.
+	All() ([]*controller.Record, error)
+	// ChangedAt is when one was changed last; it is cheap.
+	ChangedAt() time.Time
+	// Apply stores a workload as a manifest has it; nothing is written if that is how it is stored.
+	Apply(ctx context.Context, w *podspec.Workload) error
+	// Delete removes a workload.
+	Delete(ctx context.Context, key state.ObjectKey) (found bool, err error)
+}
+
+// Objects are the ConfigMaps, Secrets, claims and Services that are stored.
+type Objects interface {
+	// All reads them. With an error some are missing.
+	All() ([]*podspec.Object, error)
+	// ChangedAt is when one was changed last; it is cheap.
+	ChangedAt() time.Time
+	// Apply stores an object as a manifest has it; nothing is written if that is how it is stored.
+	Apply(ctx context.Context, o *podspec.Object) error
+	// Delete removes an object. One that is gone is no error.
+	Delete(ctx context.Context, key state.ObjectKey) error
+}
+
+// Store stores what sources want beside pods.
+type Store struct {
+	Workloads Workloads
+	Objects   Objects
+	Now       func() time.Time
+	// Retry is when something that failed is tried again.
+	Retry time.Duration
+
+	// mu guards the ledger, version, which counts its updates, and the problems of what sources want. It is never held for long.
+	mu       sync.Mutex
+	ledger   *owner.Ledger
+	version  int
+	problems []sources.Problem
+
+	// storing is held while something is stored. It guards failed, which is set when something has to be tried again, and done, which
+	// is what was known when things were stored last.
+	storing sync.Mutex
+	failed  bool
+	done    knowledge
+}
+
+// knowledge is all that a decision follows from. Time alone changes it at settles; zero for never.
+type knowledge struct {
+	version            int
+	workloads, objects time.Time
+	settles            time.Time
+}
+
+// New returns a store without sources.
+func New(w Workloads, o Objects, now func() time.Time, retry time.Duration) *Store {
+	return &Store{Workloads: w, Objects: o, Now: now, Retry: retry, ledger: owner.New(owner.Others, true)}
+}
+
+// Beside is a source whose workloads and objects are stored. Changed is called after each update of it.
+func (s *Store) Beside(one sources.Source, changed func()) sources.Source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.Add(one)
+	return &beside{Source: one, store: s, changed: changed}
+}
+
+// beside is a source whose workloads and objects are stored.
+type beside struct {
+	sources.Source
+
+	store   *Store
+	changed func()
+}
+
+// Run stores new objects before the update is told: a container finds the ConfigMaps, Secrets and Services that are stored when it
+// starts.
+func (b *beside) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {
+	var before []*podspec.Object
+	b.Source.Run(ctx, reread, func(u sources.Update) {
+		b.store.Say(u)
+		if len(u.Objects) > 0 && !slices.Equal(u.Objects, before) {
+			before = u.Objects
+			b.store.Store(ctx)
+		}
+		b.changed()
+		tell(u)
+	})
+}
+
+// Say takes what a source wants.
+func (s *Store) Say(u sources.Update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.Updates[u.Source] = u
+	s.version++
+}
+
+// Brings reports whether a source is one of those whose workloads and objects are stored.
+func (s *Store) Brings(source string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.Owns(source)
+}
+
+// Absent are the workloads that no text has at the moment.
+func (s *Store) Absent() (keys []state.ObjectKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.ledger.Updates {
+		for _, w := range u.Absent {
+			keys = append(keys, controller.KeyOf(w))
+		}
+	}
+	return keys
+}
+
+// Told are the problems of what sources want, and what they have taken over, by file.
+func (s *Store) Told() (problems, takeovers []sources.Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	takeovers = slices.Collect(maps.Values(s.ledger.Takeovers))
+	sources.Stamp(takeovers, s.Now(), nil)
+	return s.problems, sources.Few(controller.Keeper, takeovers)
+}
+
+// Store stores what sources want, and removes what they do not want any more. It does nothing while nothing is different. It
+// returns when it has to be called again; zero if only an update or a change of what is stored matters.
+func (s *Store) Store(ctx context.Context) (again time.Time) {
+	s.storing.Lock()
+	defer s.storing.Unlock()
+	now := s.Now()
+	known := s.known(now)
+	if known.version == 0 {
+		return time.Time{}
+	}
+	if known != s.done || s.failed {
+		known.settles = s.decide(ctx, now)
+		s.done = known
+	}
+	if s.failed {
+		return now.Add(s.Retry)
+	}
+	return known.settles
+}
+
+// known is what a decision would follow from now.
+func (s *Store) known(now time.Time) knowledge {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return knowledge{s.version, s.Workloads.ChangedAt(), s.Objects.ChangedAt(), s.ledger.Settles(now)}
+}
+
+// decide decides and does it, and returns when time alone changes the decision. While something that is stored cannot be read, it is
+// tried again; and as long as sources have not been read, nothing is done then, because it is not known who brought what.
+func (s *Store) decide(ctx context.Context, now time.Time) (settles time.Time) {
+	stored, err := s.stored()
+	s.failed = err != nil
+	s.mu.Lock()
+	if err != nil && !s.ledger.Complete() {
+		s.mu.Unlock()
+		return time.Time{}
+	}
+	decision := s.ledger.Decide(now, stored)
+	settles = s.ledger.Settles(now)
+	var problems []sources.Problem
+	for _, name := range s.ledger.Order {
+		problems = append(problems, decision.Problems[name]...)
+	}
+	s.mu.Unlock()
+	problems = append(problems, s.carryOut(ctx, decision)...)
+	problems = sources.Few(controller.Keeper, problems)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sources.Stamp(problems, now, s.problems)
+	s.problems = problems
+	return settles
+}
+
+// stored are the workloads and objects that are stored. One that cannot be read is not among them: it is replaced if a source has
+// it, and else left alone.
+func (s *Store) stored() (all []owner.Record, err error) {
+	records, unreadRecords := s.Workloads.All()
+	for _, r := range records {
+		all = append(all, owner.Record{Thing: owner.Workload(r.Workload)})
+	}
+	kept, unreadObjects := s.Objects.All()
+	for _, o := range kept {
+		all = append(all, owner.Record{Thing: owner.Object(o)})
+	}
+	return all, errors.Join(unreadRecords, unreadObjects)
+}
+
+// carryOut does what was decided. What cannot be done is a problem of its manifest, and keeps nothing else from being done.
+func (s *Store) carryOut(ctx context.Context, decision *owner.Decision) (problems []sources.Problem) {
+	blame := func(file string, err error) {
+		if err != nil {
+			problems = append(problems, sources.Problem{File: file, Text: err.Error()})
+			s.failed = s.failed || !objects.IsFinal(err)
+		}
+	}
+	for i := range decision.Ends {
+		t := &decision.Ends[i].Thing
+		err := s.remove(ctx, t)
+		if err == nil {
+			s.mu.Lock()
+			s.ledger.Forget(t.ID())
+			s.mu.Unlock()
+		}
+		blame(t.File, err)
+	}
+	for _, t := range decision.Wanted {
+		if t.Workload != nil {
+			blame(t.File, s.Workloads.Apply(ctx, t.Workload))
+		} else {
+			blame(t.File, s.Objects.Apply(ctx, t.Object))
+		}
+	}
+	return problems
+}
+
+// remove removes what is stored. The Jobs of a CronJob go first: an agent that is killed in between goes on with the CronJob.
+func (s *Store) remove(ctx context.Context, t *owner.Thing) error {
+	if t.Object != nil {
+		return s.Objects.Delete(ctx, objects.KeyOf(t.Object))
+	}
+	key := controller.KeyOf(t.Workload)
+	if key.Kind == podspec.KindCronJob {
+		if err := s.removeJobs(ctx, key); err != nil {
+			return err
+		}
+	}
+	_, err := s.Workloads.Delete(ctx, key)
+	return err
+}
+
+func (s *Store) removeJobs(ctx context.Context, cron state.ObjectKey) error {
+	records, err := s.Workloads.All()
+	for _, job := range controller.JobsOf(cron, records) {
+		_, deleteErr := s.Workloads.Delete(ctx, job.Key())
+		err = errors.Join(err, deleteErr)
+	}
+	return err
+}

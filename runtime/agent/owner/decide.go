@@ -1,0 +1,178 @@
+package owner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Decision is what becomes of all that sources want, and of all that is stored.
+type Decision struct {
+	// Wanted are the things that take effect. A thing that waits is not among them: what is stored in its place stays.
+	Wanted []Thing
+	// Held are pods that do not take effect, because a pod that was applied by hand has their name.
+	Held []Held
+	// Stays and Ends are other stored things: those that are kept as they are, and those that are deleted. The rest is left alone.
+	Stays, Ends []Record
+	// Problems are the claims that lost, by source.
+	Problems map[string][]sources.Problem
+
+	graces map[types.UID]*int64
+}
+
+// GraceOf is the grace period, in seconds, that the source of a pod gives its end; nil for the pod's own.
+func (d *Decision) GraceOf(uid types.UID) *int64 { return d.graces[uid] }
+
+// Held is a pod that does not take effect, and the stored pod that has its name.
+type Held struct {
+	Pod    *podspec.Desired
+	Holder Record
+}
+
+// Decide decides about all that sources want and all that is stored.
+func (l *Ledger) Decide(now time.Time, stored []Record) *Decision {
+	if l.Complete() && l.readAt.IsZero() {
+		l.readAt = now
+	}
+	d := &Decision{graces: map[types.UID]*int64{}, Problems: map[string][]sources.Problem{}}
+	there, taken, wanted := indexed(stored), map[ID]*claim{}, map[ID]bool{}
+	for _, c := range l.claims() {
+		if lost := c.take(taken); lost != nil {
+			d.Problems[c.by] = append(d.Problems[c.by], *lost)
+			continue
+		}
+		if l.waits(&c, there.inPlace(&c)) {
+			continue
+		}
+		if holder := l.holder(there, &c); holder != nil {
+			d.Held = append(d.Held, Held{Pod: c.Pod, Holder: *holder})
+			d.Problems[c.by] = append(d.Problems[c.by], heldBy(c.Pod, holder))
+			continue
+		}
+		if c.grace != nil {
+			d.graces[c.uid] = c.grace
+			continue
+		}
+		d.Wanted = append(d.Wanted, c.Thing)
+		wanted[c.ID()] = true
+		l.own(now, &c, there.first(c.ID()))
+	}
+	for i := range stored {
+		r := &stored[i]
+		switch fate := l.Fate(now, r); {
+		case wanted[r.ID()]:
+		case fate == Ends || d.graces[r.uid] != nil:
+			d.Ends = append(d.Ends, *r)
+		case fate == Stays:
+			d.Stays = append(d.Stays, *r)
+		}
+	}
+	return d
+}
+
+// take gives a claim its name and its uid, or returns the problem that another claim has one of them.
+func (c *claim) take(taken map[ID]*claim) *sources.Problem {
+	ids := []ID{c.ID()}
+	if !c.byUID {
+		ids = []ID{c.name, c.ID()}
+	}
+	for _, id := range ids {
+		if first := taken[id]; first != nil {
+			return new(c.lostTo(first))
+		}
+	}
+	for _, id := range ids {
+		taken[id] = c
+	}
+	return nil
+}
+
+// lostTo is the problem of a claim in whose place another one takes effect.
+func (c *claim) lostTo(first *claim) sources.Problem {
+	what := c.String()
+	if c.name != first.name {
+		what = fmt.Sprintf("the uid %q of %s", c.uid, what)
+	}
+	return sources.Problem{File: c.File, Pod: first.uid, Text: fmt.Sprintf("%s: %s is given twice, first in %s", c.File, what, first.File)}
+}
+
+// heldBy is the problem of a pod whose name a pod has that was applied by hand.
+func heldBy(d *podspec.Desired, holder *Record) sources.Problem {
+	return sources.Problem{File: d.Source, Pod: holder.uid, Text: fmt.Sprintf(
+		"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
+		model.RefOf(d.Pod), holder.uid, holder.uid)}
+}
+
+// Holder is the stored pod that keeps a pod of a source from its name: one that was applied by hand, and has another uid or is that
+// of another workload. It is nil if there is none. The agent does not end a pod that it did not bring.
+func (l *Ledger) Holder(stored []Record, d *podspec.Desired) *Record {
+	return l.holder(indexed(stored), &claim{Thing: Pod(d), byUID: l.rules[d.Keeper].UIDs})
+}
+
+func (l *Ledger) holder(there index, c *claim) *Record {
+	if c.Pod == nil || c.byUID {
+		return nil
+	}
+	for _, r := range there[c.name] {
+		if (r.ID() != c.ID() || !sameOwner(r.Pod.Pod, c.Pod.Pod)) && !r.Deleting && !l.Owns(r.Keeper) {
+			return r
+		}
+	}
+	return nil
+}
+
+func sameOwner(a, b *v1.Pod) bool {
+	one, other := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
+	return one == other || one != nil && other != nil && one.Kind == other.Kind && one.Name == other.Name
+}
+
+// index finds stored things by name and by identity. One that is not being deleted comes first, then the order is that of the uids.
+type index map[ID][]*Record
+
+func indexed(stored []Record) index {
+	there := index{}
+	for i := range stored {
+		r := &stored[i]
+		there[r.name] = append(there[r.name], r)
+		if r.Pod != nil {
+			there[r.ID()] = append(there[r.ID()], r)
+		}
+	}
+	for _, all := range there {
+		slices.SortFunc(all, func(a, b *Record) int {
+			switch {
+			case a.Deleting == b.Deleting:
+				return cmp.Compare(a.uid, b.uid)
+			case b.Deleting:
+				return -1
+			}
+			return 1
+		})
+	}
+	return there
+}
+
+// first is the first stored thing with a name or an identity; nil if there is none.
+func (there index) first(id ID) *Record {
+	if all := there[id]; len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// inPlace is what is stored in the place of a claim: with its uid if uids identify it, else with its name.
+func (there index) inPlace(c *claim) *Record {
+	if c.byUID {
+		return there.first(c.ID())
+	}
+	return there.first(c.name)
+}

@@ -1,0 +1,315 @@
+package owner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// source is a source by its name: that of an API server has uids and lets nothing linger, others have names and two seconds.
+type source string
+
+func (s source) Name() string { return string(s) }
+
+func (s source) Rules() sources.Rules {
+	if s == "api" {
+		return sources.Rules{UIDs: true}
+	}
+	return sources.Rules{Lingers: sources.Lingers}
+}
+
+func (source) Run(context.Context, <-chan chan struct{}, func(sources.Update)) {}
+
+func (source) Ended(model.PodRef) {}
+
+// pod is a pod of a source, from the source's file "f", given as "name/uid" with an owner after a colon.
+func pod(text, keeper string) *podspec.Desired {
+	text, by, owned := strings.Cut(text, ":")
+	name, uid, _ := strings.Cut(text, "/")
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid)}}
+	if owned {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: podspec.KindDeployment, Name: by, Controller: new(true)}}
+	}
+	return &podspec.Desired{Pod: p, Keeper: keeper, Source: keeper + "/f"}
+}
+
+// said is an update of a source with pods, in words: "one: web/a db/b", "one: unread", and "one: web/a!30" for a pod that ends in 30
+// seconds. "one: ?" has not been read, "one: ?f" could not read its file f.
+func said(text string) sources.Update {
+	name, pods, _ := strings.Cut(text, ": ")
+	u := sources.Update{Source: name, Complete: true, Brought: map[types.UID]string{}, Ending: map[types.UID]int64{}}
+	for _, one := range strings.Fields(pods) {
+		switch one, grace, ending := strings.Cut(one, "!"); {
+		case one == "?":
+			u.Complete = false
+		case one == "?f":
+			u.Unread = []string{name + "/f"}
+		default:
+			one, brought, _ := strings.Cut(one, "<")
+			d := pod(one, name)
+			if brought != "" {
+				d.Source = brought + "/f"
+				u.Brought[d.Pod.UID] = brought
+			}
+			u.Pods = append(u.Pods, d)
+			if ending {
+				var seconds int64
+				_, _ = fmt.Sscan(grace, &seconds)
+				u.Ending[d.Pod.UID] = seconds
+			}
+		}
+	}
+	return u
+}
+
+// stored are pods with a checkpoint: "one: web/a", ": web/a" for one that was applied by hand, "one: web/a!" for one being deleted.
+func stored(texts ...string) (all []Record) {
+	for _, text := range texts {
+		keeper, one, _ := strings.Cut(text, ": ")
+		one, deleting := strings.CutSuffix(one, "!")
+		all = append(all, Record{Thing: Pod(pod(one, keeper)), Deleting: deleting})
+	}
+	return all
+}
+
+// words are a decision: "web/a of one" is wanted, "stays", "ends" (with its grace period) and "held by" are what they say.
+func words(d *Decision) string {
+	var all []string
+	add := func(d *podspec.Desired, what string) {
+		all = append(all, d.Pod.Name+"/"+string(d.Pod.UID)+" "+what)
+	}
+	for _, t := range d.Wanted {
+		add(t.Pod, "of "+t.Keeper)
+	}
+	for _, h := range d.Held {
+		add(h.Pod, "held by "+string(h.Holder.Pod.Pod.UID))
+	}
+	for _, r := range d.Stays {
+		add(r.Pod, "stays")
+	}
+	for _, r := range d.Ends {
+		what := "ends"
+		if grace := d.GraceOf(r.Pod.Pod.UID); grace != nil {
+			what = fmt.Sprintf("ends in %d", *grace)
+		}
+		add(r.Pod, what)
+	}
+	for _, lost := range d.Problems {
+		for _, p := range lost {
+			if strings.Contains(p.Text, "is given twice") {
+				all = append(all, p.File+" lost")
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// TestPods is the table of decisions about pods. The sources are one, two, workloads and api, in this order; each has been read and
+// wants nothing if the row has no update of it. The time is that of the first complete reading, or three seconds later.
+func TestPods(t *testing.T) {
+	for what, c := range map[string]struct {
+		said, stored []string
+		later        bool
+		want         string
+	}{
+		// Precedence.
+		"a pod of a source takes effect":                {said: []string{"one: web/a"}, want: "web/a of one"},
+		"the first source wins a name":                  {said: []string{"one: web/a", "two: web/b"}, want: "two/f lost, web/a of one"},
+		"the first source wins a uid":                   {said: []string{"one: web/a", "two: db/a"}, want: "two/f lost, web/a of one"},
+		"a workload has the rank of its source":         {said: []string{"two: web/a", "workloads: web/b<one"}, want: "two/f lost, web/b of workloads"},
+		"a workload of a later source loses":            {said: []string{"one: web/a", "workloads: web/b<two"}, want: "two/f lost, web/a of one"},
+		"a workload that was applied by hand is last":   {said: []string{"two: web/a", "workloads: web/b"}, want: "web/a of two, workloads/f lost"},
+		"a uid is its own name where uids identify":     {said: []string{"one: web/a", "api: web/b web/c"}, want: "web/a of one, web/b of api, web/c of api"},
+		"one uid is one pod for all sources":            {said: []string{"one: web/a", "api: web/a"}, want: "api/f lost, web/a of one"},
+		"it takes over what was applied by hand":        {said: []string{"one: web/a"}, stored: []string{": web/a"}, want: "web/a of one"},
+		"it takes over from a source after it":          {said: []string{"one: web/a", "two: ?"}, stored: []string{"two: web/a"}, want: "web/a of one"},
+		"it takes over what another agent's source had": {said: []string{"one: web/a"}, stored: []string{"gone: web/a"}, want: "web/a of one"},
+
+		// A source that may still want what is stored keeps it from sources after it.
+		"it waits for a source before that is not read":   {said: []string{"one: ?", "two: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays"},
+		"it waits for a text before that is not read":     {said: []string{"one: ?f", "two: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays"},
+		"it waits for workloads that are not read":        {said: []string{"one: web/b", "workloads: ?"}, stored: []string{"workloads: web/a"}, want: "web/a stays"},
+		"it does not wait for a source after it":          {said: []string{"one: web/b", "two: ?"}, stored: []string{"two: web/a"}, want: "web/a stays, web/b of one"},
+		"it does not wait where nothing is stored":        {said: []string{"one: ?", "two: web/b"}, want: "web/b of two"},
+		"what waits keeps its name from others":           {said: []string{"one: ?", "two: web/b", "api: db/b"}, stored: []string{"one: web/a"}, want: "api/f lost, web/a stays"},
+		"a uid does not wait for a name":                  {said: []string{"one: ?", "api: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays, web/b of api"},
+		"of two stored pods the one that does not end":    {said: []string{"one: ?", "two: web/c"}, stored: []string{"one: web/a", "two: web/0!"}, want: "web/0 ends, web/a stays"},
+		"a pod that is being deleted is no reason either": {said: []string{"two: web/b"}, stored: []string{"one: web/a!"}, want: "web/a ends, web/b of two"},
+
+		// A pod that was applied by hand keeps its name: the agent ends no pod that it did not bring.
+		"a pod by hand holds another uid":             {said: []string{"one: web/b"}, stored: []string{": web/a"}, want: "web/a stays, web/b held by a"},
+		"also one of a source that is no more":        {said: []string{"one: web/b"}, stored: []string{"gone: web/a"}, want: "web/a stays, web/b held by a"},
+		"also the same uid, of another workload":      {said: []string{"one: web/a:x"}, stored: []string{": web/a:y"}, want: "web/a held by a, web/a stays"},
+		"not its own workload":                        {said: []string{"one: web/a:x"}, stored: []string{": web/a:x"}, want: "web/a of one"},
+		"not while it is being deleted":               {said: []string{"one: web/b"}, stored: []string{": web/a!"}, want: "web/a ends, web/b of one"},
+		"not where uids identify":                     {said: []string{"api: web/b"}, stored: []string{": web/a"}, want: "web/a stays, web/b of api"},
+		"what it holds has won its name all the same": {said: []string{"one: web/b", "two: web/c"}, stored: []string{": web/a"}, want: "two/f lost, web/a stays, web/b held by a"},
+
+		// What no source wants.
+		"a pod of a source lingers at the start":            {stored: []string{"one: web/a"}, want: "web/a stays"},
+		"it ends when it has lingered":                      {stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
+		"not before every source has been read":             {said: []string{"two: ?"}, stored: []string{"one: web/a"}, later: true, want: "web/a stays"},
+		"not while its text cannot be read":                 {said: []string{"one: ?f"}, stored: []string{"one: web/a"}, later: true, want: "web/a stays"},
+		"another text does not matter":                      {said: []string{"two: ?f"}, stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
+		"nothing lingers that is absent at an API server":   {stored: []string{"api: web/a"}, want: "web/a ends"},
+		"a pod that was applied by hand stays":              {stored: []string{": web/a"}, later: true, want: "web/a stays"},
+		"also one of a source that the agent does not have": {stored: []string{"gone: web/a"}, later: true, want: "web/a stays"},
+		"a deletion that has begun is finished":             {stored: []string{": web/a!", "one: db/b!"}, want: "db/b ends, web/a ends"},
+		"a pod whose name another one got":                  {said: []string{"one: web/b"}, stored: []string{"one: web/a"}, later: true, want: "web/a ends, web/b of one"},
+		"a pod that its source deletes ends with its grace": {said: []string{"api: web/a!30"}, stored: []string{"api: web/a"}, want: "web/a ends in 30"},
+		"one that is not stored needs no end":               {said: []string{"api: web/a!30"}, want: ""},
+		"one that vanished from its source has its own":     {said: []string{"api: db/b!30"}, stored: []string{"api: web/a", "api: db/b"}, want: "db/b ends in 30, web/a ends"},
+		"a pod that ends keeps its uid from others":         {said: []string{"api: web/a!30", "late: db/a"}, want: "late/f lost"},
+		"a pod that is deleted and wanted is made again":    {said: []string{"one: web/a"}, stored: []string{"one: web/a!"}, want: "web/a of one"},
+	} {
+		l := newLedger(Pods, "one", "two", "workloads", "api", "late")
+		l.says(c.said...)
+		now := time.Unix(1000, 0)
+		got := l.Decide(now, stored(c.stored...))
+		if c.later {
+			got = l.Decide(now.Add(3*time.Second), stored(c.stored...))
+		}
+		if got := words(got); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}
+
+func newLedger(kinds Kinds, names ...string) *Ledger {
+	l := New(kinds, true)
+	for _, name := range names {
+		l.Add(source(name))
+		l.Updates[name] = sources.Update{Source: name, Complete: true}
+	}
+	return l
+}
+
+func (l *Ledger) says(texts ...string) {
+	for _, text := range texts {
+		u := said(text)
+		l.Updates[u.Source] = u
+	}
+}
+
+// TestLeftAlone: an agent that keeps no pods that were applied by hand neither keeps nor ends them.
+func TestLeftAlone(t *testing.T) {
+	l := newLedger(Pods, "one")
+	l.ByHand = false
+	if got := words(l.Decide(time.Unix(1000, 0), stored(": web/a", "gone: db/b", ": old/c!"))); got != "old/c ends" {
+		t.Error(got)
+	}
+}
+
+// TestSeen: what a source has wanted in the life of the agent has lingered in the source. It ends at once.
+func TestSeen(t *testing.T) {
+	l, now := newLedger(Pods, "one"), time.Unix(1000, 0)
+	there := stored("one: web/a", "one: db/b")
+	l.says("one: web/a")
+	l.Decide(now, there)
+	if got := l.Settles(now); !got.Equal(now.Add(sources.Lingers)) {
+		t.Errorf("it settles at %s", got)
+	}
+	l.says("one: ")
+	if got := words(l.Decide(now.Add(time.Second), there)); got != "db/b stays, web/a ends" {
+		t.Error(got)
+	}
+	l.Forget(there[0].ID())
+	if got := words(l.Decide(now.Add(time.Second), there)); got != "db/b stays, web/a stays" {
+		t.Errorf("after it was forgotten: %s", got)
+	}
+	if got := words(l.Decide(now.Add(sources.Lingers), there)); got != "db/b ends, web/a ends" {
+		t.Errorf("two seconds later: %s", got)
+	}
+	if got := l.Settles(now.Add(sources.Lingers)); !got.IsZero() {
+		t.Errorf("then it settles at %s", got)
+	}
+}
+
+// TestTakeovers: what a source brings that was applied by hand is noted once. The pod of a workload is not: it is the workload's.
+func TestTakeovers(t *testing.T) {
+	l, now := newLedger(Pods, "one", "workloads"), time.Unix(1000, 0)
+	l.says("one: web/a db/b", "workloads: made/c old/d")
+	for range 2 {
+		l.Decide(now, stored(": web/a", "one: db/b", ": made/c", ": old/d!"))
+		now = now.Add(time.Second)
+	}
+	p := l.Takeovers[PodID("a")]
+	if len(l.Takeovers) != 1 || !p.Since.Equal(time.Unix(1000, 0)) || p.File != "one/f" || !strings.HasPrefix(p.Text, "takes over pod default/web, ") {
+		t.Errorf("%+v", l.Takeovers)
+	}
+}
+
+// TestProblems name the file that lost, the file that won, and the pod that keeps its manifest.
+func TestProblems(t *testing.T) {
+	l := newLedger(Pods, "one", "two")
+	l.says("one: web/a", "two: web/b db/a held/d")
+	got := l.Decide(time.Unix(1000, 0), stored(": held/h")).Problems["two"]
+	want := []sources.Problem{
+		{File: "two/f", Pod: "a", Text: "two/f: Pod default/web is given twice, first in one/f"},
+		{File: "two/f", Pod: "a", Text: `two/f: the uid "a" of Pod default/db is given twice, first in one/f`},
+		{File: "two/f", Pod: "h", Text: "pod default/held is not made: the name has a pod that was applied by hand, with uid h; `podctl delete h` makes room"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// others are a Deployment and a ConfigMap of a name, as a source has them in its file "f".
+func others(name, keeper string) (*podspec.Workload, *podspec.Object) {
+	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
+	return &podspec.Workload{Deployment: &appsv1.Deployment{ObjectMeta: meta}, Template: pod(name+"-0/"+name, keeper), Keeper: keeper, Source: keeper + "/f"},
+		&podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: meta}, Keeper: keeper, Source: keeper + "/f"}
+}
+
+// TestOthers: workloads and objects follow the same rules by kind and name, objects first. What was applied by hand holds nothing.
+func TestOthers(t *testing.T) {
+	have := func(keeper string, names ...string) (u sources.Update, all []Record) {
+		u = sources.Update{Source: keeper, Complete: true}
+		for _, name := range names {
+			w, o := others(name, keeper)
+			u.Workloads, u.Objects = append(u.Workloads, w), append(u.Objects, o)
+			all = append(all, Record{Thing: Workload(w)}, Record{Thing: Object(o)})
+		}
+		return u, all
+	}
+	_, byHand := have("", "hand", "web")
+	_, old := have("one", "old")
+	l, now := newLedger(Others, "one", "two"), time.Unix(1000, 0)
+	l.Updates["one"], _ = have("one", "web")
+	l.Updates["two"], _ = have("two", "web", "db")
+	show := func(d *Decision) string {
+		var all []string
+		for _, t := range d.Wanted {
+			all = append(all, t.String()+" of "+t.Keeper)
+		}
+		for _, r := range d.Ends {
+			all = append(all, r.String()+" ends")
+		}
+		for _, p := range d.Problems["two"] {
+			all = append(all, p.Text+" "+string(p.Pod))
+		}
+		return strings.ReplaceAll(strings.Join(all, ", "), "default/", "")
+	}
+	l.Decide(now, slices.Concat(byHand, old))
+	got := show(l.Decide(now.Add(sources.Lingers), slices.Concat(byHand, old)))
+	if want := "ConfigMap web of one, Deployment web of one, ConfigMap db of two, Deployment db of two, Deployment old ends, ConfigMap old ends, " +
+		"two/f: ConfigMap web is given twice, first in one/f , two/f: Deployment web is given twice, first in one/f web"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if p := l.Takeovers[ID{Kind: podspec.KindDeployment, Namespace: "default", Name: "web"}]; len(l.Takeovers) != 2 || !strings.HasPrefix(p.Text, "takes over Deployment default/web, ") {
+		t.Errorf("%+v", l.Takeovers)
+	}
+}
