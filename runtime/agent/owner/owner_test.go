@@ -170,6 +170,7 @@ func TestPods(t *testing.T) {
 		"a deletion that has begun is finished":             {stored: []string{": web/a!", "one: db/b!"}, want: "db/b ends, web/a ends"},
 		"a pod whose name another one got":                  {said: []string{"one: web/b"}, stored: []string{"one: web/a"}, later: true, want: "web/a ends, web/b of one"},
 		"a pod that its source deletes ends with its grace": {said: []string{"api: web/a!30"}, stored: []string{"api: web/a"}, want: "web/a ends in 30"},
+		"also before every source has been read":            {said: []string{"two: ?", "api: web/a!30"}, stored: []string{"api: web/a"}, want: "web/a ends in 30"},
 		"one that is not stored needs no end":               {said: []string{"api: web/a!30"}, want: ""},
 		"one that vanished from its source has its own":     {said: []string{"api: db/b!30"}, stored: []string{"api: web/a", "api: db/b"}, want: "db/b ends in 30, web/a ends"},
 		"a pod that ends keeps its uid from others":         {said: []string{"api: web/a!30", "late: db/a"}, want: "late/f lost"},
@@ -241,7 +242,7 @@ func TestSeen(t *testing.T) {
 // TestTakeovers: what a source brings that was applied by hand is noted once. The pod of a workload is not: it is the workload's.
 func TestTakeovers(t *testing.T) {
 	l, now := newLedger(Pods, "one", "workloads"), time.Unix(1000, 0)
-	l.says("one: web/a db/b", "workloads: made/c old/d")
+	l.says("one: web/a db/b old/d", "workloads: made/c")
 	for range 2 {
 		l.Decide(now, stored(": web/a", "one: db/b", ": made/c", ": old/d!"))
 		now = now.Add(time.Second)
