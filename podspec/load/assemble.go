@@ -17,13 +17,29 @@ import (
 	"github.com/podctl/podctl/podspec/quote"
 )
 
-// assembly collects the objects of all sources and makes pods of them.
+// assembly collects the objects of all sources and makes pods of them. Its reading has what all of them say.
 type assembly struct {
-	// sources are the names of the sources, documents all that could be parsed.
-	sources   []string
+	reading
+
+	// sources are the names of the sources.
+	sources []string
+	// names finds an object by kind and name.
+	names map[string]*object
+	// uids finds a pod by its uid, given or derived.
+	uids map[types.UID]*object
+	// made counts what pods make of objects, in bytes.
+	made int64
+	// stored gives pods what is stored, and failed is why it could not.
+	stored Complete
+	failed error
+}
+
+// reading is what sources say by themselves: each object is decoded, defaulted and validated, but does not know the others yet.
+type reading struct {
+	options
+
+	// documents are all that could be parsed.
 	documents []*document.Document
-	// namespace is that of the objects of the current source which name none.
-	namespace string
 	objects   []*object
 	// problems are those of whole sources, and of documents that cannot be parsed; reports have
 	// those of the others.
@@ -31,81 +47,110 @@ type assembly struct {
 	reports  []*report
 	notes    []document.Note
 	skipped  []document.Skipped
+	total
+}
 
-	// names finds an object by kind and name.
-	names map[string]*object
-	// uids finds a pod by its uid, given or derived.
-	uids map[types.UID]*object
-	// counted and values are how much has been read; full is set once it is too much.
-	counted int
-	values  int64
-	full    bool
-	// made counts what pods make of objects, in bytes.
-	made int64
-
+// options say how sources are read.
+type options struct {
+	// namespace is that of the objects of the current source which name none.
+	namespace string
 	// workloads is set when objects that stand for pods are taken.
 	workloads bool
 	// skipUnknown is set when objects of unknown kinds are skipped.
 	skipUnknown bool
-	// table classifies fields; nil until a pod needs it.
-	table *fields.Table
 	// beside is set while sources are added that only add to the manifests.
 	beside bool
 	// store is set where the objects of the manifests are stored.
 	store bool
-	// stored gives pods what is stored, and failed is why it could not.
-	stored Complete
-	failed error
+	// table classifies fields; nil until a pod needs it.
+	table *fields.Table
+}
+
+// total is how much has been read; full is set once it is too much.
+type total struct {
+	counted int
+	values  int64
+	full    bool
 }
 
 // addSource adds all documents of a source.
 func (a *assembly) addSource(s input.Source) {
-	a.sources = append(a.sources, s.Name)
-	a.namespace = cmp.Or(s.Namespace, v1.NamespaceDefault)
+	r := a.read(s)
+	a.table = r.table
+	a.join(s.Name, &r)
+}
+
+// read reads all documents of a source, which count with those before.
+func (a *assembly) read(s input.Source) reading {
+	r := reading{options: a.options, total: a.total}
+	r.namespace = cmp.Or(s.Namespace, v1.NamespaceDefault)
 	docs, problems := document.Split(s)
-	a.problems = append(a.problems, problems...)
+	r.problems = append(r.problems, problems...)
 	for _, d := range docs {
-		if a.full {
-			return
+		if r.full {
+			break
 		}
 		if problems := d.Parse(); len(problems) > 0 {
-			a.count(d, 0)
-			a.problems = append(a.problems, problems...)
+			r.count(d, 0)
+			r.problems = append(r.problems, problems...)
 			continue
 		}
-		if !a.count(d, a.countedValues(d)) {
-			return
+		if !r.count(d, r.countedValues(d)) {
+			break
 		}
-		a.documents = append(a.documents, d)
-		a.addDocument(&report{Document: d})
+		r.documents = append(r.documents, d)
+		r.addDocument(&report{Document: d})
+	}
+	return r
+}
+
+// join adds what a source says. The reading is not changed: what follows from other sources is noted in copies of its objects.
+func (a *assembly) join(name string, r *reading) {
+	a.sources, a.documents, a.total = append(a.sources, name), append(a.documents, r.documents...), r.total
+	a.problems, a.notes = append(a.problems, r.problems...), append(a.notes, r.notes...)
+	for _, s := range r.skipped {
+		if !slices.ContainsFunc(a.skipped, s.IsSame) {
+			a.skipped = append(a.skipped, s)
+		}
+	}
+	copies := make(map[*report]*report, len(r.reports))
+	for _, one := range r.reports {
+		copies[one] = one.clone()
+		a.reports = append(a.reports, copies[one])
+	}
+	for _, one := range r.objects {
+		o := *one
+		o.report = copies[one.report]
+		a.objects = append(a.objects, &o)
+		a.register(&o)
 	}
 }
 
 // count adds a document to what has been read; false when that is too much, which is reported
 // once.
-func (a *assembly) count(d *document.Document, values int64) bool {
-	a.counted++
-	a.values += values
+func (r *reading) count(d *document.Document, values int64) bool {
+	r.counted++
+	r.values += values
 	detail := ""
 	switch {
-	case a.full:
+	case r.full:
 		return false
-	case a.values > document.MaxValues:
+	case r.values > document.MaxValues:
 		detail = fmt.Sprintf("has, with the documents before it, more than %d values: apply fewer at once", document.MaxValues)
-	case a.counted > document.MaxDocuments:
+	case r.counted > document.MaxDocuments:
 		detail = fmt.Sprintf("is one of more than %d documents: apply fewer at once", document.MaxDocuments)
 	default:
 		return true
 	}
-	a.full = true
+	r.full = true
 	limit := d.Whole(detail)
 	limit.Limit = true
-	a.problems = append(a.problems, limit)
+	r.problems = append(r.problems, limit)
 	return false
 }
 
 // addDocument adds the object that a document has, or those of a List.
-func (a *assembly) addDocument(r *report) {
+func (a *reading) addDocument(r *report) {
 	a.reports = append(a.reports, r)
 	meta := r.typeMeta()
 	r.Kind = meta.Kind
@@ -142,7 +187,7 @@ func (a *assembly) addDocument(r *report) {
 }
 
 // takes lists the kinds that are taken, by their apiVersions.
-func (a *assembly) takes() string {
+func (a *reading) takes() string {
 	var versions []string
 	kinds := map[string][]string{}
 	for _, kind := range podspec.Kinds() {
@@ -167,7 +212,7 @@ func (a *assembly) takes() string {
 	return strings.Join(texts, "; ")
 }
 
-func (a *assembly) addItems(r *report, items []json.RawMessage) {
+func (a *reading) addItems(r *report, items []json.RawMessage) {
 	for i, item := range items {
 		one := r.Item(i, item)
 		if !a.count(one, 0) {
@@ -177,9 +222,8 @@ func (a *assembly) addItems(r *report, items []json.RawMessage) {
 	}
 }
 
-// add takes an object under its name. One that was not decoded as a whole is taken too, so
-// that it does not count as missing.
-func (a *assembly) add(o *object) {
+// add takes an object, with its defaults, and validates it.
+func (a *reading) add(o *object) {
 	o.damaged = len(o.report.undecoded) > 0
 	o.writtenUID = o.meta.UID
 	if o.meta.Namespace = cmp.Or(o.meta.Namespace, a.namespace); o.volume != nil {
@@ -193,11 +237,19 @@ func (a *assembly) add(o *object) {
 	switch {
 	case o.workload != nil:
 		validateWorkload(o)
+		o.completeTemplate(a.fieldTable())
 	case o.service != nil:
 		a.validateService(o)
-	case o.pod == nil:
+	case o.pod != nil:
+		o.completePod(a.fieldTable())
+	default:
 		validateObject(o)
 	}
+}
+
+// register takes an object under its name. One that was not decoded as a whole is taken too, so
+// that it does not count as missing.
+func (a *assembly) register(o *object) {
 	if o.meta.Name == "" || o.report.isUndecoded("metadata.name") || o.report.isUndecoded("metadata.namespace") {
 		return
 	}
@@ -284,14 +336,14 @@ func (a *assembly) allProblems() []document.Problem {
 	return all
 }
 
-// makePod completes and checks one pod.
-func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podspec.Desired {
-	a.notes = append(a.notes, dropInjectedToken(o)...)
-	written, notes := classifyWritten(o, a.fieldTable())
+// completePod completes and checks a pod by itself.
+func (o *object) completePod(table *fields.Table) {
+	o.notes = dropInjectedToken(o)
+	written, notes := classifyWritten(o, table)
 	o.report.add(written)
 	setDefaults(o.pod)
 	validate(o.report, o.pod)
-	a.notes = append(a.notes, slices.DeleteFunc(notes, func(n document.Note) bool {
+	o.notes = append(o.notes, slices.DeleteFunc(notes, func(n document.Note) bool {
 		path := o.report.relative(n.Path)
 		return o.report.isUndecoded(path) || o.report.hasProblem(path)
 	})...)
@@ -299,6 +351,11 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 	// Only podctl makes pods of a workload: a manifest must not hand its pod to one.
 	o.pod.OwnerReferences = nil
 	o.pod.ManagedFields = nil
+}
+
+// makePod gives a pod the objects that it refers to, and checks it with them.
+func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podspec.Desired {
+	a.notes = append(a.notes, o.notes...)
 	desired := podspec.New(o.pod, o.report.File, o.writtenUID)
 	shared := a.collect(desired, used)
 	desired = a.complete(o, desired)
@@ -312,7 +369,7 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 }
 
 // fieldTable is one table for all pods.
-func (a *assembly) fieldTable() *fields.Table {
+func (a *reading) fieldTable() *fields.Table {
 	if a.table == nil {
 		a.table = fields.NewTable()
 	}

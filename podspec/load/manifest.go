@@ -51,13 +51,42 @@ func (l Loader) Parse(sources ...input.Source) (*Manifest, error) {
 }
 
 func (l Loader) assemble(sources, beside []input.Source) (*Manifest, error) {
-	a := &assembly{stored: l.Stored, store: l.Store, workloads: l.Workloads, skipUnknown: l.SkipUnknown}
+	a := l.assembly()
 	for _, s := range sources {
 		a.addSource(s)
 	}
 	a.beside = true
 	for _, s := range beside {
 		a.addSource(s)
+	}
+	m := a.manifest()
+	return m, a.failed
+}
+
+func (l Loader) assembly() *assembly {
+	return &assembly{stored: l.Stored, reading: reading{options: options{store: l.Store, workloads: l.Workloads, skipUnknown: l.SkipUnknown}}}
+}
+
+// Text is a text that has been read, with everything that does not depend on other texts. It is not changed any more.
+type Text struct {
+	source  input.Source
+	reading reading
+}
+
+// Text reads a text by itself.
+func (l Loader) Text(s input.Source) *Text { return &Text{source: s, reading: l.assembly().read(s)} }
+
+// Join is Parse for texts that have been read by themselves. It validates only what depends on several of them.
+func (l Loader) Join(texts ...*Text) (*Manifest, error) {
+	a := l.assembly()
+	for _, t := range texts {
+		r := t.reading
+		r.counted, r.values = a.counted+r.counted, a.values+r.values
+		if r.counted > document.MaxDocuments || r.values > document.MaxValues || a.full {
+			// It is too much, and one of its documents is blamed for that.
+			r = a.read(t.source)
+		}
+		a.join(t.source.Name, &r)
 	}
 	m := a.manifest()
 	return m, a.failed

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
 )
 
 // typeMeta is what every object begins with.
@@ -44,6 +45,10 @@ type object struct {
 	oldKind string
 	// ofDaemonSet is set for the pod of the template of one: it says which nodes it is for.
 	ofDaemonSet bool
+	// template is the completed pod of the template of a workload.
+	template *object
+	// notes say what of the object has no effect, as far as that is known without other objects.
+	notes []document.Note
 	// tokens are the names of a pod's volumes that were left out.
 	tokens map[string]bool
 }

@@ -133,6 +133,13 @@ func (r *report) part(path string, json []byte) *report {
 	return p
 }
 
+// clone is a report of its own, to which problems can be added.
+func (r *report) clone() *report {
+	c := *r
+	c.kept = slices.Clone(r.kept)
+	return &c
+}
+
 // problems are the problems in the order of their lines, with how many there are besides.
 func (r *report) problems() []document.Problem {
 	slices.SortStableFunc(r.kept, byPlace)

@@ -29,7 +29,7 @@ func newService(r *report, version string) *object {
 
 // validateService fills in the defaults of a new Service, and applies the API server's own rules for creating one
 // (svcStrategy of registry/core/service).
-func (a *assembly) validateService(o *object) {
+func (a *reading) validateService(o *object) {
 	before := len(o.report.kept)
 	corev1.SetObjectDefaults_Service(o.service)
 	errs, err := serviceErrors(o.service.DeepCopy())
@@ -46,7 +46,7 @@ func (a *assembly) validateService(o *object) {
 	}
 	checkGeneratedName(o.report, o.meta)
 	o.damaged = o.damaged || len(o.report.kept) > before
-	a.classify(o)
+	a.notes = append(a.notes, classify(o)...)
 	a.noteService(o)
 }
 
@@ -81,7 +81,7 @@ func serviceErrors(s *v1.Service) (field.ErrorList, error) {
 }
 
 // noteService notes Services that lead nowhere.
-func (a *assembly) noteService(o *object) {
+func (a *reading) noteService(o *object) {
 	switch {
 	case o.damaged:
 	case o.service.Spec.Type == v1.ServiceTypeExternalName:

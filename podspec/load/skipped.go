@@ -70,7 +70,7 @@ func versionOf(kind string) string {
 }
 
 // hint says what to do with an object that is refused.
-func (a *assembly) hint(file string, meta typeMeta) string {
+func (a *reading) hint(file string, meta typeMeta) string {
 	version := versionOf(meta.Kind)
 	switch {
 	case !a.workloads:
@@ -103,7 +103,7 @@ func kustomizeHint(file string, meta typeMeta) string {
 }
 
 // skip skips an object that podctl has no use for; false for a kind that is refused.
-func (a *assembly) skip(r *report, meta typeMeta) bool {
+func (a *reading) skip(r *report, meta typeMeta) bool {
 	if !a.workloads {
 		return false
 	}
@@ -119,7 +119,7 @@ func (a *assembly) skip(r *report, meta typeMeta) bool {
 }
 
 // addSkipped names a skipped object, once however often the manifests have it.
-func (a *assembly) addSkipped(r *report, apiVersion, why string) {
+func (a *reading) addSkipped(r *report, apiVersion, why string) {
 	s := document.Skipped{
 		APIVersion: apiVersion, Kind: r.Kind, Namespace: r.Scalar("metadata", "namespace"), Name: cmp.Or(r.Scalar("metadata", "name"), r.Scalar("metadata", "generateName")),
 		File: r.File, Reason: why,
@@ -132,7 +132,7 @@ func (a *assembly) addSkipped(r *report, apiVersion, why string) {
 
 // countedValues is how much a document counts against the limit of all documents. Definitions of custom resources are long, and
 // podctl does not keep skipped objects.
-func (a *assembly) countedValues(d *document.Document) int64 {
+func (a *reading) countedValues(d *document.Document) int64 {
 	meta := typeMeta{APIVersion: d.Scalar("apiVersion"), Kind: d.Scalar("kind")}
 	if a.workloads && (useless(meta.APIVersion, meta.Kind) != "" || a.skipUnknown && skippable(d.File, meta)) {
 		return 0
@@ -145,7 +145,7 @@ const hookAnnotation = "helm.sh/hook"
 
 // isLaterHook reports whether helm would apply an object at another time than with the others, as a test or before a deletion,
 // and skips it. What runs before or after an installation is applied with everything else.
-func (a *assembly) isLaterHook(r *report, apiVersion string) bool {
+func (a *reading) isLaterHook(r *report, apiVersion string) bool {
 	hook := r.Scalar("metadata", "annotations", hookAnnotation)
 	if hook == "" || !a.workloads {
 		return false

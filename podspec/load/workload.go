@@ -67,23 +67,31 @@ func newReplicationController(r *report) *object {
 	return &object{report: r, workload: &podspec.Workload{Source: r.File, ReplicaSet: set}, meta: &set.ObjectMeta, oldKind: old}
 }
 
-// addWorkload completes and checks one object that stands for pods, and the pod of its template.
-func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
+// completeTemplate completes and checks the pod of the template of a workload by itself, and classifies the workload.
+func (o *object) completeTemplate(table *fields.Table) {
 	template, path := o.workload.PodTemplate()
 	pod := &object{report: o.report.part(path, rawPart(o.report.JSON, path)), pod: &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}, ofDaemonSet: o.workload.DaemonSet != nil}
 	pod.meta = &pod.pod.ObjectMeta
 	pod.meta.Name, pod.meta.Namespace = o.workload.FirstPod(), o.meta.Namespace
 	o.workload.MountClaims(pod.pod)
-	a.reports = append(a.reports, pod.report)
-	w := *o.workload
-	w.Template = a.makePod(m, pod, used)
+	pod.completePod(table)
+	o.template = pod
 	// What the API server finds in the template has been found in its pod, and what is left is not allowed in a template.
 	o.report.kept = dropRepeated(o.report.kept, pod.report)
 	o.takeNames(pod.report)
-	a.classify(o)
+	o.notes = classify(o)
 	if o.oldKind != "" {
-		a.notes = append(a.notes, o.report.Note(o.String(), "kind", fmt.Sprintf("A %s is taken as a ReplicaSet of its name.", o.oldKind)))
+		o.notes = append(o.notes, o.report.Note(o.String(), "kind", fmt.Sprintf("A %s is taken as a ReplicaSet of its name.", o.oldKind)))
 	}
+}
+
+// addWorkload takes one object that stands for pods, and gives the pod of its template its objects.
+func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
+	pod, w := *o.template, *o.workload
+	pod.report = o.template.report.clone()
+	a.reports = append(a.reports, pod.report)
+	w.Template = a.makePod(m, &pod, used)
+	a.notes = append(a.notes, o.notes...)
 	if !o.damaged {
 		m.Workloads = append(m.Workloads, &w)
 	}
@@ -91,10 +99,10 @@ func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 
 // classify looks at every field that the user wrote of a kind that is no pod, without those of a pod template. A refused one
 // is a problem, and one without effect a note.
-func (a *assembly) classify(o *object) {
+func classify(o *object) (notes []document.Note) {
 	var written any
 	if json.Unmarshal(o.report.JSON, &written) != nil {
-		return // What is wrong with it is known.
+		return nil // What is wrong with it is known.
 	}
 	table, seen := fields.TableOf(fields.Kind(o.report.Kind)), map[string]bool{}
 	walkLeaves(written, "", func(path string, value any) {
@@ -107,9 +115,10 @@ func (a *assembly) classify(o *object) {
 		if f.Support == fields.Refused {
 			o.report.refuse(document.ClassUnsupported, at, f.Note)
 		} else if !o.report.hasProblem(at) {
-			a.notes = append(a.notes, o.report.Note(o.String(), at, f.Note))
+			notes = append(notes, o.report.Note(o.String(), at, f.Note))
 		}
 	})
+	return notes
 }
 
 // takeNames takes the problems of what the pod has from its workload.

@@ -3,6 +3,8 @@ package sources
 import (
 	"bytes"
 	"time"
+
+	"github.com/podctl/podctl/podspec/load"
 )
 
 // text is what is known of one text of a source.
@@ -10,7 +12,7 @@ type text struct {
 	// seen is what was read last, if it could be read.
 	seen []byte
 	// valid is the last version that was valid; it counts. known is set once there was one.
-	valid []byte
+	valid *load.Text
 	known bool
 	// fault is what is wrong with what was read last, and since is when something first was.
 	fault string

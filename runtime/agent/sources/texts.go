@@ -154,32 +154,29 @@ func (t *Texts) takeText(now time.Time, in Text) error {
 		x.seen = in.Text
 		return nil
 	}
-	m, err := t.loader.Parse(t.source(in.Name, in.Text))
+	one := t.loader.Text(input.Source{Name: in.Name, Text: in.Text, Namespace: t.loader.Namespace})
+	m, err := t.loader.Join(one)
 	if err != nil {
 		return err
 	}
 	t.stale = x.arrive(now) || t.stale
 	x.blame(now, refusal(m.Problems))
 	if x.seen = in.Text; x.fault == "" {
-		x.valid, x.known, t.stale = in.Text, true, true
+		x.valid, x.known, t.stale = one, true, true
 	}
 	return nil
 }
 
-func (t *Texts) source(name string, text []byte) input.Source {
-	return input.Source{Name: name, Text: text, Namespace: t.loader.Namespace}
-}
-
-// combine makes pods of all texts that count. The error says that it could not because of
+// combine makes pods of all texts that count, each of which has been validated by itself. The error says that it could not because of
 // something else than the texts.
 func (t *Texts) combine(now time.Time) error {
-	var all []input.Source
+	var all []*load.Text
 	for _, name := range slices.Sorted(maps.Keys(t.texts)) {
 		if x := t.texts[name]; x.counts() {
-			all = append(all, t.source(name, x.valid))
+			all = append(all, x.valid)
 		}
 	}
-	m, err := t.loader.Parse(all...)
+	m, err := t.loader.Join(all...)
 	if err != nil {
 		return err
 	}
