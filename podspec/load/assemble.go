@@ -128,24 +128,24 @@ func (a *assembly) join(name string, r *reading) {
 
 // count adds a document to what has been read; false when that is too much, which is reported
 // once.
-func (r *reading) count(d *document.Document, values int64) bool {
-	r.counted++
-	r.values += values
+func (a *reading) count(d *document.Document, values int64) bool {
+	a.counted++
+	a.values += values
 	detail := ""
 	switch {
-	case r.full:
+	case a.full:
 		return false
-	case r.values > document.MaxValues:
+	case a.values > document.MaxValues:
 		detail = fmt.Sprintf("has, with the documents before it, more than %d values: apply fewer at once", document.MaxValues)
-	case r.counted > document.MaxDocuments:
+	case a.counted > document.MaxDocuments:
 		detail = fmt.Sprintf("is one of more than %d documents: apply fewer at once", document.MaxDocuments)
 	default:
 		return true
 	}
-	r.full = true
+	a.full = true
 	limit := d.Whole(detail)
 	limit.Limit = true
-	r.problems = append(r.problems, limit)
+	a.problems = append(a.problems, limit)
 	return false
 }
 

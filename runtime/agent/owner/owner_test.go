@@ -50,14 +50,15 @@ func pod(text, keeper string) *podspec.Desired {
 func said(text string) sources.Update {
 	name, pods, _ := strings.Cut(text, ": ")
 	u := sources.Update{Source: name, Complete: true, Brought: map[types.UID]string{}, Ending: map[types.UID]int64{}}
-	for _, one := range strings.Fields(pods) {
-		switch one, grace, ending := strings.Cut(one, "!"); {
-		case one == "?":
+	for word := range strings.FieldsSeq(pods) {
+		text, grace, ending := strings.Cut(word, "!")
+		switch text {
+		case "?":
 			u.Complete = false
-		case one == "?f":
+		case "?f":
 			u.Unread = []string{name + "/f"}
 		default:
-			one, brought, _ := strings.Cut(one, "<")
+			one, brought, _ := strings.Cut(text, "<")
 			d := pod(one, name)
 			if brought != "" {
 				d.Source = brought + "/f"

@@ -8,12 +8,11 @@ type absence struct {
 	missing time.Time
 }
 
-// leave notes that no text has it. What is in a damaged text is not missing.
-func (a *absence) leave(now time.Time, damaged bool) {
-	if a.missing = first(a.missing, now); damaged {
-		a.missing = time.Time{}
-	}
-}
+// leave notes that no text has it.
+func (a *absence) leave(now time.Time) { a.missing = first(a.missing, now) }
+
+// stay notes that a damaged text had it: what that wants is not known.
+func (a *absence) stay() { a.missing = time.Time{} }
 
 func (a *absence) absent() *absence { return a }
 

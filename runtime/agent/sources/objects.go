@@ -37,8 +37,12 @@ func (os objects) take(now time.Time, found []*podspec.Object, damaged map[strin
 		os[name] = &object{said: o}
 	}
 	for name, o := range os {
-		if !here[name] {
-			o.leave(now, damaged[o.said.Source])
+		switch {
+		case here[name]:
+		case damaged[o.said.Source]:
+			o.stay()
+		default:
+			o.leave(now)
 		}
 	}
 }

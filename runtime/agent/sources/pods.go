@@ -60,8 +60,10 @@ func (ps pods) take(now time.Time, found []saying, damaged map[string]bool) {
 		case here[key]:
 		case uids[p.said.Pod.UID]:
 			delete(ps, key)
+		case damaged[p.said.Source]:
+			p.stay()
 		default:
-			p.leave(now, damaged[p.said.Source])
+			p.leave(now)
 		}
 	}
 }
