@@ -3,7 +3,6 @@ package commands
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,7 +58,8 @@ func secretOf(random *rand.Rand, leaf string) string {
 	return leaf
 }
 
-// quotings are ways in which a text is repeated.
+// quotings are the forms in which a text is repeated and recognised: as it is, quoted by Go, JSON, URL, base64, quoted for
+// a shell and for YAML, and on two lines.
 func quotings() []func(string) string {
 	return []func(string) string{
 		func(s string) string { return s },
@@ -72,11 +72,8 @@ func quotings() []func(string) string {
 		url.PathEscape,
 		func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
 		func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte("user:" + s)) },
-		func(s string) string { return hex.EncodeToString([]byte(s)) },
 		func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" },
-		func(s string) string {
-			return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;").Replace(s)
-		},
+		func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" },
 		func(s string) string { return s[:len(s)/2] + "\n" + s[len(s)/2:] },
 	}
 }
@@ -110,8 +107,9 @@ func told(t *testing.T, d *podspec.Desired, text string) []string {
 	}
 }
 
-// FuzzRedact: whatever a Secret is and however a text repeats it, quoted, encoded, in itself
-// and cut off, no output has twelve bytes of what is secret in it.
+// FuzzRedact states what redaction promises: the value of a Secret can be a text, a line of one, or the value of a key in
+// JSON, YAML, a docker configuration, a URL or settings. A text repeats it in two of the forms, one around the other,
+// and cut off anywhere. Then no output has twelve bytes of the value, neither as they are nor quoted.
 func FuzzRedact(f *testing.F) {
 	for seed := range uint64(64) {
 		f.Add(seed, byte(seed), byte(seed/8), uint16(0), uint16(0))

@@ -33,7 +33,7 @@ func Main(ctx context.Context, env *Env, args []string) int {
 	if code == exit.Interrupted {
 		err = exit.Interruption(err)
 	}
-	p.sess.ForgetRedactor()
+	p.sess.RefreshRedactor()
 	fmt.Fprintf(env.Err, "podctl: %s\n", terminal.PrintableLines(p.sess.ErrorText(err))) //nolint:errcheck // there is nowhere else to say it
 	if usage := (*exit.UsageError)(nil); errors.As(err, &usage) {
 		fmt.Fprintf(env.Err, "See '%s --help'.\n", cmd.CommandPath()) //nolint:errcheck // as above

@@ -33,7 +33,7 @@ func (r *redacting) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level < slog.LevelWarn {
 		return r.Handler.Handle(ctx, record)
 	}
-	r.sess.ForgetRedactor()
+	r.sess.RefreshRedactor()
 	redactor := r.sess.Redactor()
 	clean := slog.NewRecord(record.Time, record.Level, record.Message, record.PC)
 	record.Attrs(func(a slog.Attr) bool {

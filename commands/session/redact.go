@@ -1,11 +1,14 @@
 package session
 
 import (
+	"bytes"
 	"slices"
+	"time"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -21,46 +24,105 @@ func (s *Session) Loaded(pods []*podspec.Desired) {
 // it, so it is for errors alone.
 func (s *Session) ErrorText(err error) string { return s.Redactor().Text(err.Error()) }
 
-// Redactor takes out the values of all Secrets that podctl knows here; nil when the flags are
-// not read yet.
+// Redactor removes the values of all Secrets that podctl knows here; nil if the flags are not read yet. It stays the same
+// until RefreshRedactor.
 func (s *Session) Redactor() *redaction.Redactor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.redactor == nil && s.Flags.StateDir != "" {
-		applied, _, err := state.Applied(s.Flags.Layout())
-		if err != nil {
-			applied = nil // Commands that need them report the error.
-		}
-		s.redactor = NewRedactor(applied, slices.Concat(s.loaded, []*podspec.Desired{{Objects: s.Objects().Secrets()}})...)
+	if !s.redactable.current && s.Flags.StateDir != "" {
+		s.redactable.refresh(s.Flags.Layout(), s.Objects(), s.loaded)
 	}
-	return s.redactor
+	return s.redactable.redactor
 }
 
-// ForgetRedactor lets the next one be made anew: there may be more Secrets by now.
-func (s *Session) ForgetRedactor() {
+// RefreshRedactor lets the next call of Redactor look whether there are other Secrets by now. Only what changed is read
+// again, and only if a value is another one a redactor is built.
+func (s *Session) RefreshRedactor() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.redactor = nil
+	s.redactable.current = false
 }
 
-// NewRedactor returns a redactor of the Secrets of pods, those before a change too. The names
-// of the pods stay: otherwise errors would not say which pod they are about.
+// secrets are values of Secrets, and the names of the pods that have them.
+type secrets struct {
+	values [][]byte
+	names  []string
+}
+
+// secretsOf are those of pods; earlier values of the same pods can be given.
+func secretsOf(earlier [][]byte, pods ...*podspec.Desired) secrets {
+	found := secrets{values: earlier}
+	for _, d := range pods {
+		found.values = append(found.values, d.Objects.SecretValues()...)
+		if d.Pod != nil {
+			found.names = append(found.names, model.RefOf(d.Pod).String())
+		}
+	}
+	return found
+}
+
+// ofCheckpoint are those of a pod, before its last change too.
+func ofCheckpoint(c *state.Checkpoint) secrets {
+	found := secrets{values: c.SecretValues()}
+	if pod := c.Manifest(); pod != nil {
+		found.names = []string{model.RefOf(pod).String()}
+	}
+	return found
+}
+
+func join(all []secrets) (joined secrets) {
+	for _, one := range all {
+		joined.values = append(joined.values, one.values...)
+		joined.names = append(joined.names, one.names...)
+	}
+	return joined
+}
+
+// redactor keeps the names of the pods: otherwise errors would not say which pod they are about.
+func (k secrets) redactor() *redaction.Redactor {
+	return redaction.New(k.values...).Keeping(k.names...)
+}
+
+// redactable is a redactor with the Secrets that it was built from.
+type redactable struct {
+	redactor *redaction.Redactor
+	built    secrets
+	// current is false if the Secrets have to be compared.
+	current bool
+
+	checkpoints *state.Summaries[secrets]
+	stored      secrets
+	storedAt    time.Time
+}
+
+func (r *redactable) refresh(layout state.Layout, store *objects.Store, loaded []*podspec.Desired) {
+	if r.checkpoints == nil {
+		r.checkpoints = state.NewSummaries(layout, ofCheckpoint)
+	}
+	applied, err := r.checkpoints.All()
+	if err != nil {
+		applied = nil // Commands that need them report the error.
+	}
+	if at := layout.Objects().ChangedAt(); !at.Equal(r.storedAt) {
+		r.stored, r.storedAt = secrets{values: store.Secrets().SecretValues()}, at
+	}
+	now := join(slices.Concat(applied, []secrets{secretsOf(nil, loaded...), r.stored}))
+	if !slices.EqualFunc(now.values, r.built.values, bytes.Equal) || !slices.Equal(now.names, r.built.names) {
+		r.redactor, r.built = now.redactor(), now
+	}
+	r.current = true
+}
+
+// NewRedactor returns a redactor of the Secrets of pods, those before a change too, and of others.
 func NewRedactor(applied []state.AppliedPod, others ...*podspec.Desired) *redaction.Redactor {
-	var values [][]byte
-	var names []string
+	var earlier [][]byte
 	for _, p := range applied {
 		if p.Desired != nil {
 			others = append(others, p.Desired)
 		}
 		if p.Checkpoint != nil {
-			values = append(values, p.Checkpoint.SecretValues()...)
+			earlier = append(earlier, p.Checkpoint.SecretValues()...)
 		}
 	}
-	for _, d := range others {
-		values = append(values, d.Objects.SecretValues()...)
-		if d.Pod != nil {
-			names = append(names, model.RefOf(d.Pod).String())
-		}
-	}
-	return redaction.New(values...).Keeping(names...)
+	return secretsOf(earlier, others...).redactor()
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
-	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
@@ -47,11 +46,11 @@ type Session struct {
 	// workloads is made when it is first asked for.
 	workloads *controller.Store
 
-	// loaded are the pods of manifests that were read; redactor knows their Secrets and
-	// those of all checkpoints.
-	mu       sync.Mutex
-	loaded   []*podspec.Desired
-	redactor *redaction.Redactor
+	// loaded are the pods of manifests that were read; redactable has the redactor of their Secrets, and of those of
+	// all checkpoints and objects.
+	mu         sync.Mutex
+	loaded     []*podspec.Desired
+	redactable redactable
 }
 
 // New returns the session of an environment. Its flags are filled later, before a command runs.

@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/commands/commandstest"
 	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 )
@@ -50,7 +53,7 @@ func TestErrorText(t *testing.T) {
 		t.Errorf("before it is known: %q", text)
 	}
 	s.Loaded(m.Pods)
-	s.ForgetRedactor()
+	s.RefreshRedactor()
 	if text := s.ErrorText(failure); strings.Contains(text, "hunter2") || !strings.Contains(text, "default/web") {
 		t.Errorf("%q", text)
 	}
@@ -68,5 +71,25 @@ func TestTimeout(t *testing.T) {
 	cancel()
 	if code := exit.Code(ctx, WatchEnded(ctx)); code != exit.Interrupted {
 		t.Errorf("interrupted: %d", code)
+	}
+}
+
+// TestRedactorIsBuiltOncePerChange: as long as the Secrets are the same, so is the redactor.
+func TestRedactorIsBuiltOncePerChange(t *testing.T) {
+	s := newSession(t)
+	secret := func(value string) []*podspec.Desired {
+		data := map[string][]byte{"k": []byte(value)}
+		return []*podspec.Desired{{Objects: podspec.Objects{Secrets: map[string]*v1.Secret{"s": {Data: data}}}}}
+	}
+	s.Loaded(secret("hunter2-and-more"))
+	first := s.Redactor()
+	s.RefreshRedactor()
+	if first == nil || s.Redactor() != first {
+		t.Error("another redactor without another Secret")
+	}
+	s.Loaded(secret("swordfish"))
+	s.RefreshRedactor()
+	if got := s.Redactor().Text("hunter2-and-more, swordfish"); got != "(secret), (secret)" {
+		t.Errorf("after a change: %q", got)
 	}
 }

@@ -1,139 +1,278 @@
 package redaction
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// json takes documents apart, one after the other.
-func (p *parts) json(key, text string, nesting int) bool {
-	if text[0] != '{' && text[0] != '[' {
+// part is a text that is secret by itself.
+type part struct {
+	text string
+	// word: it is an ordinary one, which is hidden only where it stands alone.
+	word bool
+}
+
+// Values are taken apart maxNesting deep: a document, base64 in it, user and password in that. The parts of a value have
+// at most maxGrowth bytes for one of its own, and baseGrowth anyway.
+const maxNesting, maxGrowth, baseGrowth = 4, 8, 1 << 10
+
+// shortestLeaf is the shortest part of a document that is looked for within words, and the shortest text that is tried as
+// base64, in bytes.
+const shortestLeaf = 8
+
+// parts are what is secret in values. Of a document (JSON, YAML, settings in lines, a URL) these are the values behind
+// its keys, so that keys, hosts and ordinary words stay readable in texts; of another value it is the whole.
+type parts struct {
+	all map[part]bool
+	// room is how many bytes the parts of the value may still have.
+	room int
+}
+
+// value adds the parts of a value. If they are too many, the value as a whole is one, too.
+func (p *parts) value(value string) {
+	p.room = len(value)*maxGrowth + baseGrowth
+	if p.add("", value, maxNesting); p.room < 0 {
+		p.all[part{text: strings.TrimSpace(value)}] = true
+	}
+}
+
+// add takes a text apart that stands behind a key; empty for none. A document without a secret part counts as a whole.
+// It reports whether anything in the text is secret.
+func (p *parts) add(key, text string, nesting int) bool {
+	text = strings.TrimSpace(text)
+	if len(text) < shortest {
 		return false
 	}
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	var documents []any
+	if nesting > 0 && (p.url(text, nesting) || p.documents(key, text, nesting) || p.settings(text, nesting)) {
+		return true
+	}
+	if strings.HasPrefix(text, "-----BEGIN") {
+		text = pemMarks().ReplaceAllString(text, "")
+	}
+	found := p.leaf(key, text)
+	if nesting > 0 {
+		p.inner(key, text, nesting)
+	}
+	return found
+}
+
+func (p *parts) leaf(key, text string) bool {
+	if len(text) < shortest || isOrdinary(key, text) {
+		return false
+	}
+	one := part{text: text, word: key != "" && len(text) < shortestLeaf}
+	if p.room >= 0 && !p.all[one] {
+		p.all[one] = true
+		p.room -= len(text)
+	}
+	return true
+}
+
+// inner adds what is secret in a text that is no document: what base64 stands for, settings on a line and
+// user:password@host.
+func (p *parts) inner(key, text string, nesting int) {
+	words := strings.Fields(text)
+	for _, word := range append(words, strings.Join(words, "")) {
+		decoded, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(word, "="))
+		if inner := string(decoded); err == nil && len(word) >= shortestLeaf && utf8.ValidString(inner) && !strings.ContainsFunc(inner, notText) {
+			p.userInfo(inner)
+			p.add(key, inner, nesting-1)
+		}
+	}
+	for line := range strings.Lines(text) {
+		p.fields(line, " ;,&\n", nesting)
+		if at := strings.LastIndex(line, "@"); at > 0 {
+			p.userInfo(line[:at])
+		}
+	}
+}
+
+func notText(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }
+
+// userInfo adds user:password, and the password.
+func (p *parts) userInfo(text string) {
+	if _, password, found := strings.Cut(text, ":"); found {
+		p.leaf("password", text)
+		p.leaf("password", password)
+	}
+}
+
+// url adds what is secret in a URL: user and password, the path, values of the query.
+func (p *parts) url(text string, nesting int) (found bool) {
+	scheme, rest, isURL := strings.Cut(text, "://")
+	if !isURL || strings.ContainsAny(text, " \n\t") || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "" {
+		return false
+	}
+	if before, after, has := strings.Cut(rest, "@"); has {
+		p.userInfo(before)
+		found = p.leaf("password", before) // It may be a token in the place of a user.
+		rest = after
+	}
+	if at := strings.IndexAny(rest, "/?#"); at >= 0 {
+		path, query, _ := strings.Cut(rest[at:], "?")
+		found = len(path) > piece && p.leaf("", strings.TrimLeft(path, "/")) || found
+		found = p.fields(query, "&;", nesting) || found
+	}
+	return found
+}
+
+// fields adds the values of K=V pairs on one line.
+func (p *parts) fields(text, separators string, nesting int) (found bool) {
+	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
+		if key, value, ok := setting(field); ok {
+			found = p.add(key, value, nesting-1) || found
+		}
+	}
+	return found
+}
+
+// settings takes a text apart in which every line is K=V or K: V, a section or a comment (dotenv, ini, properties).
+func (p *parts) settings(text string, nesting int) (found bool) {
+	pairs := map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.ContainsRune("#;!", rune(line[0])) || line[0] == '[' && line[len(line)-1] == ']' {
+			continue
+		}
+		key, value, ok := setting(line)
+		if !ok {
+			return false
+		}
+		pairs[key] = value
+	}
+	for key, value := range pairs {
+		found = p.add(key, value, nesting-1) || found
+	}
+	// One alone may be a password with such a character in it.
+	return found && len(pairs) > 1
+}
+
+// longestKey is the longest key of a setting, and the longest value that can be ordinary, in bytes.
+const longestKey = 64
+
+// setting reads K=V or K: V, without the quotes of the value.
+func setting(line string) (key, value string, ok bool) {
+	line = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(line, "export "), "- "))
+	at := strings.IndexAny(line, "=:")
+	if at <= 0 || at > longestKey {
+		return "", "", false
+	}
+	key, value = strings.TrimSpace(line[:at]), strings.TrimSpace(line[at+1:])
+	if n := len(value); n > 1 && strings.IndexByte(`"'`, value[0]) >= 0 && value[n-1] == value[0] {
+		value = value[1 : n-1]
+	}
+	isKey := !strings.ContainsFunc(key, func(r rune) bool {
+		return r >= utf8.RuneSelf || !isWord(byte(r)) && !strings.ContainsRune("_.-/", r)
+	})
+	return key, value, isKey && strings.Trim(value, "=") != ""
+}
+
+// documents adds the leaves of JSON and YAML documents.
+func (p *parts) documents(key, text string, nesting int) (found bool) {
+	if text[0] != '{' && text[0] != '[' && !strings.Contains(text, "\n") {
+		return false
+	}
+	var documents []*yaml.Node
+	decoder := yaml.NewDecoder(strings.NewReader(normalJSON(text)))
 	for {
-		var document any
+		var document yaml.Node
 		err := decoder.Decode(&document)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
+		if err != nil || len(document.Content) != 1 || document.Content[0].Kind == yaml.ScalarNode {
 			return false
 		}
-		documents = append(documents, document)
+		documents = append(documents, document.Content[0])
 	}
-	p.walk(key, documents, nesting)
-	return true
-}
-
-// yaml takes documents of more than one line apart.
-func (p *parts) yaml(key, text string, nesting int) bool {
-	if !strings.Contains(text, "\n") || !strings.Contains(text, ":") && !strings.Contains(text, "- ") {
-		return false
-	}
-	documents := yamlDocuments(text)
 	for _, document := range documents {
-		p.node(key, document, nesting)
+		found = p.node(key, document, nesting) || found
 	}
-	if len(documents) == 0 {
-		return false
-	}
-	// What is a comment for YAML may be none for who reads it.
-	for line := range strings.Lines(text) {
-		if name, value, ok := setting(line); ok {
-			p.leaf(name, value)
-		}
-	}
-	return true
+	return found
 }
 
-// yamlDocuments are the documents in a text; none when one of them is no list and no mapping.
-func yamlDocuments(text string) []*yaml.Node {
-	var documents []*yaml.Node
-	for decoder := yaml.NewDecoder(strings.NewReader(text)); ; {
-		var document yaml.Node
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return documents
-		}
-		if err != nil || len(document.Content) != 1 {
-			return nil
-		}
-		switch root := document.Content[0]; {
-		case root.Kind == yaml.MappingNode || root.Kind == yaml.SequenceNode:
-			documents = append(documents, root)
-		case root.ShortTag() != "!!null":
-			return nil
+// normalJSON is a JSON document without the escapes that YAML does not have.
+func normalJSON(text string) string {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var document any
+	if decoder.Decode(&document) == nil && !decoder.More() {
+		if normal, err := json.Marshal(document); err == nil {
+			return string(normal)
 		}
 	}
+	return text
 }
 
-// node adds the leaves of a YAML document. Aliases are not followed: what they stand for is
-// in the document, and written out they may be far larger than it.
-func (p *parts) node(key string, n *yaml.Node, nesting int) {
+// node adds the leaves of a document. Aliases are not followed: what they stand for is in the document, and written out
+// they may be far larger than it.
+func (p *parts) node(key string, n *yaml.Node, nesting int) (found bool) {
 	switch n.Kind {
-	case yaml.DocumentNode: // Its content is walked.
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			name := n.Content[i]
-			if name.Anchor != "" {
-				p.node("", name, nesting)
-			}
-			p.node(name.Value, n.Content[i+1], nesting)
-		}
-	case yaml.SequenceNode:
-		for _, inner := range n.Content {
-			p.node(key, inner, nesting)
+			found = p.node(n.Content[i].Value, n.Content[i+1], nesting) || found
 		}
 	case yaml.AliasNode:
 		// What is no secret behind the key of its anchor may be one behind this.
-		if n.Alias.Kind == yaml.ScalarNode && len(n.Alias.Value) <= longestKey {
-			p.leaf(key, n.Alias.Value)
-		}
+		return n.Alias.Kind == yaml.ScalarNode && len(n.Alias.Value) <= longestKey && p.leaf(key, n.Alias.Value)
 	case yaml.ScalarNode:
-		p.scalar(key, n, nesting)
+		return p.add(key, n.Value, nesting-1)
+	default:
+		for _, inner := range n.Content {
+			found = p.node(key, inner, nesting) || found
+		}
 	}
+	return found
 }
 
-// scalar adds a leaf of a YAML document: a number as it is written and as it is printed.
-func (p *parts) scalar(key string, n *yaml.Node, nesting int) {
-	switch n.ShortTag() {
-	case "!!null", "!!bool":
-	case "!!int", "!!float":
-		p.leaf(key, n.Value)
-		var number any
-		if n.Decode(&number) == nil {
-			p.leaf(key, fmt.Sprint(number))
-		}
-	default:
-		p.add(key, n.Value, nesting-1)
+// isOrdinary reports whether a value is no secret although it is in one: a switch, a small number, or a plain word, host
+// or path behind a key that says so. Texts are full of them.
+func isOrdinary(key, text string) bool {
+	name := strings.Map(lettersOnly, strings.ToLower(key))
+	is := func(word string) bool { return strings.Contains(name, word) }
+	if key == "" || len(text) > longestKey || slices.ContainsFunc(secretKeys(), is) {
+		return false
 	}
+	return plainValue().MatchString(text) ||
+		slices.ContainsFunc(plainKeys(), func(word string) bool { return strings.HasSuffix(name, word) }) && plainWords().MatchString(text)
 }
 
-// walk adds the leaves of a JSON document.
-func (p *parts) walk(key string, value any, nesting int) {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			p.walk(name, v[name], nesting)
-		}
-	case []any:
-		for _, inner := range v {
-			p.walk(key, inner, nesting)
-		}
-	case string:
-		p.add(key, v, nesting-1)
-	case nil, bool:
-	default:
-		p.leaf(key, fmt.Sprint(v))
+func lettersOnly(r rune) rune {
+	if r >= 'a' && r <= 'z' {
+		return r
 	}
+	return -1
+}
+
+// The texts that are found by a pattern: plainValue is ordinary behind any key, plainWords are words and small numbers
+// (names, hosts, paths, versions, dates), and pemMarks are in many texts.
+var ( //nolint:gochecknoglobals // each is compiled once, when it is needed
+	plainValue = expression(`^(?i:true|false|null|none|auto|default|enabled|disabled|localhost|[0-9]{1,5})$`)
+	plainWords = expression(`^(?:[-._/:]+|\b(?:[a-z]{1,20}|[0-9]{1,5}|[a-z0-9]{1,7})\b)*$`)
+	pemMarks   = expression(`-----(?:BEGIN|END)[^-]*-----`)
+)
+
+func expression(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
+// secretKeys are words in the names of what is secret, plainKeys the ends of names of what is not.
+func secretKeys() []string {
+	return strings.Fields("pass pwd secret token key auth cred pin cert salt private code seed sign hash phrase cookie session")
+}
+
+func plainKeys() []string {
+	return strings.Fields(`host hostname hosts server addr address endpoint domain region zone port env environment mode
+		level driver dialect engine type kind format protocol scheme version timeout interval debug database dbname db schema
+		path dir file bucket encoding locale timezone registry namespace image service cluster user username`)
 }

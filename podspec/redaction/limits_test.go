@@ -16,11 +16,7 @@ func TestAliasesAreNotWrittenOut(t *testing.T) {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Repeat(fmt.Sprintf("*%c,", c-1), 9))
 	}
 	x := newIndex([][]byte{[]byte(value), []byte(bomb)})
-	bytes := 0
-	for _, form := range x.forms {
-		bytes += len(form)
-	}
-	if bytes > 4*(len(value)+len(bomb)) {
+	if bytes := len(x.pieces.Bytes()); bytes > 4*(len(value)+len(bomb)) {
 		t.Errorf("%d bytes are looked for, of values of %d and %d", bytes, len(value), len(bomb))
 	}
 	if got := of(value, bomb).Text("it is swordfish, kJ8vQ2mX9pLw4RtY7bNc or swordfish1"); got != "it is (secret), (secret) or (secret)" {
@@ -28,28 +24,14 @@ func TestAliasesAreNotWrittenOut(t *testing.T) {
 	}
 }
 
-// TestPartsAreBounded: of a value with more parts than are looked for, the rest is found in
-// pieces.
+// TestPartsAreBounded: of a value with more parts than are looked for, the rest is found in pieces.
 func TestPartsAreBounded(t *testing.T) {
-	p := &parts{seen: map[part]bool{}, bytes: maxBytes - 100}
-	value := "password: kJ8vQ2mX9pLw4RtY7bNc\nother: " + strings.Repeat("abcdefg-", 40) + "\nlast: Zf6Gz1AeU-0042\n"
-	leaves := p.of(value)
-	if p.structured || len(leaves) == 0 || leaves[len(leaves)-1].text != strings.TrimSpace(value) {
-		t.Errorf("what did not fit is not looked for: %d parts", len(leaves))
-	}
-	if leaves = p.of("another-long-value-" + strings.Repeat("0123456789", 30)); len(leaves) != 1 {
-		t.Errorf("%d parts of a value after those that are full", len(leaves))
-	}
 	nested := "a=b"
 	for range 4 {
 		nested = strings.Repeat("k="+nested+" ", 9) + "@"
 	}
 	x := newIndex([][]byte{[]byte(nested)})
-	bytes := 0
-	for _, form := range x.forms {
-		bytes += len(form)
-	}
-	if bytes > 4*maxGrowth*len(nested) {
+	if bytes := len(x.pieces.Bytes()); bytes > 4*maxGrowth*len(nested) {
 		t.Errorf("%d bytes are looked for, of a value of %d", bytes, len(nested))
 	}
 }
@@ -85,16 +67,6 @@ func TestManyValuesAreFewComparisons(t *testing.T) {
 		}
 		if got := of(tt.values...).Text(tt.text); !strings.HasSuffix(got, Hidden) {
 			t.Errorf("%s: %.200q", name, got)
-		}
-	}
-}
-
-// TestWholesWithinWholes: the longest of values that begin alike is found, and each of them.
-func TestWholesWithinWholes(t *testing.T) {
-	w := newWholes([][]byte{[]byte("{}{}"), []byte("{}{}[]"), []byte("{}{}[]{}"), []byte("{}{}[x]"), []byte("{}{}")})
-	for text, want := range map[string]int{"{}{}": 4, "{}{}[": 4, "{}{}[]": 6, "{}{}[]{": 6, "{}{}[]{}": 8, "{}{}[]{}z": 8, "{}{}[x": 4, "{}{}z": 4, "{}{x": 0, "xxxx": 0} {
-		if got, _ := w.at([]byte(text)); got != want {
-			t.Errorf("%q begins with one of %d bytes, want %d", text, got, want)
 		}
 	}
 }

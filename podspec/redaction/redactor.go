@@ -1,11 +1,22 @@
-// Package redaction takes the values of secrets out of texts that others wrote: messages
-// of programs, errors of runtimes, answers of probes. They may repeat a value as it is, in
-// quotes, escaped, encoded, wrapped or cut off.
+// Package redaction removes the values of Secrets from texts that programs and runtimes wrote: error messages,
+// termination messages, answers of probes. It promises that an accident does not disclose a value. A program that wants
+// to disclose one can always find a form that this package does not know.
 //
-// A text is compared as it is and as it reads once escapes and encodings are undone, so
-// that no form has to be listed. What is found is replaced in the text as it was given.
+// Redacted are a value, the secret parts of a value that is a document (documents.go), and each run of 11 bytes of
+// either, in the forms of a text that were seen in an output of podctl:
 //
-// In: values of secrets and a text. Out: the text. The package reads and writes nothing.
+//   - as it is: errors of the runtime, and everything else
+//   - quoted by Go, also several times: runc's error, quoted by the shim and by containerd
+//   - JSON: termination messages and answers of probes of programs that log in JSON
+//   - YAML and shell quotes: a configuration or a trace (sh -x) at the end of a log, as a termination message
+//   - URL: the errors of net/http about a probe or a pull quote the URL
+//   - base64: data of a Secret, auth of a docker configuration, the header of basic authentication
+//   - broken into lines, without control characters and with a replaced byte: base64 of programs; messages in protobuf
+//
+// A text is compared as it is, once all escapes are undone, and once base64 in it is decoded. What is found is replaced
+// in the original text.
+//
+// In: values of Secrets and a text. Out: the text. The package reads and writes nothing.
 package redaction
 
 import (
@@ -17,13 +28,13 @@ import (
 	"unicode/utf8"
 )
 
-// Hidden stands where the value of a secret was.
+// Hidden replaces the value of a Secret.
 const Hidden = "(secret)"
 
-// Withheld stands for a message of a pod whose secrets are not known.
+// Withheld replaces a message of a pod whose Secrets are not known.
 const Withheld = "(message withheld: the checkpoint of the pod cannot be read)"
 
-// Withhold returns what may be told of a message while the secrets of its pod are not known.
+// Withhold returns what may be shown of a message while the Secrets of its pod are not known.
 func Withhold(message string) string {
 	if message == "" {
 		return ""
@@ -31,17 +42,15 @@ func Withhold(message string) string {
 	return Withheld
 }
 
-// Redactor takes values of secrets out of texts. A nil Redactor takes out nothing. It may
-// be used from several goroutines.
+// Redactor removes values of Secrets from texts. A nil Redactor removes nothing. It can be used by several goroutines.
 type Redactor struct {
 	index func() *index
-	// kept are words that stay, also where a value is in them.
+	// kept are words that stay, also if a value is in them.
 	kept []string
 }
 
-// New returns a redactor of the values; nil when none of them is long enough to be looked
-// for: four bytes, without the white space around it. The values are not copied and must not be changed. What is needed to find them is
-// computed with the first text.
+// New returns a redactor of the values; nil if each is shorter than four bytes without the white space around it. The
+// values are not copied and must not be changed. The index is built for the first text.
 func New(values ...[]byte) *Redactor {
 	var kept [][]byte
 	for _, value := range values {
@@ -55,8 +64,7 @@ func New(values ...[]byte) *Redactor {
 	return &Redactor{index: sync.OnceValue(func() *index { return newIndex(kept) })}
 }
 
-// Keeping returns a redactor that leaves some words as they are where they stand alone: names
-// that everybody may read, and without which a text says nothing.
+// Keeping returns a redactor that keeps some words where they stand alone: names without which a text says nothing.
 func (r *Redactor) Keeping(words ...string) *Redactor {
 	if r == nil {
 		return nil
@@ -64,8 +72,8 @@ func (r *Redactor) Keeping(words ...string) *Redactor {
 	return &Redactor{index: r.index, kept: slices.Concat(r.kept, words)}
 }
 
-// Text returns a text without the values. It takes time in proportion to the length of the
-// text, and hardly more when there are many values or when they resemble each other.
+// Text returns a text without the values. The time it takes depends on the length of the text, and hardly on the
+// number of values.
 func (r *Redactor) Text(text string) string {
 	if r == nil || len(text) < shortest {
 		return text
@@ -78,7 +86,7 @@ func (r *Redactor) Text(text string) string {
 	return s.render(text)
 }
 
-// redactedError is an error in other words.
+// redactedError is an error with another text.
 type redactedError struct {
 	text string
 	err  error
@@ -88,8 +96,8 @@ func (e *redactedError) Error() string { return e.text }
 
 func (e *redactedError) Unwrap() error { return e.err }
 
-// Error returns an error that says the same without the values, and unwraps to the one
-// given. That one is returned when there is nothing to take out.
+// Error returns an error whose text has none of the values, and which unwraps to the one given. It returns that one if
+// there is nothing to remove.
 func (r *Redactor) Error(err error) error {
 	if r == nil || err == nil {
 		return err
@@ -100,21 +108,20 @@ func (r *Redactor) Error(err error) error {
 	return err
 }
 
-// render replaces what is hidden. A character goes as a whole, and what was replaced
-// before stays as it is: the word in it may be somebody's password.
+// render replaces what is hidden. It removes characters as a whole, and keeps what an earlier call has put in: a value
+// may be the word in it.
 func (s *scan) render(text string) string {
 	if !s.found {
 		return text
 	}
-	s.keepMarkers(text)
+	for at := range occurrences(text, Hidden) {
+		s.mark(at, at+len(Hidden), true)
+	}
 	var b strings.Builder
 	before := false
 	for i := 0; i < len(text); {
 		_, size := utf8.DecodeRuneInString(text[i:])
-		now := false
-		for j := i; j < i+size; j++ {
-			now = now || s.hidden[j]
-		}
+		now := slices.Contains(s.hidden[i:i+size], true)
 		switch {
 		case !now:
 			b.WriteString(text[i : i+size])
@@ -125,12 +132,6 @@ func (s *scan) render(text string) string {
 		i += size
 	}
 	return b.String()
-}
-
-func (s *scan) keepMarkers(text string) {
-	for at := range occurrences(text, Hidden) {
-		s.mark(at, at+len(Hidden), true)
-	}
 }
 
 // keep shows a word again where it is no part of a longer one.
@@ -161,7 +162,7 @@ func occurrences(text, word string) iter.Seq[int] {
 	}
 }
 
-// isNamePart reports whether the byte at some place of a text may be in the name of an object.
+// isNamePart reports whether the byte at some place of a text can be in the name of an object.
 func isNamePart(text string, at int) bool {
 	return at >= 0 && at < len(text) && (isWord(text[at]) || text[at] == '-' || text[at] == '/')
 }

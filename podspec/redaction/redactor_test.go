@@ -2,7 +2,6 @@ package redaction
 
 import (
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +50,6 @@ func TestFormsOfValues(t *testing.T) {
 		"JSON, no HTML":  strings.TrimSpace(plain.String()),
 		"JSON in JSON":   jsonOf(t, jsonOf(t, odd)),
 		"three deep":     fmt.Sprintf("%q", jsonOf(t, fmt.Sprintf("exec: %q", odd))),
-		"HTML in JSON":   jsonOf(t, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;").Replace(odd)),
 		"query":          url.QueryEscape(odd),
 		"path":           url.PathEscape(odd),
 		"query in Go":    fmt.Sprintf("%q", url.QueryEscape(odd)),
@@ -61,14 +59,10 @@ func TestFormsOfValues(t *testing.T) {
 		"base64 twice":   base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte("{" + odd)))),
 		"base64 wrapped": wrapped(base64.StdEncoding.EncodeToString([]byte(odd)), 16),
 		"base64 of JSON": base64.StdEncoding.EncodeToString([]byte(quoted)),
-		"hex":            hex.EncodeToString([]byte(odd)),
-		"HEX":            strings.ToUpper(hex.EncodeToString([]byte(odd))),
 		"shell":          "'" + strings.ReplaceAll(odd, "'", `'\''`) + "'",
 		"shell in JSON":  jsonOf(t, "'"+strings.ReplaceAll(odd, "'", `'"'"'`)+"'"),
 		"YAML":           "'" + strings.ReplaceAll(odd, "'", "''") + "'",
 		"two lines":      odd[:20] + "\n    " + odd[20:],
-		"broken escape":  strings.ReplaceAll(url.QueryEscape(odd), "%2", "%\n  2"),
-		"JSON, broken":   jsonOf(t, strings.ReplaceAll(url.QueryEscape(odd), "%2", "%\n2")),
 		"no control":     strings.ReplaceAll(odd, "\x00", ""),
 		"no text":        strings.ReplaceAll(odd, "\x00", "\uFFFD"),
 	} {
@@ -166,7 +160,7 @@ func TestPiecesOfValues(t *testing.T) {
 	}
 	for cut := 1; cut < len(value); cut++ {
 		for name, form := range map[string]string{
-			"plain": value, "Go": fmt.Sprintf("%q", odd+value), "base64": base64.StdEncoding.EncodeToString([]byte(value)), "hex": hex.EncodeToString([]byte(value)),
+			"plain": value, "Go": fmt.Sprintf("%q", odd+value), "base64": base64.StdEncoding.EncodeToString([]byte(value)),
 		} {
 			at := min(cut, len(form))
 			for _, text := range []string{"it is " + form[:at], form[at:] + " it is", "it is " + form[:at] + "…"} {
@@ -225,7 +219,7 @@ func TestBinaryValues(t *testing.T) {
 	}
 	value := string(raw)
 	for name, form := range map[string]string{
-		"Go": strings.Trim(fmt.Sprintf("%q", value), `"`), "base64": base64.StdEncoding.EncodeToString(raw), "hex": hex.EncodeToString(raw), "raw": value,
+		"Go": strings.Trim(fmt.Sprintf("%q", value), `"`), "base64": base64.StdEncoding.EncodeToString(raw), "raw": value,
 	} {
 		if got := of(value).Text("key " + form + " is"); got != "key "+Hidden+" is" && got != "key "+Hidden+"= is" {
 			t.Errorf("%s: %q", name, got)

@@ -6,55 +6,30 @@ import (
 	"math/bits"
 )
 
-// maxEncodings is how many encodings around each other are undone: a base64 document in
-// which credentials are base64 once more, and one around both.
-const maxEncodings = 3
+// maxEncodings is how many encodings around each other are decoded: a docker configuration has base64, and the Secret
+// that it is in has it once more.
+const maxEncodings = 2
 
 // scan is one search in one text.
 type scan struct {
 	index *index
-	// hidden has for every byte of the text whether it is taken out.
+	// hidden has for every byte of the text whether it is removed.
 	hidden []bool
 	found  bool
-	// compared is how many values were compared with a part of the text.
+	// compared is how often a part of the text was looked up among the short values.
 	compared int
 }
 
-// read searches a view, what it reads once its escapes are undone, and what the encodings
-// in it stand for.
-func (s *scan) read(v view, encoded int) {
-	if mail, changed := v.quotedPrintable(); changed {
-		s.levels(mail, 0)
+// read searches a view, the view with its escapes undone, and what the base64 in that stands for.
+func (s *scan) read(v view, encodings int) {
+	s.search(v)
+	if plain := v.unescaped(); !bytes.Equal(plain.text, v.text) {
+		s.search(plain)
+		v = plain
 	}
-	v = s.levels(v, 1)
-	v.lists(s.search)
-	if encoded == 0 {
-		return
+	if encodings > 0 {
+		v.decoded(func(inner view) { s.read(inner, encodings-1) })
 	}
-	for _, e := range encodings() {
-		e.decoded(v.joined(), func(inner view) {
-			if inner.isText() {
-				s.read(inner, encoded-1)
-			} else {
-				s.search(inner)
-			}
-		})
-	}
-}
-
-// levels searches a view and what it reads as escapes are undone, level by level, and
-// returns the last. Lines may have been broken within an escape, so where there are several
-// they are put together first, too.
-func (s *scan) levels(v view, broken int) view {
-	changed := true
-	for level := 0; changed && level <= maxLevels; level++ {
-		s.search(v)
-		if broken > 0 && bytes.IndexByte(v.text, '\n') >= 0 {
-			s.levels(v.unbroken(), broken-1)
-		}
-		v, changed = v.unescaped()
-	}
-	return v
 }
 
 // search looks for values, pieces and the ends of a view.
@@ -62,12 +37,13 @@ func (s *scan) search(v view) {
 	bare := v.bare()
 	s.short(v)
 	s.pieces(v)
-	s.pieces(bare)
-	s.wholes(bare)
+	if len(bare.text) != len(v.text) {
+		s.pieces(bare)
+	}
 	s.ends(bare)
 }
 
-// widestGap is how much of what was left out within a value goes with it, in bytes.
+// widestGap is how much of what was left out within a value is removed with it, in bytes.
 const widestGap = 64
 
 // hide marks the place of a part of a view, with what was left out between its bytes.
@@ -78,9 +54,7 @@ func (s *scan) hide(v view, begin, end int) {
 		if i+1 < end && v.from[i+1] > until && v.from[i+1]-until <= widestGap {
 			until = v.from[i+1]
 		}
-		for j := v.from[i]; j < until; j++ {
-			s.hidden[j] = true
-		}
+		s.mark(int(v.from[i]), int(until), true)
 	}
 }
 
@@ -90,102 +64,74 @@ func (s *scan) short(v view) {
 		for lengths := s.index.lengths[binary.LittleEndian.Uint32(v.text[i:])]; lengths != 0; {
 			n := bits.Len32(lengths) - 1
 			lengths &^= 1 << n
-			if i+n <= len(v.text) && s.shortAt(v, i, i+n) {
+			if i+n <= len(v.text) && s.isShort(v.text, i, i+n) {
+				s.hide(v, i, i+n)
 				break
 			}
 		}
 	}
 }
 
-// shortAt hides a part of a view that is a short value, and reports whether it is one.
-func (s *scan) shortAt(v view, begin, end int) bool {
+// isShort reports whether a part of a text is a short value: one that is only a word must stand alone.
+func (s *scan) isShort(text []byte, begin, end int) bool {
 	s.compared++
-	p, found := s.index.short[string(v.text[begin:end])]
-	if !found || !p.anywhere && !standsAlone(v.text, begin, end) {
-		return false
-	}
-	for end < len(v.text) && p.padded && v.text[end] == '=' {
-		end++
-	}
-	s.hide(v, begin, end)
-	return true
+	anywhere, found := s.index.short[string(text[begin:end])]
+	alone := (begin == 0 || !isWord(text[begin-1])) && (end == len(text) || !isWord(text[end]))
+	return found && (anywhere || alone)
 }
 
-// standsAlone reports whether a part of a text is no part of a longer word.
-func standsAlone(text []byte, begin, end int) bool {
-	return (begin == 0 || !isWord(text[begin-1])) && (end == len(text) || !isWord(text[end]))
-}
-
-// pieces looks for runs of at least piece bytes that a value has as well. Such a run has
-// at least one of the value's windows in it, at most reach bytes from each end.
+// pieces looks for runs of a text that are in a longer value.
 func (s *scan) pieces(v view) {
-	for i := 0; i+window <= len(v.text); i++ {
-		key := binary.LittleEndian.Uint64(v.text[i:])
-		if s.index.common[key] {
-			s.hide(v, i, i+window)
-			continue
+	for i := 0; i+piece <= len(v.text); i++ {
+		end := i + piece
+		for end <= len(v.text) && s.index.hasPiece(v.text[end-piece:end]) {
+			end++
 		}
-		for at := s.index.windows[key]; at != 0; at = s.index.places[at].next {
-			before, after := s.index.extent(&s.index.places[at], v.text, i)
-			if window+before+after >= piece {
-				s.hide(v, i-v.adjoining(i, -before), i+window+v.adjoining(i+window-1, after))
-			}
+		if end--; end-i >= piece {
+			s.hide(v, v.afterGap(i), v.beforeGap(end))
+			i = end - piece
 		}
 	}
 }
 
-// wholes looks for structured values as a whole: only their leaves have pieces.
-func (s *scan) wholes(v view) {
-	for i := 0; i+shortest <= len(v.text); i++ {
-		n, compared := s.index.wholes.at(v.text[i:])
-		s.compared += compared
-		if n > 0 {
-			s.hide(v, i, i+n)
-			i += n - 1
-		}
-	}
-}
-
-// ends looks for the beginning of a value where a text may have been cut off, and for the
-// end of one where a text may have been cut open: at its ends, and at an ellipsis.
+// ends looks for the beginning of a value where a text may have been cut off, and for the end of one where a text may
+// have been cut open: at its ends, and at an ellipsis.
 func (s *scan) ends(v view) {
 	s.tail(v, 0)
 	s.head(v, len(v.text))
-	opened := bytes.TrimLeft(v.text, openers)
-	s.tail(v, len(v.text)-len(opened))
+	s.tail(v, len(v.text)-len(bytes.TrimLeft(v.text, openers)))
 	s.head(v, len(bytes.TrimRight(v.text, closers)))
 	for _, mark := range []string{"…", "..."} {
-		for at := 0; ; {
-			i := bytes.Index(v.text[at:], []byte(mark))
-			if i < 0 {
-				break
-			}
-			s.head(v, at+i)
-			at += i + len(mark)
-			s.tail(v, at)
+		for at := range occurrences(string(v.text), mark) {
+			s.head(v, at)
+			s.tail(v, at+len(mark))
 		}
 	}
 }
 
-// What may stand around a text that was cut before it was quoted.
+// These can stand around a text that was cut before it was quoted.
 const (
 	openers = `"'` + "`([{<"
 	closers = `"'` + "`)]}>.,;:\\"
 )
 
+// longestEscape is the longest rest of an escape that is left where a text was cut within one, in bytes.
+const longestEscape = 10
+
 // head hides what a value begins with and where the view is cut, also within an escape.
 func (s *scan) head(v view, end int) {
 	s.longestHead(v, end)
-	if at := bytes.LastIndexAny(v.text[:end], `\%&`); at >= 0 && at >= end-longestEntity {
-		s.longestHead(v, at)
+	begin := max(end-longestEscape, 0)
+	if at := bytes.LastIndexAny(v.text[begin:end], `\%`); at >= 0 {
+		s.longestHead(v, begin+at)
 	}
 }
 
-// tail hides what a value ends with and where the view is cut open, also within an escape:
-// there is the rest of that first.
+// tail hides what a value ends with and where the view is cut open, also within an escape: there is the rest of that
+// first.
 func (s *scan) tail(v view, begin int) {
 	s.longestTail(v, begin)
-	for at := begin; at < len(v.text) && at-begin < longestEntity && (hexDigit(v.text[at]) >= 0 || bytes.IndexByte([]byte("uxXU#;"), v.text[at]) >= 0); at++ {
+	for at := begin; at < min(begin+longestEscape, len(v.text)) && (hexDigit(v.text[at]) >= 0 || v.text[at]|0x20 == 'u'); at++ {
 		s.longestTail(v, at+1)
 	}
 }
