@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
-	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
 // TestSnapshotShowsWhatIsSeen: a pod in a snapshot is what it was when it was taken, with
@@ -61,7 +61,7 @@ func TestTwoRotationsInASecond(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	aside, err := os.ReadFile(state.RotatedLog(path, f.clock.Now()))
+	aside, err := os.ReadFile(podlogs.RotatedLog(path, f.clock.Now()))
 	if err != nil || string(aside) != "first" {
 		t.Errorf("moved aside is %q, %v", aside, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // recordOf is a record of an attempt of container a.
@@ -293,7 +294,7 @@ func TestPassesTrimFiles(t *testing.T) {
 	if _, err := p.run(Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if size := state.Size(path); size > 16<<10 {
+	if size := statedir.Size(path); size > 16<<10 {
 		t.Errorf("the message takes %d bytes", size)
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/state/podlogs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
@@ -162,7 +164,7 @@ func (x *Collector) oldLogs(before time.Time) ([]Garbage, error) {
 		}
 		found = append(found, Garbage{
 			Kind: GarbageLogs, Pod: model.PodRef{Namespace: d.Namespace, Name: d.Name, UID: d.UID}, Path: d.Path,
-			Reason: "the pod was deleted", Size: state.Size(d.Path),
+			Reason: "the pod was deleted", Size: statedir.Size(d.Path),
 		})
 	}
 	return found, err
@@ -179,7 +181,7 @@ func (x *Collector) oldEvents(before time.Time) ([]Garbage, error) {
 			continue
 		}
 		found = append(found, Garbage{
-			Kind: GarbageEvents, Pod: h.Pod, Path: pod.History().Path(), Reason: "the pod was deleted", Size: state.Size(pod.History().Path()),
+			Kind: GarbageEvents, Pod: h.Pod, Path: pod.History().Path(), Reason: "the pod was deleted", Size: statedir.Size(pod.History().Path()),
 		})
 	}
 	return found, err
@@ -215,7 +217,7 @@ func (x *Collector) removeWithin(ctx context.Context, g *Garbage, wait time.Dura
 func (x *Collector) removeLocked(ctx context.Context, g *Garbage) error {
 	pod := x.layout.Pod(g.Pod.UID)
 	if g.Kind == GarbageLogs {
-		return x.layout.DeletedLogs().Remove(state.DeletedLog{Path: g.Path})
+		return x.layout.DeletedLogs().Remove(podlogs.Log{Path: g.Path})
 	}
 	if g.Kind == GarbageEvents {
 		return removeEvents(pod)

@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
 // RunLog is the log of one run of a container.
@@ -57,7 +58,7 @@ func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
 
 // rotateIn rotates a log in its directory.
 func (x *Rotator) rotateIn(ctx context.Context, dir *safefs.Dir, name, containerID string) error {
-	aside := state.RotatedLog(name, x.now())
+	aside := podlogs.RotatedLog(name, x.now())
 	if isTaken(dir, aside) {
 		return nil
 	}
@@ -80,7 +81,7 @@ func (x *Rotator) moveAside(ctx context.Context, dir *safefs.Dir, name, aside, c
 	if err = safefs.IgnoreMissing(err); err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
-	if err = state.ClearLogIn(dir, name); err != nil {
+	if err = podlogs.ClearLogIn(dir, name); err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)

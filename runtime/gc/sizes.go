@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/state/podlogs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // addSizes fills in how much each piece takes. What containers have written only
@@ -43,7 +45,7 @@ func (s *sizes) size(g *Garbage) int64 {
 	return g.Size
 }
 
-func (s *sizes) logs(g *Garbage) state.PodLogs {
+func (s *sizes) logs(g *Garbage) podlogs.Logs {
 	return s.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name)
 }
 
@@ -63,7 +65,7 @@ func (s *sizes) sandbox(g *Garbage) int64 {
 	}
 	if !s.of.checkpoint {
 		if logs, err := s.logs(g).Dir(); err == nil {
-			sum += state.Size(logs)
+			sum += statedir.Size(logs)
 		}
 	}
 	return sum

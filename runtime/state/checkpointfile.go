@@ -5,20 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // checkpointMax bounds what is read of a checkpoint, in bytes. Forty ConfigMaps
 // of the largest size stay below it.
 const checkpointMax = 64 << 20
 
-// ErrDamaged says that a checkpoint is cut off or is no checkpoint.
-var ErrDamaged = errors.New("it is damaged")
+// ErrDamaged says that what is stored is cut off, or is something else.
+var ErrDamaged = statedir.ErrDamaged
 
 // ErrNewer says that a checkpoint was written by a newer podctl.
 var ErrNewer = errors.New("it was written by a newer podctl")
@@ -54,16 +54,16 @@ func (s CheckpointStore) Path() string { return filepath.Join(s.pod.Dir(), check
 
 // Exists reports whether podctl remembers the pod, even where the checkpoint cannot be read.
 func (s CheckpointStore) Exists() (bool, error) {
-	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
+	if err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check()); err != nil {
 		return false, err
 	}
-	return s.pod.layout.exists(s.Path())
+	return s.pod.layout.dir().Exists(s.Path())
 }
 
 // Read reads the pod's checkpoint. A missing one is empty; one that is damaged, or of a newer
 // podctl, is a *CheckpointError.
 func (s CheckpointStore) Read() (*Checkpoint, error) {
-	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
+	if err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check()); err != nil {
 		return nil, err
 	}
 	return s.read(s.pod.layout.DigestKey().known())
@@ -72,7 +72,7 @@ func (s CheckpointStore) Read() (*Checkpoint, error) {
 // read is Read where the state directory was looked at and its key read: once for all checkpoints,
 // if many are read.
 func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
-	text, err := s.pod.layout.readRegular(s.Path(), checkpointMax)
+	text, err := s.pod.layout.dir().ReadRegular(s.Path(), checkpointMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &Checkpoint{Version: checkpointVersion}, nil
@@ -147,11 +147,11 @@ func (s CheckpointStore) Write(j *Checkpoint) error {
 		return err
 	}
 	kept := ""
-	if before, lookErr := s.pod.layout.exists(s.Path()); before && lookErr == nil {
+	if before, lookErr := s.pod.layout.dir().Exists(s.Path()); before && lookErr == nil {
 		kept = "; the one before is kept"
 	}
 	if err = s.removeUnfinished(); err == nil {
-		err = s.replace(text)
+		err = replaceFile(s.pod, checkpointName, text, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the checkpoint %s: %w%s", s.Path(), safefs.Cause(err), kept)
@@ -159,42 +159,28 @@ func (s CheckpointStore) Write(j *Checkpoint) error {
 	return nil
 }
 
-// replace puts a new checkpoint in the place of the one before. A file that was renamed is only safe once its directory is.
-func (s CheckpointStore) replace(text []byte) error {
-	dir, err := s.pod.Open(s.pod.Dir())
-	if err != nil {
-		return err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	unfinished := place{dir, "." + checkpointName}
-	if err = unfinished.replace(place{dir, checkpointName}, text, 0o600, (*os.File).Sync); err != nil {
-		return err
-	}
-	return dir.Sync()
-}
-
 // removeUnfinished removes what a process left that was killed while it wrote
 // the checkpoint or the id range. Whoever calls it holds the lock, so nobody is writing now.
 func (s CheckpointStore) removeUnfinished() error {
-	return s.pod.removeFiles("."+checkpointName, "."+idsName)
+	return removeFiles(s.pod, unfinishedName(checkpointName), unfinishedName(idsName))
 }
 
 // Remove ends the pod's memory, and removes its directory. What else lies
 // in it has to be removed before (volume.RemoveAll).
 func (s CheckpointStore) Remove() error {
-	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
+	if err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check()); err != nil {
 		return err
 	}
-	if there, err := s.pod.layout.exists(s.pod.Dir()); err == nil && !there {
+	if there, err := s.pod.layout.dir().Exists(s.pod.Dir()); err == nil && !there {
 		return nil
 	}
 	if err := errors.Join(s.removeUnfinished(), s.pod.Hooks().clear(), s.pod.CgroupMark().Clear()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
-	if err := s.pod.layout.removeFile(s.Path()); err != nil {
+	if err := s.pod.layout.dir().RemoveFile(s.Path()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
-	if err := s.pod.layout.inDirOf(s.pod.Dir(), (*safefs.Dir).RemoveDir); err != nil {
+	if err := s.pod.layout.dir().InDirOf(s.pod.Dir(), (*safefs.Dir).RemoveDir); err != nil {
 		return fmt.Errorf("removing the pod's directory: %w", err)
 	}
 	return nil

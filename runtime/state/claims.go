@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // Claim names a persistent volume claim whose data lies here.
@@ -19,7 +20,7 @@ type Claim struct{ Namespace, Name string }
 
 // check is a *NameError for a claim that podctl does not touch.
 func (c Claim) check() error {
-	return firstError(checkName(kindNamespace, c.Namespace), checkName(kindClaim, c.Name))
+	return statedir.FirstError(statedir.CheckName(statedir.KindNamespace, c.Namespace), statedir.CheckName(statedir.KindClaim, c.Name))
 }
 
 // Beside the claims of a namespace lie those that were set aside to be removed. As long as
@@ -67,15 +68,15 @@ func (s Claims) Overlap(a, b Claim) bool {
 // List lists the claims that have data, by namespace and name, those included of which a
 // removal was cut off. What lies there under names that no claim has is not podctl's.
 func (s Claims) List() ([]Claim, error) {
-	if err := s.layout.check(); err != nil {
+	if err := s.layout.dir().Check(); err != nil {
 		return nil, err
 	}
-	root, err := s.layout.openDir(s.dir())
+	root, err := s.layout.dir().OpenDir(s.dir())
 	if err != nil {
 		return nil, listingClaims(safefs.IgnoreMissing(err))
 	}
 	defer root.Close() //nolint:errcheck // A handle on a directory.
-	namespaces, err := subdirs(root)
+	namespaces, err := statedir.Subdirs(root)
 	var found []Claim
 	for _, namespace := range namespaces {
 		var names []string
@@ -106,7 +107,7 @@ func claimNames(root *safefs.Dir, namespace string) ([]string, error) {
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
 	var names []string
 	for _, place := range []string{"", claimsAside, claimsRemoved} {
-		found, err := subdirsOf(dir, place)
+		found, err := statedir.SubdirsOf(dir, place)
 		if err != nil {
 			return nil, err
 		}
@@ -129,40 +130,12 @@ func formerAside(name string) (claim string, ok bool) {
 	return "", false
 }
 
-// subdirsOf are the names of the directories in one that may be missing; "" is the directory
-// itself.
-func subdirsOf(dir *safefs.Dir, name string) ([]string, error) {
-	if name == "" {
-		return subdirs(dir)
-	}
-	sub, err := dir.Open(name)
-	if safefs.Missing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	names, err := subdirs(sub)
-	return names, errors.Join(err, sub.Close())
-}
-
-func subdirs(dir *safefs.Dir) ([]string, error) {
-	entries, err := dir.Entries()
-	var names []string
-	for _, entry := range entries {
-		if entry.IsDir() {
-			names = append(names, entry.Name())
-		}
-	}
-	return names, err
-}
-
 // openNamespace opens the directory in which a claim lies.
 func (s Claims) openNamespace(c Claim) (*safefs.Dir, error) {
-	if err := firstError(c.check(), s.layout.check()); err != nil {
+	if err := statedir.FirstError(c.check(), s.layout.dir().Check()); err != nil {
 		return nil, err
 	}
-	return s.layout.openDir(s.dir(c.Namespace))
+	return s.layout.dir().OpenDir(s.dir(c.Namespace))
 }
 
 // CreatedAt is when the directory behind a claim was made; zero if the file system does not record that.
@@ -191,10 +164,10 @@ func (s Claims) Open(c Claim) (*safefs.Dir, error) {
 // Make opens the directory behind a claim, and makes it with exactly this mode if there
 // is none. One that was set aside by a removal which was cut off is taken back instead.
 func (s Claims) Make(c Claim, perm fs.FileMode) (*safefs.Dir, error) {
-	if err := firstError(c.check(), s.refused, s.layout.Prepare()); err != nil {
+	if err := statedir.FirstError(c.check(), s.refused, s.layout.Prepare()); err != nil {
 		return nil, err
 	}
-	dir, err := s.layout.makeDir(s.dir(c.Namespace), claimsMode, claimsMode)
+	dir, err := s.layout.dir().MakeDir(s.dir(c.Namespace), claimsMode, claimsMode)
 	if err != nil {
 		return nil, fmt.Errorf("creating the directory of claims: %w", err)
 	}
@@ -324,7 +297,7 @@ func (s Claims) Size(c Claim) int64 {
 	}
 	var sum int64
 	for _, name := range []string{c.Name, filepath.Join(claimsAside, c.Name), filepath.Join(claimsRemoved, c.Name), "." + c.Name + ".removed"} {
-		sum += Size(s.dir(c.Namespace, name))
+		sum += statedir.Size(s.dir(c.Namespace, name))
 	}
 	return sum
 }

@@ -47,7 +47,7 @@ func (k KeyFile) Make() error {
 
 // Stored reads the key; nil without an error where none was made yet.
 func (k KeyFile) Stored() (*digest.Key, error) {
-	if err := k.layout.check(); err != nil {
+	if err := k.layout.dir().Check(); err != nil {
 		return nil, err
 	}
 	return k.stored()
@@ -55,7 +55,7 @@ func (k KeyFile) Stored() (*digest.Key, error) {
 
 // stored is Stored where the state directory was looked at.
 func (k KeyFile) stored() (*digest.Key, error) {
-	secret, err := k.layout.readPrivate(k.Path(), digestKeyBytes)
+	secret, err := k.layout.dir().ReadPrivate(k.Path(), digestKeyBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -94,13 +94,13 @@ const unfinishedKey = ".digest.key"
 
 // Sweep removes what a process left that was killed while it made the key. Whoever is still making one finds that there is a key.
 func (k KeyFile) Sweep() error {
-	if made, err := k.layout.exists(k.Path()); err != nil || !made {
+	if made, err := k.layout.dir().Exists(k.Path()); err != nil || !made {
 		return err
 	}
-	entries, err := k.layout.entriesOf(k.layout.Root)
+	entries, err := k.layout.dir().Entries(k.layout.Root)
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), unfinishedKey) {
-			err = errors.Join(err, k.layout.removeFile(filepath.Join(k.layout.Root, entry.Name())))
+			err = errors.Join(err, k.layout.dir().RemoveFile(filepath.Join(k.layout.Root, entry.Name())))
 		}
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (k KeyFile) write() (err error) {
 	if err != nil {
 		return err
 	}
-	root, err := k.layout.root()
+	root, err := k.layout.dir().Root()
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (k KeyFile) write() (err error) {
 		return err
 	}
 	if err = root.Link(unfinished, filepath.Base(k.Path())); err != nil {
-		if made, lookErr := k.layout.exists(k.Path()); made && lookErr == nil {
+		if made, lookErr := k.layout.dir().Exists(k.Path()); made && lookErr == nil {
 			return nil
 		}
 		return err

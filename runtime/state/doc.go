@@ -1,5 +1,5 @@
-// Package state is podctl's memory on disk: every path, the lock, the checkpoint,
-// the log files.
+// Package state is podctl's memory on disk: every path, the locks, the checkpoints, the stored objects. The log files are
+// in podlogs, the files of the state directory as such in statedir.
 //
 // A Layout says where things lie, and has what belongs to no pod: Pods (the lists of them), Claims,
 // DigestKey, DeletedLogs and two locks. A Pod is the place of one pod: its directory and its lock.
@@ -11,7 +11,7 @@
 // `kubelet --root-dir` may point at it. Nothing else in podctl joins a path of
 // podctl's own; docs/state.md lists every file.
 //
-// A name that becomes a part of a path is checked here (checkName), wherever it comes from: a
+// A name that becomes a part of a path is checked here (statedir.CheckName), wherever it comes from: a
 // checkpoint may be older than what a manifest is refused for today. What is made, renamed or
 // removed is so through an open directory (runtime/safefs).
 //

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // EtcHostsMax is how large a hosts file may be, in bytes. Containers can write to it.
@@ -92,7 +93,7 @@ func trimHosts(f *os.File, stat *syscall.Stat_t) error {
 
 // trimMessage gives back what lies before the end of a message. A file system that cannot do that loses the message.
 func trimMessage(f *os.File, stat *syscall.Stat_t) error {
-	if stat.Blocks*blockSize <= terminationMax || stat.Size <= terminationEnd {
+	if stat.Blocks*statedir.BlockSize <= terminationMax || stat.Size <= terminationEnd {
 		return nil
 	}
 	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, stat.Size-terminationEnd)

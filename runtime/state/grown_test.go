@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // TestFilesOfContainersAreTrimmed: a container that writes without an end to the files that podctl mounts into it uses little disk. The
@@ -44,7 +46,7 @@ func TestFilesOfContainersAreTrimmed(t *testing.T) {
 		if err := pod.TrimFiles(); err != nil {
 			t.Fatal(err)
 		}
-		if size := Size(large); size > 2*terminationEnd {
+		if size := statedir.Size(large); size > 2*terminationEnd {
 			t.Errorf("the message takes %d bytes", size)
 		}
 		if text, err := os.ReadFile(large); err != nil || !bytes.HasSuffix(text, end) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // HistoryStore is where what happened to a pod is kept.
@@ -32,11 +32,11 @@ func (s HistoryStore) unfinished() string {
 // Read reads what happened to the pod. One that is missing, damaged or of a
 // newer podctl is empty: nothing depends on it.
 func (s HistoryStore) Read() (*History, error) {
-	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
+	if err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check()); err != nil {
 		return nil, err
 	}
 	h := &History{}
-	text, err := s.pod.layout.readRegular(s.Path(), historyMax)
+	text, err := s.pod.layout.dir().ReadRegular(s.Path(), historyMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged):
 		return h, nil
@@ -56,9 +56,9 @@ func decodeHistory(text []byte) *History {
 
 // Remove forgets what happened to the pod. The caller holds the pod's lock.
 func (s HistoryStore) Remove() error {
-	err := firstError(s.pod.check(), s.pod.layout.check())
+	err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check())
 	if err == nil {
-		err = s.pod.layout.removeFile(s.Path())
+		err = s.pod.layout.dir().RemoveFile(s.Path())
 	}
 	if err != nil {
 		return fmt.Errorf("removing the pod's events: %w", err)
@@ -74,7 +74,7 @@ func (s HistoryStore) Write(h *History) (err error) {
 	if err != nil {
 		return fmt.Errorf("writing the pod's events: %w", err)
 	}
-	if err = firstError(s.pod.check(), s.pod.layout.Prepare()); err == nil {
+	if err = statedir.FirstError(s.pod.check(), s.pod.layout.Prepare()); err == nil {
 		err = s.replace(text)
 	}
 	if err != nil {
@@ -85,41 +85,13 @@ func (s HistoryStore) Write(h *History) (err error) {
 
 // replace puts a new history in the place of the one before.
 func (s HistoryStore) replace(text []byte) error {
-	dir, err := s.pod.layout.makeDir(s.pod.layout.Histories().dir(), podDirMode, podDirMode)
+	dir, err := s.pod.layout.dir().MakeDir(s.pod.layout.Histories().dir(), podDirMode, podDirMode)
 	if err != nil {
 		return err
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	unfinished := place{dir, filepath.Base(s.unfinished())}
-	return unfinished.replace(place{dir, filepath.Base(s.Path())}, text, 0o600, func(*os.File) error { return nil })
-}
-
-// place is a name in a directory.
-type place struct {
-	dir  *safefs.Dir
-	name string
-}
-
-// replace writes a file under its own name, and lets it take the place of another one. What a
-// killed process left under its name is removed, and so is an unfinished file after an error. Written is called before the file is closed.
-func (p place) replace(other place, text []byte, perm fs.FileMode, written func(*os.File) error) error {
-	if err := p.dir.Remove(p.name); err != nil {
-		return err
-	}
-	file, err := p.dir.Create(p.name, perm)
-	if err != nil {
-		return err
-	}
-	if _, err = file.Write(text); err == nil {
-		err = written(file)
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = p.dir.ReplaceIn(p.name, other.dir, other.name)
-	}
-	if err != nil {
-		return errors.Join(err, p.dir.Remove(p.name))
-	}
-	return nil
+	unfinished := statedir.Place{Dir: dir, Name: filepath.Base(s.unfinished())}
+	return unfinished.Replace(statedir.Place{Dir: dir, Name: filepath.Base(s.Path())}, text, 0o600, func(*os.File) error { return nil })
 }
 
 // Histories are the events of all pods, also of those that are gone.
@@ -147,10 +119,10 @@ func (s Histories) Before(before time.Time) ([]*History, error) {
 }
 
 func (s Histories) read(wanted func(Pod, fs.DirEntry) bool) ([]*History, error) {
-	if err := s.layout.check(); err != nil {
+	if err := s.layout.dir().Check(); err != nil {
 		return nil, err
 	}
-	entries, err := s.layout.entriesOf(s.dir())
+	entries, err := s.layout.dir().Entries(s.dir())
 	if err != nil {
 		return nil, fmt.Errorf("reading events: %w", err)
 	}

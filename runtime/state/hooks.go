@@ -72,7 +72,7 @@ func (h Hooks) Running() map[string]bool {
 }
 
 // clear removes the marks of killed processes. The caller holds the pod's lock, so no hook is running.
-func (h Hooks) clear() error { return h.pod.removeFiles(hookPrefix) }
+func (h Hooks) clear() error { return removeFiles(h.pod, hookPrefix) }
 
 // lockFile takes the lock of an open file, as flock(2) does.
 func lockFile(file *os.File, how int) error {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
 // victimTree is a directory that is none of podctl's business, with files in it that have
@@ -95,11 +96,11 @@ func logWork(pod Pod) map[string]func() error {
 func TestLogsLeadNowhere(t *testing.T) {
 	places := map[string]func(p Pod) string{
 		"the pod's directory":       func(p Pod) string { return ok(p.Logs("default", "web").Dir()) },
-		"the container's directory": func(p Pod) string { return ok(p.Logs("default", "web").containerDir("app")) },
+		"the container's directory": func(p Pod) string { return ok(p.Logs("default", "web").ContainerDir("app")) },
 		"the log":                   func(p Pod) string { return ok(p.Logs("default", "web").File("app", 0)) },
-		"the deleted logs":          func(p Pod) string { return p.layout.DeletedLogs().dir() },
+		"the deleted logs":          func(p Pod) string { return p.layout.DeletedLogs().Dir() },
 		"a deleted log": func(p Pod) string {
-			return filepath.Join(p.layout.DeletedLogs().dir(), "default_web_"+testUID+".20260301-123015.123456")
+			return filepath.Join(p.layout.DeletedLogs().Dir(), "default_web_"+testUID+".20260301-123015.123456")
 		},
 	}
 	for place, path := range places {
@@ -114,7 +115,7 @@ func TestLogsLeadNowhere(t *testing.T) {
 					pod, victim := newLayout(t).Pod(testUID), victimTree(t)
 					unchanged := wantUnchanged(t, victim)
 					writeLogs(t, pod, "default", "web")
-					write(t, filepath.Join(pod.layout.DeletedLogs().dir(), "default_web_"+testUID+".20250301-123015.123456", "x"), "")
+					write(t, filepath.Join(pod.layout.DeletedLogs().Dir(), "default_web_"+testUID+".20250301-123015.123456", "x"), "")
 					if err := errors.Join(os.RemoveAll(path(pod)), os.MkdirAll(filepath.Dir(path(pod)), 0o755), plant(victim, path(pod))); err != nil {
 						t.Fatal(err)
 					}
@@ -138,8 +139,8 @@ func TestLogsWhileDirectoriesAreSwapped(t *testing.T) {
 	if err := pod.Logs("default", "web").Make("app"); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(pod.layout.DeletedLogs().dir(), "default_web_"+testUID+".20250301-123015.123456", "0.log"), "")
-	paths := []string{ok(pod.Logs("default", "web").Dir()), ok(pod.Logs("default", "web").containerDir("app")), pod.layout.DeletedLogs().dir()}
+	write(t, filepath.Join(pod.layout.DeletedLogs().Dir(), "default_web_"+testUID+".20250301-123015.123456", "0.log"), "")
+	paths := []string{ok(pod.Logs("default", "web").Dir()), ok(pod.Logs("default", "web").ContainerDir("app")), pod.layout.DeletedLogs().Dir()}
 	var links []string
 	for i := range paths {
 		link := filepath.Join(pod.layout.LogRoot, fmt.Sprintf("link-%d", i))
@@ -416,11 +417,11 @@ func TestLogsOfPodsWithLongNamesAreSetAside(t *testing.T) {
 		t.Errorf("log shippers find %v %v", found, err)
 	}
 	for _, d := range logs {
-		if err := l.DeletedLogs().Remove(DeletedLog{Path: d.Path}); err != nil {
+		if err := l.DeletedLogs().Remove(podlogs.Log{Path: d.Path}); err != nil {
 			t.Error(err)
 		}
 	}
-	if left := names(t, filepath.Join(l.DeletedLogs().dir(), longName)); len(left) > 0 {
+	if left := names(t, filepath.Join(l.DeletedLogs().Dir(), ".long")); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
 	// Its directory could never be made, so that there is nothing to set aside.
@@ -451,7 +452,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	}
 	victim := victimTree(t)
 	for _, name := range []string{".x", "a_b", "_ids", strings.Repeat("y", 250), "link", "pipe", "file", "line\nbreak"} {
-		for _, dir := range []string{l.Objects().dir(), l.Objects().dir("default"), l.Objects().dir("default", "secrets"), l.pods(), l.Histories().dir(), l.Claims().dir(), filepath.Join(l.Claims().dir(), "default"), l.Locks().dir(), l.DeletedLogs().dir()} {
+		for _, dir := range []string{l.Objects().dir(), l.Objects().dir("default"), l.Objects().dir("default", "secrets"), l.pods(), l.Histories().dir(), l.Claims().dir(), filepath.Join(l.Claims().dir(), "default"), l.Locks().dir(), l.DeletedLogs().Dir()} {
 			if err = os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -24,7 +24,7 @@ func TestPathsAreThoseOfAKubelet(t *testing.T) {
 		"node":                     {Default().NodeDir(), "/var/lib/podctl/node"},
 		"pod log directory":        {ok(pod.Logs("default", "web").Dir()), "/var/log/pods/default_web_u1"},
 		"container log":            {ok(pod.Logs("default", "web").File("app", 3)), "/var/log/pods/default_web_u1/app/3.log"},
-		"logs of deleted pods":     {Default().DeletedLogs().dir(), "/var/log/pods/.deleted"},
+		"logs of deleted pods":     {Default().DeletedLogs().Dir(), "/var/log/pods/.deleted"},
 		"volumes of the pod":       {pod.Volumes(), "/var/lib/podctl/pods/u1/volumes"},
 		"subPaths of the pod":      {pod.SubPaths(), "/var/lib/podctl/pods/u1/volume-subpaths"},
 		"termination logs of pods": {pod.TerminationLogs("").above(), "/var/lib/podctl/pods/u1/containers"},

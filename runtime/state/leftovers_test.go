@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/filelock"
+	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
 func TestLeftovers(t *testing.T) {
@@ -56,7 +57,7 @@ func TestDeletedLogs(t *testing.T) {
 	if err := pod.Logs("default", "web.a").Archive(time.Date(2026, 5, 4, 1, 2, 3, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(l.DeletedLogs().dir(), "of-somebody"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(l.DeletedLogs().Dir(), "of-somebody"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	logs, err := l.DeletedLogs().List()
@@ -66,7 +67,7 @@ func TestDeletedLogs(t *testing.T) {
 	if d := logs[0]; d.Namespace != "default" || d.Name != "web.a" || d.UID != "u-1" || d.At.Minute() != 2 {
 		t.Errorf("%+v", d)
 	}
-	if err := l.DeletedLogs().Remove(DeletedLog{Path: l.LogRoot}); err == nil {
+	if err := l.DeletedLogs().Remove(podlogs.Log{Path: l.LogRoot}); err == nil {
 		t.Error("something else was removed")
 	}
 	if err := l.DeletedLogs().Remove(logs[0]); err != nil {
@@ -100,7 +101,7 @@ func TestUnfinishedStores(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if is, lookErr := l.exists(of.unfinished); is || lookErr != nil {
+		if is, lookErr := l.dir().Exists(of.unfinished); is || lookErr != nil {
 			t.Errorf("%s: what a killed process left is there when the lock is taken: %v", what, lookErr)
 		}
 		kill()
@@ -113,7 +114,7 @@ func TestUnfinishedStores(t *testing.T) {
 		if err = l.Locks().Sweep(t.Context()); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-		if is, lookErr := l.exists(of.unfinished); is || lookErr != nil {
+		if is, lookErr := l.dir().Exists(of.unfinished); is || lookErr != nil {
 			t.Errorf("%s: what a killed process left is there after the start of an agent: %v", what, lookErr)
 		}
 	}

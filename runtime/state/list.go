@@ -20,7 +20,7 @@ type Pods struct{ layout Layout }
 // state directory that does not exist has none. What lies there under names that no pod has is
 // not podctl's.
 func (p Pods) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
-	entries, err := p.layout.entriesOf(p.layout.pods())
+	entries, err := p.layout.dir().Entries(p.layout.pods())
 	var pods []Pod
 	for _, entry := range entries {
 		if pod := p.layout.Pod(types.UID(entry.Name())); pod.check() == nil && counts(entry) {
@@ -32,7 +32,7 @@ func (p Pods) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
 
 // known lists the pods that have a checkpoint, in order.
 func (p Pods) known() ([]Pod, error) {
-	if err := p.layout.check(); err != nil {
+	if err := p.layout.dir().Check(); err != nil {
 		return nil, err
 	}
 	pods, err := p.present(func(fs.DirEntry) bool { return true })
@@ -42,7 +42,7 @@ func (p Pods) known() ([]Pod, error) {
 	if len(pods) == 0 {
 		return nil, nil
 	}
-	dir, err := p.layout.openDir(p.layout.pods())
+	dir, err := p.layout.dir().OpenDir(p.layout.pods())
 	if err != nil {
 		return nil, fmt.Errorf("reading the state directory: %w", err)
 	}
@@ -65,7 +65,7 @@ func (p Pods) Remembered() ([]types.UID, error) {
 
 // ChangedAt is when the directory of a pod was made or removed last; zero if there never was one.
 func (p Pods) ChangedAt() time.Time {
-	if info, err := p.layout.lstat(p.layout.pods()); err == nil {
+	if info, err := p.layout.dir().Lstat(p.layout.pods()); err == nil {
 		return info.ModTime()
 	}
 	return time.Time{}
@@ -98,7 +98,7 @@ func (p Pods) Checkpoints() ([]Entry, error) {
 // Leftovers lists the pods of which something lies on disk that no checkpoint
 // accounts for, in order.
 func (p Pods) Leftovers() ([]types.UID, error) {
-	if err := p.layout.check(); err != nil {
+	if err := p.layout.dir().Check(); err != nil {
 		return nil, err
 	}
 	pods, err := p.present(fs.DirEntry.IsDir)
@@ -149,7 +149,7 @@ func (l Layout) Health() Health {
 }
 
 func (h *Health) lookAt(l Layout, checkpoint string) {
-	info, err := l.lstat(checkpoint)
+	info, err := l.dir().Lstat(checkpoint)
 	if err != nil {
 		return
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -18,28 +19,44 @@ import (
 // *filelock.LockedError then. The lock is taken if it is free, even when the context has
 // ended already.
 func (p Pod) Lock(ctx context.Context) (*filelock.Lock, error) {
-	return p.LockTelling(ctx, func(string) {})
-}
-
-// LockTelling is Lock, and tells once who holds the lock when it takes longer than
-// filelock.Patience.
-func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*filelock.Lock, error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	lock, err := p.layout.Locks().take(ctx, filelock.File{Path: p.lockFile(), Keeps: p.HasDir}, tell)
-	if lock != nil {
-		// What a killed writer left harms nobody, and the next one tries again.
-		_ = errors.Join(p.Checkpoint().removeUnfinished(), p.Hooks().clear(), p.layout.removeFile(p.History().unfinished()))
-	}
-	return lock, err
+	return p.layout.Locks().Pod(ctx, p, func(string) {})
 }
 
 // lockFile is the file that a process holds while it works on the pod.
 func (p Pod) lockFile() string { return p.layout.Locks().file(string(p.uid)) }
 
+// The locks of podctl's own. They are kept beside those of pods, and no uid may have an
+// underscore in it (statedir.CheckName).
+const (
+	lockOwn       = "_"
+	lockIDs       = lockOwn + "ids"
+	lockPorts     = lockOwn + "ports"
+	lockNode      = lockOwn + "node"
+	lockObjects   = lockOwn + "objects"
+	lockWorkloads = lockOwn + "workloads"
+	lockServices  = lockOwn + "services"
+	lockAgent     = lockOwn + "agent"
+)
+
+// lockSuffix ends the names of all files of locks.
+const lockSuffix = ".lock"
+
 // Locks are the locks of the state directory: one for each pod, and those of what all pods share.
 type Locks struct{ layout Layout }
+
+// Pod waits for the lock of a pod as Pod.Lock does, and tells once who holds it if that takes longer than
+// filelock.Patience.
+func (s Locks) Pod(ctx context.Context, p Pod, tell func(holder string)) (*filelock.Lock, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	lock, err := s.take(ctx, filelock.File{Path: p.lockFile(), Keeps: p.HasDir}, tell)
+	if lock != nil {
+		// What a killed writer left harms nobody, and the next one tries again.
+		_ = errors.Join(p.Checkpoint().removeUnfinished(), p.Hooks().clear(), p.layout.dir().RemoveFile(p.History().unfinished()))
+	}
+	return lock, err
+}
 
 // Ports takes the ports of the node for this process alone: from the look at who has
 // which until it is written down who takes some. Who has a pod's lock may ask for it, and not
@@ -77,7 +94,7 @@ func (s Locks) make() error {
 	if err := s.layout.Prepare(); err != nil {
 		return err
 	}
-	dir, err := s.layout.makeDir(s.dir(), 0o700, 0o700)
+	dir, err := s.layout.dir().MakeDir(s.dir(), 0o700, 0o700)
 	if err != nil {
 		return fmt.Errorf("creating the lock: %w", err)
 	}
@@ -89,7 +106,7 @@ func (s Locks) take(ctx context.Context, of filelock.File, tell func(holder stri
 	if err := s.make(); err != nil {
 		return nil, err
 	}
-	of.Command, of.In = s.layout.Command, s.layout.inDirOf
+	of.Command, of.In = s.layout.Command, s.layout.dir().InDirOf
 	return filelock.Take(ctx, of, tell)
 }
 
@@ -101,7 +118,7 @@ func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, 
 	}
 	if lock != nil {
 		for _, unfinished := range s.unfinished(name) {
-			_ = s.layout.removeFile(unfinished) // It does no harm, and the next holder tries again.
+			_ = s.layout.dir().RemoveFile(unfinished) // It does no harm, and the next holder tries again.
 		}
 	}
 	return lock, err
@@ -132,7 +149,7 @@ func (s Locks) Sweep(ctx context.Context) error {
 	// A context that has ended takes a lock that is free.
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	entries, err := s.layout.entriesOf(s.dir())
+	entries, err := s.layout.dir().Entries(s.dir())
 	for _, entry := range entries {
 		if name, is := strings.CutSuffix(entry.Name(), lockSuffix); is {
 			err = errors.Join(err, s.sweep(ctx, name))
@@ -167,10 +184,32 @@ func (s Locks) sweepPod(ctx context.Context, p Pod) (*filelock.Lock, error) {
 	}
 	lock, err := p.Lock(ctx)
 	if err == nil {
-		err = safefs.IgnoreMissing(s.layout.inDirOf(p.Dir(), (*safefs.Dir).RemoveDir))
+		err = safefs.IgnoreMissing(s.layout.dir().InDirOf(p.Dir(), (*safefs.Dir).RemoveDir))
 	}
 	if errors.Is(err, unix.ENOTEMPTY) {
 		err = nil // There is work left: housekeeping does it.
 	}
 	return lock, err
+}
+
+// RuntimeLockDir is where the locks of runtimes lie, for agents of all state directories.
+const RuntimeLockDir = "/run"
+
+// Runtime takes a container runtime for one agent, whatever state directory others have. The lock lies in a directory that all
+// agents share. Another agent is not waited for: the error is a *filelock.LockedError then, and names its state directory.
+func (s Locks) Runtime(ctx context.Context, dir, endpoint string) (*filelock.Lock, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	name := fmt.Sprintf("podctl-agent-%x%s", sha256.Sum256([]byte(resolved(endpoint))), lockSuffix)
+	words := []string{"podctl", "agent", "of", s.layout.Root}
+	return filelock.Take(ctx, filelock.File{Path: filepath.Join(dir, name), Command: words}, func(string) {})
+}
+
+// resolved is an endpoint without links: two that lead to one socket are one.
+func resolved(endpoint string) string {
+	path := strings.TrimPrefix(endpoint, "unix://")
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	return path
 }

@@ -26,7 +26,7 @@ type Locker struct {
 func (l *Locker) Lock(ctx context.Context, ref model.PodRef) (*filelock.Lock, error) {
 	ctx, cancel := l.timeout(ctx)
 	defer cancel()
-	lock, err := l.Layout.Pod(ref.UID).LockTelling(ctx, func(holder string) {
+	lock, err := l.Layout.Locks().Pod(ctx, l.Layout.Pod(ref.UID), func(holder string) {
 		l.Waiting(fmt.Sprintf("pod %s: waiting for %s", ref, holder))
 	})
 	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {

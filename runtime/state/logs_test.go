@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestLastLogAttempt(t *testing.T) {
@@ -27,23 +26,13 @@ func TestLastLogAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := newLayout(t).Pod(testUID)
 			for _, file := range test.files {
-				write(t, filepath.Join(ok(pod.Logs("default", "web").containerDir("app")), file), "")
+				write(t, filepath.Join(ok(pod.Logs("default", "web").ContainerDir("app")), file), "")
 			}
 			got, found := pod.Logs("default", "web").Last("app")
 			if got != test.want || found != test.found {
 				t.Errorf("LastLogAttempt = %d, %v; want %d, %v", got, found, test.want, test.found)
 			}
 		})
-	}
-}
-
-func TestRotatedLogIsNamedByTheTime(t *testing.T) {
-	at := time.Date(2026, 3, 1, 13, 30, 15, 0, time.FixedZone("", 3600))
-	if got, want := RotatedLog("/l/0.log", at), "/l/0.log.20260301-123015"; got != want {
-		t.Errorf("RotatedLog = %s, want %s", got, want)
-	}
-	if f, ok := parseLogName(filepath.Base(RotatedLog("/l/3.log", at))); !ok || f.attempt != 3 {
-		t.Errorf("a rotated log is not recognised: %+v", f)
 	}
 }
 
@@ -62,7 +51,7 @@ func TestMakeLogDirGivesExactModes(t *testing.T) {
 	}
 	wantMode(t, l.LogRoot, os.ModeDir|0o750)
 	wantMode(t, ok(pod.Logs("default", "web").Dir()), os.ModeDir|0o755)
-	wantMode(t, ok(pod.Logs("default", "web").containerDir("app")), os.ModeDir|0o755)
+	wantMode(t, ok(pod.Logs("default", "web").ContainerDir("app")), os.ModeDir|0o755)
 }
 
 func TestLogLinkIsTheKubelets(t *testing.T) {
@@ -72,7 +61,7 @@ func TestLogLinkIsTheKubelets(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := filepath.Join(pod.layout.ContainerLogRoot, "web_default_app-abc123.log")
-	if got := ok(pod.Logs("default", "web").link("app", "abc123")); got != link {
+	if got := ok(pod.Logs("default", "web").LinkPath("app", "abc123")); got != link {
 		t.Errorf("logLink = %s, want %s", got, link)
 	}
 	if text, err := os.ReadFile(link); err != nil || string(text) != "hello\n" {
@@ -85,7 +74,7 @@ func TestLogLinkIsCutAsTheKubeletCutsIt(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	container := strings.Repeat("c", 63)
 	name, id := strings.Repeat("n", 200), strings.Repeat("f", 64)
-	base := filepath.Base(ok(pod.Logs("default", name).link(container, id)))
+	base := filepath.Base(ok(pod.Logs("default", name).LinkPath(container, id)))
 	if len(base) != 255 || base != (name + "_default_" + container + "-" + id)[:251]+".log" {
 		t.Errorf("link %s has %d characters, want the first 251 and .log", base, len(base))
 	}
@@ -100,7 +89,7 @@ func TestLogLinkReplacesAnOlderOne(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		target, err := os.Readlink(ok(pod.Logs("default", "web").link("app", "abc")))
+		target, err := os.Readlink(ok(pod.Logs("default", "web").LinkPath("app", "abc")))
 		if err != nil || target != ok(pod.Logs("default", "web").File("app", attempt)) {
 			t.Errorf("the link leads to %s (%v)", target, err)
 		}

@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
 // made is a path that is made of names, and where docs/state.md says that it lies: so many
@@ -59,9 +61,9 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 	with(l.Objects().Path(ObjectKey{n.namespace, "PersistentVolumeClaim", n.claim}))("stored claim", "/root/objects", 3)
 	with(l.Workloads().Path(ObjectKey{n.namespace, "Deployment", n.claim}))("workload", "/root/workloads", 3)
 	with(p.Logs(n.namespace, n.pod).Dir())("logs", "/logs", 1)
-	with(p.Logs(n.namespace, n.pod).containerDir(n.container))("logs of a container", "/logs", 2)
+	with(p.Logs(n.namespace, n.pod).ContainerDir(n.container))("logs of a container", "/logs", 2)
 	with(p.Logs(n.namespace, n.pod).File(n.container, uint32(n.index)))("log", "/logs", 3)
-	with(p.Logs(n.namespace, n.pod).link(n.container, n.id))("link", "/links", 1)
+	with(p.Logs(n.namespace, n.pod).LinkPath(n.container, n.id))("link", "/links", 1)
 	return paths
 }
 
@@ -93,16 +95,16 @@ func FuzzPaths(f *testing.F) {
 			seen[m.path] = what
 		}
 		for _, own := range []string{
-			l.Locks().file(lockIDs), l.Locks().file(lockPorts), l.Locks().file(lockNode), l.Locks().file(lockObjects), l.Locks().file(lockWorkloads), l.Locks().file(lockServices), l.ServiceNames().Path(), l.Localnet().Path(), l.DeletedLogs().dir(), filepath.Join("/root/claims", namespace, claimsAside), filepath.Join("/root/claims", namespace, claimsRemoved),
+			l.Locks().file(lockIDs), l.Locks().file(lockPorts), l.Locks().file(lockNode), l.Locks().file(lockObjects), l.Locks().file(lockWorkloads), l.Locks().file(lockServices), l.ServiceNames().Path(), l.Localnet().Path(), l.DeletedLogs().Dir(), filepath.Join("/root/claims", namespace, claimsAside), filepath.Join("/root/claims", namespace, claimsRemoved),
 		} {
 			if what, taken := seen[own]; taken {
 				t.Errorf("%s lies at %q, which is podctl's own", what, own)
 			}
 		}
-		_, _ = parseDeletedLog(strconv.Itoa(index) + uid)
+		_, _ = podlogs.ParseDeleted(strconv.Itoa(index) + uid)
 		p := l.Pod(types.UID(uid))
-		if base, err := p.Logs(namespace, pod).base(); err == nil {
-			if d, ok := parseDeletedLog(base + "." + testTime().Format(asideFormat)); !ok || d.UID != p.uid || d.Namespace != namespace || d.Name != pod {
+		if dir, err := p.Logs(namespace, pod).Dir(); err == nil {
+			if d, ok := podlogs.ParseDeleted(filepath.Base(dir) + "." + testTime().Format("20060102-150405.000000")); !ok || d.UID != p.uid || d.Namespace != namespace || d.Name != pod {
 				t.Errorf("logs of %s/%s/%s are read as %+v", namespace, pod, uid, d)
 			}
 		}

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // ObjectKey names a stored object: a ConfigMap, a Secret, a claim, a Service or a workload.
@@ -25,7 +23,7 @@ func (k ObjectKey) check() error {
 	if known := podspec.KindNamed(k.Kind); known.Name == "" || known.Name == podspec.KindPod {
 		return &NameError{Kind: "kind", Name: k.Kind}
 	}
-	return firstError(checkName(kindNamespace, k.Namespace), checkName(kindObject, k.Name))
+	return statedir.FirstError(statedir.CheckName(statedir.KindNamespace, k.Namespace), statedir.CheckName(statedir.KindObject, k.Name))
 }
 
 // Word is the kind of the object as users write it: configmap.
@@ -86,10 +84,10 @@ func (s Objects) Path(key ObjectKey) (string, error) {
 // Read reads the file of an object; nil if there is none.
 func (s Objects) Read(key ObjectKey) ([]byte, error) {
 	path, err := s.Path(key)
-	if err = firstError(err, s.layout.check()); err != nil {
+	if err = statedir.FirstError(err, s.layout.dir().Check()); err != nil {
 		return nil, err
 	}
-	text, err := s.layout.readPrivate(path, objectMax)
+	text, err := s.layout.dir().ReadPrivate(path, objectMax)
 	if safefs.Missing(err) {
 		return nil, nil
 	}
@@ -102,15 +100,15 @@ func (s Objects) Read(key ObjectKey) ([]byte, error) {
 // List lists the objects, in order. What lies there under names that no object has is not
 // podctl's.
 func (s Objects) List() ([]ObjectKey, error) {
-	if err := s.layout.check(); err != nil {
+	if err := s.layout.dir().Check(); err != nil {
 		return nil, err
 	}
-	root, err := s.layout.openDir(s.dir())
+	root, err := s.layout.dir().OpenDir(s.dir())
 	if err != nil {
 		return nil, listingObjects(safefs.IgnoreMissing(err))
 	}
 	defer root.Close() //nolint:errcheck // A handle on a directory.
-	namespaces, err := subdirs(root)
+	namespaces, err := statedir.Subdirs(root)
 	if err != nil {
 		return nil, listingObjects(err)
 	}
@@ -160,7 +158,7 @@ func filesIn(root *safefs.Dir, names ...string) ([]string, error) {
 // ChangedAt is when an object was written or removed last; zero if there never was one. It looks at
 // directories only: an object that is written takes the place of a file.
 func (s Objects) ChangedAt() time.Time {
-	dir, err := s.layout.openDir(s.dir())
+	dir, err := s.layout.dir().OpenDir(s.dir())
 	if err != nil {
 		return time.Time{}
 	}
@@ -176,7 +174,7 @@ func changedAt(dir *safefs.Dir, levels int) (last time.Time) {
 	if levels == 0 {
 		return last
 	}
-	names, _ := subdirs(dir) // What cannot be read has not changed as far as is known.
+	names, _ := statedir.Subdirs(dir) // What cannot be read has not changed as far as is known.
 	for _, name := range names {
 		sub, err := dir.Open(name)
 		if err != nil {
@@ -194,8 +192,8 @@ func changedAt(dir *safefs.Dir, levels int) (last time.Time) {
 // there. The caller holds the lock.
 func (s Objects) Write(key ObjectKey, text []byte) error {
 	path, err := s.Path(key)
-	if err = firstError(err, s.layout.Prepare()); err == nil {
-		err = s.layout.replaceFile(s.unfinished(), path, text)
+	if err = statedir.FirstError(err, s.layout.Prepare()); err == nil {
+		err = s.layout.dir().Replace(s.unfinished(), path, text)
 	}
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", key, safefs.Cause(err))
@@ -207,50 +205,22 @@ func (s Objects) Write(key ObjectKey, text []byte) error {
 // killed process left.
 func (s Objects) unfinished() string { return s.dir(".unfinished") }
 
-// replaceFile writes an unfinished file, and puts it in the place of another one.
-func (l Layout) replaceFile(unfinished, path string, text []byte) (err error) {
-	from, err := l.makeDir(filepath.Dir(unfinished), objectDirMode, objectDirMode)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := l.makeDir(filepath.Dir(path), objectDirMode, objectDirMode)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, to.Close()) }()
-	file := place{from, filepath.Base(unfinished)}
-	if err = file.replace(place{to, filepath.Base(path)}, text, 0o600, (*os.File).Sync); err != nil {
-		return err
-	}
-	return to.Sync()
-}
-
 // Remove removes the file of an object, and the directories that are empty then. One that is
 // gone is no error. The caller holds the lock.
 func (s Objects) Remove(key ObjectKey) error {
 	path, err := s.Path(key)
-	if err = firstError(err, s.layout.check()); err == nil {
-		err = s.layout.removeFile(path)
+	if err = statedir.FirstError(err, s.layout.dir().Check()); err == nil {
+		err = s.layout.dir().RemoveFile(path)
 	}
 	for range 2 {
 		if path = filepath.Dir(path); err == nil {
-			err = s.layout.removeIfEmpty(path)
+			err = s.layout.dir().RemoveIfEmpty(path)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("removing the stored %s: %w", key, safefs.Cause(err))
 	}
 	return nil
-}
-
-// removeIfEmpty removes a directory unless something is in it.
-func (l Layout) removeIfEmpty(path string) error {
-	err := safefs.IgnoreMissing(l.inDirOf(path, (*safefs.Dir).RemoveDir))
-	if errors.Is(err, unix.ENOTEMPTY) {
-		return nil
-	}
-	return err
 }
 
 // LockObjects takes the stored objects for this process alone, to change

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
 // writeLogs gives a container logs of two attempts, the first rotated, and a
@@ -32,7 +34,7 @@ func TestRemoveOlderLogs(t *testing.T) {
 	if err := pod.Logs("default", "web").RemoveOlder("app", 10); err != nil {
 		t.Fatal(err)
 	}
-	if left := names(t, ok(pod.Logs("default", "web").containerDir("app"))); !slices.Equal(left, []string{"10.log"}) {
+	if left := names(t, ok(pod.Logs("default", "web").ContainerDir("app"))); !slices.Equal(left, []string{"10.log"}) {
 		t.Errorf("left are %v, want the log of attempt 10", left)
 	}
 	if left := names(t, pod.layout.ContainerLogRoot); !slices.Equal(left, []string{"web_default_app-id-newest.log"}) {
@@ -50,14 +52,14 @@ func TestRemoveLogsRemovesOneAttempt(t *testing.T) {
 		}
 	}
 	want := []string{"0.log", "0.log.20260301-120000", "10.log"}
-	if diff := cmp.Diff(want, names(t, ok(pod.Logs("default", "web").containerDir("app")))); diff != "" {
+	if diff := cmp.Diff(want, names(t, ok(pod.Logs("default", "web").ContainerDir("app")))); diff != "" {
 		t.Errorf("logs differ (-want +got):\n%s", diff)
 	}
-	wantGone(t, ok(pod.Logs("default", "web").link("app", "id-web")))
+	wantGone(t, ok(pod.Logs("default", "web").LinkPath("app", "id-web")))
 	if err := pod.Logs("default", "web").Remove("app", "id-web", 0); err != nil {
 		t.Fatal(err)
 	}
-	if left := names(t, ok(pod.Logs("default", "web").containerDir("app"))); len(left) != 1 {
+	if left := names(t, ok(pod.Logs("default", "web").ContainerDir("app"))); len(left) != 1 {
 		t.Errorf("left are %v, want the log of attempt 10", left)
 	}
 }
@@ -74,13 +76,13 @@ func TestLogsSetAsideAreOutOfTheWayAndReadable(t *testing.T) {
 	if _, found := pod.Logs("default", "web").Last("app"); found {
 		t.Error("the next pod of the name does not start at zero")
 	}
-	aside := filepath.Join(l.DeletedLogs().dir(), "default_web_"+testUID+".20260301-123015.123456")
+	aside := filepath.Join(l.DeletedLogs().Dir(), "default_web_"+testUID+".20260301-123015.123456")
 	if text, err := os.ReadFile(filepath.Join(aside, "app", "1.log")); err != nil || string(text) != "new" {
 		t.Errorf("set aside is %q (%v)", text, err)
 	}
-	wantMode(t, l.DeletedLogs().dir(), os.ModeDir|0o750)
-	wantGone(t, ok(pod.Logs("default", "web").link("app", "id-web")))
-	if _, err := os.Stat(ok(other.Logs("default", "web2").link("app", "id-web2"))); err != nil {
+	wantMode(t, l.DeletedLogs().Dir(), os.ModeDir|0o750)
+	wantGone(t, ok(pod.Logs("default", "web").LinkPath("app", "id-web")))
+	if _, err := os.Stat(ok(other.Logs("default", "web2").LinkPath("app", "id-web2"))); err != nil {
 		t.Errorf("the link of another pod: %v", err)
 	}
 }
@@ -115,7 +117,7 @@ func TestOnlyTheNewestLogsSetAsideAreKept(t *testing.T) {
 		"default_web_" + testUID + ".20260301-143015.123456",
 		"default_web_" + testUID + "0.20260301-123015.123456",
 	}
-	if diff := cmp.Diff(want, names(t, l.DeletedLogs().dir())); diff != "" {
+	if diff := cmp.Diff(want, names(t, l.DeletedLogs().Dir())); diff != "" {
 		t.Errorf("set aside differ (-want +got):\n%s", diff)
 	}
 }
@@ -129,7 +131,7 @@ func TestSettingAsideTwiceAtTheSameTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := names(t, l.DeletedLogs().dir()); len(left) != 1 {
+	if left := names(t, l.DeletedLogs().Dir()); len(left) != 1 {
 		t.Errorf("set aside are %v, want one", left)
 	}
 }
@@ -161,9 +163,9 @@ func TestTerminationLogIsNewForEachStart(t *testing.T) {
 
 // TestLogsOfAKubeletGoWithThePod: it adds the name of its node to that of a static pod.
 func TestLogsOfAKubeletGoWithThePod(t *testing.T) {
-	for name, remove := range map[string]func(PodLogs) error{
-		"deleted":   func(l PodLogs) error { return l.Archive(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) },
-		"left over": PodLogs.RemoveAll,
+	for name, remove := range map[string]func(podlogs.Logs) error{
+		"deleted":   func(l podlogs.Logs) error { return l.Archive(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) },
+		"left over": podlogs.Logs.RemoveAll,
 	} {
 		t.Run(name, func(t *testing.T) {
 			layout := newLayout(t)
@@ -177,7 +179,7 @@ func TestLogsOfAKubeletGoWithThePod(t *testing.T) {
 			}
 			var left []string
 			for _, name := range names(t, layout.LogRoot) {
-				if name != deletedName {
+				if name != ".deleted" {
 					left = append(left, name)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/podlogs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // Pod is the place of one pod: its directory, and in methods of their own the places of what is
@@ -37,7 +40,7 @@ const EmptyDir = "empty-dir"
 // VolumeDir is where the content of a volume lies. The plugin is the kubelet's
 // name of the kind of volume, for example empty-dir or downward-api.
 func (p Pod) VolumeDir(plugin, name string) (string, error) {
-	if err := firstError(p.refused, checkName(kindPlugin, plugin), checkName(kindVolume, name)); err != nil {
+	if err := statedir.FirstError(p.refused, statedir.CheckName(statedir.KindPlugin, plugin), statedir.CheckName(statedir.KindVolume, name)); err != nil {
 		return "", err
 	}
 	return filepath.Join(p.Volumes(), "kubernetes.io~"+plugin, name), nil
@@ -46,7 +49,7 @@ func (p Pod) VolumeDir(plugin, name string) (string, error) {
 // VolumeMarker is the file that is there once a volume is complete. Volumes with
 // content of podctl's own are emptyDirs inside, which the marker's name shows.
 func (p Pod) VolumeMarker(plugin, name string) (string, error) {
-	if err := firstError(p.refused, checkName(kindPlugin, plugin), checkName(kindVolume, name)); err != nil {
+	if err := statedir.FirstError(p.refused, statedir.CheckName(statedir.KindPlugin, plugin), statedir.CheckName(statedir.KindVolume, name)); err != nil {
 		return "", err
 	}
 	if plugin != EmptyDir {
@@ -67,11 +70,15 @@ func (p Pod) SubPaths() string { return filepath.Join(p.Dir(), "volume-subpaths"
 // SubPath is where one subPath of a volume is bound for a container: index is
 // the position in its volumeMounts.
 func (p Pod) SubPath(volume, container string, index int) (string, error) {
-	if err := firstError(p.refused, checkName(kindVolume, volume), checkName(kindContainer, container)); err != nil {
+	if err := statedir.FirstError(p.refused, statedir.CheckName(statedir.KindVolume, volume), statedir.CheckName(statedir.KindContainer, container)); err != nil {
 		return "", err
 	}
 	return filepath.Join(p.SubPaths(), volume, container, strconv.Itoa(index)), nil
 }
+
+// refusedUID stands for a uid that is refused. No uid begins with a point, so that nothing
+// ever lies there.
+const refusedUID types.UID = ".refused"
 
 // check refuses a uid that cannot name a directory. A uid comes out of a manifest or a
 // checkpoint.
@@ -80,7 +87,7 @@ func (p Pod) check() error { return p.refused }
 // Pod is the place of the pod with a uid. Nothing is created. With a uid that cannot name a directory
 // everything that would touch the disk is a *NameError.
 func (l Layout) Pod(uid types.UID) Pod {
-	if err := checkName(kindUID, string(uid)); err != nil {
+	if err := statedir.CheckName(statedir.KindUID, string(uid)); err != nil {
 		return Pod{layout: l, uid: refusedUID, refused: err}
 	}
 	return Pod{layout: l, uid: uid}
@@ -96,7 +103,9 @@ func (p Pod) Checkpoint() CheckpointStore { return CheckpointStore{p} }
 func (p Pod) IDs() IDStore { return IDStore{p} }
 
 // Logs is the place of the logs of the pod, which has that name.
-func (p Pod) Logs(namespace, name string) PodLogs { return PodLogs{p, namespace, name} }
+func (p Pod) Logs(namespace, name string) podlogs.Logs {
+	return podlogs.Logs{Roots: p.layout.logs(), UID: p.uid, Namespace: namespace, Name: name, Refused: p.refused}
+}
 
 // TerminationLogs is the place of a container's termination messages.
 func (p Pod) TerminationLogs(container string) TerminationLogs { return TerminationLogs{p, container} }
@@ -121,39 +130,39 @@ func (p Pod) MakeDir(path string, perm fs.FileMode) error {
 
 // Make creates a directory as MakeDir does, and opens it.
 func (p Pod) Make(path string, perm fs.FileMode) (*safefs.Dir, error) {
-	if err := firstError(p.check(), p.layout.Prepare()); err != nil {
+	if err := statedir.FirstError(p.check(), p.layout.Prepare()); err != nil {
 		return nil, err
 	}
-	names, err := p.below(path)
-	var dir *safefs.Dir
-	if err == nil {
-		dir, err = p.layout.makeBelow(perm, names)
-	}
+	dir, err := makeBelow(p, path, perm)
 	if err != nil {
 		return nil, fmt.Errorf("creating a directory of the pod: %w", err)
 	}
 	return dir, nil
 }
 
-func (l Layout) makeBelow(perm fs.FileMode, names []string) (*safefs.Dir, error) {
-	dir, err := l.makeDir(l.pods(), podDirMode, podDirMode)
+func makeBelow(p Pod, path string, perm fs.FileMode) (*safefs.Dir, error) {
+	names, err := below(p, path)
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	return dir.MakeSub(podDirMode, perm, names...)
+	pods, err := p.layout.dir().MakeDir(p.layout.pods(), podDirMode, podDirMode)
+	if err != nil {
+		return nil, err
+	}
+	defer pods.Close() //nolint:errcheck // A handle on a directory.
+	return pods.MakeSub(podDirMode, perm, names...)
 }
 
 // Open opens a directory below the pod's own, or the pod's own. Links are not followed.
 func (p Pod) Open(path string) (*safefs.Dir, error) {
-	if err := firstError(p.check(), p.layout.check()); err != nil {
+	if err := statedir.FirstError(p.check(), p.layout.dir().Check()); err != nil {
 		return nil, err
 	}
-	names, err := p.below(path)
+	names, err := below(p, path)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := p.layout.openDir(p.layout.pods())
+	dir, err := p.layout.dir().OpenDir(p.layout.pods())
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +171,7 @@ func (p Pod) Open(path string) (*safefs.Dir, error) {
 }
 
 // below are the elements that lead from the directory of all pods to one of this pod.
-func (p Pod) below(path string) ([]string, error) {
+func below(p Pod, path string) ([]string, error) {
 	rest, ok := strings.CutPrefix(path+"/", p.Dir()+"/")
 	if !ok {
 		return nil, fmt.Errorf("%s does not lie in the pod's directory %s", path, p.Dir())
@@ -170,8 +179,25 @@ func (p Pod) below(path string) ([]string, error) {
 	return append([]string{string(p.uid)}, strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })...), nil
 }
 
+// replaceFile replaces a file in the pod's directory. A file that was renamed is only safe once its directory is.
+func replaceFile(p Pod, name string, text []byte, perm fs.FileMode) error {
+	dir, err := p.Open(p.Dir())
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	unfinished := statedir.Place{Dir: dir, Name: unfinishedName(name)}
+	if err = unfinished.Replace(statedir.Place{Dir: dir, Name: name}, text, perm, (*os.File).Sync); err != nil {
+		return err
+	}
+	return dir.Sync()
+}
+
+// unfinishedName is the name of a file in the pod's directory while it is being written.
+func unfinishedName(name string) string { return "." + name }
+
 // removeFiles removes the files in the pod's directory whose names begin with one of these prefixes.
-func (p Pod) removeFiles(prefixes ...string) error {
+func removeFiles(p Pod, prefixes ...string) error {
 	dir, err := p.Open(p.Dir())
 	if err != nil {
 		return err
@@ -195,23 +221,23 @@ func (p Pod) removeFiles(prefixes ...string) error {
 
 // HasDir reports whether something lies on disk for the pod.
 func (p Pod) HasDir() (bool, error) {
-	if err := firstError(p.check(), p.layout.check()); err != nil {
+	if err := statedir.FirstError(p.check(), p.layout.dir().Check()); err != nil {
 		return false, err
 	}
-	return p.layout.exists(p.Dir())
+	return p.layout.dir().Exists(p.Dir())
 }
 
 // DirSize is how much the pod's directory takes on disk, without what is only
 // bound into it.
 func (p Pod) DirSize() int64 {
-	entries, err := p.layout.entriesOf(p.Dir())
+	entries, err := p.layout.dir().Entries(p.Dir())
 	if err != nil {
 		return 0
 	}
 	var sum int64
 	for _, entry := range entries {
 		if path := filepath.Join(p.Dir(), entry.Name()); path != p.SubPaths() {
-			sum += Size(path)
+			sum += statedir.Size(path)
 		}
 	}
 	return sum
@@ -242,7 +268,7 @@ func (m CgroupMark) Set() error {
 func (m CgroupMark) Clear() error {
 	err := m.pod.check()
 	if err == nil {
-		err = m.pod.layout.removeFile(m.path())
+		err = m.pod.layout.dir().RemoveFile(m.path())
 	}
 	if err != nil {
 		return fmt.Errorf("marking the cgroup as finished: %w", err)
@@ -252,6 +278,6 @@ func (m CgroupMark) Clear() error {
 
 // IsSet reports whether nobody can say if the pod's cgroup has its limits.
 func (m CgroupMark) IsSet() bool {
-	marked, err := m.pod.layout.exists(m.path())
+	marked, err := m.pod.layout.dir().Exists(m.path())
 	return err == nil && marked
 }

@@ -35,7 +35,7 @@ func (s PulledImages) Add(id string) error {
 }
 
 func (s PulledImages) touch(name string) error {
-	dir, err := s.layout.makeDir(s.dir(), 0o700, 0o700)
+	dir, err := s.layout.dir().MakeDir(s.dir(), 0o700, 0o700)
 	if err != nil {
 		return err
 	}
@@ -44,9 +44,9 @@ func (s PulledImages) touch(name string) error {
 
 // Forget forgets an image by the name that stands for it. One that was not remembered is no error.
 func (s PulledImages) Forget(name string) error {
-	err := s.layout.check()
+	err := s.layout.dir().Check()
 	if err == nil {
-		err = s.layout.removeFile(filepath.Join(s.dir(), name))
+		err = s.layout.dir().RemoveFile(filepath.Join(s.dir(), name))
 	}
 	if err != nil {
 		return fmt.Errorf("forgetting an image that podctl pulled: %w", safefs.Cause(err))
@@ -56,10 +56,10 @@ func (s PulledImages) Forget(name string) error {
 
 // List reads the names that stand for the images that podctl pulled. Other names are not podctl's.
 func (s PulledImages) List() (map[string]bool, error) {
-	if err := s.layout.check(); err != nil {
+	if err := s.layout.dir().Check(); err != nil {
 		return nil, err
 	}
-	entries, err := s.layout.entriesOf(s.dir())
+	entries, err := s.layout.dir().Entries(s.dir())
 	if err != nil {
 		return nil, fmt.Errorf("reading which images podctl pulled: %w", safefs.Cause(err))
 	}

@@ -67,7 +67,7 @@ func TestPurgeKnowsAllEntries(t *testing.T) {
 		l.ServiceNames().Path(), l.Localnet().unfinished(), l.Histories().dir(),
 	} {
 		name, _, _ := strings.Cut(strings.TrimPrefix(path, "/s/"), "/")
-		if !slices.Contains(l.ownEntries(), name) {
+		if !slices.Contains(ownEntries(l), name) {
 			t.Errorf("%s stays", path)
 		}
 	}

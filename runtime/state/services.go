@@ -41,10 +41,10 @@ func (s ServiceFile) unfinished() string { return filepath.Join(s.layout.Root, "
 
 // Read reads the file; nil if there is none.
 func (s ServiceFile) Read() ([]byte, error) {
-	if err := s.layout.check(); err != nil {
+	if err := s.layout.dir().Check(); err != nil {
 		return nil, err
 	}
-	text, err := s.layout.readPrivate(s.Path(), servicesMax)
+	text, err := s.layout.dir().ReadPrivate(s.Path(), servicesMax)
 	if safefs.Missing(err) {
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func (s ServiceFile) Read() ([]byte, error) {
 func (s ServiceFile) Write(text []byte) error {
 	err := s.layout.Prepare()
 	if err == nil {
-		err = s.layout.replaceFile(s.unfinished(), s.Path(), text)
+		err = s.layout.dir().Replace(s.unfinished(), s.Path(), text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", s.what, safefs.Cause(err))
@@ -68,9 +68,9 @@ func (s ServiceFile) Write(text []byte) error {
 
 // Remove removes the file. One that is gone is no error. The caller holds the lock of Services.
 func (s ServiceFile) Remove() error {
-	err := s.layout.check()
+	err := s.layout.dir().Check()
 	if err == nil {
-		err = s.layout.removeFile(s.Path())
+		err = s.layout.dir().RemoveFile(s.Path())
 	}
 	if err != nil {
 		return fmt.Errorf("removing %s: %w", s.what, safefs.Cause(err))

@@ -59,7 +59,7 @@ func (s *Summaries[T]) All() ([]T, error) {
 
 // statOf is the identity of a pod's checkpoint; zero if it has none.
 func statOf(pod Pod) (file syscall.Stat_t) {
-	info, err := pod.layout.lstat(pod.Checkpoint().Path())
+	info, err := pod.layout.dir().Lstat(pod.Checkpoint().Path())
 	if err != nil {
 		return file
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // TerminationLogs is the directory with the termination messages of a container.
@@ -18,7 +19,7 @@ type TerminationLogs struct {
 
 // Dir is the directory. The error is a *NameError.
 func (t TerminationLogs) Dir() (string, error) {
-	if err := firstError(t.pod.refused, checkName(kindContainer, t.container)); err != nil {
+	if err := statedir.FirstError(t.pod.refused, statedir.CheckName(statedir.KindContainer, t.container)); err != nil {
 		return "", err
 	}
 	return filepath.Join(t.above(), t.container), nil

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // IDRange is a range of user and group ids of the node that belong to one pod.
@@ -58,7 +59,7 @@ func (s IDStore) path() string { return filepath.Join(s.pod.Dir(), idsName) }
 
 // Read returns the range that the pod has been given; false when it has none.
 func (s IDStore) Read() (IDRange, bool, error) {
-	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
+	if err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check()); err != nil {
 		return IDRange{}, false, err
 	}
 	r, err := s.readFile()
@@ -75,7 +76,7 @@ func (s IDStore) Read() (IDRange, bool, error) {
 }
 
 func (s IDStore) readFile() (IDRange, error) {
-	text, err := s.pod.layout.readRegular(s.path(), usernsMax)
+	text, err := s.pod.layout.dir().ReadRegular(s.path(), usernsMax)
 	if err != nil {
 		return IDRange{}, err
 	}
@@ -139,22 +140,12 @@ func (s IDStore) write(r IDRange) error {
 		err = s.pod.MakeDir(s.pod.Dir(), podDirMode)
 	}
 	if err == nil {
-		err = s.replace(text)
+		err = replaceFile(s.pod, idsName, text, usernsMode)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the pod's id range %s: %w", s.path(), safefs.Cause(err))
 	}
 	return nil
-}
-
-func (s IDStore) replace(text []byte) error {
-	dir, err := s.pod.Open(s.pod.Dir())
-	if err != nil {
-		return err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	unfinished := place{dir, "." + idsName}
-	return unfinished.replace(place{dir, idsName}, text, usernsMode, (*os.File).Sync)
 }
 
 // end is the first id after the range, which may be more than an id can be.

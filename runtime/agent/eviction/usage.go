@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // Meter measures what pods use: two calls to the runtime, and a walk over their files.
@@ -99,7 +100,7 @@ func (m *Meter) processes(uid types.UID) int64 {
 }
 
 func diskOf(path string) Disk {
-	bytes, inodes := state.Usage(path)
+	bytes, inodes := statedir.Usage(path)
 	return Disk{bytes, inodes}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // lab is a Housekeeper before a runtime in memory.
@@ -195,7 +196,7 @@ func TestFilesOfContainersAreTrimmed(t *testing.T) {
 	if calls, lines := l.calls(logChore); len(calls) > 0 || lines != "" {
 		t.Errorf("%v %s", calls, lines)
 	}
-	if size := state.Size(path); size > 16<<10 {
+	if size := statedir.Size(path); size > 16<<10 {
 		t.Errorf("the message takes %d bytes", size)
 	}
 }

@@ -1,4 +1,4 @@
-package state
+package podlogs
 
 import (
 	"errors"
@@ -7,37 +7,38 @@ import (
 	"strings"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // linkNameMax is the length at which the name of a log link is cut, in bytes and
 // without its ending (kubelet: legacyLogSymlink).
 const linkNameMax = 251
 
-// link is the link through which log shippers find the log of a container; ""
+// LinkPath is the link through which log shippers find the log of a container; ""
 // when there are no such links.
-func (l PodLogs) link(container, containerID string) (string, error) {
-	err := firstError(checkName(kindNamespace, l.namespace), checkName(kindPod, l.name), checkName(kindContainer, container), checkName(kindID, containerID))
-	if err != nil || l.pod.layout.ContainerLogRoot == "" {
+func (l Logs) LinkPath(container, containerID string) (string, error) {
+	err := statedir.FirstError(statedir.CheckName(statedir.KindNamespace, l.Namespace), statedir.CheckName(statedir.KindPod, l.Name), statedir.CheckName(statedir.KindContainer, container), statedir.CheckName(statedir.KindID, containerID))
+	if err != nil || l.Roots.Links == "" {
 		return "", err
 	}
-	base := fmt.Sprintf("%s_%s_%s-%s", l.name, l.namespace, container, containerID)
-	return filepath.Join(l.pod.layout.ContainerLogRoot, base[:min(len(base), linkNameMax)]+".log"), nil
+	base := fmt.Sprintf("%s_%s_%s-%s", l.Name, l.Namespace, container, containerID)
+	return filepath.Join(l.Roots.Links, base[:min(len(base), linkNameMax)]+".log"), nil
 }
 
 // Link makes the link to a container's log, unless there is no log: a
 // container may write elsewhere. The link is a convenience; that it cannot be
 // made is not a failure of the container.
-func (l PodLogs) Link(container, containerID string, attempt uint32) error {
+func (l Logs) Link(container, containerID string, attempt uint32) error {
 	target, err := l.File(container, attempt)
 	if err == nil && !l.has(container, filepath.Base(target)) {
 		return nil
 	}
 	link := ""
 	if err == nil {
-		link, err = l.link(container, containerID)
+		link, err = l.LinkPath(container, containerID)
 	}
 	if err == nil && link != "" {
-		err = symlink(l.pod.layout.ContainerLogRoot, target, filepath.Base(link))
+		err = symlink(l.Roots.Links, target, filepath.Base(link))
 	}
 	if err != nil {
 		return fmt.Errorf("linking the log of container %s: %w", container, err)
@@ -46,7 +47,7 @@ func (l PodLogs) Link(container, containerID string, attempt uint32) error {
 }
 
 // has reports whether a container has a log of that name.
-func (l PodLogs) has(container, log string) bool {
+func (l Logs) has(container, log string) bool {
 	dir, err := l.Open(container)
 	if err != nil {
 		return false
@@ -58,7 +59,7 @@ func (l PodLogs) has(container, log string) bool {
 
 // symlink makes a link in a directory, in the place of another one if need be.
 func symlink(root, target, link string) error {
-	dir, err := makeLogDir(root, logDirMode, logDirMode)
+	dir, err := statedir.MakeLogDir(root, statedir.LogDirMode, statedir.LogDirMode)
 	if err != nil {
 		return err
 	}
@@ -73,25 +74,25 @@ func symlink(root, target, link string) error {
 }
 
 // removeAllLinks removes the links to logs of the pod, which would dangle.
-func (l PodLogs) removeAllLinks() error {
+func (l Logs) removeAllLinks() error {
 	own, err := l.base()
 	if err != nil {
 		return err
 	}
 	return l.removeLinks(func(target string) bool {
-		rest, below := strings.CutPrefix(target, l.pod.layout.LogRoot+string(filepath.Separator))
+		rest, below := strings.CutPrefix(target, l.Roots.Logs+string(filepath.Separator))
 		base, _, within := strings.Cut(rest, string(filepath.Separator))
 		return below && within && (base == own || l.isKubelets(base))
 	})
 }
 
 // removeLinks removes the links to logs that go.
-func (l PodLogs) removeLinks(goes func(target string) bool) error {
-	root := l.pod.layout.ContainerLogRoot
+func (l Logs) removeLinks(goes func(target string) bool) error {
+	root := l.Roots.Links
 	if root == "" {
 		return nil
 	}
-	dir, err := openLogDir(root)
+	dir, err := statedir.OpenLogDir(root)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}

@@ -1,4 +1,4 @@
-package state
+package podlogs
 
 import (
 	"errors"
@@ -11,20 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // asideFormat is the time at the end of a directory of logs that were set aside.
 const asideFormat = "20060102-150405.000000"
 
-// DeletedLogs holds the logs of pods that were deleted. It lies in LogRoot, so
+// Deleted holds the logs of pods that were deleted. It lies in LogRoot, so
 // that moving logs there is one rename on any disk, which a crash can neither
 // halve nor a full disk stop; and below a directory of its own, one level deeper
 // than the patterns of log shippers (/var/log/pods/*/*/*.log) reach, so that
 // nothing is shipped twice. A kubelet that takes over the machine removes it, as
 // it removes the logs of every pod it does not know.
-type DeletedLogs struct{ layout Layout }
+type Deleted struct{ Roots Roots }
 
-func (s DeletedLogs) dir() string { return filepath.Join(s.layout.LogRoot, deletedName) }
+// Dir is the directory of them.
+func (s Deleted) Dir() string { return filepath.Join(s.Roots.Logs, deletedName) }
 
 // The names in LogRoot of what was set aside. Of a pod whose log directory has a name that
 // leaves no room for the time, the logs of that time lie in a directory of its name in
@@ -42,7 +44,7 @@ const nameMax = 255
 // the links to them. They can still be read in .deleted: the newest ones of
 // each pod are kept, so that deleting and applying in a loop does not fill the
 // disk, until `podctl prune` removes those too.
-func (l PodLogs) Archive(now time.Time) error {
+func (l Logs) Archive(now time.Time) error {
 	err := l.removeAllLinks()
 	if err == nil {
 		err = l.inRoot(func(root *safefs.Dir, base string) error { return archive(root, base, now) })
@@ -112,8 +114,8 @@ func isAsideTime(text string) bool {
 	return err == nil
 }
 
-// DeletedLog is the directory with the logs of a pod that was deleted.
-type DeletedLog struct {
+// Log is the directory with the logs of a pod that was deleted.
+type Log struct {
 	Path      string
 	Namespace string
 	Name      string
@@ -124,7 +126,7 @@ type DeletedLog struct {
 
 // List lists what Archive has set aside, by name. What lies there
 // under other names is not podctl's.
-func (s DeletedLogs) List() ([]DeletedLog, error) {
+func (s Deleted) List() ([]Log, error) {
 	logs, err := s.list()
 	if err != nil {
 		return nil, fmt.Errorf("reading the logs of deleted pods: %w", err)
@@ -132,8 +134,8 @@ func (s DeletedLogs) List() ([]DeletedLog, error) {
 	return logs, nil
 }
 
-func (s DeletedLogs) list() ([]DeletedLog, error) {
-	root, err := openLogDir(s.layout.LogRoot)
+func (s Deleted) list() ([]Log, error) {
+	root, err := statedir.OpenLogDir(s.Roots.Logs)
 	if err != nil {
 		return nil, safefs.IgnoreMissing(err)
 	}
@@ -146,15 +148,15 @@ func (s DeletedLogs) list() ([]DeletedLog, error) {
 		return nil, err
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	names, err := subdirs(dir)
+	names, err := statedir.Subdirs(dir)
 	if err != nil {
 		return nil, err
 	}
 	long, err := longLogs(dir)
-	var logs []DeletedLog
+	var logs []Log
 	for _, name := range append(names, long...) {
-		if d, ok := parseDeletedLog(name); ok {
-			d.Path = filepath.Join(s.dir(), name)
+		if d, ok := ParseDeleted(name); ok {
+			d.Path = filepath.Join(s.Dir(), name)
 			logs = append(logs, d)
 		}
 	}
@@ -164,7 +166,7 @@ func (s DeletedLogs) list() ([]DeletedLog, error) {
 // longLogs lists the logs of pods whose names left no room for the time, as
 // .long/NAMESPACE_NAME_UID/TIME.
 func longLogs(deleted *safefs.Dir) ([]string, error) {
-	bases, err := subdirsOf(deleted, longName)
+	bases, err := statedir.SubdirsOf(deleted, longName)
 	if err != nil || len(bases) == 0 {
 		return nil, err
 	}
@@ -175,7 +177,7 @@ func longLogs(deleted *safefs.Dir) ([]string, error) {
 	defer long.Close() //nolint:errcheck // A handle on a directory.
 	var found []string
 	for _, base := range bases {
-		times, err := subdirsOf(long, base)
+		times, err := statedir.SubdirsOf(long, base)
 		if err != nil {
 			return nil, err
 		}
@@ -186,34 +188,34 @@ func longLogs(deleted *safefs.Dir) ([]string, error) {
 	return found, nil
 }
 
-// parseDeletedLog reads NAMESPACE_NAME_UID.TIME, and .long/NAMESPACE_NAME_UID/TIME.
-func parseDeletedLog(name string) (DeletedLog, bool) {
+// ParseDeleted reads NAMESPACE_NAME_UID.TIME, and .long/NAMESPACE_NAME_UID/TIME.
+func ParseDeleted(name string) (Log, bool) {
 	separator := byte('.')
 	if rest, ok := strings.CutPrefix(name, longName+"/"); ok {
 		name, separator = rest, '/'
 	}
 	cut := len(name) - len(asideFormat) - 1
 	if cut < 0 || name[cut] != separator {
-		return DeletedLog{}, false
+		return Log{}, false
 	}
 	at, err := time.Parse(asideFormat, name[cut+1:])
 	parts := strings.Split(name[:cut], "_")
 	if err != nil || len(parts) != 3 {
-		return DeletedLog{}, false
+		return Log{}, false
 	}
-	d := DeletedLog{Namespace: parts[0], Name: parts[1], UID: types.UID(parts[2]), At: at}
-	return d, firstError(checkName(kindNamespace, parts[0]), checkName(kindPod, parts[1]), checkName(kindUID, parts[2])) == nil
+	d := Log{Namespace: parts[0], Name: parts[1], UID: types.UID(parts[2]), At: at}
+	return d, statedir.FirstError(statedir.CheckName(statedir.KindNamespace, parts[0]), statedir.CheckName(statedir.KindPod, parts[1]), statedir.CheckName(statedir.KindUID, parts[2])) == nil
 }
 
 // Remove removes the logs of a deleted pod. The caller holds the pod's
 // lock.
-func (s DeletedLogs) Remove(d DeletedLog) error {
-	name, ok := strings.CutPrefix(d.Path, s.dir()+"/")
+func (s Deleted) Remove(d Log) error {
+	name, ok := strings.CutPrefix(d.Path, s.Dir()+"/")
 	if ok {
-		_, ok = parseDeletedLog(name)
+		_, ok = ParseDeleted(name)
 	}
 	if !ok {
-		return fmt.Errorf("removing the logs of a deleted pod: %s is no such directory in %s", d.Path, s.dir())
+		return fmt.Errorf("removing the logs of a deleted pod: %s is no such directory in %s", d.Path, s.Dir())
 	}
 	if err := s.remove(strings.Split(name, "/")); err != nil {
 		return fmt.Errorf("removing the logs of a deleted pod: %w", err)
@@ -221,8 +223,8 @@ func (s DeletedLogs) Remove(d DeletedLog) error {
 	return nil
 }
 
-func (s DeletedLogs) remove(names []string) error {
-	root, err := openLogDir(s.layout.LogRoot)
+func (s Deleted) remove(names []string) error {
+	root, err := statedir.OpenLogDir(s.Roots.Logs)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}

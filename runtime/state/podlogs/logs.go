@@ -1,4 +1,4 @@
-package state
+package podlogs
 
 import (
 	"cmp"
@@ -12,46 +12,54 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// PodLogs is the directory with the logs of a pod. It lies in the log root, below which no links
+// Logs is the directory with the logs of a pod. It lies in the log root, below which no links
 // are followed: containers that ship logs may be able to write there.
-type PodLogs struct {
-	pod             Pod
-	namespace, name string
+type Logs struct {
+	Roots           Roots
+	UID             types.UID
+	Namespace, Name string
+	// Refused is why the uid is not taken; nil as a rule.
+	Refused error
 }
+
+// Roots are the directory of the logs of pods and that of the links to them that log shippers follow; empty for no links.
+type Roots struct{ Logs, Links string }
 
 // base is the name of the pod's log directory.
-func (l PodLogs) base() (string, error) {
-	if err := firstError(l.pod.refused, checkName(kindNamespace, l.namespace), checkName(kindPod, l.name)); err != nil {
+func (l Logs) base() (string, error) {
+	if err := statedir.FirstError(l.Refused, statedir.CheckName(statedir.KindNamespace, l.Namespace), statedir.CheckName(statedir.KindPod, l.Name)); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s_%s_%s", l.namespace, l.name, l.pod.uid), nil
+	return fmt.Sprintf("%s_%s_%s", l.Namespace, l.Name, l.UID), nil
 }
 
-// Dir is the pod's log directory. The error is a *NameError.
-func (l PodLogs) Dir() (string, error) {
+// Dir is the pod's log directory. The error is a *statedir.NameError.
+func (l Logs) Dir() (string, error) {
 	base, err := l.base()
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(l.pod.layout.LogRoot, base), nil
+	return filepath.Join(l.Roots.Logs, base), nil
 }
 
-// containerDir is the directory with the logs of one container.
-func (l PodLogs) containerDir(container string) (string, error) {
+// ContainerDir is the directory with the logs of one container.
+func (l Logs) ContainerDir(container string) (string, error) {
 	dir, err := l.Dir()
-	if err = firstError(err, checkName(kindContainer, container)); err != nil {
+	if err = statedir.FirstError(err, statedir.CheckName(statedir.KindContainer, container)); err != nil {
 		return "", err
 	}
 	return filepath.Join(dir, container), nil
 }
 
-// File is the log of one attempt of a container. The error is a *NameError.
-func (l PodLogs) File(container string, attempt uint32) (string, error) {
-	dir, err := l.containerDir(container)
+// File is the log of one attempt of a container. The error is a *statedir.NameError.
+func (l Logs) File(container string, attempt uint32) (string, error) {
+	dir, err := l.ContainerDir(container)
 	if err != nil {
 		return "", err
 	}
@@ -62,12 +70,12 @@ func logFileName(attempt uint32) string { return fmt.Sprintf("%d.log", attempt) 
 
 // Open opens the directory with the logs of one container. That there is none is an error for
 // which safefs.Missing is true.
-func (l PodLogs) Open(container string) (*safefs.Dir, error) {
+func (l Logs) Open(container string) (*safefs.Dir, error) {
 	base, err := l.base()
-	if err = firstError(err, checkName(kindContainer, container)); err != nil {
+	if err = statedir.FirstError(err, statedir.CheckName(statedir.KindContainer, container)); err != nil {
 		return nil, err
 	}
-	root, err := openLogDir(l.pod.layout.LogRoot)
+	root, err := statedir.OpenLogDir(l.Roots.Logs)
 	if err != nil {
 		return nil, err
 	}
@@ -83,22 +91,19 @@ func RotatedLog(file string, at time.Time) string {
 
 // The modes of log directories: the root's is as the kubelet sets it up, and
 // those below are open, as the kubelet makes them for each pod and container.
-const (
-	logRootMode = 0o750
-	logDirMode  = 0o755
-)
+const logRootMode = 0o750
 
 // Make creates the pod's log directory, and that of one of its containers unless the name is
 // empty.
-func (l PodLogs) Make(container string) error {
+func (l Logs) Make(container string) error {
 	base, err := l.base()
 	names := []string{base}
 	if container != "" {
-		err = firstError(err, checkName(kindContainer, container))
+		err = statedir.FirstError(err, statedir.CheckName(statedir.KindContainer, container))
 		names = append(names, container)
 	}
 	if err == nil {
-		err = makeLogDirs(l.pod.layout.LogRoot, names)
+		err = makeLogDirs(l.Roots.Logs, names)
 	}
 	if err != nil {
 		return fmt.Errorf("creating the log directory: %w", err)
@@ -107,7 +112,7 @@ func (l PodLogs) Make(container string) error {
 }
 
 func makeLogDirs(logRoot string, names []string) error {
-	root, err := makeLogDir(logRoot, logDirMode, logRootMode)
+	root, err := statedir.MakeLogDir(logRoot, statedir.LogDirMode, logRootMode)
 	if err != nil {
 		return err
 	}
@@ -116,12 +121,12 @@ func makeLogDirs(logRoot string, names []string) error {
 
 // makeTrusted makes directories in one another, each of which is one of podctl's.
 func makeTrusted(dir *safefs.Dir, names []string) error {
-	if err := checkLogs(dir); err != nil || len(names) == 0 {
+	if err := statedir.CheckLogs(dir); err != nil || len(names) == 0 {
 		return err
 	}
-	below, err := dir.Make(names[0], logDirMode)
+	below, err := dir.Make(names[0], statedir.LogDirMode)
 	if errors.Is(err, unix.ENOTDIR) {
-		return fmt.Errorf("%w: %s is not a directory; remove it, or choose another --log-root", ErrUnsafeLogs, dir.Join(names[0]))
+		return fmt.Errorf("%w: %s is not a directory; remove it, or choose another --log-root", statedir.ErrUnsafeLogs, dir.Join(names[0]))
 	}
 	if err != nil {
 		return err
@@ -132,7 +137,7 @@ func makeTrusted(dir *safefs.Dir, names []string) error {
 // Last is the highest attempt of a container that has a log; false
 // when there is none, or when nobody can tell (kubelet:
 // calcRestartCountByLogDir).
-func (l PodLogs) Last(container string) (uint32, bool) {
+func (l Logs) Last(container string) (uint32, bool) {
 	files, err := l.list(container)
 	for _, f := range slices.Backward(files) {
 		// What is no file was not written by a runtime.
@@ -154,7 +159,7 @@ type logFile struct {
 // Clear removes what lies in the place of a log that the runtime is about to open and is
 // no log: it opens whatever bears the name, and a link there leads root's writing elsewhere,
 // a pipe keeps it waiting. A container that has the directory mounted can put either there.
-func (l PodLogs) Clear(container string, attempt uint32) error {
+func (l Logs) Clear(container string, attempt uint32) error {
 	dir, err := l.Open(container)
 	if safefs.Missing(err) {
 		return nil
@@ -183,7 +188,7 @@ func ClearLogIn(dir *safefs.Dir, log string) error {
 }
 
 // list lists the logs of one container, the lowest attempt first.
-func (l PodLogs) list(container string) ([]logFile, error) {
+func (l Logs) list(container string) ([]logFile, error) {
 	dir, err := l.Open(container)
 	if safefs.Missing(err) {
 		return nil, nil
@@ -222,7 +227,7 @@ func parseLogName(name string) (logFile, bool) {
 }
 
 // Size is how much the logs of one attempt of a container take on disk.
-func (l PodLogs) Size(container string, attempt uint32) int64 {
+func (l Logs) Size(container string, attempt uint32) int64 {
 	dir, err := l.Open(container)
 	if err != nil {
 		return 0
@@ -232,7 +237,7 @@ func (l PodLogs) Size(container string, attempt uint32) int64 {
 	var sum int64
 	for _, f := range files {
 		if info, err := dir.Lstat(f.name); err == nil && f.attempt == attempt {
-			sum += blocks(info)
+			sum += statedir.Blocks(info)
 		}
 	}
 	return sum

@@ -1,4 +1,4 @@
-package state
+package podlogs
 
 import (
 	"errors"
@@ -7,15 +7,16 @@ import (
 	"strings"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // Remove removes the logs of one attempt of a container, rotated ones
 // included, and its link.
-func (l PodLogs) Remove(container, containerID string, attempt uint32) error {
+func (l Logs) Remove(container, containerID string, attempt uint32) error {
 	_, err := l.remove(container, func(n uint32) bool { return n == attempt })
 	link := ""
 	if err == nil {
-		link, err = l.link(container, containerID)
+		link, err = l.LinkPath(container, containerID)
 	}
 	if err == nil && link != "" {
 		err = safefs.RemoveFile(link)
@@ -28,7 +29,7 @@ func (l PodLogs) Remove(container, containerID string, attempt uint32) error {
 
 // RemoveOlder removes the logs of all attempts of a container before one, and the links
 // that led to them.
-func (l PodLogs) RemoveOlder(container string, attempt uint32) error {
+func (l Logs) RemoveOlder(container string, attempt uint32) error {
 	removed, err := l.remove(container, func(n uint32) bool { return n < attempt })
 	if err == nil && len(removed) > 0 {
 		err = l.removeLinks(func(target string) bool { return removed[target] })
@@ -41,8 +42,8 @@ func (l PodLogs) RemoveOlder(container string, attempt uint32) error {
 
 // remove removes the logs of some attempts of a container, and returns their paths. What
 // is no directory in the place of one has no logs in it.
-func (l PodLogs) remove(container string, goes func(attempt uint32) bool) (map[string]bool, error) {
-	path, err := l.containerDir(container)
+func (l Logs) remove(container string, goes func(attempt uint32) bool) (map[string]bool, error) {
+	path, err := l.ContainerDir(container)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func (l PodLogs) remove(container string, goes func(attempt uint32) bool) (map[s
 
 // RemoveAll removes all logs of a pod and the links to them. The caller holds
 // the pod's lock.
-func (l PodLogs) RemoveAll() error {
+func (l Logs) RemoveAll() error {
 	err := l.removeAllLinks()
 	if err == nil {
 		err = l.inRoot((*safefs.Dir).RemoveAll)
@@ -79,8 +80,8 @@ func (l PodLogs) RemoveAll() error {
 
 // inRoot does something with the names of the pod's log directories, those that it has. What is
 // no directory is removed: a container that ships logs may have put it there.
-func (l PodLogs) inRoot(work func(root *safefs.Dir, base string) error) error {
-	root, err := openLogDir(l.pod.layout.LogRoot)
+func (l Logs) inRoot(work func(root *safefs.Dir, base string) error) error {
+	root, err := statedir.OpenLogDir(l.Roots.Logs)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}
@@ -107,7 +108,7 @@ func inRoot(root *safefs.Dir, base string, work func(root *safefs.Dir, base stri
 
 // bases are the names of the pod's log directory and of those of a kubelet that had the pod as a
 // static one: it adds the name of its node to that of the pod (kubelet: generatePodName).
-func (l PodLogs) bases(root *safefs.Dir) ([]string, error) {
+func (l Logs) bases(root *safefs.Dir) ([]string, error) {
 	base, err := l.base()
 	if err != nil {
 		return nil, err
@@ -124,8 +125,8 @@ func (l PodLogs) bases(root *safefs.Dir) ([]string, error) {
 
 // isKubelets reports whether a log directory is that of a kubelet that had the pod. The uid is no
 // other pod's.
-func (l PodLogs) isKubelets(base string) bool {
-	node, begins := strings.CutPrefix(base, l.namespace+"_"+l.name+"-")
-	node, ends := strings.CutSuffix(node, "_"+string(l.pod.uid))
-	return begins && ends && node != "" && checkName(kindPod, l.name+"-"+node) == nil
+func (l Logs) isKubelets(base string) bool {
+	node, begins := strings.CutPrefix(base, l.Namespace+"_"+l.Name+"-")
+	node, ends := strings.CutSuffix(node, "_"+string(l.UID))
+	return begins && ends && node != "" && statedir.CheckName(statedir.KindPod, l.Name+"-"+node) == nil
 }

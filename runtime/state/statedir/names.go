@@ -1,12 +1,10 @@
-package state
+package statedir
 
 import (
 	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/safefs"
 )
@@ -24,48 +22,28 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("the %s %q cannot name a directory, and podctl touches nothing under that name: use another one", e.Kind, e.Name)
 }
 
-// What has a name that becomes a part of a path.
+// What has a name that becomes a part of a path, as users know it.
 const (
-	kindUID       = "metadata.uid"
-	kindNamespace = "namespace"
-	kindPod       = "metadata.name"
-	kindContainer = "container name"
-	kindVolume    = "volume name"
-	kindPlugin    = "volume plugin"
-	kindClaim     = "claimName"
-	kindObject    = "name of a ConfigMap, Secret or claim"
-	kindID        = "container id"
+	KindUID       = "metadata.uid"
+	KindNamespace = "namespace"
+	KindPod       = "metadata.name"
+	KindContainer = "container name"
+	KindVolume    = "volume name"
+	KindPlugin    = "volume plugin"
+	KindClaim     = "claimName"
+	KindObject    = "name of a ConfigMap, Secret or claim"
+	KindID        = "container id"
 )
 
-// The locks of podctl's own. They are kept beside those of pods, and no uid may have an
-// underscore in it (checkName).
-const (
-	lockOwn       = "_"
-	lockIDs       = lockOwn + "ids"
-	lockPorts     = lockOwn + "ports"
-	lockNode      = lockOwn + "node"
-	lockObjects   = lockOwn + "objects"
-	lockWorkloads = lockOwn + "workloads"
-	lockServices  = lockOwn + "services"
-	lockAgent     = lockOwn + "agent"
-)
-
-// lockSuffix ends the names of all files of locks.
-const lockSuffix = ".lock"
-
-// refusedUID stands for a uid that is refused. No uid begins with a point, so that nothing
-// ever lies there.
-const refusedUID types.UID = ".refused"
-
-// checkName refuses what is not a single plain element of a path. One that begins with a
+// CheckName refuses what is not a single plain element of a path. One that begins with a
 // point is podctl's own or a file that is being written. What cannot be printed would make
 // several lines of one, or move a cursor, where the path is shown.
 //
 // Loading a manifest refuses more. This holds for what was written down before, too.
-func checkName(kind, name string) error {
+func CheckName(kind, name string) error {
 	bad := safefs.CheckName(name) != nil || strings.HasPrefix(name, ".") || !isPrintable(name)
 	switch kind {
-	case kindUID, kindNamespace, kindPod, kindVolume, kindObject:
+	case KindUID, KindNamespace, KindPod, KindVolume, KindObject:
 		// The names of logs are made of three, and those of markers have a prefix, with an
 		// underscore between them. Objects have none, as no API server takes one.
 		bad = bad || strings.Contains(name, "_")
@@ -82,8 +60,8 @@ func isPrintable(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// firstError is the first of some errors that is one: each of them would say why.
-func firstError(errs ...error) error {
+// FirstError is the first of some errors that is one: each of them would say why.
+func FirstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err

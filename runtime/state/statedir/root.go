@@ -1,0 +1,151 @@
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// Dir is a state directory. Its paths are absolute or relative to the directory of the process, like Path itself.
+type Dir struct{ Path string }
+
+// ErrUnsafe says that the state directory cannot be trusted: somebody else could
+// have put there what podctl would act on.
+var ErrUnsafe = errors.New("the state directory cannot be trusted")
+
+// Prepare creates the state directory for its owner alone, and refuses one that
+// somebody else could have put there.
+func (d Dir) Prepare() error {
+	_, err := d.Root()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = d.create()
+	}
+	return err
+}
+
+// create makes the state directory.
+func (d Dir) create() error {
+	path, err := filepath.Abs(d.Path)
+	if err == nil {
+		err = d.unsafe(safefs.CheckParents(path))
+	}
+	if err != nil {
+		return err
+	}
+	made, err := safefs.MakeAll(path, 0o755, 0o700)
+	if err == nil {
+		err = made.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("creating the state directory: %w", err)
+	}
+	_, err = d.Root()
+	return err
+}
+
+// Check refuses a state directory that another user owns or can write to. A
+// missing one is fine: there is nothing to read in it.
+func (d Dir) Check() error {
+	_, err := d.Root()
+	return safefs.IgnoreMissing(err)
+}
+
+// checkedRoot is a state directory to which the way was checked. Once is enough: the check says that nobody but root and the user of this
+// process can change the way, so that nobody else can make it untrue either.
+type checkedRoot struct {
+	dir  *safefs.Dir
+	info fs.FileInfo
+}
+
+// checkedRoots holds them by their paths, open for the life of the process.
+var checkedRoots sync.Map //nolint:gochecknoglobals // What is true for all of the process is found out once.
+
+// Root is the open state directory, at which all that podctl does below it begins. It refuses one that another user owns, can write to, or
+// could exchange for one of his own. The error is fs.ErrNotExist if there is none. The caller does not close it.
+func (d Dir) Root() (*safefs.Dir, error) {
+	path, err := filepath.Abs(d.Path)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the state directory: %w", err)
+	}
+	if known, ok := checkedRoots.Load(path); ok {
+		known := known.(checkedRoot) //nolint:forcetypeassert // nothing else is stored
+		if info, statErr := os.Stat(path); statErr == nil && os.SameFile(known.info, info) {
+			return known.dir, d.trusted().check(info)
+		}
+	}
+	// One that another directory has replaced is closed when nothing uses it any more.
+	checked, err := d.openRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	checkedRoots.Store(path, checked)
+	return checked.dir, nil
+}
+
+// openRoot opens the state directory, and checks it and the way to it.
+func (d Dir) openRoot(path string) (checkedRoot, error) {
+	dir, err := safefs.OpenTrustedDir(path)
+	switch {
+	case errors.Is(err, unix.ENOTDIR):
+		return checkedRoot{}, fmt.Errorf("the state directory %s is not a directory: remove it, or choose another with --state-dir", d.Path)
+	case errors.As(err, new(*safefs.UntrustedError)):
+		return checkedRoot{}, d.unsafe(err)
+	case err != nil:
+		return checkedRoot{}, fmt.Errorf("looking at the state directory: %w", err)
+	}
+	info, err := dir.Stat()
+	if err == nil {
+		err = d.trusted().check(info)
+	}
+	if err != nil {
+		return checkedRoot{}, errors.Join(err, dir.Close())
+	}
+	return checkedRoot{dir, info}, nil
+}
+
+// unsafe says of a state directory why it cannot be trusted.
+func (d Dir) unsafe(err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w; choose another with --state-dir", ErrUnsafe, err)
+	}
+	return nil
+}
+
+// trusted is a directory on which nobody else may decide.
+type trusted struct {
+	path string
+	// unsafe is the error for one that cannot be trusted, option how to choose another one and
+	// mode the one that it should have.
+	unsafe error
+	option string
+	mode   fs.FileMode
+}
+
+func (d Dir) trusted() trusted {
+	return trusted{path: d.Path, unsafe: ErrUnsafe, option: "with --state-dir", mode: 0o700}
+}
+
+func (t trusted) check(info fs.FileInfo) error {
+	if err := t.checkOwner(info); err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod %o %s", t.unsafe, t.path, t.mode, t.path)
+	}
+	return nil
+}
+
+// checkOwner accepts what the user or root owns: who can act as root needs no trap.
+func (t trusted) checkOwner(info fs.FileInfo) error {
+	if uid, foreign := safefs.Foreign(info); foreign {
+		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another %s", t.unsafe, t.path, uid, t.option)
+	}
+	return nil
+}
