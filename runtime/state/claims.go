@@ -23,17 +23,13 @@ func (c Claim) check() error {
 	return statedir.FirstError(statedir.CheckName(statedir.KindNamespace, c.Namespace), statedir.CheckName(statedir.KindClaim, c.Name))
 }
 
-// Beside the claims of a namespace lie those that were set aside to be removed. As long as
-// that is not decided a claim lies in claimsAside, whole, and after that in claimsRemoved. No
-// claim has these names, as they begin with a point.
-const (
-	claimsAside   = ".aside"
-	claimsRemoved = ".removed"
-)
+// claimsRemoved is the directory beside the claims of a namespace with those that are being removed. No claim has that name,
+// as it begins with a point.
+const claimsRemoved = ".removed"
 
 const (
-	claimsMode = 0o711
-	asideMode  = 0o700
+	claimsMode  = 0o711
+	removedMode = 0o700
 )
 
 // Claims holds the directories behind persistent volume claims. They belong to no pod.
@@ -106,28 +102,15 @@ func claimNames(root *safefs.Dir, namespace string) ([]string, error) {
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
 	var names []string
-	for _, place := range []string{"", claimsAside, claimsRemoved} {
+	for _, place := range []string{"", claimsRemoved} {
 		found, err := statedir.SubdirsOf(dir, place)
 		if err != nil {
 			return nil, err
 		}
 		names = append(names, found...)
 	}
-	for i, name := range names {
-		if old, ok := formerAside(name); ok {
-			names[i] = old
-		}
-	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
-}
-
-// formerAside is the claim that an older podctl set aside under a name.
-func formerAside(name string) (claim string, ok bool) {
-	if name, ok = strings.CutPrefix(name, "."); ok {
-		return strings.CutSuffix(name, ".removed")
-	}
-	return "", false
 }
 
 // openNamespace opens the directory in which a claim lies.
@@ -161,132 +144,61 @@ func (s Claims) Open(c Claim) (*safefs.Dir, error) {
 	return dir.Open(c.Name)
 }
 
-// Make opens the directory behind a claim, and makes it with exactly this mode if there
-// is none. One that was set aside by a removal which was cut off is taken back instead.
-func (s Claims) Make(c Claim, perm fs.FileMode) (*safefs.Dir, error) {
+// Make opens the directory behind a claim, and makes it with exactly this mode if there is none.
+func (s Claims) Make(c Claim, perm fs.FileMode) (made *safefs.Dir, err error) {
 	if err := statedir.FirstError(c.check(), s.refused, s.layout.Prepare()); err != nil {
 		return nil, err
 	}
+	lock, err := s.layout.Locks().claims()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	dir, err := s.layout.dir().MakeDir(s.dir(c.Namespace), claimsMode, claimsMode)
 	if err != nil {
 		return nil, fmt.Errorf("creating the directory of claims: %w", err)
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	if err := takeBack(dir, c.Name); err != nil {
-		return nil, err
-	}
 	return dir.Make(c.Name, perm)
 }
 
-// takeBack gives a claim that was set aside its place again. Where it has none, or another
-// has come into its place, nothing happens.
-func takeBack(dir *safefs.Dir, name string) error {
-	aside, err := dir.Open(claimsAside)
-	if safefs.Missing(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	err = aside.Rename(name, dir, name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
-		err = nil
-	}
-	return errors.Join(err, aside.Close())
-}
-
-// Remove removes a claim's directory with all that is in it, and what an earlier removal
-// of it left that was cut off. It is set aside before the last look whether it is still unused,
-// so that no pod that comes meanwhile loses what it has seen: needed returns why it must stay,
-// and it is put back.
+// Remove removes a claim's directory with all that is in it, and what an earlier removal of it left that was cut off. Needed
+// returns why it must stay.
 func (s Claims) Remove(c Claim, needed func() error) error {
 	dir, err := s.openNamespace(c)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	r := &claimRemoval{dir: dir, name: c.Name}
-	if err = r.open(); err == nil {
-		err = r.run(needed)
-	}
-	return errors.Join(err, r.close())
-}
-
-// claimRemoval is the removal of one claim.
-type claimRemoval struct {
-	dir, aside, removed *safefs.Dir
-	name                string
-}
-
-func (r *claimRemoval) open() (err error) {
-	if r.aside, err = r.dir.Make(claimsAside, asideMode); err == nil {
-		r.removed, err = r.dir.Make(claimsRemoved, asideMode)
-	}
-	return err
-}
-
-// close removes the directories that are empty now.
-func (r *claimRemoval) close() error {
-	var errs []error
-	for name, dir := range map[string]*safefs.Dir{claimsAside: r.aside, claimsRemoved: r.removed} {
-		if dir == nil {
-			continue
-		}
-		errs = append(errs, dir.Close())
-		if err := r.dir.RemoveDir(name); !errors.Is(err, unix.ENOTEMPTY) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (r *claimRemoval) run(needed func() error) error {
-	err := r.dir.Rename(r.name, r.aside, r.name)
-	another := errors.Is(err, fs.ErrExist)
-	if err != nil && !another && !errors.Is(err, fs.ErrNotExist) {
+	removed, err := dir.Make(claimsRemoved, removedMode)
+	if err != nil {
 		return err
 	}
-	if err := needed(); err != nil {
-		return errors.Join(err, r.putBack())
+	if err = removed.RemoveAll(c.Name); err == nil {
+		err = s.condemn(c.Name, dir, removed, needed)
 	}
-	if err := r.condemn(); err != nil {
+	if err == nil {
+		err = removed.RemoveAll(c.Name)
+	}
+	empty := dir.RemoveDir(claimsRemoved)
+	if errors.Is(empty, unix.ENOTEMPTY) {
+		empty = nil
+	}
+	return errors.Join(err, empty, removed.Close())
+}
+
+// condemn moves a claim to those that are being removed, unless it is needed. A pod writes its checkpoint before it makes
+// the directory, and meanwhile none can: it is seen here, or it finds the directory gone and makes another.
+func (s Claims) condemn(name string, dir, removed *safefs.Dir, needed func() error) (err error) {
+	lock, err := s.layout.Locks().claims()
+	if err != nil {
 		return err
 	}
-	if another {
-		// What lay aside is what an earlier removal left. Its place is free now.
-		return r.run(needed)
-	}
-	return r.removeFormer()
-}
-
-// removeFormer removes what an older podctl has set aside of the claim.
-func (r *claimRemoval) removeFormer() error {
-	err := r.dir.RemoveAll("." + r.name + ".removed")
-	if errors.Is(err, unix.ENAMETOOLONG) {
-		return nil
-	}
-	return err
-}
-
-// putBack gives the claim its place again. One that has come into it meanwhile stays.
-func (r *claimRemoval) putBack() error {
-	err := r.aside.Rename(r.name, r.dir, r.name)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("what was in %s is in %s now: %w", r.dir.Join(r.name), r.aside.Join(r.name), err)
-	}
-	return safefs.IgnoreMissing(err)
-}
-
-// condemn removes the claim that was set aside. Nobody takes it back from where it goes
-// first.
-func (r *claimRemoval) condemn() error {
-	if err := r.removed.RemoveAll(r.name); err != nil {
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if err = needed(); err != nil {
 		return err
 	}
-	if err := r.aside.Rename(r.name, r.removed, r.name); err != nil {
-		return safefs.IgnoreMissing(err)
-	}
-	return r.removed.RemoveAll(r.name)
+	return safefs.IgnoreMissing(dir.Rename(name, removed, name))
 }
 
 // Size is how much a claim takes on disk, with what removals have left that were cut
@@ -296,7 +208,7 @@ func (s Claims) Size(c Claim) int64 {
 		return 0
 	}
 	var sum int64
-	for _, name := range []string{c.Name, filepath.Join(claimsAside, c.Name), filepath.Join(claimsRemoved, c.Name), "." + c.Name + ".removed"} {
+	for _, name := range []string{c.Name, filepath.Join(claimsRemoved, c.Name)} {
 		sum += statedir.Size(s.dir(c.Namespace, name))
 	}
 	return sum

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state/podlogs"
@@ -264,8 +265,8 @@ func claimFiles(t *testing.T, l Layout) []string {
 	return files
 }
 
-// TestRemovalOfAClaimThatWasCutOff: a name of any length can be set aside; what a kill
-// leaves is found, taken back by a pod that uses it, and removed else.
+// TestRemovalOfAClaimThatWasCutOff: a claim with a name of any length can be removed, and stays if it is needed; what a kill
+// leaves is found, and removed by the next prune.
 func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	name := strings.Repeat("n", 253)
 	setUp := func(t *testing.T) (Layout, Pod, Claim) {
@@ -280,7 +281,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 		}
 		return l, l.Pod(testUID), Claim{"default", name}
 	}
-	t.Run("put back", func(t *testing.T) {
+	t.Run("needed", func(t *testing.T) {
 		l, _, c := setUp(t)
 		needed := errors.New("needed")
 		if err := l.Claims().Remove(c, func() error { return needed }); !errors.Is(err, needed) {
@@ -298,12 +299,9 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 		defer func() { _ = recover() }()
 		_ = l.Claims().Remove(c, func() error { panic("killed") })
 	}
-	t.Run("taken back by a pod", func(t *testing.T) {
+	t.Run("killed at the last look", func(t *testing.T) {
 		l, pod, c := setUp(t)
 		kill(l, c)
-		if files := claimFiles(t, l); !slices.Equal(files, []string{"default/.aside/" + name + "/file"}) {
-			t.Fatalf("files are %v", files)
-		}
 		dir, err := pod.Claims().Make(Claim{Namespace: "default", Name: name}, 0o777)
 		if err != nil {
 			t.Fatal(err)
@@ -313,9 +311,35 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("made while it is looked at", func(t *testing.T) {
+		l, pod, c := setUp(t)
+		made := make(chan error, 1)
+		err := l.Claims().Remove(c, func() error {
+			if _, err := l.Locks().takeOwn(expired(t), lockClaims, ""); !errors.As(err, new(*filelock.LockedError)) {
+				t.Errorf("a pod can make the directory meanwhile: %v", err)
+			}
+			go func() {
+				dir, err := pod.Claims().Make(c, 0o777)
+				if err == nil {
+					_, err = dir.Lstat("file")
+					err = errors.Join(err, dir.Close())
+				}
+				made <- err
+			}()
+			return nil
+		})
+		if err := errors.Join(err, safefs.IgnoreMissing(<-made)); err != nil {
+			t.Error(err)
+		}
+		if files := claimFiles(t, l); len(files) > 0 {
+			t.Errorf("a pod has seen what was removed: %v", files)
+		}
+		if there := names(t, filepath.Join(l.Claims().dir(), "default")); !slices.Contains(there, name) {
+			t.Errorf("the pod has no directory: %v", there)
+		}
+	})
 	for what, plant := range map[string]string{
-		"whole": ".aside/" + name, "half removed": ".removed/" + name, "both": ".aside/" + name + " .removed/" + name,
-		"one that came after it": ".aside/" + name + " " + name,
+		"half removed": ".removed/" + name, "one that came after it": ".removed/" + name + " " + name,
 	} {
 		t.Run("removed by the next prune: "+what, func(t *testing.T) {
 			l, _, c := setUp(t)
@@ -337,23 +361,6 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what an older podctl left", func(t *testing.T) {
-		l := newLayout(t)
-		if err := l.Prepare(); err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(l.Claims().dir(), "default", ".data.removed", "file"), "x")
-		claims, err := l.Claims().List()
-		if err != nil || !slices.Equal(claims, []Claim{{"default", "data"}}) {
-			t.Fatalf("claims are %v %v", claims, err)
-		}
-		if err := l.Claims().Remove(claims[0], func() error { return nil }); err != nil {
-			t.Error(err)
-		}
-		if files := claimFiles(t, l); len(files) > 0 {
-			t.Errorf("left are %v", files)
-		}
-	})
 }
 
 // TestLocksOfPodctlsOwnAreNoPods: no pod can have the name of a lock that podctl keeps.
@@ -377,7 +384,7 @@ func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, uid := range []types.UID{lockIDs, lockPorts, lockNode, lockObjects, lockWorkloads, lockServices, "_", "a_b"} {
+	for _, uid := range []types.UID{lockIDs, lockPorts, lockNode, lockObjects, lockWorkloads, lockServices, lockClaims, "_", "a_b"} {
 		if _, err := l.Pod(uid).Lock(expired(t)); err == nil || !strings.Contains(err.Error(), "metadata.uid") {
 			t.Errorf("uid %s: %v, want that it is refused", uid, err)
 		}

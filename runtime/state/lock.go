@@ -36,6 +36,7 @@ const (
 	lockWorkloads = lockOwn + "workloads"
 	lockServices  = lockOwn + "services"
 	lockAgent     = lockOwn + "agent"
+	lockClaims    = lockOwn + "claims"
 )
 
 // lockSuffix ends the names of all files of locks.
@@ -75,6 +76,12 @@ func (s Locks) Node(ctx context.Context) (*filelock.Lock, error) {
 // for it, and not the other way round.
 func (s Locks) IDs(ctx context.Context) (*filelock.Lock, error) {
 	return s.takeOwn(ctx, lockIDs, "the table of user ids")
+}
+
+// claims takes the directories of claims for this process alone: to make one, or from the last look whether one is used until
+// it is gone. Who has a pod's lock may ask for it, and not the other way round.
+func (s Locks) claims() (*filelock.Lock, error) {
+	return s.takeOwn(context.Background(), lockClaims, "the directories of claims")
 }
 
 // Agent takes the state directory for one agent. Another agent is not waited for: the error

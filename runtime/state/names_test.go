@@ -95,7 +95,7 @@ func FuzzPaths(f *testing.F) {
 			seen[m.path] = what
 		}
 		for _, own := range []string{
-			l.Locks().file(lockIDs), l.Locks().file(lockPorts), l.Locks().file(lockNode), l.Locks().file(lockObjects), l.Locks().file(lockWorkloads), l.Locks().file(lockServices), l.ServiceNames().Path(), l.Localnet().Path(), l.DeletedLogs().Dir(), filepath.Join("/root/claims", namespace, claimsAside), filepath.Join("/root/claims", namespace, claimsRemoved),
+			l.Locks().file(lockIDs), l.Locks().file(lockPorts), l.Locks().file(lockNode), l.Locks().file(lockObjects), l.Locks().file(lockWorkloads), l.Locks().file(lockServices), l.Locks().file(lockClaims), l.ServiceNames().Path(), l.Localnet().Path(), l.DeletedLogs().Dir(), filepath.Join("/root/claims", namespace, claimsRemoved),
 		} {
 			if what, taken := seen[own]; taken {
 				t.Errorf("%s lies at %q, which is podctl's own", what, own)
