@@ -227,7 +227,7 @@ func (p *parts) node(key string, n *yaml.Node, nesting int) (found bool) {
 		return n.Alias.Kind == yaml.ScalarNode && len(n.Alias.Value) <= longestKey && p.leaf(key, n.Alias.Value)
 	case yaml.ScalarNode:
 		return p.add(key, n.Value, nesting-1)
-	default:
+	case yaml.DocumentNode, yaml.SequenceNode:
 		for _, inner := range n.Content {
 			found = p.node(key, inner, nesting) || found
 		}
@@ -256,7 +256,9 @@ func lettersOnly(r rune) rune {
 
 // The texts that are found by a pattern: plainValue is ordinary behind any key, plainWords are words and small numbers
 // (names, hosts, paths, versions, dates), and pemMarks are in many texts.
-var ( //nolint:gochecknoglobals // each is compiled once, when it is needed
+//
+//nolint:gochecknoglobals // each is compiled once, when it is needed
+var (
 	plainValue = expression(`^(?i:true|false|null|none|auto|default|enabled|disabled|localhost|[0-9]{1,5})$`)
 	plainWords = expression(`^(?:[-._/:]+|\b(?:[a-z]{1,20}|[0-9]{1,5}|[a-z0-9]{1,7})\b)*$`)
 	pemMarks   = expression(`-----(?:BEGIN|END)[^-]*-----`)

@@ -184,11 +184,11 @@ const base64Run = 14
 // base64Digit is the value of a digit of the standard or the URL alphabet; -1 if it is none.
 func base64Digit(c byte) int {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
-	if i := strings.IndexByte(digits, c); i < 64 {
-		return i
-	} else {
-		return i - 2
+	i := strings.IndexByte(digits, c)
+	if i >= 64 {
+		i -= 2
 	}
+	return i
 }
 
 // decoded calls read with what the base64 in a view stands for, also if that is broken into lines. Where it began is

@@ -146,7 +146,7 @@ func (s Claims) Open(c Claim) (*safefs.Dir, error) {
 
 // Make opens the directory behind a claim, and makes it with exactly this mode if there is none.
 func (s Claims) Make(c Claim, perm fs.FileMode) (made *safefs.Dir, err error) {
-	if err := statedir.FirstError(c.check(), s.refused, s.layout.Prepare()); err != nil {
+	if err = statedir.FirstError(c.check(), s.refused, s.layout.Prepare()); err != nil {
 		return nil, err
 	}
 	lock, err := s.layout.Locks().claims()

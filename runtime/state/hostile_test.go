@@ -328,7 +328,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 			}()
 			return nil
 		})
-		if err := errors.Join(err, safefs.IgnoreMissing(<-made)); err != nil {
+		if err = errors.Join(err, safefs.IgnoreMissing(<-made)); err != nil {
 			t.Error(err)
 		}
 		if files := claimFiles(t, l); len(files) > 0 {

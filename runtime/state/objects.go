@@ -49,7 +49,6 @@ func kindDirs(such func(podspec.Kind) bool) map[string]string {
 }
 
 const (
-	objectDirMode = 0o700
 	// objectMax bounds what is read of an object, in bytes. The values of one have at most
 	// 1 MiB, of which each byte takes at most six in JSON.
 	objectMax = 8 << 20
