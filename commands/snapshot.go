@@ -17,7 +17,7 @@ import (
 )
 
 func newSnapshot(sess *session.Session) *cobra.Command {
-	s := &selection.Selection{Quiet: true, Strict: true}
+	s := &selection.Selection{For: selection.Reach}
 	cmd := &cobra.Command{
 		Use:   "snapshot [flags] [MANIFEST|POD...]",
 		Short: "Write the observed state of pods as JSON",

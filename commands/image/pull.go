@@ -60,7 +60,6 @@ func requests(ctx context.Context, sess *session.Session, s selection.Selection,
 		}
 		requests = append(requests, images.Request{Image: arg})
 	}
-	s.Quiet = true
 	pods, err := s.Load(ctx, sess, manifests)
 	if err != nil {
 		return nil, err

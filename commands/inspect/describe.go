@@ -118,7 +118,7 @@ func podNamesOf(sess *session.Session, targets *selection.Targets) ([]string, er
 }
 
 func (o *describeOptions) describePods(ctx context.Context, sess *session.Session, args []string) error {
-	o.Quiet, o.Unmanaged = true, true
+	o.For = selection.Show
 	desired, err := o.Pods(ctx, sess, args...)
 	if err != nil {
 		return err

@@ -102,7 +102,7 @@ func runGetPods(ctx context.Context, sess *session.Session, o *getOptions, args 
 	if err := o.printer.prepare(ctx, sess.IO); err != nil {
 		return err
 	}
-	o.Quiet, o.StatusLater, o.Unmanaged = true, true, true
+	o.For = selection.List
 	o.printer.single, o.printer.namespaces = len(args) == 1, o.AllNamespaces
 	observed, err := o.Observe(ctx, sess, args)
 	if err != nil {

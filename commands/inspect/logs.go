@@ -90,7 +90,7 @@ func runLogs(ctx context.Context, sess *session.Session, o *logsOptions, args []
 	if err := o.check(args); err != nil {
 		return err
 	}
-	o.Quiet, o.Unmanaged = true, true
+	o.For = selection.Show
 	if len(args) == 2 {
 		o.container.Name = args[1]
 	}

@@ -61,7 +61,7 @@ func NewProbe(sess *session.Session) *cobra.Command {
 }
 
 func runProbe(ctx context.Context, sess *session.Session, o *probeOptions, args []string) error {
-	o.Quiet, o.Strict = true, true
+	o.For = selection.Reach
 	found, err := o.Find(ctx, sess, args)
 	if err != nil {
 		return err

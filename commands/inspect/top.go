@@ -63,7 +63,6 @@ func runTop(ctx context.Context, sess *session.Session, o *topOptions, args []st
 	if o.interval <= 0 {
 		return exit.Usagef("--interval must be greater than zero")
 	}
-	o.Quiet = true
 	o.view.namespaces = o.AllNamespaces
 	pods, err := o.Pods(ctx, sess, args...)
 	if err != nil {

@@ -108,7 +108,7 @@ func addWaitFlag(cmd *cobra.Command, goal *string) {
 }
 
 func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args []string) error {
-	o.Strict, o.Apart, o.Named, o.Workloads = true, true, true, true
+	o.For = selection.Apply
 	if o.adopt {
 		if err := adoptEndpoint(sess); err != nil {
 			return err

@@ -113,9 +113,10 @@ func (o *deleteOptions) find(ctx context.Context, sess *session.Session, targets
 		return selection.Found{}, nil
 	}
 	s := o.Selection
-	s.Quiet, s.Strict, s.Apart = true, true, true
-	// Workloads are among the targets: --all means all pods, those of workloads too.
-	s.Workloads = len(targets.Kinds) == 0
+	if s.For = selection.Delete; len(targets.Kinds) > 0 {
+		// Workloads are among the targets: --all means all pods, those of workloads too.
+		s.For = selection.DeleteKinds
+	}
 	found, absent := s.Find(ctx, sess, targets.Pods)
 	if o.absent {
 		absent = selection.WithoutAbsent(absent)

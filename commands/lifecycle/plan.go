@@ -88,7 +88,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 }
 
 func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []string) error {
-	o.Strict, o.Apart, o.Named, o.Workloads = true, true, true, true
+	o.For = selection.Apply
 	if o.pin {
 		return pin(ctx, sess, slices.Concat(o.Files, args), o.Recursive)
 	}

@@ -39,7 +39,7 @@ func (o *planOptions) findPruned(ctx context.Context, sess *session.Session, fou
 	if err != nil {
 		return nil, err
 	}
-	all, err := selection.Selection{All: true, AllNamespaces: true, Strict: true}.Applied(ctx, sess)
+	all, err := selection.Selection{All: true, AllNamespaces: true, For: selection.Reach}.Applied(ctx, sess)
 	if err != nil {
 		return nil, err
 	}

@@ -87,12 +87,12 @@ func runRestart(ctx context.Context, sess *session.Session, o *restartOptions, a
 func (o *restartOptions) find(ctx context.Context, sess *session.Session, args []string) ([]*podspec.Desired, error) {
 	if len(args) > 0 && !o.All && !o.Selects() {
 		if _, ok := selection.WorkloadNamed(args[0], sess.Flags.Namespace); ok {
-			return selection.Selection{Quiet: true}.Pods(ctx, sess, args[0])
+			return selection.Selection{}.Pods(ctx, sess, args[0])
 		}
 		d, err := selection.One(ctx, sess, args[0])
 		return []*podspec.Desired{d}, err
 	}
-	o.Quiet, o.Strict = true, true
+	o.For = selection.Reach
 	found, err := o.Find(ctx, sess, args)
 	if err = errors.Join(err, found.Unreadable); err == nil && len(found.Pods) == 0 {
 		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))

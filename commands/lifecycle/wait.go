@@ -23,7 +23,7 @@ import (
 
 // NewWait is `podctl wait`.
 func NewWait(sess *session.Session) *cobra.Command {
-	s := &selection.Selection{Quiet: true}
+	s := &selection.Selection{}
 	goal := string(wait.Ready)
 	cmd := &cobra.Command{
 		Use:   "wait [flags] MANIFEST|POD...",
@@ -86,7 +86,7 @@ func awaited(ctx context.Context, sess *session.Session, s selection.Selection, 
 		pods = loaded
 	}
 	for _, arg := range args {
-		found, err := selection.Selection{Quiet: true}.Pods(ctx, sess, arg)
+		found, err := selection.Selection{}.Pods(ctx, sess, arg)
 		if gone := (*state.NotFoundError)(nil); errors.As(err, &gone) {
 			sess.IO.Print("pod %s is deleted", gone.Name)
 			continue

@@ -127,7 +127,7 @@ func lookAt(ctx context.Context, sess *session.Session, engine *runtime.Engine, 
 
 // probeAll asks the probes of a workload's pods. One that fails shows in the status.
 func probeAll(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey) {
-	if pods, err := (selection.Selection{Quiet: true}).Pods(ctx, sess, key.Word()+"/"+key.Namespace+"/"+key.Name); err == nil {
+	if pods, err := (selection.Selection{}).Pods(ctx, sess, key.Word()+"/"+key.Namespace+"/"+key.Name); err == nil {
 		_ = selection.ProbeFirst(ctx, engine, pods...)
 	}
 }

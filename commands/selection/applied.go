@@ -49,12 +49,12 @@ func Named(sess *session.Session, applied []*podspec.Desired, name string) (*pod
 
 // One finds the one pod that a command works on.
 func One(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, error) {
-	return one(ctx, sess, Selection{Quiet: true}, arg)
+	return one(ctx, sess, Selection{}, arg)
 }
 
 // Reachable finds the one pod that a command looks into, whoever made it.
 func Reachable(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, error) {
-	return one(ctx, sess, Selection{Quiet: true, Unmanaged: true}, arg)
+	return one(ctx, sess, Selection{For: Show}, arg)
 }
 
 func one(ctx context.Context, sess *session.Session, s Selection, arg string) (*podspec.Desired, error) {

@@ -32,17 +32,6 @@ type Selection struct {
 	AllNamespaces bool
 	// Labels and Fields are a label and a field selector; empty ones let every pod through.
 	Labels, Fields string
-	// StatusLater is for a command that observes the pods anyway: fields of the status let
-	// every pod through, and the command narrows what it has observed with ByStatus.
-	StatusLater bool
-	// Unmanaged is for a command that only looks at pods, or into them: those that podctl did not
-	// apply can be named too, as get lists them.
-	Unmanaged bool
-	// Quiet leaves out the notes on fields without effect.
-	Quiet bool
-	// Strict is for what has to reach every pod: checkpoints that cannot be read are
-	// returned instead of noted.
-	Strict bool
 	// Snapshot is the file that stands for the runtime.
 	Snapshot string
 	// ConfigMaps are files of ConfigMaps and Secrets that count as the manifests'.
@@ -51,16 +40,35 @@ type Selection struct {
 	// Labels, or was applied with the name in Set.
 	Prune bool
 	Set   string
-	// Apart takes the ConfigMaps, Secrets, claims and Services of manifests, which the caller stores or deletes, too. With snapshots it
-	// does nothing: pods take what their manifests bring.
-	Apart bool
-	// Named keeps objects that a selector leaves out if a pod that it lets through names them.
-	Named bool
-	// Workloads takes objects that stand for pods, too.
-	Workloads bool
 	// SkipUnknown skips objects of kinds that podctl does not know.
 	SkipUnknown bool
+	// For is what the command does with what is found.
+	For Purpose
 }
+
+// Purpose is what a command does with what a selection finds. It decides what else is found, and what is printed.
+type Purpose int
+
+// The purposes. Those from Reach on have to reach every pod: checkpoints that cannot be read are returned instead
+// of noted.
+const (
+	// Work needs pods that podctl applied.
+	Work Purpose = iota
+	// Show shows pods, or looks into them: pods that podctl did not apply can be named, too.
+	Show
+	// List is Show for a command that observes all pods anyway: fields of the status let every pod through, and the
+	// command narrows what it has observed with ByStatus.
+	List
+	Reach
+	// DeleteKinds also needs the ConfigMaps, Secrets, claims and Services of manifests. With a snapshot they are not
+	// found: pods take what their manifests bring.
+	DeleteKinds
+	// Delete also needs workloads.
+	Delete
+	// Apply also needs objects that a selector leaves out if a pod that it lets through names them. Fields of
+	// manifests without effect are noted.
+	Apply
+)
 
 // Found is what a selection finds.
 type Found struct {
@@ -193,7 +201,7 @@ func (f *finder) find(ctx context.Context, args []string) (Found, error) {
 	if err == nil {
 		err = f.ofSet(&found)
 	}
-	if err == nil && f.Workloads {
+	if err == nil && f.For >= Delete {
 		names, err = f.namedWorkloads(&found, names)
 	}
 	if err != nil || len(names) == 0 {
@@ -242,7 +250,7 @@ func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired,
 	for _, name := range names {
 		d, err := Named(f.sess, applied, name)
 		switch {
-		case err != nil && f.recording == nil && f.Unmanaged:
+		case err != nil && f.recording == nil && (f.For == Show || f.For == List):
 			d, err = f.unmanaged(ctx, applied, name, err)
 		case err != nil && f.recording == nil:
 			err = maybeLost(ctx, f.sess, err)
@@ -292,7 +300,7 @@ func (f *finder) all() (Found, error) {
 	var found Found
 	var applied []*podspec.Desired
 	var err error
-	if f.Strict && f.recording == nil {
+	if f.For >= Reach && f.recording == nil {
 		var unreadable []error
 		applied, unreadable, err = podsApplied(f.sess)
 		found.Unreadable = errors.Join(unreadable...)
@@ -302,7 +310,7 @@ func (f *finder) all() (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	if found.Pods, err = f.Filter(applied, f.sess.Flags.Namespace); err == nil && f.Workloads && !f.Selects() && f.recording == nil {
+	if found.Pods, err = f.Filter(applied, f.sess.Flags.Namespace); err == nil && f.For >= Delete && !f.Selects() && f.recording == nil {
 		err = f.addWorkloads(&found)
 	}
 	return found, err
@@ -328,19 +336,19 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	if err := m.Err(); err != nil {
 		return Found{}, err
 	}
-	if !f.Quiet {
+	if f.For == Apply {
 		for _, note := range document.GroupNotes(m.Notes()) {
 			f.sess.IO.Note("note: %s", note)
 		}
 	}
-	if !f.Quiet || f.SkipUnknown {
+	if f.For == Apply || f.SkipUnknown {
 		for _, s := range m.Skipped {
 			f.sess.IO.Note("%s", s)
 		}
 	}
 	found := Found{Pods: m.Pods, Workloads: m.Workloads, Skipped: m.Skipped}
 	found.Names, found.taken = namesOf(m)
-	if f.Apart && f.recording == nil {
+	if f.For >= DeleteKinds && f.recording == nil {
 		found.Apart = m.Apart
 	}
 	if len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0 && !f.Prune && (len(m.Skipped) == 0 || !f.SkipUnknown) {
@@ -371,7 +379,7 @@ func holdsNothing(manifest string, m *load.Manifest) error {
 // loader reads manifests. With a snapshot nothing is known of what is stored where it was taken.
 func (f *finder) loader() load.Loader {
 	l := f.sess.Loader(f.Recursive, f.ConfigMaps...)
-	l.Workloads, l.SkipUnknown, l.Store = f.Workloads, f.SkipUnknown, f.Apart && f.recording == nil
+	l.Workloads, l.SkipUnknown, l.Store = f.For >= Delete, f.SkipUnknown, f.For >= DeleteKinds && f.recording == nil
 	if f.recording != nil {
 		l.Stored = nil
 	}

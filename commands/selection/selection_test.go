@@ -41,7 +41,7 @@ func TestFind(t *testing.T) {
 		"labels it does not have":    {Selection{Labels: "app=b"}, []string{"-"}, ""},
 		"a field":                    {Selection{Fields: "metadata.name=help"}, nil, "default/help"},
 		"two fields":                 {Selection{Fields: "metadata.name!=help,spec.restartPolicy=Always", AllNamespaces: true}, nil, "default/hello system/dns"},
-		"the status, later":          {Selection{Fields: "status.phase=Failed", StatusLater: true}, nil, "default/hello default/help"},
+		"the status, later":          {Selection{Fields: "status.phase=Failed", For: List}, nil, "default/hello default/help"},
 		"a name":                     {Selection{}, []string{"help"}, "default/help"},
 		"a name of another":          {Selection{}, []string{"system/dns"}, "system/dns"},
 		"a name in two ways":         {Selection{}, []string{"help", "default/help", "hello"}, "default/help default/hello"},

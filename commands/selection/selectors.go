@@ -153,7 +153,7 @@ func (s *Selection) narrow(found *Found) error {
 	found.Pods = parsed.matching(found.Pods)
 	found.Workloads = slices.DeleteFunc(found.Workloads, func(w *podspec.Workload) bool { return leftOut(w.Meta()) })
 	var pods []*podspec.Desired
-	if s.Named {
+	if s.For == Apply {
 		pods = slices.Concat(found.Pods, templatesOf(found.Workloads))
 	}
 	found.Apart = slices.DeleteFunc(found.Apart, func(o *podspec.Object) bool {
@@ -174,7 +174,7 @@ func (s *Selection) ByStatus(pods []*v1.Pod) ([]*v1.Pod, error) {
 // narrowByStatus looks at the pods if their status decides which of them are meant.
 func (f *finder) narrowByStatus(ctx context.Context, found *Found) error {
 	parsed, err := f.selectors()
-	if err != nil || f.StatusLater || !parsed.needStatus() || len(found.Pods) == 0 {
+	if err != nil || f.For == List || !parsed.needStatus() || len(found.Pods) == 0 {
 		return err
 	}
 	observer, err := f.observer()
@@ -185,7 +185,7 @@ func (f *finder) narrowByStatus(ctx context.Context, found *Found) error {
 	if pods == nil {
 		return unknown
 	}
-	if f.Strict {
+	if f.For >= Reach {
 		found.Unreadable = errors.Join(found.Unreadable, unknown)
 	} else if unknown != nil {
 		f.sess.IO.NoteOnce("note: %s", f.sess.ErrorText(unknown))

@@ -83,7 +83,7 @@ func (f *finder) ofSet(found *Found) error {
 		return exit.Usagef("nothing in the manifests has the labels %s: with --prune, all that has them would be deleted", f.Labels)
 	}
 	for _, name := range found.Names {
-		if !f.Quiet && !slices.Contains(here, name) && !slices.Contains(found.taken, name) {
+		if f.For == Apply && !slices.Contains(here, name) && !slices.Contains(found.taken, name) {
 			f.sess.IO.Note("note: %s is not applied: it has not the labels %s", name, f.Labels)
 		}
 	}
