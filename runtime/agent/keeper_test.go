@@ -413,6 +413,22 @@ func TestShownAfterAnEdit(t *testing.T) {
 	}
 }
 
+// TestManyLosers: pods that two sources want are listed in part.
+func TestManyLosers(t *testing.T) {
+	k := newTestKeeper(true, "one", "two")
+	var first, second []*podspec.Desired
+	for i := range 40 {
+		name := fmt.Sprint("p", i)
+		first, second = append(first, pod(name, name, "i:1", "one")), append(second, pod(name, name, "i:2", "two"))
+	}
+	k.sourceSays(at(0), update("one", first...))
+	k.sourceSays(at(0), update("two", second...))
+	rest := func(p sources.Problem) bool { return p.File == "two" && p.Text == "not listed: 20 more problems" }
+	if len(k.problems) != 21 || !slices.ContainsFunc(k.problems, rest) {
+		t.Errorf("%d problems: %+v", len(k.problems), k.problems)
+	}
+}
+
 // TestTwoPodsOfAName: of two pods that there are with one name, as another process or an agent before
 // may have left them, the one that no source wants is deleted.
 func TestTwoPodsOfAName(t *testing.T) {
