@@ -219,7 +219,7 @@ func newApplier(sess *session.Session, engine *runtime.Engine, o *applyOptions, 
 		return a
 	}
 	a.progress = view.NewProgress(sess.IO, pods)
-	a.report, engine.Waiter.Watched = a.progress.Report, a.progress.Watched
+	a.report, engine.Waiter.Report = a.progress.Report, a.progress.Obstacles
 	return a
 }
 

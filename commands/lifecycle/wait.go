@@ -126,7 +126,7 @@ func awaitPods(ctx context.Context, sess *session.Session, s selection.Selection
 	}
 	progress := view.NewProgress(sess.IO, len(pods))
 	defer progress.Stop()
-	engine.Waiter.Watched = progress.Watched
+	engine.Waiter.Report = progress.Obstacles
 	return exit.Join(ctx, selection.ForEach(pods, len(pods), func(d *podspec.Desired) error {
 		err := engine.Waiter.Await(ctx, d, goal)
 		if err == nil {

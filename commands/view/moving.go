@@ -36,7 +36,7 @@ type runningStep struct {
 
 type podWaits struct {
 	pod  model.PodRef
-	list []wait.Waiting
+	list []wait.Obstacle
 }
 
 // event takes in what happened to a step, and reports whether that is a failure, or a step
@@ -72,7 +72,7 @@ func (m *moving) repeated(ev *executor.Event) bool {
 }
 
 // waits takes in what a pod waits for now.
-func (m *moving) waits(pod model.PodRef, list []wait.Waiting) {
+func (m *moving) waits(pod model.PodRef, list []wait.Obstacle) {
 	if at := slices.IndexFunc(m.waiting, func(w podWaits) bool { return w.pod == pod }); at >= 0 {
 		m.waiting[at].list = list
 		return

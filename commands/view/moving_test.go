@@ -36,7 +36,7 @@ func TestMovingLines(t *testing.T) {
 			t.Errorf("%s: (-want +got)\n%s", what, diff)
 		}
 	}
-	m.waits(pod, []wait.Waiting{
+	m.waits(pod, []wait.Obstacle{
 		{Container: "app", Text: "readiness probe (3/10): 404", Since: start.Add(-5 * time.Second)},
 		{Container: "bad", Text: "back-off 10s, exit code 3", Until: start.Add(8 * time.Second)},
 		{Text: "no address yet"},
@@ -60,7 +60,7 @@ func TestMovingLines(t *testing.T) {
 // TestMovingLinesAreCut where the text is, so that the time stays.
 func TestMovingLinesAreCut(t *testing.T) {
 	m := &moving{now: func() time.Time { return time.Unix(9, 0) }, several: true}
-	m.waits(model.PodRef{Namespace: "a", Name: "b"}, []wait.Waiting{{Container: "app", Text: "something that is rather long", Since: time.Unix(1, 0)}})
+	m.waits(model.PodRef{Namespace: "a", Name: "b"}, []wait.Obstacle{{Container: "app", Text: "something that is rather long", Since: time.Unix(1, 0)}})
 	for width, want := range map[int]string{
 		60: "  … a/b  wait    app  something that is rather long  8s", 40: "  … a/b  wait    app  something tha…  8s",
 		32: "  … b  wait    app  somethi…  8s", 20: "  … b  wait    …  8s",

@@ -48,8 +48,8 @@ func (p *Progress) Live() bool { return p.live != nil }
 // Report shows one event.
 func (p *Progress) Report(ev executor.Event) { p.io.Exclusive(func() { p.report(ev) }) }
 
-// Watched shows what a pod waits for now.
-func (p *Progress) Watched(pod model.PodRef, list []wait.Waiting) {
+// Obstacles shows what a pod waits for now.
+func (p *Progress) Obstacles(pod model.PodRef, list []wait.Obstacle) {
 	if p.moving != nil {
 		p.io.Exclusive(func() { p.moving.waits(pod, list) })
 	}

@@ -114,7 +114,7 @@ func (a *admitting) passed(now time.Time, p *passed) {
 
 // rejects reports whether a pass has rejected a pod that was not before.
 func (p *passed) rejects() bool {
-	return p.outcome.Observed == nil || p.outcome.Observed.Memory.Rejection != p.outcome.Plan.Rejection
+	return p.outcome.Input == nil || p.outcome.Input.Observed.Memory.Rejection != p.outcome.Plan.Rejection
 }
 
 // ended takes note of a pod that is gone.

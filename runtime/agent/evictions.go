@@ -106,10 +106,10 @@ func (p *passed) evicts() bool {
 
 // idle reports whether a pod takes nothing any more: it has finished, was not admitted, or was evicted.
 func (p *passed) idle(before bool) bool {
-	if p.planned() == nil || p.outcome.Observed == nil {
+	if p.planned() == nil || p.outcome.Input == nil {
 		return before
 	}
-	return p.outcome.Observed.Memory.Completion != nil || p.outcome.Plan.Rejection != nil || p.outcome.Plan.Eviction != nil
+	return p.outcome.Input.Observed.Memory.Completion != nil || p.outcome.Plan.Rejection != nil || p.outcome.Plan.Eviction != nil
 }
 
 // pressure are the conditions of the node in words.

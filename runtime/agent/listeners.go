@@ -60,10 +60,10 @@ type finding struct {
 
 // found is how a pass has found its pod; zero if that is not known.
 func (p *passed) found(now time.Time) (f finding) {
-	if p.outcome == nil || p.outcome.Observed == nil || p.pod() == nil {
+	if p.outcome == nil || p.outcome.Input == nil || p.pod() == nil {
 		return f
 	}
-	status := podstatus.Of(podstatus.New(&podstatus.Input{Desired: p.pod(), Observed: *p.outcome.Observed, Now: now}))
+	status := podstatus.Of(podstatus.New(&podstatus.Input{Desired: p.pod(), Observed: p.outcome.Input.Observed, Now: now}))
 	f.phase = status.Phase
 	for i := range status.Conditions {
 		if c := &status.Conditions[i]; c.Type == v1.PodReady {

@@ -87,11 +87,11 @@ func (m *measuring) passed(p *passed, last map[types.UID]lastPass) {
 
 // hasStarted reports whether a pass saw a record of a run of each regular container.
 func hasStarted(p *passed) bool {
-	if p.outcome == nil || p.outcome.Observed == nil {
+	if p.outcome == nil || p.outcome.Input == nil {
 		return false
 	}
 	for _, ref := range podspec.RegularContainers(p.pass.Pod.Pod) {
-		if !slices.ContainsFunc(p.outcome.Observed.Containers, func(c model.Container) bool { return c.Name == ref.Name && !c.StartedAt.IsZero() }) {
+		if !slices.ContainsFunc(p.outcome.Input.Observed.Containers, func(c model.Container) bool { return c.Name == ref.Name && !c.StartedAt.IsZero() }) {
 			return false
 		}
 	}

@@ -47,7 +47,7 @@ type probed struct {
 // sync lets the probes follow what a pass has seen and done.
 func (b *probing) sync(ctx context.Context, p *passed) {
 	uid := p.pass.Ref.UID
-	if p.pass.Kind != podworkers.Sync || p.outcome == nil || p.outcome.Observed == nil {
+	if p.pass.Kind != podworkers.Sync || p.outcome == nil || p.outcome.Input == nil {
 		return
 	}
 	if !probe.HasAny(p.pod().Pod) {
@@ -140,15 +140,16 @@ func running(o *executor.Outcome) []probers.Running {
 		}
 	}
 	var list []probers.Running
-	for i := range o.Observed.Containers {
-		c := &o.Observed.Containers[i]
-		newest := o.Observed.Newest(func(other *model.Container) bool { return other.Name == c.Name })
+	seen := &o.Input.Observed
+	for i := range seen.Containers {
+		c := &seen.Containers[i]
+		newest := seen.Newest(func(other *model.Container) bool { return other.Name == c.Name })
 		if c.State != model.Running || c.Starting || stopped[c.ID] || newest.ID != c.ID {
 			continue
 		}
 		list = append(list, probers.Running{
-			Name: c.Name, ID: c.ID, Address: o.Observed.SandboxOf(c.SandboxID).Address(o.Observed.NodeIPs), StartedAt: c.StartedAt,
-			Records: maps.Clone(o.Observed.Memory.Probes[c.ID]),
+			Name: c.Name, ID: c.ID, Address: seen.SandboxOf(c.SandboxID).Address(seen.NodeIPs), StartedAt: c.StartedAt,
+			Records: maps.Clone(seen.Memory.Probes[c.ID]),
 		})
 	}
 	return list

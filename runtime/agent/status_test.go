@@ -18,6 +18,8 @@ import (
 	"github.com/podctl/podctl/runtime/agent/probers"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // TestStatusHasVerdicts: the status of a pod has what its probes came to, and since when.
@@ -78,9 +80,9 @@ func TestOperationsOfPasses(t *testing.T) {
 	l.wants["one"]["a"] = d
 	l.tellNow("one")
 	l.agent.metrics.wanted(l.agent.keeper, l.agent.last)
-	runs := &executor.Outcome{Observed: &model.Observed{Containers: []model.Container{{Name: "a", StartedAt: l.now}}}}
+	runs := &executor.Outcome{Input: &plan.Input{Input: podstatus.Input{Observed: model.Observed{Containers: []model.Container{{Name: "a", StartedAt: l.now}}}}}}
 	for _, p := range []passed{
-		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: d}, outcome: &executor.Outcome{Observed: &model.Observed{}}},
+		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: d}, outcome: &executor.Outcome{Input: &plan.Input{}}},
 		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: d}, outcome: runs},
 		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: edited}, outcome: runs},
 		{pass: podworkers.Pass{Kind: podworkers.Terminate}},

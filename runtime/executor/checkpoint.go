@@ -40,6 +40,8 @@ type checkpointer struct {
 	checkpoint *state.Checkpoint
 	// closed is set once no step runs any more.
 	closed bool
+	// written is set once the pass has changed the stored checkpoint.
+	written bool
 }
 
 // begin writes down what is about to be done, before anything happens.
@@ -164,6 +166,7 @@ func (x *checkpointer) notePendingRestarts() {
 }
 
 func (x *checkpointer) write() error {
+	x.written = true
 	if err := x.pod.Checkpoint().Write(x.checkpoint); err != nil {
 		return fmt.Errorf("pod %s: %w", x.plan.Pod, err)
 	}
@@ -294,5 +297,6 @@ func (x *checkpointer) forget(r *results) error {
 	if !r.complete() {
 		return nil
 	}
+	x.written = true
 	return x.pod.Checkpoint().Remove()
 }

@@ -224,6 +224,7 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 		err = x.checkpoint.remember(r)
 	}
 	<-written
+	outcome.Unchanged = len(x.plan.Steps) == 0 && !x.checkpoint.written
 	switch {
 	case err != nil:
 		return outcome, err

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -57,9 +56,11 @@ type Options struct {
 
 // Outcome is what a pass came to.
 type Outcome struct {
-	// Plan is the last plan that was executed, Observed what it was made of.
-	Plan     *plan.Plan
-	Observed *model.Observed
+	// Plan is the last plan that was executed, and Input what it was made of. The pass does not change the input.
+	Plan  *plan.Plan
+	Input *plan.Input
+	// Unchanged reports whether the pass had nothing to do and nothing to write down: the input still holds.
+	Unchanged bool
 	// Desired is what the plan brings about: the pod as it was applied before, if an edit of it is not
 	// admitted.
 	Desired *podspec.Desired

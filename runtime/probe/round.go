@@ -142,6 +142,12 @@ func HasAny(pod *v1.Pod) bool {
 	})
 }
 
+// IsDue reports whether the period of a probe has passed, as far as an observation of its pod shows.
+func IsDue(desired *podspec.Desired, observed *model.Observed, now time.Time) bool {
+	q := &round{desired: desired, observed: *observed, now: now, opts: Options{Due: true}}
+	return slices.ContainsFunc(q.list(), func(r Report) bool { return r.Skipped == "" })
+}
+
 // Unobserved are the probes of a pod that could not be observed: none is asked, with the reason.
 func Unobserved(desired *podspec.Desired, opts Options, reason string) []Report {
 	reports := (&round{desired: desired, opts: opts}).list()

@@ -303,7 +303,7 @@ func (s *Pod) observedContainer(c Container, desired *podspec.Desired) model.Con
 		Name:         containerName(st),
 		Attempt:      st.GetMetadata().GetAttempt(),
 		RestartCount: ParseCount(a[criconfig.AnnotationRestartCount]),
-		State:        containerState(st.GetState()),
+		State:        ContainerState(st.GetState()),
 		CreatedAt:    unixNano(st.GetCreatedAt()),
 		StartedAt:    unixNano(st.GetStartedAt()),
 		FinishedAt:   unixNano(st.GetFinishedAt()),
@@ -331,7 +331,8 @@ func joinMessages(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
-func containerState(s runtimeapi.ContainerState) model.ContainerState {
+// ContainerState returns a state of the CRI in the planner's words.
+func ContainerState(s runtimeapi.ContainerState) model.ContainerState {
 	switch s {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
 		return model.Created

@@ -168,7 +168,7 @@ func (s *Syncer) attempt(ctx context.Context, ref model.PodRef, desired *podspec
 	opts.Begun = func() { freePorts(); freeNode() }
 	outcome, err := s.executor.Run(ctx, in, p, snap, opts)
 	if outcome != nil {
-		outcome.Observed, outcome.Desired = &in.Observed, in.Desired
+		outcome.Input, outcome.Desired = in, in.Desired
 	}
 	return outcome, err
 }

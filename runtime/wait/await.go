@@ -17,13 +17,13 @@ import (
 // but asking its probes. A pod that has failed ends it, as no goal but its end is
 // in reach any more.
 func (x *Waiter) Await(ctx context.Context, desired *podspec.Desired, goal Goal) error {
-	return (&waiter{on: x, desired: desired, goal: goal}).await(ctx)
+	return (&podWait{on: x, desired: desired, goal: goal}).await(ctx)
 }
 
 // Follow makes one pass over a pod that an agent keeps, and watches it until it has reached a goal. Other passes, and the probes, are left to the
 // agent: two processes that take turns at the pod's lock would hold each other up.
 func (x *Waiter) Follow(ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options) (*executor.Outcome, error) {
-	w := &waiter{on: x, desired: desired, goal: goal, opts: opts, follows: true}
+	w := &podWait{on: x, desired: desired, goal: goal, opts: opts, follows: true}
 	outcome, err := w.apply(ctx)
 	if err != nil {
 		return outcome, w.translate(ctx, err)
@@ -33,11 +33,11 @@ func (x *Waiter) Follow(ctx context.Context, desired *podspec.Desired, goal Goal
 }
 
 // await watches the pod until it has reached the goal.
-func (w *waiter) await(ctx context.Context) error {
-	watching, stop := context.WithCancel(ctx)
+func (w *podWait) await(ctx context.Context) error {
+	activityCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	ref := model.RefOf(w.desired.Pod)
-	w.watch = w.on.watchPod(watching, ref)
+	w.activity = w.on.watchPod(activityCtx, ref)
 	for {
 		done, err := w.poll(ctx, ref)
 		if w.retryable(ctx, err) {
@@ -53,7 +53,7 @@ func (w *waiter) await(ctx context.Context) error {
 }
 
 // poll asks the probes that are due and looks where the pod is.
-func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
+func (w *podWait) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 	if w.goal != Deleted && !w.follows {
 		if err := w.probe(ctx); err != nil {
 			return false, err
@@ -63,13 +63,13 @@ func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	w.noteSeen(s)
+	w.noteSeen(in)
 	if w.goal == Deleted {
-		w.waiting = []string{"the pod is there"}
+		w.missing = []string{"the pod is there"}
 		return s.Checkpoint.Applied == nil && len(s.Sandboxes)+len(s.Containers) == 0, nil
 	}
 	status := podstatus.Of(in.State())
-	w.waiting = nil
+	w.missing = nil
 	switch {
 	case w.reached(&status):
 		return true, w.ended(&status)
@@ -77,8 +77,8 @@ func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 		return false, w.blocked("the pod " + Ending(&status))
 	}
 	p := plan.Make(in)
-	w.watched(in, &status, p)
+	w.report(in, &status, p)
 	err = w.finished(&status, p)
-	w.waiting = append(w.waiting, unready(in, &status)...)
+	w.missing = append(w.missing, unready(in, &status)...)
 	return false, err
 }

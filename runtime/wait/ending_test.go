@@ -42,11 +42,11 @@ func TestFailuresAreToldOnce(t *testing.T) {
 	p := &plan.Plan{Holds: []plan.Hold{{
 		Container: "a", Reason: model.CrashLoopBackOff, Until: &until, Message: "so long", Delay: &podstatus.Delay{Cause: "RunContainerError: no such file"},
 	}}}
-	if got := w.untold(p); !slices.Equal(got, []string{"the registry is away"}) {
+	if got := w.otherFailures(p); !slices.Equal(got, []string{"the registry is away"}) {
 		t.Errorf("%q", got)
 	}
 	p.Holds[0].Delay = nil
-	if got := w.untold(p); !slices.Equal(got, w.trouble) {
+	if got := w.otherFailures(p); !slices.Equal(got, w.trouble) {
 		t.Errorf("without a delay: %q", got)
 	}
 }

@@ -56,14 +56,15 @@ func (e *FailedError) Error() string { return fmt.Sprintf("pod %s %s", e.Pod, e.
 
 // TimeoutError says that a wait ran out of its time.
 type TimeoutError struct {
-	Pod     model.PodRef
-	Goal    Goal
-	Waiting string
+	Pod  model.PodRef
+	Goal Goal
+	// Missing is what the pod lacked when the time was over.
+	Missing string
 }
 
 // Error says what was still missing.
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, withoutPod(e.Waiting, e.Pod))
+	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, withoutPod(e.Missing, e.Pod))
 }
 
 // withoutPod leaves the name of a pod out of texts, joined by semicolons, that follow it.

@@ -14,11 +14,11 @@ import (
 )
 
 // judge compares the pod's status with the goal.
-func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool, error) {
-	w.waiting = slices.Concat(w.untold(p), p.WaitingFor)
+func (w *podWait) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool, error) {
+	w.missing = slices.Concat(w.otherFailures(p), p.WaitingFor)
 	w.until = w.retryAt
 	if held := blocking(p); len(held) > 0 {
-		return false, w.blocked(strings.Join(slices.Concat(held, w.untold(p)), "; "))
+		return false, w.blocked(strings.Join(slices.Concat(held, w.otherFailures(p)), "; "))
 	}
 	w.pending, w.over = p.Pending(), model.IsOver(status)
 	if w.reached(status) {
@@ -40,16 +40,16 @@ func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool
 		switch {
 		case hold.Until != nil:
 			w.wake(*hold.Until)
-			w.waiting = append(w.waiting, holder(&hold, ", ")+fmt.Sprintf("held until %s (%s)", hold.Until.Local().Format(time.TimeOnly), hold.Message))
+			w.missing = append(w.missing, holder(&hold, ", ")+fmt.Sprintf("held until %s (%s)", hold.Until.Local().Format(time.TimeOnly), hold.Message))
 		default:
 			if hold.Recheck > 0 {
 				w.wake(w.on.now().Add(hold.Recheck))
 			}
-			w.waiting = append(w.waiting, hold.Message)
+			w.missing = append(w.missing, hold.Message)
 		}
 	}
-	if len(w.waiting) == 0 {
-		w.waiting = unready(in, status)
+	if len(w.missing) == 0 {
+		w.missing = unready(in, status)
 	}
 	return false, nil
 }
@@ -65,9 +65,9 @@ func blocking(p *plan.Plan) []string {
 	return texts
 }
 
-// untold are the failures of the last pass that no hold of the plan tells.
-func (w *waiter) untold(p *plan.Plan) []string {
-	return slices.DeleteFunc(slices.Clone(w.trouble), func(text string) bool {
+// otherFailures are the failures of the last pass that are not the cause of a hold.
+func (r *retry) otherFailures(p *plan.Plan) []string {
+	return slices.DeleteFunc(slices.Clone(r.trouble), func(text string) bool {
 		return slices.ContainsFunc(p.Holds, func(h plan.Hold) bool {
 			return h.Delay != nil && h.Delay.Cause != "" && strings.HasSuffix(text, h.Delay.Cause)
 		})
@@ -77,7 +77,7 @@ func (w *waiter) untold(p *plan.Plan) []string {
 // finished judges by the containers that have ended for good, which a pod that shall be started
 // or ready cannot do without. One that waits for its other containers to end may yet
 // succeed, and nobody knows how long that takes: it says what it waits for.
-func (w *waiter) finished(status *v1.PodStatus, p *plan.Plan) error {
+func (w *podWait) finished(status *v1.PodStatus, p *plan.Plan) error {
 	if w.goal != Started && w.goal != Ready {
 		return nil
 	}
@@ -90,28 +90,28 @@ func (w *waiter) finished(status *v1.PodStatus, p *plan.Plan) error {
 	}
 	if w.goal == Ready && len(done) > 0 {
 		text := strings.Join(done, ", ") + ": the pod is ready only once all its containers have ended"
-		w.waiting = append(w.waiting, text)
-		w.tell(text)
+		w.missing = append(w.missing, text)
+		w.announce(text)
 	}
 	return nil
 }
 
-// tell says once what may be waited for without an end.
-func (w *waiter) tell(text string) {
-	if w.told != text {
-		w.on.waiting(fmt.Sprintf("pod %s: waiting: %s", model.RefOf(w.desired.Pod), text))
+// announce prints once what may be waited for without an end.
+func (w *podWait) announce(text string) {
+	if w.announced != text {
+		w.on.announce(fmt.Sprintf("pod %s: waiting: %s", model.RefOf(w.desired.Pod), text))
 	}
-	w.told = text
+	w.announced = text
 }
 
 // wake makes sure that the pod is looked at again at a moment at the latest.
-func (w *waiter) wake(at time.Time) {
+func (w *podWait) wake(at time.Time) {
 	if w.until.IsZero() || at.Before(w.until) {
 		w.until = at
 	}
 }
 
-func (w *waiter) wakeForDeadline(status *v1.PodStatus) {
+func (w *podWait) wakeForDeadline(status *v1.PodStatus) {
 	if deadline := w.desired.Pod.Spec.ActiveDeadlineSeconds; deadline != nil && status.StartTime != nil {
 		w.wake(status.StartTime.Add(model.Seconds(*deadline)))
 	}
@@ -119,7 +119,7 @@ func (w *waiter) wakeForDeadline(status *v1.PodStatus) {
 
 // ended is the end of a wait that has reached its goal: a pod whose end was waited for may have
 // failed.
-func (w *waiter) ended(status *v1.PodStatus) error {
+func (w *podWait) ended(status *v1.PodStatus) error {
 	if w.goal != Completed || status.Phase != v1.PodFailed {
 		return nil
 	}
@@ -134,11 +134,11 @@ func holder(h *plan.Hold, then string) string {
 	return "container " + h.Container + then
 }
 
-func (w *waiter) blocked(reason string) error {
+func (w *podWait) blocked(reason string) error {
 	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: reason}
 }
 
-func (w *waiter) reached(status *v1.PodStatus) bool {
+func (w *podWait) reached(status *v1.PodStatus) bool {
 	switch w.goal {
 	case Started:
 		return status.Phase == v1.PodRunning && allStarted(w.desired.Pod, status)

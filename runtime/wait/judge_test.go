@@ -30,7 +30,7 @@ func TestStarted(t *testing.T) {
 		InitContainers: []v1.Container{{Name: "init"}, {Name: "side", RestartPolicy: &always}},
 		Containers:     []v1.Container{{Name: "a"}, {Name: "b"}},
 	}}
-	w := &waiter{goal: Started, desired: &podspec.Desired{Pod: pod}}
+	w := &podWait{goal: Started, desired: &podspec.Desired{Pod: pod}}
 	for name, c := range map[string]struct {
 		init, side, a, b v1.ContainerStatus
 		want             bool
@@ -85,7 +85,7 @@ func TestGoals(t *testing.T) {
 		{"condition=Custom", ready, false},
 		{"condition=Other=False", ready, false},
 	} {
-		w := &waiter{goal: c.goal, desired: &podspec.Desired{Pod: &v1.Pod{}}}
+		w := &podWait{goal: c.goal, desired: &podspec.Desired{Pod: &v1.Pod{}}}
 		if got := w.reached(c.status); got != c.want {
 			t.Errorf("%s of a pod that is %s %v: %t", c.goal, c.status.Phase, c.status.Conditions, got)
 		}
@@ -255,7 +255,7 @@ func TestWhatIsWaitedFor(t *testing.T) {
 		t.Fatal(done, err)
 	}
 	want := []string{"a to end", "container a, held until 12:00:40 (back-off 40s)", "the network is not ready"}
-	if diff := cmp.Diff(want, w.waiting); diff != "" || !w.until.Equal(*in(40 * time.Second)) {
+	if diff := cmp.Diff(want, w.missing); diff != "" || !w.until.Equal(*in(40 * time.Second)) {
 		t.Errorf("until %v; waiting for (-want +got)\n%s", w.until, diff)
 	}
 	// The deadline comes before the hold.
@@ -265,8 +265,8 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	}
 	// What failed and may pass is told first, and tried again before all.
 	w.trouble, w.retryAt = []string{"the registry is away"}, *in(time.Second)
-	if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); err != nil || !w.until.Equal(w.retryAt) || w.waiting[0] != "the registry is away" {
-		t.Errorf("until %v, waiting for %v, %v", w.until, w.waiting, err)
+	if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); err != nil || !w.until.Equal(w.retryAt) || w.missing[0] != "the registry is away" {
+		t.Errorf("until %v, waiting for %v, %v", w.until, w.missing, err)
 	}
 }
 
@@ -282,8 +282,8 @@ func TestWordsOfAProbe(t *testing.T) {
 		}},
 	}}}
 	status := conditions(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Message: "containers with unready status: [a]"})
-	if _, err := w.judge(in, status, &plan.Plan{}); err != nil || !slices.Equal(w.waiting, []string{"containers with unready status: [a]", "readiness probe of a: connection refused"}) {
-		t.Errorf("waiting for %q, %v", w.waiting, err)
+	if _, err := w.judge(in, status, &plan.Plan{}); err != nil || !slices.Equal(w.missing, []string{"containers with unready status: [a]", "readiness probe of a: connection refused"}) {
+		t.Errorf("waiting for %q, %v", w.missing, err)
 	}
 	if got := unready(in, &v1.PodStatus{Phase: v1.PodPending}); got[0] != "phase Pending" {
 		t.Errorf("without a condition: %q", got)

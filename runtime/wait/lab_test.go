@@ -100,13 +100,13 @@ func (l *lab) apply(d *podspec.Desired) *executor.Outcome {
 }
 
 // waiter is a wait that has not begun.
-func (l *lab) waiter(d *podspec.Desired, goal Goal) *waiter {
-	return &waiter{on: l.Waiter, desired: d, goal: goal, watch: &watch{happened: make(chan struct{}, 1)}}
+func (l *lab) waiter(d *podspec.Desired, goal Goal) *podWait {
+	return &podWait{on: l.Waiter, desired: d, goal: goal, activity: &activity{happened: make(chan struct{}, 1)}}
 }
 
 // at is a waiter at some moment, with no runtime, and what it says.
-func at(now time.Time, d *podspec.Desired, goal Goal) (w *waiter, told *[]string) {
+func at(now time.Time, d *podspec.Desired, goal Goal) (w *podWait, told *[]string) {
 	told = &[]string{}
-	on := &Waiter{now: func() time.Time { return now }, waiting: func(text string) { *told = append(*told, text) }}
-	return &waiter{on: on, desired: d, goal: goal}, told
+	on := &Waiter{now: func() time.Time { return now }, announce: func(text string) { *told = append(*told, text) }}
+	return &podWait{on: on, desired: d, goal: goal}, told
 }

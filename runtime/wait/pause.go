@@ -6,40 +6,47 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 // pause waits until something has changed: a container's state, a hold that ran
 // out, or a probe whose period has passed.
-func (w *waiter) pause(ctx context.Context) error {
+func (w *podWait) pause(ctx context.Context) error {
 	again := w.nextLook()
-	for pause := w.watch.first(); ; pause = w.watch.after(pause) {
-		told, err := w.watch.next(ctx, max(min(pause, again.Sub(w.on.now())), time.Millisecond))
+	for pause := w.activity.first(); ; pause = w.activity.after(pause) {
+		happened, err := w.activity.next(ctx, max(min(pause, again.Sub(w.on.now())), time.Millisecond))
 		if err != nil {
 			return err
 		}
-		if told {
-			// What an event tells of may show a moment later.
+		if happened {
+			// The runtime's records may show it a moment later.
 			pause = pauseMin
 		}
 		if !w.on.now().Before(again) {
 			return nil
 		}
 		seen, err := w.look(ctx)
-		if err != nil || seen != w.seen {
+		if err != nil {
 			return err
+		}
+		if seen != w.seen {
+			w.in = nil
+			return nil
 		}
 	}
 }
 
 // nextLook is when the whole pod is looked at again, whatever its containers do: a
-// probe is due, a hold runs out, or nobody would tell.
-func (w *waiter) nextLook() time.Time {
-	patience := min(w.probePeriod(), 10*time.Second)
-	if w.hook {
-		// No event tells that the hook has finished.
+// probe is due, a hold runs out, or an event may be missing.
+func (w *podWait) nextLook() time.Time {
+	patience := min(probePeriod(w.desired.Pod), 10*time.Second)
+	if w.in != nil && slices.ContainsFunc(w.in.Observed.Containers, func(c model.Container) bool { return c.Starting }) {
+		// The runtime sends no event when a hook has finished.
 		patience = min(patience, pauseMax)
 	}
 	if w.goal == Deleted {
@@ -55,9 +62,9 @@ func (w *waiter) nextLook() time.Time {
 
 // probePeriod is how long the shortest period of the pod's probes is; probes
 // that wait for a delay are looked at every second.
-func (w *waiter) probePeriod() time.Duration {
+func probePeriod(pod *v1.Pod) time.Duration {
 	period := time.Hour
-	for _, ref := range podspec.Containers(w.desired.Pod) {
+	for _, ref := range podspec.Containers(pod) {
 		for _, t := range model.ProbeTypes() {
 			if p := model.ProbeOf(ref.Container, t); p != nil {
 				period = min(period, model.Seconds(p.PeriodSeconds), time.Second)
@@ -68,34 +75,27 @@ func (w *waiter) probePeriod() time.Duration {
 }
 
 // look is one cheap call that shows whether any container changed its state.
-func (w *waiter) look(ctx context.Context) (string, error) {
+func (w *podWait) look(ctx context.Context) (string, error) {
 	list, err := w.on.observer.ListContainers(ctx, model.RefOf(w.desired.Pod))
 	if err != nil {
 		return "", err
 	}
 	var states []string
 	for _, c := range list {
-		states = append(states, c.GetId()+c.GetState().String())
+		states = append(states, c.GetId()+string(snapshot.ContainerState(c.GetState())))
 	}
 	slices.Sort(states)
 	return strings.Join(states, ","), nil
 }
 
-// noteSeen keeps what a look at the pod's containers showed.
-func (w *waiter) noteSeen(s *snapshot.Pod) {
-	w.seen = fingerprint(s)
-	w.hook = slices.ContainsFunc(s.Containers, func(c snapshot.Container) bool { return c.Starting })
-}
+// noteSeen keeps an observation of the pod.
+func (w *podWait) noteSeen(in *plan.Input) { w.in, w.seen = in, fingerprint(&in.Observed) }
 
-// fingerprint is what look would have shown of a snapshot's containers; of unmanaged ones it
-// shows nothing.
-func fingerprint(s *snapshot.Pod) string {
+// fingerprint is what look would have shown of the containers of an observation.
+func fingerprint(o *model.Observed) string {
 	var states []string
-	for _, c := range s.Containers {
-		if c.IsUnmanaged() {
-			continue
-		}
-		states = append(states, c.Status.GetId()+c.Status.GetState().String())
+	for i := range o.Containers {
+		states = append(states, o.Containers[i].ID+string(o.Containers[i].State))
 	}
 	slices.Sort(states)
 	return strings.Join(states, ",")

@@ -38,8 +38,8 @@ func TestWaitersSeeTheSame(t *testing.T) {
 	}
 	w := l.waiter(d, Ready)
 	before, err := w.look(t.Context())
-	if err != nil || before != fingerprint(s) {
-		t.Errorf("a look shows %s, the snapshot %s, %v", before, fingerprint(s), err)
+	if seen := s.Observed(s.Pod, d); err != nil || before != fingerprint(&seen) {
+		t.Errorf("a look shows %s, the snapshot %s, %v", before, fingerprint(&seen), err)
 	}
 	l.server.Exit("b", 0)
 	after, err := w.look(t.Context())
@@ -89,15 +89,15 @@ func TestPauses(t *testing.T) {
 	ended, failed := errors.New("interrupted"), errors.New("told to fail")
 	for _, c := range []struct {
 		name   string
-		change func(*waiter, context.CancelCauseFunc)
+		change func(*podWait, context.CancelCauseFunc)
 		want   error
 	}{
-		{"a moment has come", func(w *waiter, _ context.CancelCauseFunc) { w.until = time.Now().Add(30 * time.Millisecond) }, nil},
-		{"it is ended", func(_ *waiter, end context.CancelCauseFunc) { end(ended) }, ended},
-		{"a look fails", func(*waiter, context.CancelCauseFunc) {
+		{"a moment has come", func(w *podWait, _ context.CancelCauseFunc) { w.until = time.Now().Add(30 * time.Millisecond) }, nil},
+		{"it is ended", func(_ *podWait, end context.CancelCauseFunc) { end(ended) }, ended},
+		{"a look fails", func(*podWait, context.CancelCauseFunc) {
 			l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: failed})
 		}, failed},
-		{"a container ended", func(*waiter, context.CancelCauseFunc) {
+		{"a container ended", func(*podWait, context.CancelCauseFunc) {
 			time.AfterFunc(30*time.Millisecond, func() { l.server.Exit("a", 0) })
 		}, nil},
 	} {

@@ -30,31 +30,32 @@ const (
 
 // Waiter waits for pods: it makes passes until a goal is reached, or only looks.
 type Waiter struct {
-	// Watched is told what a pod waits for, between two passes; it may be nil.
-	Watched func(model.PodRef, []Waiting)
+	// Report is called between two passes with what a pod waits for; it may be nil.
+	Report func(model.PodRef, []Obstacle)
 
-	client   *cri.Client
-	now      func() time.Time
-	waiting  func(text string)
+	client *cri.Client
+	now    func() time.Time
+	// announce prints what may be waited for without an end.
+	announce func(text string)
 	observer *observe.Observer
 	pods     *syncpod.Syncer
 	prober   *probe.Prober
 }
 
-// New makes a Waiter. Waiting is called with what may be waited for without an end.
-func New(w observe.World, observer *observe.Observer, pods *syncpod.Syncer, prober *probe.Prober, waiting func(text string)) *Waiter {
-	return &Waiter{client: w.Client, now: w.Now, waiting: waiting, observer: observer, pods: pods, prober: prober}
+// New makes a Waiter. Announce is called with what may be waited for without an end.
+func New(w observe.World, observer *observe.Observer, pods *syncpod.Syncer, prober *probe.Prober, announce func(text string)) *Waiter {
+	return &Waiter{client: w.Client, now: w.Now, announce: announce, observer: observer, pods: pods, prober: prober}
 }
 
 // Wait makes passes until the pod has reached the goal, cannot reach it any
 // more, or the context ends. Between passes the pod's lock is free and its
 // probes are asked in their periods.
 func (x *Waiter) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options) (*executor.Outcome, error) {
-	watching, stop := context.WithCancel(ctx)
+	activityCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	// From now on the probes are asked in their periods.
 	opts.ProbedSince = x.now()
-	w := &waiter{on: x, desired: desired, goal: goal, opts: opts, watch: x.watchPod(watching, model.RefOf(desired.Pod))}
+	w := &podWait{on: x, desired: desired, goal: goal, opts: opts, activity: x.watchPod(activityCtx, model.RefOf(desired.Pod))}
 	for {
 		outcome, done, err := w.pass(ctx)
 		if w.retryable(ctx, err) {
@@ -74,21 +75,20 @@ func (x *Waiter) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, 
 	}
 }
 
-// waiter is one wait for one pod.
-type waiter struct {
-	on      *Waiter
-	desired *podspec.Desired
-	goal    Goal
-	opts    executor.Options
-	watch   *watch
+// podWait is one wait for one pod.
+type podWait struct {
+	on       *Waiter
+	desired  *podspec.Desired
+	goal     Goal
+	opts     executor.Options
+	activity *activity
+	// follows is set if an agent makes the passes and asks the probes.
+	follows bool
+	retry
 
-	waiting []string
-	// told is what the user has been told of it.
-	told string
-	// trouble is what failed last and may pass, retryAt when it is tried again. Of a start that
-	// a restart delay holds by now, the hold says it.
-	trouble []string
-	retryAt time.Time
+	// missing is what the pod lacks for the goal, announced what was printed of it.
+	missing   []string
+	announced string
 	// until is the first moment at which something will change by itself.
 	until time.Time
 	// pending reports whether the next pass has something to do.
@@ -98,17 +98,23 @@ type waiter struct {
 	over bool
 	// seen is what the last look at the pod's containers showed.
 	seen string
-	// hook reports whether another process runs the postStart hook of a container.
-	hook bool
+	// in is the last observation of the pod; nil once something has happened since.
+	in *plan.Input
+}
+
+// retry is what a wait knows of the last pass and of failures that may pass.
+type retry struct {
+	// last is the outcome of the last pass.
+	last *executor.Outcome
+	// trouble is what failed last and may pass, retryAt when it is tried again. If a restart
+	// delay holds a failed start, the hold has the text.
+	trouble []string
+	retryAt time.Time
 	// tries counts the passes in a row that failed, unanswered those of them in which the
 	// runtime did not answer.
 	tries, unanswered int
 	// answered is when the runtime answered last; zero until it has. silent is when a call first got no answer since.
 	answered, silent time.Time
-	// follows is set if an agent makes the passes and asks the probes.
-	follows bool
-	// last is what the last pass came to.
-	last *executor.Outcome
 }
 
 // UnansweredMax is how often in a row a pass may fail because the runtime does not
@@ -117,7 +123,7 @@ const UnansweredMax = 5
 
 // retryable reports whether a wait goes on although the runtime does not answer, after a
 // pause: it did before, and may have been restarted.
-func (w *waiter) retryable(ctx context.Context, err error) bool {
+func (w *podWait) retryable(ctx context.Context, err error) bool {
 	if err == nil {
 		w.answered, w.silent = w.on.now(), time.Time{}
 		return false
@@ -133,36 +139,45 @@ func (w *waiter) retryable(ctx context.Context, err error) bool {
 	if w.on.now().Sub(w.silent) > cri.RetryTime {
 		return false
 	}
-	w.waiting = []string{gone.Error()}
+	w.missing = []string{gone.Error()}
 	return cri.Sleep(ctx, cri.RetryPause) == nil
 }
 
 // pass asks the probes that are due, makes a pass and judges where the pod is.
-func (w *waiter) pass(ctx context.Context) (*executor.Outcome, bool, error) {
+func (w *podWait) pass(ctx context.Context) (*executor.Outcome, bool, error) {
 	if err := w.probe(ctx); err != nil {
 		return nil, false, err
 	}
+	before := w.last
 	outcome, err := w.apply(ctx)
 	if err != nil {
 		return outcome, false, err
 	}
-	in, s, err := w.on.observer.Input(ctx, model.RefOf(w.desired.Pod), w.desired, w.opts.Options)
-	if err != nil {
-		return outcome, false, err
-	}
-	if err = syncpod.Superseded(in.Pod, w.desired, s.Checkpoint); err != nil {
-		return outcome, false, err
+	in, p := outcome.Input, outcome.Plan
+	if outcome == before || !outcome.Unchanged || w.opts.Saved != nil {
+		if in, err = w.observe(ctx); err != nil {
+			return outcome, false, err
+		}
+		p = plan.Make(in)
 	}
 	status := podstatus.Of(in.State())
-	p := plan.Make(in)
 	done, err := w.judge(in, &status, p)
-	w.watched(in, &status, p)
-	w.noteSeen(s)
+	w.report(in, &status, p)
+	w.noteSeen(in)
 	return outcome, done, err
 }
 
+// observe looks at the pod after a pass that has changed it, or where no pass was made.
+func (w *podWait) observe(ctx context.Context) (*plan.Input, error) {
+	in, s, err := w.on.observer.Input(ctx, model.RefOf(w.desired.Pod), w.desired, w.opts.Options)
+	if err != nil {
+		return nil, err
+	}
+	return in, syncpod.Superseded(in.Pod, w.desired, s.Checkpoint)
+}
+
 // apply makes a pass, unless a registry that could not be reached is given time.
-func (w *waiter) apply(ctx context.Context) (*executor.Outcome, error) {
+func (w *podWait) apply(ctx context.Context) (*executor.Outcome, error) {
 	if w.on.now().Before(w.retryAt) {
 		return w.last, nil
 	}
@@ -187,8 +202,8 @@ func (w *waiter) apply(ctx context.Context) (*executor.Outcome, error) {
 }
 
 // probe asks what has to be known for the goal, and only what is due.
-func (w *waiter) probe(ctx context.Context) error {
-	if !probe.HasAny(w.desired.Pod) {
+func (w *podWait) probe(ctx context.Context) error {
+	if !probe.HasAny(w.desired.Pod) || w.in != nil && !probe.IsDue(w.desired, &w.in.Observed, w.on.now()) {
 		return nil
 	}
 	reports, err := w.on.prober.Probe(ctx, w.desired, probe.Options{Due: true})
@@ -206,7 +221,7 @@ func passedStartup(r probe.Report) bool {
 
 // failed ends the wait for a failure that trying again cannot mend, and makes
 // room for one that it can.
-func (w *waiter) failed(outcome *executor.Outcome) error {
+func (w *podWait) failed(outcome *executor.Outcome) error {
 	err := outcome.Err()
 	if err == nil {
 		w.tries, w.unanswered, w.trouble, w.retryAt = 0, 0, nil, time.Time{}
@@ -240,7 +255,7 @@ func failures(outcome *executor.Outcome) []string {
 
 // unansweredBy makes room for another try: the runtime may have been restarted. If it
 // has not, the next look at it says so.
-func (w *waiter) unansweredBy(err error) error {
+func (w *podWait) unansweredBy(err error) error {
 	if w.unanswered++; w.unanswered >= UnansweredMax {
 		return w.blockedBy(err)
 	}
@@ -250,32 +265,32 @@ func (w *waiter) unansweredBy(err error) error {
 }
 
 // blockedBy ends a wait for an error that trying again does not mend, and says what is held beside it.
-func (w *waiter) blockedBy(err error, held ...string) error {
+func (w *podWait) blockedBy(err error, held ...string) error {
 	reason := strings.Join(append([]string{err.Error()}, held...), "; ")
 	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: reason, Err: err}
 }
 
 // goesOn reports whether a wait goes on after a failed start of a container: it is tried again,
 // or that was its end, as any exit code is for a pod that shall only complete.
-func (w *waiter) goesOn(container string) bool {
+func (w *podWait) goesOn(container string) bool {
 	ref, ok := podspec.FindContainer(w.desired.Pod, container)
 	return w.goal == Completed || (ok && podstatus.MayRestart(w.desired.Pod, ref.Container))
 }
 
 // translate turns the end of the time into what the user waited for.
-func (w *waiter) translate(ctx context.Context, err error) error {
+func (w *podWait) translate(ctx context.Context, err error) error {
 	if err == nil {
 		return nil // It was reached in time, if only just.
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		if len(w.waiting) == 0 {
-			w.waiting = []string{err.Error()}
+		if len(w.missing) == 0 {
+			w.missing = []string{err.Error()}
 		}
-		return &TimeoutError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Waiting: strings.Join(w.waiting, "; ")}
+		return &TimeoutError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Missing: strings.Join(w.missing, "; ")}
 	}
 	if locked := (*filelock.LockedError)(nil); ctx.Err() == nil && errors.As(err, &locked) {
 		locked.What = "it"
-		return &TimeoutError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Waiting: locked.Error()}
+		return &TimeoutError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Missing: locked.Error()}
 	}
 	return err
 }

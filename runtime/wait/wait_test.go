@@ -30,7 +30,7 @@ func TestReachedInTimeIfOnlyJust(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	<-ctx.Done()
-	if err := (&waiter{goal: Ready}).translate(ctx, nil); err != nil {
+	if err := (&podWait{goal: Ready}).translate(ctx, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -43,7 +43,7 @@ func TestErrorsOfWaits(t *testing.T) {
 	if blocked.Error() != "pod ns/web cannot become ready: container a: no space" || !errors.Is(blocked, cause) {
 		t.Error(blocked)
 	}
-	late := &TimeoutError{Pod: ref, Goal: "condition=X", Waiting: "pod ns/web: a to end"}
+	late := &TimeoutError{Pod: ref, Goal: "condition=X", Missing: "pod ns/web: a to end"}
 	if late.Error() != "pod ns/web is not condition=X in time: a to end" {
 		t.Error(late)
 	}
@@ -72,7 +72,7 @@ func TestEndsOfTheTime(t *testing.T) {
 		"locked, ended": {interrupted, nil, &filelock.LockedError{What: "pod default/web", Err: failed}, "pod default/web is in use by"},
 	} {
 		w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
-		w.waiting = c.waiting
+		w.missing = c.waiting
 		if err := w.translate(c.ctx, c.err); !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -103,8 +103,8 @@ func TestRuntimesThatGo(t *testing.T) {
 		if got := w.retryable(t.Context(), c.err); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
-		if c.want && !slices.Equal(w.waiting, []string{gone.Error()}) {
-			t.Errorf("%s: waiting for %q", name, w.waiting)
+		if c.want && !slices.Equal(w.missing, []string{gone.Error()}) {
+			t.Errorf("%s: waiting for %q", name, w.missing)
 		}
 		if c.err == nil && (!w.answered.Equal(now) || !w.silent.IsZero()) {
 			t.Errorf("%s: it answered %v", name, w.answered)
@@ -347,6 +347,28 @@ func TestWaitsOutlastTheRuntime(t *testing.T) {
 		_, err := l.Wait(t.Context(), loadPod(t, never(onePod())), Completed, executor.Options{})
 		if (err == nil) != outlasts || (err != nil && !errors.As(err, new(*cri.UnavailableError))) || asked < lost {
 			t.Errorf("lost at question %d: %v after %d", lost, err, asked)
+		}
+	}
+}
+
+// TestAPassWithoutChangesIsObservedOnce: if a pass finds nothing to do and no probe is due, the wait judges by what the pass has
+// observed. If a probe is due, its round observes the pod, too.
+func TestAPassWithoutChangesIsObservedOnce(t *testing.T) {
+	l := newLab(t, "i:1")
+	observed := 0
+	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: errors.New("told to fail"), Only: func(any) bool {
+		observed++
+		return false
+	}})
+	d := loadPod(t, strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [x]}, periodSeconds: 3600}", 1))
+	if _, err := l.Wait(t.Context(), d, Ready, executor.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w := l.waiter(d, Ready)
+	for i, want := range []int{2, 1} {
+		observed = 0
+		if _, done, err := w.pass(t.Context()); !done || err != nil || observed != want {
+			t.Errorf("pass %d: done %t, %v, observed %d times, want %d", i, done, err, observed, want)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// Waiting is what a container, or the pod, waits for between two passes.
-type Waiting struct {
+// Obstacle is what a container, or the pod, waits for between two passes.
+type Obstacle struct {
 	// Container is empty for the pod as a whole.
 	Container string
 	// Text says what it waits for.
@@ -22,29 +22,29 @@ type Waiting struct {
 	Since, Until time.Time
 }
 
-// watched tells the user interface what the pod waits for now.
-func (w *waiter) watched(in *plan.Input, status *v1.PodStatus, p *plan.Plan) {
-	if w.on.Watched != nil {
-		w.on.Watched(model.RefOf(w.desired.Pod), append(w.retries(), waitings(in, status, p, w.goal)...))
+// report passes what the pod waits for now to the user interface.
+func (w *podWait) report(in *plan.Input, status *v1.PodStatus, p *plan.Plan) {
+	if w.on.Report != nil {
+		w.on.Report(model.RefOf(w.desired.Pod), append(w.retries(w.on.now()), obstacles(in, status, p, w.goal)...))
 	}
 }
 
 // retries are the steps of the last pass that failed and are tried again at retryAt.
-func (w *waiter) retries() []Waiting {
-	if w.last == nil || !w.on.now().Before(w.retryAt) {
+func (r *retry) retries(now time.Time) []Obstacle {
+	if r.last == nil || !now.Before(r.retryAt) {
 		return nil
 	}
-	var list []Waiting
-	for i := range w.last.Failed {
-		f := &w.last.Failed[i]
-		list = append(list, Waiting{Container: f.Step.Container, Text: f.Step.Kind.Verb() + " failed, before the next try", Until: w.retryAt})
+	var list []Obstacle
+	for i := range r.last.Failed {
+		f := &r.last.Failed[i]
+		list = append(list, Obstacle{Container: f.Step.Container, Text: f.Step.Kind.Verb() + " failed, before the next try", Until: r.retryAt})
 	}
 	return list
 }
 
-// waitings says what holds the pod or its containers, and what those that run have not come to.
-func waitings(in *plan.Input, status *v1.PodStatus, p *plan.Plan, goal Goal) []Waiting {
-	var list []Waiting
+// obstacles lists what holds the pod or its containers, and what those that run have not come to.
+func obstacles(in *plan.Input, status *v1.PodStatus, p *plan.Plan, goal Goal) []Obstacle {
+	var list []Obstacle
 	held := map[string]bool{}
 	for i := range p.Holds {
 		h := &p.Holds[i]
@@ -70,8 +70,8 @@ func statusOf(status *v1.PodStatus, name string) v1.ContainerStatus {
 }
 
 // holding is what a hold waits for.
-func holding(h *plan.Hold) Waiting {
-	w := Waiting{Container: h.Container, Text: h.Message}
+func holding(h *plan.Hold) Obstacle {
+	w := Obstacle{Container: h.Container, Text: h.Message}
 	if h.Until != nil {
 		w.Until = *h.Until
 	}
@@ -80,16 +80,16 @@ func holding(h *plan.Hold) Waiting {
 
 // running is what a container that runs has not come to: the end of an init container or of a pod
 // that shall complete, the startup probe, or the readiness probe.
-func running(in *plan.Input, ref podspec.ContainerRef, s *v1.ContainerStatus, goal Goal) []Waiting {
+func running(in *plan.Input, ref podspec.ContainerRef, s *v1.ContainerStatus, goal Goal) []Obstacle {
 	since := s.State.Running.StartedAt.Time
 	probes := probesOf(in, ref.Name)
 	switch {
 	case ref.StartupProbe != nil && (s.Started == nil || !*s.Started):
-		return []Waiting{{Container: ref.Name, Text: probing(model.Startup, ref.StartupProbe, probes), Since: since}}
+		return []Obstacle{{Container: ref.Name, Text: probing(model.Startup, ref.StartupProbe, probes), Since: since}}
 	case ref.Type == podspec.Init, goal == Completed && ref.Type == podspec.Regular:
-		return []Waiting{{Container: ref.Name, Text: "runs", Since: since}}
+		return []Obstacle{{Container: ref.Name, Text: "runs", Since: since}}
 	case ref.ReadinessProbe != nil && !s.Ready && goal != Started:
-		return []Waiting{{Container: ref.Name, Text: probing(model.Readiness, ref.ReadinessProbe, probes), Since: since}}
+		return []Obstacle{{Container: ref.Name, Text: probing(model.Readiness, ref.ReadinessProbe, probes), Since: since}}
 	}
 	return nil
 }

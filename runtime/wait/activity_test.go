@@ -15,7 +15,7 @@ import (
 // TestPausesFollowTheWait: a change is seen late by a small part of the wait, and a long
 // wait takes few looks.
 func TestPausesFollowTheWait(t *testing.T) {
-	var w watch
+	var w activity
 	var waited time.Duration
 	looks := 0
 	for pause := w.first(); waited < 10*time.Second; pause = w.after(pause) {
@@ -33,12 +33,12 @@ func TestPausesFollowTheWait(t *testing.T) {
 // TestEventsReplaceLooks: a runtime that sends events is asked only in case one is lost,
 // and soon after one that shows nothing yet.
 func TestEventsReplaceLooks(t *testing.T) {
-	w := watch{happened: make(chan struct{}, 1)}
+	w := activity{happened: make(chan struct{}, 1)}
 	w.sends.Store(true)
 	if pause := w.first(); pause != silentWithEvents {
 		t.Errorf("the first look comes after %v", pause)
 	}
-	w.tell()
+	w.note()
 	if told, err := w.next(t.Context(), time.Hour); !told || err != nil {
 		t.Errorf("told %v, error %v", told, err)
 	}
@@ -67,7 +67,7 @@ func (s *stream) Recv() (*runtimeapi.ContainerEventResponse, error) {
 // end the runtime is asked again.
 func TestEventsOfOtherPods(t *testing.T) {
 	for want, uids := range map[int][]string{0: {"other"}, 1: {"other", "own", "own"}} {
-		w := watch{happened: make(chan struct{}, 1)}
+		w := activity{happened: make(chan struct{}, 1)}
 		w.listen(&stream{uids: uids}, model.PodRef{UID: "own"})
 		if len(w.happened) != want || w.sends.Load() {
 			t.Errorf("%v: told %d times, sends %t", uids, len(w.happened), w.sends.Load())
@@ -77,7 +77,7 @@ func TestEventsOfOtherPods(t *testing.T) {
 
 // TestEventsShortenPauses: while events are sent pauses are long, and as soon as none are short.
 func TestEventsShortenPauses(t *testing.T) {
-	var w watch
+	var w activity
 	if pause := w.after(time.Hour); pause != silentWithout {
 		t.Errorf("without events the longest pause is %v", pause)
 	}

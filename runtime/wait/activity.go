@@ -10,10 +10,10 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// watch tells when something has happened to a pod's containers. Where the runtime
+// activity reports when something has happened to a pod's containers. Where the runtime
 // sends events they are waited for; where it does not (containerd before 1.7) the
 // pod is looked at, often at first and more seldom later.
-type watch struct {
+type activity struct {
 	happened chan struct{}
 	// sends is set by the first event: from then on the runtime need not be asked.
 	sends atomic.Bool
@@ -25,9 +25,9 @@ const (
 	silentWithout    = pauseMax
 )
 
-// watchPod begins to watch, until the context ends.
-func (x *Waiter) watchPod(ctx context.Context, ref model.PodRef) *watch {
-	w := &watch{happened: make(chan struct{}, 1)}
+// watchPod follows the events of a pod until the context ends.
+func (x *Waiter) watchPod(ctx context.Context, ref model.PodRef) *activity {
+	w := &activity{happened: make(chan struct{}, 1)}
 	stream, err := x.client.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
 		return w
@@ -36,7 +36,7 @@ func (x *Waiter) watchPod(ctx context.Context, ref model.PodRef) *watch {
 	return w
 }
 
-func (w *watch) listen(stream runtimeapi.RuntimeService_GetContainerEventsClient, ref model.PodRef) {
+func (w *activity) listen(stream runtimeapi.RuntimeService_GetContainerEventsClient, ref model.PodRef) {
 	for {
 		event, err := stream.Recv()
 		if err != nil {
@@ -45,12 +45,12 @@ func (w *watch) listen(stream runtimeapi.RuntimeService_GetContainerEventsClient
 		}
 		w.sends.Store(true)
 		if event.GetPodSandboxStatus().GetMetadata().GetUid() == string(ref.UID) {
-			w.tell()
+			w.note()
 		}
 	}
 }
 
-func (w *watch) tell() {
+func (w *activity) note() {
 	select {
 	case w.happened <- struct{}{}:
 	default:
@@ -58,7 +58,7 @@ func (w *watch) tell() {
 }
 
 // first is the pause before the first look: a runtime that sends events need not be asked.
-func (w *watch) first() time.Duration {
+func (w *activity) first() time.Duration {
 	if w.sends.Load() {
 		return silentWithEvents
 	}
@@ -68,7 +68,7 @@ func (w *watch) first() time.Duration {
 // after is the pause that follows another. Without events each is longer by an eighth,
 // which makes it about an eighth of the whole wait: by so much at most a change is seen
 // late, and a long wait takes few looks.
-func (w *watch) after(pause time.Duration) time.Duration {
+func (w *activity) after(pause time.Duration) time.Duration {
 	if w.sends.Load() {
 		return min(2*pause, silentWithEvents)
 	}
@@ -76,8 +76,8 @@ func (w *watch) after(pause time.Duration) time.Duration {
 }
 
 // next waits for something to happen, for as long as the pause at most. It reports whether
-// the runtime said so.
-func (w *watch) next(ctx context.Context, pause time.Duration) (told bool, err error) {
+// the runtime sent an event.
+func (w *activity) next(ctx context.Context, pause time.Duration) (happened bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

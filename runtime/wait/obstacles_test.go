@@ -40,7 +40,7 @@ func TestWaitings(t *testing.T) {
 		in := &plan.Input{Input: podstatus.Input{Desired: w.Desired, Observed: w.Observed, Now: modeltest.Noon()}}
 		status := podstatus.Of(in.State())
 		var got []string
-		for _, one := range waitings(in, &status, plan.Make(in), c.goal) {
+		for _, one := range obstacles(in, &status, plan.Make(in), c.goal) {
 			got = append(got, one.Container+": "+one.Text)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -54,10 +54,10 @@ func TestHoldings(t *testing.T) {
 	until := time.Unix(9, 0)
 	for _, c := range []struct {
 		hold plan.Hold
-		want Waiting
+		want Obstacle
 	}{
-		{plan.Hold{Container: "a", Message: "back-off", Until: &until}, Waiting{Container: "a", Text: "back-off", Until: until}},
-		{plan.Hold{Message: "the port is taken"}, Waiting{Text: "the port is taken"}},
+		{plan.Hold{Container: "a", Message: "back-off", Until: &until}, Obstacle{Container: "a", Text: "back-off", Until: until}},
+		{plan.Hold{Message: "the port is taken"}, Obstacle{Text: "the port is taken"}},
 	} {
 		if diff := cmp.Diff(c.want, holding(&c.hold)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
