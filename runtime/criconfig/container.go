@@ -11,8 +11,8 @@ import (
 // CreateContainerConfigError: they name the field.
 func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 	pod, c := in.Desired.Pod, in.Container.Container
-	if err := checkRunAsNonRoot(pod, c, in.Image); err != nil {
-		return nil, fmt.Errorf("%s.securityContext.runAsNonRoot: %w", in.Container.Path, err)
+	if err := CheckUser(pod, in.Container, in.Image); err != nil {
+		return nil, err
 	}
 	env, err := environment(&in)
 	if err != nil {

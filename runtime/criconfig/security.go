@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/securitycontext"
 	"k8s.io/utils/ptr"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -69,6 +70,15 @@ func setUser(s *runtimeapi.LinuxContainerSecurityContext, effective *v1.Security
 	if effective.RunAsGroup != nil {
 		s.RunAsGroup = &runtimeapi.Int64Value{Value: *effective.RunAsGroup}
 	}
+}
+
+// CheckUser refuses a container that an image's user keeps from running; its error names the field. Nothing else of a container
+// that can be refused depends on that user.
+func CheckUser(pod *v1.Pod, ref podspec.ContainerRef, image ImageUser) error {
+	if err := checkRunAsNonRoot(pod, ref.Container, image); err != nil {
+		return fmt.Errorf("%s.securityContext.runAsNonRoot: %w", ref.Path, err)
+	}
+	return nil
 }
 
 // checkRunAsNonRoot refuses a container that must not run as root and would, or

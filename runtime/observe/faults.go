@@ -29,7 +29,7 @@ type examiner struct {
 // examine is called when all else has been observed.
 func (o *Observer) examine(s *snapshot.Pod, desired *podspec.Desired, redactor *redaction.Redactor) *snapshot.Faults {
 	volumes := o.volumeContext(desired)
-	source := &observedSource{Disk: proof.Disk{Volumes: volumes, Unfinished: unfinished(s, volumes)}, snapshot: s}
+	source := observedSource{proof.Disk{Volumes: volumes, Unfinished: unfinished(s, volumes)}}
 	e := &examiner{
 		desired: desired, snapshot: s, redactor: redactor, faults: map[string]model.Fault{},
 		prover: &proof.Prover{
@@ -41,7 +41,7 @@ func (o *Observer) examine(s *snapshot.Pod, desired *podspec.Desired, redactor *
 		e.noteVolume(bad)
 	} else {
 		for _, ref := range podspec.Containers(desired.Pod) {
-			e.container(ref, source)
+			e.container(ref)
 		}
 	}
 	return &snapshot.Faults{Desired: desired.Digest(), Found: e.faults}
@@ -67,7 +67,7 @@ func (e *examiner) noteVolume(err error) {
 	}
 }
 
-func (e *examiner) sandbox(o *Observer, source *observedSource) error {
+func (e *examiner) sandbox(o *Observer, source observedSource) error {
 	users, err := source.Users()
 	if err != nil {
 		return err
@@ -95,16 +95,16 @@ func (e *examiner) volumes(c volume.Context) error {
 
 // container looks at one container. What depends on the user of the image that is there does not
 // hold for one that is pulled.
-func (e *examiner) container(ref podspec.ContainerRef, source *observedSource) {
+func (e *examiner) container(ref podspec.ContainerRef) {
 	if _, err := images.WithTag(ref.Image); err != nil {
 		e.note(ref.Name, model.Fault{Reason: model.InvalidImageName}, err)
 		return
 	}
 	fault := model.Fault{Reason: model.CreateContainerConfigError}
-	source.anyUser = true
 	err := e.prover.Container(ref, 0, nil)
-	if source.anyUser = false; err == nil {
-		fault.ImageUser, err = true, e.prover.Container(ref, 0, nil)
+	if image, present := e.snapshot.Image(ref.Image); err == nil && present {
+		fault.ImageUser = true
+		err = criconfig.CheckUser(e.desired.Pod, ref, criconfig.ImageUser{UID: image.UID, Username: image.Username})
 	}
 	e.note(ref.Name, fault, err)
 }
@@ -123,27 +123,18 @@ func unfinished(s *snapshot.Pod, c volume.Context) map[string]bool {
 }
 
 // observedSource is the criconfig.Source of an observation: what is not there yet will be.
-type observedSource struct {
-	proof.Disk
-	snapshot *snapshot.Pod
-	// anyUser gives every image a user that may run.
-	anyUser bool
-}
+type observedSource struct{ proof.Disk }
 
 // notYet stands for the id of something that is not there yet.
 const notYet = "?"
 
-// Image is an image of the runtime. One that is not there is pulled, and its user is not known.
-func (x *observedSource) Image(reference string) (string, criconfig.ImageUser, error) {
-	image, ok := x.snapshot.Image(reference)
-	if x.anyUser || !ok {
-		return notYet, criconfig.ImageUser{UID: ptr.To[int64](1)}, nil
-	}
-	return image.ID, criconfig.ImageUser{UID: image.UID, Username: image.Username}, nil
+// Image is any image with a user that may run: the user of the image that is there is checked beside that.
+func (observedSource) Image(string) (string, criconfig.ImageUser, error) {
+	return notYet, criconfig.ImageUser{UID: ptr.To[int64](1)}, nil
 }
 
 // VolumeImage is pulled if it is not there.
-func (x *observedSource) VolumeImage(string) string { return notYet }
+func (observedSource) VolumeImage(string) string { return notYet }
 
 // Target is started before those that join its processes.
-func (x *observedSource) Target(string) (string, error) { return "", nil }
+func (observedSource) Target(string) (string, error) { return "", nil }
