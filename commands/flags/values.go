@@ -59,7 +59,6 @@ func (c *Choice) Words() []string {
 // The output formats that are a template of the user's, or the file of one.
 const (
 	JSONPath      = "jsonpath"
-	GoTemplate    = "go-template"
 	CustomColumns = "custom-columns"
 )
 
@@ -76,7 +75,7 @@ func (o *TemplateOutput) Set(text string) error {
 		return nil
 	}
 	if err := o.Choice.Set(text); err != nil {
-		return fmt.Errorf("%w, jsonpath=TEMPLATE, go-template=TEMPLATE, custom-columns=COLUMNS, or one of these with -file=FILE", err)
+		return fmt.Errorf("%w, jsonpath=TEMPLATE, custom-columns=COLUMNS, or one of these with -file=FILE", err)
 	}
 	return nil
 }
@@ -90,7 +89,7 @@ func (o *TemplateOutput) Words() []string {
 	return words
 }
 
-func templateFormats() []string { return []string{JSONPath, GoTemplate, CustomColumns} }
+func templateFormats() []string { return []string{JSONPath, CustomColumns} }
 
 // SplitTemplate splits an output format into its name and its template, or the file with the
 // template; no name for a format without a template.

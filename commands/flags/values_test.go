@@ -32,17 +32,17 @@ func TestChoice(t *testing.T) {
 func TestTemplateOutput(t *testing.T) {
 	value := ""
 	p := &TemplateOutput{Choice: Output(&value, "json")}
-	for _, text := range []string{"jsonpath={.a}", "go-template={{.a}}", "custom-columns=A:.a", "jsonpath-file=f"} {
+	for _, text := range []string{"jsonpath={.a}", "custom-columns=A:.a", "jsonpath-file=f"} {
 		if err := p.Set(text); err != nil || value != text {
 			t.Errorf("%v %q", err, value)
 		}
 	}
 	for _, text := range []string{"xml", "jsonpath", "jsonpath=", "xml=a"} {
-		if err := p.Set(text); err == nil || !strings.HasPrefix(err.Error(), "must be one of text, json, jsonpath=TEMPLATE, go-template=") {
+		if err := p.Set(text); err == nil || !strings.HasPrefix(err.Error(), "must be one of text, json, jsonpath=TEMPLATE, custom-columns=") {
 			t.Error(err)
 		}
 	}
-	want := []string{"text", "json", "jsonpath=", "jsonpath-file=", "go-template=", "go-template-file=", "custom-columns=", "custom-columns-file="}
+	want := []string{"text", "json", "jsonpath=", "jsonpath-file=", "custom-columns=", "custom-columns-file="}
 	if diff := cmp.Diff(want, p.Words()); diff != "" {
 		t.Error(diff)
 	}

@@ -71,7 +71,7 @@ func NewGet(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.printer.ShowLabels, "show-labels", false, "Add a column with all labels")
 	f.StringSliceVarP(&o.printer.Labels, "label-columns", "L", nil, "Add a column with the value of a label (repeatable)")
 	f.VarP(&flags.TemplateOutput{Choice: flags.Output(&o.printer.output, "wide", "json", "yaml", "name")}, "output", "o",
-		"Output format: text, wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE, custom-columns=COLUMNS, or one of these three with -file=FILE")
+		"Output format: text, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=COLUMNS, or one of these two with -file=FILE")
 	return cmd
 }
 

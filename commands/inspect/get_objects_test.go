@@ -63,7 +63,6 @@ func TestGetKinds(t *testing.T) {
 		{"cm -l app=db", []string{"No configmaps in namespace default with labels app=db."}},
 		{"cm -L app --show-labels", []string{"AGE   USED BY   APP   LABELS", "web   app=web"}},
 		{"secrets -A -o custom-columns=N:.metadata.name,P:.stringData.password", []string{"N       P\nlogin   (secret)\nlogin   (secret)\n"}},
-		{"cm -o go-template={{range.items}}{{.data.greeting}}{{end}}", []string{"hello"}},
 		{"pvc --sort-by .status.phase -o name", []string{"persistentvolumeclaim/bare\npersistentvolumeclaim/data\n"}},
 		{"pods", []string{"web    1/1"}},
 		{"po -o name", []string{"pod/web\n"}},

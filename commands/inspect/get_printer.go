@@ -13,7 +13,6 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
-	"github.com/podctl/podctl/commands/gotemplate"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/observe"
@@ -59,8 +58,6 @@ func (p *podPrinter) prepare(ctx context.Context, from *terminal.IO) error {
 	switch format {
 	case flags.JSONPath:
 		p.template, err = parsePath(text)
-	case flags.GoTemplate:
-		p.template, err = gotemplate.Parse(text)
 	case flags.CustomColumns:
 		if isFile {
 			text, err = columnsOfFile(text)

@@ -27,19 +27,16 @@ func labelled(t *testing.T) *lab {
 // TestUsersFormats: tables and texts of the user's own, as kubectl prints them.
 func TestUsersFormats(t *testing.T) {
 	l := labelled(t)
-	for name, text := range map[string]string{"columns": "NAME  PORTS\n.metadata.name {.spec.containers[*].ports[*].containerPort}\n", "template": "{{.kind}}", "bad": "NAME\n"} {
+	for name, text := range map[string]string{"columns": "NAME  PORTS\n.metadata.name {.spec.containers[*].ports[*].containerPort}\n", "template": "{.kind", "bad": "NAME\n"} {
 		if err := os.WriteFile(l.Path(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for output, want := range map[string]string{
-		"custom-columns=NAME:.metadata.name,USER:.spec.securityContext.runAsUser":                             "NAME    USER\nplain   <none>\nweb     12345678\n",
-		"custom-columns-file=" + l.Path("columns"):                                                            "NAME    PORTS\nplain   <none>\nweb     80,443\n",
-		"go-template={{range .items}}{{.metadata.name}} {{exists . \"metadata\" \"labels\" \"app\"}} {{end}}": "plain false web true ",
-		"go-template={{(index .items 1).spec.securityContext.runAsUser}}":                                     "12345678",
-		"go-template-file=" + l.Path("template"):                                                              "List",
-		"jsonpath={.items[1].spec.securityContext.runAsUser}":                                                 "12345678",
-		"jsonpath-file=" + l.Path("template"):                                                                 "",
+		"custom-columns=NAME:.metadata.name,USER:.spec.securityContext.runAsUser": "NAME    USER\nplain   <none>\nweb     12345678\n",
+		"custom-columns-file=" + l.Path("columns"):                                "NAME    PORTS\nplain   <none>\nweb     80,443\n",
+		"jsonpath={.items[1].spec.securityContext.runAsUser}":                     "12345678",
+		"jsonpath-file=" + l.Path("template"):                                     "",
 	} {
 		code, stdout, stderr := l.Call("get", "-o", output)
 		if want == "" {
@@ -55,7 +52,7 @@ func TestUsersFormats(t *testing.T) {
 	if stdout, _ := l.Must("get", "web", "--no-headers", "-o", "custom-columns=A:metadata.name"); stdout != "web\n" {
 		t.Error(stdout)
 	}
-	for _, output := range []string{"custom-columns=NAME", "custom-columns=:", "custom-columns-file=" + l.Path("bad"), "jsonpath={", "go-template={{", "go-template={{call .}}", "jsonpath-file=/absent", "xml"} {
+	for _, output := range []string{"custom-columns=NAME", "custom-columns=:", "custom-columns-file=" + l.Path("bad"), "jsonpath={", "go-template={{.kind}}", "jsonpath-file=/absent", "xml"} {
 		if code, stdout, stderr := l.Call("get", "-o", output); code != exit.Error || stdout != "" || stderr == "" {
 			t.Errorf("%s: exit code %d\n%s%s", output, code, stdout, stderr)
 		}
