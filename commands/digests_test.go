@@ -17,7 +17,6 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/podspec/podspectest"
-	"github.com/podctl/podctl/runtime/criconfig"
 )
 
 // pin writes the manifest with another value.
@@ -200,42 +199,6 @@ func TestAnotherValueReplacesTheContainer(t *testing.T) {
 	stdout, _ := l.Must("plan", l.pin("314159"))
 	if !strings.Contains(stdout, "env[PIN].value: (secret changed)") || !strings.Contains(stdout, "replace") {
 		t.Errorf("plan:\n%s", stdout)
-	}
-}
-
-// TestContainersOfAnOlderPodctlGoOn: a container that bears a digest without a key is
-// judged by what it was made of, is not restarted, and is in no snapshot with it.
-func TestContainersOfAnOlderPodctlGoOn(t *testing.T) {
-	l := newLab(t)
-	manifest := l.pin("271828")
-	l.Must("apply", manifest)
-	l.Annotate("app", criconfig.AnnotationContainerSpecHash, podspectest.PinnedHash)
-	l.Annotate("app", criconfig.AnnotationContainerSpec, podspectest.PinnedSpec)
-	before := len(l.Created().Containers)
-	if code, stdout, stderr := l.Call("plan", "--exit-code", manifest); code != exit.OK {
-		t.Errorf("plan: exit code %d\n%s%s", code, stdout, stderr)
-	}
-	l.Must("apply", manifest)
-	if after := len(l.Created().Containers); after != before {
-		t.Errorf("%d containers were started", after-before)
-	}
-	snapshot, _ := l.Must("snapshot", "web")
-	live, _ := l.Must("plan", "-o", "json", manifest)
-	for _, text := range []string{snapshot, live} {
-		for _, digest := range []string{"3f7d764f59a1", "ded787fd3ddc"} {
-			if strings.Contains(text, digest) {
-				t.Errorf("a digest without a key is told: …%s…", around(text, digest))
-			}
-		}
-	}
-	if err := os.WriteFile(l.Path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if stdout, _ := l.Must("plan", "--snapshot", l.Path("snapshot.json"), "--exit-code", manifest); !strings.Contains(stdout, "No changes") {
-		t.Errorf("the plan of its snapshot:\n%s", stdout)
-	}
-	if stdout, _ := l.Must("plan", l.pin("314159")); !strings.Contains(stdout, "env[PIN].value: (secret changed)") {
-		t.Errorf("with another value:\n%s", stdout)
 	}
 }
 

@@ -75,28 +75,6 @@ func (m *memo) get(key string, compute func() string) string {
 	return m.values[key]
 }
 
-// otherDigest stands for a manifest that is not known, and differs from the one applied.
-const otherDigest = "sha256:other"
-
-// UpgradeDigest turns the digest of a manifest into what podctl would write today, if an older
-// one wrote it. A digest of another manifest than the one applied becomes one that matches
-// nothing.
-func UpgradeDigest(hash string, applied *Desired) string {
-	switch {
-	case hash == "" || digest.IsKeyed(hash) || applied == nil || applied.Redacted || hash == applied.Digest():
-		return hash
-	case applied.legacyDigest() == hash:
-		return applied.Digest()
-	}
-	return otherDigest
-}
-
-// legacyDigest is the digest that an older podctl made of the manifest.
-func (d *Desired) legacyDigest() string {
-	sum := sha256.Sum256([]byte(d.text(func(_ digest.SecretRef, value []byte) string { return digest.UnkeyedSecret(value) })))
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
 // Seal makes a digest of something that holds secret values with the pod's key: open is
 // the version and digest of all that is not secret.
 func (d *Desired) Seal(open string, secrets []byte) string {

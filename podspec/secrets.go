@@ -47,7 +47,7 @@ func (d *Desired) SecretDigest(ref digest.SecretRef, value []byte) string {
 	case strings.HasPrefix(string(value), digest.SecretPrefix):
 		return string(value)
 	}
-	// It was written by an older podctl, or by hand.
+	// It was written by hand.
 	return (*digest.Key)(nil).Secret("", digest.SecretRef{}, nil)
 }
 

@@ -78,13 +78,5 @@ func purpose(parts ...string) []byte {
 	return text
 }
 
-// ContainsSecret reports whether a text contains a digest of a secret value, with or without
-// a key.
-func ContainsSecret(text string) bool {
-	return strings.Contains(text, SecretPrefix) || strings.Contains(text, unkeyedPrefix)
-}
-
-// IsSecret reports whether a text is such a digest and nothing else.
-func IsSecret(text string) bool {
-	return strings.HasPrefix(text, SecretPrefix) || strings.HasPrefix(text, unkeyedPrefix)
-}
+// IsSecret reports whether a text is the digest of a secret value and nothing else.
+func IsSecret(text string) bool { return strings.HasPrefix(text, SecretPrefix) }

@@ -64,17 +64,3 @@ func TestSealAll(t *testing.T) {
 		t.Errorf("of two keys: %d", got)
 	}
 }
-
-// TestUnkeyedDigestsAreHidden: whoever sees a text finds no value by trying.
-func TestUnkeyedDigestsAreHidden(t *testing.T) {
-	digest := UnkeyedSecret([]byte("271828"))
-	if digest != "secret:sha256:ded787fd3ddc" || !HasUnkeyed(digest) || !IsSecret(digest) || !ContainsSecret("a "+digest) || IsSecret("a "+digest) {
-		t.Errorf("an old digest is %s", digest)
-	}
-	if got := HideUnkeyed(`{"a": "` + digest + `", "b": "` + digest + `"}`); got != `{"a": "secret:sha256:other", "b": "secret:sha256:other"}` {
-		t.Errorf("hidden: %s", got)
-	}
-	if keyed := here.Secret("p", SecretRef{}, nil); HasUnkeyed(keyed) || !IsSecret(keyed) || HideUnkeyed(keyed) != keyed {
-		t.Errorf("a keyed digest is taken for an old one: %s", keyed)
-	}
-}

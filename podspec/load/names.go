@@ -19,8 +19,8 @@ import (
 // Names become directories, cgroups, units of systemd, labels, locks and arguments of CNI
 // plugins. Each kind of name in a pod has one function here, which says what is wrong with a
 // name in the API server's words. That server checks some of them itself and others nowhere, as
-// it makes no paths of them; here all are checked when a manifest is read, and what is kept of
-// pods that an earlier podctl accepted is not.
+// it makes no paths of them; here all are checked when a manifest is read. Where a path is made of
+// a name that was stored, it is checked again.
 
 // podName is the rule for names of pods.
 func podName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }

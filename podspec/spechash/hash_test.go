@@ -53,9 +53,6 @@ func TestSpecHash(t *testing.T) {
 func TestSpecHashIsFrozen(t *testing.T) {
 	d := podspectest.Desired(t, podspectest.WithEnv)
 	c := &d.Pod.Spec.Containers[0]
-	if got, want := legacySpecHash(d, c), "v1:0760112a82dbb90edc40f78976f8c63b"; got != want {
-		t.Errorf("container as an older podctl hashed it: %s, frozen as %s", got, want)
-	}
 	if got, want := Container(d, c), "v2:877f2a0264f3562e390451fa916d242b:a386e194:bc4d7e51b0ffb0d859387956db2bcfbe"; got != want {
 		t.Errorf("container: %s, frozen as %s", got, want)
 	}
@@ -84,10 +81,10 @@ spec:
 func TestSpecHashOfVolumes(t *testing.T) {
 	hash := func(source string) string {
 		d := podspectest.Desired(t, strings.Replace(podspectest.WithEnv, "emptyDir: {}", source, 1))
-		return legacySpecHash(d, &d.Pod.Spec.Containers[0])
+		return Container(d, &d.Pod.Spec.Containers[0])
 	}
 	const claim, file = "persistentVolumeClaim: {claimName: c}", "hostPath: {path: /a, type: File}"
-	if got, want := hash(claim), "v1:9f75c298e7cb939fb6b371f27b960f74"; got != want {
+	if got, want := hash(claim), "v2:ecf7e17afa69288dbd6ee1c51ecac7a8:a386e194:bc4d7e51b0ffb0d859387956db2bcfbe"; got != want {
 		t.Errorf("a claim: %s, frozen as %s", got, want)
 	}
 	if hash(strings.Replace(claim, "c}", "c, readOnly: false}", 1)) != hash(claim) {

@@ -77,7 +77,7 @@ func (r *Record) next(w *podspec.Workload, now time.Time) *Record {
 		case w.Template.SameManifest(r.Workload.Template):
 			return next
 		case w.Template.Own().IsEmpty():
-			// The template has lost objects of its own, but has not changed: they are in the store now. An earlier podctl kept them here.
+			// The template has lost objects of its own, but has not changed: they came from --configmap, or are stored now.
 			next.Revisions = slices.Clone(next.Revisions)
 			next.Revisions[len(next.Revisions)-1].Pod = w.Template
 			return next

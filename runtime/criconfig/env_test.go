@@ -45,8 +45,8 @@ spec:
 	}
 }
 
-// TestNothingIsBuiltThatLinuxCannotTake: a pod that was accepted by an older podctl, or a value
-// that is only known now, is refused by its field, without the value, and before gigabytes are
+// TestNothingIsBuiltThatLinuxCannotTake: a value that is only known now
+// is refused by its field, without the value, and before gigabytes are
 // made of it.
 func TestNothingIsBuiltThatLinuxCannotTake(t *testing.T) {
 	long := strings.Repeat("s3cret", 20_000)

@@ -3,7 +3,6 @@ package events
 import (
 	"slices"
 
-	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -33,17 +32,10 @@ func Events(layout state.Layout) ([]PodEvents, error) {
 	return all, err
 }
 
-// redact takes out of events what an older podctl left in them. Where the pod's Secrets are not
-// known, such events are without their messages.
+// redact takes values of Secrets out of events that were written before podctl knew them.
 func redact(layout state.Layout, h *state.History) {
-	j, err := layout.Pod(h.Pod.UID).Checkpoint().Read()
-	switch {
-	case err == nil && j.KnowsSecrets(nil):
+	if j, err := layout.Pod(h.Pod.UID).Checkpoint().Read(); err == nil && j.KnowsSecrets(nil) {
 		h.Redact(j.Redactor(nil))
-	case !h.Redacted:
-		for i := range h.Events {
-			h.Events[i].Message = redaction.Withhold(h.Events[i].Message)
-		}
 	}
 }
 

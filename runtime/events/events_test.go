@@ -59,7 +59,7 @@ func TestRecorders(t *testing.T) {
 		}
 	}
 	h, err := pod.History().Read()
-	if err != nil || h.Pod != ref || !h.Redacted || len(h.Events) != 2 || len(h.Spans) != 2 {
+	if err != nil || h.Pod != ref || len(h.Events) != 2 || len(h.Spans) != 2 {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	if e := h.Events[1]; e.Type != state.Warning || e.Count != 2 || strings.Contains(e.Message, "correct horse") || !strings.Contains(e.Message, "it says") {
@@ -67,40 +67,17 @@ func TestRecorders(t *testing.T) {
 	}
 }
 
-// TestEarlierMessagesAreRedacted: what an older podctl left in a history goes with the first
-// events that are added.
-func TestEarlierMessagesAreRedacted(t *testing.T) {
-	pod := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
-	if err := pod.History().Write(&state.History{Events: []state.PodEvent{{Reason: "Failed", Message: "correct horse"}}}); err != nil {
-		t.Fatal(err)
-	}
-	var r Recorder
-	r.Normal(noon, "Started", "a", "Container started")
-	if err := r.Write(pod, model.PodRef{UID: "u"}, redaction.New([]byte("correct horse"))); err != nil {
-		t.Fatal(err)
-	}
-	if h, err := pod.History().Read(); err != nil || len(h.Events) != 2 || strings.Contains(h.Events[0].Message, "correct horse") {
-		t.Errorf("%+v, %v", h, err)
-	}
-}
-
-// TestHistoriesOfOlderPodctls: values of Secrets are left out where they are known, and messages
-// where they are not. What was written without them is shown as it is.
-func TestHistoriesOfOlderPodctls(t *testing.T) {
+// TestShownMessagesAreRedacted: values of Secrets that are known by now are left out of what was written before.
+func TestShownMessagesAreRedacted(t *testing.T) {
 	d := secretPod(t)
 	ref := model.RefOf(d.Pod)
-	for name, c := range map[string]struct {
-		applied, redacted bool
-		want              string
-	}{
-		"known": {true, false, "says"}, "not known": {false, false, ""}, "written without": {false, true, "says correct horse"},
-	} {
+	for name, known := range map[string]bool{"known": true, "not known": false} {
 		layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 		pod := layout.Pod(ref.UID)
-		if err := pod.History().Write(&state.History{Pod: ref, Redacted: c.redacted, Events: []state.PodEvent{{Message: "it says correct horse", Last: noon}}}); err != nil {
+		if err := pod.History().Write(&state.History{Pod: ref, Events: []state.PodEvent{{Message: "it says correct horse", Last: noon}}}); err != nil {
 			t.Fatal(err)
 		}
-		if c.applied {
+		if known {
 			if err := pod.Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: d}}); err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +88,7 @@ func TestHistoriesOfOlderPodctls(t *testing.T) {
 			t.Fatal(err, allErr, all)
 		}
 		for _, message := range []string{h.Events[0].Message, all[0].Events[0].Message} {
-			if strings.Contains(message, "correct horse") != c.redacted || !strings.Contains(message, c.want) {
+			if strings.Contains(message, "correct horse") == known || !strings.Contains(message, "says") {
 				t.Errorf("%s: %q", name, message)
 			}
 		}
@@ -123,7 +100,7 @@ func TestHistoriesOfOlderPodctls(t *testing.T) {
 func TestEventsOfAllPods(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	for name, minutes := range map[string][]int{"late": {1, 9}, "early": {5}, "silent": nil} {
-		h := &state.History{Pod: model.PodRef{Name: name}, Redacted: true}
+		h := &state.History{Pod: model.PodRef{Name: name}}
 		for _, m := range minutes {
 			h.Events = append(h.Events, state.PodEvent{Reason: "Started", Last: noon.Add(time.Duration(m) * time.Minute)})
 		}

@@ -75,11 +75,7 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 	for i := range r.events {
 		r.events[i].Message = redactor.Text(r.events[i].Message)
 	}
-	news := !h.Redacted || len(r.spans) > 0
-	if !h.Redacted {
-		h.Redact(redactor)
-		h.Redacted = true
-	}
+	news := len(r.spans) > 0
 	for i, e := range r.events {
 		if since, once := r.since[i]; !once || !h.ToldSince(since, e) {
 			h.Add(e)

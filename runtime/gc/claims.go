@@ -47,10 +47,9 @@ func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) (*Claim
 	return found, nil
 }
 
-// Of is a pod that uses a claim. An older podctl took a claimName that was a path: such a one may
-// lie in another claim.
+// Of is a pod that uses a claim.
 func (u *ClaimUsers) Of(claim state.Claim) (model.PodRef, bool) {
-	i := slices.IndexFunc(u.users, func(one claimUser) bool { return u.claims.Overlap(one.claim, claim) })
+	i := slices.IndexFunc(u.users, func(one claimUser) bool { return one.claim == claim })
 	if i < 0 {
 		return model.PodRef{}, false
 	}
@@ -59,17 +58,6 @@ func (u *ClaimUsers) Of(claim state.Claim) (model.PodRef, bool) {
 
 // Dir is where the data of a claim lies.
 func (u *ClaimUsers) Dir(claim state.Claim) (string, error) { return u.claims.Dir(claim) }
-
-// refused says which claims have names under which podctl touches nothing.
-func (u *ClaimUsers) refused() error {
-	var errs []error
-	for _, one := range u.users {
-		if _, err := u.claims.Dir(one.claim); err != nil {
-			errs = append(errs, fmt.Errorf("a claim of pod %s is left alone: %w", one.pod, err))
-		}
-	}
-	return errors.Join(errs...)
-}
 
 // checkCheckpoints finds a pod of podctl's in the runtime of which there is no checkpoint.
 func (x *Collector) checkCheckpoints(ctx context.Context) error {
@@ -91,8 +79,7 @@ func (x *Collector) checkCheckpoints(ctx context.Context) error {
 	return nil
 }
 
-// UnusedClaims lists the claims that no pod of podctl's has. Claims of pods whose names are
-// refused are named by the error, and the list is complete all the same.
+// UnusedClaims lists the claims that no pod of podctl's has.
 func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 	claims, err := x.layout.Claims().List()
 	if err != nil {
@@ -116,7 +103,7 @@ func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 			Reason: "no pod uses it", Size: x.layout.Claims().Size(claim),
 		})
 	}
-	return found, users.refused()
+	return found, nil
 }
 
 // removeClaim removes a claim, if no pod has come to use it.

@@ -94,7 +94,7 @@ type Completion struct {
 	At    time.Time   `json:"at"`
 	// DesiredDigest is of the manifest that ran.
 	DesiredDigest string `json:"desiredDigest,omitempty"`
-	// Containers holds how containers ended, by name; one that never ran is not in it. Nil if an older podctl wrote it.
+	// Containers holds how containers ended, by name; one that never ran is not in it.
 	Containers map[string]ContainerEnd `json:"containers,omitempty"`
 }
 

@@ -206,8 +206,8 @@ func TestPodsTakeWhatIsStoredNow(t *testing.T) {
 	}
 }
 
-// TestNamesThatNoObjectHas: a pod may refer to an empty name, or have one from an earlier podctl
-// that was a path. Nothing has that name, and the pod goes on without.
+// TestNamesThatNoObjectHas: a pod may refer to an empty name, and a stored one to a name
+// that is a path. Nothing has that name, and the pod goes on without.
 func TestNamesThatNoObjectHas(t *testing.T) {
 	s := newStore(t)
 	d := podspectest.Desired(t, strings.Replace(podOf, "NS", "default", 1))

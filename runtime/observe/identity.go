@@ -42,15 +42,11 @@ func checkRecord(ref model.PodRef, j *state.Checkpoint) error {
 }
 
 // checkLabels refuses a pod whose uid the runtime has on a sandbox or container of another
-// one. What podctl itself remembers for the pod is its own, whatever its labels say: an
-// older podctl let a manifest take another name.
-func (o *Observer) checkLabels(ref model.PodRef, item labelled) error {
+// one.
+func checkLabels(ref model.PodRef, item labelled) error {
 	labels := item.GetLabels()
 	owner := model.PodRef{Namespace: labels[criconfig.LabelPodNamespace], Name: labels[criconfig.LabelPodName], UID: ref.UID}
 	if owner.Name == "" || owner == ref || labels[criconfig.LabelPodUID] != string(ref.UID) || isStaticPodOf(ref, owner, item) {
-		return nil
-	}
-	if j, err := o.layout.Pod(ref.UID).Checkpoint().Read(); err == nil && j.Pod.String() == ref.String() {
 		return nil
 	}
 	return &UIDTakenError{Pod: ref, Owner: owner}
@@ -84,9 +80,9 @@ type labelled interface {
 }
 
 // CheckAllLabels is a *UIDTakenError when one of the records of a pod is another pod's.
-func CheckAllLabels[T labelled](o *Observer, ref model.PodRef, items []T) error {
+func CheckAllLabels[T labelled](ref model.PodRef, items []T) error {
 	for _, item := range items {
-		if err := o.checkLabels(ref, item); err != nil {
+		if err := checkLabels(ref, item); err != nil {
 			return err
 		}
 	}

@@ -43,8 +43,8 @@ func TestUIDsOfOtherPods(t *testing.T) {
 	}
 }
 
-// TestLabelsOfOtherPods: a label of another pod is refused, unless podctl itself remembers that
-// the uid is the pod's: an older podctl let a manifest take another name.
+// TestLabelsOfOtherPods: a label of another pod is refused, also on the second of
+// two records.
 func TestLabelsOfOtherPods(t *testing.T) {
 	l := newLab(t)
 	web := l.pod("web")
@@ -63,23 +63,19 @@ func TestLabelsOfOtherPods(t *testing.T) {
 		"podctl's own of that name":  {labels: static, annotations: map[string]string{criconfig.AnnotationSandboxSpecHash: "1"}, taken: true},
 		"a static pod of other name": {labels: labelsOf(model.PodRef{Namespace: "default", Name: "website", UID: ref.UID}), taken: true},
 	} {
-		if err := l.observer.checkLabels(ref, &runtimeapi.Container{Labels: c.labels, Annotations: c.annotations}); errors.As(err, new(*UIDTakenError)) != c.taken {
+		if err := checkLabels(ref, &runtimeapi.Container{Labels: c.labels, Annotations: c.annotations}); errors.As(err, new(*UIDTakenError)) != c.taken {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for source, taken := range map[string]bool{"file": false, "http": false, "api": true, "": true} {
-		err := l.observer.checkLabels(ref, &runtimeapi.PodSandbox{Labels: static, Annotations: map[string]string{annotationConfigSource: source}})
+		err := checkLabels(ref, &runtimeapi.PodSandbox{Labels: static, Annotations: map[string]string{annotationConfigSource: source}})
 		if errors.As(err, new(*UIDTakenError)) != taken {
 			t.Errorf("the sandbox of a kubelet's pod from %q: %v", source, err)
 		}
 	}
 	records := []*runtimeapi.Container{{Labels: labelsOf(ref)}, {Labels: other}}
-	if err := CheckAllLabels(l.observer, ref, records); !errors.As(err, new(*UIDTakenError)) {
+	if err := CheckAllLabels(ref, records); !errors.As(err, new(*UIDTakenError)) {
 		t.Errorf("the second record of two: %v", err)
-	}
-	l.remember(web, &state.Checkpoint{})
-	if err := CheckAllLabels(l.observer, ref, records); err != nil {
-		t.Errorf("podctl remembers the pod: %v", err)
 	}
 }
 

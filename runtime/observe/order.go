@@ -51,7 +51,7 @@ func (o *Observer) ListNewestFirst(ctx context.Context, ref model.PodRef) ([]*ru
 	})
 	err := group.Wait()
 	if err == nil {
-		err = CheckAllLabels(o, ref, sandboxes.GetItems())
+		err = CheckAllLabels(ref, sandboxes.GetItems())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", ref, err)

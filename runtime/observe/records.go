@@ -58,7 +58,7 @@ func (o *Observer) observeRecords(ctx context.Context, ref model.PodRef, s *snap
 func (r *records) listSandboxes(ctx context.Context, known string) error {
 	items, err := r.itsSandboxes(ctx)
 	if err == nil {
-		err = CheckAllLabels(r.observer, r.ref, items)
+		err = CheckAllLabels(r.ref, items)
 	}
 	if err != nil {
 		return cri.Wrap("listing its sandboxes", err)
@@ -101,7 +101,7 @@ func (r *records) askSandbox(ctx context.Context, item *runtimeapi.PodSandbox) (
 func (r *records) listContainers(ctx context.Context, sandbox string) error {
 	items, err := r.containersIn(ctx, sandbox)
 	if err == nil {
-		err = CheckAllLabels(r.observer, r.ref, items)
+		err = CheckAllLabels(r.ref, items)
 	}
 	if err != nil {
 		return cri.Wrap("listing its containers", err)
@@ -221,7 +221,7 @@ func (o *Observer) ListContainers(ctx context.Context, ref model.PodRef) ([]*run
 		Filter: &runtimeapi.ContainerFilter{LabelSelector: UIDSelector(ref)},
 	})
 	if err == nil {
-		err = CheckAllLabels(o, ref, reply.GetContainers())
+		err = CheckAllLabels(ref, reply.GetContainers())
 	}
 	return reply.GetContainers(), cri.Wrap("listing its containers", err)
 }

@@ -33,8 +33,6 @@ func (r *reporter) remembered(ref podspec.ContainerRef) (v1.ContainerStatus, boo
 	case known:
 	case done.Phase == v1.PodSucceeded:
 		end = model.ContainerEnd{Reason: "Completed", StartedAt: done.At, FinishedAt: done.At}
-	case done.Containers == nil:
-		end = model.ContainerEnd{Reason: "ContainerStatusUnknown", ExitCode: 137, StartedAt: done.At, FinishedAt: done.At}
 	default:
 		// It never ran.
 		return v1.ContainerStatus{}, false

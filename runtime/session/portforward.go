@@ -74,7 +74,7 @@ func (x *Sessions) readySandbox(ctx context.Context, ref model.PodRef) (string, 
 		State:         &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
 	}})
 	if err == nil {
-		err = observe.CheckAllLabels(x.observer, ref, list.GetItems())
+		err = observe.CheckAllLabels(ref, list.GetItems())
 	}
 	if err != nil {
 		return "", fmt.Errorf("looking for pod %s: %w", ref, err)

@@ -124,7 +124,7 @@ func (s *Pod) file() (*snapshotFile, error) {
 	f.Runtime.Conditions, errs[1] = encodeAll(s.Runtime.Status.GetStatus().GetConditions())
 	f.Runtime.Handlers, errs[2] = encodeAll(s.Runtime.Status.GetRuntimeHandlers())
 	for _, c := range s.Containers {
-		text, err := Encode(s.upgraded(c.Status))
+		text, err := Encode(c.Status)
 		if err != nil {
 			return nil, err
 		}

@@ -127,7 +127,7 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 		case c.IsUnmanaged():
 			o.Unmanaged = append(o.Unmanaged, model.Unmanaged{ID: c.Status.GetId(), Name: c.Status.GetMetadata().GetName(), SandboxID: c.SandboxID})
 		case OwnedBy(ref, c.Status.GetLabels()):
-			o.Containers = append(o.Containers, s.observedContainer(c, desired))
+			o.Containers = append(o.Containers, observedContainer(c))
 		}
 	}
 	if s.Checkpoint != nil {
@@ -294,13 +294,12 @@ func sandboxIPs(network *runtimeapi.PodSandboxNetworkStatus) []string {
 	return ips
 }
 
-func (s *Pod) observedContainer(c Container, desired *podspec.Desired) model.Container {
+func observedContainer(c Container) model.Container {
 	st, a := c.Status, c.Status.GetAnnotations()
-	hash, spec := s.specOf(st, desired)
 	return model.Container{
 		ID:           st.GetId(),
 		SandboxID:    c.SandboxID,
-		Name:         containerName(st),
+		Name:         cmp.Or(st.GetLabels()[criconfig.LabelContainerName], st.GetMetadata().GetName()),
 		Attempt:      st.GetMetadata().GetAttempt(),
 		RestartCount: ParseCount(a[criconfig.AnnotationRestartCount]),
 		State:        ContainerState(st.GetState()),
@@ -314,8 +313,8 @@ func (s *Pod) observedContainer(c Container, desired *podspec.Desired) model.Con
 		ImageID:      cmp.Or(st.GetImageId(), st.GetImageRef()),
 		ImageRef:     st.GetImageRef(),
 		Hash:         parseHash(a[criconfig.AnnotationContainerHash]),
-		SpecHash:     hash,
-		Spec:         spec,
+		SpecHash:     a[criconfig.AnnotationContainerSpecHash],
+		Spec:         a[criconfig.AnnotationContainerSpec],
 		GracePeriod:  parseSeconds(a[criconfig.AnnotationPodTerminationGracePeriod]),
 		PreStop:      model.HandlerName(criconfig.PreStopFrom(a)),
 		Debug:        a[criconfig.AnnotationDebug] != "",

@@ -11,7 +11,7 @@ import (
 )
 
 // Redact takes values of Secrets out of what others said of the pod: the runtime's words,
-// the containers' termination messages, and what an older podctl noted of them. All that is
+// the containers' termination messages, and what was noted of them before a value was known. All that is
 // made of a snapshot is without them: plans, status, documents.
 func (s *Pod) Redact(r *redaction.Redactor) {
 	if r == nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
-	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -192,16 +191,4 @@ func (j *Checkpoint) WithoutSecrets() *Checkpoint {
 		without.Applied = j.Applied.WithoutSecrets()
 	}
 	return &without
-}
-
-// upgradeDigests brings all digests of a checkpoint into today's form. An older podctl wrote
-// such as tell secret values to whoever tries them.
-func (j *Checkpoint) upgradeDigests() {
-	for name, b := range j.Backoffs {
-		b.Key = spechash.UpgradeKey(name, b.Key, j.Applied)
-		j.Backoffs[name] = b
-	}
-	if j.Completion != nil {
-		j.Completion.DesiredDigest = podspec.UpgradeDigest(j.Completion.DesiredDigest, j.Applied)
-	}
 }

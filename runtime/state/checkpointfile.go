@@ -91,7 +91,6 @@ func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
 		return nil, &CheckpointError{Path: s.Path(), Err: err}
 	}
 	j.Applied.UseKey(key)
-	j.upgradeDigests()
 	return j, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,15 +49,6 @@ func (s Claims) Dir(c Claim) (string, error) {
 		return "", err
 	}
 	return s.dir(c.Namespace, c.Name), nil
-}
-
-// Overlap reports whether one of two claims may lie in the other. Two names that are no
-// paths do so only if they are the same; by a path an older podctl may have put a claim into
-// another one, or above several.
-func (s Claims) Overlap(a, b Claim) bool {
-	dirA := s.dir(a.Namespace, a.Name) + "/"
-	dirB := s.dir(b.Namespace, b.Name) + "/"
-	return strings.HasPrefix(dirA, dirB) || strings.HasPrefix(dirB, dirA)
 }
 
 // List lists the claims that have data, by namespace and name, those included of which a

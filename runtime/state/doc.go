@@ -12,7 +12,7 @@
 // podctl's own; docs/state.md lists every file.
 //
 // A name that becomes a part of a path is checked here (statedir.CheckName), wherever it comes from: a
-// checkpoint may be older than what a manifest is refused for today. What is made, renamed or
+// checkpoint is a file that may have been edited. What is made, renamed or
 // removed is so through an open directory (runtime/safefs).
 //
 // Whatever is written here gets its mode explicitly, so that the caller's umask

@@ -22,9 +22,6 @@ type History struct {
 	// Spans are the steps since the pod's sandbox was made, in the order in which they
 	// ended.
 	Spans []Span `json:"spans,omitempty"`
-	// Redacted is set if all messages were written without Secrets. An older podctl left
-	// them in.
-	Redacted bool `json:"redacted,omitempty"`
 }
 
 // Owner names the workload that made a pod, in the pod's namespace.

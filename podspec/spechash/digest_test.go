@@ -10,8 +10,6 @@ import (
 	"github.com/podctl/podctl/podspec/podspectest"
 )
 
-const oldDigest = "sha256:1550d36e778cbc4544d3e3817ca6a41e38c24ebdd230ec8c20d66bef77c03e0e"
-
 func pinned(t *testing.T, pin string, key *digest.Key) *podspec.Desired {
 	t.Helper()
 	d := podspectest.Desired(t, strings.Replace(podspectest.Pinned, "271828", pin, 1))
@@ -89,53 +87,5 @@ func TestEqualValuesHaveTheirOwnDigests(t *testing.T) {
 			t.Errorf("%s and %s have the digest %s", name, other, digest)
 		}
 		seen[digest] = name
-	}
-}
-
-// TestOldDigestsAreUpgraded: what an older podctl wrote is recognised by what it was made
-// of, and is not told any more.
-func TestOldDigestsAreUpgraded(t *testing.T) {
-	d := pinned(t, "271828", podspectest.Key())
-	c := &d.Pod.Spec.Containers[0]
-	hash, spec := Upgrade("app", podspectest.PinnedHash, podspectest.PinnedSpec, nil, d)
-	if hash != Container(d, c) || strings.Contains(spec, "ded787fd3ddc") || !strings.Contains(spec, digest.SecretPrefix) {
-		t.Errorf("upgraded to %s %s", hash, spec)
-	}
-	if got := podspec.UpgradeDigest(oldDigest, d); got != d.Digest() {
-		t.Errorf("digest upgraded to %s, want %s", got, d.Digest())
-	}
-	edited := pinned(t, "314159", podspectest.Key())
-	hash, spec = Upgrade("app", podspectest.PinnedHash, podspectest.PinnedSpec, edited)
-	if digest.Compare(hash, Container(edited, c)) != digest.Different || strings.Contains(hash+spec, "3f7d764f") || strings.Contains(spec, "ded787fd3ddc") {
-		t.Errorf("with another value: %s %s", hash, spec)
-	}
-	if got := podspec.UpgradeDigest(oldDigest, edited); digest.Compare(got, edited.Digest()) != digest.Different || got == oldDigest {
-		t.Errorf("a digest of another value is kept: %s", got)
-	}
-	plain := podspectest.Desired(t, podspectest.Minimal)
-	if got := podspec.UpgradeDigest(oldDigest, plain); digest.Compare(got, plain.Digest()) != digest.Different || got == oldDigest {
-		t.Errorf("a digest of a manifest that had Secrets is kept: %s", got)
-	}
-	if got := podspec.UpgradeDigest(plain.Digest(), plain); got != plain.Digest() {
-		t.Errorf("a digest that is right became %s", got)
-	}
-	for _, c := range []struct {
-		container string
-		applied   *podspec.Desired
-		want      digest.Sameness
-	}{
-		{"app", d, digest.Same}, {"app", edited, digest.Different}, {"app", plain, digest.Different}, {"gone", d, digest.Different},
-	} {
-		got := UpgradeKey(c.container, podspectest.PinnedHash, c.applied)
-		if digest.Compare(got, Container(c.applied, &c.applied.Pod.Spec.Containers[0])) != c.want || got == podspectest.PinnedHash {
-			t.Errorf("the key of a delay of %s became %s", c.container, got)
-		}
-	}
-	if hash, spec = Upgrade("app", podspectest.PinnedHash, podspectest.PinnedSpec); digest.Compare(hash, Container(d, c)) != digest.Different || strings.Contains(spec, "ded787fd3ddc") {
-		t.Errorf("of nothing known: %s %s", hash, spec)
-	}
-	const own = "v1:0123"
-	if hash, _ = Upgrade("app", own, "{}", plain); hash != own {
-		t.Errorf("the hash of a container without Secrets became %s", hash)
 	}
 }
