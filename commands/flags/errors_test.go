@@ -25,7 +25,7 @@ func TestErrors(t *testing.T) {
 		"create -f pod.yaml":  "unknown command \"create\"; use `podctl apply -f FILE`",
 		"create":              "unknown command \"create\"; use `podctl apply -f FILE`",
 		"destroy":             "unknown command \"destroy\"; use `podctl delete POD`, which stops a pod and removes it",
-		"tag a b":             "unknown command \"tag\"; use `podctl image tag IMAGE NAME`",
+		"tag a b":             "unknown command \"tag\"; use `podctl image tag SOURCE TARGET`",
 		"aply -f x":           `unknown command "aply"; did you mean apply?`,
 	} {
 		root := &cobra.Command{Use: "podctl", Args: Subcommand, RunE: func(*cobra.Command, []string) error { return nil }, SilenceErrors: true, SilenceUsage: true}
