@@ -14,6 +14,9 @@ const proc = "/proc"
 
 // isExiting reports whether a process has ended, has begun to exit, or has been killed and has not noticed it yet.
 func isExiting(pid int) bool {
+	if pid == 0 {
+		return false // It is in another pid namespace, and nothing is known of it.
+	}
 	status, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "status"))
 	if err != nil {
 		return isGone(err)

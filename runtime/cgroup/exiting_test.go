@@ -19,6 +19,9 @@ func TestExiting(t *testing.T) {
 			t.Errorf("%q: %t", status, got)
 		}
 	}
+	if isExiting(0) {
+		t.Error("a process of another pid namespace (cgroup.procs shows 0) is waited for without end")
+	}
 	if isExiting(os.Getpid()) || !isExiting(1<<30) {
 		t.Error("this process, or one that is gone")
 	}
