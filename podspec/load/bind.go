@@ -54,6 +54,9 @@ func (a *assembly) bindVolumes() {
 			others = append(others, c)
 		} else {
 			volume, why := namedVolume(c, volumes)
+			if taken[volume] {
+				volume, why = nil, fmt.Sprintf("the PersistentVolume %s is bound to another claim", volume.meta.Name)
+			}
 			if volume == nil {
 				a.notes = append(a.notes, c.report.Note(c.key(), "spec", why+". The claim is a directory of podctl's own"))
 			}

@@ -32,6 +32,7 @@ func TestBoundClaims(t *testing.T) {
 		"a name that is not there":          {pvc("data", "1Gi", "volumeName: a"), "", "no PersistentVolume a"},
 		"a name that is too small":          {pv("a", "1Mi", "") + pvc("data", "1Gi", "volumeName: a"), "", "it has 1Mi, and the claim requests 1Gi"},
 		"each one once":                     {pv("a", "2Gi", "") + pv("b", "3Gi", "") + pvc("one", "1Gi", "") + pvc("two", "1Gi", "") + pvc("three", "1Gi", ""), "one=/srv/a two=/srv/b", ""},
+		"a name that two claims have":       {pv("a", "2Gi", "") + pvc("one", "1Gi", "volumeName: a") + pvc("two", "1Gi", "volumeName: a"), "one=/srv/a", "bound to another claim"},
 		"names come first":                  {pv("a", "2Gi", "") + pv("b", "3Gi", "") + pvc("one", "1Gi", "") + pvc("two", "1Gi", "volumeName: a"), "one=/srv/b two=/srv/a", ""},
 		"a class":                           {pv("a", "2Gi", "storageClassName: fast") + local + pvc("one", "1Gi", "storageClassName: fast") + pvc("two", "1Gi", "storageClassName: local"), "one=/srv/a two=/mnt/disk", "has no effect: podctl runs pods on one machine"},
 		"no class":                          {pv("a", "2Gi", "storageClassName: fast") + pvc("one", "1Gi", ""), "", ""},
