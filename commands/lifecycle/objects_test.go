@@ -197,6 +197,8 @@ func TestRolloutOfAnEnvironment(t *testing.T) {
 	l.wants(exit.OK, []string{"Deployment default/web", "Pod default/web-2", "deployment default/web: Pods: 1 to create"}, "plan", changed)
 	l.wants(exit.OK, []string{"taken by the next apply of deployment default/web\n"}, "apply", changed)
 	l.wants(exit.OK, []string{"No changes"}, "plan", "web-0")
+	l.wants(exit.OK, []string{"configmap default/settings configured", "!taken by the next apply"}, "apply",
+		l.file("both.yaml", strings.Replace(settings, "hello", "good day, too: value", 1)+"---\n"+web))
 	more := l.file("more.yaml", strings.Replace(settings, "hello", "hello, more: value", 1))
 	l.wants(exit.OK, nil, "apply", more)
 	l.wants(exit.OK, []string{"volume c  update in place", "!replace"}, "plan", "web-0")
