@@ -120,6 +120,14 @@ func testServices(t *testing.T, m *machine) {
 	if r := m.must(t, "exec", "client", "--", "/demo", "print"); !strings.Contains(r.stdout, "SERVED_SERVICE_HOST=10.96.") {
 		t.Errorf("the client has no variable of the Service:\n%s", r.stdout)
 	}
+	m.must(t, "apply", "--proxy-mode", "none", file)
+	if after := rulesOf(t); strings.Contains(after, "31234") {
+		t.Errorf("rules stay with --proxy-mode none:\n%s", after)
+	}
+	m.must(t, "apply", file)
+	if after := rulesOf(t); !strings.Contains(after, "31234") {
+		t.Errorf("no rules without --proxy-mode none:\n%s", after)
+	}
 	table := rulesOf(t)
 	c.switched(t, "served-0", "off")
 	m.run(t, "probe", "served-0")
@@ -133,14 +141,6 @@ func testServices(t *testing.T, m *machine) {
 	}
 	if r := m.must(t, "get", "service/served", "-o", "jsonpath={.spec.ports[0].nodePort}"); r.stdout != "31234" {
 		t.Errorf("node port %s", r.stdout)
-	}
-	m.must(t, "apply", "--proxy-mode", "none", file)
-	if after := rulesOf(t); strings.Contains(after, "31234") {
-		t.Errorf("rules stay with --proxy-mode none:\n%s", after)
-	}
-	m.must(t, "apply", file)
-	if after := rulesOf(t); !strings.Contains(after, "31234") {
-		t.Errorf("no rules without --proxy-mode none:\n%s", after)
 	}
 	m.must(t, "delete", "-f", file)
 	if after := rulesOf(t); strings.Contains(after, "31234") || !strings.Contains(table, "31234") {

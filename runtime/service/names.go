@@ -135,7 +135,7 @@ func WithHosts(file, lines []byte) []byte {
 	taken := map[string]bool{}
 	for line := range bytes.Lines(file) {
 		line, _, _ = bytes.Cut(line, []byte("#"))
-		for _, name := range bytes.Fields(line) {
+		for name := range bytes.FieldsSeq(line) {
 			taken[strings.ToLower(string(name))] = true
 		}
 	}
