@@ -40,9 +40,9 @@ func (l *probeLab) answer(verdict probe.Verdict) probe.Report {
 	c := &l.desired.Pod.Spec.Containers[0]
 	a := probe.Report{
 		Container: "a", ContainerID: l.running(), Type: l.kind, Probe: model.ProbeOf(c, l.kind),
-		Result: probe.Result{Verdict: verdict, Output: "no", Message: "no"}, Changed: true, Told: true,
+		Result: probe.Result{Verdict: verdict, Output: "no", Message: "no"}, Changed: true, Told: true, Counted: true,
 	}
-	a.Fold(model.InitialProbe(l.kind), l.clock.Now(), true)
+	a.Fold(model.InitialProbe(l.kind), l.clock.Now())
 	a.Known = l.records()[a.ContainerID][l.kind]
 	return a
 }

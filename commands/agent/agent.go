@@ -7,7 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"time"
 
@@ -122,7 +122,7 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 		return err
 	}
 	if o.Parallel <= 0 {
-		o.Parallel = max(2*runtime.NumCPU(), 4)
+		o.Parallel = max(2*goruntime.NumCPU(), 4)
 	}
 	o.Layout, o.Connect, o.Objects, o.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
 	o.Admission, o.NodeLabels = o.admission.Enforced(), sess.Flags.NodeLabels(o.admission.Labels)

@@ -114,7 +114,7 @@ func New(w World, s Settings) *Agent {
 		beside: func(_ *podworkers.Pass, do func()) { go do() },
 	}
 	a.maker = &passMaker{loopState: st, pulls: a.pulls}
-	st.listeners = append([]Listener{st.log.hear, st.measure, a.shownPods.hear}, s.Listeners...)
+	st.listeners = append([]Listener{st.log.hear, st.measure, a.hear}, s.Listeners...)
 	st.keeper.read, st.keeper.resolved = w.Records.Read, a.resolved
 	st.metrics.ShowPods(a.lately)
 	return a

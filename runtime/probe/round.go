@@ -272,17 +272,18 @@ func (q *round) run(ctx context.Context, r *Report) {
 	target := Target{ContainerID: r.ContainerID, Container: ref.Container, PodIP: q.podIP(r.Container)}
 	r.Result = q.e.AskOne(ctx, r.Probe, target, q.redactor)
 	r.Asked, r.Changed, r.Told = true, true, true
-	r.Fold(r.Record, q.now, r.Record.Counts(r.Probe, q.now))
+	r.Counted = r.Record.Counts(r.Probe, q.now)
+	r.Fold(r.Record, q.now)
 	if r.Verdict() == model.ProbeSuccess {
 		r.Threshold = r.Probe.SuccessThreshold
 	}
 }
 
-// Fold puts this run onto a record of the probe. A run that does not count changes its message alone. What is decided stays, with
+// Fold puts this run onto a record of the probe. A run that is not Counted changes its message alone. What is decided stays, with
 // the message of the answer that decided it.
-func (r *Report) Fold(record model.ProbeRecord, at time.Time, counts bool) {
-	r.Record, r.Counted = record, counts
-	if counts {
+func (r *Report) Fold(record model.ProbeRecord, at time.Time) {
+	r.Record = record
+	if r.Counted {
 		r.Record = record.Fold(r.Type, r.Probe, r.Result.Judged(), at)
 	}
 	if !record.OnHold {
@@ -304,7 +305,8 @@ func (r *Report) settle(now, before Memory, at time.Time) {
 		return
 	}
 	record = record.Reopened(r.Probe, at, time.Time{})
-	r.Fold(record, at, record.Counts(r.Probe, at))
+	r.Counted = record.Counts(r.Probe, at)
+	r.Fold(record, at)
 }
 
 // podIP is the address of the sandbox in which a container runs, whatever the manifest says of

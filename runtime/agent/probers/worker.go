@@ -92,7 +92,8 @@ func (w *worker) waitsFor(ask Ask) bool {
 // asks for counts as it does for the kubelet, so that each answer counts (compare
 // model.ProbeRecord.Counts). It reports whether the verdict is another one now.
 func (w *worker) fold(now time.Time, r *probe.Report) (changed bool) {
-	r.Fold(w.record, now.Round(0).UTC(), true)
+	r.Counted = true
+	r.Fold(w.record, now.Round(0).UTC())
 	changed = r.Record.Result != w.record.Result
 	w.record = r.Record
 	if changed {
