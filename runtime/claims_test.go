@@ -60,7 +60,7 @@ func TestUnusedClaims(t *testing.T) {
 	if len(found) != 1 || found[0].Claim != "data" || found[0].Size == 0 {
 		t.Fatalf("unused is %v, want the claim", found)
 	}
-	if err := f.layout.Claims().Remove(state.Claim{Namespace: "default", Name: "data"}, func() error { return gc.ErrNeeded }); !errors.Is(err, gc.ErrNeeded) {
+	if err := f.layout.Claims().Remove(t.Context(), state.Claim{Namespace: "default", Name: "data"}, func() error { return gc.ErrNeeded }); !errors.Is(err, gc.ErrNeeded) {
 		t.Error(err)
 	}
 	apply()

@@ -234,7 +234,7 @@ func TestApplyActsOnItsOwnProbes(t *testing.T) {
 	l := newLab(t)
 	path := l.Write("sick", "  containers:\n  - {name: a, image: i:1, livenessProbe: {exec: {command: [check]}, periodSeconds: 1, failureThreshold: 1}}\n")
 	l.Must("apply", path)
-	l.Server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{ExitCode: 1} })
+	l.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{ExitCode: 1} })
 	looks := time.Duration(0)
 	slow := func() time.Time { looks++; return time.Now().Add(looks * 5 * time.Second) }
 	for _, c := range []struct{ command, want string }{{"plan", "replace   # liveness probe failed"}, {"apply", "applied: 1 replaced"}} {

@@ -64,7 +64,7 @@ func (x *remover) removeSandbox(ctx context.Context, s *plan.Step) error {
 // refused are left alone, and the first error names them.
 func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
 	users, err := x.garbage.ClaimUsers(ctx, x.plan.Pod)
-	return volume.RemoveClaims(x.volumes(x.applied), func(name string) bool {
+	return volume.RemoveClaims(ctx, x.volumes(x.applied), func(name string) bool {
 		claim := state.Claim{Namespace: x.plan.Pod.Namespace, Name: name}
 		user, used := users.Of(claim)
 		switch {

@@ -109,7 +109,7 @@ func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 // removeClaim removes a claim, if no pod has come to use it.
 func (x *Collector) removeClaim(ctx context.Context, g *Garbage) error {
 	claim := state.Claim{Namespace: g.Pod.Namespace, Name: g.Claim}
-	return x.layout.Claims().Remove(claim, func() error {
+	return x.layout.Claims().Remove(ctx, claim, func() error {
 		users, err := x.ClaimUsers(ctx, model.PodRef{})
 		if _, used := users.Of(claim); used {
 			return ErrNeeded

@@ -398,7 +398,7 @@ func TestClaimsOfPods(t *testing.T) {
 	l := newLab(t)
 	claim := func(name string) {
 		t.Helper()
-		dir, err := l.layout.Claims().Make(state.Claim{Namespace: "default", Name: name}, 0o700)
+		dir, err := l.layout.Claims().Make(t.Context(), state.Claim{Namespace: "default", Name: name}, 0o700)
 		if err == nil {
 			err = dir.Close()
 		}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -135,11 +136,11 @@ func (s Claims) Open(c Claim) (*safefs.Dir, error) {
 }
 
 // Make opens the directory behind a claim, and makes it with exactly this mode if there is none.
-func (s Claims) Make(c Claim, perm fs.FileMode) (made *safefs.Dir, err error) {
+func (s Claims) Make(ctx context.Context, c Claim, perm fs.FileMode) (made *safefs.Dir, err error) {
 	if err = statedir.FirstError(c.check(), s.refused, s.layout.Prepare()); err != nil {
 		return nil, err
 	}
-	lock, err := s.layout.Locks().claims()
+	lock, err := s.layout.Locks().claims(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +155,7 @@ func (s Claims) Make(c Claim, perm fs.FileMode) (made *safefs.Dir, err error) {
 
 // Remove removes a claim's directory with all that is in it, and what an earlier removal of it left that was cut off. Needed
 // returns why it must stay.
-func (s Claims) Remove(c Claim, needed func() error) error {
+func (s Claims) Remove(ctx context.Context, c Claim, needed func() error) error {
 	dir, err := s.openNamespace(c)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
@@ -165,7 +166,7 @@ func (s Claims) Remove(c Claim, needed func() error) error {
 		return err
 	}
 	if err = removed.RemoveAll(c.Name); err == nil {
-		err = s.condemn(c.Name, dir, removed, needed)
+		err = s.condemn(ctx, c.Name, dir, removed, needed)
 	}
 	if err == nil {
 		err = removed.RemoveAll(c.Name)
@@ -179,8 +180,8 @@ func (s Claims) Remove(c Claim, needed func() error) error {
 
 // condemn moves a claim to those that are being removed, unless it is needed. A pod writes its checkpoint before it makes
 // the directory, and meanwhile none can: it is seen here, or it finds the directory gone and makes another.
-func (s Claims) condemn(name string, dir, removed *safefs.Dir, needed func() error) (err error) {
-	lock, err := s.layout.Locks().claims()
+func (s Claims) condemn(ctx context.Context, name string, dir, removed *safefs.Dir, needed func() error) (err error) {
+	lock, err := s.layout.Locks().claims(ctx)
 	if err != nil {
 		return err
 	}

@@ -207,16 +207,16 @@ func TestClaimsAreNoPaths(t *testing.T) {
 	} {
 		_, pathErr := pod.Claims().Dir(Claim{Namespace: "default", Name: name})
 		_, openErr := pod.Claims().Open(Claim{Namespace: "default", Name: name})
-		_, makeErr := pod.Claims().Make(Claim{Namespace: "default", Name: name}, 0o777)
+		_, makeErr := pod.Claims().Make(t.Context(), Claim{Namespace: "default", Name: name}, 0o777)
 		for what, err := range map[string]error{
-			"path": pathErr, "opening": openErr, "making": makeErr, "removing": pod.Claims().Remove(Claim{Namespace: "default", Name: name}, func() error { return nil }),
+			"path": pathErr, "opening": openErr, "making": makeErr, "removing": pod.Claims().Remove(t.Context(), Claim{Namespace: "default", Name: name}, func() error { return nil }),
 		} {
 			if refused := (*NameError)(nil); !errors.As(err, &refused) || refused.Kind != "claimName" || refused.Name != name {
 				t.Errorf("%s the claim %q: %v, want that it is refused", what, name, err)
 			}
 		}
 		_, nsErr := pod.Claims().Dir(Claim{Namespace: name, Name: "data"})
-		if _, err := pod.Claims().Make(Claim{Namespace: name, Name: "data"}, 0o777); err == nil || nsErr == nil {
+		if _, err := pod.Claims().Make(t.Context(), Claim{Namespace: name, Name: "data"}, 0o777); err == nil || nsErr == nil {
 			t.Errorf("namespace %q: %v %v", name, err, nsErr)
 		}
 	}
@@ -240,13 +240,13 @@ func TestClaimsThatAreLinks(t *testing.T) {
 	if _, err := pod.Claims().Open(Claim{Namespace: "default", Name: "data"}); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("opening: %v", err)
 	}
-	if _, err := pod.Claims().Make(Claim{Namespace: "default", Name: "data"}, 0o777); !errors.Is(err, unix.ENOTDIR) {
+	if _, err := pod.Claims().Make(t.Context(), Claim{Namespace: "default", Name: "data"}, 0o777); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("making: %v", err)
 	}
 	if claims, err := l.Claims().List(); err != nil || len(claims) > 0 {
 		t.Errorf("claims are %v %v", claims, err)
 	}
-	if err := pod.Claims().Remove(Claim{Namespace: "default", Name: "data"}, func() error { return nil }); err != nil {
+	if err := pod.Claims().Remove(t.Context(), Claim{Namespace: "default", Name: "data"}, func() error { return nil }); err != nil {
 		t.Error(err)
 	}
 	unchanged()
@@ -272,7 +272,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	setUp := func(t *testing.T) (Layout, Pod, Claim) {
 		t.Helper()
 		l := newLayout(t)
-		dir, err := l.Pod(testUID).Claims().Make(Claim{Namespace: "default", Name: name}, 0o777)
+		dir, err := l.Pod(testUID).Claims().Make(t.Context(), Claim{Namespace: "default", Name: name}, 0o777)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	t.Run("needed", func(t *testing.T) {
 		l, _, c := setUp(t)
 		needed := errors.New("needed")
-		if err := l.Claims().Remove(c, func() error { return needed }); !errors.Is(err, needed) {
+		if err := l.Claims().Remove(t.Context(), c, func() error { return needed }); !errors.Is(err, needed) {
 			t.Error(err)
 		}
 		if files := claimFiles(t, l); !slices.Equal(files, []string{"default/" + name + "/file"}) {
@@ -297,12 +297,12 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	// A panic is a kill: nothing that comes after it is done.
 	kill := func(l Layout, c Claim) {
 		defer func() { _ = recover() }()
-		_ = l.Claims().Remove(c, func() error { panic("killed") })
+		_ = l.Claims().Remove(t.Context(), c, func() error { panic("killed") })
 	}
 	t.Run("killed at the last look", func(t *testing.T) {
 		l, pod, c := setUp(t)
 		kill(l, c)
-		dir, err := pod.Claims().Make(Claim{Namespace: "default", Name: name}, 0o777)
+		dir, err := pod.Claims().Make(t.Context(), Claim{Namespace: "default", Name: name}, 0o777)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,12 +314,12 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	t.Run("made while it is looked at", func(t *testing.T) {
 		l, pod, c := setUp(t)
 		made := make(chan error, 1)
-		err := l.Claims().Remove(c, func() error {
+		err := l.Claims().Remove(t.Context(), c, func() error {
 			if _, err := l.Locks().takeOwn(expired(t), lockClaims, ""); !errors.As(err, new(*filelock.LockedError)) {
 				t.Errorf("a pod can make the directory meanwhile: %v", err)
 			}
 			go func() {
-				dir, err := pod.Claims().Make(c, 0o777)
+				dir, err := pod.Claims().Make(t.Context(), c, 0o777)
 				if err == nil {
 					_, err = dir.Lstat("file")
 					err = errors.Join(err, dir.Close())
@@ -353,7 +353,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 			if err != nil || !slices.Equal(claims, []Claim{c}) || l.Claims().Size(c) == 0 {
 				t.Fatalf("claims are %v %v", claims, err)
 			}
-			if err := l.Claims().Remove(c, func() error { return nil }); err != nil {
+			if err := l.Claims().Remove(t.Context(), c, func() error { return nil }); err != nil {
 				t.Error(err)
 			}
 			if left := names(t, filepath.Join(l.Claims().dir(), "default")); len(left) > 0 {
@@ -443,7 +443,7 @@ func TestLogsOfPodsWithLongNamesAreSetAside(t *testing.T) {
 func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
-	claim, err := pod.Claims().Make(Claim{Namespace: "default", Name: "data"}, 0o777)
+	claim, err := pod.Claims().Make(t.Context(), Claim{Namespace: "default", Name: "data"}, 0o777)
 	if err != nil {
 		t.Fatal(err)
 	}

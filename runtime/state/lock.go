@@ -80,8 +80,8 @@ func (s Locks) IDs(ctx context.Context) (*filelock.Lock, error) {
 
 // claims takes the directories of claims for this process alone: to make one, or from the last look whether one is used until
 // it is gone. Who has a pod's lock may ask for it, and not the other way round.
-func (s Locks) claims() (*filelock.Lock, error) {
-	return s.takeOwn(context.Background(), lockClaims, "the directories of claims")
+func (s Locks) claims(ctx context.Context) (*filelock.Lock, error) {
+	return s.takeOwn(ctx, lockClaims, "the directories of claims")
 }
 
 // Agent takes the state directory for one agent. Another agent is not waited for: the error

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -17,12 +18,12 @@ type claimDir struct {
 // prepare makes the directory, if it is not there from an earlier pod: one into which whoever
 // the containers run as may write, as into a fresh emptyDir. It is given to the pod's group
 // whenever that is another one. One that is there has the mode that its pods gave it.
-func (c claimDir) prepare() error {
+func (c claimDir) prepare(ctx context.Context) error {
 	ready, err := c.ready()
 	if err != nil || ready {
 		return err
 	}
-	dir, err := c.Pod.Claims().Make(c.claim, volumeMode)
+	dir, err := c.Pod.Claims().Make(ctx, c.claim, volumeMode)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (c claimDir) ready() (bool, error) {
 // RemoveClaims removes the directories behind the pod's claims, with all that is
 // in them. A claim with a name under which podctl touches nothing is left alone, and refused
 // says so (*state.NameError); the others are removed.
-func RemoveClaims(c Context, keep func(claim string) bool) (refused, err error) {
+func RemoveClaims(ctx context.Context, c Context, keep func(claim string) bool) (refused, err error) {
 	var names, errs []error
 	for i := range c.Desired.Pod.Spec.Volumes {
 		vol := &c.Desired.Pod.Spec.Volumes[i]
@@ -62,7 +63,7 @@ func RemoveClaims(c Context, keep func(claim string) bool) (refused, err error) 
 		if keep(name) {
 			continue
 		}
-		if err := c.Pod.Claims().Remove(c.claim(vol), func() error { return nil }); err != nil {
+		if err := c.Pod.Claims().Remove(ctx, c.claim(vol), func() error { return nil }); err != nil {
 			errs = append(errs, fmt.Errorf("removing the claim %s: %w", name, err))
 		}
 	}

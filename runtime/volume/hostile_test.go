@@ -267,7 +267,7 @@ func TestClaimNamesThatArePaths(t *testing.T) {
 		}
 	}
 	c.Desired.Pod.Spec.Volumes = []v1.Volume{claim("../../../victim"), claim("data")}
-	refused, err := RemoveClaims(c, func(string) bool { return false })
+	refused, err := RemoveClaims(t.Context(), c, func(string) bool { return false })
 	if err != nil || refused == nil || !strings.Contains(refused.Error(), `"../../../victim"`) {
 		t.Errorf("removing: %v, refused %v", err, refused)
 	}

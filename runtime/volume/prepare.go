@@ -20,7 +20,7 @@ func Prepare(ctx context.Context, c Context, name string) error {
 	}
 	m, err := c.find(name)
 	if err == nil {
-		err = m.prepare()
+		err = m.prepare(ctx)
 	}
 	if err != nil {
 		return prepareError(name, err)
@@ -28,14 +28,14 @@ func Prepare(ctx context.Context, c Context, name string) error {
 	return nil
 }
 
-func (m *mounter) prepare() error {
+func (m *mounter) prepare(ctx context.Context) error {
 	switch vol := m.vol; {
 	case vol.HostPath != nil:
 		return prepareHostPath(vol.HostPath, m.at)
 	case vol.Image != nil:
 		return nil
 	case vol.PersistentVolumeClaim != nil:
-		return claimDir{m.Context, m.claim(vol)}.prepare()
+		return claimDir{m.Context, m.claim(vol)}.prepare(ctx)
 	case vol.EmptyDir != nil:
 		return m.prepareEmptyDir()
 	case HasContent(vol):

@@ -239,9 +239,9 @@ func readySince(status *v1.PodStatus) (since time.Time, ready bool) {
 }
 
 // next has the workload looked at again at a time.
-func (e *Expansion) next(at time.Time) {
-	if e.Next.IsZero() || at.Before(e.Next) {
-		e.Next = at
+func (x *Expansion) next(at time.Time) {
+	if x.Next.IsZero() || at.Before(x.Next) {
+		x.Next = at
 	}
 }
 
@@ -272,14 +272,14 @@ func (x *expanding) keepUnknown(t *there) {
 	x.keep(t, why)
 }
 
-func (e *Expansion) wait(pod, why string) {
+func (x *Expansion) wait(pod, why string) {
 	if why != "" {
-		e.Waits = append(e.Waits, Wait{Pod: pod, Why: why})
+		x.Waits = append(x.Waits, Wait{Pod: pod, Why: why})
 	}
 }
 
-func (e *Expansion) gone(d *podspec.Desired) {
-	e.Gone = append(e.Gone, refOf(d))
+func (x *Expansion) gone(d *podspec.Desired) {
+	x.Gone = append(x.Gone, refOf(d))
 }
 
 func refOf(d *podspec.Desired) model.PodRef { return model.RefOf(d.Pod) }

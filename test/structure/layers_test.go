@@ -139,7 +139,7 @@ func TestMap(t *testing.T) {
 			above = ""
 			continue
 		}
-		for _, name := range strings.Split(strings.Trim(cell, "`"), "`, `") {
+		for name := range strings.SplitSeq(strings.Trim(cell, "`"), "`, `") {
 			if above == "" {
 				above = name + "/"
 			}
@@ -173,7 +173,7 @@ func spread(name string) []string {
 		return []string{name}
 	}
 	var all []string
-	for _, part := range strings.Split(strings.TrimSuffix(rest, "}"), ",") {
+	for part := range strings.SplitSeq(strings.TrimSuffix(rest, "}"), ",") {
 		all = append(all, before+part)
 	}
 	return all
