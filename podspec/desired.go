@@ -23,13 +23,7 @@ type Desired struct {
 	// Shared names those of the Objects that are stored, and looked up anew for each pass, in the order of ObjectName.Compare. The
 	// others are the pod's own.
 	Shared []ObjectName `json:"shared,omitempty"`
-	// Source names the document's origin: an absolute path, a URL, or "-".
-	Source string `json:"source"`
-	// Keeper is the source of an agent that brought the pod; empty for one that was applied by
-	// hand. It is no part of what is asked for.
-	Keeper string `json:"keeper,omitempty"`
-	// Set is the set that the pod was applied with, as NAMESPACE/NAME; empty for none. It is no part of what is asked for.
-	Set string `json:"set,omitempty"`
+	Origin
 	// Redacted is set when digests stand for the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`
 	// Stored is set when this is podctl's own copy of the manifest that was applied last. It is
@@ -38,9 +32,9 @@ type Desired struct {
 	// Rebuilt is set when this was made of the records of a runtime and not of a manifest: the
 	// Secrets are not known.
 	Rebuilt bool `json:"-"`
-
 	// WrittenUID is the uid that the manifest itself gives; empty when podctl has added one.
 	WrittenUID types.UID `json:"-"`
+
 	// keys has the key of the digests which stand for values of Secrets. Copies share it; nil until
 	// one is set, where the pod may still change.
 	keys *keys
@@ -48,9 +42,20 @@ type Desired struct {
 	memo *memo
 }
 
+// Origin is where a pod, a workload or an object came from. It is no part of what is asked for.
+type Origin struct {
+	// Source names the document's origin: an absolute path, a URL, or "-".
+	Source string `json:"source"`
+	// Keeper is the source of an agent that brought it; empty if it was applied by hand. The pods of a workload have another one
+	// than the workload.
+	Keeper string `json:"keeper,omitempty"`
+	// Set is the set that it was applied with, as NAMESPACE/NAME; empty for none.
+	Set string `json:"set,omitempty"`
+}
+
 // New returns a pod that does not change any more: its hashes are computed once.
 func New(pod *v1.Pod, source string, written types.UID) *Desired {
-	return &Desired{Pod: pod, Source: source, WrittenUID: written, memo: newMemo(), keys: &keys{}}
+	return &Desired{Pod: pod, Origin: Origin{Source: source}, WrittenUID: written, memo: newMemo(), keys: &keys{}}
 }
 
 // WithPod returns another pod that takes the same objects and comes from the same source. Digests of it are made with the

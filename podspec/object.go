@@ -27,10 +27,7 @@ type Object struct {
 	Service   *v1.Service
 	// Volume is the path of the host to which the claim is bound; nil for one whose data is in a directory of podctl's own.
 	Volume *HostVolume
-	// Set is the set that the object was applied with, as that of a Desired.
-	Set string
-	// Source names the document's origin, and Keeper the source of an agent that brought it, as those of a Desired.
-	Source, Keeper string
+	Origin
 }
 
 // Kind is the kind of the object.
@@ -64,7 +61,7 @@ func (o *Object) Name() ObjectName { return ObjectName{o.Kind(), o.Meta().Name} 
 
 // DeepCopy is an object of its own with the same content.
 func (o *Object) DeepCopy() *Object {
-	return &Object{ConfigMap: o.ConfigMap.DeepCopy(), Secret: o.Secret.DeepCopy(), Claim: o.Claim.DeepCopy(), Service: o.Service.DeepCopy(), Volume: o.Volume, Set: o.Set, Source: o.Source, Keeper: o.Keeper}
+	return &Object{ConfigMap: o.ConfigMap.DeepCopy(), Secret: o.Secret.DeepCopy(), Claim: o.Claim.DeepCopy(), Service: o.Service.DeepCopy(), Volume: o.Volume, Origin: o.Origin}
 }
 
 // ReferredObjects lists the ConfigMaps, Secrets and claims that a pod names anywhere, each once.

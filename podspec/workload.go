@@ -22,12 +22,7 @@ type Workload struct {
 	// Template is the pod of the template under the name of the workload's first pod, complete with the objects that
 	// it refers to.
 	Template *Desired `json:"template"`
-	// Source names the document's origin, as that of a Desired.
-	Source string `json:"source"`
-	// Keeper is the source of an agent that brought the workload, as that of a Desired. Its pods have another one.
-	Keeper string `json:"keeper,omitempty"`
-	// Set is the set that the workload was applied with, as that of a Desired.
-	Set string `json:"set,omitempty"`
+	Origin
 }
 
 // The kinds of workloads.

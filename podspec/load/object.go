@@ -81,7 +81,7 @@ func newObject(r *report, version string) *object {
 
 // object is the object as pods refer to it.
 func (o *object) object() *podspec.Object {
-	return &podspec.Object{ConfigMap: o.configMap, Secret: o.secret, Claim: o.claim, Volume: o.bound, Service: o.service, Source: o.report.File}
+	return &podspec.Object{ConfigMap: o.configMap, Secret: o.secret, Claim: o.claim, Volume: o.bound, Service: o.service, Origin: podspec.Origin{Source: o.report.File}}
 }
 
 // key is the name of an object with its namespace.

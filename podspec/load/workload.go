@@ -21,7 +21,7 @@ const kindReplicationController = "ReplicationController"
 
 // newWorkload decodes a document of a kind that stands for pods; nil for another kind.
 func newWorkload(r *report, version string) *object {
-	w := &podspec.Workload{Source: r.File}
+	w := &podspec.Workload{Origin: podspec.Origin{Source: r.File}}
 	var into any
 	switch version + "/" + r.Kind {
 	case "apps/v1/Deployment":
@@ -64,7 +64,7 @@ func newReplicationController(r *report) *object {
 	}
 	old := r.Kind
 	r.Kind = podspec.KindReplicaSet
-	return &object{report: r, workload: &podspec.Workload{Source: r.File, ReplicaSet: set}, meta: &set.ObjectMeta, oldKind: old}
+	return &object{report: r, workload: &podspec.Workload{Origin: podspec.Origin{Source: r.File}, ReplicaSet: set}, meta: &set.ObjectMeta, oldKind: old}
 }
 
 // completeTemplate completes and checks the pod of the template of a workload by itself, and classifies the workload.

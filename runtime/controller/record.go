@@ -155,7 +155,7 @@ func same(a, b *podspec.Workload) bool {
 		return false
 	}
 	one, other := *a, *b
-	one.Template, other.Template, one.Source, other.Source, one.Set, other.Set, one.Keeper, other.Keeper = nil, nil, "", "", "", "", "", ""
+	one.Template, other.Template, one.Origin, other.Origin = nil, nil, podspec.Origin{}, podspec.Origin{}
 	return sameText(one, other)
 }
 

@@ -25,7 +25,7 @@ func ownedBy(kind, name string, m metav1.ObjectMeta) metav1.ObjectMeta {
 }
 
 func pod(m metav1.ObjectMeta, set, keeper string) *podspec.Desired {
-	return &podspec.Desired{Pod: &v1.Pod{ObjectMeta: m}, Set: set, Keeper: keeper}
+	return &podspec.Desired{Pod: &v1.Pod{ObjectMeta: m}, Origin: podspec.Origin{Set: set, Keeper: keeper}}
 }
 
 // stored has everything that can be pruned, and all that must not be.
@@ -37,17 +37,17 @@ func stored() *Content {
 			pod(ownedBy("ReplicaSet", "of-a-cluster", meta("a", "copied", "web")), "a/s", ""), pod(meta("a", "other", "db"), "b/s", ""),
 		},
 		Workloads: []*podspec.Workload{
-			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "stays", "web")}, Set: "a/s"},
-			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "goes", "web")}, Set: "a/s"},
-			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "of-source", "web")}, Set: "a/s", Keeper: "files"},
+			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "stays", "web")}, Origin: podspec.Origin{Set: "a/s"}},
+			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "goes", "web")}, Origin: podspec.Origin{Set: "a/s"}},
+			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "of-source", "web")}, Origin: podspec.Origin{Set: "a/s", Keeper: "files"}},
 			{CronJob: &batchv1.CronJob{ObjectMeta: meta("a", "cron", "db")}},
-			{Job: &batchv1.Job{ObjectMeta: ownedBy("CronJob", "cron", meta("a", "cron-1", "web"))}, Set: "a/s"},
+			{Job: &batchv1.Job{ObjectMeta: ownedBy("CronJob", "cron", meta("a", "cron-1", "web"))}, Origin: podspec.Origin{Set: "a/s"}},
 		},
 		Objects: []*podspec.Object{
-			{ConfigMap: &v1.ConfigMap{ObjectMeta: meta("a", "web", "web")}, Set: "a/s"},
-			{Secret: &v1.Secret{ObjectMeta: meta("a", "web", "web")}, Set: "a/s"},
-			{Secret: &v1.Secret{ObjectMeta: meta("a", "of-source", "web")}, Set: "a/s", Keeper: "files"},
-			{Claim: &v1.PersistentVolumeClaim{ObjectMeta: meta("a", "web", "web")}, Set: "a/s"},
+			{ConfigMap: &v1.ConfigMap{ObjectMeta: meta("a", "web", "web")}, Origin: podspec.Origin{Set: "a/s"}},
+			{Secret: &v1.Secret{ObjectMeta: meta("a", "web", "web")}, Origin: podspec.Origin{Set: "a/s"}},
+			{Secret: &v1.Secret{ObjectMeta: meta("a", "of-source", "web")}, Origin: podspec.Origin{Set: "a/s", Keeper: "files"}},
+			{Claim: &v1.PersistentVolumeClaim{ObjectMeta: meta("a", "web", "web")}, Origin: podspec.Origin{Set: "a/s"}},
 		},
 	}
 }

@@ -32,7 +32,7 @@ func desired(namespace, name string, uid types.UID) *podspec.Desired {
 		Objects: podspec.Objects{Secrets: map[string]*v1.Secret{
 			"s": {ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"k": {0, 1, 255}}},
 		}},
-		Source: "/srv/web.yaml",
+		Origin: podspec.Origin{Source: "/srv/web.yaml"},
 	}
 }
 

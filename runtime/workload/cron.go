@@ -199,7 +199,7 @@ func JobOf(w *podspec.Workload, name string, at time.Time) *podspec.Workload {
 	}
 	job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: podspec.KindCronJob, Name: c.Name, UID: c.UID, Controller: new(true), BlockOwnerDeletion: new(true)}}
 	podspec.SelectJob(job)
-	of := &podspec.Workload{Job: job, Source: w.Source}
+	of := &podspec.Workload{Job: job, Origin: podspec.Origin{Source: w.Source}}
 	pod := w.Template.Pod.DeepCopy()
 	pod.Name = of.FirstPod()
 	pod.UID = podspec.UID(pod.Namespace, pod.Name)

@@ -475,7 +475,7 @@ func TestNotByHand(t *testing.T) {
 			t.Errorf("%s is not left alone", d.Pod.Name)
 		}
 	}
-	if h.Leaves(&podspec.Desired{Pod: &v1.Pod{}, Keeper: "/one"}) {
+	if h.Leaves(&podspec.Desired{Pod: &v1.Pod{}, Origin: podspec.Origin{Keeper: "/one"}}) {
 		t.Error("a pod of a source is left alone")
 	}
 }

@@ -42,7 +42,7 @@ func pod(text, keeper string) *podspec.Desired {
 	if owned {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: podspec.KindDeployment, Name: by, Controller: new(true)}}
 	}
-	return &podspec.Desired{Pod: p, Keeper: keeper, Source: keeper + "/f"}
+	return &podspec.Desired{Pod: p, Origin: podspec.Origin{Keeper: keeper, Source: keeper + "/f"}}
 }
 
 // said is an update of a source with pods, in words: "one: web/a db/b", "one: unread", and "one: web/a!30" for a pod that ends in 30
@@ -272,8 +272,8 @@ func TestProblems(t *testing.T) {
 // others are a Deployment and a ConfigMap of a name, as a source has them in its file "f".
 func others(name, keeper string) (*podspec.Workload, *podspec.Object) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
-	return &podspec.Workload{Deployment: &appsv1.Deployment{ObjectMeta: meta}, Template: pod(name+"-0/"+name, keeper), Keeper: keeper, Source: keeper + "/f"},
-		&podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: meta}, Keeper: keeper, Source: keeper + "/f"}
+	return &podspec.Workload{Deployment: &appsv1.Deployment{ObjectMeta: meta}, Template: pod(name+"-0/"+name, keeper), Origin: podspec.Origin{Keeper: keeper, Source: keeper + "/f"}},
+		&podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: meta}, Origin: podspec.Origin{Keeper: keeper, Source: keeper + "/f"}}
 }
 
 // TestOthers: workloads and objects follow the same rules by kind and name, objects first. What was applied by hand holds nothing.
