@@ -136,8 +136,9 @@ func isWord(c byte) bool {
 // bare is the view without what is lost or changed on the way of a text: white space, the plus that stands for a blank
 // in URLs, control characters, and bytes that are no text.
 func (v view) bare() view {
-	return v.without(func(r rune) bool {
-		return r == '+' || r == utf8.RuneError || unicode.IsSpace(r) || unicode.IsControl(r)
+	// A line may end within a character.
+	return v.without(unicode.IsSpace).without(func(r rune) bool {
+		return r == '+' || r == utf8.RuneError || unicode.IsControl(r)
 	})
 }
 
