@@ -63,8 +63,8 @@ func (x *remover) removeSandbox(ctx context.Context, s *plan.Step) error {
 // removeClaims removes the claims of the pod that no other pod has. Those whose names are
 // refused are left alone, and the first error names them.
 func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
-	users, err := x.garbage.ClaimUsers(ctx, x.plan.Pod)
 	return volume.RemoveClaims(ctx, x.volumes(x.applied), func(name string) bool {
+		users, err := x.garbage.ClaimUsers(ctx, x.plan.Pod)
 		claim := state.Claim{Namespace: x.plan.Pod.Namespace, Name: name}
 		user, used := users.Of(claim)
 		switch {

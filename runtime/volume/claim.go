@@ -45,8 +45,11 @@ func (c claimDir) ready() (bool, error) {
 	return group == nil || groupOf(info) == *group, nil
 }
 
-// RemoveClaims removes the directories behind the pod's claims, with all that is
-// in them. A claim with a name under which podctl touches nothing is left alone, and refused
+// errKept ends a removal of a claim that stays.
+var errKept = errors.New("the claim is kept")
+
+// RemoveClaims removes the directories behind the pod's claims, with all that is in them. Keep is asked when no pod can come to use
+// the claim any more, and says whether it stays. A claim with a name under which podctl touches nothing is left alone, and refused
 // says so (*state.NameError); the others are removed.
 func RemoveClaims(ctx context.Context, c Context, keep func(claim string) bool) (refused, err error) {
 	var names, errs []error
@@ -60,10 +63,13 @@ func RemoveClaims(ctx context.Context, c Context, keep func(claim string) bool) 
 			names = append(names, fmt.Errorf("removing the claim %q: %w", name, err))
 			continue
 		}
-		if keep(name) {
-			continue
-		}
-		if err := c.Pod.Claims().Remove(ctx, c.claim(vol), func() error { return nil }); err != nil {
+		err := c.Pod.Claims().Remove(ctx, c.claim(vol), func() error {
+			if keep(name) {
+				return errKept
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errKept) {
 			errs = append(errs, fmt.Errorf("removing the claim %s: %w", name, err))
 		}
 	}

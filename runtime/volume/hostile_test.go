@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -276,6 +277,28 @@ func TestClaimNamesThatArePaths(t *testing.T) {
 	var st unix.Stat_t
 	if err := unix.Stat(victim, &st); err != nil || st.Gid == 4711 {
 		t.Errorf("the victim belongs to group %d %v", st.Gid, err)
+	}
+}
+
+// TestClaimsAreRemovedFromOthers: from the last look whether a claim is used until it is gone, no pod can make it.
+func TestClaimsAreRemovedFromOthers(t *testing.T) {
+	c := withClaim(newContext(t))
+	prepare(t, c, "data")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	claim := state.Claim{Namespace: "default", Name: "data"}
+	var made error
+	if refused, err := RemoveClaims(t.Context(), c, func(string) bool {
+		_, made = c.Pod.Claims().Make(ctx, claim, 0o777)
+		return true
+	}); refused != nil || err != nil {
+		t.Error(refused, err)
+	}
+	if !errors.Is(made, context.Canceled) {
+		t.Errorf("another pod got the claim meanwhile: %v", made)
+	}
+	if _, err := os.Stat(ok(c.Pod.Claims().Dir(claim))); err != nil {
+		t.Error(err)
 	}
 }
 
