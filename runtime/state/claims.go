@@ -161,26 +161,18 @@ func (s Claims) Remove(ctx context.Context, c Claim, needed func() error) error 
 		return safefs.IgnoreMissing(err)
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	removed, err := dir.Make(claimsRemoved, removedMode)
-	if err != nil {
-		return err
-	}
-	if err = removed.RemoveAll(c.Name); err == nil {
-		err = s.condemn(ctx, c.Name, dir, removed, needed)
+	if err = removeCondemned(dir, c.Name); err == nil {
+		err = s.condemn(ctx, c.Name, dir, needed)
 	}
 	if err == nil {
-		err = removed.RemoveAll(c.Name)
+		err = removeCondemned(dir, c.Name)
 	}
-	empty := dir.RemoveDir(claimsRemoved)
-	if errors.Is(empty, unix.ENOTEMPTY) {
-		empty = nil
-	}
-	return errors.Join(err, empty, removed.Close())
+	return errors.Join(err, s.tidy(ctx, dir))
 }
 
 // condemn moves a claim to those that are being removed, unless it is needed. A pod writes its checkpoint before it makes
 // the directory, and meanwhile none can: it is seen here, or it finds the directory gone and makes another.
-func (s Claims) condemn(ctx context.Context, name string, dir, removed *safefs.Dir, needed func() error) (err error) {
+func (s Claims) condemn(ctx context.Context, name string, dir *safefs.Dir, needed func() error) (err error) {
 	lock, err := s.layout.Locks().claims(ctx)
 	if err != nil {
 		return err
@@ -189,7 +181,32 @@ func (s Claims) condemn(ctx context.Context, name string, dir, removed *safefs.D
 	if err = needed(); err != nil {
 		return err
 	}
-	return safefs.IgnoreMissing(dir.Rename(name, removed, name))
+	removed, err := dir.Make(claimsRemoved, removedMode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(safefs.IgnoreMissing(dir.Rename(name, removed, name)), removed.Close())
+}
+
+// removeCondemned removes what was condemned of a claim. It may take long, and needs no lock.
+func removeCondemned(dir *safefs.Dir, name string) error {
+	removed, err := dir.Open(claimsRemoved)
+	if err != nil {
+		return safefs.IgnoreMissing(err)
+	}
+	return errors.Join(removed.RemoveAll(name), removed.Close())
+}
+
+// tidy removes the directory of condemned claims when it is empty. The lock keeps it for a process that is about to move a claim there.
+func (s Claims) tidy(ctx context.Context, dir *safefs.Dir) error {
+	lock, err := s.layout.Locks().claims(ctx)
+	if err != nil {
+		return err
+	}
+	if err = dir.RemoveDir(claimsRemoved); errors.Is(err, unix.ENOTEMPTY) {
+		err = nil
+	}
+	return errors.Join(safefs.IgnoreMissing(err), lock.Unlock())
 }
 
 // Size is how much a claim takes on disk, with what removals have left that were cut

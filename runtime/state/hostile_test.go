@@ -265,6 +265,31 @@ func claimFiles(t *testing.T, l Layout) []string {
 	return files
 }
 
+// TestRemovalsAtOnce: removals of claims of one namespace do not take the directory of condemned claims from each other.
+func TestRemovalsAtOnce(t *testing.T) {
+	l := newLayout(t)
+	var claims []Claim
+	for i := range 200 {
+		claims = append(claims, Claim{"default", fmt.Sprintf("data-%d", i)})
+		dir, err := l.Pod(testUID).Claims().Make(t.Context(), claims[i], 0o777)
+		if err = errors.Join(err, dir.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var group sync.WaitGroup
+	for _, c := range claims {
+		group.Go(func() {
+			if err := l.Claims().Remove(t.Context(), c, func() error { return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if left := names(t, filepath.Join(l.Claims().dir(), "default")); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
 // TestRemovalOfAClaimThatWasCutOff: a claim with a name of any length can be removed, and stays if it is needed; what a kill
 // leaves is found, and removed by the next prune.
 func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
