@@ -7,6 +7,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -41,7 +42,7 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 		a.next = a.beginPasses(ctx)
 	}
 	a.still = false
-	return first(a.next, a.probes.ask(ctx))
+	return model.Earlier(a.next, a.probes.ask(ctx))
 }
 
 // beginPasses begins the passes that are due, and returns when the next one is.
@@ -58,15 +59,7 @@ func (a *Agent) beginPasses(ctx context.Context) time.Time {
 	}
 	a.metrics.wanted(a.keeper, a.last)
 	a.checkReady()
-	return first(first(wake, ends), settles)
-}
-
-// first is the earlier of two times; zero means never.
-func first(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
+	return model.Earlier(model.Earlier(wake, ends), settles)
 }
 
 // start makes a pass beside the loop. The end of the agent does not cut off a deletion or a stop: it

@@ -463,7 +463,7 @@ func (l *life) rest(d time.Duration) {
 				l.run(l.tasks[l.rand.IntN(len(l.tasks))])
 			}
 		}
-		next := first(l.wake, l.records)
+		next := model.Earlier(l.wake, l.records)
 		if next.After(until) {
 			l.now = until
 			return

@@ -21,6 +21,14 @@ const clockSlack = time.Minute
 // back since, and nobody knows how long ago it was. Nothing is held because of it.
 func AheadOf(now, passed time.Time) bool { return passed.Sub(now) > clockSlack }
 
+// Earlier returns the earlier of two times. The zero time means never.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // Backoff is the restart delay of one container.
 type Backoff struct {
 	// Duration is counted from the end of the container's last run.

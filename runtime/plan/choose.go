@@ -115,7 +115,7 @@ func (c *chooser) resetsOf(refs []podspec.ContainerRef) (targets, sources []rese
 func (c *chooser) startAnew() {
 	c.removed = leftovers(c.Pod)
 	if c.Manifest.Spec.RestartPolicy == v1.RestartPolicyNever && c.attempt != 0 && len(c.Containers) > 0 {
-		c.holdSandbox()
+		c.keepSandbox()
 		return
 	}
 	var starts []start
@@ -135,9 +135,9 @@ func (c *chooser) startAnew() {
 	c.regulars = starts
 }
 
-// holdSandbox makes no other sandbox for a pod that runs once. An edit stops nothing that
+// keepSandbox makes no other sandbox for a pod that runs once. An edit stops nothing that
 // it cannot start again.
-func (c *chooser) holdSandbox() {
+func (c *chooser) keepSandbox() {
 	c.createSandbox = false
 	if c.edited {
 		c.killPod, c.sandboxID = false, c.Sandboxes[0].ID

@@ -108,12 +108,12 @@ func changesAt(pod *podstatus.Pod, holds []Hold) time.Time {
 	if deadline := pod.Deadline(); !deadline.IsZero() && !pod.Over() {
 		first = deadline
 	}
-	if at := podspec.RestartedAt(pod.Manifest); at.After(pod.Now) && (first.IsZero() || at.Before(first)) {
-		first = at
+	if at := podspec.RestartedAt(pod.Manifest); at.After(pod.Now) {
+		first = model.Earlier(first, at)
 	}
 	for i := range holds {
-		if until := holds[i].Until; until != nil && (first.IsZero() || until.Before(first)) {
-			first = *until
+		if until := holds[i].Until; until != nil {
+			first = model.Earlier(first, *until)
 		}
 	}
 	return first

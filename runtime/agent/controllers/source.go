@@ -154,7 +154,7 @@ func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, tell func
 		if err != nil {
 			next = s.Now().Add(s.Times.Retry)
 		}
-		next = first(next, again)
+		next = model.Earlier(next, again)
 		if s.wanted != nil && !told.SameAs(update) {
 			told = update
 			tell(update)
@@ -245,7 +245,7 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 		s.keepJob(ctx, r, x)
 		wanted[r.Key()], keepers[r.Key()] = s.stable(r.Key(), x.Pods), keeperOf(r, records)
 		states = append(states, stateOf(r, x, expandErr))
-		next = first(next, x.Next)
+		next = model.Earlier(next, x.Next)
 	}
 	if unread != nil {
 		s.goOn(wanted, keepers)
@@ -266,14 +266,6 @@ func (s *Source) goOn(wanted map[state.ObjectKey][]*podspec.Desired, keepers map
 	}
 }
 
-// first is the earlier of two times; zero means never.
-func first(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // ticked starts the runs of CronJobs that are due, and reads all workloads then. Next is when another run is due.
 func (s *Source) ticked(ctx context.Context) (records []*controller.Record, next time.Time, err error) {
 	records, err = s.kept()
@@ -285,7 +277,7 @@ func (s *Source) ticked(ctx context.Context) (records []*controller.Record, next
 		changed, due, tickErr := s.Workloads.Tick(ctx, r, records)
 		s.report(tickErr)
 		anew = anew || changed
-		next = first(next, due)
+		next = model.Earlier(next, due)
 	}
 	if anew && err == nil {
 		records, err = s.kept()

@@ -1,6 +1,10 @@
 package sources
 
-import "time"
+import (
+	"time"
+
+	"github.com/podctl/podctl/runtime/model"
+)
 
 // absence is that of something that a source wants and that no text may have at the moment.
 type absence struct {
@@ -9,7 +13,7 @@ type absence struct {
 }
 
 // leave notes that no text has it.
-func (a *absence) leave(now time.Time) { a.missing = first(a.missing, now) }
+func (a *absence) leave(now time.Time) { a.missing = model.Earlier(a.missing, now) }
 
 // stay notes that a damaged text had it: what that wants is not known.
 func (a *absence) stay() { a.missing = time.Time{} }
@@ -34,7 +38,7 @@ func expire[T lingering](all map[key]T, now time.Time) (again time.Time) {
 		switch over := missing.Add(Lingers); {
 		case missing.IsZero():
 		case over.After(now):
-			again = first(again, over)
+			again = model.Earlier(again, over)
 		default:
 			delete(all, name)
 		}

@@ -3,6 +3,8 @@ package sources
 import (
 	"context"
 	"time"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // looker looks at a source again and again, and tells what is new.
@@ -42,7 +44,7 @@ func (l *looker) run(ctx context.Context, reread <-chan chan struct{}, tell func
 			close(asked)
 		}
 		asked = nil
-		timer := time.NewTimer(time.Until(first(again, next)))
+		timer := time.NewTimer(time.Until(model.Earlier(again, next)))
 		select {
 		case <-ctx.Done():
 		case asked = <-reread:

@@ -10,6 +10,7 @@ import (
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Text is one text of a source as it was read, or why it could not be.
@@ -266,7 +267,7 @@ func (t *Texts) Wanted(now time.Time) (Update, time.Time) {
 	var again time.Time
 	u.Problems, again = t.told(now)
 	if t.failed == nil {
-		again = first(again, first(expire(t.pods, now), first(expire(t.workloads, now), expire(t.objects, now))))
+		again = model.Earlier(again, model.Earlier(expire(t.pods, now), model.Earlier(expire(t.workloads, now), expire(t.objects, now))))
 	}
 	u.Pods, u.Workloads = t.pods.all(), t.workloads.ofTemplates()
 	u.Objects = t.objects.all()
@@ -291,11 +292,11 @@ func (t *Texts) stamp(now time.Time) {
 	before := t.since
 	t.since = map[Problem]time.Time{}
 	for _, p := range t.found {
-		t.since[p] = first(before[p], now)
+		t.since[p] = model.Earlier(before[p], now)
 	}
 	if t.warning != nil {
 		p := Problem{File: t.name, Text: t.warning.Error()}
-		t.since[p] = first(before[p], now)
+		t.since[p] = model.Earlier(before[p], now)
 	}
 }
 
@@ -303,7 +304,7 @@ func (t *Texts) stamp(now time.Time) {
 func (t *Texts) told(now time.Time) (told []Problem, again time.Time) {
 	add := func(p Problem) {
 		if ripe := p.Since.Add(patience); ripe.After(now) {
-			again = first(again, ripe)
+			again = model.Earlier(again, ripe)
 		} else {
 			told = append(told, p)
 		}
@@ -322,12 +323,4 @@ func (t *Texts) told(now time.Time) (told []Problem, again time.Time) {
 	}
 	slices.SortFunc(told, Problem.compare)
 	return Few(t.name, told), again
-}
-
-// first is the earlier of two times, of which zero is none.
-func first(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
