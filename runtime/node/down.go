@@ -275,7 +275,9 @@ func Unmount(dir string) error {
 		return fmt.Errorf("looking for mounts: %w", err)
 	}
 	for _, m := range slices.Backward(mounts) {
-		if err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
+		err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		// One below another mount cannot be reached, and goes with the directory that it is on.
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("unmounting %s: %w", m.Mountpoint, err)
 		}
 	}
