@@ -63,6 +63,3 @@ func SealAll(open string, digests []Named) string {
 	}
 	return s.String()
 }
-
-// IsKeyed reports whether a digest has a part that takes the key.
-func IsKeyed(digest string) bool { return parseSealed(digest).key != "" }
