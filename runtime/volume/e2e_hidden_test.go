@@ -76,7 +76,8 @@ func TestAnotherDirectoryOverThePods(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "another directory is mounted over it") {
 		t.Errorf("error %v", err)
 	}
-	if err := unix.Unmount(root, 0); err != nil {
+	// A process keeps the state directory open that it found.
+	if err := unix.Unmount(root, unix.MNT_DETACH); err != nil {
 		t.Fatal(err)
 	}
 	wantPrepared(t, c, "tmp")
