@@ -666,13 +666,14 @@ spec:
       failureThreshold: 2
 `)
 	m.must(t, "apply", "--wait=started", path)
-	before := m.ids(t, "sick")
+	before, began := m.ids(t, "sick"), time.Now()
 	for range 3 {
 		if r := m.run(t, "probe", "sick"); r.code != 4 {
 			t.Errorf("probe: exit code %d\n%s", r.code, r.stdout)
 		}
 	}
-	if p := m.plan(t, path); len(p.Steps) > 0 {
+	// On a busy machine the three take longer than a period, and more than one counts.
+	if quick := time.Since(began) < time.Second; quick && len(m.plan(t, path).Steps) > 0 {
 		t.Error("three quick probes are enough to restart a container")
 	}
 	time.Sleep(1100 * time.Millisecond)
