@@ -70,7 +70,7 @@ func iptables(ctx context.Context, in []byte, program string, args ...string) ([
 	if err != nil {
 		return nil, err
 	}
-	defer checked.Close() //nolint:errcheck // A handle on a directory.
+	defer checked.Close() //nolint:errcheck // A handle on a program.
 	cmd := checked.Command(ctx, args...)
 	// One program has all of them, by the name that it is called with.
 	cmd.Args[0] = program

@@ -143,7 +143,7 @@ func containerdVersion(ctx context.Context, program string) (release, error) {
 	if err != nil {
 		return release{}, fmt.Errorf("asking containerd for its version: %w", err)
 	}
-	defer checked.Close() //nolint:errcheck // A handle on a directory.
+	defer checked.Close() //nolint:errcheck // A handle on a program.
 	cmd := checked.Command(ctx, "--version")
 	cmd.Dir, cmd.Env = "/", environ(program)
 	out, err := cmd.Output()

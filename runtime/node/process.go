@@ -179,7 +179,7 @@ func start(l layout, p process) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
-	defer program.Close() //nolint:errcheck // A handle on a directory.
+	defer program.Close() //nolint:errcheck // A handle on a program.
 	if err = p.announce(l); err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
