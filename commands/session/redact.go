@@ -49,9 +49,8 @@ type secrets struct {
 	names  []string
 }
 
-// secretsOf are those of pods; earlier values of the same pods can be given.
-func secretsOf(earlier [][]byte, pods ...*podspec.Desired) secrets {
-	found := secrets{values: earlier}
+// secretsOf are those of pods as they are desired.
+func secretsOf(pods ...*podspec.Desired) (found secrets) {
 	for _, d := range pods {
 		found.values = append(found.values, d.Objects.SecretValues()...)
 		if d.Pod != nil {
@@ -106,7 +105,7 @@ func (r *redactable) refresh(layout state.Layout, store *objects.Store, loaded [
 	if at := layout.Objects().ChangedAt(); !at.Equal(r.storedAt) {
 		r.stored, r.storedAt = secrets{values: store.Secrets().SecretValues()}, at
 	}
-	now := join(slices.Concat(applied, []secrets{secretsOf(nil, loaded...), r.stored}))
+	now := join(slices.Concat(applied, []secrets{secretsOf(loaded...), r.stored}))
 	if !slices.EqualFunc(now.values, r.built.values, bytes.Equal) || !slices.Equal(now.names, r.built.names) {
 		r.redactor, r.built = now.redactor(), now
 	}
@@ -115,14 +114,14 @@ func (r *redactable) refresh(layout state.Layout, store *objects.Store, loaded [
 
 // NewRedactor returns a redactor of the Secrets of pods, those before a change too, and of others.
 func NewRedactor(applied []state.AppliedPod, others ...*podspec.Desired) *redaction.Redactor {
-	var earlier [][]byte
+	all := []secrets{secretsOf(others...)}
 	for _, p := range applied {
 		if p.Desired != nil {
-			others = append(others, p.Desired)
+			all = append(all, secretsOf(p.Desired))
 		}
 		if p.Checkpoint != nil {
-			earlier = append(earlier, p.Checkpoint.SecretValues()...)
+			all = append(all, ofCheckpoint(p.Checkpoint))
 		}
 	}
-	return secretsOf(earlier, others...).redactor()
+	return join(all).redactor()
 }
