@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // recordReader reads checkpoints, and lets the keeper know what they say.
@@ -19,7 +19,7 @@ type recordReader struct{ *loopState }
 // deleted by hand. The directory of a pod is made a moment before its checkpoint, so there is a second look.
 func (r *recordReader) watch(ctx context.Context) {
 	objects, pods, looks := r.world.Records.ObjectsChangedAt(), time.Time{}, 0
-	for cri.Sleep(ctx, changesEach) == nil {
+	for sleep.For(ctx, changesEach) == nil {
 		if now := r.world.Records.ObjectsChangedAt(); !now.Equal(objects) {
 			objects = now
 			r.inbox.post(ctx, r.wakeUsers)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
-	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // loopState is the state of an agent. Only its loop changes it; other goroutines post to the inbox. The parts of the agent (probing,
@@ -90,7 +90,7 @@ func (i inbox) post(ctx context.Context, do func()) {
 
 // every posts something to do, again and again.
 func (i inbox) every(ctx context.Context, period time.Duration, do func()) {
-	for cri.Sleep(ctx, period) == nil {
+	for sleep.For(ctx, period) == nil {
 		i.post(ctx, do)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/containerd"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // MaxCalls bounds the calls that one look at many things makes at the same time.
@@ -88,18 +89,6 @@ func (c *Client) Process(ctx context.Context, id string) (int, error) {
 	return info.PID, nil
 }
 
-// Sleep waits for a time, or until the context ends, and returns the cause of that.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
-}
-
 // Wrap says what was done when an error came.
 func Wrap(what string, err error) error {
 	if err == nil {
@@ -128,7 +117,7 @@ func (c *Client) WithRetries(ctx context.Context, ask func() error) error {
 		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || time.Since(silent) > RetryTime {
 			return err
 		}
-		if Sleep(ctx, RetryPause) != nil {
+		if sleep.For(ctx, RetryPause) != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // A runtime that is just starting has a socket to which nobody listens yet, or answers that it
@@ -51,7 +53,7 @@ func (s *starter) again(ctx context.Context, c connection, conn *grpc.ClientConn
 		s.noted = true
 		c.Starting(fmt.Sprintf("waiting for the container runtime at %s, which does not answer yet", c.endpoint))
 	}
-	if Sleep(ctx, startPause) != nil {
+	if sleep.For(ctx, startPause) != nil {
 		return false
 	}
 	if conn != nil {

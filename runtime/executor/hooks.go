@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
+	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -57,7 +58,7 @@ func (x *hooks) run(ctx context.Context, h *v1.LifecycleHandler, ref podspec.Con
 	case h.HTTPGet != nil:
 		return probe.HTTPHook(ctx, h.HTTPGet, x.target(ref, id))
 	case h.Sleep != nil:
-		return cri.Sleep(ctx, model.Seconds(h.Sleep.Seconds))
+		return sleep.For(ctx, model.Seconds(h.Sleep.Seconds))
 	}
 	return errors.New("a hook must be exec, httpGet or sleep")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // stopping is one container on its way to its end.
@@ -125,7 +126,7 @@ func (x *stopper) watchExit(ctx context.Context, s *stopping) {
 	}
 	defer occupants.Close()
 	for pause := exitPauseMin; occupants.Left(); pause = min(pause+pause/8, exitPauseMax) {
-		if cri.Sleep(ctx, pause) != nil {
+		if sleep.For(ctx, pause) != nil {
 			return
 		}
 	}
@@ -259,7 +260,7 @@ func (x *stopper) verifyStopped(ctx context.Context, id string, stopErr error) (
 		if err != nil || reply.GetStatus().GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
 			return reply.GetStatus(), cri.IgnoreNotFound(err)
 		}
-		if err := cri.Sleep(ctx, stoppedPause); err != nil {
+		if err := sleep.For(ctx, stoppedPause); err != nil {
 			return nil, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // Requests are the images a pod names, each with the pod's pull secrets.
@@ -93,7 +94,7 @@ func watchPull(ctx context.Context, client *cri.Client, report func(PullProgress
 		return
 	}
 	downloads := &downloads{before: before, seen: map[string]containerd.Download{}}
-	for cri.Sleep(ctx, pullTick) == nil {
+	for sleep.For(ctx, pullTick) == nil {
 		now, err := store.Downloads(ctx)
 		if err != nil {
 			return
@@ -188,7 +189,7 @@ func (s *Store) await(ctx context.Context, name string, wanted func(present bool
 		if _, present, err := Status(ctx, s.client.Images, name); wanted(present) || err != nil {
 			return err == nil, err
 		}
-		if err := cri.Sleep(ctx, loadedPause); err != nil {
+		if err := sleep.For(ctx, loadedPause); err != nil {
 			return false, err
 		}
 	}

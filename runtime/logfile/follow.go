@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 const (
@@ -66,7 +67,7 @@ func (r *reading) advance(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if r.current != nil {
-		err = errors.Join(r.out.flush(), sleep(ctx, handover))
+		err = errors.Join(r.out.flush(), sleep.For(ctx, handover))
 	}
 	if err == nil {
 		err = r.drain(ctx)
@@ -154,7 +155,7 @@ func (w *watcher) close() {
 // wait ends with a change, or after a time.
 func (w *watcher) wait(ctx context.Context, limit time.Duration) error {
 	if w.file == nil {
-		return sleep(ctx, limit)
+		return sleep.For(ctx, limit)
 	}
 	if err := w.file.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return err
@@ -171,13 +172,4 @@ func (w *watcher) wait(ctx context.Context, limit time.Duration) error {
 		return nil
 	}
 	return err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // Options choose what of a log is shown.
@@ -77,7 +78,7 @@ func (r *reading) pieces(ctx context.Context) error {
 	pieces, err := r.chosen()
 	if err == nil && r.opts.Follow && len(pieces) > 1 {
 		// The one before the last may have been rotated just now.
-		err = sleep(ctx, handover)
+		err = sleep.For(ctx, handover)
 	}
 	for i := 0; err == nil && i < len(pieces); i++ {
 		err = r.show(ctx, pieces[i])

@@ -19,6 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // LogOptions choose what of a pod's logs is shown.
@@ -109,7 +110,7 @@ func (f *logFollower) run(ctx context.Context) error {
 		if !f.opts.Follow || f.opts.Previous || (!running && (f.opts.Once || f.finished(ctx))) {
 			return f.explain(ctx)
 		}
-		if err := cri.Sleep(ctx, followPause); err != nil {
+		if err := sleep.For(ctx, followPause); err != nil {
 			return nil //nolint:nilerr // the user ended it
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/probe"
+	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/syncpod"
 )
 
@@ -140,7 +141,7 @@ func (w *podWait) retryable(ctx context.Context, err error) bool {
 		return false
 	}
 	w.missing = []string{gone.Error()}
-	return cri.Sleep(ctx, cri.RetryPause) == nil
+	return sleep.For(ctx, cri.RetryPause) == nil
 }
 
 // pass asks the probes that are due, makes a pass and judges where the pod is.

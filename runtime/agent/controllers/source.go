@@ -15,8 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/agent/declared"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/controller"
-	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -191,7 +191,7 @@ func (s *Source) wait(ctx context.Context, reread <-chan chan struct{}, looks <-
 		case <-s.told:
 			return nil
 		case <-s.poke:
-			_ = cri.Sleep(ctx, s.Times.Settle)
+			_ = sleep.For(ctx, s.Times.Settle)
 			return nil
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -133,7 +134,7 @@ func (s *Settings) connect(ctx context.Context) (*runtime.Engine, error) {
 		if !told {
 			s.Log.Warn("waiting for a container runtime", "error", err.Error())
 		}
-		if cri.Sleep(ctx, time.Second) != nil {
+		if sleep.For(ctx, time.Second) != nil {
 			return nil, errStopped
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/agent"
-	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // notify tells systemd how the agent is (sd_notify). Nothing happens if systemd does not run it.
@@ -32,7 +32,7 @@ func watchdog(ctx context.Context, a *agent.Agent) {
 	if err != nil || limit <= 0 {
 		return
 	}
-	for cri.Sleep(ctx, limit/2) == nil {
+	for sleep.For(ctx, limit/2) == nil {
 		asked, cancel := context.WithTimeout(ctx, limit)
 		if _, err := a.Status(asked); err == nil {
 			notify(sd.SdNotifyWatchdog)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/api"
-	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // serve runs the agent with its sockets, and lets it read its configuration again on SIGHUP.
@@ -117,7 +117,7 @@ func (d *daemon) run(ctx context.Context) error {
 	case <-d.restart:
 	}
 	// The answer to who asked for it goes out first.
-	_ = cri.Sleep(ctx, answerWait)
+	_ = sleep.For(ctx, answerWait)
 	cancel(agent.ErrHandover)
 	select {
 	case err := <-ended:

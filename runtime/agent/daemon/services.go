@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/agent"
-	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // services has the traffic of Services, and the workloads, follow what passes change. A failure is written once, until it works again.
@@ -51,7 +51,7 @@ func (d *daemon) keepServices(ctx context.Context) {
 	}()
 	for {
 		d.engine.Proxy.Changed(ctx, "")
-		if cri.Sleep(ctx, servicesEach) != nil {
+		if sleep.For(ctx, servicesEach) != nil {
 			return
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // lookEach is how often the machine is measured (kubelet: evictionMonitoringPeriod).
@@ -73,7 +73,7 @@ func (m *Manager) Run(ctx context.Context, pods Pods) {
 			return
 		}
 		m.tellFailure(err)
-		if !evicted && cri.Sleep(ctx, lookEach) != nil {
+		if !evicted && sleep.For(ctx, lookEach) != nil {
 			return
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // Settings are what a Housekeeper is told.
@@ -70,7 +70,7 @@ func (h *Housekeeper) Run(ctx context.Context, pods Pods) {
 	s := newSchedule(h.settings.Now())
 	for {
 		c, at := s.next()
-		if cri.Sleep(ctx, max(at.Sub(h.settings.Now()), time.Millisecond)) != nil {
+		if sleep.For(ctx, max(at.Sub(h.settings.Now()), time.Millisecond)) != nil {
 			return
 		}
 		h.do(ctx, c)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // Manager is what systemd-logind offers.
@@ -58,7 +60,7 @@ func (g *Guard) Run(ctx context.Context) {
 			told = err.Error()
 			g.Log.Warn("a shutdown of the machine cannot wait for pods", "error", told)
 		}
-		_ = sleep(ctx, g.Pause)
+		_ = sleep.For(ctx, g.Pause)
 	}
 }
 
@@ -131,19 +133,9 @@ func raise(ctx context.Context, m Manager, need time.Duration) error {
 		if has, err = m.MaxDelay(ctx); err != nil || has >= need {
 			return err
 		}
-		if err = sleep(ctx, 100*time.Millisecond); err != nil {
+		if err = sleep.For(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("systemd-logind waits for %s at most, and pods may take %s: set InhibitDelayMaxSec in logind.conf", has, need)
-}
-
-// sleep waits for some time. It returns an error if the context ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // Event is what the generator tells.
@@ -213,7 +213,7 @@ func (p *pause) wait(ctx context.Context, began time.Time) error {
 	if p.last == 0 || time.Since(began) > p.times.ReopenMax {
 		p.last = p.times.ReopenMin
 	}
-	return cri.Sleep(ctx, p.last)
+	return sleep.For(ctx, p.last)
 }
 
 // supported reports whether a stream that ended so may send events another time.
