@@ -9,73 +9,79 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// worker does a thing soon after it was asked for, in a goroutine of its own that is there only meanwhile. What is asked for
-// while it is done is done again afterwards.
+// worker runs a function shortly after a request, in a goroutine that exists only while there are requests. Requests
+// that arrive while the function runs lead to one more run.
 type worker struct {
 	do func(ctx context.Context) error
-	// told is called with what came of it each time; nil for nobody.
+	// told is called with the result of each run; it can be nil.
 	told func(error)
 
-	mu     sync.Mutex
-	asked  bool
+	mu    sync.Mutex
+	asked bool
+	// ended is closed when the goroutine ends; nil while there is none. hurry makes it skip the delay before a run.
 	ended  chan struct{}
-	hurry  chan struct{}
+	hurry  context.CancelFunc
 	failed error
 }
 
-// settle is how long after a change it is looked what follows: others come with it.
+// settle is the delay between a request and its run: other changes usually follow the first.
 const settle = 20 * time.Millisecond
 
-// ask has it done. It does not wait.
+// ask requests a run and returns at once.
 func (w *worker) ask(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked = true
 	if w.ended == nil {
-		w.ended, w.hurry = make(chan struct{}), make(chan struct{}, 1)
-		go w.run(context.WithoutCancel(ctx), w.ended, w.hurry)
+		hurried, hurry := context.WithCancel(context.WithoutCancel(ctx))
+		w.ended, w.hurry = make(chan struct{}), hurry
+		go w.run(context.WithoutCancel(ctx), hurried.Done(), w.ended)
 	}
 }
 
-func (w *worker) run(ctx context.Context, ended chan struct{}, hurry <-chan struct{}) {
-	for {
+// run runs the function until no request is left.
+func (w *worker) run(ctx context.Context, hurried <-chan struct{}, ended chan<- struct{}) {
+	defer close(ended)
+	for again := true; again; {
 		select {
-		case <-hurry:
+		case <-hurried:
 		case <-time.After(settle):
 		}
-		if !w.take() {
-			close(ended)
-			return
-		}
+		w.begin()
 		err := w.do(ctx)
 		if w.told != nil {
 			w.told(err)
 		}
-		w.mu.Lock()
-		w.failed = err
-		w.mu.Unlock()
+		again = w.finish(err)
 	}
 }
 
-// take reports whether there is something to do. Otherwise the goroutine is gone.
-func (w *worker) take() bool {
+// begin takes the requests that the next run covers.
+func (w *worker) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.asked {
-		w.ended = nil
-		return false
-	}
 	w.asked = false
-	return true
 }
 
-// wait waits until nothing is left to do, and returns why the last time failed.
+// finish records the result of a run and reports whether requests arrived during it. If none did, the goroutine is over.
+func (w *worker) finish(err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = err
+	if !w.asked {
+		w.hurry()
+		w.ended = nil
+	}
+	return w.asked
+}
+
+// wait makes the worker skip its delay, waits until no request is left, and returns the error of the last run.
 func (w *worker) wait() error {
 	w.mu.Lock()
 	ended, hurry := w.ended, w.hurry
 	w.mu.Unlock()
 	if ended != nil {
-		hurry <- struct{}{}
+		hurry()
 		<-ended
 	}
 	w.mu.Lock()

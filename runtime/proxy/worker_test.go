@@ -1,0 +1,44 @@
+package proxy
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestWaitSkipsDelay: a command that waits for the worker does not pay for the delay that collects changes.
+func TestWaitSkipsDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		w := &worker{do: func(context.Context) error { runs++; return nil }}
+		began := time.Now()
+		w.ask(t.Context())
+		w.ask(t.Context())
+		if err := w.wait(); err != nil || runs != 1 || !time.Now().Equal(began) {
+			t.Errorf("%v, %d runs, after %s", err, runs, time.Since(began))
+		}
+	})
+}
+
+// TestRequestsDuringRun lead to one more run, after another delay.
+func TestRequestsDuringRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w *worker
+		var at []time.Duration
+		began := time.Now()
+		w = &worker{do: func(ctx context.Context) error {
+			if at = append(at, time.Since(began)); len(at) == 1 {
+				w.ask(ctx)
+				w.ask(ctx)
+			}
+			return nil
+		}}
+		w.ask(t.Context())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(at) != 2 || at[0] != settle || at[1] != 2*settle {
+			t.Errorf("runs after %v", at)
+		}
+	})
+}
