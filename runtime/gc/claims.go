@@ -10,22 +10,16 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// claimUser is a claim of a pod of podctl's.
-type claimUser struct {
-	claim state.Claim
-	pod   model.PodRef
-}
-
 // ClaimUsers knows which claims podctl's pods have.
 type ClaimUsers struct {
 	claims state.Claims
-	users  []claimUser
+	users  map[state.Claim]model.PodRef
 }
 
 // ClaimUsers finds the claims of podctl's pods but one. It is an error when nobody can say which
 // claims a pod has: what is removed cannot be had again. Then none is known.
 func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) (*ClaimUsers, error) {
-	found := &ClaimUsers{claims: x.layout.Claims()}
+	found := &ClaimUsers{claims: x.layout.Claims(), users: map[state.Claim]model.PodRef{}}
 	applied, unreadable, err := state.Applied(x.layout)
 	if err != nil {
 		return found, err
@@ -36,24 +30,21 @@ func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) (*Claim
 	if err = x.checkCheckpoints(ctx); err != nil {
 		return found, err
 	}
-	for _, other := range applied {
+	for _, other := range slices.Backward(applied) {
 		pod := other.Desired.Pod
 		for i := range pod.Spec.Volumes {
 			if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && pod.UID != except.UID {
-				found.users = append(found.users, claimUser{state.Claim{Namespace: pod.Namespace, Name: claim.ClaimName}, model.RefOf(pod)})
+				found.users[state.Claim{Namespace: pod.Namespace, Name: claim.ClaimName}] = model.RefOf(pod)
 			}
 		}
 	}
 	return found, nil
 }
 
-// Of is a pod that uses a claim.
+// Of is the first pod by name that uses a claim.
 func (u *ClaimUsers) Of(claim state.Claim) (model.PodRef, bool) {
-	i := slices.IndexFunc(u.users, func(one claimUser) bool { return one.claim == claim })
-	if i < 0 {
-		return model.PodRef{}, false
-	}
-	return u.users[i].pod, true
+	pod, used := u.users[claim]
+	return pod, used
 }
 
 // Dir is where the data of a claim lies.

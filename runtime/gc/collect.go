@@ -1,7 +1,6 @@
 package gc
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,24 +42,36 @@ func New(w observe.World, host *observe.Host, store *images.Store) *Collector {
 // List lists what podctl made and nobody needs any more, in the order in which
 // it is removed. Nothing of other tools is in it, and nothing that runs.
 func (x *Collector) List(ctx context.Context) ([]Garbage, error) {
-	pods, err := x.allLeftovers(ctx)
+	pods, deleted, err := x.survey(ctx, time.Time{})
 	if err != nil {
 		return nil, err
 	}
 	var found []Garbage
 	for _, l := range pods {
-		garbage, lookErr := x.garbageOf(ctx, l)
-		if lookErr != nil {
-			return nil, lookErr
+		garbage := l.garbage()
+		x.addSizes(ctx, l, garbage)
+		full, err := x.rotator.fullLogs(ctx, l)
+		if err != nil {
+			return nil, err
 		}
-		found = append(found, garbage...)
+		found = slices.Concat(found, garbage, full)
 	}
-	logs, err := x.oldLogs(time.Time{})
+	return append(found, deleted...), nil
+}
+
+// survey is what there is of each pod, by uid, without the pods that are others', and what is left to be read of pods that
+// were deleted before a time; zero means whenever.
+func (x *Collector) survey(ctx context.Context, deletedBefore time.Time) ([]*leftovers, []Garbage, error) {
+	pods, err := x.allLeftovers(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	events, err := x.oldEvents(time.Time{})
-	return slices.Concat(found, logs, events), err
+	logs, err := x.oldLogs(deletedBefore)
+	if err != nil {
+		return nil, nil, err
+	}
+	events, err := x.oldEvents(deletedBefore)
+	return pods, append(logs, events...), err
 }
 
 // allLeftovers is what there is of each pod, by uid, without the pods that are others'.
@@ -94,14 +105,6 @@ func (x *Collector) allLeftovers(ctx context.Context) ([]*leftovers, error) {
 	return all, nil
 }
 
-// garbageOf lists what one pod has left, and its logs that are full.
-func (x *Collector) garbageOf(ctx context.Context, l *leftovers) ([]Garbage, error) {
-	garbage := l.garbage()
-	x.addSizes(ctx, l, garbage)
-	full, err := x.rotator.fullLogs(ctx, l)
-	return append(garbage, full...), err
-}
-
 // leftoversByPod reads what the runtime has, by pod. A selector leaves one pod.
 func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]string) (map[types.UID]*leftovers, error) {
 	sandboxes, err := x.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: selector}})
@@ -126,23 +129,18 @@ func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]stri
 		}
 	}
 	// By the sandbox and not by their labels: an unmanaged container in a pod's
-	// sandbox has none, and is a reason to keep it.
+	// sandbox has none, and is a reason to keep it. Labels count when the sandbox is gone.
+	wanted, only := selector[criconfig.LabelPodUID]
 	for _, c := range containers.GetContainers() {
-		if uid := cmp.Or(owner[c.GetPodSandboxId()], lostOwner(c, selector)); uid != "" {
+		uid := owner[c.GetPodSandboxId()]
+		if label := c.GetLabels()[criconfig.LabelPodUID]; uid == "" && (!only || label == wanted) {
+			uid = types.UID(label)
+		}
+		if uid != "" {
 			of(uid).containers = append(of(uid).containers, c)
 		}
 	}
 	return pods, nil
-}
-
-// lostOwner is whose a container is by its labels, which count when its sandbox is
-// gone.
-func lostOwner(c *runtimeapi.Container, selector map[string]string) types.UID {
-	uid := c.GetLabels()[criconfig.LabelPodUID]
-	if wanted, only := selector[criconfig.LabelPodUID]; only && uid != wanted {
-		return ""
-	}
-	return types.UID(uid)
 }
 
 func (x *Collector) lookOnDisk(l *leftovers) (err error) {
@@ -216,14 +214,14 @@ func (x *Collector) removeWithin(ctx context.Context, g *Garbage, wait time.Dura
 // removeLocked removes a piece of garbage, if it still is. The caller holds the pod's lock.
 func (x *Collector) removeLocked(ctx context.Context, g *Garbage) error {
 	pod := x.layout.Pod(g.Pod.UID)
-	if g.Kind == GarbageLogs {
+	switch g.Kind {
+	case GarbageLogs:
 		return x.layout.DeletedLogs().Remove(podlogs.Log{Path: g.Path})
-	}
-	if g.Kind == GarbageEvents {
+	case GarbageEvents:
 		return removeEvents(pod)
-	}
-	if g.Kind == GarbageFullLog {
+	case GarbageFullLog:
 		return x.rotator.rotateFull(ctx, g)
+	case GarbageContainer, GarbageSandbox, GarbageFiles, GarbageClaim:
 	}
 	l, err := x.leftoversOf(ctx, g.Pod.UID)
 	if err != nil {

@@ -193,8 +193,8 @@ func TestSharedLogsStay(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := &Garbage{Kind: GarbageContainer, Pod: ref, ID: []string{"1", "3"}[attempt], Name: "a", Attempt: attempt}
-		tell := sizes{layout: l.layout, of: &leftovers{containers: containers}, written: func(string) int64 { return 1 }}
-		if size := tell.size(g); (size == 1) != (attempt == 0) {
+		x := &Collector{layout: l.layout}
+		if size := x.size(&leftovers{containers: containers}, g, func(string) int64 { return 1 }); (size == 1) != (attempt == 0) {
 			t.Errorf("the record of attempt %d takes %d", attempt, size)
 		}
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -44,34 +42,29 @@ func NewRotator(w observe.World) *Rotator {
 // Rotate moves a log aside, makes the runtime write a new one, and removes the
 // oldest of those that were moved aside before.
 func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
-	pod := x.layout.Pod(log.Pod.UID)
-	path, err := pod.Logs(log.Pod.Namespace, log.Pod.Name).File(log.Container, log.Attempt)
+	logs := x.layout.Pod(log.Pod.UID).Logs(log.Pod.Namespace, log.Pod.Name)
+	path, err := logs.File(log.Container, log.Attempt)
 	if err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
-	dir, err := pod.Logs(log.Pod.Namespace, log.Pod.Name).Open(log.Container)
+	dir, err := logs.Open(log.Container)
 	if err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
 	return errors.Join(x.rotateIn(ctx, dir, filepath.Base(path), log.ContainerID), dir.Close())
 }
 
-// rotateIn rotates a log in its directory.
+// rotateIn rotates a log in its directory, unless it was rotated in this second already: it would take the place of what was
+// moved aside then. The next pass does it.
 func (x *Rotator) rotateIn(ctx context.Context, dir *safefs.Dir, name, containerID string) error {
 	aside := podlogs.RotatedLog(name, x.now())
-	if isTaken(dir, aside) {
-		return nil
+	for _, taken := range []string{aside, aside + logfile.Compressed} {
+		if _, err := dir.Lstat(taken); err == nil {
+			return nil
+		}
 	}
 	compressed := logfile.Compress(dir, name)
 	return errors.Join(compressed, x.moveAside(ctx, dir, name, aside, containerID))
-}
-
-// isTaken reports whether the log was rotated in this second already: it would take the place of what was moved aside then. The
-// next pass does it.
-func isTaken(dir *safefs.Dir, aside string) bool {
-	_, plain := dir.Lstat(aside)
-	_, zipped := dir.Lstat(aside + logfile.Compressed)
-	return plain == nil || zipped == nil
 }
 
 // moveAside moves the log to another name, and lets the runtime begin a new one. If that fails, the log is as it was, so that the
@@ -91,43 +84,6 @@ func (x *Rotator) moveAside(ctx context.Context, dir *safefs.Dir, name, aside, c
 		return errors.Join(err, safefs.IgnoreMissing(dir.Rename(aside, dir, name)))
 	}
 	return x.limits.DropOld(dir, name)
-}
-
-// GrownLog is a log that is large enough to be rotated.
-type GrownLog struct {
-	Pod     model.PodRef
-	Path    string
-	Size    int64
-	Changed time.Time
-}
-
-// grownLogs lists the logs of a pod that are large enough to be rotated.
-func (x *Rotator) grownLogs(ref model.PodRef) []GrownLog {
-	dir, err := x.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).Dir()
-	if err != nil {
-		return nil
-	}
-	var grown []GrownLog
-	containers, _ := os.ReadDir(dir)
-	for _, c := range containers {
-		grown = append(grown, x.grownIn(ref, filepath.Join(dir, c.Name()))...)
-	}
-	return grown
-}
-
-// grownIn are those of one container.
-func (x *Rotator) grownIn(ref model.PodRef, dir string) []GrownLog {
-	files, _ := os.ReadDir(dir)
-	var grown []GrownLog
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".log") || !f.Type().IsRegular() {
-			continue
-		}
-		if info, err := f.Info(); err == nil && x.limits.Reached(info.Size()) {
-			grown = append(grown, GrownLog{Pod: ref, Path: filepath.Join(dir, f.Name()), Size: info.Size(), Changed: info.ModTime()})
-		}
-	}
-	return grown
 }
 
 // fullLogs are the logs of a pod that podctl applied which are due to be rotated. Where a

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -35,7 +38,7 @@ func (x *Collector) Reclaim(ctx context.Context) ([]Garbage, error) {
 // upkeep lists what can go, with what is left of pods that were deleted before a time; zero means
 // whenever.
 func (x *Collector) upkeep(ctx context.Context, maxRecords int, deletedBefore time.Time) ([]Garbage, error) {
-	pods, err := x.allLeftovers(ctx)
+	pods, deleted, err := x.survey(ctx, deletedBefore)
 	if err != nil {
 		return nil, err
 	}
@@ -48,12 +51,7 @@ func (x *Collector) upkeep(ctx context.Context, maxRecords int, deletedBefore ti
 			records.add(l, garbage)
 		}
 	}
-	logs, err := x.oldLogs(deletedBefore)
-	if err != nil {
-		return nil, err
-	}
-	events, err := x.oldEvents(deletedBefore)
-	return slices.Concat(found, records.tooMany(), logs, events), err
+	return slices.Concat(found, records.tooMany(), deleted), nil
 }
 
 // recordCount counts the records of containers that ended (kubelet: evictContainers, MaxContainers).
@@ -127,13 +125,31 @@ func (x *Collector) RemoveIfFree(ctx context.Context, g Garbage) error { //nolin
 	return x.removeWithin(ctx, &g, 0)
 }
 
+// GrownLog is a log that is large enough to be rotated.
+type GrownLog struct {
+	Pod     model.PodRef
+	Path    string
+	Size    int64
+	Changed time.Time
+}
+
 // GrownLogs lists the logs of pods that are large enough to be rotated. It looks at files alone:
 // whether a container writes to them is what FullLogs asks the runtime. Where a kubelet lives, it
 // rotates them.
 func (x *Collector) GrownLogs(pods []model.PodRef) []GrownLog {
 	var grown []GrownLog
 	for _, ref := range pods {
-		grown = append(grown, x.rotator.grownLogs(ref)...)
+		dir, err := x.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).Dir()
+		if err != nil {
+			continue
+		}
+		logs, _ := fs.Glob(os.DirFS(dir), "*/*.log")
+		for _, log := range logs {
+			path := filepath.Join(dir, log)
+			if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && x.rotator.limits.Reached(info.Size()) {
+				grown = append(grown, GrownLog{Pod: ref, Path: path, Size: info.Size(), Changed: info.ModTime()})
+			}
+		}
 	}
 	if len(grown) > 0 && x.host.CheckKubelet() != nil {
 		return nil
