@@ -60,7 +60,7 @@ func (x *Collector) checkCheckpoints(ctx context.Context) error {
 		if l.unmanaged() {
 			continue
 		}
-		if err = x.lookOnDisk(l); err != nil {
+		if err = l.lookOnDisk(x.layout); err != nil {
 			return err
 		}
 		if !l.checkpoint {

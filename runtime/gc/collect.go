@@ -66,11 +66,11 @@ func (x *Collector) survey(ctx context.Context, deletedBefore time.Time) ([]*lef
 	if err != nil {
 		return nil, nil, err
 	}
-	logs, err := x.oldLogs(deletedBefore)
+	logs, err := oldLogs(x.layout, deletedBefore)
 	if err != nil {
 		return nil, nil, err
 	}
-	events, err := x.oldEvents(deletedBefore)
+	events, err := oldEvents(x.layout, deletedBefore)
 	return pods, append(logs, events...), err
 }
 
@@ -97,7 +97,7 @@ func (x *Collector) allLeftovers(ctx context.Context) ([]*leftovers, error) {
 			continue
 		}
 		l.shared = kubelet
-		if err := x.lookOnDisk(l); err != nil {
+		if err := l.lookOnDisk(x.layout); err != nil {
 			return nil, err
 		}
 		all = append(all, l)
@@ -143,8 +143,9 @@ func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]stri
 	return pods, nil
 }
 
-func (x *Collector) lookOnDisk(l *leftovers) (err error) {
-	pod := x.layout.Pod(l.uid)
+// lookOnDisk finds out what lies on disk for the pod.
+func (l *leftovers) lookOnDisk(layout state.Layout) (err error) {
+	pod := layout.Pod(l.uid)
 	if l.checkpoint, err = pod.Checkpoint().Exists(); err != nil {
 		return err
 	}
@@ -153,8 +154,8 @@ func (x *Collector) lookOnDisk(l *leftovers) (err error) {
 }
 
 // oldLogs are the logs of pods that were deleted before a time; zero means whenever.
-func (x *Collector) oldLogs(before time.Time) ([]Garbage, error) {
-	logs, err := x.layout.DeletedLogs().List()
+func oldLogs(layout state.Layout, before time.Time) ([]Garbage, error) {
+	logs, err := layout.DeletedLogs().List()
 	var found []Garbage
 	for _, d := range logs {
 		if !before.IsZero() && !d.At.Before(before) {
@@ -170,11 +171,11 @@ func (x *Collector) oldLogs(before time.Time) ([]Garbage, error) {
 
 // oldEvents are those of pods that have no checkpoint any more, and to which nothing happened since
 // a time; zero means whenever.
-func (x *Collector) oldEvents(before time.Time) ([]Garbage, error) {
-	histories, err := x.layout.Histories().Before(before)
+func oldEvents(layout state.Layout, before time.Time) ([]Garbage, error) {
+	histories, err := layout.Histories().Before(before)
 	var found []Garbage
 	for _, h := range histories {
-		pod := x.layout.Pod(h.Pod.UID)
+		pod := layout.Pod(h.Pod.UID)
 		if known, lookErr := pod.Checkpoint().Exists(); lookErr != nil || known {
 			continue
 		}
@@ -256,7 +257,7 @@ func (x *Collector) leftoversOf(ctx context.Context, uid types.UID) (*leftovers,
 		l = &leftovers{uid: uid}
 	}
 	l.shared = x.host.CheckKubelet() != nil
-	return l, x.lookOnDisk(l)
+	return l, l.lookOnDisk(x.layout)
 }
 
 // removeGarbage removes what was proven to be garbage under the pod's lock.
