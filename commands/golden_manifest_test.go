@@ -97,7 +97,7 @@ func TestValidateRefusesWhatTheAPIServerRefuses(t *testing.T) {
 			}
 		}
 		for _, e := range r.Errors {
-			// podctl takes ephemeral containers from the manifest (docs/design.md).
+			// podctl takes ephemeral containers from the manifest (docs/differences.md).
 			if e.Field != "spec.ephemeralContainers" {
 				want = append(want, e.Field)
 			}

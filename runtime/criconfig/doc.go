@@ -16,5 +16,5 @@
 //	ResourceConfigForPod, GetPodContainerName     cgroup.go
 //
 // Where podctl sends something else on purpose, the function says so and
-// docs/design.md lists it.
+// docs/differences.md lists it.
 package criconfig

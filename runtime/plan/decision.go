@@ -53,7 +53,7 @@ type decision struct {
 }
 
 // decide is the kubelet's computePodActions, with podctl's own rules for what
-// the manifest no longer names (docs/design.md), and for what cannot start.
+// the manifest no longer names (docs/differences.md), and for what cannot start.
 func decide(pod *podstatus.Pod, opts *Options) *decision {
 	return restrain(pod, opts, choose(pod, opts))
 }

@@ -26,6 +26,6 @@
 //	container and sandbox garbage collection   start.go, remove.go
 //	cleanUpContainersInPod, evictPod           remove.go
 //
-// Where podctl decides otherwise on purpose, the rule is in docs/design.md and
+// Where podctl decides otherwise on purpose, the rule is in docs/differences.md and
 // the function says so.
 package plan

@@ -126,7 +126,7 @@ func (r *workerRow) comparable() []*workerStep {
 
 // carriedOver are rows in which the worker counted results of the container
 // before towards the threshold of the one after it. podctl begins anew with each
-// container (docs/design.md).
+// container (docs/differences.md).
 func carriedOver(id string) bool {
 	return slices.Contains([]string{"pr-111", "pr-189"}, id)
 }

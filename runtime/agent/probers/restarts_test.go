@@ -120,7 +120,7 @@ func TestContainersThatEnd(t *testing.T) {
 
 // TestThresholdsAcrossRestarts: answers of one container do not count for the next: its first failures
 // do not decide, and its first successes do not either. A kubelet carries the run of answers over
-// (worker.resultRun), which is a row of docs/design.md.
+// (worker.resultRun), which is a row of docs/differences.md.
 func TestThresholdsAcrossRestarts(t *testing.T) {
 	for _, kind := range model.ProbeTypes() {
 		l := one(t, kind, every(10))
