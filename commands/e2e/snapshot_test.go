@@ -18,7 +18,6 @@ import (
 
 	"github.com/podctl/podctl/commands"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // testContract: a real runtime keeps what the one in memory keeps.
@@ -28,7 +27,7 @@ func testContract(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	runtimetest.Contract(t, runtimetest.Subject{
+	contract(t, subject{
 		Runtime: m.cri, Images: runtimeapi.NewImageServiceClient(conn), Image: "registry.local/podctl/demo:1",
 		Forever: []string{"/demo", "log", "--forever"}, Stubborn: []string{"/demo", "sleep", "--ignore"}, Once: []string{"/demo", "exit", "0"},
 		LogDir: m.logs, CgroupParent: m.cgroupParent(t), Tick: func() {},

@@ -1,4 +1,4 @@
-package runtimetest
+package e2e
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Subject is a runtime that the contract suite looks at. Its image holds a
+// subject is a runtime that the contract suite looks at. Its image holds a
 // program that runs until it is stopped when it is called by Forever, until it is
 // killed when it is called by Stubborn, and ends with zero when it is called by Once.
-type Subject struct {
+type subject struct {
 	Runtime                 runtimeapi.RuntimeServiceClient
 	Images                  runtimeapi.ImageServiceClient
 	Image                   string
@@ -28,13 +28,13 @@ type Subject struct {
 	StopsAtOnce, Silent bool
 }
 
-// Contract holds a runtime to what podctl relies on. The runtime in memory and
+// contract holds a runtime to what podctl relies on. The runtime in memory and
 // real ones are held to the same.
-func Contract(t *testing.T, s Subject) {
+func contract(t *testing.T, s subject) {
 	t.Helper()
 	for _, one := range []struct {
 		name string
-		test func(*testing.T, *Subject)
+		test func(*testing.T, *subject)
 	}{
 		{"names are reserved", contractNames},
 		{"a container's life", contractLife},
@@ -52,7 +52,7 @@ func Contract(t *testing.T, s Subject) {
 	}
 }
 
-func (s *Subject) sandboxConfig(name string) *runtimeapi.PodSandboxConfig {
+func (s *subject) sandboxConfig(name string) *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "contract", Uid: "uid-" + name},
 		LogDirectory: s.LogDir,
@@ -66,7 +66,7 @@ func (s *Subject) sandboxConfig(name string) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-func (s *Subject) sandbox(t *testing.T, name string) (id string, config *runtimeapi.PodSandboxConfig) {
+func (s *subject) sandbox(t *testing.T, name string) (id string, config *runtimeapi.PodSandboxConfig) {
 	t.Helper()
 	config = s.sandboxConfig(name)
 	reply, err := s.Runtime.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
@@ -83,7 +83,7 @@ func (s *Subject) sandbox(t *testing.T, name string) (id string, config *runtime
 	return id, config
 }
 
-func (s *Subject) create(t *testing.T, sandbox string, config *runtimeapi.PodSandboxConfig, name string, command []string) (string, error) {
+func (s *subject) create(t *testing.T, sandbox string, config *runtimeapi.PodSandboxConfig, name string, command []string) (string, error) {
 	t.Helper()
 	reply, err := s.Runtime.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
 		PodSandboxId: sandbox, SandboxConfig: config,
@@ -96,7 +96,7 @@ func (s *Subject) create(t *testing.T, sandbox string, config *runtimeapi.PodSan
 	return reply.GetContainerId(), err
 }
 
-func (s *Subject) start(t *testing.T, sandbox string, config *runtimeapi.PodSandboxConfig, name string, command []string) string {
+func (s *subject) start(t *testing.T, sandbox string, config *runtimeapi.PodSandboxConfig, name string, command []string) string {
 	t.Helper()
 	id, err := s.create(t, sandbox, config, name, command)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Subject) start(t *testing.T, sandbox string, config *runtimeapi.PodSand
 	return id
 }
 
-func (s *Subject) status(t *testing.T, id string) *runtimeapi.ContainerStatus {
+func (s *subject) status(t *testing.T, id string) *runtimeapi.ContainerStatus {
 	t.Helper()
 	reply, err := s.Runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	if err != nil {
@@ -120,13 +120,13 @@ func (s *Subject) status(t *testing.T, id string) *runtimeapi.ContainerStatus {
 	return reply.GetStatus()
 }
 
-func (s *Subject) state(t *testing.T, id string) runtimeapi.ContainerState {
+func (s *subject) state(t *testing.T, id string) runtimeapi.ContainerState {
 	t.Helper()
 	return s.status(t, id).GetState()
 }
 
 // ended waits until a container has exited.
-func (s *Subject) ended(t *testing.T, id string) *runtimeapi.ContainerStatus {
+func (s *subject) ended(t *testing.T, id string) *runtimeapi.ContainerStatus {
 	t.Helper()
 	for range 500 {
 		if st := s.status(t, id); st.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED {
@@ -139,7 +139,7 @@ func (s *Subject) ended(t *testing.T, id string) *runtimeapi.ContainerStatus {
 	return nil
 }
 
-func contractNames(t *testing.T, s *Subject) {
+func contractNames(t *testing.T, s *subject) {
 	id, config := s.sandbox(t, "names")
 	_, err := s.Runtime.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
 	if err == nil || !strings.Contains(err.Error(), "is reserved for") {
@@ -153,7 +153,7 @@ func contractNames(t *testing.T, s *Subject) {
 	}
 }
 
-func contractLife(t *testing.T, s *Subject) {
+func contractLife(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "life")
 	id := s.start(t, sandbox, config, "forever", s.Forever)
 	st := s.status(t, id)
@@ -177,7 +177,7 @@ func contractLife(t *testing.T, s *Subject) {
 	}
 }
 
-func contractAbsent(t *testing.T, s *Subject) {
+func contractAbsent(t *testing.T, s *subject) {
 	absent := strings.Repeat("0", 64)
 	if _, err := s.Runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: absent}); status.Code(err) != codes.NotFound {
 		t.Errorf("the status of no container: %v", err)
@@ -201,7 +201,7 @@ func contractAbsent(t *testing.T, s *Subject) {
 	}
 }
 
-func contractLists(t *testing.T, s *Subject) {
+func contractLists(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "lists")
 	other, otherConfig := s.sandbox(t, "others")
 	id := s.start(t, sandbox, config, "a", s.Forever)
@@ -226,7 +226,7 @@ func contractLists(t *testing.T, s *Subject) {
 	}
 }
 
-func contractSandboxEnd(t *testing.T, s *Subject) {
+func contractSandboxEnd(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "end")
 	id := s.start(t, sandbox, config, "a", s.Forever)
 	reply, err := s.Runtime.PodSandboxStatus(t.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox})
@@ -250,7 +250,7 @@ func contractSandboxEnd(t *testing.T, s *Subject) {
 	}
 }
 
-func contractUpdate(t *testing.T, s *Subject) {
+func contractUpdate(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "update")
 	id := s.start(t, sandbox, config, "a", s.Forever)
 	_, err := s.Runtime.UpdateContainerResources(t.Context(), &runtimeapi.UpdateContainerResourcesRequest{
@@ -264,7 +264,7 @@ func contractUpdate(t *testing.T, s *Subject) {
 	}
 }
 
-func contractImages(t *testing.T, s *Subject) {
+func contractImages(t *testing.T, s *subject) {
 	present, err := s.Images.ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: s.Image}})
 	if err != nil || present.GetImage().GetId() == "" {
 		t.Errorf("the image: %v %v", present, err)

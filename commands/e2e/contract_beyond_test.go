@@ -1,4 +1,4 @@
-package runtimetest
+package e2e
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 
 // contractRemovalBesideStop: the record of a container that has ended can be removed while its
 // sandbox is being stopped. Otherwise the step fails, and the next pass removes the record.
-func contractRemovalBesideStop(t *testing.T, s *Subject) {
+func contractRemovalBesideStop(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "removal")
 	s.start(t, sandbox, config, "runs", s.Stubborn)
 	over := s.start(t, sandbox, config, "over", s.Once)
@@ -45,7 +45,7 @@ func contractRemovalBesideStop(t *testing.T, s *Subject) {
 
 // contractCreationBesideStop: the container that replaces another one can be created while that
 // one stops. Otherwise a replacement begins only when the stop has ended.
-func contractCreationBesideStop(t *testing.T, s *Subject) {
+func contractCreationBesideStop(t *testing.T, s *subject) {
 	const grace = 2
 	sandbox, config := s.sandbox(t, "creation")
 	old := s.start(t, sandbox, config, "old", s.Stubborn)
@@ -71,7 +71,7 @@ func contractCreationBesideStop(t *testing.T, s *Subject) {
 // contractEvents: container events, where a runtime sends them, come for each start and end, and
 // bear the uid of the pod. Where it does not send them (containerd before 1.7), the call is not
 // implemented or the stream stays silent, and podctl looks at the pod again and again.
-func contractEvents(t *testing.T, s *Subject) {
+func contractEvents(t *testing.T, s *subject) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stream, err := s.Runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
@@ -131,7 +131,7 @@ func awaitEvent(events <-chan received, id string, want runtimeapi.ContainerEven
 // contractLogs: each line of a log is a time, a stream, a tag and the text (kubelet: parseCRILog),
 // and a log whose file was moved is opened anew when that is asked for. podctl shows what it
 // cannot read as an error of that log; without ReopenContainerLog, logs are not rotated.
-func contractLogs(t *testing.T, s *Subject) {
+func contractLogs(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "logs")
 	s.ended(t, s.start(t, sandbox, config, "said", s.Once))
 	text, err := os.ReadFile(filepath.Join(s.LogDir, "said.log"))
