@@ -25,6 +25,16 @@ func OnePod(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// Needs wants an argument, and says what of.
+func Needs(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return exit.Usagef("%s needs %s", strings.TrimPrefix(cmd.CommandPath(), "podctl "), what)
+		}
+		return nil
+	}
+}
+
 // Subcommand is for a command that only has others below it.
 func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/runtime"
@@ -43,4 +45,46 @@ func list(ctx context.Context, sess *session.Session) (*runtime.Engine, []*image
 		sess.IO.Note("note: %v", one)
 	}
 	return engine, found, err
+}
+
+// find finds the images that are named.
+func find(ctx context.Context, sess *session.Session, names ...string) (*runtime.Engine, []*images.Image, error) {
+	engine, all, err := list(ctx, sess)
+	var found []*images.Image
+	for _, name := range names {
+		if err != nil {
+			break
+		}
+		var img *images.Image
+		img, err = images.Find(all, name)
+		found = append(found, img)
+	}
+	return engine, found, err
+}
+
+func newTag(sess *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "tag [flags] SOURCE TARGET",
+		Short: "Give an image another name",
+		Long: "Give an image another name. A name that another image has goes over to this one; containers that were created from\n" +
+			"the other keep it. This needs containerd, as the CRI has no call for it." +
+			flags.ExitCodes("0 success", "1 error, or the runtime is not containerd"),
+		Example:           "  podctl image tag registry.local/web:1.5 registry.local/web:stable",
+		ValidArgsFunction: completion.Of(sess.Flags).Images,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return exit.Usagef("image tag needs an image and its new name")
+			}
+			engine, found, err := find(cmd.Context(), sess, args[0])
+			if err != nil {
+				return err
+			}
+			name, err := engine.Images.Tag(cmd.Context(), found[0], args[1])
+			if err != nil {
+				return err
+			}
+			sess.IO.Print("tagged %s as %s", found[0].Name(), name)
+			return nil
+		},
+	}
 }

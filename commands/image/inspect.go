@@ -1,12 +1,12 @@
 package image
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/completion"
-	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
@@ -25,12 +25,8 @@ func newInspect(sess *session.Session) *cobra.Command {
 			flags.ExitCodes("0 success", "1 error"),
 		Example:           "  podctl image inspect registry.local/web:1.5\n  podctl image inspect web:1.5 | jq .config.config.Cmd",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return exit.Usagef("image inspect needs an image")
-			}
-			return inspect(cmd.Context(), sess, output, args)
-		},
+		Args:              flags.Needs("an image"),
+		RunE:              func(cmd *cobra.Command, args []string) error { return inspect(cmd.Context(), sess, output, args) },
 	}
 	cmd.Flags().VarP(&flags.Choice{Value: &output, Allowed: []string{"json", "yaml"}, Start: "json"}, "output", "o", "Output format: json or yaml")
 	return cmd
@@ -44,28 +40,21 @@ type imageDocument struct {
 }
 
 func inspect(ctx context.Context, sess *session.Session, output string, names []string) error {
-	engine, found, err := list(ctx, sess)
+	engine, found, err := find(ctx, sess, names...)
 	if err != nil {
 		return err
 	}
 	docs := make([]imageDocument, 0, len(names))
-	for _, name := range names {
-		img, err := images.Find(found, name)
-		if err != nil {
-			return err
-		}
+	for _, img := range found {
 		details, err := engine.Images.Inspect(ctx, img)
 		if err != nil {
 			return err
 		}
 		docs = append(docs, imageDocument{model.APIVersion, "Image", details})
 	}
-	if output == "" {
-		output = "json"
-	}
 	var value any = docs[0]
 	if len(docs) > 1 {
 		value = view.List("ImageList", docs)
 	}
-	return terminal.WriteDocument(sess.IO.Out, output, value)
+	return terminal.WriteDocument(sess.IO.Out, cmp.Or(output, "json"), value)
 }

@@ -1,10 +1,20 @@
 package image
 
 import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func newList(sess *session.Session) *cobra.Command {
@@ -31,4 +41,105 @@ func newList(sess *session.Session) *cobra.Command {
 	f.BoolVarP(&v.quiet, "quiet", "q", false, "Print only IDs")
 	f.VarP(flags.Output(&v.output, "json", "yaml", "name"), "output", "o", "Output format: text, json, yaml or name")
 	return cmd
+}
+
+// imageView writes images: a line for each name of each.
+type imageView struct {
+	output  string
+	digests bool
+	quiet   bool
+}
+
+func (v *imageView) write(w io.Writer, found []*images.Image) error {
+	switch {
+	case terminal.IsDocument(v.output):
+		return terminal.WriteDocument(w, v.output, view.List("ImageList", found))
+	case v.output == "name":
+		return writeLines(w, found, (*images.Image).Name)
+	case v.quiet:
+		return writeLines(w, found, func(img *images.Image) string { return img.ID })
+	}
+	var rows [][]string
+	for _, img := range found {
+		rows = append(rows, v.rows(img)...)
+	}
+	return terminal.Table(w, []string{"REPOSITORY", "TAG", "DIGEST", "IMAGE ID", "SIZE", "USED BY"}, rows)
+}
+
+func writeLines(w io.Writer, found []*images.Image, line func(*images.Image) string) error {
+	for _, img := range found {
+		if _, err := fmt.Fprintln(w, terminal.PrintableLine(line(img))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows are the lines of one image: one for each tag with the digest it was pulled
+// by, and one for each digest of a repository without a tag.
+func (v *imageView) rows(img *images.Image) [][]string {
+	digests := map[string]string{}
+	for _, name := range img.Digests {
+		repository, _, digest := images.Parts(name)
+		digests[repository] = digest
+	}
+	var rows [][]string
+	tagged := map[string]bool{}
+	for _, name := range img.Tags {
+		repository, tag, _ := images.Parts(name)
+		tagged[repository] = true
+		rows = append(rows, v.row(img, cmp.Or(repository, name), tag, digests[repository]))
+	}
+	for _, name := range img.Digests {
+		if repository, _, digest := images.Parts(name); !tagged[repository] {
+			rows = append(rows, v.row(img, repository, "", digest))
+		}
+	}
+	if rows == nil {
+		rows = append(rows, v.row(img, "", "", ""))
+	}
+	return rows
+}
+
+func (v *imageView) row(img *images.Image, repository, tag, digest string) []string {
+	if !v.digests {
+		digest = shortDigest(digest)
+	}
+	id := model.ShortID(strings.TrimPrefix(img.ID, "sha256:"))
+	return []string{
+		cmp.Or(repository, terminal.NoValue), cmp.Or(tag, terminal.NoValue), cmp.Or(digest, terminal.NoValue), id, view.Size(int64(img.Size)), usersText(img),
+	}
+}
+
+// usersText names the first of the pods that need an image, and counts the
+// others.
+func usersText(img *images.Image) string {
+	var users []string
+	for _, user := range img.UsedBy {
+		users = append(users, user.Pod.String())
+	}
+	for _, pod := range img.NamedBy {
+		users = append(users, pod.String())
+	}
+	slices.Sort(users)
+	users = slices.Compact(users)
+	if img.Pinned {
+		users = slices.Insert(users, 0, "the runtime")
+	}
+	switch len(users) {
+	case 0:
+		return "-"
+	case 1:
+		return users[0]
+	}
+	return fmt.Sprintf("%s +%d", users[0], len(users)-1)
+}
+
+// shortDigest is the beginning of a digest, behind the name of its algorithm if it has one.
+func shortDigest(digest string) string {
+	algorithm, digits, found := strings.Cut(digest, ":")
+	if !found {
+		return model.ShortID(digest)
+	}
+	return algorithm + ":" + model.ShortID(digits)
 }

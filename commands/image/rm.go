@@ -4,21 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/completion"
-	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/images"
 )
 
-type removeOptions struct{ force bool }
-
 func newRemove(sess *session.Session) *cobra.Command {
-	o := &removeOptions{}
+	force := false
 	cmd := &cobra.Command{
 		Use:     "rm [flags] IMAGE...",
 		Aliases: []string{"remove"},
@@ -29,18 +29,14 @@ func newRemove(sess *session.Session) *cobra.Command {
 			flags.ExitCodes("0 success", "1 error, or an image is in use"),
 		Example:           "  podctl image rm registry.local/web:1.4\n  podctl image rm --force 4b7ce07a",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return exit.Usagef("image rm needs an image")
-			}
-			return remove(cmd.Context(), sess, o, args)
-		},
+		Args:              flags.Needs("an image"),
+		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), sess, force, args) },
 	}
-	cmd.Flags().BoolVar(&o.force, "force", false, "Also remove images that are in use; running containers keep running")
+	cmd.Flags().BoolVar(&force, "force", false, "Also remove images that are in use; running containers keep running")
 	return cmd
 }
 
-func remove(ctx context.Context, sess *session.Session, o *removeOptions, names []string) error {
+func remove(ctx context.Context, sess *session.Session, force bool, names []string) error {
 	engine, found, err := list(ctx, sess)
 	if err != nil {
 		return err
@@ -48,7 +44,7 @@ func remove(ctx context.Context, sess *session.Session, o *removeOptions, names 
 	var errs []error
 	for _, name := range names {
 		img, err := images.Find(found, name)
-		if err == nil && !o.force {
+		if err == nil && !force {
 			err = inUse(img, name)
 		}
 		if err == nil {
@@ -102,4 +98,70 @@ func showRemoved(sess *session.Session, img *images.Image) {
 	for _, pod := range img.NamedBy {
 		sess.IO.Note("note: the manifest of pod %s names it: the next start pulls it again", pod)
 	}
+}
+
+type pruneOptions struct {
+	dryRun bool
+	output string
+}
+
+func newPrune(sess *session.Session) *cobra.Command {
+	o := &pruneOptions{}
+	cmd := &cobra.Command{
+		Use:   "prune [flags]",
+		Short: "Remove unused images",
+		Long: "Remove the images that no container, running or not, was created from, that no applied manifest names, and that the\n" +
+			"runtime does not need itself." +
+			flags.ExitCodes("0 success", "1 error"),
+		Example: "  podctl image prune --dry-run\n  podctl image prune",
+		Args:    flags.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return prune(cmd.Context(), sess, o) },
+	}
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only show what would be removed")
+	cmd.Flags().VarP(flags.Output(&o.output, "json", "yaml", "name"), "output", "o", "Output format: text, json, yaml or name")
+	return cmd
+}
+
+func prune(ctx context.Context, sess *session.Session, o *pruneOptions) error {
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	found, unreadable, err := engine.Images.List(ctx)
+	if err != nil {
+		return err
+	}
+	if len(unreadable) > 0 {
+		return fmt.Errorf("the images that are needed are not known: %w", errors.Join(unreadable...))
+	}
+	found = slices.DeleteFunc(found, func(img *images.Image) bool { return !img.Unused() })
+	if len(found) == 0 && terminal.IsText(o.output) {
+		sess.IO.Note("Every image is needed.")
+		return nil
+	}
+	var errs []error
+	if !o.dryRun {
+		found = slices.DeleteFunc(found, func(img *images.Image) bool {
+			err := engine.Images.Remove(ctx, img)
+			errs = append(errs, err)
+			return err != nil
+		})
+	}
+	list := &imageView{output: o.output}
+	errs = append(errs, list.write(sess.IO.Out, found))
+	if terminal.IsText(o.output) {
+		verb := "Removed"
+		if o.dryRun {
+			verb = "Would remove"
+		}
+		sess.IO.Print("\n%s %s, %s.", verb, view.Count(len(found), "image"), view.Size(totalSize(found)))
+	}
+	return errors.Join(errs...)
+}
+
+func totalSize(found []*images.Image) (sum int64) {
+	for _, img := range found {
+		sum += int64(img.Size)
+	}
+	return sum
 }
