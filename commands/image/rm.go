@@ -17,8 +17,10 @@ import (
 	"github.com/podctl/podctl/runtime/images"
 )
 
+type removeOptions struct{ force bool }
+
 func newRemove(sess *session.Session) *cobra.Command {
-	force := false
+	o := &removeOptions{}
 	cmd := &cobra.Command{
 		Use:     "rm [flags] IMAGE...",
 		Aliases: []string{"remove"},
@@ -30,13 +32,13 @@ func newRemove(sess *session.Session) *cobra.Command {
 		Example:           "  podctl image rm registry.local/web:1.4\n  podctl image rm --force 4b7ce07a",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
 		Args:              flags.Needs("an image"),
-		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), sess, force, args) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), sess, o, args) },
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "Also remove images that are in use; running containers keep running")
+	cmd.Flags().BoolVar(&o.force, "force", false, "Also remove images that are in use; running containers keep running")
 	return cmd
 }
 
-func remove(ctx context.Context, sess *session.Session, force bool, names []string) error {
+func remove(ctx context.Context, sess *session.Session, o *removeOptions, names []string) error {
 	engine, found, err := list(ctx, sess)
 	if err != nil {
 		return err
@@ -44,7 +46,7 @@ func remove(ctx context.Context, sess *session.Session, force bool, names []stri
 	var errs []error
 	for _, name := range names {
 		img, err := images.Find(found, name)
-		if err == nil && !force {
+		if err == nil && !o.force {
 			err = inUse(img, name)
 		}
 		if err == nil {

@@ -224,13 +224,9 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 	v.field(0, "Name", "%s", pod.Name)
 	v.field(0, "Namespace", "%s", pod.Namespace)
 	v.field(0, "UID", "%s", pod.UID)
-	if owner := pod.Annotations[observe.AnnotationOwner]; owner != "" {
-		v.field(0, "Owner", "%s", owner)
-	}
+	v.optional(0, "Owner", pod.Annotations[observe.AnnotationOwner])
 	v.field(0, "Source", "%s", cmp.Or(d.Source, terminal.NoValue))
-	if d.Set != "" {
-		v.field(0, "Set", "%s", d.Set)
-	}
+	v.optional(0, "Set", d.Set)
 	if pod.Status.StartTime != nil {
 		v.field(0, "Start Time", "%s", v.when(pod.Status.StartTime.Time))
 	}
@@ -241,7 +237,7 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 	for _, ip := range pod.Status.PodIPs {
 		ips = append(ips, ip.IP)
 	}
-	v.field(0, "IPs", "%s", cmp.Or(strings.Join(ips, ", "), terminal.NoValue))
+	v.field(0, "IPs", "%s", joinedOr(ips))
 	if !d.Rebuilt { // Nobody knows them of any other.
 		v.field(0, "Restart Policy", "%s", pod.Spec.RestartPolicy)
 		v.field(0, "QoS Class", "%s", pod.Status.QOSClass)
@@ -335,16 +331,16 @@ func (v *description) container(ref podspec.ContainerRef, s *v1.ContainerStatus)
 	for _, p := range ref.Ports {
 		ports = append(ports, strings.TrimPrefix(fmt.Sprintf("%s %d/%s", p.Name, p.ContainerPort, p.Protocol), " "))
 	}
-	v.optional("Ports", strings.Join(ports, ", "))
-	v.optional("Command", strings.Join(slices.Concat(ref.Command, ref.Args), " "))
+	v.optional(2, "Ports", strings.Join(ports, ", "))
+	v.optional(2, "Command", strings.Join(slices.Concat(ref.Command, ref.Args), " "))
 	v.state("State", &s.State)
 	if s.LastTerminationState.Terminated != nil {
 		v.state("Last State", &s.LastTerminationState)
 	}
 	v.field(2, "Ready", "%t", s.Ready)
 	v.field(2, "Restart Count", "%d", s.RestartCount)
-	v.optional("Limits", resourcesText(ref.Resources.Limits))
-	v.optional("Requests", resourcesText(ref.Resources.Requests))
+	v.optional(2, "Limits", resourcesText(ref.Resources.Limits))
+	v.optional(2, "Requests", resourcesText(ref.Resources.Requests))
 	for _, t := range model.ProbeTypes() {
 		if p := model.ProbeOf(ref.Container, t); p != nil {
 			v.field(2, t.Title(), "%s", probeText(p))

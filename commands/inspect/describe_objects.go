@@ -32,13 +32,9 @@ func describeObjects(ctx context.Context, sess *session.Session, keys []state.Ob
 	if l.data, err = sess.Flags.Layout().Claims().List(); err != nil {
 		return err
 	}
-	var errs []error
-	for i, key := range keys {
-		o, err := l.get(key)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
+	found, missing := storedOf(l.o, keys, l.get, nil, (*podspec.Object).Meta)
+	errs := []error{missing}
+	for i, o := range found {
 		if i > 0 {
 			sess.IO.Print("")
 		}
@@ -65,12 +61,8 @@ func (l *objectLook) describe(ctx context.Context, o *podspec.Object, users []st
 	if created := o.Meta().CreationTimestamp; !created.IsZero() {
 		v.field(0, "Created", "%s", v.when(created.Time))
 	}
-	if o.Source != "" {
-		v.field(0, "Source", "%s", o.Source)
-	}
-	if o.Set != "" {
-		v.field(0, "Set", "%s", o.Set)
-	}
+	v.optional(0, "Source", o.Source)
+	v.optional(0, "Set", o.Set)
 	v.pairs("Labels", o.Meta().Labels)
 	v.pairs("Annotations", o.Meta().Annotations)
 	var unknown error
@@ -149,12 +141,8 @@ func (v *description) service(ctx context.Context, sess *session.Session, s *v1.
 	v.pairs("Selector", s.Spec.Selector)
 	v.field(0, "Type", "%s", s.Spec.Type)
 	v.field(0, "IPs", "%s", joinedOr(s.Spec.ClusterIPs))
-	if s.Spec.ExternalName != "" {
-		v.field(0, "External Name", "%s", s.Spec.ExternalName)
-	}
-	if s.Spec.SessionAffinity != "" {
-		v.field(0, "Session Affinity", "%s", s.Spec.SessionAffinity)
-	}
+	v.optional(0, "External Name", s.Spec.ExternalName)
+	v.optional(0, "Session Affinity", string(s.Spec.SessionAffinity))
 	found, unknown := endpointsOf(ctx, sess, []*v1.Service{s})
 	if found == nil {
 		v.field(0, "Endpoints", "not known: %v", unknown)

@@ -38,10 +38,10 @@ func (v *description) field(level int, name, format string, args ...any) {
 	v.line(level, "%-*s%s", width, name+":", fmt.Sprintf(format, args...))
 }
 
-// optional is a field of a container that is left out when it is empty.
-func (v *description) optional(name, value string) {
+// optional is a field that is left out when it is empty.
+func (v *description) optional(level int, name, value string) {
 	if value != "" {
-		v.field(2, name, "%s", value)
+		v.field(level, name, "%s", value)
 	}
 }
 

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,24 +10,15 @@ import (
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/state"
 )
 
 // describeWorkloads describes workloads, before their pods. One that does not exist hides no other.
 func describeWorkloads(ctx context.Context, sess *session.Session, keys []state.ObjectKey) error {
-	var records []*controller.Record
-	var errs []error
-	for _, key := range keys {
-		r, err := sess.Workloads().Get(key)
-		if r != nil {
-			records = append(records, r)
-		}
-		errs = append(errs, err)
+	if len(keys) == 0 {
+		return nil
 	}
-	if len(records) == 0 {
-		return errors.Join(errs...)
-	}
+	records, missing := storedOf(&getOptions{}, keys, sess.Workloads().Get, nil, metaOf)
 	rows, err := workloadRows(ctx, sess, records)
 	if err != nil {
 		return err
@@ -40,7 +30,7 @@ func describeWorkloads(ctx context.Context, sess *session.Session, keys []state.
 			return err
 		}
 	}
-	return errors.Join(errs...)
+	return missing
 }
 
 func (v *description) workload(row *view.WorkloadRow) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,8 +18,10 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -95,6 +98,10 @@ type eventList struct {
 	o    *eventsOptions
 	// targets are the pods and workloads that are named; none means all pods.
 	targets selection.Targets
+	// applied and records are what is stored of pods and workloads, found the arguments that have picked a pod.
+	applied []*podspec.Desired
+	records []*controller.Record
+	found   map[string]bool
 	// shown says when an event was last shown.
 	shown map[string]time.Time
 }
@@ -112,17 +119,17 @@ func (l *eventList) parseTargets(args []string) (err error) {
 // find lists events, the oldest first. With an error there are those that could be read.
 func (l *eventList) find() ([]eventEntry, error) {
 	all, unreadable := events.Events(l.sess.Flags.Layout())
-	applied, err := selection.Applied(l.sess)
-	if err != nil {
+	var err error
+	if l.applied, err = selection.Applied(l.sess); err != nil {
 		return nil, err
 	}
-	p := &eventPicker{eventList: l, applied: applied, found: map[string]bool{}}
-	if p.records, err = l.sess.Workloads().List(func(state.ObjectKey) bool { return true }); err != nil {
+	l.found = map[string]bool{}
+	if l.records, err = l.sess.Workloads().List(func(state.ObjectKey) bool { return true }); err != nil {
 		unreadable = errors.Join(unreadable, err)
 	}
 	var entries []eventEntry
 	for i := range all {
-		if !p.picks(&all[i]) {
+		if !l.picks(&all[i]) {
 			continue
 		}
 		for _, e := range all[i].Events {
@@ -131,7 +138,7 @@ func (l *eventList) find() ([]eventEntry, error) {
 			}
 		}
 	}
-	if err := p.missing(); err != nil && !l.o.watch {
+	if err := l.missing(); err != nil && !l.o.watch {
 		return nil, err
 	}
 	slices.SortStableFunc(entries, func(a, b eventEntry) int { return a.Last.Compare(b.Last) })
@@ -190,4 +197,67 @@ func (l *eventList) rows(entries []eventEntry) [][]string {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// picks reports whether the events of a pod are shown.
+func (l *eventList) picks(pod *events.PodEvents) bool {
+	t := &l.targets
+	here := l.o.allNamespaces || pod.Pod.Namespace == l.sess.Flags.Namespace
+	if len(t.Pods)+len(t.Workloads)+len(t.Kinds) == 0 {
+		return here
+	}
+	picked := here && slices.ContainsFunc(t.Kinds, func(kind string) bool { return l.isOfKind(kind, pod) })
+	for _, name := range t.Pods {
+		full := name
+		if !strings.Contains(name, "/") {
+			full = l.sess.Flags.Namespace + "/" + name
+		}
+		if full == pod.Pod.String() || state.MatchesUID(pod.Pod.UID, name) {
+			l.found[name], picked = true, true
+		}
+	}
+	for _, key := range t.Workloads {
+		if l.isOf(key, pod) {
+			l.found[key.String()], picked = true, true
+		}
+	}
+	return picked
+}
+
+// isOfKind reports whether a pod is meant by a kind: that of pods, or of the workload that made it.
+func (l *eventList) isOfKind(kind string, pod *events.PodEvents) bool {
+	return kind == podspec.KindPod || slices.ContainsFunc(l.records, func(r *controller.Record) bool {
+		key := r.Key()
+		return key.Kind == kind && l.isOf(key, pod)
+	})
+}
+
+// isOf reports whether a workload made a pod: by what the pod's history says, or by how it was applied.
+func (l *eventList) isOf(key state.ObjectKey, pod *events.PodEvents) bool {
+	for _, job := range controller.JobsOf(key, l.records) {
+		if l.isOf(job.Key(), pod) {
+			return true
+		}
+	}
+	if pod.Owner != nil {
+		return pod.Pod.Namespace == key.Namespace && pod.Owner.Kind == key.Kind && pod.Owner.Name == key.Name
+	}
+	return slices.ContainsFunc(l.applied, func(d *podspec.Desired) bool { return d.Pod.UID == pod.Pod.UID && controller.Owns(key, d.Pod) })
+}
+
+// missing says which pods and workloads are named and do not exist, and have no events either.
+func (l *eventList) missing() error {
+	var errs []error
+	for _, name := range l.targets.Pods {
+		if _, err := selection.Named(l.sess, l.applied, name); err != nil && !l.found[name] {
+			errs = append(errs, err)
+		}
+	}
+	for _, key := range l.targets.Workloads {
+		stored := slices.ContainsFunc(l.records, func(r *controller.Record) bool { return r.Key() == key })
+		if !stored && !l.found[key.String()] {
+			errs = append(errs, &objects.NotFoundError{Key: key})
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -1,13 +1,14 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"slices"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/exit"
@@ -15,20 +16,26 @@ import (
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cri"
-	"github.com/podctl/podctl/runtime/model"
 )
 
 type getOptions struct {
 	selection.Selection
-	printer podPrinter
+	printer printer
 	watch   bool
 	probe   bool
 	// endpoints is set when the endpoints of Services are listed instead of the Services.
 	endpoints bool
 	// amongOthers is set for one of several kinds.
 	amongOthers bool
+}
+
+// lists are the tables that the flags ask for.
+func (o *getOptions) lists() *view.Lists {
+	p := &o.printer
+	return &view.Lists{Now: p.io.Now(), Wide: p.output == "wide", Namespaces: o.AllNamespaces, LabelColumns: p.LabelColumns}
 }
 
 // noteNone says that there is nothing of a kind.
@@ -95,124 +102,112 @@ func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []st
 	return runGetPods(ctx, sess, o, targets.Pods)
 }
 
-func runGetPods(ctx context.Context, sess *session.Session, o *getOptions, args []string) error {
-	if o.Snapshot != "" && (o.watch || o.probe) {
-		return exit.Usagef("--watch and --probe cannot be used with --snapshot")
-	}
-	if err := o.printer.prepare(ctx, sess.IO); err != nil {
-		return err
-	}
-	o.For = selection.List
-	o.printer.single, o.printer.namespaces = len(args) == 1, o.AllNamespaces
-	observed, err := o.Observe(ctx, sess, args)
-	if err != nil {
-		return err
-	}
-	look := &podLook{sess: sess, o: o, named: len(args)+len(o.Files) > 0, observed: observed}
-	pods, unknown := look.pods(ctx)
-	if pods == nil && unknown != nil {
-		return unknown
-	}
-	if len(pods) == 0 && !o.watch && o.printer.isTable() {
-		o.noteNone(sess, "pod")
-		return nil
-	}
-	if err := o.printer.print(pods); err != nil || !o.watch {
-		return exit.Join(ctx, err, unknown)
-	}
-	look.note(unknown)
-	return look.follow(ctx)
-}
-
-// podLook is one look, or several, at the pods that get shows.
-type podLook struct {
-	sess *session.Session
-	o    *getOptions
-	// named reports whether the command line names what to show.
-	named    bool
-	observed *selection.Observed
-}
-
-// pods observes what there is now. With an error there are the pods that it does not keep
-// from being shown; nil for none.
-func (l *podLook) pods(ctx context.Context) ([]*v1.Pod, error) {
-	desired := l.observed.Pods
-	if l.observed.Engine != nil && !l.named {
-		foreign, err := l.foreign(ctx)
-		if err != nil {
-			return nil, err
-		}
-		desired = slices.SortedFunc(slices.Values(slices.Concat(desired, foreign)), func(a, b *podspec.Desired) int {
-			return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod))
-		})
-	}
-	var probed error
-	if l.o.probe {
-		probed = selection.ProbeFirst(ctx, l.observed.Engine, desired...)
-	}
-	pods, unknown := l.observed.Observer.List(ctx, desired)
-	if pods == nil {
-		return nil, unknown
-	}
-	pods, err := l.o.ByStatus(pods)
-	if err == nil {
-		err = sortByField(l.o.printer.sortBy, "pod", pods, func(pod *v1.Pod) any { return pod })
-	}
-	if err != nil {
-		return nil, err
-	}
-	return pods, exit.Join(ctx, probed, unknown)
-}
-
-// note says once why something is not known of pods.
-func (l *podLook) note(err error) {
-	if err != nil {
-		l.sess.IO.NoteOnce("note: %s", l.sess.ErrorText(err))
-	}
-}
-
-// foreign lists the pods of others that the selection lets through. A pod of
-// podctl's is never taken for one, whatever the namespace of the selection.
-func (l *podLook) foreign(ctx context.Context) ([]*podspec.Desired, error) {
-	own, err := selection.Applied(l.sess)
-	if err != nil {
-		return nil, err
-	}
-	found, err := l.observed.Engine.Lister.Unmanaged(ctx, selection.UIDs(own))
-	if err != nil {
-		return nil, err
-	}
-	return l.o.Filter(found, l.sess.Flags.Namespace)
-}
-
-// follow shows what changes, until it is interrupted: one line or document for each
-// pod or container that is not as it was shown last.
-func (l *podLook) follow(ctx context.Context) error {
+// follow shows what changes, until it is interrupted: one line or document for each thing that is not as it was shown last.
+func (o *getOptions) follow(ctx context.Context, sess *session.Session, look func(context.Context) (*listing, error)) error {
 	for terminal.Sleep(ctx, terminal.WatchInterval) {
-		err := l.refresh(ctx)
-		if gone := (*cri.UnavailableError)(nil); errors.As(err, &gone) {
-			// It may be restarted; a watch shows what is there when it is back.
+		found, err := look(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if found == nil {
+			// A runtime may be restarted; a watch shows what is there when it is back.
+			if gone := (*cri.UnavailableError)(nil); err != nil && !errors.As(err, &gone) {
+				return err
+			}
 			continue
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
+			sess.IO.NoteOnce("note: %s", sess.ErrorText(err))
+		}
+		if err := o.printer.printChanged(found); err != nil {
 			return err
 		}
 	}
 	return session.WatchEnded(ctx)
 }
 
-func (l *podLook) refresh(ctx context.Context) error {
-	if !l.named {
-		found, err := l.o.Applied(ctx, l.sess)
-		if err != nil {
-			return err
-		}
-		l.observed.Found = found
+// runGetKinds lists objects of several kinds: one table after the other, or one document of all.
+func runGetKinds(ctx context.Context, sess *session.Session, o *getOptions, kinds [][]string) error {
+	if o.watch || o.Snapshot != "" || len(o.Files) > 0 {
+		return exit.Usagef("--watch, --snapshot and --filename are for one kind")
 	}
-	pods, err := l.pods(ctx)
-	if pods == nil && err != nil {
+	if err := o.printer.prepare(ctx, sess.IO); err != nil {
 		return err
 	}
-	l.note(err)
-	return l.o.printer.printChanged(pods)
+	if !o.printer.isTable() && o.printer.output != "name" {
+		return getKindsDocument(ctx, sess, o, kinds)
+	}
+	out := &partsWriter{out: sess.IO.Out, apart: o.printer.isTable()}
+	err := eachKind(ctx, o, kinds, func(one *getOptions, args []string) error {
+		out.begun = false
+		return writingTo(sess, out, func() error { return runGet(ctx, sess, one, args) })
+	})
+	if err == nil && !out.any {
+		sess.IO.Note("No resources found %s.", o.Where(sess.Flags.Namespace))
+	}
+	return err
+}
+
+// eachKind gets the objects of one kind after the other. A kind of which there is nothing is not told.
+func eachKind(ctx context.Context, o *getOptions, kinds [][]string, get func(one *getOptions, args []string) error) error {
+	var outcomes []error
+	for _, args := range kinds {
+		one := *o
+		one.amongOthers = true
+		outcomes = append(outcomes, get(&one, args))
+	}
+	return exit.Join(ctx, outcomes...)
+}
+
+// getKindsDocument prints a List of the objects of several kinds.
+func getKindsDocument(ctx context.Context, sess *session.Session, o *getOptions, kinds [][]string) error {
+	items := []any{}
+	missing := eachKind(ctx, o, kinds, func(one *getOptions, args []string) error {
+		one.printer.output, one.printer.template = "json", nil
+		var text bytes.Buffer
+		err := writingTo(sess, &text, func() error { return runGet(ctx, sess, one, args) })
+		if text.Len() == 0 {
+			return err
+		}
+		var document map[string]any
+		if bad := json.Unmarshal(text.Bytes(), &document); bad != nil {
+			return bad
+		}
+		if of, isList := document["items"].([]any); isList {
+			items = append(items, of...)
+		} else {
+			items = append(items, document)
+		}
+		return err
+	})
+	document := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items}
+	if o.printer.template != nil {
+		return exit.Join(ctx, o.printer.executeTemplate(document), missing)
+	}
+	return exit.Join(ctx, terminal.WriteDocument(sess.IO.Out, o.printer.output, document), missing)
+}
+
+// writingTo lets results go somewhere else meanwhile.
+func writingTo(sess *session.Session, out io.Writer, do func() error) error {
+	before := sess.IO.Out
+	sess.IO.Out = out
+	defer func() { sess.IO.Out = before }()
+	return do()
+}
+
+// partsWriter writes several parts, with an empty line between those of which something is written if they stand apart.
+type partsWriter struct {
+	out        io.Writer
+	apart      bool
+	any, begun bool
+}
+
+func (p *partsWriter) Write(text []byte) (int, error) {
+	if p.apart && p.any && !p.begun {
+		if _, err := io.WriteString(p.out, "\n"); err != nil {
+			return 0, err
+		}
+	}
+	p.any, p.begun = true, true
+	return p.out.Write(text)
 }

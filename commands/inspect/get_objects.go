@@ -13,7 +13,6 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
-	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
@@ -28,8 +27,6 @@ type objectLook struct {
 	o    *getOptions
 	// data are the claims that have data.
 	data []state.Claim
-	// single is set when one object is named, which is shown as it is.
-	single bool
 }
 
 func runGetObjects(ctx context.Context, sess *session.Session, o *getOptions, targets *selection.Targets) error {
@@ -47,72 +44,69 @@ func runGetObjects(ctx context.Context, sess *session.Session, o *getOptions, ta
 		return err
 	}
 	l := &objectLook{sess: sess, o: o}
-	data, err := sess.Flags.Layout().Claims().List()
-	if err != nil {
+	var err error
+	if l.data, err = sess.Flags.Layout().Claims().List(); err != nil {
 		return err
 	}
-	l.data = data
+	kind := targets.Kind()
 	if len(targets.Objects) > 0 {
-		return l.named(ctx, targets.Objects)
+		kind = targets.Objects[0].Kind
 	}
-	return l.all(ctx, targets.Kind())
+	found, missing := storedOf(o, targets.Objects, l.get, func() ([]*podspec.Object, error) { return l.ofKind(kind) }, (*podspec.Object).Meta)
+	l.setPhases(found)
+	if err := sortByField(o.printer.sortBy, strings.ToLower(kind), found, view.ObjectDocument); err != nil {
+		return err
+	}
+	if len(found) == 0 && (missing != nil || o.printer.isTable()) {
+		if missing == nil {
+			o.noteNone(sess, kind)
+		}
+		return missing
+	}
+	list, unknown := l.listing(ctx, kind, found)
+	if list == nil {
+		return errors.Join(unknown, missing)
+	}
+	list.single = len(targets.Objects) == 1
+	return errors.Join(o.printer.print(list), unknown, missing)
 }
 
-// named prints the objects that are named. One that is not there hides no other.
-func (l *objectLook) named(ctx context.Context, keys []state.ObjectKey) error {
-	l.single = len(keys) == 1
-	var found []*podspec.Object
+// storedOf are the workloads or objects that are named, or those of a list that have the labels. One that cannot be read hides no other.
+func storedOf[T any](o *getOptions, keys []state.ObjectKey, get func(state.ObjectKey) (*T, error), list func() ([]*T, error), meta func(*T) *metav1.ObjectMeta) ([]*T, error) {
+	selector, err := labels.Parse(o.Labels)
+	if err != nil {
+		return nil, exit.Usagef("--selector: %v", err)
+	}
+	if len(keys) == 0 {
+		found, err := list()
+		return slices.DeleteFunc(found, func(one *T) bool { return !selector.Matches(labels.Set(meta(one).Labels)) }), err
+	}
+	var found []*T
 	var errs []error
 	for _, key := range keys {
-		o, err := l.get(key)
-		if o != nil {
-			found = append(found, o)
+		one, err := get(key)
+		if one != nil {
+			found = append(found, one)
 		}
 		errs = append(errs, err)
 	}
-	if err := l.arrange(keys[0].Kind, found); err != nil {
-		return err
-	}
-	if len(found) > 0 {
-		errs = slices.Insert(errs, 0, l.show(ctx, keys[0].Kind, found))
-	}
-	return errors.Join(errs...)
+	return found, errors.Join(errs...)
 }
 
-// all prints the objects of a kind.
-func (l *objectLook) all(ctx context.Context, kind string) error {
-	selector, err := labels.Parse(l.o.Labels)
-	if err != nil {
-		return exit.Usagef("--selector: %v", err)
+// ofKind are the stored objects of a kind, and the claims that have data and were never applied apart from a pod.
+func (l *objectLook) ofKind(kind string) ([]*podspec.Object, error) {
+	found, unreadable := l.sess.Objects().List(func(k state.ObjectKey) bool { return k.Kind == kind && l.o.Reaches(l.sess, k.Namespace) })
+	if kind != podspec.KindClaim {
+		return found, unreadable
 	}
-	here := func(namespace string) bool { return l.o.Reaches(l.sess, namespace) }
-	found, unreadable := l.sess.Objects().List(func(k state.ObjectKey) bool { return k.Kind == kind && here(k.Namespace) })
-	if kind == podspec.KindClaim {
-		found = l.withBareClaims(found, here)
-	}
-	found = slices.DeleteFunc(found, func(o *podspec.Object) bool { return !selector.Matches(labels.Set(o.Meta().Labels)) })
-	if err := l.arrange(kind, found); err != nil {
-		return err
-	}
-	if len(found) == 0 && l.o.printer.isTable() {
-		if unreadable == nil {
-			l.o.noteNone(l.sess, kind)
-		}
-		return unreadable
-	}
-	return errors.Join(l.show(ctx, kind, found), unreadable)
-}
-
-// withBareClaims adds the claims that have data and were never applied apart from a pod.
-func (l *objectLook) withBareClaims(found []*podspec.Object, here func(namespace string) bool) []*podspec.Object {
 	for _, claim := range l.data {
 		key := state.ObjectKey{Namespace: claim.Namespace, Kind: podspec.KindClaim, Name: claim.Name}
-		if here(claim.Namespace) && !slices.ContainsFunc(found, func(o *podspec.Object) bool { return objects.KeyOf(o) == key }) {
+		if l.o.Reaches(l.sess, claim.Namespace) && !slices.ContainsFunc(found, func(o *podspec.Object) bool { return objects.KeyOf(o) == key }) {
 			found = append(found, l.bareClaim(key))
 		}
 	}
 	slices.SortFunc(found, func(a, b *podspec.Object) int { return objects.KeyOf(a).Compare(objects.KeyOf(b)) })
-	return found
+	return found, unreadable
 }
 
 // bareClaim is a claim of which only the data is known.
@@ -141,98 +135,45 @@ func (l *objectLook) setPhases(found []*podspec.Object) {
 	}
 }
 
-// arrange adds what is known of claims, and brings objects into the order that is asked for.
-func (l *objectLook) arrange(kind string, found []*podspec.Object) error {
-	l.setPhases(found)
-	return sortByField(l.o.printer.sortBy, strings.ToLower(kind), found, view.ObjectDocument)
-}
-
-// show writes objects of one kind, or the endpoints of Services, in the output format: one that is named as it is, several as a list.
-func (l *objectLook) show(ctx context.Context, kind string, found []*podspec.Object) error {
-	if l.o.endpoints {
-		return l.showEndpoints(ctx, found)
-	}
-	documents := make([]any, 0, len(found))
+// listing shows objects of one kind, or the endpoints of Services. The error says which pods of them could not be observed.
+func (l *objectLook) listing(ctx context.Context, kind string, found []*podspec.Object) (*listing, error) {
+	list, word := &listing{list: view.CoreList[any]}, strings.ToLower(kind)
 	for _, o := range found {
-		documents = append(documents, view.ObjectDocument(o))
+		list.items = append(list.items, listed{name: word + "/" + o.Meta().Name, document: view.ObjectDocument(o)})
 	}
-	return l.print(strings.ToLower(kind), found, documents, l.document(documents), func() ([]string, [][]string, error) { return l.table(kind, found) })
-}
-
-// document is that of the object that is named, or the list of several.
-func (l *objectLook) document(documents []any) any {
-	if l.single {
-		return documents[0]
+	if l.o.endpoints {
+		return l.endpoints(ctx, list, found)
 	}
-	return view.CoreList(documents)
-}
-
-// print writes objects by their documents, or as a table. Word is the kind in names.
-func (l *objectLook) print(word string, found []*podspec.Object, documents []any, document any, table func() ([]string, [][]string, error)) error {
-	p := &l.o.printer
-	switch {
-	case terminal.IsDocument(p.output):
-		return terminal.WriteDocument(l.sess.IO.Out, p.output, document)
-	case p.output == "name":
-		for _, o := range found {
-			l.sess.IO.Print("%s/%s", word, o.Meta().Name)
+	list.table = func() (header []string, rows []view.Row, err error) {
+		v := l.o.lists()
+		var users func(*podspec.Object) []string
+		if kind != podspec.KindService || v.Wide {
+			users, err = l.users()
 		}
-		return nil
-	case p.template != nil:
-		return p.executeTemplate(document)
-	case p.columns != nil:
-		table = func() ([]string, [][]string, error) {
-			header, custom, err := customTable(p.columns, documents)
-			return header, cellsOf(custom), err
-		}
+		header, rows = v.Objects(kind, found, users)
+		return header, rows, err
 	}
-	header, rows, err := table()
-	if err != nil {
-		return err
-	}
-	if p.noHeaders {
-		header = nil
-	}
-	return terminal.Table(l.sess.IO.Out, header, rows)
+	return list, nil
 }
 
-// showEndpoints writes the endpoints of Services. The error says which pods could not be observed.
-func (l *objectLook) showEndpoints(ctx context.Context, found []*podspec.Object) error {
+// endpoints puts the endpoints of Services in the place of the Services.
+func (l *objectLook) endpoints(ctx context.Context, list *listing, found []*podspec.Object) (*listing, error) {
 	services := make([]*v1.Service, 0, len(found))
 	for _, o := range found {
 		services = append(services, o.Service)
 	}
 	all, unknown := endpointsOf(ctx, l.sess, services)
 	if all == nil {
-		return unknown
+		return nil, unknown
 	}
-	documents := make([]any, 0, len(all))
-	for _, one := range all {
-		documents = append(documents, one)
+	for i, o := range found {
+		list.items[i] = listed{name: "endpoints/" + o.Meta().Name, document: all[i]}
 	}
-	return errors.Join(l.print("endpoints", found, documents, l.document(documents), func() ([]string, [][]string, error) {
-		v := l.view()
-		header, rows := v.EndpointTable(found, func(i int) (ready, notReady []string) { return endpointTexts(all[i], nil) })
+	list.table = func() ([]string, []view.Row, error) {
+		header, rows := l.o.lists().Endpoints(found, func(i int) (ready, notReady []string) { return endpointTexts(all[i], nil) })
 		return header, rows, nil
-	}), unknown)
-}
-
-// view is the table of objects that the flags ask for.
-func (l *objectLook) view() *view.Objects {
-	p := &l.o.printer
-	return &view.Objects{Now: l.sess.IO.Now(), Wide: p.output == "wide", Namespaces: l.o.AllNamespaces, LabelColumns: p.LabelColumns}
-}
-
-func (l *objectLook) table(kind string, found []*podspec.Object) ([]string, [][]string, error) {
-	v := l.view()
-	if kind != podspec.KindService || v.Wide {
-		var err error
-		if v.Users, err = l.users(); err != nil {
-			return nil, nil, err
-		}
 	}
-	header, rows := v.Table(kind, found)
-	return header, rows, nil
+	return list, unknown
 }
 
 // users tells what uses an object: of a Service, the applied pods that it stands for.

@@ -1,26 +1,63 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
-
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
-	"github.com/podctl/podctl/runtime/observe"
 )
 
-// podPrinter writes pods in an output format, and remembers what it wrote, so that a watch
+// listing is what get has found of a kind.
+type listing struct {
+	items []listed
+	// single is set if the command line names one thing. If there is one, it is shown as it is, and otherwise a list.
+	single bool
+	list   func(documents []any) any
+	table  func() (header []string, rows []view.Row, err error)
+}
+
+// listed is one thing that get shows: its kind and name, its document, and what changes when something happens to it.
+type listed struct {
+	name     string
+	document any
+	state    string
+}
+
+// documents are those of all things.
+func (l *listing) documents() []any {
+	documents := make([]any, 0, len(l.items))
+	for _, one := range l.items {
+		documents = append(documents, one.document)
+	}
+	return documents
+}
+
+// states are those of all things.
+func (l *listing) states() []string {
+	states := make([]string, 0, len(l.items))
+	for _, one := range l.items {
+		states = append(states, one.state)
+	}
+	return states
+}
+
+// document is what -o json prints.
+func (l *listing) document() any {
+	if l.single && len(l.items) == 1 {
+		return l.items[0].document
+	}
+	return l.list(l.documents())
+}
+
+// printer writes listings in an output format, and remembers what it wrote, so that a watch
 // shows what is new.
-type podPrinter struct {
+type printer struct {
 	io         *terminal.IO
 	output     string
 	sortBy     string
@@ -30,18 +67,16 @@ type podPrinter struct {
 	// template is the user's own, columns are those of the user's own table.
 	template template
 	columns  []column
-	// namespaces adds the pods' namespaces, single says that one pod is named.
-	namespaces bool
-	single     bool
-	shown      map[string]string
+	// shown are the states of what was written last.
+	shown map[string]bool
 }
 
-func (p *podPrinter) isTable() bool {
+func (p *printer) isTable() bool {
 	return terminal.IsText(p.output) || p.output == "wide" || p.columns != nil
 }
 
 // prepare reads the template of an output format, before anything is looked at.
-func (p *podPrinter) prepare(ctx context.Context, from *terminal.IO) error {
+func (p *printer) prepare(ctx context.Context, from *terminal.IO) error {
 	p.io = from
 	format, text, isFile := flags.SplitTemplate(p.output)
 	if (p.ShowLabels || len(p.Labels) > 0) && (format != "" || !p.isTable()) {
@@ -72,55 +107,57 @@ func (p *podPrinter) prepare(ctx context.Context, from *terminal.IO) error {
 	return nil
 }
 
-// print writes all pods.
-func (p *podPrinter) print(pods []*v1.Pod) error {
-	switch {
-	case terminal.IsDocument(p.output):
-		p.remember(pods)
-		if p.single && len(pods) == 1 {
-			return terminal.WriteDocument(p.io.Out, p.output, pods[0])
-		}
-		return terminal.WriteDocument(p.io.Out, p.output, view.PodList(pods))
-	case p.output == "name":
-		p.remember(pods)
-		p.printNames(pods)
-		return nil
-	case p.template != nil:
-		p.remember(pods)
-		return p.printTemplate(pods)
+// print writes all that was found.
+func (p *printer) print(l *listing) error {
+	if !p.isTable() {
+		p.changed(l.states())
+		return p.write(l)
 	}
-	header, rows, err := p.table(pods)
+	header, rows, err := p.table(l)
 	if err != nil {
 		return err
 	}
-	p.rememberRows(rows)
+	p.changed(statesOf(rows))
 	if p.noHeaders {
 		header = nil
 	}
 	return terminal.Table(p.io.Out, header, cellsOf(rows))
 }
 
-// printChanged writes what is not as it was written last.
-func (p *podPrinter) printChanged(pods []*v1.Pod) error {
-	if p.isTable() {
-		header, rows, err := p.table(pods)
+// write writes a document, names, or what a template of the user's makes of the document, as kubectl does.
+func (p *printer) write(l *listing) error {
+	switch {
+	case terminal.IsDocument(p.output):
+		return terminal.WriteDocument(p.io.Out, p.output, l.document())
+	case p.template != nil:
+		return p.executeTemplate(l.document())
+	}
+	for _, one := range l.items {
+		p.io.Print("%s", one.name)
+	}
+	return nil
+}
+
+// printChanged writes what is not as it was written last. Rows are as wide as those of the whole table.
+func (p *printer) printChanged(l *listing) error {
+	if p.isTable() && len(l.items) > 0 {
+		header, rows, err := p.table(l)
 		if err != nil {
 			return err
 		}
-		return printRows(p.io, header, cellsOf(rows), p.rememberRows(rows))
+		return p.printRows(header, cellsOf(rows), p.changed(statesOf(rows)))
 	}
-	changed := p.remember(pods)
-	switch {
-	case len(changed) == 0:
-		return nil
-	case p.output == "name":
-		p.printNames(changed)
-		return nil
-	case p.template != nil:
-		return p.printTemplate(changed)
+	some, changed := &listing{single: l.single, list: l.list}, p.changed(l.states())
+	for i, one := range l.items {
+		if changed[i] {
+			some.items = append(some.items, one)
+		}
 	}
-	for _, pod := range changed {
-		if err := terminal.WriteDocument(p.io.Out, p.output, pod); err != nil {
+	if len(some.items) > 0 && !terminal.IsDocument(p.output) {
+		return p.write(some)
+	}
+	for _, one := range some.items {
+		if err := terminal.WriteDocument(p.io.Out, p.output, one.document); err != nil {
 			return err
 		}
 	}
@@ -128,7 +165,7 @@ func (p *podPrinter) printChanged(pods []*v1.Pod) error {
 }
 
 // printRows writes those rows of a table that changed, as wide as the whole table.
-func printRows(io *terminal.IO, header []string, rows [][]string, changed []bool) error {
+func (p *printer) printRows(header []string, rows [][]string, changed []bool) error {
 	var whole strings.Builder
 	if err := terminal.Table(&whole, header, rows); err != nil {
 		return err
@@ -136,7 +173,7 @@ func printRows(io *terminal.IO, header []string, rows [][]string, changed []bool
 	lines := slices.Collect(strings.Lines(whole.String()))
 	for i := range rows {
 		if changed[i] {
-			fmt.Fprint(io.Out, lines[i+1]) //nolint:errcheck // a closed pipe ends the process
+			fmt.Fprint(p.io.Out, lines[i+1]) //nolint:errcheck // a closed pipe ends the process
 		}
 	}
 	return nil
@@ -150,64 +187,34 @@ func cellsOf(rows []view.Row) [][]string {
 	return cells
 }
 
-func (p *podPrinter) printNames(pods []*v1.Pod) {
-	for _, pod := range pods {
-		p.io.Print("pod/%s", pod.Name)
+func statesOf(rows []view.Row) []string {
+	states := make([]string, 0, len(rows))
+	for _, row := range rows {
+		states = append(states, row.State)
 	}
+	return states
 }
 
-// remember returns the pods that are not as they were before.
-func (p *podPrinter) remember(pods []*v1.Pod) []*v1.Pod {
-	now := map[string]string{}
-	changed := slices.DeleteFunc(slices.Clone(pods), func(pod *v1.Pod) bool {
-		text := pod.Status.String()
-		now[string(pod.UID)] = text
-		return p.shown[string(pod.UID)] == text
-	})
-	p.shown = now
-	return changed
-}
-
-// rememberRows reports which rows are not as they were before. Times that only went on are no
+// changed reports which states are not among those that were written last, and remembers them. Times that only went on are no
 // change.
-func (p *podPrinter) rememberRows(rows []view.Row) []bool {
-	now, changed := map[string]string{}, make([]bool, len(rows))
-	for i, row := range rows {
-		now[row.State] = row.State
-		changed[i] = p.shown[row.State] == ""
+func (p *printer) changed(states []string) []bool {
+	now, changed := map[string]bool{}, make([]bool, len(states))
+	for i, state := range states {
+		now[state], changed[i] = true, !p.shown[state]
 	}
 	p.shown = now
 	return changed
 }
 
-func (p *podPrinter) table(pods []*v1.Pod) (header []string, rows []view.Row, err error) {
+func (p *printer) table(l *listing) (header []string, rows []view.Row, err error) {
 	if p.columns != nil {
-		return customTable(p.columns, pods)
+		return customTable(p.columns, l.documents())
 	}
-	v := &view.Pods{
-		Now: p.io.Now(), Wide: p.output == "wide", Namespaces: p.namespaces, LabelColumns: p.LabelColumns,
-		Owners: slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod.Annotations[observe.AnnotationOwner] != "" }),
-	}
-	if p.containers {
-		header, rows = v.ContainerTable(pods)
-	} else {
-		header, rows = v.Table(pods)
-	}
-	return header, rows, nil
-}
-
-// printTemplate writes what a template of the user's makes, as kubectl does: of the list, or of
-// the pod that is named.
-func (p *podPrinter) printTemplate(pods []*v1.Pod) error {
-	value := view.PodList(pods)
-	if p.single && len(pods) == 1 {
-		value = pods[0]
-	}
-	return p.executeTemplate(value)
+	return l.table()
 }
 
 // executeTemplate writes what a template of the user's makes of a document.
-func (p *podPrinter) executeTemplate(document any) error {
+func (p *printer) executeTemplate(document any) error {
 	data, err := asJSON(document)
 	if err != nil {
 		return err
@@ -218,68 +225,4 @@ func (p *podPrinter) executeTemplate(document any) error {
 	}
 	_, err = io.WriteString(p.io.Out, terminal.Printable(text.String()))
 	return err
-}
-
-// sortByField orders objects by the field that --sort-by names. A field that none of them has is
-// taken for a mistake, as in kubectl.
-func sortByField[T comparable](field, kind string, objects []T, document func(T) any) error {
-	if field == "" {
-		return nil
-	}
-	path, err := parsePath(field)
-	if err != nil {
-		return exit.Usagef("--sort-by: %v", err)
-	}
-	keys, known := map[T]any{}, false
-	for _, object := range objects {
-		data, err := asJSON(document(object))
-		if err != nil {
-			return err
-		}
-		found, err := path.FindResults(data)
-		if err != nil {
-			return exit.Usagef("--sort-by: %v", err)
-		}
-		keys[object] = firstValue(found)
-		known = known || keys[object] != nil
-	}
-	if !known && len(objects) > 0 {
-		return exit.Usagef("--sort-by: no %s has a field %s", kind, field)
-	}
-	slices.SortStableFunc(objects, func(a, b T) int { return compareValues(keys[a], keys[b]) })
-	return nil
-}
-
-func firstValue(found [][]reflect.Value) any {
-	if len(found) == 0 || len(found[0]) == 0 {
-		return nil
-	}
-	return found[0][0].Interface()
-}
-
-// compareValues orders numbers by size and all else as text; times in RFC 3339 are
-// in order as text. What has no value comes first.
-func compareValues(a, b any) int {
-	x, isNumber := number(a)
-	if y, both := number(b); isNumber && both {
-		return cmp.Compare(x, y)
-	}
-	return cmp.Compare(textOf(a), textOf(b))
-}
-
-func number(value any) (float64, bool) {
-	switch value := value.(type) {
-	case float64:
-		return value, true
-	case int64:
-		return float64(value), true
-	}
-	return 0, false
-}
-
-func textOf(value any) string {
-	if value == nil {
-		return ""
-	}
-	return fmt.Sprint(value)
 }

@@ -1,16 +1,19 @@
 package inspect
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
 
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 )
@@ -72,8 +75,8 @@ func parseColumns(text string) ([]column, error) {
 	return columns, nil
 }
 
-// customTable has one row for each pod, with the user's own columns.
-func customTable[T any](columns []column, documents []T) (header []string, rows []view.Row, err error) {
+// customTable has one row for each document, with the user's own columns.
+func customTable(columns []column, documents []any) (header []string, rows []view.Row, err error) {
 	for _, c := range columns {
 		header = append(header, c.header)
 	}
@@ -118,4 +121,68 @@ func asJSON(value any) (any, error) {
 	var out any
 	err = utiljson.Unmarshal(text, &out)
 	return out, err
+}
+
+// sortByField orders objects by the field that --sort-by names. A field that none of them has is
+// taken for a mistake, as in kubectl.
+func sortByField[T comparable](field, kind string, objects []T, document func(T) any) error {
+	if field == "" {
+		return nil
+	}
+	path, err := parsePath(field)
+	if err != nil {
+		return exit.Usagef("--sort-by: %v", err)
+	}
+	keys, known := map[T]any{}, false
+	for _, object := range objects {
+		data, err := asJSON(document(object))
+		if err != nil {
+			return err
+		}
+		found, err := path.FindResults(data)
+		if err != nil {
+			return exit.Usagef("--sort-by: %v", err)
+		}
+		keys[object] = firstValue(found)
+		known = known || keys[object] != nil
+	}
+	if !known && len(objects) > 0 {
+		return exit.Usagef("--sort-by: no %s has a field %s", kind, field)
+	}
+	slices.SortStableFunc(objects, func(a, b T) int { return compareValues(keys[a], keys[b]) })
+	return nil
+}
+
+func firstValue(found [][]reflect.Value) any {
+	if len(found) == 0 || len(found[0]) == 0 {
+		return nil
+	}
+	return found[0][0].Interface()
+}
+
+// compareValues orders numbers by size and all else as text; times in RFC 3339 are
+// in order as text. What has no value comes first.
+func compareValues(a, b any) int {
+	x, isNumber := number(a)
+	if y, both := number(b); isNumber && both {
+		return cmp.Compare(x, y)
+	}
+	return cmp.Compare(textOf(a), textOf(b))
+}
+
+func number(value any) (float64, bool) {
+	switch value := value.(type) {
+	case float64:
+		return value, true
+	case int64:
+		return float64(value), true
+	}
+	return 0, false
+}
+
+func textOf(value any) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
 }

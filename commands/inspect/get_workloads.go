@@ -1,17 +1,18 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/labels"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
-	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/state"
@@ -32,15 +33,28 @@ func runGetWorkloads(ctx context.Context, sess *session.Session, o *getOptions, 
 	if err := o.printer.prepare(ctx, sess.IO); err != nil {
 		return err
 	}
-	w := &workloadLook{sess: sess, o: o, targets: targets, shown: map[state.ObjectKey]string{}}
-	err := w.first(ctx)
-	if !o.watch {
+	w := &workloadLook{sess: sess, o: o, targets: targets}
+	found, err := w.now(ctx)
+	if found == nil || len(found.items) == 0 && o.printer.isTable() {
+		if err == nil && !o.watch {
+			o.noteNone(sess, targets.Kind())
+		}
+	} else {
+		for _, text := range w.unfit {
+			sess.IO.Note("note: %s", text)
+		}
+		err = errors.Join(o.printer.print(found), err)
+	}
+	if err != nil || !o.watch {
 		return err
 	}
-	if err != nil {
-		return err
-	}
-	return w.follow(ctx)
+	return o.follow(ctx, sess, func(ctx context.Context) (*listing, error) {
+		found, err := w.now(ctx)
+		if err != nil && ctx.Err() == nil {
+			sess.IO.NoteOnce("note: %s", sess.ErrorText(err))
+		}
+		return found, nil
+	})
 }
 
 // workloadLook is one look, or several, at workloads of one kind.
@@ -48,133 +62,55 @@ type workloadLook struct {
 	sess    *session.Session
 	o       *getOptions
 	targets *selection.Targets
-	// shown are the workloads as they were shown last, as documents.
-	shown map[state.ObjectKey]string
+	// unfit says of which workloads this machine has no pod, and why.
+	unfit []string
 }
 
-// rows looks at the workloads. With an error there are those that could be read.
-func (w *workloadLook) rows(ctx context.Context) ([]view.WorkloadRow, error) {
-	records, missing := workloadRecords(w.sess, w.o, w.targets)
-	if len(records) == 0 {
-		return nil, missing
-	}
+// now looks at the workloads. With an error there are those that could be read; nil for none.
+func (w *workloadLook) now(ctx context.Context) (*listing, error) {
+	records, missing := w.records()
 	rows, err := workloadRows(ctx, w.sess, records)
-	if err != nil {
-		return nil, err
+	if err != nil || len(rows) == 0 && missing != nil {
+		return nil, cmp.Or(err, missing)
 	}
-	errs := []error{missing}
+	found, errs := &listing{single: len(w.targets.Workloads) == 1, list: view.CoreList[any]}, []error{missing}
+	w.unfit = nil
 	for i := range rows {
-		errs = append(errs, rows[i].Expansion.UnknownErr())
-	}
-	return rows, errors.Join(errs...)
-}
-
-// first shows all workloads.
-func (w *workloadLook) first(ctx context.Context) error {
-	rows, err := w.rows(ctx)
-	if len(rows) == 0 && (err != nil || w.o.printer.isTable()) {
-		if err == nil && !w.o.watch {
-			w.o.noteNone(w.sess, w.targets.Kind())
-		}
-		return err
-	}
-	for i := range rows {
-		if why := rows[i].Expansion.Unfit; why != "" {
-			w.sess.IO.Note("note: %s: no pod here: %s", rows[i].Record.Key(), view.UnfitText(why))
-		}
-	}
-	if _, bad := w.changed(rows); bad != nil {
-		return bad
-	}
-	document := view.WorkloadList(rows)
-	if len(w.targets.Workloads) == 1 {
-		document = view.WorkloadDocument(&rows[0])
-	}
-	return errors.Join(printWorkloads(w.sess, w.o, rows, document), err)
-}
-
-// follow shows the workloads that change, until it is interrupted.
-func (w *workloadLook) follow(ctx context.Context) error {
-	for terminal.Sleep(ctx, terminal.WatchInterval) {
-		rows, err := w.rows(ctx)
-		if err != nil && ctx.Err() == nil {
-			w.sess.IO.NoteOnce("note: %s", w.sess.ErrorText(err))
-		}
-		changed, err := w.changed(rows)
-		if err == nil {
-			err = w.showChanged(rows, changed)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return session.WatchEnded(ctx)
-}
-
-// changed reports which workloads are not as they were shown last, and remembers them as shown.
-func (w *workloadLook) changed(rows []view.WorkloadRow) ([]bool, error) {
-	changed := make([]bool, len(rows))
-	for i := range rows {
-		text, err := json.Marshal(view.WorkloadDocument(&rows[i]))
+		key, document := rows[i].Record.Key(), view.WorkloadDocument(&rows[i])
+		text, err := json.Marshal(document)
 		if err != nil {
 			return nil, err
 		}
-		key := rows[i].Record.Key()
-		changed[i] = w.shown[key] != string(text)
-		w.shown[key] = string(text)
+		found.items = append(found.items, listed{key.Word() + "/" + key.Name, document, string(text)})
+		errs = append(errs, rows[i].Expansion.UnknownErr())
+		if why := rows[i].Expansion.Unfit; why != "" {
+			w.unfit = append(w.unfit, fmt.Sprintf("%s: no pod here: %s", key, view.UnfitText(why)))
+		}
 	}
-	return changed, nil
+	found.table = func() ([]string, []view.Row, error) {
+		header, table := w.o.lists().Workloads(rows)
+		for i := range table {
+			table[i].State = found.items[i].state
+		}
+		return header, table, nil
+	}
+	return found, errors.Join(errs...)
 }
 
-// showChanged writes the workloads that changed: rows as wide as those of the whole table, or documents.
-func (w *workloadLook) showChanged(rows []view.WorkloadRow, changed []bool) error {
-	if !slices.Contains(changed, true) {
-		return nil
-	}
-	if w.o.printer.isTable() {
-		header, cells, err := workloadTable(w.sess, w.o, rows)
-		if err != nil {
-			return err
-		}
-		return printRows(w.sess.IO, header, cells, changed)
-	}
-	for i := range rows {
-		if !changed[i] {
-			continue
-		}
-		if err := printWorkloads(w.sess, w.o, rows[i:i+1], view.WorkloadDocument(&rows[i])); err != nil {
-			return err
-		}
-	}
-	return nil
+// records are the workloads that are named, or all of a kind.
+func (w *workloadLook) records() ([]*controller.Record, error) {
+	return storedOf(w.o, w.targets.Workloads, w.sess.Workloads().Get, func() ([]*controller.Record, error) {
+		return w.sess.Workloads().List(func(k state.ObjectKey) bool { return k.Kind == w.targets.Kind() && w.o.Reaches(w.sess, k.Namespace) })
+	}, metaOf)
 }
 
-// workloadRecords are the workloads that are named, or all of a kind. One that cannot be read hides no other.
-func workloadRecords(sess *session.Session, o *getOptions, targets *selection.Targets) ([]*controller.Record, error) {
-	if len(targets.Workloads) > 0 {
-		var found []*controller.Record
-		var errs []error
-		for _, key := range targets.Workloads {
-			r, err := sess.Workloads().Get(key)
-			if r != nil {
-				found = append(found, r)
-			}
-			errs = append(errs, err)
-		}
-		return found, errors.Join(errs...)
-	}
-	selector, err := labels.Parse(o.Labels)
-	if err != nil {
-		return nil, exit.Usagef("--selector: %v", err)
-	}
-	found, err := sess.Workloads().List(func(k state.ObjectKey) bool {
-		return k.Kind == targets.Kind() && o.Reaches(sess, k.Namespace)
-	})
-	return slices.DeleteFunc(found, func(r *controller.Record) bool { return !selector.Matches(labels.Set(r.Workload.Meta().Labels)) }), err
-}
+func metaOf(r *controller.Record) *metav1.ObjectMeta { return r.Workload.Meta() }
 
 // workloadRows looks at the pods of workloads.
 func workloadRows(ctx context.Context, sess *session.Session, records []*controller.Record) ([]view.WorkloadRow, error) {
+	if len(records) == 0 {
+		return nil, nil
+	}
 	engine, err := sess.Engine()
 	if err != nil {
 		return nil, err
@@ -193,44 +129,4 @@ func workloadRows(ctx context.Context, sess *session.Session, records []*control
 		rows = append(rows, view.WorkloadRow{Record: r, Expansion: expansion})
 	}
 	return rows, nil
-}
-
-// printWorkloads prints workloads in the output format.
-func printWorkloads(sess *session.Session, o *getOptions, rows []view.WorkloadRow, document any) error {
-	p := &o.printer
-	switch {
-	case terminal.IsDocument(p.output):
-		return terminal.WriteDocument(sess.IO.Out, p.output, document)
-	case p.output == "name":
-		for i := range rows {
-			key := rows[i].Record.Key()
-			sess.IO.Print("%s/%s", key.Word(), key.Name)
-		}
-		return nil
-	case p.template != nil:
-		return p.executeTemplate(document)
-	}
-	header, cells, err := workloadTable(sess, o, rows)
-	if err != nil {
-		return err
-	}
-	if p.noHeaders {
-		header = nil
-	}
-	return terminal.Table(sess.IO.Out, header, cells)
-}
-
-func workloadTable(sess *session.Session, o *getOptions, rows []view.WorkloadRow) ([]string, [][]string, error) {
-	p := &o.printer
-	if p.columns != nil {
-		documents := make([]any, 0, len(rows))
-		for i := range rows {
-			documents = append(documents, view.WorkloadDocument(&rows[i]))
-		}
-		header, custom, err := customTable(p.columns, documents)
-		return header, cellsOf(custom), err
-	}
-	v := &view.Workloads{Now: sess.IO.Now(), Wide: p.output == "wide", Namespaces: o.AllNamespaces, LabelColumns: p.LabelColumns}
-	header, cells := v.Table(rows)
-	return header, cells, nil
 }

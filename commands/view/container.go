@@ -6,47 +6,30 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// ContainerTable has one row for each container, in the order of the manifest.
-func (v *Pods) ContainerTable(pods []*v1.Pod) (header []string, rows []Row) {
-	header = []string{"POD", "CONTAINER", "TYPE", "STATE", "READY", "RESTARTS", "AGE", "IMAGE"}
-	if v.Namespaces {
-		header = append([]string{"NAMESPACE"}, header...)
-	}
-	if v.Wide {
-		header = append(header, "CONTAINER ID")
-	}
-	header = append(header, v.labelHeader()...)
+// Containers has one row for each container, in the order of the manifest.
+func (v *Lists) Containers(pods []*v1.Pod) (header []string, rows []Row) {
+	header = v.header(append([]string{"POD", "CONTAINER", "TYPE", "STATE", "READY", "RESTARTS", "AGE", "IMAGE"}, v.wide("CONTAINER ID")...)...)
 	for _, pod := range pods {
 		for _, ref := range podspec.Containers(pod) {
-			rows = append(rows, v.containerRow(pod, &ref))
+			s := StatusOf(pod, ref.Name)
+			rows = append(rows, v.row(&pod.ObjectMeta, func(row *Row) {
+				row.Add(pod.Name, ref.Name, string(ref.Type), stateText(s), strconv.FormatBool(s.Ready), strconv.Itoa(int(s.RestartCount)))
+				row.addTimed(v.since(stateBegan(s)), "")
+				row.Add(ref.Image)
+				row.Add(v.wide(cmp.Or(shortContainerID(s.ContainerID), terminal.NoValue))...)
+			}))
 		}
 	}
 	return header, rows
-}
-
-func (v *Pods) containerRow(pod *v1.Pod, ref *podspec.ContainerRef) Row {
-	var row Row
-	if v.Namespaces {
-		row.Add(pod.Namespace)
-	}
-	s := StatusOf(pod, ref.Name)
-	row.Add(pod.Name, ref.Name, string(ref.Type), stateText(s), strconv.FormatBool(s.Ready), strconv.Itoa(int(s.RestartCount)))
-	row.addTimed(v.stateAge(s), "")
-	row.Add(ref.Image)
-	if v.Wide {
-		row.Add(cmp.Or(shortContainerID(s.ContainerID), terminal.NoValue))
-	}
-	row.Add(v.labelCells(pod.Labels)...)
-	return row
 }
 
 // StatusOf finds the status of a container; an empty one when there is none.
@@ -76,15 +59,15 @@ func stateText(s *v1.ContainerStatus) string {
 	return "Waiting"
 }
 
-// stateAge is how long a container has been in its state, as far as that is known.
-func (v *Pods) stateAge(s *v1.ContainerStatus) string {
+// stateBegan is since when a container has been in its state; zero if that is not known.
+func stateBegan(s *v1.ContainerStatus) time.Time {
 	switch {
 	case s.State.Running != nil:
-		return duration.HumanDuration(v.Now.Sub(s.State.Running.StartedAt.Time))
-	case s.State.Terminated != nil && !s.State.Terminated.FinishedAt.IsZero():
-		return duration.HumanDuration(v.Now.Sub(s.State.Terminated.FinishedAt.Time))
+		return s.State.Running.StartedAt.Time
+	case s.State.Terminated != nil:
+		return s.State.Terminated.FinishedAt.Time
 	}
-	return "<unknown>"
+	return time.Time{}
 }
 
 // shortContainerID is the id of a status, which names the runtime, as people read it.

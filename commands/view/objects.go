@@ -6,10 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
@@ -75,57 +73,44 @@ func FutureTexts(c *ObjectChange, colors terminal.Colors) string {
 	return b.String()
 }
 
-// Objects are tables of stored ConfigMaps, Secrets, claims or Services, as kubectl prints them.
-type Objects struct {
-	Now        time.Time
-	Wide       bool
-	Namespaces bool
-	// Users are what uses an object: workloads as KIND/NAME, pods of none, and the pods behind a Service. Nil leaves the column out.
-	Users func(o *podspec.Object) []string
-	LabelColumns
+// Objects has one row for each stored object. All are of one kind. Users are what uses an object: workloads as KIND/NAME, pods of none,
+// and the pods behind a Service. Nil leaves the column out.
+func (v *Lists) Objects(kind string, all []*podspec.Object, users func(*podspec.Object) []string) (header []string, rows []Row) {
+	header = slices.Concat([]string{"NAME"}, objectColumns(kind), []string{"AGE"})
+	switch {
+	case users == nil:
+	case kind == podspec.KindService:
+		header = append(header, "PODS")
+	default:
+		header = append(header, "USED BY")
+	}
+	for _, o := range all {
+		rows = append(rows, v.objectRow(o, cells(o), func(row *Row) {
+			if users != nil {
+				row.Add(joined(users(o)))
+			}
+		}))
+	}
+	return v.header(header...), rows
 }
 
-// Table has one row for each object. All are of one kind.
-func (v *Objects) Table(kind string, all []*podspec.Object) (header []string, rows [][]string) {
-	header, rows = v.rows(all, objectColumns(kind), func(i int) []string { return cells(all[i]) })
-	if v.Users == nil {
-		return header, rows
-	}
-	column := "USED BY"
-	if kind == podspec.KindService {
-		column = "PODS"
-	}
-	at := len(header) - len(v.labelHeader())
-	header = slices.Insert(header, at, column)
-	for i, o := range all {
-		rows[i] = slices.Insert(rows[i], at, joined(v.Users(o)))
-	}
-	return header, rows
-}
-
-// EndpointTable has one row for each Service, with the endpoints that are ready and those that are not.
-func (v *Objects) EndpointTable(services []*podspec.Object, endpoints func(i int) (ready, notReady []string)) (header []string, rows [][]string) {
-	return v.rows(services, []string{"ENDPOINTS", "NOT READY"}, func(i int) []string {
+// Endpoints has one row for each Service, with the endpoints that are ready and those that are not.
+func (v *Lists) Endpoints(services []*podspec.Object, endpoints func(i int) (ready, notReady []string)) (header []string, rows []Row) {
+	for i, o := range services {
 		ready, notReady := endpoints(i)
-		return []string{joined(ready), joined(notReady)}
-	})
+		rows = append(rows, v.objectRow(o, []string{joined(ready), joined(notReady)}, func(*Row) {}))
+	}
+	return v.header("NAME", "ENDPOINTS", "NOT READY", "AGE"), rows
 }
 
-// rows are the rows of objects, with columns between their names and their ages.
-func (v *Objects) rows(all []*podspec.Object, columns []string, cells func(i int) []string) (header []string, rows [][]string) {
-	header = slices.Concat([]string{"NAME"}, columns, []string{"AGE"})
-	if v.Namespaces {
-		header = slices.Insert(header, 0, "NAMESPACE")
-	}
-	header = append(header, v.labelHeader()...)
-	for i, o := range all {
-		row := slices.Concat([]string{o.Meta().Name}, cells(i), []string{v.age(o)})
-		if v.Namespaces {
-			row = slices.Insert(row, 0, o.Meta().Namespace)
-		}
-		rows = append(rows, append(row, v.labelCells(o.Meta().Labels)...))
-	}
-	return header, rows
+// objectRow has the cells of a kind between the name and the age, which is that of the object as it was stored first.
+func (v *Lists) objectRow(o *podspec.Object, cells []string, more func(row *Row)) Row {
+	return v.row(o.Meta(), func(row *Row) {
+		row.Add(o.Meta().Name)
+		row.Add(cells...)
+		row.Add(v.since(o.Meta().CreationTimestamp.Time))
+		more(row)
+	})
 }
 
 func objectColumns(kind string) []string {
@@ -184,15 +169,6 @@ func serviceCells(s *v1.Service) []string {
 	case v1.ServiceTypeClusterIP, v1.ServiceTypeNodePort:
 	}
 	return []string{string(s.Spec.Type), cmp.Or(strings.Join(s.Spec.ClusterIPs, ","), terminal.NoValue), external, joined(ports)}
-}
-
-// age is how long ago an object was stored first; of a claim that was never stored it is unknown.
-func (v *Objects) age(o *podspec.Object) string {
-	created := o.Meta().CreationTimestamp
-	if created.IsZero() {
-		return "<unknown>"
-	}
-	return duration.HumanDuration(v.Now.Sub(created.Time))
 }
 
 func joined(names []string) string {

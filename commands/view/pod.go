@@ -3,12 +3,14 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
@@ -16,78 +18,26 @@ import (
 	"github.com/podctl/podctl/runtime/observe"
 )
 
-// Pods are tables of pods, as kubectl prints them.
-type Pods struct {
-	Now        time.Time
-	Wide       bool
-	Namespaces bool
-	// Owners adds who made the pods.
-	Owners bool
-	LabelColumns
-}
-
-// Row is a line of a table.
-type Row struct {
-	Cells []string
-	// State is what is in it without times: it changes when something happens.
-	State string
-}
-
-// Add puts cells at the end of a row.
-func (r *Row) Add(cells ...string) {
-	for _, cell := range cells {
-		r.addTimed(cell, cell)
-	}
-}
-
-// addTimed puts a cell at the end of a row, of which the state is what does not change with the
-// time alone.
-func (r *Row) addTimed(cell, state string) {
-	r.Cells = append(r.Cells, cell)
-	r.State += state + "\x00"
-}
-
-// Table has one row for each pod.
-func (v *Pods) Table(pods []*v1.Pod) (header []string, rows []Row) {
-	header = []string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"}
-	if v.Namespaces {
-		header = append([]string{"NAMESPACE"}, header...)
-	}
-	if v.Wide {
-		header = append(header, "IP", "UID")
-	}
-	if v.Owners {
+// Pods has one row for each pod. Who made the pods is shown if podctl did not make all.
+func (v *Lists) Pods(pods []*v1.Pod) (header []string, rows []Row) {
+	owners := slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod.Annotations[observe.AnnotationOwner] != "" })
+	header = append([]string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"}, v.wide("IP", "UID")...)
+	if owners {
 		header = append(header, "OWNER")
 	}
-	header = append(header, v.labelHeader()...)
 	for _, pod := range pods {
-		rows = append(rows, v.row(pod))
+		rows = append(rows, v.row(&pod.ObjectMeta, func(row *Row) {
+			row.Add(pod.Name, ReadyText(pod), StatusText(pod))
+			restarts, last := restartsOf(pod)
+			row.addTimed(v.restartsText(restarts, last), strconv.Itoa(restarts))
+			row.addTimed(v.since(ptr.Deref(pod.Status.StartTime, metav1.Time{}).Time), "")
+			row.Add(v.wide(cmp.Or(pod.Status.PodIP, terminal.NoValue), string(pod.UID))...)
+			if owners {
+				row.Add(cmp.Or(pod.Annotations[observe.AnnotationOwner], "podctl"))
+			}
+		}))
 	}
-	return header, rows
-}
-
-func (v *Pods) row(pod *v1.Pod) Row {
-	var row Row
-	if v.Namespaces {
-		row.Add(pod.Namespace)
-	}
-	row.Add(pod.Name, ReadyText(pod), StatusText(pod))
-	restarts, last := restartsOf(pod)
-	row.addTimed(v.restartsText(restarts, last), strconv.Itoa(restarts))
-	row.addTimed(v.age(pod), "")
-	if v.Wide {
-		row.Add(cmp.Or(pod.Status.PodIP, terminal.NoValue), string(pod.UID))
-	}
-	if v.Owners {
-		row.Add(ownerText(pod))
-	}
-	row.Add(v.labelCells(pod.Labels)...)
-	return row
-}
-
-// ownerText says who made a pod.
-func ownerText(pod *v1.Pod) string {
-	return cmp.Or(pod.Annotations[observe.AnnotationOwner], "podctl")
+	return v.header(header...), rows
 }
 
 // ReadyText counts the containers that are ready, sidecars included.
@@ -195,16 +145,9 @@ func restartsOf(pod *v1.Pod) (restarts int, last time.Time) {
 	return restarts, last
 }
 
-func (v *Pods) restartsText(restarts int, last time.Time) string {
+func (v *Lists) restartsText(restarts int, last time.Time) string {
 	if restarts == 0 || last.IsZero() {
 		return strconv.Itoa(restarts)
 	}
 	return fmt.Sprintf("%d (%s ago)", restarts, duration.HumanDuration(v.Now.Sub(last)))
-}
-
-func (v *Pods) age(pod *v1.Pod) string {
-	if pod.Status.StartTime == nil {
-		return "<unknown>"
-	}
-	return strings.TrimSpace(duration.HumanDuration(v.Now.Sub(pod.Status.StartTime.Time)))
 }

@@ -34,10 +34,10 @@ func TestPodView(t *testing.T) {
 		"one failed, another runs": {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: broken}, {State: running, Ready: true}}}, "web 1/2 Error 0 2m"},
 		"completed":                {v1.PodStatus{Phase: v1.PodSucceeded, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: done}}}, "web 0/2 Completed 0 2m"},
 	}
-	v := &Pods{Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
+	v := &Lists{Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
 	check := func(name string, p *v1.Pod, want string) {
 		t.Helper()
-		if got := strings.Join(rowsOf(v.Table([]*v1.Pod{p}))[0].Cells, " "); !strings.HasPrefix(got, want) {
+		if got := strings.Join(rowsOf(v.Pods([]*v1.Pod{p}))[0].Cells, " "); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestRowState(t *testing.T) {
 		RestartCount:         1,
 		LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{FinishedAt: metav1.NewTime(at)}},
 	}}
-	row := func(after time.Duration) Row { return rowsOf((&Pods{Now: at.Add(after)}).Table([]*v1.Pod{pod}))[0] }
+	row := func(after time.Duration) Row { return rowsOf((&Lists{Now: at.Add(after)}).Pods([]*v1.Pod{pod}))[0] }
 	first, later := row(time.Minute), row(time.Hour)
 	if first.State != later.State || first.Cells[3] == later.Cells[3] || first.Cells[4] == later.Cells[4] {
 		t.Errorf("%q, %q", first, later)

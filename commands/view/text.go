@@ -7,7 +7,6 @@ import (
 
 	units "github.com/docker/go-units"
 	"github.com/fatih/color"
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -62,12 +61,12 @@ func list[T any](apiVersion, kind string, items []T) any {
 }
 
 // PodList is pods as a v1.List, as kubectl prints them.
-func PodList(pods []*v1.Pod) any {
+func PodList[T any](pods []T) any {
 	if pods == nil {
-		pods = []*v1.Pod{}
+		pods = []T{}
 	}
 	return struct {
 		metav1.TypeMeta `json:",inline"`
-		Items           []*v1.Pod `json:"items"`
+		Items           []T `json:"items"`
 	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, pods}
 }

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/commands/terminal"
@@ -23,43 +21,22 @@ import (
 type WorkloadRow struct {
 	Record    *controller.Record
 	Expansion *workload.Expansion
-
-	now time.Time
 }
 
-// Workloads are tables of workloads, as kubectl prints them.
-type Workloads struct {
-	Now        time.Time
-	Wide       bool
-	Namespaces bool
-	LabelColumns
-}
-
-// Table has one row for each workload. All are of one kind, and there is at least one.
-func (v *Workloads) Table(all []WorkloadRow) (header []string, rows [][]string) {
-	header = slices.Concat([]string{"NAME"}, workloadColumns(all[0].Record.Workload.Kind()), []string{"AGE"})
-	if v.Namespaces {
-		header = slices.Insert(header, 0, "NAMESPACE")
-	}
-	if v.Wide {
-		header = append(header, "CONTAINERS", "IMAGES")
-	}
-	header = append(header, v.labelHeader()...)
+// Workloads has one row for each workload. All are of one kind, and there is at least one.
+func (v *Lists) Workloads(all []WorkloadRow) (header []string, rows []Row) {
+	header = slices.Concat([]string{"NAME"}, workloadColumns(all[0].Record.Workload.Kind()), []string{"AGE"}, v.wide("CONTAINERS", "IMAGES"))
 	for i := range all {
 		r := &all[i]
-		r.now = v.Now
 		meta := r.Record.Workload.Meta()
-		row := slices.Concat([]string{meta.Name}, r.cells(), []string{duration.HumanDuration(v.Now.Sub(r.Record.CreatedAt))})
-		if v.Namespaces {
-			row = slices.Insert(row, 0, meta.Namespace)
-		}
-		if v.Wide {
-			names, images := containersOf(r.Record.Workload)
-			row = append(row, names, images)
-		}
-		rows = append(rows, append(row, v.labelCells(meta.Labels)...))
+		rows = append(rows, v.row(meta, func(row *Row) {
+			row.Add(meta.Name)
+			row.Add(v.workloadCells(r)...)
+			row.Add(v.since(r.Record.CreatedAt))
+			row.Add(v.wide(containersOf(r.Record.Workload))...)
+		}))
 	}
-	return header, rows
+	return v.header(header...), rows
 }
 
 func workloadColumns(kind string) []string {
@@ -76,7 +53,7 @@ func workloadColumns(kind string) []string {
 	return []string{"READY", "UP-TO-DATE", "AVAILABLE"}
 }
 
-func (r *WorkloadRow) cells() []string {
+func (v *Lists) workloadCells(r *WorkloadRow) []string {
 	w, s := r.Record.Workload, &r.Expansion.Status
 	ready := fmt.Sprintf("%d/%d", s.Ready, s.Desired)
 	switch w.Kind() {
@@ -89,7 +66,7 @@ func (r *WorkloadRow) cells() []string {
 	case podspec.KindCronJob:
 		last := terminal.NoValue
 		if r.Record.Cron != nil {
-			last = duration.HumanDuration(r.now.Sub(r.Record.Cron.Last))
+			last = v.since(r.Record.Cron.Last)
 		}
 		return []string{w.CronJob.Spec.Schedule, fmt.Sprint(ptr.Deref(w.CronJob.Spec.Suspend, false)), last}
 	}
@@ -170,13 +147,4 @@ func deploymentConditions(d *appsv1.Deployment, s *workload.Status) []appsv1.Dep
 		progressing.Reason, progressing.Message = "NewReplicaSetAvailable", "All pods have the newest version and are available."
 	}
 	return []appsv1.DeploymentCondition{available, progressing}
-}
-
-// WorkloadList is workloads as a v1.List, as kubectl prints them.
-func WorkloadList(rows []WorkloadRow) any {
-	items := make([]any, 0, len(rows))
-	for i := range rows {
-		items = append(items, WorkloadDocument(&rows[i]))
-	}
-	return CoreList(items)
 }
