@@ -2,10 +2,12 @@ package podspec
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // ObjectName names a ConfigMap, a Secret or a claim within its namespace.
@@ -30,34 +32,54 @@ type Object struct {
 	Origin
 }
 
-// Kind is the kind of the object.
-func (o *Object) Kind() string {
+// NewObject is an empty object of a kind; nil for a kind that is not stored.
+func NewObject(kind string) *Object {
+	switch kind {
+	case KindConfigMap:
+		return &Object{ConfigMap: &v1.ConfigMap{}}
+	case KindSecret:
+		return &Object{Secret: &v1.Secret{}}
+	case KindClaim:
+		return &Object{Claim: &v1.PersistentVolumeClaim{}}
+	case KindService:
+		return &Object{Service: &v1.Service{}}
+	}
+	return nil
+}
+
+// API is the object that is set.
+func (o *Object) API() API {
 	switch {
 	case o.ConfigMap != nil:
-		return KindConfigMap
+		return o.ConfigMap
 	case o.Secret != nil:
-		return KindSecret
+		return o.Secret
 	case o.Service != nil:
-		return KindService
+		return o.Service
 	}
-	return KindClaim
+	return o.Claim
 }
+
+// Kind is the kind of the object.
+func (o *Object) Kind() string { return kindOf(o.API()) }
 
 // Meta is the metadata of the object.
-func (o *Object) Meta() *metav1.ObjectMeta {
-	switch {
-	case o.ConfigMap != nil:
-		return &o.ConfigMap.ObjectMeta
-	case o.Secret != nil:
-		return &o.Secret.ObjectMeta
-	case o.Service != nil:
-		return &o.Service.ObjectMeta
-	}
-	return &o.Claim.ObjectMeta
+func (o *Object) Meta() *metav1.ObjectMeta { return MetaOf(o.API()) }
+
+// API is an object of the API.
+type API interface {
+	runtime.Object
+	metav1.ObjectMetaAccessor
 }
 
-// Name is the name of the object within its namespace.
-func (o *Object) Name() ObjectName { return ObjectName{o.Kind(), o.Meta().Name} }
+// MetaOf is the metadata of an object of the API.
+func MetaOf(o API) *metav1.ObjectMeta {
+	meta, _ := o.GetObjectMeta().(*metav1.ObjectMeta)
+	return meta
+}
+
+// kindOf is the kind of an object of the API: that of its Go type.
+func kindOf(o API) string { return reflect.TypeOf(o).Elem().Name() }
 
 // DeepCopy is an object of its own with the same content.
 func (o *Object) DeepCopy() *Object {

@@ -43,39 +43,47 @@ func (w *Workload) DeepCopy() *Workload {
 	return &other
 }
 
-// Kind is the kind that is set.
-func (w *Workload) Kind() string {
-	switch {
-	case w.Deployment != nil:
-		return KindDeployment
-	case w.ReplicaSet != nil:
-		return KindReplicaSet
-	case w.StatefulSet != nil:
-		return KindStatefulSet
-	case w.DaemonSet != nil:
-		return KindDaemonSet
-	case w.Job != nil:
-		return KindJob
+// NewWorkload is an empty workload of a kind; nil for a kind that does not stand for pods.
+func NewWorkload(kind string) *Workload {
+	switch kind {
+	case KindDeployment:
+		return &Workload{Deployment: &appsv1.Deployment{}}
+	case KindReplicaSet:
+		return &Workload{ReplicaSet: &appsv1.ReplicaSet{}}
+	case KindStatefulSet:
+		return &Workload{StatefulSet: &appsv1.StatefulSet{}}
+	case KindDaemonSet:
+		return &Workload{DaemonSet: &appsv1.DaemonSet{}}
+	case KindJob:
+		return &Workload{Job: &batchv1.Job{}}
+	case KindCronJob:
+		return &Workload{CronJob: &batchv1.CronJob{}}
 	}
-	return KindCronJob
+	return nil
 }
 
-// Meta is the metadata of the object.
-func (w *Workload) Meta() *metav1.ObjectMeta {
-	switch w.Kind() {
-	case KindDeployment:
-		return &w.Deployment.ObjectMeta
-	case KindReplicaSet:
-		return &w.ReplicaSet.ObjectMeta
-	case KindStatefulSet:
-		return &w.StatefulSet.ObjectMeta
-	case KindDaemonSet:
-		return &w.DaemonSet.ObjectMeta
-	case KindJob:
-		return &w.Job.ObjectMeta
+// API is the object that is set.
+func (w *Workload) API() API {
+	switch {
+	case w.Deployment != nil:
+		return w.Deployment
+	case w.ReplicaSet != nil:
+		return w.ReplicaSet
+	case w.StatefulSet != nil:
+		return w.StatefulSet
+	case w.DaemonSet != nil:
+		return w.DaemonSet
+	case w.Job != nil:
+		return w.Job
 	}
-	return &w.CronJob.ObjectMeta
+	return w.CronJob
 }
+
+// Kind is the kind that is set.
+func (w *Workload) Kind() string { return kindOf(w.API()) }
+
+// Meta is the metadata of the object.
+func (w *Workload) Meta() *metav1.ObjectMeta { return MetaOf(w.API()) }
 
 // PodTemplate is the template of the workload's pods, and its field in the object.
 func (w *Workload) PodTemplate() (template *v1.PodTemplateSpec, path string) {

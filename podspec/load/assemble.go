@@ -163,16 +163,7 @@ func (a *reading) addDocument(r *report) {
 	if a.isLaterHook(r, meta.APIVersion) {
 		return
 	}
-	o := newObject(r, meta.APIVersion)
-	if o == nil {
-		o = newVolume(r, meta.APIVersion)
-	}
-	if o == nil && a.workloads {
-		o = newWorkload(r, meta.APIVersion)
-	}
-	if o == nil && a.workloads {
-		o = newService(r, meta.APIVersion)
-	}
+	o := a.newObject(r, meta.APIVersion)
 	switch {
 	case o != nil:
 		a.add(o)
@@ -230,7 +221,7 @@ func (a *reading) add(o *object) {
 		o.meta.Namespace = ""
 	}
 	a.objects = append(a.objects, o)
-	if o.beside = a.beside; o.beside && o.configMap == nil && o.secret == nil {
+	if o.beside = a.beside; o.beside && o.ConfigMap == nil && o.Secret == nil {
 		o.report.refuse(document.ClassUnsupported, "kind", o.report.Kind+" is not taken with --configmap, only ConfigMap and Secret: give the file as a manifest")
 		o.damaged = true
 	}
@@ -238,8 +229,10 @@ func (a *reading) add(o *object) {
 	case o.workload != nil:
 		validateWorkload(o)
 		o.completeTemplate(a.fieldTable())
-	case o.service != nil:
-		a.validateService(o)
+	case o.Service != nil:
+		validateObject(o)
+		a.notes = append(a.notes, classify(o)...)
+		a.noteService(o)
 	case o.pod != nil:
 		o.completePod(a.fieldTable())
 	default:
@@ -342,7 +335,7 @@ func (o *object) completePod(table *fields.Table) {
 	written, notes := classifyWritten(o, table)
 	o.report.add(written)
 	setDefaults(o.pod)
-	validate(o.report, o.pod)
+	o.validatePod()
 	o.notes = append(o.notes, slices.DeleteFunc(notes, func(n document.Note) bool {
 		path := o.report.relative(n.Path)
 		return o.report.isUndecoded(path) || o.report.hasProblem(path)
@@ -362,9 +355,7 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 	desired.Shared = append(desired.Shared, shared...)
 	slices.SortFunc(desired.Shared, podspec.ObjectName.Compare)
 	a.checkMade(o, desired)
-	o.report.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
-	a.notes = append(a.notes, pullSecretNotes(o, desired)...)
-	m.missing = append(m.missing, missingPullSecrets(o, desired)...)
+	a.lack(m, o, desired)
 	return desired
 }
 
@@ -385,7 +376,7 @@ func (a *assembly) notDamaged(d *podspec.Desired, missing []document.Problem) []
 	damaged := map[string]bool{}
 	for _, r := range d.Unresolved() {
 		o := a.names[r.Kind+" "+d.Pod.Namespace+"/"+r.Name]
-		damaged[r.Path] = o != nil && o.damaged || len(configName(r.Name)) > 0
+		damaged[r.Path] = o != nil && o.damaged || len(objectName(r.Name)) > 0
 	}
 	return slices.DeleteFunc(missing, func(p document.Problem) bool { return damaged[p.Path] })
 }

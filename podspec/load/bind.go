@@ -15,19 +15,6 @@ import (
 	"github.com/podctl/podctl/podspec/document"
 )
 
-// newVolume decodes a PersistentVolume on a path of the host; nil for another document. Other types of PersistentVolumes are skipped.
-func newVolume(r *report, version string) *object {
-	if version != "v1" || r.Kind != podspec.KindVolume {
-		return nil
-	}
-	volume := &v1.PersistentVolume{}
-	r.decodeInto(volume)
-	if podspec.HostVolumeOf(volume) == nil {
-		return nil
-	}
-	return &object{report: r, volume: volume, meta: &volume.ObjectMeta}
-}
-
 // bindVolumes binds the claims of the manifests to their PersistentVolumes on paths of the host, by the rules of the API server's
 // controller (pv_controller.syncUnboundClaim, volume.FindMatchingVolume): to the volume that the claim or the volume itself names,
 // and else to the smallest one that matches.
@@ -38,19 +25,19 @@ func (a *assembly) bindVolumes() {
 		case o.damaged || o.beside:
 		case o.volume != nil:
 			volumes = append(volumes, o)
-		case o.claim != nil:
+		case o.Claim != nil:
 			claims = append(claims, o)
 		}
 	}
 	taken := map[*object]bool{}
 	bind := func(claim, volume *object) {
 		if volume != nil {
-			claim.bound, taken[volume] = podspec.HostVolumeOf(volume.volume), true
+			claim.Volume, taken[volume] = podspec.HostVolumeOf(volume.volume), true
 		}
 	}
 	var others []*object
 	for _, c := range claims {
-		if c.claim.Spec.VolumeName == "" && reservedFor(c, volumes) == nil {
+		if c.Claim.Spec.VolumeName == "" && reservedFor(c, volumes) == nil {
 			others = append(others, c)
 		} else {
 			volume, why := namedVolume(c, volumes)
@@ -84,7 +71,7 @@ func reservedFor(claim *object, volumes []*object) *object {
 // namedVolume is the volume that a claim names, or that names the claim, if they fit. Otherwise it is nil, and
 // why says what does not fit.
 func namedVolume(claim *object, volumes []*object) (volume *object, why string) {
-	volume, name := reservedFor(claim, volumes), claim.claim.Spec.VolumeName
+	volume, name := reservedFor(claim, volumes), claim.Claim.Spec.VolumeName
 	if name != "" {
 		volume = nil
 		if i := slices.IndexFunc(volumes, func(v *object) bool { return v.meta.Name == name }); i >= 0 {
@@ -96,8 +83,8 @@ func namedVolume(claim *object, volumes []*object) (volume *object, why string) 
 		return nil, fmt.Sprintf("the manifests have no PersistentVolume %s of type hostPath or local", name)
 	case volume.volume.Spec.ClaimRef != nil && reservedFor(claim, []*object{volume}) == nil:
 		return nil, fmt.Sprintf("the PersistentVolume %s is for another claim", volume.meta.Name)
-	case mismatch(claim.claim, volume.volume) != "":
-		return nil, fmt.Sprintf("the PersistentVolume %s does not match: %s", volume.meta.Name, mismatch(claim.claim, volume.volume))
+	case mismatch(claim.Claim, volume.volume) != "":
+		return nil, fmt.Sprintf("the PersistentVolume %s does not match: %s", volume.meta.Name, mismatch(claim.Claim, volume.volume))
 	default:
 		return volume, ""
 	}
@@ -124,8 +111,8 @@ func mismatch(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) stri
 
 // smallestVolume is the smallest of the volumes that match a claim, and of several the first; nil if none matches.
 func smallestVolume(claim *object, volumes []*object) *object {
-	selector, err := metav1.LabelSelectorAsSelector(claim.claim.Spec.Selector)
-	if claim.claim.Spec.Selector == nil {
+	selector, err := metav1.LabelSelectorAsSelector(claim.Claim.Spec.Selector)
+	if claim.Claim.Spec.Selector == nil {
 		selector = labels.Everything()
 	}
 	if err != nil {
@@ -133,7 +120,7 @@ func smallestVolume(claim *object, volumes []*object) *object {
 	}
 	var smallest *object
 	for _, v := range volumes {
-		if mismatch(claim.claim, v.volume) != "" || !selector.Matches(labels.Set(v.meta.Labels)) {
+		if mismatch(claim.Claim, v.volume) != "" || !selector.Matches(labels.Set(v.meta.Labels)) {
 			continue
 		}
 		if smallest == nil || storageOf(v.volume).Cmp(*storageOf(smallest.volume)) < 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
 )
@@ -54,7 +55,7 @@ func said(m *Manifest) string {
 		text += fmt.Sprintln(d.Pod.Name, d.Pod.Spec.Containers[0].Image, len(d.Objects.ConfigMaps), len(d.Unresolved()))
 	}
 	for _, o := range m.Apart {
-		text += fmt.Sprintln(o.Name(), o.Volume != nil)
+		text += fmt.Sprintln(podspec.ObjectName{Kind: o.Kind(), Name: o.Meta().Name}, o.Volume != nil)
 	}
 	return text
 }

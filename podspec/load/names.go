@@ -22,23 +22,11 @@ import (
 // it makes no paths of them; here all are checked when a manifest is read. Where a path is made of
 // a name that was stored, it is checked again.
 
-// podName is the rule for names of pods.
-func podName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }
+// objectName is the rule for names of pods, workloads, ConfigMaps, Secrets and claims.
+func objectName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }
 
 // namespaceName is the rule for namespaces.
 func namespaceName(name string) []string { return apivalidation.ValidateNamespaceName(name, false) }
-
-// containerName is the rule for names of containers of all types.
-func containerName(name string) []string { return validation.IsDNS1123Label(name) }
-
-// volumeName is the rule for names of volumes.
-func volumeName(name string) []string { return validation.IsDNS1123Label(name) }
-
-// claimName is the rule for names of PersistentVolumeClaims, of which directories are made.
-func claimName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }
-
-// configName is the rule for names of ConfigMaps and Secrets.
-func configName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }
 
 // uidForm has what an API server gives and what a kubelet makes for a static pod, and
 // whatever else is safe in a path, in a cgroup and between the ";" of CNI's arguments.
@@ -83,14 +71,14 @@ func (r *report) checkName(path, name string, rule func(string) []string) {
 
 // checkPodNames checks what a pod names.
 func checkPodNames(r *report, pod *v1.Pod) {
-	r.checkName("metadata.name", pod.Name, podName)
+	r.checkName("metadata.name", pod.Name, objectName)
 	r.checkName("metadata.namespace", pod.Namespace, namespaceName)
 	r.checkName("metadata.uid", string(pod.UID), podUID)
 	checkLogDirectory(r, pod)
 	for _, ref := range podspec.Containers(pod) {
-		r.checkName(ref.Path+".name", ref.Name, containerName)
+		r.checkName(ref.Path+".name", ref.Name, validation.IsDNS1123Label)
 		for _, mention := range podspec.EnvReferences(ref) {
-			r.checkName(strings.TrimSuffix(mention.Path, ".name")+".name", mention.Name, configName)
+			r.checkName(strings.TrimSuffix(mention.Path, ".name")+".name", mention.Name, objectName)
 		}
 		for i := range ref.Ports {
 			r.checkName(ref.Path+"."+fieldpath.Index("ports", i)+".hostIP", ref.Ports[i].HostIP, hostIP)
@@ -100,17 +88,17 @@ func checkPodNames(r *report, pod *v1.Pod) {
 		checkVolumeNames(r, fieldpath.Index("spec.volumes", i), &pod.Spec.Volumes[i])
 	}
 	for i, ref := range pod.Spec.ImagePullSecrets {
-		r.checkName(fieldpath.Index("spec.imagePullSecrets", i)+".name", ref.Name, configName)
+		r.checkName(fieldpath.Index("spec.imagePullSecrets", i)+".name", ref.Name, objectName)
 	}
 }
 
 func checkVolumeNames(r *report, path string, vol *v1.Volume) {
-	r.checkName(path+".name", vol.Name, volumeName)
+	r.checkName(path+".name", vol.Name, validation.IsDNS1123Label)
 	for _, mention := range podspec.VolumeReferences(vol, path) {
-		r.checkName(mention.Path, mention.Name, configName)
+		r.checkName(mention.Path, mention.Name, objectName)
 	}
 	if claim := vol.PersistentVolumeClaim; claim != nil {
-		r.checkName(path+".persistentVolumeClaim.claimName", claim.ClaimName, claimName)
+		r.checkName(path+".persistentVolumeClaim.claimName", claim.ClaimName, objectName)
 	}
 	if source := vol.HostPath; source != nil {
 		r.checkName(path+".hostPath.path", source.Path, hostPath)

@@ -19,9 +19,10 @@ type typeMeta struct {
 	Items      []json.RawMessage `json:"items"`
 }
 
-// object is one object of a manifest and the report on its document. One of pod, configMap,
-// secret, claim, volume, service and workload is set, and meta is its metadata.
+// object is one object of a manifest and the report on its document. It is a pod, a PersistentVolume, a workload, or one of the
+// kinds of a podspec.Object, whose Volume is the path of the host to which the claim is bound. Meta is its metadata.
 type object struct {
+	podspec.Object
 	report *report
 	meta   *metav1.ObjectMeta
 	// writtenUID is the uid that the document gives.
@@ -31,15 +32,9 @@ type object struct {
 	// duplicate is set when an object before it has its name or its uid: it counts as absent.
 	duplicate bool
 	// beside is set when it comes from a file that only adds to the manifests.
-	beside    bool
-	pod       *v1.Pod
-	configMap *v1.ConfigMap
-	secret    *v1.Secret
-	claim     *v1.PersistentVolumeClaim
-	// bound is the path of the host to which the claim is bound; nil for none.
-	bound    *podspec.HostVolume
+	beside   bool
+	pod      *v1.Pod
 	volume   *v1.PersistentVolume
-	service  *v1.Service
 	workload *podspec.Workload
 	// oldKind is the kind that the document gives, where another one has taken its place.
 	oldKind string
@@ -53,35 +48,43 @@ type object struct {
 	tokens map[string]bool
 }
 
-// newObject decodes a document of a kind that podctl takes; nil for another kind.
-func newObject(r *report, version string) *object {
-	o := &object{report: r}
-	switch version + "/" + r.Kind {
-	case "v1/Pod":
-		o.pod = &v1.Pod{}
-		o.meta = &o.pod.ObjectMeta
-		r.decodeInto(o.pod)
-	case "v1/ConfigMap":
-		o.configMap = &v1.ConfigMap{}
-		o.meta = &o.configMap.ObjectMeta
-		r.decodeInto(o.configMap)
-	case "v1/Secret":
-		o.secret = &v1.Secret{}
-		o.meta = &o.secret.ObjectMeta
-		r.decodeInto(o.secret)
-	case "v1/PersistentVolumeClaim":
-		o.claim = &v1.PersistentVolumeClaim{}
-		o.meta = &o.claim.ObjectMeta
-		r.decodeInto(o.claim)
-	default:
+// newObject decodes a document of a kind that podctl takes; nil for another kind. Of PersistentVolumes it takes those on a path of
+// the host.
+func (a *reading) newObject(r *report, version string) *object {
+	o := &object{report: r, pod: &v1.Pod{}}
+	var into podspec.API = o.pod
+	stored, workload := podspec.NewObject(r.Kind), podspec.NewWorkload(r.Kind)
+	switch is := version + "/" + r.Kind; {
+	case is == "v1/"+kindReplicationController && a.workloads:
+		return newReplicationController(r)
+	case is == "v1/"+podspec.KindVolume:
+		o.pod, o.volume = nil, &v1.PersistentVolume{}
+		into = o.volume
+	case podspec.KindNamed(r.Kind).APIVersion != version:
 		return nil
+	case stored != nil && (a.workloads || r.Kind != podspec.KindService):
+		o.pod, o.Object, into = nil, *stored, stored.API()
+	case workload != nil && a.workloads:
+		o.pod, o.workload, into = nil, workload, workload.API()
+	case r.Kind != podspec.KindPod:
+		return nil
+	}
+	r.decodeInto(into)
+	if o.volume != nil && podspec.HostVolumeOf(o.volume) == nil {
+		return nil
+	}
+	o.meta = podspec.MetaOf(into)
+	o.Source = r.File
+	if o.workload != nil {
+		o.workload.Source = r.File
 	}
 	return o
 }
 
 // object is the object as pods refer to it.
 func (o *object) object() *podspec.Object {
-	return &podspec.Object{ConfigMap: o.configMap, Secret: o.secret, Claim: o.claim, Volume: o.bound, Service: o.service, Origin: podspec.Origin{Source: o.report.File}}
+	kept := o.Object
+	return &kept
 }
 
 // key is the name of an object with its namespace.

@@ -3,9 +3,9 @@ package load
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podapi "k8s.io/kubernetes/pkg/api/pod"
@@ -16,9 +16,10 @@ import (
 	"github.com/podctl/podctl/podspec/quote"
 )
 
-// validate applies the API server's own rules for creating a pod. Ephemeral containers may be in
+// validatePod applies the API server's own rules for creating a pod. Ephemeral containers may be in
 // a manifest here; that server takes them once the pod is there, with the same rules.
-func validate(r *report, pod *v1.Pod) {
+func (o *object) validatePod() {
+	r, pod := o.report, o.pod
 	// Privileged containers are a matter of the manifest here and not of a
 	// cluster's policy, as for the kubelet's static pods.
 	capabilities.Setup(true, 0)
@@ -30,12 +31,7 @@ func validate(r *report, pod *v1.Pod) {
 	internal.Name = completed(&pod.ObjectMeta)
 	opts := podapi.GetValidationOptionsFromPodSpecAndMeta(&internal.Spec, nil, &internal.ObjectMeta, nil)
 	opts.ResourceIsPod = true
-	for _, err := range validation.ValidatePodCreate(internal, opts) {
-		if !isEphemeralOnCreate(err) && !isNameCompleted(&pod.ObjectMeta, err) && !r.follows(err) {
-			r.refuse(document.ClassInvalid, err.Field, r.fieldDetail(err))
-		}
-	}
-	checkGeneratedName(r, &pod.ObjectMeta)
+	o.refuseErrors(slices.DeleteFunc(validation.ValidatePodCreate(internal, opts), isEphemeralOnCreate), nil)
 	checkPodNames(r, pod)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	claimapi "k8s.io/kubernetes/pkg/api/persistentvolumeclaim"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -21,101 +22,99 @@ import (
 // Those of podctl's own are for what a claim cannot be here.
 func validateObject(o *object) {
 	r, before := o.report, len(o.report.kept)
-	errs, err := o.createErrors()
-	if err != nil {
-		r.refuse(document.ClassInvalid, "", err.Error())
-	}
-	slices.SortFunc(errs, func(a, b *field.Error) int {
-		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail))
-	})
-	for _, err := range errs {
-		if !isNameCompleted(o.meta, err) && !r.follows(err) {
-			r.refuse(document.ClassInvalid, o.place(err), o.detail(err))
-		}
-	}
-	checkGeneratedName(r, o.meta)
-	if o.claim != nil {
-		checkClaim(r, o.claim)
+	o.refuseErrors(o.createErrors())
+	if o.Claim != nil {
+		checkClaim(r, o.Claim)
 	}
 	if o.volume != nil {
 		checkVolume(r, o.volume)
 	}
-	if o.secret != nil {
-		mergeStringData(o.secret)
+	if o.Secret != nil {
+		mergeStringData(o.Secret)
 	}
 	// A note would repeat the name.
 	o.damaged = o.damaged || len(r.kept) > before
 }
 
-// createErrors is what the API server finds wrong with a new object (the strategies of
-// registry/core).
+// refuseErrors reports what the API server finds wrong with a new object. Some of its rules go through maps.
+func (o *object) refuseErrors(errs field.ErrorList, err error) {
+	if err != nil {
+		o.report.refuse(document.ClassInvalid, "", err.Error())
+	}
+	if o.pod == nil && o.workload == nil {
+		slices.SortFunc(errs, func(a, b *field.Error) int {
+			return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail))
+		})
+	}
+	for _, err := range errs {
+		if !isNameCompleted(o.meta, err) && !o.report.follows(err) {
+			o.report.refuse(document.ClassInvalid, o.place(err), o.detail(err))
+		}
+	}
+	checkGeneratedName(o.report, o.meta)
+}
+
+// createErrors is what the API server finds wrong with a new object (the strategies of registry/core, apps and batch). Workloads and
+// Services get their defaults.
 func (o *object) createErrors() (field.ErrorList, error) {
+	written := o.meta.Name
+	o.meta.Name = completed(o.meta)
+	defer func() { o.meta.Name = written }()
 	switch {
-	case o.configMap != nil:
-		return configMapErrors(o.configMap.DeepCopy())
-	case o.secret != nil:
-		return secretErrors(o.secret.DeepCopy())
+	case o.ConfigMap != nil:
+		return wrong(o.ConfigMap.DeepCopy(), corev1.SetObjectDefaults_ConfigMap, corev1.Convert_v1_ConfigMap_To_core_ConfigMap, validation.ValidateConfigMap)
+	case o.Secret != nil:
+		return wrong(o.Secret.DeepCopy(), corev1.SetObjectDefaults_Secret, corev1.Convert_v1_Secret_To_core_Secret, validation.ValidateSecret)
+	case o.Service != nil:
+		return wrong(o.Service, corev1.SetObjectDefaults_Service, convertService, validation.ValidateServiceCreate)
 	case o.volume != nil:
-		return volumeErrors(o.volume.DeepCopy())
+		return wrong(o.volume.DeepCopy(), corev1.SetObjectDefaults_PersistentVolume, corev1.Convert_v1_PersistentVolume_To_core_PersistentVolume,
+			func(v *core.PersistentVolume) field.ErrorList {
+				return validation.ValidatePersistentVolume(v, validation.PersistentVolumeSpecValidationOptions{})
+			})
+	case o.Claim != nil:
+		return wrong(o.Claim.DeepCopy(), corev1.SetObjectDefaults_PersistentVolumeClaim, corev1.Convert_v1_PersistentVolumeClaim_To_core_PersistentVolumeClaim, claimErrors)
 	}
-	return claimErrors(o.claim.DeepCopy())
+	return workloadErrors(o.workload)
 }
 
-func configMapErrors(cm *v1.ConfigMap) (field.ErrorList, error) {
-	cm.Name = completed(&cm.ObjectMeta)
-	corev1.SetObjectDefaults_ConfigMap(cm)
-	internal := &core.ConfigMap{}
-	err := corev1.Convert_v1_ConfigMap_To_core_ConfigMap(cm, internal, nil)
-	return validation.ValidateConfigMap(internal), err
-}
-
-func secretErrors(s *v1.Secret) (field.ErrorList, error) {
-	s.Name = completed(&s.ObjectMeta)
-	corev1.SetObjectDefaults_Secret(s)
-	internal := &core.Secret{}
-	err := corev1.Convert_v1_Secret_To_core_Secret(s, internal, nil)
-	return validation.ValidateSecret(internal), err
-}
-
-func volumeErrors(volume *v1.PersistentVolume) (field.ErrorList, error) {
-	volume.Name = completed(&volume.ObjectMeta)
-	corev1.SetObjectDefaults_PersistentVolume(volume)
-	internal := &core.PersistentVolume{}
-	if err := corev1.Convert_v1_PersistentVolume_To_core_PersistentVolume(volume, internal, nil); err != nil {
+// wrong fills in the defaults of an object, and returns what rules of the API server find wrong with it in the form that they are for.
+func wrong[V interface{ DeepCopy() V }, I any](v V, defaults func(V), convert func(V, *I, conversion.Scope) error, rules func(*I) field.ErrorList) (field.ErrorList, error) {
+	defaults(v)
+	internal := new(I)
+	if err := convert(v.DeepCopy(), internal, nil); err != nil {
 		return nil, err
 	}
-	return validation.ValidatePersistentVolume(internal, validation.PersistentVolumeSpecValidationOptions{}), nil
+	return rules(internal), nil
 }
 
-func claimErrors(claim *v1.PersistentVolumeClaim) (field.ErrorList, error) {
-	claim.Name = completed(&claim.ObjectMeta)
-	corev1.SetObjectDefaults_PersistentVolumeClaim(claim)
-	internal := &core.PersistentVolumeClaim{}
-	if err := corev1.Convert_v1_PersistentVolumeClaim_To_core_PersistentVolumeClaim(claim, internal, nil); err != nil {
-		return nil, err
-	}
-	// What the server does next, to write one source of data into two fields, would only repeat
-	// what is wrong with it.
-	claimapi.DropDisabledFields(&internal.Spec, nil)
-	claimapi.EnforceDataSourceBackwardsCompatibility(&internal.Spec, nil)
-	return validation.ValidatePersistentVolumeClaim(internal, validation.ValidationOptionsForPersistentVolumeClaimCreate()), nil
+// claimErrors are the rules for a claim. What the server does next, to write one source of data into two fields, would only repeat
+// what is wrong with it.
+func claimErrors(claim *core.PersistentVolumeClaim) field.ErrorList {
+	claimapi.DropDisabledFields(&claim.Spec, nil)
+	claimapi.EnforceDataSourceBackwardsCompatibility(&claim.Spec, nil)
+	return validation.ValidatePersistentVolumeClaim(claim, validation.ValidationOptionsForPersistentVolumeClaimCreate())
 }
 
 // place is where the document has what an error is about: the API server's rules name data for
-// what stringData gives, and leave out a level of a claim's resources.
+// what stringData gives, leave out a level of a claim's resources, name the list for an address of a Service that may be given in
+// either of two fields, and write one field with a capital.
 func (o *object) place(err *field.Error) string {
-	if key, ok := dataKey(err); ok && o.secret != nil {
-		if _, text := o.secret.StringData[key]; text {
+	if key, ok := dataKey(err); ok && o.Secret != nil {
+		if _, text := o.Secret.StringData[key]; text {
 			return "string" + strings.ToUpper(err.Field[:1]) + err.Field[1:]
 		}
 	}
-	if o.configMap != nil && err.Type == field.ErrorTypeTooLong && err.Field == "[]" {
+	if o.ConfigMap != nil && err.Type == field.ErrorTypeTooLong && err.Field == "[]" {
 		return "data"
 	}
-	if rest, ok := strings.CutPrefix(err.Field, "spec.resources["); ok && o.claim != nil {
+	if rest, ok := strings.CutPrefix(err.Field, "spec.resources["); ok && o.Claim != nil {
 		return "spec.resources.requests[" + rest
 	}
-	return err.Field
+	if o.Service != nil && err.Field == "spec.clusterIPs[0]" && len(o.Service.Spec.ClusterIPs) == 0 {
+		return "spec.clusterIP"
+	}
+	return strings.Replace(err.Field, "spec.LoadBalancerSourceRanges", "spec.loadBalancerSourceRanges", 1)
 }
 
 // dataKey is the key of the entry that an error is about.
@@ -133,14 +132,14 @@ func (o *object) detail(err *field.Error) string {
 		return "is in binaryData, too"
 	case isKey && err.Type == field.ErrorTypeInvalid && err.BadValue == any(key):
 		return "is not a valid key: " + err.Detail
-	case o.secret != nil && isKey && err.Type == field.ErrorTypeInvalid:
-		return "is not valid JSON, which a Secret of type " + string(o.secret.Type) + " holds"
-	case o.secret != nil && isKey && o.secret.Type == v1.SecretTypeBasicAuth:
-		return fmt.Sprintf("the key %s or %s is required in a Secret of type %s", v1.BasicAuthUsernameKey, v1.BasicAuthPasswordKey, o.secret.Type)
-	case o.secret != nil && isKey && err.Type == field.ErrorTypeRequired:
-		return fmt.Sprintf("the key %s is required in a Secret of type %s", key, o.secret.Type)
-	case o.secret != nil && err.Type == field.ErrorTypeRequired && o.secret.Type == v1.SecretTypeServiceAccountToken:
-		return fmt.Sprintf("%s is required in a Secret of type %s", v1.ServiceAccountNameKey, o.secret.Type)
+	case o.Secret != nil && isKey && err.Type == field.ErrorTypeInvalid:
+		return "is not valid JSON, which a Secret of type " + string(o.Secret.Type) + " holds"
+	case o.Secret != nil && isKey && o.Secret.Type == v1.SecretTypeBasicAuth:
+		return fmt.Sprintf("the key %s or %s is required in a Secret of type %s", v1.BasicAuthUsernameKey, v1.BasicAuthPasswordKey, o.Secret.Type)
+	case o.Secret != nil && isKey && err.Type == field.ErrorTypeRequired:
+		return fmt.Sprintf("the key %s is required in a Secret of type %s", key, o.Secret.Type)
+	case o.Secret != nil && err.Type == field.ErrorTypeRequired && o.Secret.Type == v1.SecretTypeServiceAccountToken:
+		return fmt.Sprintf("%s is required in a Secret of type %s", v1.ServiceAccountNameKey, o.Secret.Type)
 	}
 	return o.report.fieldDetail(err)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
@@ -18,38 +17,6 @@ import (
 
 // kindReplicationController is a kind that podctl reads as a ReplicaSet.
 const kindReplicationController = "ReplicationController"
-
-// newWorkload decodes a document of a kind that stands for pods; nil for another kind.
-func newWorkload(r *report, version string) *object {
-	w := &podspec.Workload{Origin: podspec.Origin{Source: r.File}}
-	var into any
-	switch version + "/" + r.Kind {
-	case "apps/v1/Deployment":
-		w.Deployment = &appsv1.Deployment{}
-		into = w.Deployment
-	case "apps/v1/ReplicaSet":
-		w.ReplicaSet = &appsv1.ReplicaSet{}
-		into = w.ReplicaSet
-	case "apps/v1/StatefulSet":
-		w.StatefulSet = &appsv1.StatefulSet{}
-		into = w.StatefulSet
-	case "apps/v1/DaemonSet":
-		w.DaemonSet = &appsv1.DaemonSet{}
-		into = w.DaemonSet
-	case "batch/v1/Job":
-		w.Job = &batchv1.Job{}
-		into = w.Job
-	case "batch/v1/CronJob":
-		w.CronJob = &batchv1.CronJob{}
-		into = w.CronJob
-	case "v1/" + kindReplicationController:
-		return newReplicationController(r)
-	default:
-		return nil
-	}
-	r.decodeInto(into)
-	return &object{report: r, workload: w, meta: w.Meta()}
-}
 
 // newReplicationController decodes a ReplicationController: a ReplicaSet with a selector of another form, which took its place.
 func newReplicationController(r *report) *object {
@@ -64,7 +31,8 @@ func newReplicationController(r *report) *object {
 	}
 	old := r.Kind
 	r.Kind = podspec.KindReplicaSet
-	return &object{report: r, workload: &podspec.Workload{Origin: podspec.Origin{Source: r.File}, ReplicaSet: set}, meta: &set.ObjectMeta, oldKind: old}
+	workload := &podspec.Workload{Origin: podspec.Origin{Source: r.File}, ReplicaSet: set}
+	return &object{report: r, workload: workload, meta: &set.ObjectMeta, oldKind: old}
 }
 
 // completeTemplate completes and checks the pod of the template of a workload by itself, and classifies the workload.

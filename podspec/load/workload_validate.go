@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 
+	v1batch "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podapi "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/apps"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/batch"
 	batchv1 "k8s.io/kubernetes/pkg/apis/batch/v1"
 	batchvalidation "k8s.io/kubernetes/pkg/apis/batch/validation"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
 	"k8s.io/kubernetes/pkg/capabilities"
 
 	"github.com/podctl/podctl/podspec"
@@ -21,24 +24,13 @@ import (
 // creating it (the strategies of registry/apps and registry/batch).
 func validateWorkload(o *object) {
 	capabilities.Setup(true, 0)
-	r, written := o.report, o.meta.Name
-	o.meta.Name = completed(o.meta)
+	r := o.report
 	if o.meta.UID == "" {
-		o.meta.UID = podspec.WorkloadUID(r.Kind, o.meta.Namespace, o.meta.Name)
+		o.meta.UID = podspec.WorkloadUID(r.Kind, o.meta.Namespace, completed(o.meta))
 	}
-	errs, err := createWorkload(o.workload)
-	o.meta.Name = written
-	if err != nil {
-		r.refuse(document.ClassInvalid, "", err.Error())
-	}
-	for _, err := range errs {
-		if !isNameCompleted(o.meta, err) && !r.follows(err) {
-			r.refuse(document.ClassInvalid, err.Field, r.fieldDetail(err))
-		}
-	}
+	o.refuseErrors(o.createErrors())
 	checkNumbers(r, o.workload)
-	checkGeneratedName(r, o.meta)
-	r.checkName("metadata.name", o.meta.Name, podName)
+	r.checkName("metadata.name", o.meta.Name, objectName)
 	r.checkName("metadata.namespace", o.meta.Namespace, namespaceName)
 	r.checkName("metadata.uid", string(o.meta.UID), podUID)
 	// Only podctl makes Jobs of a CronJob.
@@ -71,67 +63,40 @@ func checkNumbers(r *report, w *podspec.Workload) {
 	}
 }
 
-// createWorkload fills in the defaults of a new object, and returns what the API server finds wrong with it.
-func createWorkload(w *podspec.Workload) (field.ErrorList, error) {
+// workloadErrors fills in the defaults of a new workload, and returns what the API server finds wrong with it. A Job also gets the uid,
+// the selector and the labels of pods that the API server gives a new one (jobStrategy.PrepareForCreate).
+func workloadErrors(w *podspec.Workload) (field.ErrorList, error) {
+	options := func(t *core.PodTemplateSpec) validation.PodValidationOptions {
+		return podapi.GetValidationOptionsFromPodTemplate(t, nil)
+	}
 	switch w.Kind() {
 	case podspec.KindDeployment:
-		return createDeployment(w)
+		return wrong(w.Deployment, appsv1.SetObjectDefaults_Deployment, appsv1.Convert_v1_Deployment_To_apps_Deployment,
+			func(d *apps.Deployment) field.ErrorList {
+				return appsvalidation.ValidateDeployment(d, options(&d.Spec.Template))
+			})
 	case podspec.KindReplicaSet:
-		return createReplicaSet(w)
+		return wrong(w.ReplicaSet, appsv1.SetObjectDefaults_ReplicaSet, appsv1.Convert_v1_ReplicaSet_To_apps_ReplicaSet,
+			func(s *apps.ReplicaSet) field.ErrorList {
+				return appsvalidation.ValidateReplicaSet(s, options(&s.Spec.Template))
+			})
 	case podspec.KindStatefulSet:
-		return createStatefulSet(w)
+		return wrong(w.StatefulSet, appsv1.SetObjectDefaults_StatefulSet, appsv1.Convert_v1_StatefulSet_To_apps_StatefulSet,
+			func(s *apps.StatefulSet) field.ErrorList {
+				return appsvalidation.ValidateStatefulSet(s, options(&s.Spec.Template))
+			})
 	case podspec.KindDaemonSet:
-		return createDaemonSet(w)
+		return wrong(w.DaemonSet, appsv1.SetObjectDefaults_DaemonSet, appsv1.Convert_v1_DaemonSet_To_apps_DaemonSet,
+			func(s *apps.DaemonSet) field.ErrorList {
+				return appsvalidation.ValidateDaemonSet(s, options(&s.Spec.Template))
+			})
 	case podspec.KindJob:
-		return createJob(w)
+		return wrong(w.Job, func(j *v1batch.Job) { batchv1.SetObjectDefaults_Job(j); podspec.SelectJob(j) }, batchv1.Convert_v1_Job_To_batch_Job,
+			func(j *batch.Job) field.ErrorList {
+				return batchvalidation.ValidateJob(j, batchvalidation.JobValidationOptions{PodValidationOptions: options(&j.Spec.Template), RequirePrefixedLabels: true})
+			})
 	}
-	return createCronJob(w)
-}
-
-func createDeployment(w *podspec.Workload) (field.ErrorList, error) {
-	appsv1.SetObjectDefaults_Deployment(w.Deployment)
-	internal := &apps.Deployment{}
-	err := appsv1.Convert_v1_Deployment_To_apps_Deployment(w.Deployment.DeepCopy(), internal, nil)
-	return appsvalidation.ValidateDeployment(internal, podapi.GetValidationOptionsFromPodTemplate(&internal.Spec.Template, nil)), err
-}
-
-func createReplicaSet(w *podspec.Workload) (field.ErrorList, error) {
-	appsv1.SetObjectDefaults_ReplicaSet(w.ReplicaSet)
-	internal := &apps.ReplicaSet{}
-	err := appsv1.Convert_v1_ReplicaSet_To_apps_ReplicaSet(w.ReplicaSet.DeepCopy(), internal, nil)
-	return appsvalidation.ValidateReplicaSet(internal, podapi.GetValidationOptionsFromPodTemplate(&internal.Spec.Template, nil)), err
-}
-
-func createStatefulSet(w *podspec.Workload) (field.ErrorList, error) {
-	appsv1.SetObjectDefaults_StatefulSet(w.StatefulSet)
-	internal := &apps.StatefulSet{}
-	err := appsv1.Convert_v1_StatefulSet_To_apps_StatefulSet(w.StatefulSet.DeepCopy(), internal, nil)
-	return appsvalidation.ValidateStatefulSet(internal, podapi.GetValidationOptionsFromPodTemplate(&internal.Spec.Template, nil)), err
-}
-
-func createDaemonSet(w *podspec.Workload) (field.ErrorList, error) {
-	appsv1.SetObjectDefaults_DaemonSet(w.DaemonSet)
-	internal := &apps.DaemonSet{}
-	err := appsv1.Convert_v1_DaemonSet_To_apps_DaemonSet(w.DaemonSet.DeepCopy(), internal, nil)
-	return appsvalidation.ValidateDaemonSet(internal, podapi.GetValidationOptionsFromPodTemplate(&internal.Spec.Template, nil)), err
-}
-
-func createCronJob(w *podspec.Workload) (field.ErrorList, error) {
-	batchv1.SetObjectDefaults_CronJob(w.CronJob)
-	internal := &batch.CronJob{}
-	err := batchv1.Convert_v1_CronJob_To_batch_CronJob(w.CronJob.DeepCopy(), internal, nil)
-	return batchvalidation.ValidateCronJobCreate(internal, podapi.GetValidationOptionsFromPodTemplate(&internal.Spec.JobTemplate.Spec.Template, nil)), err
-}
-
-// createJob also gives the Job the uid, the selector and the labels of pods that the API server gives a new one
-// (jobStrategy.PrepareForCreate).
-func createJob(w *podspec.Workload) (field.ErrorList, error) {
-	batchv1.SetObjectDefaults_Job(w.Job)
-	podspec.SelectJob(w.Job)
-	internal := &batch.Job{}
-	err := batchv1.Convert_v1_Job_To_batch_Job(w.Job.DeepCopy(), internal, nil)
-	return batchvalidation.ValidateJob(internal, batchvalidation.JobValidationOptions{
-		PodValidationOptions:  podapi.GetValidationOptionsFromPodTemplate(&internal.Spec.Template, nil),
-		RequirePrefixedLabels: true,
-	}), err
+	return wrong(w.CronJob, batchv1.SetObjectDefaults_CronJob, batchv1.Convert_v1_CronJob_To_batch_CronJob, func(c *batch.CronJob) field.ErrorList {
+		return batchvalidation.ValidateCronJobCreate(c, options(&c.Spec.JobTemplate.Spec.Template))
+	})
 }

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -45,20 +46,13 @@ func normal(o *podspec.Object) *podspec.Object {
 	if o.Keeper == "" {
 		o.Source = ""
 	}
-	kind := metav1.TypeMeta{APIVersion: "v1", Kind: o.Kind()}
+	o.API().GetObjectKind().SetGroupVersionKind(v1.SchemeGroupVersion.WithKind(o.Kind()))
 	switch {
-	case o.ConfigMap != nil:
-		o.ConfigMap.TypeMeta = kind
 	case o.Secret != nil:
-		o.Secret.TypeMeta = kind
-		if o.Secret.Type == "" {
-			o.Secret.Type = v1.SecretTypeOpaque
-		}
+		o.Secret.Type = cmp.Or(o.Secret.Type, v1.SecretTypeOpaque)
 	case o.Service != nil:
-		o.Service.TypeMeta = kind
 		o.Service.Status = v1.ServiceStatus{}
-	default:
-		o.Claim.TypeMeta = kind
+	case o.Claim != nil:
 		o.Claim.Status = v1.PersistentVolumeClaimStatus{}
 	}
 	return o
@@ -93,15 +87,7 @@ func encode(o *podspec.Object) ([]byte, error) {
 			metav1.SetMetaDataAnnotation(o.Meta(), name, value)
 		}
 	}
-	switch {
-	case o.ConfigMap != nil:
-		return json.Marshal(o.ConfigMap)
-	case o.Secret != nil:
-		return json.Marshal(o.Secret)
-	case o.Service != nil:
-		return json.Marshal(o.Service)
-	}
-	return json.Marshal(o.Claim)
+	return json.Marshal(o.API())
 }
 
 // takeOwn takes the set of an object and its source out of its annotations, where nobody but its file has them.
@@ -130,23 +116,8 @@ func deleteOwn(meta *metav1.ObjectMeta) {
 // decode reads an object's file. What is in it must be what its place says. Errors of the parser
 // could repeat a value of a Secret, and are left out.
 func decode(key state.ObjectKey, text []byte) (*podspec.Object, error) {
-	o := &podspec.Object{}
-	var into any
-	switch key.Kind {
-	case podspec.KindConfigMap:
-		o.ConfigMap = &v1.ConfigMap{}
-		into = o.ConfigMap
-	case podspec.KindSecret:
-		o.Secret = &v1.Secret{}
-		into = o.Secret
-	case podspec.KindService:
-		o.Service = &v1.Service{}
-		into = o.Service
-	default:
-		o.Claim = &v1.PersistentVolumeClaim{}
-		into = o.Claim
-	}
-	if model.DecodeDocument(text, into) != nil {
+	o := podspec.NewObject(key.Kind)
+	if o == nil || model.DecodeDocument(text, o.API()) != nil {
 		return nil, fmt.Errorf("%w: it is no %s", state.ErrDamaged, key.Kind)
 	}
 	if found := KeyOf(o); found != key {
