@@ -36,9 +36,8 @@ type Texts struct {
 	name   string
 	loader load.Loader
 	texts  map[string]*text
-	// pods are those that are pods, and workloads the pods of templates.
-	pods, workloads pods
-	objects         objects
+	// pods, workloads and objects are what the source wants.
+	pods, workloads, objects wants
 
 	// failed says why the last reading changed nothing; complete is set once one did not fail.
 	failed   *Problem
@@ -59,7 +58,7 @@ type Texts struct {
 
 // NewTexts makes the texts of a source that has not been read.
 func NewTexts(name string, loader load.Loader) *Texts {
-	return &Texts{name: name, loader: loader, texts: map[string]*text{}, pods: pods{}, workloads: pods{}, objects: objects{}}
+	return &Texts{name: name, loader: loader, texts: map[string]*text{}, pods: wants{}, workloads: wants{}, objects: wants{}}
 }
 
 // Take takes a reading. The times of all readings ascend.
@@ -117,9 +116,9 @@ func (t *Texts) thaw(now time.Time) {
 	for _, x := range t.texts {
 		x.gone = thawed(x.gone, t.failed.Since, now)
 	}
-	thaw(t.pods, t.failed.Since, now)
-	thaw(t.workloads, t.failed.Since, now)
-	thaw(t.objects, t.failed.Since, now)
+	for _, ws := range []wants{t.pods, t.workloads, t.objects} {
+		ws.thaw(t.failed.Since, now)
+	}
 }
 
 // thawed is since when something is missing that was missing while a source could not be read.
@@ -194,22 +193,22 @@ func (t *Texts) combine(now time.Time) error {
 
 // takeAll takes what the texts have together.
 func (t *Texts) takeAll(now time.Time, m *load.Manifest) {
-	found := make([]saying, 0, len(m.Pods))
+	var pods, workloads, objects []*want
 	for _, d := range m.Pods {
 		d.Keeper = t.name
-		found = append(found, saying{pod: d})
+		pods = append(pods, &want{pod: d})
 	}
-	t.pods.take(now, found, t.damaged)
-	found = nil
 	for _, w := range m.Workloads {
 		w.Keeper = t.name
-		found = append(found, saying{w.Template, w})
+		workloads = append(workloads, &want{workload: w})
 	}
-	t.workloads.take(now, found, t.damaged)
 	for _, o := range m.Apart {
 		o.Keeper = t.name
+		objects = append(objects, &want{object: o})
 	}
-	t.objects.take(now, m.Apart, t.damaged)
+	t.pods.take(now, pods, t.damaged)
+	t.workloads.take(now, workloads, t.damaged)
+	t.objects.take(now, objects, t.damaged)
 }
 
 // sort takes what is wrong with the texts together: with single objects that are left out, and
@@ -266,13 +265,32 @@ func (t *Texts) Wanted(now time.Time) (Update, time.Time) {
 	u := Update{Source: t.name, Complete: t.complete, Notes: t.notes, Unread: t.unread()}
 	var again time.Time
 	u.Problems, again = t.told(now)
-	if t.failed == nil {
-		again = model.Earlier(again, model.Earlier(expire(t.pods, now), model.Earlier(expire(t.workloads, now), expire(t.objects, now))))
+	for _, ws := range []wants{t.pods, t.workloads, t.objects} {
+		if t.failed == nil {
+			again = model.Earlier(again, ws.expire(now))
+		}
+		for _, w := range ws.sorted() {
+			u.add(w)
+		}
 	}
-	u.Pods, u.Workloads = t.pods.all(), t.workloads.ofTemplates()
-	u.Objects = t.objects.all()
-	u.Missing, u.Absent = t.pods.missing(), t.workloads.absent()
+	slices.Sort(u.Missing)
 	return u, again
+}
+
+// add adds what is wanted.
+func (u *Update) add(w *want) {
+	switch missing := !w.missing.IsZero(); {
+	case w.object != nil:
+		u.Objects = append(u.Objects, w.object)
+	case w.workload != nil:
+		if u.Workloads = append(u.Workloads, w.workload); missing {
+			u.Absent = append(u.Absent, w.workload)
+		}
+	default:
+		if u.Pods = append(u.Pods, w.pod); missing {
+			u.Missing = append(u.Missing, w.pod.Pod.UID)
+		}
+	}
 }
 
 // unread are the texts that are there and of which nothing valid is known.

@@ -1,0 +1,132 @@
+package sources
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// want is something that a source wants: one of the first three fields is set.
+type want struct {
+	pod      *podspec.Desired
+	workload *podspec.Workload
+	object   *podspec.Object
+	// missing is since when no text has it; zero while one has, or while that is not known.
+	missing time.Time
+}
+
+// key names something that a source wants. Pods have no kind.
+type key struct{ kind, namespace, name string }
+
+func (k key) compare(other key) int {
+	return cmp.Or(cmp.Compare(k.kind, other.kind), cmp.Compare(k.namespace, other.namespace), cmp.Compare(k.name, other.name))
+}
+
+// identify returns the name of what is wanted, the text that has it, and the uid of the pod or of the first pod of the workload.
+func (w *want) identify() (name key, source string, uid types.UID) {
+	switch {
+	case w.pod != nil:
+		return key{namespace: w.pod.Pod.Namespace, name: w.pod.Pod.Name}, w.pod.Source, w.pod.Pod.UID
+	case w.workload != nil:
+		meta := w.workload.Meta()
+		return key{w.workload.Kind(), meta.Namespace, meta.Name}, w.workload.Template.Source, w.workload.Template.Pod.UID
+	}
+	meta := w.object.Meta()
+	return key{w.object.Kind(), meta.Namespace, meta.Name}, w.object.Source, ""
+}
+
+// keep leaves what has not changed the same pointer as before.
+func (w *want) keep(before *want) {
+	switch {
+	case w.object != nil:
+		if equality.Semantic.DeepEqual(before.object, w.object) {
+			w.object = before.object
+		}
+	case w.workload != nil:
+		template := before.workload.Template
+		if !isSame(template, w.workload.Template) {
+			return
+		}
+		w.workload.Template = template
+		// The templates are the same.
+		one, other := *before.workload, *w.workload
+		if one.Template, other.Template = nil, nil; equality.Semantic.DeepEqual(one, other) {
+			w.workload = before.workload
+		}
+	case isSame(before.pod, w.pod):
+		w.pod = before.pod
+	}
+}
+
+// isSame reports whether nothing of a pod changed.
+func isSame(a, b *podspec.Desired) bool {
+	return a == b || a.Source == b.Source && a.WrittenUID == b.WrittenUID && slices.Equal(a.Shared, b.Shared) && a.SameAs(b)
+}
+
+// wants are the pods, the workloads or the objects that a source wants. What goes missing lingers: files are renamed and directories
+// are replaced.
+type wants map[key]*want
+
+// take takes what the texts have now. What damaged texts have stays as it was.
+func (ws wants) take(now time.Time, found []*want, damaged map[string]bool) {
+	uids, here := map[types.UID]bool{}, map[key]bool{}
+	for _, w := range found {
+		name, source, uid := w.identify()
+		if damaged[source] {
+			continue
+		}
+		if before := ws[name]; before != nil {
+			w.keep(before)
+		}
+		ws[name], here[name], uids[uid] = w, true, uid != ""
+	}
+	for name, w := range ws {
+		_, source, uid := w.identify()
+		switch {
+		case here[name]:
+		case uids[uid]:
+			delete(ws, name)
+		case damaged[source]:
+			w.missing = time.Time{}
+		default:
+			w.missing = model.Earlier(w.missing, now)
+		}
+	}
+}
+
+// thaw lets what was missing when the source failed be so from now on.
+func (ws wants) thaw(failed, now time.Time) {
+	for _, w := range ws {
+		w.missing = thawed(w.missing, failed, now)
+	}
+}
+
+// expire drops what has been missing long enough. It returns when there will be more.
+func (ws wants) expire(now time.Time) (again time.Time) {
+	for name, w := range ws {
+		switch over := w.missing.Add(Lingers); {
+		case w.missing.IsZero():
+		case over.After(now):
+			again = model.Earlier(again, over)
+		default:
+			delete(ws, name)
+		}
+	}
+	return again
+}
+
+// sorted are all, by kind, namespace and name.
+func (ws wants) sorted() []*want {
+	all := make([]*want, 0, len(ws))
+	for _, name := range slices.SortedFunc(maps.Keys(ws), key.compare) {
+		all = append(all, ws[name])
+	}
+	return all
+}
