@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec/digest"
 )
 
 // Desired is one pod as it shall be, together with every object it refers to.
@@ -35,9 +38,9 @@ type Desired struct {
 	// WrittenUID is the uid that the manifest itself gives; empty when podctl has added one.
 	WrittenUID types.UID `json:"-"`
 
-	// keys has the key of the digests which stand for values of Secrets. Copies share it; nil until
+	// key is the key of the digests which stand for values of Secrets, of which several goroutines may ask. Copies share it; nil until
 	// one is set, where the pod may still change.
-	keys *keys
+	key *atomic.Pointer[digest.Key]
 	// memo keeps the hashes of a pod that does not change any more; nil for others.
 	memo *memo
 }
@@ -55,7 +58,7 @@ type Origin struct {
 
 // New returns a pod that does not change any more: its hashes are computed once.
 func New(pod *v1.Pod, source string, written types.UID) *Desired {
-	return &Desired{Pod: pod, Origin: Origin{Source: source}, WrittenUID: written, memo: newMemo(), keys: &keys{}}
+	return &Desired{Pod: pod, Origin: Origin{Source: source}, WrittenUID: written, memo: newMemo(), key: &atomic.Pointer[digest.Key]{}}
 }
 
 // WithPod returns another pod that takes the same objects and comes from the same source. Digests of it are made with the
@@ -63,7 +66,7 @@ func New(pod *v1.Pod, source string, written types.UID) *Desired {
 func (d *Desired) WithPod(pod *v1.Pod) *Desired {
 	other := New(pod, d.Source, "")
 	other.Objects, other.Shared = d.Objects, d.Shared
-	if key := d.keys.get(); key != nil {
+	if key := d.usedKey(); key != nil {
 		other.UseKey(key)
 	}
 	return other

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/podctl/podctl/podspec/digest"
 )
@@ -78,7 +79,7 @@ func (m *memo) get(key string, compute func() string) string {
 // Seal makes a digest of something that holds secret values with the pod's key: open is
 // the version and digest of all that is not secret.
 func (d *Desired) Seal(open string, secrets []byte) string {
-	return d.keys.get().Seal(open, d.id(), secrets)
+	return d.usedKey().Seal(open, d.id(), secrets)
 }
 
 // UseKey sets the key of the digests that stand for values of Secrets. Digests made
@@ -87,35 +88,18 @@ func (d *Desired) UseKey(key *digest.Key) {
 	if d == nil {
 		return
 	}
-	if d.keys == nil {
-		d.keys = &keys{}
+	if d.key == nil {
+		d.key = &atomic.Pointer[digest.Key]{}
 	}
-	if d.keys.set(key) {
+	if d.key.Swap(key) != key {
 		d.memo.forget()
 	}
 }
 
-// keys is the key of digests, of which several goroutines may ask.
-type keys struct {
-	lock sync.Mutex
-	key  *digest.Key
-}
-
-// get is the key; nil if none is set.
-func (k *keys) get() *digest.Key {
-	if k == nil {
+// usedKey is the key of digests; nil if none is set.
+func (d *Desired) usedKey() *digest.Key {
+	if d.key == nil {
 		return nil
 	}
-	k.lock.Lock()
-	defer k.lock.Unlock()
-	return k.key
-}
-
-// set reports whether it is another key than before.
-func (k *keys) set(key *digest.Key) bool {
-	k.lock.Lock()
-	defer k.lock.Unlock()
-	before := k.key
-	k.key = key
-	return before != key
+	return d.key.Load()
 }

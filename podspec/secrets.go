@@ -43,7 +43,7 @@ func (d *Desired) objectsWith(standIn func(ref digest.SecretRef, value []byte) s
 func (d *Desired) SecretDigest(ref digest.SecretRef, value []byte) string {
 	switch {
 	case !d.Redacted:
-		return d.keys.get().Secret(d.id(), ref, value)
+		return d.usedKey().Secret(d.id(), ref, value)
 	case strings.HasPrefix(string(value), digest.SecretPrefix):
 		return string(value)
 	}

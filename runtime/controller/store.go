@@ -14,60 +14,15 @@ import (
 
 // Store has the workloads of one state directory.
 type Store struct {
+	objects.Files[Record]
+
 	locker *state.Locker
-	files  state.Objects
 	now    func() time.Time
 }
 
 // NewStore makes a Store.
 func NewStore(locker *state.Locker, now func() time.Time) *Store {
-	return &Store{locker: locker, files: locker.Layout.Workloads(), now: now}
-}
-
-// Get reads the record of a workload, or returns an *objects.NotFoundError.
-func (s *Store) Get(key state.ObjectKey) (*Record, error) {
-	r, err := s.read(key)
-	if err == nil && r == nil {
-		err = &objects.NotFoundError{Key: key}
-	}
-	return r, err
-}
-
-// read reads a record; nil if there is none.
-func (s *Store) read(key state.ObjectKey) (*Record, error) {
-	text, err := s.files.Read(key)
-	if err != nil || text == nil {
-		return nil, err
-	}
-	r, err := decode(key, text)
-	if errors.Is(err, state.ErrDamaged) {
-		err = fmt.Errorf("%w; apply it again, or delete it with podctl delete %s/%s -n %s", err, key.Word(), key.Name, key.Namespace)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the stored %s: %w", key, err)
-	}
-	return r, nil
-}
-
-// List reads the records that match, in order. One that cannot be read hides no other: those errors are joined.
-func (s *Store) List(match func(state.ObjectKey) bool) ([]*Record, error) {
-	keys, err := s.files.List()
-	if err != nil {
-		return nil, err
-	}
-	var found []*Record
-	var errs []error
-	for _, key := range keys {
-		if !match(key) {
-			continue
-		}
-		r, err := s.read(key)
-		if r != nil {
-			found = append(found, r)
-		}
-		errs = append(errs, err)
-	}
-	return found, errors.Join(errs...)
+	return &Store{locker: locker, Files: objects.Files[Record]{Dir: locker.Layout.Workloads(), Decode: decode}, now: now}
 }
 
 // Change is what becomes of a workload that is applied.
@@ -82,7 +37,7 @@ type Change struct {
 // Change is what Put would do. A record that is damaged is replaced; a change that the API server refuses is an
 // *objects.FrozenError.
 func (s *Store) Change(w *podspec.Workload) (Change, error) {
-	before, err := s.read(KeyOf(w))
+	before, err := s.Find(KeyOf(w))
 	switch {
 	case errors.Is(err, state.ErrDamaged):
 		return Change{Outcome: objects.Configured, Record: before.next(w, s.now())}, nil
@@ -99,7 +54,7 @@ func (s *Store) Change(w *podspec.Workload) (Change, error) {
 // Merge gives a workload of a manifest what stays of the stored one although the manifest does not say it: the restart that
 // somebody asked for. Of one whose record cannot be read nothing stays.
 func (s *Store) Merge(w *podspec.Workload) {
-	if before, err := s.read(KeyOf(w)); err == nil && before != nil {
+	if before, err := s.Find(KeyOf(w)); err == nil && before != nil {
 		w.KeepRestart(before.Workload)
 	}
 }
@@ -125,7 +80,7 @@ func (s *Store) checkRoom(c *Change) error {
 	if c.Outcome != objects.Created {
 		return nil
 	}
-	keys, err := s.files.List()
+	keys, err := s.Dir.List()
 	if err == nil && len(keys) >= state.ObjectsMax {
 		err = fmt.Errorf("%d workloads are stored, and %s would be one more than there can be: delete some", len(keys), c.Record.Key())
 	}
@@ -135,7 +90,7 @@ func (s *Store) checkRoom(c *Change) error {
 // Expire forgets a Job that has lived its time (ttlSecondsAfterFinished). The record of one that a source of an agent brought stays,
 // without pods: its manifest is there still, and would run again.
 func (s *Store) Expire(ctx context.Context, key state.ObjectKey) error {
-	r, err := s.read(key)
+	r, err := s.Find(key)
 	if err != nil || r == nil || r.Workload.Keeper != "" {
 		return err
 	}
@@ -155,7 +110,7 @@ func (s *Store) change(ctx context.Context, key state.ObjectKey, change func(*Re
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	now, err := s.read(key)
+	now, err := s.Find(key)
 	if err != nil || now == nil {
 		return err
 	}
@@ -171,7 +126,7 @@ func (s *Store) write(r *Record) error {
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", r.Key(), err)
 	}
-	return s.files.Write(r.Key(), text)
+	return s.Dir.Write(r.Key(), text)
 }
 
 // Delete removes the record of a workload. One that is gone is no error; found reports whether there was one.
@@ -181,9 +136,9 @@ func (s *Store) Delete(ctx context.Context, key state.ObjectKey) (found bool, er
 		return false, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	text, err := s.files.Read(key)
+	text, err := s.Dir.Read(key)
 	if err != nil || text == nil {
 		return false, err
 	}
-	return true, s.files.Remove(key)
+	return true, s.Dir.Remove(key)
 }

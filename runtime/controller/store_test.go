@@ -130,7 +130,7 @@ func TestDamagedRecords(t *testing.T) {
 	s := newStore(t)
 	r := put(t, s, deployment(t)).Record
 	put(t, s, deployment(t, "name: web", "name: other"))
-	path, err := s.files.Path(r.Key())
+	path, err := s.Dir.Path(r.Key())
 	if err != nil {
 		t.Fatal(err)
 	}

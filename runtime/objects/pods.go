@@ -27,7 +27,7 @@ func (s *Store) find(namespace string, name podspec.ObjectName) (*podspec.Object
 	if o := s.pretended[key]; o != nil {
 		return o, nil
 	}
-	o, err := s.read(key)
+	o, err := s.Find(key)
 	if refused := (*state.NameError)(nil); errors.As(err, &refused) {
 		return nil, nil
 	}
@@ -48,7 +48,7 @@ func (s *Store) Loaded(d *podspec.Desired) (with *podspec.Desired, hidden []pods
 		if name.Kind == podspec.KindClaim || !own.Has(name.Kind, name.Name) {
 			continue
 		}
-		stored, err := s.files.Read(state.ObjectKey{Namespace: d.Pod.Namespace, Kind: name.Kind, Name: name.Name})
+		stored, err := s.Dir.Read(state.ObjectKey{Namespace: d.Pod.Namespace, Kind: name.Kind, Name: name.Name})
 		if err == nil && stored != nil {
 			hidden = append(hidden, name)
 		}

@@ -15,8 +15,9 @@ import (
 
 // Store has the objects of one state directory.
 type Store struct {
+	Files[podspec.Object]
+
 	locker *state.Locker
-	files  state.Objects
 	now    func() time.Time
 	// pretended are objects that count as stored, for plans.
 	pretended map[state.ObjectKey]*podspec.Object
@@ -26,62 +27,7 @@ type Store struct {
 
 // New makes a Store.
 func New(locker *state.Locker, now func() time.Time) *Store {
-	return &Store{locker: locker, files: locker.Layout.Objects(), now: now}
-}
-
-// NotFoundError says that no such object is stored.
-type NotFoundError struct{ Key state.ObjectKey }
-
-// Error says how to see which ones are.
-func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("no %s is stored here (`podctl get %s -A` lists those that are)", e.Key, e.Key.Word())
-}
-
-// Get reads a stored object, or a *NotFoundError.
-func (s *Store) Get(key state.ObjectKey) (*podspec.Object, error) {
-	o, err := s.read(key)
-	if err == nil && o == nil {
-		err = &NotFoundError{Key: key}
-	}
-	return o, err
-}
-
-// read reads a stored object; nil if there is none.
-func (s *Store) read(key state.ObjectKey) (*podspec.Object, error) {
-	text, err := s.files.Read(key)
-	if err == nil && text != nil {
-		var o *podspec.Object
-		if o, err = decode(key, text); err == nil {
-			return o, nil
-		}
-		err = fmt.Errorf("reading the stored %s: %w", key, err)
-	}
-	if errors.Is(err, state.ErrDamaged) {
-		err = fmt.Errorf("%w; apply it again, or delete it with podctl delete %s/%s -n %s", err, key.Word(), key.Name, key.Namespace)
-	}
-	return nil, err
-}
-
-// List reads the stored objects that match, in order. One that cannot be read hides no other:
-// those errors are joined.
-func (s *Store) List(match func(state.ObjectKey) bool) ([]*podspec.Object, error) {
-	keys, err := s.files.List()
-	if err != nil {
-		return nil, err
-	}
-	var found []*podspec.Object
-	var errs []error
-	for _, key := range keys {
-		if !match(key) {
-			continue
-		}
-		o, err := s.read(key)
-		if o != nil {
-			found = append(found, o)
-		}
-		errs = append(errs, err)
-	}
-	return found, errors.Join(errs...)
+	return &Store{locker: locker, Files: Files[podspec.Object]{Dir: locker.Layout.Objects(), Decode: decode}, now: now}
 }
 
 // Secrets are all stored Secrets that can be read, to be taken out of texts: what cannot be read
@@ -116,7 +62,7 @@ func (s *Store) change(o *podspec.Object, a *allocation) (Change, error) {
 	if err := checkRedacted(o); err != nil {
 		return Change{}, err
 	}
-	before, err := s.read(key)
+	before, err := s.Find(key)
 	damaged := errors.Is(err, state.ErrDamaged)
 	if err != nil && !damaged {
 		return Change{}, err
@@ -162,7 +108,7 @@ func (s *Store) Put(ctx context.Context, objects []*podspec.Object, done func(Ch
 
 // checkRoom refuses more objects than are kept.
 func (s *Store) checkRoom(changes []Change) error {
-	keys, err := s.files.List()
+	keys, err := s.Dir.List()
 	if err != nil {
 		return err
 	}
@@ -181,7 +127,7 @@ func (s *Store) checkRoom(changes []Change) error {
 func (s *Store) put(c Change) error {
 	kept := c.kept
 	kept.Meta().CreationTimestamp = metav1.NewTime(s.now().UTC().Truncate(time.Second))
-	before, err := s.read(c.Key)
+	before, err := s.Find(c.Key)
 	if err == nil && before != nil {
 		kept.Meta().CreationTimestamp = before.Meta().CreationTimestamp
 	}
@@ -192,7 +138,7 @@ func (s *Store) put(c Change) error {
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", c.Key, err)
 	}
-	return s.files.Write(c.Key, text)
+	return s.Dir.Write(c.Key, text)
 }
 
 // Delete removes a stored object, or returns a *NotFoundError. One that is damaged is removed
@@ -206,5 +152,5 @@ func (s *Store) Delete(ctx context.Context, key state.ObjectKey) (err error) {
 	if _, err = s.Get(key); err != nil && !errors.Is(err, state.ErrDamaged) {
 		return err
 	}
-	return s.files.Remove(key)
+	return s.Dir.Remove(key)
 }

@@ -129,7 +129,7 @@ func TestObjectsAreBounded(t *testing.T) {
 func TestDamagedObjects(t *testing.T) {
 	s := newStore(t)
 	put(t, s, secret("a", "v"), secret("b", "v"), secret("c", "v"))
-	path, err := s.files.Path(KeyOf(secret("a", "")))
+	path, err := s.Dir.Path(KeyOf(secret("a", "")))
 	if err != nil {
 		t.Fatal(err)
 	}

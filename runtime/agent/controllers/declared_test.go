@@ -63,7 +63,7 @@ func (h *house) starts() {
 	expander := &controller.Expander{Layout: h.layout, Objects: h.objects, Lister: standing{}, Now: clock}
 	h.Source = New(Settings{
 		Workloads: Stored{Store: h.workloads, Expander: expander},
-		Objects:   StoredObjects{Objects: h.objects, Layout: h.layout, Services: func(context.Context) { h.followed++ }},
+		Objects:   StoredObjects{Store: h.objects, Services: func(context.Context) { h.followed++ }},
 		ByHand:    true, Now: clock, Log: slog.New(slog.DiscardHandler),
 	})
 	h.texts = map[string]*sources.Texts{}

@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
@@ -16,14 +15,6 @@ type Stored struct {
 	*controller.Store
 	Expander *controller.Expander
 }
-
-// All reads the stored workloads.
-func (w Stored) All() ([]*controller.Record, error) {
-	return w.List(func(state.ObjectKey) bool { return true })
-}
-
-// ChangedAt is when one was changed last.
-func (w Stored) ChangedAt() time.Time { return w.Expander.Layout.Workloads().ChangedAt() }
 
 // Expand says which pods a workload shall have now.
 func (w Stored) Expand(ctx context.Context, r *controller.Record) (*controller.Expanded, error) {
@@ -44,24 +35,15 @@ func (w Stored) Apply(ctx context.Context, one *podspec.Workload) error {
 
 // StoredObjects are the ConfigMaps, Secrets, claims and Services of a state directory.
 type StoredObjects struct {
-	Objects *objects.Store
-	Layout  state.Layout
+	*objects.Store
 	// Services lets names and traffic follow when a Service has changed.
 	Services func(context.Context)
 }
 
-// All reads the stored objects.
-func (s StoredObjects) All() ([]*podspec.Object, error) {
-	return s.Objects.List(func(state.ObjectKey) bool { return true })
-}
-
-// ChangedAt is when one was changed last.
-func (s StoredObjects) ChangedAt() time.Time { return s.Layout.Objects().ChangedAt() }
-
 // Apply stores an object as a manifest has it.
 func (s StoredObjects) Apply(ctx context.Context, o *podspec.Object) error {
 	changed := false
-	err := s.Objects.Put(ctx, []*podspec.Object{o}, func(c objects.Change) { changed = c.Outcome != objects.Unchanged })
+	err := s.Store.Put(ctx, []*podspec.Object{o}, func(c objects.Change) { changed = c.Outcome != objects.Unchanged })
 	if changed && o.Service != nil {
 		s.Services(ctx)
 	}
@@ -70,7 +52,7 @@ func (s StoredObjects) Apply(ctx context.Context, o *podspec.Object) error {
 
 // Delete removes an object. One that is gone is no error.
 func (s StoredObjects) Delete(ctx context.Context, key state.ObjectKey) error {
-	err := s.Objects.Delete(ctx, key)
+	err := s.Store.Delete(ctx, key)
 	if gone := (*objects.NotFoundError)(nil); errors.As(err, &gone) {
 		err = nil
 	}

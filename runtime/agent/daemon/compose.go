@@ -37,7 +37,7 @@ type daemon struct {
 func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	workloads := controllers.New(controllers.Settings{
 		Workloads: controllers.Stored{Store: d.Workloads, Expander: d.engine.Expander(d.NodeLabels)},
-		Objects:   controllers.StoredObjects{Objects: d.Objects, Layout: d.Layout, Services: d.followed(ctx)},
+		Objects:   controllers.StoredObjects{Store: d.Objects, Services: d.followed(ctx)},
 		ByHand:    d.Applied, Now: d.Now, Log: d.Log,
 	})
 	collectAt(startPercent)
