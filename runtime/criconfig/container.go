@@ -11,7 +11,11 @@ import (
 // CreateContainerConfigError: they name the field.
 func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 	pod, c := in.Desired.Pod, in.Container.Container
-	if err := CheckUser(pod, in.Container, in.Image); err != nil {
+	image := in.Images[c.Image]
+	if image.ID == "" {
+		return nil, fmt.Errorf("image %s is not present; pull it, or apply with --pull missing", c.Image)
+	}
+	if err := CheckUser(pod, in.Container, image); err != nil {
 		return nil, err
 	}
 	env, err := environment(&in)
@@ -32,7 +36,7 @@ func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 	}
 	config := &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: in.Attempt},
-		Image:       &runtimeapi.ImageSpec{Image: in.ImageRef, UserSpecifiedImage: c.Image},
+		Image:       &runtimeapi.ImageSpec{Image: image.ID, UserSpecifiedImage: c.Image},
 		Command:     command,
 		Args:        args,
 		WorkingDir:  c.WorkingDir,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // TestEveryFieldThatIsValidHasAValue: what the loader accepts as a field of the pod can be
@@ -71,7 +72,8 @@ func TestNothingIsBuiltThatLinuxCannotTake(t *testing.T) {
 			pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{c.container}, Volumes: []v1.Volume{{Name: "v"}}}}
 			in := ContainerInput{
 				Desired: &podspec.Desired{Pod: pod}, Container: podspec.RegularContainers(pod)[0],
-				Files: map[FileKey][]byte{{Volume: "v", Path: "f"}: []byte("K='" + strings.Repeat("s3cret\n", 20_000) + "'\n")},
+				Images: map[string]model.Image{"": {ID: "sha256:1"}},
+				Files:  map[FileKey][]byte{{Volume: "v", Path: "f"}: []byte("K='" + strings.Repeat("s3cret\n", 20_000) + "'\n")},
 			}
 			var err error
 			if len(c.container.VolumeMounts) > 0 {

@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // fileValue reads one key of an environment file that an init container wrote
@@ -29,6 +31,18 @@ func fileValue(in *ContainerInput, ref *v1.FileKeySelector) (string, bool, error
 		return "", false, fmt.Errorf("file %s in volume %s has no key %s", ref.Path, ref.VolumeName, ref.Key)
 	}
 	return value, value != "", nil
+}
+
+// StandIns are the files that the environment of a container refers to, with one value for all keys.
+func StandIns(ref podspec.ContainerRef, value string) map[FileKey][]byte {
+	files := map[FileKey][]byte{}
+	for i := range ref.Env {
+		if from := ref.Env[i].ValueFrom; from != nil && from.FileKeyRef != nil {
+			key := FileKey{Volume: from.FileKeyRef.VolumeName, Path: from.FileKeyRef.Path}
+			files[key] = append(files[key], from.FileKeyRef.Key+"='"+value+"'\n"...)
+		}
+	}
+	return files
 }
 
 // envFile is read line by line. Its lines have the form KEY='value': the quotes are part

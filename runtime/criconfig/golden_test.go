@@ -17,6 +17,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // eachRow calls visit with every row of a recorded file, as a subtest.
@@ -81,8 +82,7 @@ func compareContainer(t *testing.T, d *podspec.Desired, text json.RawMessage) {
 	}
 	got, err := Container(ContainerInput{
 		Desired: d, Container: ref, Node: capturedNode(), Attempt: want.GetMetadata().GetAttempt(),
-		ImageRef: want.GetImage().GetImage(), Image: ImageUser{UID: new(int64)},
-		PodIPs: podIPs(want), Paths: capturedPaths(ref, want), VolumeImages: volumeImages(want),
+		Images: capturedImages(ref, want), PodIPs: podIPs(want), Paths: capturedPaths(ref, want),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -131,11 +131,11 @@ func capturedPaths(ref podspec.ContainerRef, want *runtimeapi.ContainerConfig) P
 	return p
 }
 
-func volumeImages(want *runtimeapi.ContainerConfig) map[string]string {
-	images := map[string]string{}
+func capturedImages(ref podspec.ContainerRef, want *runtimeapi.ContainerConfig) map[string]model.Image {
+	images := map[string]model.Image{ref.Image: {ID: want.GetImage().GetImage(), UID: new(int64)}}
 	for _, m := range want.GetMounts() {
 		if m.GetImage() != nil {
-			images[m.GetImage().GetUserSpecifiedImage()] = m.GetImage().GetImage()
+			images[m.GetImage().GetUserSpecifiedImage()] = model.Image{ID: m.GetImage().GetImage()}
 		}
 	}
 	return images

@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Node holds the facts of the machine and its runtime that configuration
@@ -55,20 +56,14 @@ type Handler struct {
 type Paths struct {
 	LogDir   string
 	EtcHosts string
-	// TerminationLog is empty when the container has none.
-	TerminationLog string
 	// Volumes maps a volume's name to its content.
 	Volumes map[string]string
 	// UserNS is the range of ids a pod with hostUsers: false got.
 	UserNS *IDMapping
+	// TerminationLog is empty when the container has none.
+	TerminationLog string
 	// SubPaths maps the position in volumeMounts to what was bound for it.
 	SubPaths map[int]string
-}
-
-// ImageUser is the user an image asks for.
-type ImageUser struct {
-	UID      *int64
-	Username string
 }
 
 // IDMapping is the range of ids a pod with its own user namespace got.
@@ -77,23 +72,21 @@ type IDMapping struct {
 	Length uint32
 }
 
-// ContainerInput is everything the configuration of one container depends on.
+// ContainerInput is everything the configuration of one container depends on. Beside Container, Attempt, TargetID, Files and the
+// last two paths, all of it is the same for the containers of a pod.
 type ContainerInput struct {
 	Desired   *podspec.Desired
 	Container podspec.ContainerRef
 	Node      Node
 	Paths     Paths
 	Attempt   uint32
-	// ImageRef is the image as the runtime identifies it.
-	ImageRef string
-	Image    ImageUser
-	PodIPs   []string
+	// Images are the images of the pod, those of its volumes too, by their references.
+	Images map[string]model.Image
+	PodIPs []string
 	// TargetID is the container whose processes an ephemeral container sees.
 	TargetID string
 	// Files holds what fileKeyRef entries refer to, by volume and path.
 	Files map[FileKey][]byte
-	// VolumeImages maps the reference of an image volume to the image's id.
-	VolumeImages map[string]string
 	// Services are the variables by which the container finds Services.
 	Services map[string]string
 }

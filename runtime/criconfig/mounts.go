@@ -78,7 +78,7 @@ func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.
 // mountImage makes a mount show an image, or a part of it. Without an id the runtime would
 // be asked for an image of no name.
 func mountImage(in *ContainerInput, m *v1.VolumeMount, vol *v1.Volume, mount *runtimeapi.Mount) (err error) {
-	id := in.VolumeImages[vol.Image.Reference]
+	id := in.Images[vol.Image.Reference].ID
 	if id == "" {
 		return fmt.Errorf("image %s of volume %q is not present; pull it, or apply with --pull missing", vol.Image.Reference, vol.Name)
 	}
@@ -150,6 +150,24 @@ func SubPath(in ContainerInput, index int) (string, error) {
 		return "", fmt.Errorf("%s.volumeMounts[%d]: %w", in.Container.Path, index, err)
 	}
 	return sub, nil
+}
+
+// SubPaths are the paths inside volumes that the mounts of a container name, by their positions. The runtime looks up those
+// inside images.
+func SubPaths(in ContainerInput) (map[int]string, error) {
+	subs := map[int]string{}
+	for i := range in.Container.VolumeMounts {
+		m := &in.Container.VolumeMounts[i]
+		vol, _ := podspec.FindVolume(in.Desired.Pod, m.Name)
+		if m.SubPath == "" && m.SubPathExpr == "" || vol != nil && vol.Image != nil {
+			continue
+		}
+		var err error
+		if subs[i], err = SubPath(in, i); err != nil {
+			return nil, err
+		}
+	}
+	return subs, nil
 }
 
 func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // imageMount is the input for a container that mounts the image of a volume.
@@ -22,7 +23,7 @@ func imageMount(mount v1.VolumeMount) *ContainerInput {
 	pod.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "data:1"}}}}
 	corev1.SetObjectDefaults_Pod(pod)
 	ref, _ := podspec.FindContainer(pod, "app")
-	return &ContainerInput{Desired: &podspec.Desired{Pod: pod}, Container: ref, VolumeImages: map[string]string{"data:1": "sha256:da7a"}}
+	return &ContainerInput{Desired: &podspec.Desired{Pod: pod}, Container: ref, Images: map[string]model.Image{"data:1": {ID: "sha256:da7a"}}}
 }
 
 // TestSubPathOfAnImage: a part of an image is mounted by the same rules as a part of any
@@ -58,7 +59,7 @@ func TestSubPathOfAnImage(t *testing.T) {
 // TestImageVolumeWithoutItsImage: nothing is mounted, rather than an image of no name.
 func TestImageVolumeWithoutItsImage(t *testing.T) {
 	in := imageMount(v1.VolumeMount{})
-	in.VolumeImages = nil
+	in.Images = nil
 	want := `spec.containers[0].volumeMounts[0]: image data:1 of volume "data" is not present`
 	if list, err := mounts(in); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v %v, want %s", list, err, want)

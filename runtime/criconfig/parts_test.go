@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // envRow is a container's environment as a kubelet computed it.
@@ -331,7 +332,8 @@ func configured(t *testing.T, d *podspec.Desired, name string, attempt uint32) (
 	bare.VolumeMounts, bare.Env, bare.EnvFrom = nil, nil, nil
 	ref.Container = bare
 	got, err := Container(ContainerInput{
-		Desired: d, Container: ref, Node: recordingNode(), ImageRef: "sha256:feed", Image: ImageUser{UID: new(int64)}, Attempt: attempt,
+		Desired: d, Container: ref, Node: recordingNode(), Attempt: attempt,
+		Images: map[string]model.Image{ref.Image: {ID: "sha256:feed", UID: new(int64)}},
 	})
 	if err != nil {
 		return nil, err
@@ -364,7 +366,7 @@ func TestUserNamespace(t *testing.T) {
 	}
 	ref, _ := podspec.FindContainer(pod, "app")
 	container, err := Container(ContainerInput{
-		Desired: d, Container: ref, Node: able, PodIPs: []string{"10.0.0.1"},
+		Desired: d, Container: ref, Node: able, PodIPs: []string{"10.0.0.1"}, Images: map[string]model.Image{"": {ID: "sha256:1"}},
 		Paths: Paths{UserNS: users, EtcHosts: "/h", TerminationLog: "/t"},
 	})
 	if err != nil {

@@ -42,7 +42,7 @@ func security(in *ContainerInput) (*runtimeapi.LinuxContainerSecurityContext, er
 		ReadonlyRootfs:           ptr.Deref(effective.ReadOnlyRootFilesystem, false),
 		NoNewPrivs:               securitycontext.AddNoNewPrivileges(effective),
 	}
-	setUser(s, effective, in.Image)
+	setUser(s, effective, in.Images[c.Image])
 	if effective.ProcMount == nil || *effective.ProcMount != v1.UnmaskedProcMount {
 		s.MaskedPaths, s.ReadonlyPaths = maskedPaths(in.Node), readonlyPaths()
 	}
@@ -56,7 +56,7 @@ func security(in *ContainerInput) (*runtimeapi.LinuxContainerSecurityContext, er
 
 // setUser sets the user: the manifest's, else the image's numeric one, else the
 // image's by name, else root.
-func setUser(s *runtimeapi.LinuxContainerSecurityContext, effective *v1.SecurityContext, image ImageUser) {
+func setUser(s *runtimeapi.LinuxContainerSecurityContext, effective *v1.SecurityContext, image model.Image) {
 	switch {
 	case effective.RunAsUser != nil:
 		s.RunAsUser = &runtimeapi.Int64Value{Value: *effective.RunAsUser}
@@ -74,7 +74,7 @@ func setUser(s *runtimeapi.LinuxContainerSecurityContext, effective *v1.Security
 
 // CheckUser refuses a container that an image's user keeps from running; its error names the field. Nothing else of a container
 // that can be refused depends on that user.
-func CheckUser(pod *v1.Pod, ref podspec.ContainerRef, image ImageUser) error {
+func CheckUser(pod *v1.Pod, ref podspec.ContainerRef, image model.Image) error {
 	if err := checkRunAsNonRoot(pod, ref.Container, image); err != nil {
 		return fmt.Errorf("%s.securityContext.runAsNonRoot: %w", ref.Path, err)
 	}
@@ -83,7 +83,7 @@ func CheckUser(pod *v1.Pod, ref podspec.ContainerRef, image ImageUser) error {
 
 // checkRunAsNonRoot refuses a container that must not run as root and would, or
 // of which nobody can tell (kubelet: verifyRunAsNonRoot).
-func checkRunAsNonRoot(pod *v1.Pod, c *v1.Container, image ImageUser) error {
+func checkRunAsNonRoot(pod *v1.Pod, c *v1.Container, image model.Image) error {
 	effective := securitycontext.DetermineEffectiveSecurityContext(pod, c)
 	if !ptr.Deref(effective.RunAsNonRoot, false) {
 		return nil

@@ -54,28 +54,23 @@ func TestProofsThatFail(t *testing.T) {
 func TestTargets(t *testing.T) {
 	l := newLab(t, "i:1")
 	ran := l.apply(onePod()).snapshot.Containers[0].Status.GetId()
-	x := l.plan(model.PodRef{}, onePod()).execution(Options{}).start.inputs
+	x := l.plan(model.PodRef{}, onePod()).execution(Options{}).start
 	x.plan.Steps = []plan.Step{{ID: "start-b", Kind: plan.StartContainer, Container: "b"}}
 	for name, c := range map[string]struct {
-		target func(string) (string, error)
-		of     string
-		want   string
-		failed bool
+		want         string
+		fails, found bool
 	}{
-		"one that runs":         {x.Target, "a", ran, false},
-		"one that will run":     {x.Target, "b", "", true},
-		"proof: runs":           {x.proven().Target, "a", ran, false},
-		"proof: will run":       {x.proven().Target, "b", "", false},
-		"proof: will never run": {x.proven().Target, "c", "", true},
+		"a": {want: ran}, "b": {fails: true}, "c": {fails: true, found: true},
 	} {
-		if got, err := c.target(c.of); got != c.want || (err != nil) != c.failed {
+		if got, err := x.inputs.target(name); got != c.want || (err != nil) != c.fails {
 			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if err := x.checkTarget(name); (err != nil) != c.found {
+			t.Errorf("the proof of %s: %v", name, err)
 		}
 	}
 	x.outputs.setStarted("a", "anew")
-	for name, target := range map[string]func(string) (string, error){"start": x.Target, "proof": x.proven().Target} {
-		if got, err := target("a"); got != "anew" || err != nil {
-			t.Errorf("%s: of this pass %q, %v", name, got, err)
-		}
+	if got, err := x.inputs.target("a"); got != "anew" || err != nil {
+		t.Errorf("of this pass %q, %v", got, err)
 	}
 }

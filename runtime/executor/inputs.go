@@ -2,8 +2,9 @@ package executor
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
-	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -15,17 +16,11 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// inputs is the criconfig.Source of containers that start: it writes files and binds parts
-// of volumes as it is asked for them.
+// inputs are what the CRI messages of the pod are made of, as it lies on disk and as earlier steps of the pass have made it.
 type inputs struct {
 	*subject
 	outputs *outputs
 	names   state.ServiceFile
-}
-
-// builder builds the messages of containers from a source.
-func (x *inputs) builder(source criconfig.Source) *criconfig.Builder {
-	return &criconfig.Builder{Desired: x.desired, Node: x.node(), Source: source}
 }
 
 // container is the container that a step is about.
@@ -40,15 +35,11 @@ func (x *inputs) container(s *plan.Step) (podspec.ContainerRef, error) {
 
 // sandboxConfig is the message the sandbox was, or will be, created with.
 func (x *inputs) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
-	users, err := x.Users()
+	in, err := proof.Resolve(x.volumes(x.desired), x.node())
 	if err != nil {
 		return nil, err
 	}
-	logs, err := x.pod.Logs(x.desired.Pod.Namespace, x.desired.Pod.Name).Dir()
-	if err != nil {
-		return nil, err
-	}
-	return criconfig.Sandbox(x.desired, x.node(), criconfig.Paths{LogDir: logs, UserNS: users}, attempt)
+	return criconfig.Sandbox(in.Desired, in.Node, in.Paths, attempt)
 }
 
 // sandbox is the sandbox in which containers of this pass start, with its message.
@@ -56,56 +47,58 @@ func (x *inputs) sandbox() (sandboxOutput, error) {
 	return x.outputs.sandboxWith(func() (*runtimeapi.PodSandboxConfig, error) { return x.sandboxConfig(x.plan.Attempt) })
 }
 
-// Image is what is known now of an image: from the observation, or from this plan's own pull.
-func (x *inputs) Image(reference string) (string, criconfig.ImageUser, error) {
-	img := x.outputs.image(reference)
-	if img.ID == "" {
-		return "", criconfig.ImageUser{}, fmt.Errorf("image %s is not present; pull it, or apply with --pull missing", reference)
-	}
-	return img.ID, criconfig.ImageUser{UID: img.UID, Username: img.Username}, nil
+// prover proves containers with what is there now.
+func (x *inputs) prover() (*proof.Prover, error) {
+	in, err := proof.Resolve(x.volumes(x.desired), x.node())
+	in.Images = x.outputs.allImages()
+	return &proof.Prover{ContainerInput: in, Volumes: x.volumes(x.desired), Runtime: x.plan.Runtime.Name}, err
 }
 
-// VolumeImage is the id of an image that is mounted as a volume.
-func (x *inputs) VolumeImage(reference string) string { return x.outputs.image(reference).ID }
-
-// disk is what lies on disk for the pod.
-func (x *inputs) disk() proof.Disk { return proof.Disk{Volumes: x.volumes(x.desired)} }
-
-// EnvFile reads one file of a volume.
-func (x *inputs) EnvFile(ref *v1.FileKeySelector) ([]byte, error) { return x.disk().EnvFile(ref) }
-
-// Unwritten is empty: the runtime refuses a container without its file.
-func (*inputs) Unwritten() string { return "" }
-
-// Users is the range of ids of a pod with a user namespace of its own.
-func (x *inputs) Users() (*criconfig.IDMapping, error) { return x.disk().Users() }
-
-// VolumePath is where a volume's content lies.
-func (x *inputs) VolumePath(vol *v1.Volume) (string, error) {
-	return x.disk().VolumePath(vol)
-}
-
-// SubPath binds the part of a volume.
-func (x *inputs) SubPath(ref podspec.ContainerRef, mount int, part func() (string, error)) (string, error) {
-	sub, err := part()
+// message is the message that a container is created with in a pod with these addresses. It writes files and binds parts of
+// volumes: what was proved may have changed since, so that each is looked up again, and opened without leaving its volume.
+func (x *inputs) message(ref podspec.ContainerRef, attempt uint32, ips []string) (*runtimeapi.ContainerConfig, error) {
+	p, err := x.prover()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return volume.PrepareSubPath(x.volumes(x.desired), ref, mount, sub)
+	in := p.ContainerInput
+	known := x.services()
+	in.Container, in.Attempt, in.PodIPs, in.Services = ref, attempt, ips, known.Variables(x.desired.Pod)
+	if in.Files, err = proof.EnvFiles(p.Volumes, ref, ""); err != nil {
+		return nil, err
+	}
+	if in.Paths.SubPaths, err = criconfig.SubPaths(in); err != nil {
+		return nil, err
+	}
+	for _, i := range slices.Sorted(maps.Keys(in.Paths.SubPaths)) {
+		if in.Paths.SubPaths[i], err = volume.PrepareSubPath(p.Volumes, ref, i, in.Paths.SubPaths[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err = x.writeHosts(ips, known); err != nil {
+		return nil, err
+	}
+	if ref.TerminationMessagePath != "" {
+		if in.Paths.TerminationLog, err = x.terminationLog(ref.Name); err != nil {
+			return nil, err
+		}
+	}
+	if ref.Target != "" {
+		if in.TargetID, err = x.target(ref.Target); err != nil {
+			return nil, err
+		}
+	}
+	return criconfig.Container(in)
 }
 
-// Hosts writes the hosts file.
-func (x *inputs) Hosts(ips []string) (string, error) {
+// writeHosts writes the hosts file.
+func (x *inputs) writeHosts(ips []string, known service.Known) error {
 	hosts, err := criconfig.HostsFile(x.desired.Pod, x.node(), ips)
-	if err == nil {
-		hosts = service.WithHosts(hosts, service.Hosts(x.desired.Pod, x.node().Name, x.services().Names))
-		err = volume.WriteEtcHosts(x.pod, hosts)
+	if err != nil {
+		return err
 	}
-	return x.pod.EtcHosts(), err
+	return volume.WriteEtcHosts(x.pod, service.WithHosts(hosts, service.Hosts(x.desired.Pod, x.node().Name, known.Names)))
 }
-
-// Services are the variables by which containers of the pod find Services.
-func (x *inputs) Services() map[string]string { return x.services().Variables(x.desired.Pod) }
 
 // services are what containers are told of Services. It follows from what is kept elsewhere, and hosts files are written again
 // when that changes: where it cannot be read the container starts without.
@@ -117,9 +110,9 @@ func (x *inputs) services() service.Known {
 	return service.DecodeKnown(text)
 }
 
-// TerminationLog makes a new file for the termination message of a container, and removes
+// terminationLog makes a new file for the termination message of a container, and removes
 // those of starts that were killed before the runtime had a record: none uses them.
-func (x *inputs) TerminationLog(container string) (string, error) {
+func (x *inputs) terminationLog(container string) (string, error) {
 	used := map[string]bool{}
 	for _, c := range x.snapshot.Containers {
 		addMounted(used, c.Status)
@@ -137,8 +130,8 @@ func addMounted(paths map[string]bool, status *runtimeapi.ContainerStatus) {
 	}
 }
 
-// Target is the container that was started in this pass, or that ran before.
-func (x *inputs) Target(container string) (string, error) {
+// target is the container that was started in this pass, or that ran before.
+func (x *inputs) target(container string) (string, error) {
 	if id := x.outputs.startedID(container); id != "" {
 		return id, nil
 	}

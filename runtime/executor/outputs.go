@@ -71,10 +71,10 @@ func (o *outputs) setSandbox(s sandboxOutput) {
 	o.sb = s
 }
 
-func (o *outputs) image(name string) model.Image {
+func (o *outputs) allImages() map[string]model.Image {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.images[name]
+	return maps.Clone(o.images)
 }
 
 func (o *outputs) setImage(name string, image model.Image) {

@@ -90,7 +90,7 @@ func TestStartedContainers(t *testing.T) {
 		t.Error("the copy is none")
 	}
 	o.setImage("i:1", model.Image{ID: "sha256:1"})
-	if o.image("i:1").ID != "sha256:1" || o.image("i:2").ID != "" {
+	if images := o.allImages(); images["i:1"].ID != "sha256:1" || images["i:2"].ID != "" {
 		t.Error("an image is not what was pulled")
 	}
 }

@@ -125,7 +125,7 @@ func TestTerminationMessagesGoWithTheirRecord(t *testing.T) {
 	if err = x.remove.removeTerminationMessage(&plan.Step{Container: "a", ContainerID: "another"}); err != nil || len(files()) != 2 {
 		t.Errorf("the record of another container: %v, left %v", err, files())
 	}
-	made, err := x.start.inputs.TerminationLog("a")
+	made, err := x.start.inputs.terminationLog("a")
 	if got := files(); err != nil || len(got) != 2 || slices.Contains(got, filepath.Base(orphan)) || !slices.Contains(got, filepath.Base(made)) {
 		t.Errorf("after another start: %v, %v", got, err)
 	}

@@ -96,7 +96,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 	if err != nil {
 		return "", withReason(model.CreateContainerConfigError, err)
 	}
-	config, err := x.inputs.builder(x.inputs).Container(ref, s.Attempt, sandbox.IPs)
+	config, err := x.inputs.message(ref, s.Attempt, sandbox.IPs)
 	if err != nil {
 		return "", withReason(model.CreateContainerConfigError, err)
 	}

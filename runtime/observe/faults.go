@@ -19,32 +19,36 @@ import (
 // examiner finds what is known against a pod before anything of it is made: what the steps of a
 // pass would fail with.
 type examiner struct {
-	desired  *podspec.Desired
+	*proof.Prover
 	snapshot *snapshot.Pod
-	prover   *proof.Prover
 	redactor *redaction.Redactor
 	faults   map[string]model.Fault
 }
 
 // examine is called when all else has been observed.
-func (o *Observer) examine(s *snapshot.Pod, desired *podspec.Desired, redactor *redaction.Redactor) *snapshot.Faults {
-	volumes := o.volumeContext(desired)
-	source := observedSource{proof.Disk{Volumes: volumes, Unfinished: unfinished(s, volumes)}}
-	e := &examiner{
-		desired: desired, snapshot: s, redactor: redactor, faults: map[string]model.Fault{},
-		prover: &proof.Prover{
-			Builder: criconfig.Builder{Desired: desired, Node: *s.Node, Source: source}, Runtime: s.Runtime.Name, Unfinished: source.Unfinished,
-		},
+func examine(s *snapshot.Pod, volumes volume.Context, redactor *redaction.Redactor) *snapshot.Faults {
+	in, err := proof.Resolve(volumes, *s.Node)
+	in.Images = map[string]model.Image{}
+	for _, name := range podspec.ImageNames(volumes.Desired.Pod) {
+		// Any image with a user that may run: the user of the one that is there is checked beside that.
+		in.Images[name] = model.Image{ID: "?", UID: ptr.To[int64](1)}
 	}
-	e.note("", model.Fault{Reason: model.CreatePodSandboxError}, e.sandbox(o, source))
-	if bad := e.volumes(volumes); bad != nil {
+	e := &examiner{
+		snapshot: s, redactor: redactor, faults: map[string]model.Fault{},
+		Prover: &proof.Prover{ContainerInput: in, Volumes: volumes, Runtime: s.Runtime.Name, Unfinished: unfinished(s, volumes)},
+	}
+	if err == nil {
+		err = e.sandbox()
+	}
+	e.note("", model.Fault{Reason: model.CreatePodSandboxError}, err)
+	if bad := e.volumes(); bad != nil {
 		e.noteVolume(bad)
 	} else {
-		for _, ref := range podspec.Containers(desired.Pod) {
+		for _, ref := range podspec.Containers(volumes.Desired.Pod) {
 			e.container(ref)
 		}
 	}
-	return &snapshot.Faults{Desired: desired.Digest(), Found: e.faults}
+	return &snapshot.Faults{Desired: volumes.Desired.Digest(), Found: e.faults}
 }
 
 // note keeps what a proof found. What podctl may not see is not known.
@@ -62,31 +66,23 @@ func (e *examiner) note(name string, fault model.Fault, err error) {
 func (e *examiner) noteVolume(err error) {
 	fault := model.Fault{Reason: model.FailedMount, Volume: true}
 	e.note("", fault, err)
-	for _, ref := range podspec.Containers(e.desired.Pod) {
+	for _, ref := range podspec.Containers(e.Desired.Pod) {
 		e.note(ref.Name, fault, err)
 	}
 }
 
-func (e *examiner) sandbox(o *Observer, source observedSource) error {
-	users, err := source.Users()
+func (e *examiner) sandbox() error {
+	config, err := criconfig.Sandbox(e.Desired, e.Node, e.Paths, 0)
 	if err != nil {
 		return err
 	}
-	logs, err := o.layout.Pod(e.desired.Pod.UID).Logs(e.desired.Pod.Namespace, e.desired.Pod.Name).Dir()
-	if err != nil {
-		return err
-	}
-	config, err := criconfig.Sandbox(e.desired, e.prover.Node, criconfig.Paths{LogDir: logs, UserNS: users}, 0)
-	if err != nil {
-		return err
-	}
-	return e.prover.Sandbox(config)
+	return e.Prover.Sandbox(config)
 }
 
 // volumes is why the first volume that cannot be made ready cannot.
-func (e *examiner) volumes(c volume.Context) error {
-	for _, vol := range podspec.UsedVolumes(e.desired.Pod) {
-		if err := volume.Fault(c, vol.Name); err != nil {
+func (e *examiner) volumes() error {
+	for _, vol := range podspec.UsedVolumes(e.Desired.Pod) {
+		if err := volume.Fault(e.Volumes, vol.Name); err != nil {
 			return err
 		}
 	}
@@ -101,10 +97,10 @@ func (e *examiner) container(ref podspec.ContainerRef) {
 		return
 	}
 	fault := model.Fault{Reason: model.CreateContainerConfigError}
-	err := e.prover.Container(ref, 0, nil)
+	err := e.Container(ref, 0, nil)
 	if image, present := e.snapshot.Image(ref.Image); err == nil && present {
 		fault.ImageUser = true
-		err = criconfig.CheckUser(e.desired.Pod, ref, criconfig.ImageUser{UID: image.UID, Username: image.Username})
+		err = criconfig.CheckUser(e.Desired.Pod, ref, image)
 	}
 	e.note(ref.Name, fault, err)
 }
@@ -121,20 +117,3 @@ func unfinished(s *snapshot.Pod, c volume.Context) map[string]bool {
 	}
 	return names
 }
-
-// observedSource is the criconfig.Source of an observation: what is not there yet will be.
-type observedSource struct{ proof.Disk }
-
-// notYet stands for the id of something that is not there yet.
-const notYet = "?"
-
-// Image is any image with a user that may run: the user of the image that is there is checked beside that.
-func (observedSource) Image(string) (string, criconfig.ImageUser, error) {
-	return notYet, criconfig.ImageUser{UID: ptr.To[int64](1)}, nil
-}
-
-// VolumeImage is pulled if it is not there.
-func (observedSource) VolumeImage(string) string { return notYet }
-
-// Target is started before those that join its processes.
-func (observedSource) Target(string) (string, error) { return "", nil }

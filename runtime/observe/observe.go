@@ -123,7 +123,7 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 	s.Node = &node
 	if desired != nil {
 		o.observeDisk(s, desired)
-		s.Faults = o.examine(s, desired, redactor)
+		s.Faults = examine(s, o.volumeContext(desired), redactor)
 	}
 	return s, nil
 }

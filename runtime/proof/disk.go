@@ -3,6 +3,7 @@ package proof
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -15,27 +16,68 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// Disk is the part of a criconfig.Source that lies on disk. It makes nothing: what a start
-// would make is named, or stood in for.
-type Disk struct {
-	Volumes volume.Context
-	// Unfinished is that of the Prover.
-	Unfinished map[string]bool
+// Resolve reads what the messages of a pod's sandbox and of all its containers depend on, except its images and addresses.
+// It makes nothing: paths are those that a start will make.
+func Resolve(c volume.Context, node criconfig.Node) (criconfig.ContainerInput, error) {
+	users, err := idMapping(c)
+	if err != nil {
+		return criconfig.ContainerInput{}, err
+	}
+	logs, err := c.Pod.Logs(c.Desired.Pod.Namespace, c.Desired.Pod.Name).Dir()
+	return criconfig.ContainerInput{
+		Desired: c.Desired, Node: node,
+		Paths: criconfig.Paths{LogDir: logs, EtcHosts: c.Pod.EtcHosts(), Volumes: c.Paths(), UserNS: users},
+	}, err
 }
 
-// standIn is mounted for files that are made when a container is created.
-const standIn = os.DevNull
+// idMapping is the range of ids of a pod with a user namespace of its own: the one that the pod has, or one that stands
+// for it until then.
+func idMapping(c volume.Context) (*criconfig.IDMapping, error) {
+	if !criconfig.OwnUsers(c.Desired.Pod) {
+		return nil, nil
+	}
+	ids, given, err := c.Pod.IDs().Read()
+	if err != nil {
+		return nil, err
+	}
+	if !given {
+		ids = state.AnyIDs()
+	}
+	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}, nil
+}
+
+// EnvFiles reads the files that a container's environment refers to. In those that no init container has written yet,
+// unwritten stands for all values; if it is empty, they are left out.
+func EnvFiles(c volume.Context, ref podspec.ContainerRef, unwritten string) (map[criconfig.FileKey][]byte, error) {
+	files := criconfig.StandIns(ref, unwritten)
+	for i := range ref.Env {
+		if ref.Env[i].ValueFrom == nil || ref.Env[i].ValueFrom.FileKeyRef == nil {
+			continue
+		}
+		file := ref.Env[i].ValueFrom.FileKeyRef
+		key := criconfig.FileKey{Volume: file.VolumeName, Path: file.Path}
+		switch text, err := envFile(c, file); {
+		case err == nil:
+			files[key] = text
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%s.env[%d]: %w", ref.Path, i, err)
+		case unwritten == "":
+			delete(files, key)
+		}
+	}
+	return files, nil
+}
 
 // envFileMax bounds an environment file, in bytes.
 const envFileMax = 1 << 20
 
-// EnvFile reads one file of a volume. Links in it that lead out are refused.
-func (d Disk) EnvFile(ref *v1.FileKeySelector) (text []byte, err error) {
-	vol, _ := podspec.FindVolume(d.Volumes.Desired.Pod, ref.VolumeName)
+// envFile reads one file of a volume. Links in it that lead out are refused.
+func envFile(c volume.Context, ref *v1.FileKeySelector) (text []byte, err error) {
+	vol, _ := podspec.FindVolume(c.Desired.Pod, ref.VolumeName)
 	if vol == nil {
 		return nil, fmt.Errorf("the pod has no volume %q", ref.VolumeName)
 	}
-	path, err := d.VolumePath(vol)
+	path, err := c.Path(vol)
 	if err != nil {
 		return nil, fmt.Errorf("volume %q: %w", vol.Name, err)
 	}
@@ -58,54 +100,3 @@ func (d Disk) EnvFile(ref *v1.FileKeySelector) (text []byte, err error) {
 	}
 	return text, nil
 }
-
-// Unwritten stands for a value that an init container will write.
-func (Disk) Unwritten() string { return "?" }
-
-// Users is the range of ids of a pod with a user namespace of its own: the one it has been
-// given, or one that stands for it until it is given.
-func (d Disk) Users() (*criconfig.IDMapping, error) {
-	if !criconfig.OwnUsers(d.Volumes.Desired.Pod) {
-		return nil, nil
-	}
-	ids, given, err := d.Volumes.Pod.IDs().Read()
-	if err != nil {
-		return nil, err
-	}
-	if !given {
-		ids = state.AnyIDs()
-	}
-	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}, nil
-}
-
-// VolumePath is where a volume's content lies.
-func (d Disk) VolumePath(vol *v1.Volume) (string, error) { return d.Volumes.Path(vol) }
-
-// SubPath is where the part of a volume lies, or will be made.
-func (d Disk) SubPath(ref podspec.ContainerRef, mount int, part func() (string, error)) (string, error) {
-	sub, err := part()
-	if err != nil {
-		return "", err
-	}
-	if d.Unfinished[ref.VolumeMounts[mount].Name] {
-		return d.unfinishedPart(ref, mount, sub)
-	}
-	return volume.CheckSubPath(d.Volumes, ref, mount, sub)
-}
-
-// unfinishedPart names a part of a volume whose content is not there yet.
-func (d Disk) unfinishedPart(ref podspec.ContainerRef, mount int, sub string) (string, error) {
-	return unfinished + ref.VolumeMounts[mount].Name + "/" + sub, nil
-}
-
-// unfinished begins what is no path on disk.
-const unfinished = "unfinished:"
-
-// Services are left out: nothing that is proved depends on them.
-func (Disk) Services() map[string]string { return nil }
-
-// Hosts stands for the hosts file.
-func (Disk) Hosts([]string) (string, error) { return standIn, nil }
-
-// TerminationLog stands for the file of the termination message.
-func (Disk) TerminationLog(string) (string, error) { return standIn, nil }

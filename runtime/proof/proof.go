@@ -3,7 +3,10 @@ package proof
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -17,7 +20,9 @@ import (
 
 // Prover proves the sandbox and the containers of one pod.
 type Prover struct {
-	criconfig.Builder
+	// ContainerInput has what the containers of the pod have in common.
+	criconfig.ContainerInput
+	Volumes volume.Context
 	// Runtime is the name that the runtime gives itself.
 	Runtime string
 	// Unfinished are the volumes whose content is yet to be written: what lies there now says
@@ -56,7 +61,11 @@ func (p *Prover) Container(ref podspec.ContainerRef, attempt uint32, ips []strin
 	if err := p.checkDemands(ref); err != nil {
 		return err
 	}
-	config, err := p.Builder.Container(ref, attempt, knownOr(ips, p.Desired.Pod))
+	in, err := p.input(ref, attempt, ips)
+	if err != nil {
+		return err
+	}
+	config, err := criconfig.Container(in)
 	if err != nil {
 		return err
 	}
@@ -73,6 +82,35 @@ func (p *Prover) Container(ref podspec.ContainerRef, attempt uint32, ips []strin
 		return err
 	}
 	return p.checkPlaces(ref, config)
+}
+
+// standIn is mounted for files that are made when a container is created.
+const standIn = os.DevNull
+
+// notYet stands for the values of files that an init container will write.
+const notYet = "?"
+
+// unfinished begins what is no path on disk: a part of a volume whose content is yet to be written.
+const unfinished = "unfinished:"
+
+// input is what the message of a container is made of before its creation. Services are left out: nothing that is proved
+// depends on them.
+func (p *Prover) input(ref podspec.ContainerRef, attempt uint32, ips []string) (in criconfig.ContainerInput, err error) {
+	in = p.ContainerInput
+	in.Container, in.Attempt, in.PodIPs = ref, attempt, knownOr(ips, p.Desired.Pod)
+	in.Paths.EtcHosts, in.Paths.TerminationLog, in.Paths.SubPaths = standIn, standIn, map[int]string{}
+	if in.Files, err = EnvFiles(p.Volumes, ref, notYet); err != nil {
+		return in, err
+	}
+	subs, err := criconfig.SubPaths(in)
+	for _, i := range slices.Sorted(maps.Keys(subs)) {
+		if name := ref.VolumeMounts[i].Name; p.Unfinished[name] {
+			in.Paths.SubPaths[i] = unfinished + name + "/" + subs[i]
+		} else if in.Paths.SubPaths[i], err = volume.CheckSubPath(p.Volumes, ref, i, subs[i]); err != nil {
+			return in, err
+		}
+	}
+	return in, err
 }
 
 // checkHostPaths finds paths of the host that the runtime can neither mount nor make. A part of one

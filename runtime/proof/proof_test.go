@@ -20,15 +20,6 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// images is a source in which every image is there and runs as root.
-type images struct{ Disk }
-
-func (images) Image(string) (string, criconfig.ImageUser, error) {
-	return "sha256:1", criconfig.ImageUser{}, nil
-}
-func (images) VolumeImage(string) string     { return "sha256:2" }
-func (images) Target(string) (string, error) { return "", nil }
-
 // lab is a machine with a directory of the host, h, that has a file f and a directory d.
 type lab struct {
 	*Prover
@@ -55,10 +46,13 @@ func newLab(t *testing.T, mounts, spec, container string) *lab {
 		"    volumeMounts:\n    - {name: h, mountPath: /h}\n    - {name: e, mountPath: /e}\n" + mounts
 	d := podspectest.Desired(t, text)
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
-	disk := Disk{Volumes: volume.Context{Pod: layout.Pod(d.Pod.UID), Desired: d}}
-	return &lab{host: host, Prover: &Prover{
-		Builder: criconfig.Builder{Desired: d, Source: images{disk}, Node: criconfig.Node{Name: "node", SeccompRoot: host}}, Runtime: "containerd",
-	}}
+	volumes := volume.Context{Pod: layout.Pod(d.Pod.UID), Desired: d}
+	in, err := Resolve(volumes, criconfig.Node{Name: "node", SeccompRoot: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Images = map[string]model.Image{"i:1": {ID: "sha256:1"}}
+	return &lab{host: host, Prover: &Prover{ContainerInput: in, Volumes: volumes, Runtime: "containerd"}}
 }
 
 func (l *lab) app() podspec.ContainerRef {
@@ -139,12 +133,10 @@ func TestContent(t *testing.T) {
 	} {
 		l := newLab(t, mounts, "", "")
 		expect(t, l.Container(l.app(), 0, nil), c.before)
-		source := l.Source.(images)
 		alone := *l.Desired
 		alone.Pod = l.Desired.Pod.DeepCopy()
 		alone.Pod.Spec.Containers[0].VolumeMounts = alone.Pod.Spec.Containers[0].VolumeMounts[:3]
-		source.Volumes.Desired = &alone
-		if err := volume.Prepare(t.Context(), source.Volumes, "c"); err != nil {
+		if err := volume.Prepare(t.Context(), volume.Context{Pod: l.Volumes.Pod, Desired: &alone}, "c"); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, l.Container(l.app(), 0, nil), c.after)
@@ -162,9 +154,7 @@ func TestPartsToBeWritten(t *testing.T) {
 		"    - {name: c, mountPath: /x, subPath: key}\n    - {name: e, mountPath: /x/y}\n": "volumeMounts[3]: /x/y lies below a file of the volume",
 	} {
 		l := newLab(t, mounts, "", "")
-		source := l.Source.(images)
-		source.Unfinished = map[string]bool{"c": true}
-		l.Source, l.Unfinished = source, source.Unfinished
+		l.Unfinished = map[string]bool{"c": true}
 		expect(t, l.Container(l.app(), 0, nil), want)
 	}
 }
@@ -189,9 +179,7 @@ func TestParts(t *testing.T) {
 		if _, err = os.Stat(filepath.Join(l.host, "new")); !errors.Is(err, fs.ErrNotExist) {
 			t.Error("a proof made a directory")
 		}
-		source := l.Source.(images)
-		source.Unfinished = map[string]bool{"h": true}
-		l.Source = source
+		l.Unfinished = map[string]bool{"h": true}
 		expect(t, l.Container(l.app(), 0, nil), "")
 	}
 }
@@ -204,6 +192,7 @@ func TestHostPaths(t *testing.T) {
 		"new": "", "link": "", "f/x": "spec.containers[0].volumeMounts[0]: hostPath: stat ", "dangling": "is a link that leads nowhere",
 	} {
 		l.Desired.Pod.Spec.Volumes[0].HostPath.Path = filepath.Join(l.host, path)
+		l.Paths.Volumes = l.Volumes.Paths()
 		err := l.Container(l.app(), 0, nil)
 		if expect(t, err, want); err != nil && ReasonOf(err, "") != model.CreateContainerError {
 			t.Errorf("%s: %s", path, ReasonOf(err, ""))
@@ -330,5 +319,35 @@ func TestAddressesOfProofs(t *testing.T) {
 		if got := knownOr(c.ips, &v1.Pod{Spec: v1.PodSpec{HostNetwork: c.host}}); len(got) != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestSubPathFromAFile: a variable that an init container's file supplies may be part of a
+// subPath, and a proof that comes before the volume is there does without it.
+func TestSubPathFromAFile(t *testing.T) {
+	l := newLab(t, "    - {name: e, mountPath: /v, subPathExpr: of-$(DIR)}\n", "",
+		"    env:\n    - {name: DIR, valueFrom: {fileKeyRef: {volumeName: e, path: app.env, key: DIR}}}\n")
+	proven := func() string {
+		t.Helper()
+		in, err := l.input(l.app(), 0, []string{"10.0.0.2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Base(in.Paths.SubPaths[2])
+	}
+	if got := proven(); got != "of-?" {
+		t.Errorf("before the volume is there the subPath is %q", got)
+	}
+	if err := volume.Prepare(t.Context(), l.Volumes, "e"); err != nil {
+		t.Fatal(err)
+	}
+	if got := proven(); got != "of-?" {
+		t.Errorf("before the file is there the subPath is %q", got)
+	}
+	if err := os.WriteFile(filepath.Join(l.Paths.Volumes["e"], "app.env"), []byte("DIR='blue'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := proven(); got != "of-blue" {
+		t.Errorf("with the file the subPath is %q", got)
 	}
 }

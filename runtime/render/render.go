@@ -3,7 +3,6 @@ package render
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -54,32 +53,64 @@ func renderNode(pod *v1.Pod, layout state.Layout, cgroupRoot string) criconfig.N
 }
 
 func render(d *podspec.Desired, layout state.Layout, node criconfig.Node) (sandbox json.RawMessage, containers []json.RawMessage, err error) {
-	source := &placeholders{desired: d, pod: layout.Pod(d.Pod.UID)}
-	users, _ := source.Users()
-	logs, err := source.pod.Logs(d.Pod.Namespace, d.Pod.Name).Dir()
+	in, err := placeholders(d, layout.Pod(d.Pod.UID), node)
 	if err != nil {
 		return nil, nil, err
 	}
-	message, err := criconfig.Sandbox(d, node, criconfig.Paths{LogDir: logs, UserNS: users}, 0)
+	message, err := criconfig.Sandbox(d, node, in.Paths, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	if sandbox, err = snapshot.Encode(message); err != nil {
 		return nil, nil, err
 	}
-	builder := criconfig.Builder{Desired: d, Node: node, Source: source}
 	for _, ref := range podspec.Containers(d.Pod) {
-		config, err := builder.Container(ref, 0, []string{unknownIP})
-		if err != nil {
-			return nil, nil, err
-		}
-		text, err := snapshot.Encode(config)
+		text, err := renderContainer(in, layout.Pod(d.Pod.UID), ref)
 		if err != nil {
 			return nil, nil, err
 		}
 		containers = append(containers, text)
 	}
 	return sandbox, containers, nil
+}
+
+// placeholders name what only a runtime can tell of a pod.
+func placeholders(d *podspec.Desired, pod state.Pod, node criconfig.Node) (criconfig.ContainerInput, error) {
+	in := criconfig.ContainerInput{
+		Desired: d, Node: node, PodIPs: []string{unknownIP}, Images: map[string]model.Image{},
+		Paths: criconfig.Paths{EtcHosts: pod.EtcHosts(), Volumes: volume.Context{Pod: pod, Desired: d}.Paths()},
+	}
+	for _, name := range podspec.ImageNames(d.Pod) {
+		in.Images[name] = model.Image{ID: unknownImage}
+	}
+	if ids := state.AnyIDs(); criconfig.OwnUsers(d.Pod) {
+		in.Paths.UserNS = &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}
+	}
+	var err error
+	in.Paths.LogDir, err = pod.Logs(d.Pod.Namespace, d.Pod.Name).Dir()
+	return in, err
+}
+
+func renderContainer(in criconfig.ContainerInput, pod state.Pod, ref podspec.ContainerRef) (text json.RawMessage, err error) {
+	in.Container, in.Files, in.Paths.SubPaths = ref, criconfig.StandIns(ref, unknownFileValue), map[int]string{}
+	for i := range ref.VolumeMounts {
+		if in.Paths.SubPaths[i], err = pod.SubPath(ref.VolumeMounts[i].Name, ref.Name, i); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := pod.TerminationLogs(ref.Name).Dir()
+	if err != nil {
+		return nil, err
+	}
+	if ref.Target != "" {
+		in.TargetID = unknownTarget
+	}
+	in.Paths.TerminationLog = dir + "/" + unknownMessage
+	config, err := criconfig.Container(in)
+	if err != nil {
+		return nil, err
+	}
+	return snapshot.Encode(config)
 }
 
 // renderable leaves out secret values, and the demand that the image's user be
@@ -97,57 +128,3 @@ func renderable(d *podspec.Desired) *podspec.Desired {
 	}
 	return without
 }
-
-// placeholders is a criconfig.Source that names what only a runtime can tell.
-type placeholders struct {
-	desired *podspec.Desired
-	pod     state.Pod
-}
-
-// Image is the placeholder of an image without a user.
-func (*placeholders) Image(string) (string, criconfig.ImageUser, error) {
-	return unknownImage, criconfig.ImageUser{}, nil
-}
-
-// VolumeImage is the placeholder of an image.
-func (*placeholders) VolumeImage(string) string { return unknownImage }
-
-// EnvFile is missing: an init container writes it.
-func (*placeholders) EnvFile(*v1.FileKeySelector) ([]byte, error) { return nil, fs.ErrNotExist }
-
-// Unwritten is the placeholder of a value.
-func (*placeholders) Unwritten() string { return unknownFileValue }
-
-// Users is a range of ids like the one that the pod will get.
-func (s *placeholders) Users() (*criconfig.IDMapping, error) {
-	if !criconfig.OwnUsers(s.desired.Pod) {
-		return nil, nil
-	}
-	ids := state.AnyIDs()
-	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}, nil
-}
-
-// VolumePath is where the volume will lie.
-func (s *placeholders) VolumePath(vol *v1.Volume) (string, error) {
-	return volume.Context{Pod: s.pod, Desired: s.desired}.Path(vol)
-}
-
-// SubPath is where the part will be bound.
-func (s *placeholders) SubPath(ref podspec.ContainerRef, mount int, _ func() (string, error)) (string, error) {
-	return s.pod.SubPath(ref.VolumeMounts[mount].Name, ref.Name, mount)
-}
-
-// Services are not known.
-func (*placeholders) Services() map[string]string { return nil }
-
-// Hosts is where the hosts file will lie.
-func (s *placeholders) Hosts([]string) (string, error) { return s.pod.EtcHosts(), nil }
-
-// TerminationLog is the placeholder of a file in the container's directory.
-func (s *placeholders) TerminationLog(container string) (string, error) {
-	dir, err := s.pod.TerminationLogs(container).Dir()
-	return dir + "/" + unknownMessage, err
-}
-
-// Target is the placeholder of a container's id.
-func (*placeholders) Target(string) (string, error) { return unknownTarget, nil }

@@ -63,6 +63,18 @@ func (c Context) Path(vol *v1.Volume) (string, error) {
 	return "", nil
 }
 
+// Paths are where the content of the pod's volumes lies, by their names. One whose name cannot be part of a path has none: its
+// preparation says why.
+func (c Context) Paths() map[string]string {
+	paths := map[string]string{}
+	for i := range c.Desired.Pod.Spec.Volumes {
+		if path, err := c.Path(&c.Desired.Pod.Spec.Volumes[i]); err == nil {
+			paths[c.Desired.Pod.Spec.Volumes[i].Name] = path
+		}
+	}
+	return paths
+}
+
 // HasContent reports whether podctl writes what the volume holds.
 func HasContent(vol *v1.Volume) bool {
 	return vol != nil && vol.EmptyDir == nil && pluginOf(vol) != ""
