@@ -78,7 +78,7 @@ func TestThreatsHaveTheirTests(t *testing.T) {
 				t.Errorf("docs/security.md names %s, and there is no such test", m[1])
 			}
 		}
-		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| what may be tried") {
+		if strings.HasPrefix(line, "| ") && !strings.HasSuffix(line, "| tests |\n") {
 			if lines++; len(found) == 0 {
 				t.Errorf("nothing proves %s", line)
 			}
