@@ -379,11 +379,11 @@ $(BIN)/bench: $(wildcard $(BENCHMARKS)/*)
 .PHONY: bench
 bench: setup-runtime build images $(BIN)/bench ## Times against the bare CRI calls and other tools, in one run; writes docs/benchmarks.md
 	$(TEST) -tags $(TAGS) -run '^$$' -bench . ./runtime/plan
-	$(BENCH) -json $(BIN)/bench.json -markdown docs/benchmarks.md $(BENCHFLAGS)
+	$(BENCH) -markdown docs/benchmarks.md $(BENCHFLAGS)
 
 .PHONY: bench-agent
 bench-agent: setup-runtime setup-containerd2 build images $(BIN)/bench $(KUBEBIN)/kubelet ## podctl agent beside a real kubelet, each on a containerd of its own, in one run; writes docs/benchmarks.md
-	$(BENCH) -agent -containerd $(BIN)/containerd2/containerd -kubelet $(KUBEBIN)/kubelet -json $(BIN)/bench-agent.json -markdown docs/benchmarks.md $(BENCHFLAGS)
+	$(BENCH) -agent -containerd $(BIN)/containerd2/containerd -kubelet $(KUBEBIN)/kubelet -markdown docs/benchmarks.md $(BENCHFLAGS)
 
 .PHONY: bench-smoke
 bench-smoke: setup-runtime build images $(BIN)/bench ## See that the bench itself works

@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,22 +20,19 @@ const (
 	sideBySide = -1
 )
 
-// demoImage is the image of all containers.
-const demoImage = "registry.local/podctl/demo:1"
-
-// floor makes a pod by bare calls over one connection, one after the other: the floor
+// floor makes a pod by bare calls over one connection, which is the floor
 // under any tool. The messages are those that podctl sends.
 type floor struct {
-	n *node
+	*node
+
 	// sandbox and containers are the messages; the first containers are init containers.
 	sandbox    *runtimeapi.PodSandboxConfig
-	inits      []*runtimeapi.ContainerConfig
 	containers []*runtimeapi.ContainerConfig
+	inits      int
 
 	sandboxID string
-	mu        sync.Mutex
-	// ids are the containers that run, by their names.
-	ids map[string]string
+	// ids are the running containers, in the order of containers.
+	ids []string
 }
 
 // floorOf takes the messages of a manifest from podctl itself.
@@ -47,15 +41,16 @@ func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := execute(ctx, n.o.podctl, n.args("render", "--cri", "-o", "json", path)...)
+	_, rendered, err := timed(ctx, n.o.podctl, n.args("render", "--cri", "-o", "json", path)...)
 	if err != nil {
 		return nil, err
 	}
-	image, err := n.img.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: demoImage}})
+	images := runtimeapi.NewImageServiceClient(n.conn)
+	image, err := images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: demoImage}})
 	if err != nil {
 		return nil, err
 	}
-	text := strings.NewReplacer("$IMAGE_ID", image.GetImage().GetId(), "$TERMINATION_LOG", "0").Replace(rendered.stdout)
+	text := strings.NewReplacer("$IMAGE_ID", image.GetImage().GetId(), "$TERMINATION_LOG", "0").Replace(rendered)
 	var messages struct {
 		Sandbox    json.RawMessage   `json:"sandbox"`
 		Containers []json.RawMessage `json:"containers"`
@@ -63,20 +58,19 @@ func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error
 	if err = json.Unmarshal([]byte(text), &messages); err != nil {
 		return nil, err
 	}
-	f := &floor{n: n, sandbox: &runtimeapi.PodSandboxConfig{}, ids: map[string]string{}}
+	f := &floor{node: n, sandbox: &runtimeapi.PodSandboxConfig{}, inits: s.inits, ids: make([]string, len(messages.Containers))}
 	err = protojson.Unmarshal(messages.Sandbox, f.sandbox)
 	for _, one := range messages.Containers {
 		config := &runtimeapi.ContainerConfig{}
 		err = errors.Join(err, protojson.Unmarshal(one, config))
 		f.containers = append(f.containers, config)
 	}
-	f.inits, f.containers = f.containers[:s.inits], f.containers[s.inits:]
 	return f, err
 }
 
 // prepare makes the directories and files that the messages name.
 func (f *floor) prepare(context.Context) error {
-	for _, c := range slices.Concat(f.inits, f.containers) {
+	for _, c := range f.containers {
 		err := os.MkdirAll(filepath.Join(f.sandbox.GetLogDirectory(), filepath.Dir(c.GetLogPath())), 0o755)
 		for _, m := range c.GetMounts() {
 			err = errors.Join(err, os.MkdirAll(filepath.Dir(m.GetHostPath()), 0o755), os.WriteFile(m.GetHostPath(), nil, 0o600))
@@ -88,54 +82,43 @@ func (f *floor) prepare(context.Context) error {
 	return nil
 }
 
-// run makes the pod. The end of an init container is seen as early as the runtime
-// shows it, give or take a millisecond.
+// run makes the pod. It sees the end of an init container within a millisecond after the runtime
+// shows it.
 func (f *floor) run(ctx context.Context, atATime int) error {
-	if err := f.runSandbox(ctx); err != nil {
-		return err
-	}
-	for _, c := range f.inits {
-		if err := errors.Join(f.start(ctx, c), f.awaitExit(ctx, c)); err != nil {
-			return err
-		}
-	}
-	return f.startAll(ctx, atATime)
-}
-
-func (f *floor) runSandbox(ctx context.Context) error {
-	reply, err := f.n.cri.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: f.sandbox})
+	reply, err := f.cri.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: f.sandbox})
 	if err != nil {
 		return err
 	}
 	f.sandboxID = reply.GetPodSandboxId()
-	_, err = f.n.cri.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: f.sandboxID})
-	return err
-}
-
-func (f *floor) startAll(ctx context.Context, atATime int) error {
+	if _, err = f.cri.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: f.sandboxID}); err != nil {
+		return err
+	}
+	for i := range f.inits {
+		if err = errors.Join(f.start(ctx, i), f.awaitExit(ctx, i)); err != nil {
+			return err
+		}
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atATime)
-	for _, c := range f.containers {
-		group.Go(func() error { return f.start(ctx, c) })
+	for i := f.inits; i < len(f.containers); i++ {
+		group.Go(func() error { return f.start(ctx, i) })
 	}
 	return group.Wait()
 }
 
-func (f *floor) start(ctx context.Context, c *runtimeapi.ContainerConfig) error {
-	created, err := f.n.cri.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: f.sandboxID, Config: c, SandboxConfig: f.sandbox})
+func (f *floor) start(ctx context.Context, i int) error {
+	created, err := f.cri.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: f.sandboxID, Config: f.containers[i], SandboxConfig: f.sandbox})
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	f.ids[c.GetMetadata().GetName()] = created.GetContainerId()
-	f.mu.Unlock()
-	_, err = f.n.cri.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()})
+	f.ids[i] = created.GetContainerId()
+	_, err = f.cri.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: f.ids[i]})
 	return err
 }
 
-func (f *floor) awaitExit(ctx context.Context, c *runtimeapi.ContainerConfig) error {
+func (f *floor) awaitExit(ctx context.Context, i int) error {
 	for {
-		reply, err := f.n.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: f.ids[c.GetMetadata().GetName()]})
+		reply, err := f.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: f.ids[i]})
 		if err != nil || reply.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_EXITED {
 			return err
 		}
@@ -143,33 +126,13 @@ func (f *floor) awaitExit(ctx context.Context, c *runtimeapi.ContainerConfig) er
 	}
 }
 
-// replacing is a contender that stops the last container and starts its successor. The record of the first
-// is removed after each run.
-func (f *floor) replacing() contender {
-	c, old := f.containers[len(f.containers)-1], ""
-	return contender{
-		name: floorName,
-		run: func(ctx context.Context) (sample, error) {
-			return clocked(func() error {
-				old = f.ids[c.GetMetadata().GetName()]
-				c.Metadata.Attempt++
-				if err := f.stop(ctx, old); err != nil {
-					return err
-				}
-				return f.start(ctx, c)
-			})
-		},
-		after: func(ctx context.Context) error { return f.removeContainer(ctx, old) },
-	}
-}
-
 func (f *floor) stop(ctx context.Context, id string) error {
-	_, err := f.n.cri.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: graceSeconds})
+	_, err := f.cri.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: graceSeconds})
 	return err
 }
 
 func (f *floor) removeContainer(ctx context.Context, id string) error {
-	_, err := f.n.cri.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
+	_, err := f.cri.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
 	return err
 }
 
@@ -180,7 +143,7 @@ func (f *floor) remove(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := f.n.cri.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: f.sandboxID}); err != nil {
+	if _, err := f.cri.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: f.sandboxID}); err != nil {
 		return err
 	}
 	for _, id := range f.ids {
@@ -188,17 +151,14 @@ func (f *floor) remove(ctx context.Context) error {
 			return err
 		}
 	}
-	clear(f.ids)
-	_, err := f.n.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: f.sandboxID})
+	_, err := f.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: f.sandboxID})
 	return err
 }
 
-// discard removes the pod as fast as can be, and the cgroup that the runtime made for
-// it: the next run finds what this one found.
+// discard removes the pod quickly, with the cgroup that the runtime made for
+// it, so that each run begins in the same state.
 func (f *floor) discard(ctx context.Context) error {
-	err := f.n.removeSandbox(ctx, f.sandboxID)
-	clear(f.ids)
-	return errors.Join(err, f.clean(ctx))
+	return errors.Join(f.removeSandbox(ctx, f.sandboxID), f.clean(ctx))
 }
 
 func (f *floor) clean(context.Context) error {
@@ -211,70 +171,42 @@ func (n *node) removeSandbox(ctx context.Context, id string) error {
 	return errors.Join(stopErr, err)
 }
 
-// contender times the making of the pod.
-func (f *floor) contender(name string, atATime int) contender {
+// creating times the creation of the pod.
+func (f *floor) creating(name string, atATime int) contender {
 	return contender{name: name, before: f.prepare, after: f.discard, run: func(ctx context.Context) (sample, error) {
 		return clocked(func() error { return f.run(ctx, atATime) })
 	}}
 }
 
-// shape is a pod of demo containers.
-type shape struct {
-	inits, containers int
-	// sleep is how long each init container takes; they end at once if it is empty.
-	sleep string
-	// network is the machine's own when it is "host".
-	network string
-	images  []string
-	// finished makes its containers end at once.
-	finished bool
-	// mark is in the environment of the last container: another mark replaces it.
-	mark string
-	// probed asks its only container three times in ten seconds.
-	probed bool
+// replacing times the stop of the last container and the start of its successor.
+func (f *floor) replacing() contender {
+	last, old := len(f.containers)-1, ""
+	return contender{
+		name: floorName,
+		run: func(ctx context.Context) (sample, error) {
+			return clocked(func() error {
+				old = f.ids[last]
+				f.containers[last].Metadata.Attempt++
+				if err := f.stop(ctx, old); err != nil {
+					return err
+				}
+				return f.start(ctx, last)
+			})
+		},
+		after: func(ctx context.Context) error { return f.removeContainer(ctx, old) },
+	}
 }
 
-// regularPrefix is what the names of the containers begin with that are no init containers.
-const regularPrefix = "c"
-
-// graceSeconds is the grace period of all pods; the demo program obeys SIGTERM at once.
-const graceSeconds = 5
-
-func (s shape) manifest(name string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  terminationGracePeriodSeconds: %d\n", name, graceSeconds)
-	if s.network == "host" {
-		b.WriteString("  hostNetwork: true\n")
+// removing times the deletion of the pod.
+func (f *floor) removing() contender {
+	return contender{
+		name: floorName, after: f.clean,
+		before: func(ctx context.Context) error {
+			if err := f.prepare(ctx); err != nil {
+				return err
+			}
+			return f.run(ctx, oneByOne)
+		},
+		run: func(ctx context.Context) (sample, error) { return clocked(func() error { return f.remove(ctx) }) },
 	}
-	args, probes := "[sleep]", ""
-	if s.finished {
-		b.WriteString("  restartPolicy: Never\n")
-		args = `[exit, "0"]`
-	}
-	if s.probed {
-		args = `[serve, --http, ":8080"]`
-		probes = ", livenessProbe: {periodSeconds: 10, httpGet: {path: /healthz, port: 8080}}, readinessProbe: {periodSeconds: 5, httpGet: {path: /healthz, port: 8080}}"
-	}
-	if s.inits > 0 {
-		b.WriteString("  initContainers:\n")
-	}
-	after := ""
-	if s.sleep != "" {
-		after = "-after, " + s.sleep + ", "
-	}
-	for i := range s.inits {
-		fmt.Fprintf(&b, "  - {name: i%d, image: %q, args: [exit, %s\"0\"]}\n", i, demoImage, after)
-	}
-	b.WriteString("  containers:\n")
-	for i := range s.containers {
-		image, env := demoImage, ""
-		if i < len(s.images) {
-			image = s.images[i]
-		}
-		if i == s.containers-1 && s.mark != "" {
-			env = fmt.Sprintf(", env: [{name: MARK, value: %q}]", s.mark)
-		}
-		fmt.Fprintf(&b, "  - {name: %s%d, image: %q, args: %s%s%s}\n", regularPrefix, i, image, args, env, probes)
-	}
-	return b.String()
 }

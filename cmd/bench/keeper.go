@@ -29,10 +29,10 @@ type keeper struct {
 	// command is its process, which serves its metrics at the address.
 	command []string
 	address string
-	// known is how many pods it says that it keeps running; -1 before it is ready.
+	// known is how many pods it reports as running; -1 before it is ready.
 	known func(ctx context.Context) (int, error)
-	// pause is how often the runtime is asked what runs, beyond the pause of until. It costs time that the keeper
-	// could use, and is for times that are the runtime's own.
+	// pause is the pause between queries of the runtime, beyond the pause of until. Queries cost time that the
+	// keeper could use; where the runtime measures the time, a pause does no harm.
 	pause time.Duration
 
 	cmd *exec.Cmd
@@ -44,35 +44,38 @@ const (
 	// kubeletNode is the name of the kubelet's node, which ends the names of its pods.
 	kubeletNode = "bench"
 
-	// keeperLimit bounds each wait for something that a keeper is to do.
+	// keeperLimit bounds each wait for a keeper.
 	keeperLimit = 3 * time.Minute
-	// keeperPods is how many pods each may keep: those of the curves, and those that are timed beside them.
+	// keeperPods is how many pods each may keep: the idle ones, and those that are timed beside them.
 	keeperPods = 200
-	// askPause is how often something is asked that is waited for.
+	// askPause is the pause between two queries of something that is waited for.
 	askPause = 5 * time.Millisecond
 	// listPause is the pause of keepers whose times are the runtime's.
 	listPause = 50 * time.Millisecond
+	// kubeletRest is how long a kubelet that has started cleans up after its predecessor.
+	kubeletRest = 2 * time.Second
 )
 
 // newAgent is podctl's agent.
 func newAgent(ctx context.Context, n *node) (*keeper, error) {
-	listen, listenErr := freeAddress(ctx)
+	port, portErr := freePort(ctx)
+	listen := "127.0.0.1:" + port
 	k := &keeper{node: n, name: agentName, address: "http://" + listen, pause: listPause}
 	k.command = append([]string{n.o.podctl}, n.args("agent", "--listen", listen, "--max-pods", fmt.Sprint(keeperPods),
 		"--eviction-hard", "memory.available<1Mi", k.dir("manifests"))...)
 	k.known = func(ctx context.Context) (int, error) {
-		// It answers yes once every pod has had a pass.
+		// It is ready after every pod has had a pass.
 		if _, err := get(ctx, k.address+"/readyz"); err != nil {
 			return -1, nil //nolint:nilerr // it is not ready
 		}
 		text, err := get(ctx, k.address+"/metrics")
 		return int(sumOf(string(text), "kubelet_running_pods")), err
 	}
-	return k, errors.Join(listenErr, os.MkdirAll(k.dir("manifests"), 0o755))
+	return k, errors.Join(portErr, os.MkdirAll(k.dir("manifests"), 0o755))
 }
 
-// kubeletConfig is that of a kubelet without an API server, which keeps out of the way of
-// one that may be on the machine.
+// kubeletConfig is that of a kubelet without an API server, which avoids conflicts with
+// a kubelet of the machine.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 staticPodPath: %[1]s/manifests
@@ -96,11 +99,11 @@ authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 `
 
-// newKubelet is a kubelet without an API server, which keeps everything in a directory of its own.
+// newKubelet is a kubelet without an API server, which keeps all its files in a directory of its own.
 func newKubelet(ctx context.Context, n *node) (*keeper, error) {
-	server, serverErr := freeAddress(ctx)
-	readOnly, readOnlyErr := freeAddress(ctx)
-	k := &keeper{node: n, name: kubeletName, suffix: "-" + kubeletNode, address: "http://" + readOnly, pause: listPause}
+	port, portErr := freePort(ctx)
+	readOnly, readOnlyErr := freePort(ctx)
+	k := &keeper{node: n, name: kubeletName, suffix: "-" + kubeletNode, address: "http://127.0.0.1:" + readOnly, pause: listPause}
 	k.command = []string{
 		n.o.kubelet, "--config", k.dir("config.yaml"), "--root-dir", k.dir("root"), "--cert-dir", k.dir("certificates"),
 		"--hostname-override", kubeletNode,
@@ -112,19 +115,18 @@ func newKubelet(ctx context.Context, n *node) (*keeper, error) {
 		}
 		return runningPods(text)
 	}
-	_, port, _ := net.SplitHostPort(server)
-	_, readOnlyPort, _ := net.SplitHostPort(readOnly)
-	text := fmt.Appendf(nil, kubeletConfig, k.dir(""), n.socket(), n.cgroupRoot(), port, readOnlyPort, keeperPods)
-	return k, errors.Join(serverErr, readOnlyErr, os.MkdirAll(k.dir("manifests"), 0o755), os.WriteFile(k.dir("config.yaml"), text, 0o600))
+	text := fmt.Appendf(nil, kubeletConfig, k.dir(""), n.socket(), n.cgroupRoot(), port, readOnly, keeperPods)
+	return k, errors.Join(portErr, readOnlyErr, os.MkdirAll(k.dir("manifests"), 0o755), os.WriteFile(k.dir("config.yaml"), text, 0o600))
 }
 
-// freeAddress is an address of this machine on which nothing listens.
-func freeAddress(ctx context.Context) (string, error) {
+// freePort is a port of this machine on which no process listens.
+func freePort(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
-	return l.Addr().String(), l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port, l.Close()
 }
 
 // runningPods counts the pods of a list whose phase is Running.
@@ -145,7 +147,7 @@ func runningPods(list []byte) (running int, err error) {
 
 func (k *keeper) dir(name string) string { return filepath.Join(k.node.dir, "keeper", name) }
 
-// start starts the process, and returns once it says that it keeps so many pods.
+// start starts the process, and returns once it reports so many pods.
 func (k *keeper) start(ctx context.Context, pods int) error {
 	log, err := os.OpenFile(k.dir("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -164,12 +166,12 @@ func (k *keeper) start(ctx context.Context, pods int) error {
 	})
 }
 
-// until waits for something that the keeper is to do; the error has the end of its log.
-func (k *keeper) until(ctx context.Context, what string, asked func() (bool, error)) error {
+// until waits for something that the keeper has to do; the error has the end of its log.
+func (k *keeper) until(ctx context.Context, what string, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, keeperLimit)
 	defer cancel()
 	for {
-		yes, err := asked()
+		yes, err := done()
 		if yes && err == nil {
 			return nil
 		}
@@ -187,7 +189,7 @@ func (k *keeper) until(ctx context.Context, what string, asked func() (bool, err
 	}
 }
 
-// kill ends the process without a word.
+// kill ends the process at once.
 func (k *keeper) kill() {
 	if k.cmd != nil {
 		k.cmd.Process.Kill() //nolint:errcheck // it may have ended
@@ -196,7 +198,7 @@ func (k *keeper) kill() {
 	}
 }
 
-// leave stops the process, and removes its pods and files.
+// leave ends the process, and removes its pods and files.
 func (k *keeper) leave(ctx context.Context) error {
 	k.kill()
 	reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
@@ -211,10 +213,10 @@ func (k *keeper) leave(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(k.dir("")))
 }
 
-// put puts the manifest of a pod into the directory at once, or another in its place.
+// put adds or replaces the manifest of a pod in one step.
 func (k *keeper) put(name string, s shape) error {
-	// What begins with a dot is passed over.
-	hidden := k.dir("manifests") + "/." + name
+	// Names that begin with a dot are ignored.
+	hidden := k.dir("manifests/." + name)
 	if err := os.WriteFile(hidden, []byte(s.manifest(name)), 0o600); err != nil {
 		return err
 	}
@@ -223,43 +225,37 @@ func (k *keeper) put(name string, s shape) error {
 
 func (k *keeper) manifest(name string) string { return k.dir("manifests/" + name + ".yaml") }
 
-// stop takes a manifest away, and waits until nothing of its pod runs.
-func (k *keeper) stop(ctx context.Context, name string) error {
-	if err := os.Remove(k.manifest(name)); err != nil {
-		return err
+// stop removes manifests, and waits until no sandbox of their pods runs.
+func (k *keeper) stop(ctx context.Context, names ...string) (err error) {
+	for _, name := range names {
+		err = errors.Join(err, os.Remove(k.manifest(name)))
 	}
-	return k.until(ctx, "stop "+name, func() (bool, error) {
-		reply, err := k.sandboxes(ctx, name)
-		return !slices.ContainsFunc(reply, func(s *runtimeapi.PodSandbox) bool {
-			return s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
-		}), err
-	})
+	for _, name := range names {
+		err = errors.Join(err, k.untilSandboxes(ctx, name, func(all []*runtimeapi.PodSandbox) bool {
+			return !slices.ContainsFunc(all, func(s *runtimeapi.PodSandbox) bool {
+				return s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
+			})
+		}))
+	}
+	return err
 }
 
-// drop takes manifests away, and waits until nothing is left of their pods. A kubelet leaves records for
-// later, which are removed for it.
+// drop stops pods and waits until nothing is left of them. A kubelet removes records later, so the bench
+// does it.
 func (k *keeper) drop(ctx context.Context, names ...string) error {
+	err := k.stop(ctx, names...)
 	for _, name := range names {
-		if err := os.Remove(k.manifest(name)); err != nil {
-			return err
-		}
-	}
-	for _, name := range names {
-		err := k.until(ctx, "stop "+name, func() (bool, error) {
-			left, err := k.sandboxes(ctx, name)
-			for _, s := range left {
-				if k.suffix != "" && s.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
-					// It may be removing it, too.
+		err = errors.Join(err, k.untilSandboxes(ctx, name, func(all []*runtimeapi.PodSandbox) bool {
+			for _, s := range all {
+				if k.name == kubeletName {
+					// The kubelet may be removing it, too.
 					_, _ = k.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
 				}
 			}
-			return len(left) == 0, err
-		})
-		if err != nil {
-			return err
-		}
+			return len(all) == 0
+		}))
 	}
-	return nil
+	return err
 }
 
 // labels are those of a pod.
@@ -267,12 +263,15 @@ func (k *keeper) labels(name string) map[string]string {
 	return map[string]string{"io.kubernetes.pod.name": name + k.suffix}
 }
 
-func (k *keeper) sandboxes(ctx context.Context, name string) ([]*runtimeapi.PodSandbox, error) {
-	reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: k.labels(name)}})
-	return reply.GetItems(), err
+// untilSandboxes waits for a state of the sandboxes of a pod.
+func (k *keeper) untilSandboxes(ctx context.Context, name string, done func([]*runtimeapi.PodSandbox) bool) error {
+	return k.until(ctx, "stop "+name, func() (bool, error) {
+		reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: k.labels(name)}})
+		return done(reply.GetItems()), err
+	})
 }
 
-// containers are the containers of a pod, or of all pods for an empty name, that run.
+// containers are the running containers of a pod, or of all pods for an empty name.
 func (k *keeper) containers(ctx context.Context, name string) ([]*runtimeapi.Container, error) {
 	filter := &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}
 	if name != "" {
@@ -308,7 +307,7 @@ func (k *keeper) arrive(ctx context.Context, name string, s shape) ([]*runtimeap
 	return k.awaitNew(ctx, name, s.containers, began)
 }
 
-// arriveAll brings pods of one container up.
+// arriveAll puts the manifests of pods of one container, and waits until all run.
 func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
 	before, err := k.containers(ctx, "")
 	for _, name := range names {
@@ -324,25 +323,23 @@ func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
 	})
 }
 
-// kubeletRest is how long a kubelet that has started cleans up after its predecessor.
-const kubeletRest = 2 * time.Second
-
-// kubelets is a kubelet that does something with a pod on the bench's own containerd, or none where none was named.
-// It kills whatever it does not know there, so it lives only around its own runs. Its start is not timed, nor
-// is what comes before.
-func (n *node) kubelets(before, run func(context.Context, *keeper) error) []contender {
+// kubelets is a kubelet that does something with a pod on the bench's own containerd; empty without -kubelet.
+// It kills all pods there that it does not know, so it lives only during its own runs. Its start is not timed, nor
+// is prepare, which may be nil.
+func (n *node) kubelets(prepare, run func(context.Context, *keeper) error) []contender {
 	if n.o.kubelet == "" {
 		return nil
 	}
 	var k *keeper
-	begin := func(ctx context.Context) (err error) {
+	before := func(ctx context.Context) (err error) {
 		if k, err = newKubelet(ctx, n); err != nil {
 			return err
 		}
 		k.pause = 0
-		if err = k.start(ctx, 0); err == nil {
-			time.Sleep(kubeletRest)
-			err = before(ctx, k)
+		err = k.start(ctx, 0)
+		time.Sleep(kubeletRest)
+		if err == nil && prepare != nil {
+			err = prepare(ctx, k)
 		}
 		if err != nil {
 			err = errors.Join(err, k.leave(context.WithoutCancel(ctx)))
@@ -350,27 +347,12 @@ func (n *node) kubelets(before, run func(context.Context, *keeper) error) []cont
 		return err
 	}
 	return []contender{{
-		name: kubeletName, before: begin, after: func(ctx context.Context) error { return k.leave(ctx) },
+		name: kubeletName, before: before, after: func(ctx context.Context) error { return k.leave(ctx) },
 		run: func(ctx context.Context) (sample, error) { return clocked(func() error { return run(ctx, k) }) },
 	}}
 }
 
-// starting is what a kubelet does with a new manifest.
-func starting(name string, s shape) func(context.Context, *keeper) error {
-	return func(ctx context.Context, k *keeper) error {
-		_, err := k.arrive(ctx, name, s)
-		return err
-	}
-}
-
-// stopping is what it does once the manifest is gone.
-func stopping(name string) func(context.Context, *keeper) error {
-	return func(ctx context.Context, k *keeper) error { return k.stop(ctx, name) }
-}
-
-func nothing(context.Context, *keeper) error { return nil }
-
-// get reads what an address answers with 200.
+// get reads a page that answers with 200.
 func get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

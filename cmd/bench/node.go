@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,20 +16,17 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// node is a private containerd with podctl's own state, and what is timed on it.
+// node is a private containerd with podctl's own state.
 type node struct {
 	o    *options
 	dir  string
 	conn *grpc.ClientConn
 	cri  runtimeapi.RuntimeServiceClient
-	img  runtimeapi.ImageServiceClient
-	// podman and crictl are commands with their flags; nil where they are not installed.
+	// podman and crictl are commands with their flags; nil if they are not installed.
 	podman, crictl []string
-	// filled is how many pods stand beside those that are measured.
-	filled int
 }
 
-// newNode brings a private node up.
+// newNode starts a private node.
 func newNode(ctx context.Context, o *options) (*node, error) {
 	dir, err := os.MkdirTemp("", "podctl-bench-")
 	if err != nil {
@@ -45,7 +41,7 @@ func newNode(ctx context.Context, o *options) (*node, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.close(context.WithoutCancel(ctx)))
 	}
-	n.cri, n.img = runtimeapi.NewRuntimeServiceClient(n.conn), runtimeapi.NewImageServiceClient(n.conn)
+	n.cri = runtimeapi.NewRuntimeServiceClient(n.conn)
 	if err = n.tryPodman(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: podman is left out:", err)
 		n.podman = nil
@@ -53,7 +49,7 @@ func newNode(ctx context.Context, o *options) (*node, error) {
 	return n, nil
 }
 
-// tool splits a command with flags, and is nil when it is not installed.
+// tool splits a command with flags; it returns nil if the command is not installed.
 func tool(command string) []string {
 	words := strings.Fields(command)
 	if len(words) == 0 {
@@ -65,7 +61,7 @@ func tool(command string) []string {
 	return words
 }
 
-// close takes the node down with all that runs on it.
+// close removes the node with all that runs on it.
 func (n *node) close(ctx context.Context) error {
 	if n.conn != nil {
 		n.conn.Close() //nolint:errcheck // nothing more is sent
@@ -78,7 +74,7 @@ func (n *node) close(ctx context.Context) error {
 
 func (n *node) socket() string { return filepath.Join(n.dir, "node", "containerd.sock") }
 
-// cgroupRoot keeps the bench's pods apart from the machine's.
+// cgroupRoot separates the bench's pods from the machine's.
 func (n *node) cgroupRoot() string { return filepath.Base(n.dir) }
 
 // args puts the flags of this node before those of a command.
@@ -88,53 +84,27 @@ func (n *node) args(args ...string) []string {
 
 // podctl runs podctl for its effect.
 func (n *node) podctl(ctx context.Context, args ...string) error {
-	_, err := timed(ctx, n.o.podctl, n.args(args...)...)
+	_, _, err := timed(ctx, n.o.podctl, n.args(args...)...)
 	return err
 }
 
-// timedPodctl is a contender's run.
-func (n *node) timedPodctl(args ...string) func(context.Context) (sample, error) {
-	return func(ctx context.Context) (sample, error) { return timed(ctx, n.o.podctl, n.args(args...)...) }
-}
-
-// do is podctl as something to do before or after a run.
+// do is podctl as a step before or after a run.
 func (n *node) do(args ...string) step {
 	return func(ctx context.Context) error { return n.podctl(ctx, args...) }
 }
 
-// countTrips counts the calls to the runtime in one run of podctl, which logs them.
-func (n *node) countTrips(before, after step, args ...string) func(context.Context) (map[string]int, error) {
-	return func(ctx context.Context) (map[string]int, error) {
-		if err := before.do(ctx); err != nil {
-			return nil, err
-		}
-		e, err := execute(ctx, n.o.podctl, append(n.args("--verbose", "--log-format", "json"), args...)...)
-		if err != nil {
-			return nil, err
-		}
-		counts := map[string]int{}
-		for line := range strings.Lines(e.stderr) {
-			if method := parseCall([]byte(line)); method != "" {
-				counts[method]++
-			}
-		}
-		return counts, after.do(ctx)
-	}
+// timedPodctl is a contender that runs a program of podctl.
+func (n *node) timedPodctl(name, program string, args ...string) contender {
+	return contender{name: name, run: func(ctx context.Context) (sample, error) {
+		s, _, err := timed(ctx, program, n.args(args...)...)
+		return s, err
+	}}
 }
 
-// parseCall returns the method of the call that a line of podctl's log is about, or nothing.
-func parseCall(line []byte) string {
-	var entry struct{ Msg, Method string }
-	if json.Unmarshal(line, &entry) != nil || entry.Msg != "CRI call" {
-		return ""
-	}
-	return entry.Method
-}
-
-// removeCgroup removes a cgroup with all below it, in each hierarchy there is.
+// removeCgroup removes a cgroup with all below it, in each hierarchy.
 func removeCgroup(name string) error {
 	if strings.Trim(name, "/") == "" {
-		return errors.New("the root of the cgroups is not the bench's to remove")
+		return errors.New("the root of the cgroups must not be removed")
 	}
 	paths, err := filepath.Glob("/sys/fs/cgroup/*/" + name)
 	for _, path := range append(paths, filepath.Join("/sys/fs/cgroup", name)) {
@@ -152,40 +122,27 @@ func (n *node) write(name, text string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// machine describes what is measured on.
-func (n *node) machine(ctx context.Context) Machine {
+// machine describes the machine and the versions of all programs.
+func (n *node) machine(ctx context.Context) string {
 	version, _ := n.cri.Version(ctx, &runtimeapi.VersionRequest{}) // Unknown versions stay empty.
-	m := Machine{
-		CPUs: goruntime.NumCPU(), CPU: field("/proc/cpuinfo", "model name"),
-		Kernel: firstLine(os.ReadFile("/proc/sys/kernel/osrelease")),
-		Podctl: said(ctx, n.o.podctl, "version", "--client"), OCI: said(ctx, "runc", "--version"),
-		Runtime: strings.TrimSpace(version.GetRuntimeName() + " " + version.GetRuntimeVersion()),
+	others := [][]string{{"runc"}, n.crictl, n.podman, {n.o.kubelet}}
+	programs := []string{version.GetRuntimeName() + " " + version.GetRuntimeVersion()}
+	for _, tool := range others {
+		if len(tool) > 0 && tool[0] != "" {
+			programs = append(programs, firstLine(ctx, tool[0], "--version"))
+		}
 	}
-	fmt.Sscanf(field("/proc/meminfo", "MemTotal"), "%d", &m.MemoryGB) //nolint:errcheck // it stays zero then
-	m.MemoryGB >>= 20
-	if n.podman != nil {
-		m.Podman = said(ctx, n.podman[0], "--version")
-	}
-	if n.crictl != nil {
-		m.Crictl = said(ctx, n.crictl[0], "--version")
-	}
-	if n.o.kubelet != "" {
-		m.Kubelet = said(ctx, n.o.kubelet, "--version")
-	}
-	return m
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // As above.
+	return fmt.Sprintf("One run on %d cores (%s), %.0f MiB of memory and Linux %s, with %s. podctl is %s.\n",
+		goruntime.NumCPU(), field("/proc/cpuinfo", "model name"), mebibytes("/proc/meminfo", "MemTotal"),
+		strings.TrimSpace(string(kernel)), strings.Join(programs, ", "),
+		strings.TrimSpace(strings.TrimPrefix(firstLine(ctx, n.o.podctl, "version", "--client"), "podctl:")))
 }
 
-// said is the first line of what a command prints.
-func said(ctx context.Context, name string, args ...string) string {
-	e, err := execute(ctx, name, args...)
-	return firstLine([]byte(e.stdout), err)
-}
-
-func firstLine(text []byte, err error) string {
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+// firstLine is the first line of a command's output.
+func firstLine(ctx context.Context, name string, args ...string) string {
+	_, text, _ := timed(ctx, name, args...) // An unknown version stays empty.
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
 }
 
@@ -200,9 +157,9 @@ func field(path, name string) string {
 	return ""
 }
 
-// mebibytes is a line of the status of a process; zero once it has ended.
-func mebibytes(pid int, name string) float64 {
+// mebibytes is a field of a file of /proc that counts KiB; zero if the file does not exist any more.
+func mebibytes(path, name string) float64 {
 	var kib float64
-	fmt.Sscan(field(fmt.Sprintf("/proc/%d/status", pid), name), &kib) //nolint:errcheck // it stays zero then
+	fmt.Sscan(field(path, name), &kib) //nolint:errcheck // it stays zero then
 	return kib / (1 << 10)
 }

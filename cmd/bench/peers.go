@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 )
 
 // peersStart are the other tools that can start a pod.
-func (n *node) peersStart(f *floor, manifest string) []contender {
-	var peers []contender
+func (n *node) peersStart(f *floor, manifest string) (peers []contender) {
 	if n.crictl != nil {
 		peers = append(peers, contender{name: "crictl by hand", before: f.prepare, run: f.byCrictl, after: f.discard})
 	}
@@ -22,7 +22,7 @@ func (n *node) peersStart(f *floor, manifest string) []contender {
 	return peers
 }
 
-// peersDelete are the other tools that can take a pod down.
+// peersDelete are the other tools that can remove a pod.
 func (n *node) peersDelete(manifest string) []contender {
 	if n.podman == nil {
 		return nil
@@ -30,8 +30,8 @@ func (n *node) peersDelete(manifest string) []contender {
 	return []contender{{name: "podman kube down", before: n.doPodman("kube", "play", manifest), run: n.timedPodman("kube", "down", manifest)}}
 }
 
-// tryPodman gives podman the image, and sees that it can run a pod here at all: it wants
-// capabilities that the container of a build may lack.
+// tryPodman loads the image into podman, and tries whether podman can run a pod here: it needs
+// capabilities that the container of a build may not have.
 func (n *node) tryPodman(ctx context.Context) error {
 	if n.podman == nil {
 		return nil
@@ -56,27 +56,26 @@ func (n *node) doPodman(args ...string) step {
 }
 
 func (n *node) runPodman(ctx context.Context, args ...string) (sample, error) {
-	return timed(ctx, n.podman[0], append(n.podman[1:len(n.podman):len(n.podman)], args...)...)
+	s, _, err := timed(ctx, n.podman[0], slices.Concat(n.podman[1:], args)...)
+	return s, err
 }
 
 // byCrictl makes the pod as a user of crictl does: one call after the other, with files
-// that somebody has written before.
+// that exist already.
 func (f *floor) byCrictl(ctx context.Context) (sum sample, err error) {
-	// crictl runs it with a message in a file, adds its time, and returns the id that it prints.
+	// crictl adds its time to the sum, and returns the id that it prints.
 	crictl := func(args ...string) string {
 		if err != nil {
 			return ""
 		}
-		all := append(f.n.crictl[1:len(f.n.crictl):len(f.n.crictl)], "--runtime-endpoint", "unix://"+f.n.socket())
-		var e ended
-		e, err = execute(ctx, f.n.crictl[0], append(all, args...)...)
-		sum.wall, sum.cpu = sum.wall+e.wall, sum.cpu+e.cpu
-		return strings.TrimSpace(e.stdout)
+		s, id, failed := timed(ctx, f.crictl[0], slices.Concat(f.crictl[1:], []string{"--runtime-endpoint", "unix://" + f.socket()}, args)...)
+		sum.wall, sum.cpu, err = sum.wall+s.wall, sum.cpu+s.cpu, failed
+		return strings.TrimSpace(id)
 	}
-	sandbox, err := f.n.writeMessage("sandbox.json", f.sandbox)
+	sandbox, err := f.writeMessage("sandbox.json", f.sandbox)
 	f.sandboxID = crictl("runp", sandbox)
 	for _, c := range f.containers {
-		file, failed := f.n.writeMessage("container.json", c)
+		file, failed := f.writeMessage("container.json", c)
 		err = errors.Join(err, failed)
 		crictl("start", crictl("create", "--no-pull", f.sandboxID, file, sandbox))
 	}

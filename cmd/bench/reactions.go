@@ -12,17 +12,28 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// keepers are podctl's agent and, where one is named, a kubelet, each on a containerd of its own. All is measured
-// with both of them running, in turn, beside the pods of the curves.
+// keepers are podctl's agent and, with -kubelet, a kubelet, each on a containerd of its own. All is measured
+// with both of them running, in turn, beside the idle pods.
 type keepers []*keeper
 
-// newKeepers brings a node up for each, and starts them.
+// idlePrefix is the prefix of the names of the idle pods.
+const idlePrefix = "idle"
+
+// benchAgent measures the agent beside a kubelet.
+func benchAgent(ctx context.Context, o *options) (r report, err error) {
+	list, err := newKeepers(ctx, o)
+	defer func() { err = errors.Join(err, list.end(context.WithoutCancel(ctx))) }()
+	if err != nil {
+		return r, err
+	}
+	r.Machine = list[0].machine(ctx)
+	err = list.measure(ctx, o, &r)
+	r.Targets = judgeLoads(r.Loads)
+	return r, err
+}
+
+// newKeepers starts each keeper on a node of its own. It returns those it has begun to start with an error, too.
 func newKeepers(ctx context.Context, o *options) (list keepers, err error) {
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, list.end(context.WithoutCancel(ctx)))
-		}
-	}()
 	makers := []func(context.Context, *node) (*keeper, error){newAgent}
 	if o.kubelet != "" {
 		makers = append(makers, newKubelet)
@@ -37,7 +48,7 @@ func newKeepers(ctx context.Context, o *options) (list keepers, err error) {
 		if err != nil {
 			return list, err
 		}
-		// podctl makes and deletes a pod: after that the cgroups are there that a kubelet wants to find.
+		// podctl makes and deletes a pod. After that, the cgroups exist that a kubelet requires.
 		path, err := k.write("warm.yaml", shape{containers: 1}.manifest("warm"))
 		if err != nil {
 			return list, err
@@ -52,7 +63,7 @@ func newKeepers(ctx context.Context, o *options) (list keepers, err error) {
 	return list, nil
 }
 
-// end takes all down.
+// end removes all keepers and their nodes.
 func (list keepers) end(ctx context.Context) (err error) {
 	for _, k := range list {
 		err = errors.Join(err, k.leave(ctx), k.close(ctx))
@@ -60,195 +71,174 @@ func (list keepers) end(ctx context.Context) (err error) {
 	return err
 }
 
-// inTurn is a workload of all keepers, by what one of them does.
-func (list keepers) inTurn(w workload, of func(*keeper) contender) *workload {
-	for _, k := range list {
-		c := of(k)
-		c.name = k.name
-		w.contenders = append(w.contenders, c)
+// measure takes all figures. The idle pods stay while the reactions are timed, and must all still run after that.
+func (list keepers) measure(ctx context.Context, o *options, r *report) (err error) {
+	if r.Loads, err = list.idle(ctx, Load{Pods: o.pods}, o.window); err != nil {
+		return err
 	}
-	return &w
+	first := make([][]*runtimeapi.Container, len(list))
+	for i, k := range list {
+		if first[i], err = k.containers(ctx, ""); err != nil {
+			return err
+		}
+	}
+	if r.Results, err = measureAll(ctx, o, list.workloads(o.pods)); err != nil {
+		return err
+	}
+	for i, k := range list {
+		if err = errors.Join(k.stillRun(ctx, first[i]), k.drop(ctx, podNames(idlePrefix, o.pods)...)); err != nil {
+			return err
+		}
+	}
+	if !o.only.MatchString("probed") {
+		return nil
+	}
+	probed, err := list.idle(ctx, Load{Pods: o.pods, Probed: true}, o.window)
+	r.Loads = append(r.Loads, probed...)
+	return err
 }
 
 // workloads are the reactions that are timed.
-func (list keepers) workloads(pods int) []*workload {
-	return []*workload{
-		list.death(),
-		list.edit(1), list.edit(4),
-		list.arrival("new-1", "a new file of a pod with one container: until it runs", 1, shape{containers: 1}),
-		list.arrival("new-4", "a new file of a pod with four containers: until they run", 0.8, shape{containers: 4}),
-		list.arrival("new-init-3", "a new file of a pod with three init containers, then one: until it runs", 0.3, shape{inits: 3, containers: 1}),
-		list.many(),
-		list.restart(pods),
+func (list keepers) workloads(pods int) []workload {
+	const edited = 4
+	all := []struct {
+		workload
+		of func(*keeper) contender
+	}{
+		{workload{
+			name: "death", rounds: 10, limit: limit{ms: 50},
+			what: "from the end of a container's process until the runtime has created the next container",
+		}, (*keeper).dying},
+		{workload{
+			name: "edit-1-of-4", rounds: 10, limit: limit{against: kubeletName, factor: 0.5},
+			what: "an edit of one container of four in the file of a running pod, until the replacement runs",
+		}, func(k *keeper) contender {
+			c := k.changing("edit", shape{containers: edited, mark: "b"})
+			c.before = func(ctx context.Context) error {
+				_, err := k.arrive(ctx, "edit", shape{containers: edited, mark: "a"})
+				return err
+			}
+			return c
+		}},
+		{workload{
+			name: "new-1", rounds: 10, limit: limit{against: kubeletName, factor: 1},
+			what: "a new file of a pod with one container, until it runs",
+		}, func(k *keeper) contender { return k.changing("new", shape{containers: 1}) }},
+		{workload{
+			name: "new-init-3", rounds: 10, limit: limit{against: kubeletName, factor: 0.3},
+			what: "a new file of a pod with three init containers, then one, until it runs",
+		}, func(k *keeper) contender { return k.changing("inits", shape{inits: 3, containers: 1}) }},
+		{workload{
+			name: "new-50", rounds: 3, limit: limit{against: kubeletName, factor: 0.8},
+			what: "fifty files of pods with one container at once, until all run",
+		}, (*keeper).flooded},
+		{workload{
+			name: fmt.Sprintf("restart-%d", pods), rounds: 5, limit: limit{ms: 1000},
+			what: fmt.Sprintf("a keeper with %d running pods is killed and started: until it reports all of them; it has touched none", pods),
+		}, func(k *keeper) contender { return k.restarting(pods) }},
 	}
+	workloads := make([]workload, len(all))
+	for i, one := range all {
+		workloads[i] = one.workload
+		for _, k := range list {
+			c := one.of(k)
+			c.name = k.name
+			workloads[i].contenders = append(workloads[i].contenders, c)
+		}
+	}
+	return workloads
 }
 
-// against is a limit beside the kubelet.
-func against(factor float64) []limit { return []limit{{against: kubeletName, factor: factor}} }
-
-// eventName is what no keeper can be faster than: the runtime's own word of a death.
-const eventName = "the runtime's event"
-
-// death kills the process of a container that has not ended before, so no restart delay is due.
-func (list keepers) death() *workload {
-	w := workload{
-		name: "death", rounds: 10, limits: []limit{{ms: 50}},
-		what: "from the end of a container's process until the runtime has made the next container, which is when it is told to start it",
-	}
-	all := list.inTurn(w, func(k *keeper) contender { return k.dying("death", k.afterDeath) })
-	event := list[0].dying("told", list[0].eventOfDeath)
-	event.name = eventName
-	all.contenders = append(all.contenders, event)
-	return all
-}
-
-// dying is what happens to a pod that is there for it, with another name each time: a kubelet remembers the
-// restart delay of a pod whose manifest comes back.
-func (k *keeper) dying(prefix string, run func(ctx context.Context, name string) (sample, error)) contender {
+// dying kills the process of a container that has not ended before, so no restart delay applies. The pod has another
+// name each time, because a kubelet remembers the restart delay of a pod whose manifest comes back.
+func (k *keeper) dying() contender {
 	round, name := 0, ""
 	return contender{
 		before: func(ctx context.Context) error {
 			round++
-			name = fmt.Sprintf("%s-%d", prefix, round)
+			name = fmt.Sprintf("death-%d", round)
 			_, err := k.arrive(ctx, name, shape{containers: 1})
 			return err
 		},
-		run:   func(ctx context.Context) (sample, error) { return run(ctx, name) },
+		run: func(ctx context.Context) (sample, error) {
+			began, err := k.killOnly(ctx, name)
+			if err != nil {
+				return sample{}, err
+			}
+			next, err := k.awaitNew(ctx, name, 1, began)
+			if err != nil {
+				return sample{}, err
+			}
+			return sample{wall: time.Unix(0, next[0].GetCreatedAt()).Sub(began)}, nil
+		},
 		after: func(ctx context.Context) error { return k.drop(ctx, name) },
 	}
 }
 
-// eventOfDeath kills the container of a pod, and waits until the runtime sends the event of its end.
-func (k *keeper) eventOfDeath(ctx context.Context, name string) (sample, error) {
-	ctx, cancel := context.WithTimeout(ctx, keeperLimit)
-	defer cancel()
-	events, err := k.cri.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
-	if err != nil {
-		return sample{}, err
-	}
-	id, began, err := k.killOnly(ctx, name)
-	for err == nil {
-		var e *runtimeapi.ContainerEventResponse
-		if e, err = events.Recv(); e.GetContainerId() == id && e.GetContainerEventType() == runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT {
-			return sample{wall: time.Since(began)}, nil
-		}
-	}
-	return sample{}, fmt.Errorf("no event of the end of %s: %w", id, err)
-}
-
-// afterDeath kills the container of a pod, and waits for its successor.
-func (k *keeper) afterDeath(ctx context.Context, name string) (sample, error) {
-	_, began, err := k.killOnly(ctx, name)
-	if err != nil {
-		return sample{}, err
-	}
-	next, err := k.awaitNew(ctx, name, 1, began)
-	if err != nil {
-		return sample{}, err
-	}
-	return sample{wall: time.Unix(0, next[0].GetCreatedAt()).Sub(began)}, nil
-}
-
-// killOnly kills the process of the only container of a pod, and returns the container's id and when.
-func (k *keeper) killOnly(ctx context.Context, name string) (id string, at time.Time, err error) {
+// killOnly kills the process of the only container of a pod, and returns when.
+func (k *keeper) killOnly(ctx context.Context, name string) (at time.Time, err error) {
 	containers, err := k.containers(ctx, name)
 	if err != nil || len(containers) != 1 {
-		return "", at, fmt.Errorf("%d containers of %s run: %w", len(containers), name, err)
+		return at, fmt.Errorf("%d containers of %s run: %w", len(containers), name, err)
 	}
-	id = containers[0].GetId()
+	id := containers[0].GetId()
 	reply, err := k.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	if err != nil {
-		return id, at, err
+		return at, err
 	}
 	var info struct{ PID int }
 	if err = json.Unmarshal([]byte(reply.GetInfo()["info"]), &info); err != nil || info.PID <= 1 {
-		return id, at, fmt.Errorf("the process of container %s is not known: %w", id, err)
+		return at, fmt.Errorf("the process of container %s is unknown: %w", id, err)
 	}
-	at = time.Now()
-	return id, at, syscall.Kill(info.PID, syscall.SIGKILL)
+	return time.Now(), syscall.Kill(info.PID, syscall.SIGKILL)
 }
 
-// change puts a manifest, and times until the last container of its pod has been recreated and all run, by the
+// changing puts a manifest, and times until the last container of its pod has been recreated and all run, by the
 // times of the runtime.
-func (k *keeper) change(ctx context.Context, name string, s shape) (sample, error) {
-	began := time.Now()
-	containers, err := k.arrive(ctx, name, s)
-	last := began
-	for _, c := range containers {
-		reply, failed := k.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
-		err = errors.Join(err, failed)
-		if at := time.Unix(0, reply.GetStatus().GetStartedAt()); at.After(last) {
-			last = at
-		}
-	}
-	return sample{wall: last.Sub(began)}, err
-}
-
-// edit changes the environment of the last container of a pod.
-func (list keepers) edit(containers int) *workload {
-	w := workload{
-		name: fmt.Sprintf("edit-1-of-%d", containers), rounds: 10, limits: against(0.5),
-		what: fmt.Sprintf("an edit of one container of %d in the file of a pod that runs: until the replaced container runs", containers),
-	}
-	name := fmt.Sprintf("edit-%d", containers)
-	return list.inTurn(w, func(k *keeper) contender {
-		return contender{
-			before: func(ctx context.Context) error {
-				_, err := k.arrive(ctx, name, shape{containers: containers, mark: "a"})
-				return err
-			},
-			run: func(ctx context.Context) (sample, error) {
-				return k.change(ctx, name, shape{containers: containers, mark: "b"})
-			},
-			after: func(ctx context.Context) error { return k.drop(ctx, name) },
-		}
-	})
-}
-
-// arrival is a new file.
-func (list keepers) arrival(name, what string, factor float64, s shape) *workload {
-	return list.inTurn(workload{name: name, what: what, rounds: 10, limits: against(factor)}, func(k *keeper) contender {
-		return contender{
-			run:   func(ctx context.Context) (sample, error) { return k.change(ctx, name, s) },
-			after: func(ctx context.Context) error { return k.drop(ctx, name) },
-		}
-	})
-}
-
-// many is fifty files at once.
-func (list keepers) many() *workload {
-	names := podNames("many", 0, 50)
-	w := workload{name: "new-50", rounds: 3, limits: against(0.8), what: "fifty files of pods with one container at once: until all run"}
-	return list.inTurn(w, func(k *keeper) contender {
-		return contender{
-			run: func(ctx context.Context) (sample, error) {
-				return clocked(func() error { return k.arriveAll(ctx, names, shape{containers: 1}) })
-			},
-			after: func(ctx context.Context) error { return k.drop(ctx, names...) },
-		}
-	})
-}
-
-// restart kills the keeper and starts it again. It may stop no container.
-func (list keepers) restart(pods int) *workload {
-	w := workload{
-		name: fmt.Sprintf("restart-%d", pods), rounds: 5, limits: []limit{{ms: 1000}},
-		what: fmt.Sprintf("the start of a keeper that was killed, with %d pods that run: until it says that it keeps them all, none of which it touched", pods),
-	}
-	return list.inTurn(w, func(k *keeper) contender {
-		return contender{run: func(ctx context.Context) (sample, error) {
-			before, err := k.containers(ctx, "")
-			if err != nil {
-				return sample{}, err
+func (k *keeper) changing(name string, s shape) contender {
+	return contender{
+		run: func(ctx context.Context) (sample, error) {
+			began := time.Now()
+			containers, err := k.arrive(ctx, name, s)
+			last := began
+			for _, c := range containers {
+				reply, failed := k.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+				err = errors.Join(err, failed)
+				if at := time.Unix(0, reply.GetStatus().GetStartedAt()); at.After(last) {
+					last = at
+				}
 			}
-			k.kill()
-			s, err := clocked(func() error { return k.start(ctx, pods) })
-			return s, errors.Join(err, k.stillRun(ctx, before))
-		}}
-	})
+			return sample{wall: last.Sub(began)}, err
+		},
+		after: func(ctx context.Context) error { return k.drop(ctx, name) },
+	}
 }
 
-// stillRun fails if a container does not run any more.
+// flooded puts fifty manifests at once.
+func (k *keeper) flooded() contender {
+	names := podNames("many", 50)
+	return contender{
+		run: func(ctx context.Context) (sample, error) {
+			return clocked(func() error { return k.arriveAll(ctx, names, shape{containers: 1}) })
+		},
+		after: func(ctx context.Context) error { return k.drop(ctx, names...) },
+	}
+}
+
+// restarting kills the keeper and starts it again. It may stop no container.
+func (k *keeper) restarting(pods int) contender {
+	return contender{run: func(ctx context.Context) (sample, error) {
+		before, err := k.containers(ctx, "")
+		if err != nil {
+			return sample{}, err
+		}
+		k.kill()
+		s, err := clocked(func() error { return k.start(ctx, pods) })
+		return s, errors.Join(err, k.stillRun(ctx, before))
+	}}
+}
+
+// stillRun fails if one of the containers does not run any more.
 func (k *keeper) stillRun(ctx context.Context, before []*runtimeapi.Container) error {
 	now, err := k.containers(ctx, "")
 	if err != nil {
@@ -260,45 +250,4 @@ func (k *keeper) stillRun(ctx context.Context, before []*runtimeapi.Container) e
 		}
 	}
 	return nil
-}
-
-// runKeepers measures the agent beside a kubelet.
-func runKeepers(ctx context.Context, o *options, only func(string) bool) (err error) {
-	list, err := newKeepers(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, list.end(context.WithoutCancel(ctx))) }()
-	report := &KeeperReport{Machine: list[0].machine(ctx)}
-	err = list.measure(ctx, o, report, only)
-	report.judge()
-	return errors.Join(err, publish(o, report, "make bench-agent", report.page()))
-}
-
-// measure takes all figures. The pods of the curves stay to the end.
-func (list keepers) measure(ctx context.Context, o *options, report *KeeperReport, only func(string) bool) (err error) {
-	if report.Loads, err = list.curve(ctx, o.pods, o.window); err != nil {
-		return err
-	}
-	first := make([][]*runtimeapi.Container, len(list))
-	for i, k := range list {
-		if first[i], err = k.containers(ctx, ""); err != nil {
-			return err
-		}
-	}
-	most := o.pods[len(o.pods)-1]
-	if report.Workloads, err = measureAll(ctx, list.workloads(most), o.rounds, only); err != nil {
-		return err
-	}
-	for i, k := range list {
-		if err = k.stillRun(ctx, first[i]); err != nil {
-			return err
-		}
-	}
-	if !only("probed") {
-		return nil
-	}
-	probed, err := list.probed(ctx, most, o.window)
-	report.Loads = append(report.Loads, probed...)
-	return err
 }

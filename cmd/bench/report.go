@@ -2,139 +2,144 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 )
 
-// Report is a whole run of the bench: what -json writes.
-type Report struct {
-	Machine   Machine  `json:"machine"`
-	Rounds    int      `json:"rounds"`
-	Workloads []Result `json:"workloads"`
-	Startup   *Startup `json:"startup,omitempty"`
-}
-
-// KeeperReport is a run of the bench with -agent.
-type KeeperReport struct {
-	Machine   Machine  `json:"machine"`
-	Workloads []Result `json:"workloads"`
-	Loads     []Load   `json:"loads"`
-	Targets   []Target `json:"targets"`
-}
-
-// Machine is what was measured on and with.
-type Machine struct {
-	CPUs     int    `json:"cpus"`
-	CPU      string `json:"cpu"`
-	MemoryGB int    `json:"memoryGB"`
-	Kernel   string `json:"kernel"`
-	Podctl   string `json:"podctl"`
-	Runtime  string `json:"runtime"`
-	OCI      string `json:"oci"`
-	Podman   string `json:"podman,omitempty"`
-	Crictl   string `json:"crictl,omitempty"`
-	Kubelet  string `json:"kubelet,omitempty"`
+// report is the result of a run of the bench.
+type report struct {
+	// Machine describes the machine and the versions of all programs.
+	Machine string
+	Results []Result
+	// Loads and Targets are the idle usage; only the agent's bench has them.
+	Loads   []Load
+	Targets []Target
+	Startup *Startup
 }
 
 // Result is one workload.
 type Result struct {
-	Name       string         `json:"name"`
-	What       string         `json:"what"`
-	Contenders []Figures      `json:"contenders"`
-	Targets    []Target       `json:"targets,omitempty"`
-	RoundTrips map[string]int `json:"roundTrips,omitempty"`
+	Name, What string
+	Contenders []Figures
+	Targets    []Target
 }
 
 // Figures are what one contender took.
 type Figures struct {
-	Name string `json:"name"`
-	Runs int    `json:"runs"`
-	Wall Spread `json:"wallMs"`
-	// CPU is the median of user and system time, in milliseconds, MaxRSS the largest
-	// memory in MiB; both are zero for calls that the bench makes itself.
-	CPU    float64 `json:"cpuMs,omitempty"`
-	MaxRSS float64 `json:"maxRssMiB,omitempty"`
-	// Ratio is the median of podctl's time to this contender's, round by round.
-	Ratio float64 `json:"podctlRatio,omitempty"`
+	Name string
+	Runs int
+	Wall Spread
+	// CPU is the median of user and system time, in milliseconds; zero for calls that the bench makes itself.
+	CPU float64
+	// Ratio is the median of the first contender's time to this one's, round by round.
+	Ratio float64
 }
 
-// Spread is a median with the quartiles around it.
-type Spread struct {
-	Median float64 `json:"median"`
-	Low    float64 `json:"p25"`
-	High   float64 `json:"p75"`
-}
+// Spread is a median with the quartiles around it, in milliseconds.
+type Spread struct{ Median, Low, High float64 }
 
-// Target is what podctl is meant to keep to.
+// Target is a limit that podctl has to keep.
 type Target struct {
-	Text     string  `json:"text"`
-	Limit    float64 `json:"limit"`
-	Measured float64 `json:"measured"`
-	Met      bool    `json:"met"`
+	Text            string
+	Limit, Measured float64
 }
 
-// Startup is what the initialisation of packages costs before podctl does anything.
+func (t Target) met() bool { return t.Measured > 0 && t.Measured <= t.Limit }
+
+func (t Target) sentence() string {
+	verdict := "met"
+	if !t.met() {
+		verdict = "not met"
+	}
+	return fmt.Sprintf("target ≤ %.4g %s: %.3g, %s", t.Limit, t.Text, t.Measured, verdict)
+}
+
+// Startup is the cost of the initialisation of packages before main.
 type Startup struct {
-	Packages int       `json:"packages"`
-	TotalMs  float64   `json:"totalMs"`
-	Top      []Package `json:"top"`
+	Packages int
+	TotalMs  float64
+	Top      []Package
 }
 
-// Package is one that takes time to initialise.
+// Package is a package that takes time to initialise.
 type Package struct {
-	Name string  `json:"name"`
-	Ms   float64 `json:"ms"`
+	Name string
+	Ms   float64
 }
 
-// publish writes a page for a terminal and into the file, if there is one, and all figures into another.
-func publish(o *options, report any, name, page string) error {
-	_, err := io.WriteString(os.Stdout, page)
-	return errors.Join(err, saveJSON(o.json, report), savePart(o.markdown, name, page))
-}
-
-// judge fills in the targets of what is used with most pods.
-func (r *KeeperReport) judge() {
-	r.Targets = nil
-	for i := range r.Loads {
-		agent := &r.Loads[i]
-		other := slices.IndexFunc(r.Loads, func(l Load) bool {
-			return l.Keeper == kubeletName && l.Pods == agent.Pods && l.Probed == agent.Probed
-		})
-		if agent.Keeper != agentName || other < 0 || agent.Pods != r.Loads[len(r.Loads)-1].Pods {
-			continue
+// page is the report as a part of a page of the documentation.
+func (r *report) page(target, method string) string {
+	var b, notes strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n| | | runs | median ms | quartiles | CPU ms | the first is |\n|---|---|---|---|---|---|---|\n", target)
+	for i := range r.Results {
+		r.Results[i].rows(&b, &notes)
+	}
+	b.WriteString("\n" + notes.String() + "\n")
+	if len(r.Loads) > 0 {
+		b.WriteString("While nothing happens:\n\n| pods | | CPU ms/s | RSS MiB | anonymous MiB | heap MiB | calls/s | wake-ups/s |\n" +
+			"|---|---|---|---|---|---|---|---|\n")
+		for _, l := range r.Loads {
+			fmt.Fprintf(&b, "| %s | %s | %.2f | %.1f | %.1f | %.1f | %.2f | %.1f |\n",
+				l.pods(), l.Keeper, l.CPU, l.RSS, l.Anonymous, l.Heap, l.Calls, l.Wakeups)
 		}
-		kubelet, what := &r.Loads[other], fmt.Sprintf("with %d pods", agent.Pods)
-		if agent.Probed {
-			what += " that are probed"
+		b.WriteString("\n")
+		for _, t := range r.Targets {
+			fmt.Fprintf(&b, "* %s\n", t.sentence())
 		}
-		r.Targets = append(r.Targets,
-			target("times the processor's time of "+kubeletName+" "+what, 0.33, agent.CPU/kubelet.CPU),
-			target("times the memory of "+kubeletName+" "+what, 0.4, agent.RSS/kubelet.RSS),
-			target("MiB of memory "+what, 64, agent.RSS),
-			target("times its heap and its binary "+what, 1.1, agent.RSS/(agent.Heap+agent.Binary)))
+		b.WriteString("\n")
 	}
+	if s := r.Startup; s != nil {
+		fmt.Fprintf(&b, "%d packages are initialised before `main`, in %.1f ms together. The most expensive:\n\n", s.Packages, s.TotalMs)
+		for _, p := range s.Top {
+			fmt.Fprintf(&b, "* %s: %.2f ms\n", p.Name, p.Ms)
+		}
+		b.WriteString("\n")
+	}
+	return b.String() + r.Machine + "\n" + method
 }
 
-// saveJSON writes all figures to a file, unless its name is empty.
-func saveJSON(path string, report any) error {
-	if path == "" {
-		return nil
+// rows are a workload in the table of the page, with a note that explains it.
+func (r *Result) rows(b, notes *strings.Builder) {
+	name := r.Name
+	for _, f := range r.Contenders {
+		cpu, ratio := "-", ""
+		if f.CPU > 0 {
+			cpu = fmt.Sprintf("%.1f", f.CPU)
+		}
+		if f.Ratio > 0 {
+			ratio = fmt.Sprintf("%.2f×", f.Ratio)
+		}
+		fmt.Fprintf(b, "| %s | %s | %d | %.1f | %.1f-%.1f | %s | %s |\n", name, f.Name, f.Runs, f.Wall.Median, f.Wall.Low, f.Wall.High, cpu, ratio)
+		name = ""
 	}
-	text, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
-		return err
+	fmt.Fprintf(notes, "* %s: %s", r.Name, r.What)
+	for _, t := range r.Targets {
+		notes.WriteString("; " + t.sentence())
 	}
-	return os.WriteFile(path, append(text, '\n'), 0o644) //nolint:gosec // figures are for everybody
+	notes.WriteString("\n")
 }
 
-// savePart puts a part of a page in the place of the same part of before, and leaves the others.
+// commandMethod explains the figures of commands.
+const commandMethod = `The **floor** is the time of the calls that every tool has to make. The bench makes them over one open connection, with the
+messages that podctl sends (` + "`podctl render --cri`" + `), one after the other or with the containers side by side. All contenders
+of a workload run in turn (A B C A B C …) on a private containerd, so a machine whose speed drifts is as slow for one as for the
+other. "The first is" is the median of the ratios within the same round. The first round and the clean-up between runs do not count.
+podctl, crictl and podman are timed as whole processes. A kubelet without an API server is timed from the moment its manifest appears
+until all containers run, or from its removal until nothing of the pod runs; the bench asks the runtime every five milliseconds.
+`
+
+// agentMethod explains the figures of the agent.
+const agentMethod = `The agent and the kubelet run at the same time, each on a containerd of its own, with a directory of manifests. The pods of the
+idle measurement stay while reactions are timed in turn, and all of them still run at the end. Times of containers are those of the
+runtime. Idle usage is measured for both at the same time; the kernel reports it, except calls to the runtime and the heap (the less
+of two readings, because a part waits for the collection), which come from their own metrics. Probed pods have a liveness probe every ten
+seconds and a readiness probe every five.
+`
+
+// savePart replaces a part of a page and leaves the others; an empty path saves nothing.
 func savePart(path, name, part string) error {
 	if path == "" {
 		return nil
@@ -143,10 +148,10 @@ func savePart(path, name, part string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.WriteFile(path, []byte(withPart(string(page), name, part)), 0o644) //nolint:gosec // as above
+	return os.WriteFile(path, []byte(withPart(string(page), name, part)), 0o644) //nolint:gosec // a page that everybody may read
 }
 
-// withPart is a page with one of its parts replaced, or with a part more.
+// withPart is a page with one of its parts replaced or added.
 func withPart(page, name, part string) string {
 	begin, end := fmt.Sprintf("<!-- %s -->\n\n", name), fmt.Sprintf("\n<!-- end of %s -->\n", name)
 	part = begin + strings.TrimRight(part, "\n") + "\n" + end
@@ -156,46 +161,4 @@ func withPart(page, name, part string) string {
 	}
 	_, after, _ := strings.Cut(rest, end)
 	return before + part + after
-}
-
-func (l *Load) pods() string {
-	if l.Probed {
-		return fmt.Sprintf("%d probed", l.Pods)
-	}
-	return fmt.Sprint(l.Pods)
-}
-
-func (s Spread) quartiles() string { return fmt.Sprintf("%.1f-%.1f", s.Low, s.High) }
-
-func (t Target) sentence() string {
-	verdict := "met"
-	if !t.Met {
-		verdict = "not met"
-	}
-	return fmt.Sprintf("target ≤ %.4g %s: %.3g, %s", t.Limit, t.Text, t.Measured, verdict)
-}
-
-func orDash(value float64) string {
-	if value == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f", value)
-}
-
-func times(ratio float64) string {
-	if ratio == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.2f×", ratio)
-}
-
-// trips lists calls, the most frequent first.
-func trips(counts map[string]int) string {
-	var parts []string
-	for _, name := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	}) {
-		parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -4,26 +4,30 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 )
 
-// The initialisation is measured so often, and so many packages are named.
+// How often the initialisation is measured, and how many packages are listed.
 const (
 	startupRuns = 20
 	startupTop  = 10
 )
 
-// startup asks the Go runtime what the initialisation of each package costs
-// (GODEBUG=inittrace=1): the means of some runs.
+// startup returns the mean cost of the initialisation of each package that the Go runtime
+// reports (GODEBUG=inittrace=1).
 func (n *node) startup(ctx context.Context) (*Startup, error) {
 	sums := map[string]float64{}
 	for range startupRuns {
-		e, err := execute(ctx, "env", "GODEBUG=inittrace=1", n.o.podctl, "version", "--client")
+		cmd := exec.CommandContext(ctx, n.o.podctl, "version", "--client") //nolint:gosec // the program to measure
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		text, err := cmd.CombinedOutput()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w\n%s", err, text)
 		}
-		for line := range strings.Lines(e.stderr) {
+		for line := range strings.Lines(string(text)) {
 			if p, ok := parseInit(line); ok {
 				sums[p.Name] += p.Ms / startupRuns
 			}
@@ -40,9 +44,8 @@ func (n *node) startup(ctx context.Context) (*Startup, error) {
 }
 
 // parseInit reads a line "init PACKAGE @1.2 ms, 0.34 ms clock, …".
-func parseInit(line string) (Package, bool) {
-	var p Package
+func parseInit(line string) (p Package, ok bool) {
 	var at float64
-	n, err := fmt.Sscanf(line, "init %s @%f ms, %f ms clock", &p.Name, &at, &p.Ms)
-	return p, err == nil && n == 3
+	n, _ := fmt.Sscanf(line, "init %s @%f ms, %f ms clock", &p.Name, &at, &p.Ms) // A line of another kind has fewer.
+	return p, n == 3
 }

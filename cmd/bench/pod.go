@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// demoImage is the image of all containers.
+const demoImage = "registry.local/podctl/demo:1"
+
+// regularPrefix is the prefix of the names of regular containers.
+const regularPrefix = "c"
+
+// graceSeconds is the grace period of all pods; the demo program obeys SIGTERM at once.
+const graceSeconds = 5
+
+// shape is a pod of demo containers.
+type shape struct {
+	inits, containers int
+	// sleep is how long each init container takes; they end at once if it is empty.
+	sleep string
+	// host gives it the machine's network.
+	host bool
+	// mark is in the environment of the last container: another mark replaces it.
+	mark string
+	// probed probes its only container three times in ten seconds.
+	probed bool
+}
+
+func (s shape) manifest(name string) string {
+	var inits, containers strings.Builder
+	after := ""
+	if s.sleep != "" {
+		after = "-after, " + s.sleep + ", "
+	}
+	for i := range s.inits {
+		fmt.Fprintf(&inits, "\n  - {name: i%d, image: %q, args: [exit, %s\"0\"]}", i, demoImage, after)
+	}
+	rest := "args: [sleep]"
+	if s.probed {
+		const probe = "httpGet: {path: /healthz, port: 8080}}"
+		rest = `args: [serve, --http, ":8080"], livenessProbe: {periodSeconds: 10, ` + probe + ", readinessProbe: {periodSeconds: 5, " + probe
+	}
+	for i := range s.containers {
+		if i == s.containers-1 && s.mark != "" {
+			rest += fmt.Sprintf(", env: [{name: MARK, value: %q}]", s.mark)
+		}
+		fmt.Fprintf(&containers, "\n  - {name: %s%d, image: %q, %s}", regularPrefix, i, demoImage, rest)
+	}
+	return fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  terminationGracePeriodSeconds: %d
+  hostNetwork: %t
+  initContainers:%s
+  containers:%s
+`, name, graceSeconds, s.host, inits.String(), containers.String())
+}
+
+// podNames are the names of count pods.
+func podNames(prefix string, count int) (names []string) {
+	for i := range count {
+		names = append(names, fmt.Sprintf("%s-%d", prefix, i))
+	}
+	return names
+}
