@@ -52,7 +52,7 @@ func NewLab(t *testing.T, main Main) *Lab {
 	}
 	t.Cleanup(func() {
 		l.Close()
-		if err := errors.Join(cgroup.Remove(context.Background(), "/"+l.CgroupRoot), os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(cgroup.Machine{}.Remove(context.Background(), "/"+l.CgroupRoot), os.RemoveAll(dir)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -22,7 +22,7 @@ func cgroupRoots(root string) []string {
 func removeCgroups(root string) error {
 	var errs []error
 	for _, name := range cgroupRoots(root) {
-		errs = append(errs, cgroup.Remove(context.Background(), name))
+		errs = append(errs, cgroup.Machine{}.Remove(context.Background(), name))
 	}
 	return errors.Join(errs...)
 }

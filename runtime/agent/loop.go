@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -105,9 +106,10 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	a.paths.follow(ctx, uid, p.missing)
 	a.admits.passed(now, p)
 	a.evicts.passed(p)
+	made := cmp.Or(p.planned(), &plan.Plan{})
 	a.last[uid] = lastPass{
 		at: now, pod: p.pass.Pod, failure: p.failureText(), waiting: p.waiting(),
-		rejection: p.rejection(), eviction: p.eviction(), idle: p.idle(a.last[uid].idle), found: found,
+		rejection: made.Rejection, eviction: made.Eviction, idle: p.idle(a.last[uid].idle), found: found,
 	}
 	switch {
 	case p.superseded():
@@ -129,7 +131,7 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 		switch {
 		case p.err != nil, !known:
 			a.reader.made(p.pass.Pod)
-		case !p.refused():
+		case !made.Refused():
 			a.keeper.applied(p.pass.Pod)
 		}
 	}

@@ -140,28 +140,6 @@ func (p *passed) result() podworkers.Result {
 	return r
 }
 
-// refused reports whether the manifest is not applied, because what it adds is not admitted.
-func (p *passed) refused() bool {
-	made := p.planned()
-	return made != nil && made.Refused()
-}
-
-// rejection is why the pod is not admitted; nil for one that is.
-func (p *passed) rejection() *model.Rejection {
-	if made := p.planned(); made != nil {
-		return made.Rejection
-	}
-	return nil
-}
-
-// eviction is why the pod is evicted; nil for one that is not.
-func (p *passed) eviction() *model.Eviction {
-	if made := p.planned(); made != nil {
-		return made.Eviction
-	}
-	return nil
-}
-
 // waiting says what the pod waits for after the pass, in the words of its plan.
 func (p *passed) waiting() []string {
 	made := p.planned()

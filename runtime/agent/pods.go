@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/podsapi"
@@ -39,10 +38,11 @@ func newShownPods(state *loopState, dropped func()) *shownPods {
 
 // hear notes what may have changed the status of a pod.
 func (s *shownPods) hear(_ context.Context, e *Event) {
+	s.news.Add(1)
 	if e.Kind == Ended {
-		s.ended(e.Pod.UID)
+		s.pods.Ended(e.Pod.UID)
 	} else {
-		s.changed(e.Pod.UID)
+		s.pods.Changed(e.Pod.UID)
 	}
 }
 
@@ -72,18 +72,6 @@ func (s *shownPods) Pods(ctx context.Context) (*v1.PodList, error) {
 		list.Items = append(list.Items, *p)
 	}
 	return list, nil
-}
-
-// changed says that the status of a pod may be another one.
-func (s *shownPods) changed(uid types.UID) {
-	s.news.Add(1)
-	s.pods.Changed(uid)
-}
-
-// ended says that a pod is gone.
-func (s *shownPods) ended(uid types.UID) {
-	s.news.Add(1)
-	s.pods.Ended(uid)
 }
 
 // look says that other pods may be shown now.

@@ -148,8 +148,8 @@ func TestPodsLately(t *testing.T) {
 	}{
 		{asked: 1},
 		{asked: 1},
-		{do: func() { s.changed("a") }, asked: 2},
-		{do: func() { s.ended("a") }, fails: errors.New("no answer"), asked: 3},
+		{do: func() { s.hear(ctx, &Event{Pod: model.PodRef{UID: "a"}}) }, asked: 2},
+		{do: func() { s.hear(ctx, &Event{Kind: Ended, Pod: model.PodRef{UID: "a"}}) }, fails: errors.New("no answer"), asked: 3},
 		{asked: 4},
 		{do: s.look, asked: 5},
 		{asked: 5},

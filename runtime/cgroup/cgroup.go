@@ -17,7 +17,7 @@ import (
 // *UnavailableError: the pod can run without, as far as its containers go. A
 // cgroup that could not get its limits is not left behind, for what exists and is not
 // marked as unfinished (state.CgroupMark) is taken to have them.
-func Ensure(name string, r Resources) error {
+func (Machine) Ensure(name string, r Resources) error {
 	t, err := findTree()
 	if err != nil {
 		return &UnavailableError{Path: name, Err: err}
@@ -47,20 +47,20 @@ func (t *tree) ensure(name string, r Resources) error {
 
 // Exists reports whether a pod's cgroup is there, complete enough for a kubelet
 // that takes the pod over (kubelet: cgroupManagerImpl.Exists).
-func Exists(name string) bool {
+func (Machine) Exists(name string) bool {
 	t, err := findTree()
 	return err == nil && checkName(name) == nil && t.exists(name)
 }
 
 // Remains reports whether any part of a pod's cgroup is there. With version 1 a removal that was
 // cut off has removed it from some hierarchies only.
-func Remains(name string) bool {
+func (Machine) Remains(name string) bool {
 	t, err := findTree()
 	return err == nil && checkName(name) == nil && t.remains(name)
 }
 
 // Members lists the processes in a cgroup and in those below it. One that is not there has none.
-func Members(name string) ([]int, error) {
+func (Machine) Members(name string) ([]int, error) {
 	t, err := findTree()
 	if err != nil {
 		return nil, nil //nolint:nilerr // Without cgroups there is nothing in them.
@@ -74,7 +74,7 @@ func Members(name string) ([]int, error) {
 // Remove removes a pod's cgroup with the empty ones below it. One in which
 // processes run stays, and is a *BusyError; none is ever killed. One that is not
 // there is no error.
-func Remove(ctx context.Context, name string) error {
+func (Machine) Remove(ctx context.Context, name string) error {
 	t, err := findTree()
 	if err != nil {
 		return nil //nolint:nilerr // Without cgroups there is nothing to remove.

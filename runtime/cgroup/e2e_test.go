@@ -29,7 +29,7 @@ func realTree(t *testing.T) (*tree, string) {
 	}
 	root := fmt.Sprintf("/podctl-test-%d-%d", os.Getpid(), time.Now().UnixNano())
 	t.Cleanup(func() {
-		if err := Remove(context.Background(), root); err != nil {
+		if err := (Machine{}).Remove(context.Background(), root); err != nil {
 			t.Error(err)
 		}
 		for _, h := range tr.hierarchies {
@@ -101,7 +101,7 @@ func (l limits) want(t *testing.T, tr *tree, name string) {
 func TestPodCgroupIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	tr, root := realTree(t)
 	name := root + "/kubepods/burstable/podu1"
-	if Exists(name) {
+	if (Machine{}).Exists(name) {
 		t.Fatal("it exists already")
 	}
 	r := Resources{
@@ -109,24 +109,24 @@ func TestPodCgroupIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 		HugePages: map[string]uint64{"2MB": 0},
 	}
 	for range 2 {
-		if err := Ensure(name, r); err != nil {
+		if err := (Machine{}).Ensure(name, r); err != nil {
 			t.Fatal(err)
 		}
 		limits{512, 50000, 64 << 20}.want(t, tr, name)
 	}
-	if !Exists(name) {
+	if !(Machine{}).Exists(name) {
 		t.Error("it does not exist")
 	}
-	if err := Ensure(name, Resources{CPUShares: new(uint64(100))}); err != nil {
+	if err := (Machine{}).Ensure(name, Resources{CPUShares: new(uint64(100))}); err != nil {
 		t.Fatal(err)
 	}
 	limits{100, -1, -1}.want(t, tr, name)
 	for range 2 {
-		if err := Remove(context.Background(), name); err != nil {
+		if err := (Machine{}).Remove(context.Background(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if Exists(name) {
+	if (Machine{}).Exists(name) {
 		t.Error("it still exists")
 	}
 }
@@ -135,16 +135,16 @@ func TestBurstableTierWeighsWhatItsPodsWeigh(t *testing.T) {
 	tr, root := realTree(t)
 	tierName := root + "/kubepods/burstable"
 	for i, want := range []uint64{300, 600, 900} {
-		if err := Ensure(fmt.Sprintf("%s/podu%d", tierName, i), Resources{CPUShares: new(uint64(300))}); err != nil {
+		if err := (Machine{}).Ensure(fmt.Sprintf("%s/podu%d", tierName, i), Resources{CPUShares: new(uint64(300))}); err != nil {
 			t.Fatal(err)
 		}
 		wantWeight(t, tr, tierName, want)
 	}
-	if err := Remove(context.Background(), tierName+"/podu1"); err != nil {
+	if err := (Machine{}).Remove(context.Background(), tierName+"/podu1"); err != nil {
 		t.Fatal(err)
 	}
 	wantWeight(t, tr, tierName, 600)
-	if err := Ensure(root+"/kubepods/besteffort/podu4", Resources{CPUShares: new(uint64(2))}); err != nil {
+	if err := (Machine{}).Ensure(root+"/kubepods/besteffort/podu4", Resources{CPUShares: new(uint64(2))}); err != nil {
 		t.Fatal(err)
 	}
 	wantWeight(t, tr, root+"/kubepods/besteffort", 2)
@@ -166,13 +166,13 @@ func wantWeight(t *testing.T, tr *tree, name string, cpuShares uint64) {
 
 func TestTierThatIsThereIsNotChanged(t *testing.T) {
 	tr, root := realTree(t)
-	if err := Ensure(root+"/kubepods/podu1", Resources{CPUShares: new(uint64(300))}); err != nil {
+	if err := (Machine{}).Ensure(root+"/kubepods/podu1", Resources{CPUShares: new(uint64(300))}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tr.set(root+"/kubepods", tr.translate(Resources{CPUShares: new(uint64(5000))})); err != nil {
 		t.Fatal(err)
 	}
-	if err := Ensure(root+"/kubepods/podu2", Resources{CPUShares: new(uint64(300))}); err != nil {
+	if err := (Machine{}).Ensure(root+"/kubepods/podu2", Resources{CPUShares: new(uint64(300))}); err != nil {
 		t.Fatal(err)
 	}
 	wantWeight(t, tr, root+"/kubepods", 5000)
@@ -183,7 +183,7 @@ func TestTierThatIsThereIsNotChanged(t *testing.T) {
 func TestCgroupWithAProcessStays(t *testing.T) {
 	tr, root := realTree(t)
 	name := root + "/kubepods/podu1"
-	if err := Ensure(name, Resources{CPUShares: new(uint64(300))}); err != nil {
+	if err := (Machine{}).Ensure(name, Resources{CPUShares: new(uint64(300))}); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "sleep", "60")
@@ -202,12 +202,12 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := Remove(context.Background(), name)
+	err := (Machine{}).Remove(context.Background(), name)
 	busy := (*BusyError)(nil)
 	if !errors.As(err, &busy) || len(busy.PIDs) != 1 || busy.PIDs[0] != cmd.Process.Pid {
 		t.Errorf("error %v, want a BusyError with process %d", err, cmd.Process.Pid)
 	}
-	if !Exists(name) {
+	if !(Machine{}).Exists(name) {
 		t.Error("it was removed all the same")
 	}
 	go func() {
@@ -215,7 +215,7 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	if err := Remove(context.Background(), name); err != nil {
+	if err := (Machine{}).Remove(context.Background(), name); err != nil {
 		t.Errorf("while the process ends: %v", err)
 	}
 }
@@ -225,21 +225,21 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 func TestCgroupThatCannotGetItsLimitsIsNotLeft(t *testing.T) {
 	_, root := realTree(t)
 	name := root + "/kubepods/podu1"
-	err := Ensure(name, Resources{CPUQuota: new(int64(1)), CPUPeriod: new(uint64(100000))})
+	err := (Machine{}).Ensure(name, Resources{CPUQuota: new(int64(1)), CPUPeriod: new(uint64(100000))})
 	unavailable := (*UnavailableError)(nil)
 	if err == nil || errors.As(err, &unavailable) {
 		t.Errorf("error %v, want one about the limit", err)
 	}
-	if Exists(name) {
+	if (Machine{}).Exists(name) {
 		t.Error("a cgroup without limits is left, and would be taken to have them")
 	}
-	if err := Ensure(name, Resources{CPUShares: new(uint64(300))}); err != nil {
+	if err := (Machine{}).Ensure(name, Resources{CPUShares: new(uint64(300))}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Ensure(name, Resources{CPUQuota: new(int64(1)), CPUPeriod: new(uint64(100000))}); err == nil {
+	if err := (Machine{}).Ensure(name, Resources{CPUQuota: new(int64(1)), CPUPeriod: new(uint64(100000))}); err == nil {
 		t.Error("no error")
 	}
-	if !Exists(name) {
+	if !(Machine{}).Exists(name) {
 		t.Error("a cgroup that was there before is gone")
 	}
 }
@@ -253,7 +253,7 @@ func TestPodsAreMadeSideBySide(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 12 {
 		all.Go(func() {
-			if err := Ensure(name(i), Resources{CPUShares: new(uint64(100)), Memory: new(int64(32 << 20))}); err != nil {
+			if err := (Machine{}).Ensure(name(i), Resources{CPUShares: new(uint64(100)), Memory: new(int64(32 << 20))}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -264,14 +264,14 @@ func TestPodsAreMadeSideBySide(t *testing.T) {
 	}
 	for i := range 12 {
 		all.Go(func() {
-			if err := Remove(context.Background(), name(i)); err != nil {
+			if err := (Machine{}).Remove(context.Background(), name(i)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
 	for i := range 12 {
-		if Exists(name(i)) {
+		if (Machine{}).Exists(name(i)) {
 			t.Errorf("%s still exists", name(i))
 		}
 	}
@@ -282,7 +282,7 @@ func TestPodsAreMadeSideBySide(t *testing.T) {
 func TestCgroupsBelowThePodsGoWithIt(t *testing.T) {
 	tr, root := realTree(t)
 	name := root + "/kubepods/besteffort/podu1"
-	if err := Ensure(name, Resources{CPUShares: new(uint64(2))}); err != nil {
+	if err := (Machine{}).Ensure(name, Resources{CPUShares: new(uint64(2))}); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range tr.hierarchies {
@@ -290,7 +290,7 @@ func TestCgroupsBelowThePodsGoWithIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Remove(context.Background(), name); err != nil {
+	if err := (Machine{}).Remove(context.Background(), name); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range tr.hierarchies {
@@ -298,7 +298,7 @@ func TestCgroupsBelowThePodsGoWithIt(t *testing.T) {
 			t.Errorf("%s is left", h.at(name))
 		}
 	}
-	if !Exists(root + "/kubepods/besteffort") {
+	if !(Machine{}).Exists(root + "/kubepods/besteffort") {
 		t.Error("the tier is gone with its last pod")
 	}
 }
@@ -318,7 +318,7 @@ func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	tierName := root + prefix + ".slice" + prefix + "-burstable.slice"
 	name := tierName + prefix + "-burstable-podu_1.slice"
 	t.Cleanup(func() {
-		if err := Remove(context.Background(), root); err != nil || tr.remains(root) {
+		if err := (Machine{}).Remove(context.Background(), root); err != nil || tr.remains(root) {
 			t.Errorf("%s is left: %v", root, err)
 		}
 	})
@@ -327,26 +327,26 @@ func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 		HugePages: map[string]uint64{"2MB": 0},
 	}
 	for range 2 {
-		if err := Ensure(name, r); err != nil {
+		if err := (Machine{}).Ensure(name, r); err != nil {
 			t.Fatal(err)
 		}
 		limits{512, 50000, 64 << 20}.want(t, tr, name)
 	}
 	controllers := func(of string) []string { return readWords(tr.hierarchies[0].at(of + "/cgroup.controllers")) }
-	if !Exists(name) {
+	if !(Machine{}).Exists(name) {
 		t.Errorf("it does not exist: of the controllers %v it has %v, and its tier %v", tr.hierarchies[0].controllers, controllers(name), controllers(tierName))
 	}
 	wantWeight(t, tr, tierName, 512)
-	if err := Ensure(name, Resources{CPUShares: new(uint64(100))}); err != nil {
+	if err := (Machine{}).Ensure(name, Resources{CPUShares: new(uint64(100))}); err != nil {
 		t.Fatal(err)
 	}
 	limits{100, -1, -1}.want(t, tr, name)
 	for range 2 {
-		if err := Remove(context.Background(), name); err != nil {
+		if err := (Machine{}).Remove(context.Background(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if Exists(name) || !Exists(tierName) {
+	if (Machine{}).Exists(name) || !(Machine{}).Exists(tierName) {
 		t.Error("it still exists, or its tier went with it")
 	}
 }
@@ -358,7 +358,7 @@ func TestWorkingSetOfGroup(t *testing.T) {
 		t.Skip("the cgroups of version 2 belong to systemd")
 	}
 	limit := int64(128 << 20)
-	if err := Ensure(root, Resources{Memory: &limit}); err != nil {
+	if err := (Machine{}).Ensure(root, Resources{Memory: &limit}); err != nil {
 		t.Fatal(err)
 	}
 	h, _ := tr.find("memory")

@@ -20,23 +20,3 @@ type Processes interface {
 
 // Machine are those of the machine.
 type Machine struct{}
-
-// Ensure is the function of that name.
-func (Machine) Ensure(name string, r Resources) error { return Ensure(name, r) }
-
-// Exists is the function of that name.
-func (Machine) Exists(name string) bool { return Exists(name) }
-
-// Remains is the function of that name.
-func (Machine) Remains(name string) bool { return Remains(name) }
-
-// Remove is the function of that name.
-func (Machine) Remove(ctx context.Context, name string) error { return Remove(ctx, name) }
-
-// Members is the function of that name.
-func (Machine) Members(name string) ([]int, error) { return Members(name) }
-
-// Occupants is FindOccupants.
-func (Machine) Occupants(pods []string, containerID string, first int) (Processes, bool) {
-	return FindOccupants(pods, containerID, first)
-}

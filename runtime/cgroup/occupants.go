@@ -21,11 +21,11 @@ type Occupants struct {
 	blind bool
 }
 
-// FindOccupants looks for the processes of a container below the cgroups that its pod may
+// Occupants looks for the processes of a container below the cgroups that its pod may
 // have. It is false where its first process is not among them: then nothing can be said.
 // Runtimes give the cgroup of a container a name of their own that holds its id; that of
 // another process which they name after it (CRI-O: conmon) counts as well.
-func FindOccupants(pods []string, containerID string, first int) (*Occupants, bool) {
+func (Machine) Occupants(pods []string, containerID string, first int) (Processes, bool) {
 	t, err := findTree()
 	if err != nil {
 		return nil, false

@@ -91,12 +91,14 @@ func TestWhatCannotBeSet(t *testing.T) {
 // TestMachineThatLetsNobodyMakeCgroups asks as a user who may not.
 func TestMachineThatLetsNobodyMakeCgroups(t *testing.T) {
 	var err error
-	asOrdinaryUser(t, func() { err = Ensure("/podctl-test-nobody/kubepods/podu1", Resources{CPUShares: new(uint64(2))}) })
+	asOrdinaryUser(t, func() {
+		err = (Machine{}).Ensure("/podctl-test-nobody/kubepods/podu1", Resources{CPUShares: new(uint64(2))})
+	})
 	unavailable := (*UnavailableError)(nil)
 	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "cannot be made") {
 		t.Errorf("error %v, want an UnavailableError", err)
 	}
-	if Exists("/podctl-test-nobody") {
+	if (Machine{}).Exists("/podctl-test-nobody") {
 		t.Error("it was made all the same")
 	}
 }

@@ -232,10 +232,10 @@ func TestSliceExistsWithoutWhatSystemdTakesBack(t *testing.T) {
 
 func TestNamesThatAreNoPods(t *testing.T) {
 	for _, name := range []string{"", "/", "kubepods/podu1", "/kubepods/../..", "/kubepods/", "/kubepods//podu1", "."} {
-		if Exists(name) {
+		if (Machine{}).Exists(name) {
 			t.Errorf("cgroup %q exists", name)
 		}
-		for what, err := range map[string]error{"Ensure": Ensure(name, Resources{}), "Remove": Remove(t.Context(), name)} {
+		for what, err := range map[string]error{"Ensure": (Machine{}).Ensure(name, Resources{}), "Remove": (Machine{}).Remove(t.Context(), name)} {
 			if err == nil || !strings.Contains(err.Error(), "is not the path of a pod's cgroup") {
 				t.Errorf("%s(%q): error %v, want one about the path", what, name, err)
 			}

@@ -93,7 +93,7 @@ func (m *Meter) volumes(pod *v1.Pod) Disk {
 func (m *Meter) processes(uid types.UID) int64 {
 	count := 0
 	for _, name := range criconfig.CgroupParents(uid, m.Node()) {
-		members, _ := cgroup.Members(name) // One that cannot be read counts nothing.
+		members, _ := cgroup.Machine{}.Members(name) // One that cannot be read counts nothing.
 		count += len(members)
 	}
 	return int64(count)
