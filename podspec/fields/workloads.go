@@ -29,20 +29,13 @@ func Kind(kind string) []Field {
 	})
 }
 
-// objectFields are the fields that every kind has.
+// objectFields are the fields that every kind has. Nothing is said of an edit.
 func objectFields() []Field {
-	return []Field{
-		{Path: "apiVersion", Support: Honoured},
-		{Path: "kind", Support: Honoured},
-		{Path: "metadata.name", Support: Honoured},
-		{Path: "metadata.generateName", Support: NoEffect, Note: "Names are completed by an API server; give metadata.name."},
-		{Path: "metadata.namespace", Support: Honoured},
-		{Path: "metadata.uid", Support: Honoured},
-		{Path: "metadata.labels", Support: Honoured},
-		{Path: "metadata.annotations", Support: Honoured},
-		{Path: "metadata", Support: NoEffect, Note: "Belongs to the API server; there is none here."},
-		{Path: "status", Support: NoEffect, Note: "The status is what podctl reports, not what it is given."},
+	rows := metadataFields()
+	for i := range rows {
+		rows[i].Change = ""
 	}
+	return rows
 }
 
 // RequiredNodeAffinity is the field by which a pod requires nodes.

@@ -104,12 +104,12 @@ func (a *admitter) judge() verdict {
 // without those that are about to go waits for them.
 func (a *admitter) newcomer() verdict {
 	others := a.others(a.Observed.Others)
-	found := a.ask(nil, others)
+	found := a.ask(a.Manifest, nil, others)
 	if found == nil {
 		return verdict{}
 	}
 	if going := a.goingFor(nil, others); going != nil {
-		return verdict{rejection: a.before, hold: going.waits(found)}
+		return verdict{rejection: a.before, hold: waits(going, found)}
 	}
 	return a.reject(found)
 }
@@ -117,12 +117,12 @@ func (a *admitter) newcomer() verdict {
 // edited admits what an edit adds. Without room for it the pod goes on as it is, and the edit is not
 // applied (kubelet: handlePodResourcesResize); one of which nothing is there is rejected.
 func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
-	found := a.ask(before, a.Observed.Others)
+	found := a.ask(a.Manifest, before, a.Observed.Others)
 	switch going := a.goingFor(before, a.Observed.Others); {
 	case found == nil:
 		return verdict{}
 	case going != nil:
-		return verdict{hold: going.waits(found), refused: true}
+		return verdict{hold: waits(going, found), refused: true}
 	case runs:
 		return verdict{hold: &Hold{
 			Reason: found.Reason, Message: found.Message + "; the edit is not applied, and the pod runs on as it is", Status: found.Message,
@@ -145,11 +145,7 @@ func held(r *model.Rejection) *Hold {
 	return &Hold{Reason: r.Reason, Message: r.StatusMessage(), Status: r.Message, Blocking: true, Admission: true}
 }
 
-func (a *admitter) ask(before *v1.Pod, others []model.Admitted) *model.Rejection {
-	return a.askFor(a.Manifest, before, others)
-}
-
-func (a *admitter) askFor(pod, before *v1.Pod, others []model.Admitted) *model.Rejection {
+func (a *admitter) ask(pod, before *v1.Pod, others []model.Admitted) *model.Rejection {
 	return admission.Admit(&admission.Request{
 		Pod: pod, Before: before, Others: others, Machine: &a.Observed.Machine, Settings: &a.how.Settings, Conditions: a.how.Conditions,
 	})
@@ -160,26 +156,27 @@ func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 	all := slices.Clone(admitted)
 	for _, first := range a.how.First {
 		known := slices.ContainsFunc(all, func(o model.Admitted) bool { return o.Pod.UID == first.UID })
-		if !known && a.askFor(first, nil, all) == nil {
+		if !known && a.ask(first, nil, all) == nil {
 			all = append(all, admission.TakenBy(first))
 		}
 	}
 	return all
 }
 
-// going is a pod that has to be gone first.
-type going struct{ pod model.PodRef }
-
 // goingFor is a pod that is about to go, if there is room once all those are gone.
-func (a *admitter) goingFor(before *v1.Pod, others []model.Admitted) *going {
+func (a *admitter) goingFor(before *v1.Pod, others []model.Admitted) *model.PodRef {
 	goes := func(o model.Admitted) bool { return o.Going || slices.Contains(a.how.Going, o.Pod.UID) }
 	i := slices.IndexFunc(others, goes)
-	if i < 0 || a.ask(before, slices.DeleteFunc(slices.Clone(others), goes)) != nil {
+	if i < 0 || a.ask(a.Manifest, before, slices.DeleteFunc(slices.Clone(others), goes)) != nil {
 		return nil
 	}
-	return &going{others[i].Pod}
+	return &others[i].Pod
 }
 
-func (g *going) waits(found *model.Rejection) *Hold {
-	return &Hold{Reason: found.Reason, Message: fmt.Sprintf("%s; it is tried again when pod %s is gone", found.Message, g.pod), Status: found.Message, Admission: true, Unapplied: true}
+// waits holds the pod until another one is gone.
+func waits(going *model.PodRef, found *model.Rejection) *Hold {
+	return &Hold{
+		Reason: found.Reason, Message: fmt.Sprintf("%s; it is tried again when pod %s is gone", found.Message, going), Status: found.Message,
+		Admission: true, Unapplied: true,
+	}
 }

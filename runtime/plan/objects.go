@@ -181,7 +181,7 @@ func (p *Plan) objectOf(s *Step) *Object {
 // take adds a step of the plan to the object.
 func (o *Object) take(s *Step, index int) {
 	o.Steps = append(o.Steps, index)
-	does := s.Kind.action()
+	does := kinds[s.Kind].does
 	o.Removes = o.Removes || does == Removed
 	if does == Started && o.Action == Stopped {
 		does = Replaced
@@ -195,26 +195,6 @@ func (o *Object) take(s *Step, index int) {
 	if o.Action = does; o.starts() || does == Updated {
 		o.Changes, o.Unchanged = s.Changes, s.Unchanged
 	}
-}
-
-// action is what a step alone does to its object.
-func (k Kind) action() Action {
-	switch k {
-	case CreateCgroup, PrepareVolume, PullImage, CheckContainer:
-		return Prepared
-	case RunSandbox, StartContainer:
-		return Started
-	case StopSandbox, StopContainer:
-		return Stopped
-	case RemoveSandbox, RemoveContainer:
-		return Removed
-	case UpdateContainer, UpdatePod, UpdateVolume:
-		return Updated
-	case RotateLog:
-		return Rotated
-	case RemoveVolume, RemoveCgroup, ArchiveLogs:
-	}
-	return CleanedUp
 }
 
 // PendingRestarts lists by name the containers that the plan stops so that they run again, with the ids of what it
@@ -303,7 +283,7 @@ func summarise(p *Plan) Summary {
 		old = old || o.place == oldPlace
 	}
 	for i := range p.Steps {
-		if p.Steps[i].Kind.action() == Updated {
+		if kinds[p.Steps[i].Kind].does == Updated {
 			s.Update++
 		}
 	}

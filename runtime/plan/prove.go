@@ -94,51 +94,42 @@ func isFile(vol *v1.Volume) bool {
 
 // pull adds the pulls a container needs: its own image and those it mounts.
 func (p *prover) pull(ref podspec.ContainerRef) {
-	p.pullImage(ref, ref.Image, ref.ImagePullPolicy, "pull-"+ref.Name)
-	for _, vol := range imageVolumes(p.Manifest, ref) {
-		p.pullImage(ref, vol.Image.Reference, vol.Image.PullPolicy, "pull-volume/"+vol.Name)
+	for _, image := range p.opts.images(p.Manifest, ref) {
+		reason, message := p.pullReason(image)
+		if reason == "" || p.pulls[image.name] != "" {
+			continue
+		}
+		id := "pull-" + ref.Name
+		if image.volume != "" {
+			id = "pull-volume/" + image.volume
+		}
+		p.pulls[image.name] = p.steps.add(Step{
+			ID: id, Kind: PullImage, Image: image.name, Container: ref.Name, ContainerType: ref.Type, OnFailure: SkipContainer,
+			Reason: reason, Message: message,
+		})
+		p.all = append(p.all, p.pulls[image.name])
 	}
 }
 
-func (p *prover) pullImage(ref podspec.ContainerRef, image string, own v1.PullPolicy, id string) {
-	reason, message := p.pullReason(image, own)
-	if reason == "" || p.pulls[image] != "" {
-		return
-	}
-	p.pulls[image] = p.steps.add(Step{
-		ID: id, Kind: PullImage, Image: image, Container: ref.Name, ContainerType: ref.Type, OnFailure: SkipContainer,
-		Reason: reason, Message: message,
-	})
-	p.all = append(p.all, p.pulls[image])
-}
-
-// pullReason is why an image is pulled for somebody with a pull policy; empty when it need
-// not be.
-func (p *prover) pullReason(image string, own v1.PullPolicy) (reason model.Reason, message string) {
-	state, known := p.Observed.Images[image]
-	switch policy := p.opts.pullPolicy(own); {
-	case policy == v1.PullAlways:
+// pullReason is why an image is pulled; empty when it need not be.
+func (p *prover) pullReason(image neededImage) (reason model.Reason, message string) {
+	state, known := p.Observed.Images[image.name]
+	switch {
+	case image.policy == v1.PullAlways:
 		return model.PullAlways, "the pull policy is Always"
-	case policy != v1.PullNever && known && state.ID == "":
+	case image.policy != v1.PullNever && known && state.ID == "":
 		return model.ImageAbsent, "absent"
 	}
 	return "", ""
 }
 
-// pullFor is the step that a container, or an image volume of its, waits for: another one
-// may pull an image again that is good enough for it.
-func (p *prover) pullFor(image string, own v1.PullPolicy) string {
-	if reason, _ := p.pullReason(image, own); reason == "" {
-		return ""
-	}
-	return p.pulls[image]
-}
-
-// check adds the proof that a container can be configured.
+// check adds the proof that a container can be configured. Another container may pull an image again that is good enough for it.
 func (p *prover) check(ref podspec.ContainerRef) {
-	pulls := []string{p.pullFor(ref.Image, ref.ImagePullPolicy)}
-	for _, vol := range imageVolumes(p.Manifest, ref) {
-		pulls = append(pulls, p.pullFor(vol.Image.Reference, vol.Image.PullPolicy))
+	var pulls []string
+	for _, image := range p.opts.images(p.Manifest, ref) {
+		if reason, _ := p.pullReason(image); reason != "" {
+			pulls = append(pulls, p.pulls[image.name])
+		}
 	}
 	id := p.steps.add(Step{
 		ID: "check-" + ref.Name, Kind: CheckContainer, Needs: after(p.volumes, pulls), OnFailure: SkipContainer,

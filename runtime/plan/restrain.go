@@ -174,19 +174,34 @@ func notPulled(image, of string) string {
 // neverPulled names an image that is absent and may not be pulled: the container's own, or
 // one that it mounts. Without one it is empty.
 func (r *restrainer) neverPulled(ref podspec.ContainerRef) (image, of string) {
-	lacks := func(image string, own v1.PullPolicy) bool {
-		state, known := r.Observed.Images[image]
-		return known && state.ID == "" && r.opts.pullPolicy(own) == v1.PullNever
-	}
-	if lacks(ref.Image, ref.ImagePullPolicy) {
-		return ref.Image, ""
-	}
-	for _, vol := range imageVolumes(r.Manifest, ref) {
-		if lacks(vol.Image.Reference, vol.Image.PullPolicy) {
-			return vol.Image.Reference, " of volume " + vol.Name
+	for _, image := range r.opts.images(r.Manifest, ref) {
+		state, known := r.Observed.Images[image.name]
+		if !known || state.ID != "" || image.policy != v1.PullNever {
+			continue
 		}
+		if image.volume != "" {
+			of = " of volume " + image.volume
+		}
+		return image.name, of
 	}
 	return "", ""
+}
+
+// neededImage is an image that a container needs, with the pull policy that counts: its own, or that of a volume that it mounts.
+type neededImage struct {
+	name   string
+	policy v1.PullPolicy
+	// volume is empty for the container's own.
+	volume string
+}
+
+// images are those that a container needs.
+func (o *Options) images(pod *v1.Pod, ref podspec.ContainerRef) []neededImage {
+	images := []neededImage{{name: ref.Image, policy: o.pullPolicy(ref.ImagePullPolicy)}}
+	for _, vol := range imageVolumes(pod, ref) {
+		images = append(images, neededImage{vol.Image.Reference, o.pullPolicy(vol.Image.PullPolicy), vol.Name})
+	}
+	return images
 }
 
 // imageVolumes are the volumes with an image that a container mounts.
@@ -220,30 +235,19 @@ func (r *restrainer) pullDelayed(ref podspec.ContainerRef) *Hold {
 	if !r.opts.PullBackoff || len(r.Observed.Memory.StartErrors) == 0 {
 		return nil
 	}
-	for _, image := range r.pulled(ref) {
-		failure := model.PullFailure(r.Observed.Memory.StartErrors, image, r.Desired.PullDigest())
+	for _, image := range r.opts.images(r.Manifest, ref) {
+		if r.Observed.Images[image.name].ID != "" && image.policy != v1.PullAlways {
+			continue
+		}
+		failure := model.PullFailure(r.Observed.Memory.StartErrors, image.name, r.Desired.PullDigest())
 		if failure.Holds(r.Now) {
 			return &Hold{
 				Container: ref.Name, Reason: model.ImagePullBackOff, Until: &failure.Until,
-				Message: fmt.Sprintf("Back-off pulling image %q", image),
+				Message: fmt.Sprintf("Back-off pulling image %q", image.name),
 			}
 		}
 	}
 	return nil
-}
-
-// pulled are the images that a start of a container pulls.
-func (r *restrainer) pulled(ref podspec.ContainerRef) (images []string) {
-	add := func(image string, policy v1.PullPolicy) {
-		if r.Observed.Images[image].ID == "" || r.opts.pullPolicy(policy) == v1.PullAlways {
-			images = append(images, image)
-		}
-	}
-	add(ref.Image, ref.ImagePullPolicy)
-	for _, vol := range imageVolumes(r.Manifest, ref) {
-		add(vol.Image.Reference, vol.Image.PullPolicy)
-	}
-	return images
 }
 
 // holdPod says whether the whole pod is held, and why.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -155,54 +156,45 @@ func (s Step) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// Verb is the one word for what a step does, in plans and in progress lines
-// alike.
-func (k Kind) Verb() string {
-	switch k {
-	case CreateCgroup, RunSandbox:
-		return "create"
-	case PrepareVolume:
-		return "prepare"
-	case UpdateVolume, UpdateContainer, UpdatePod:
-		return "update"
-	case PullImage:
-		return "pull"
-	case CheckContainer:
-		return "check"
-	case StartContainer:
-		return "start"
-	case StopContainer, StopSandbox:
-		return "stop"
-	case RemoveContainer, RemoveSandbox, RemoveVolume, RemoveCgroup:
-		return "remove"
-	case ArchiveLogs:
-		return "archive"
-	case RotateLog:
-		return "rotate"
-	}
-	return strings.ToLower(string(k))
+// kinds has the word for what a step of each kind does, in plans and in progress lines alike, what it acts on if that has no name of its
+// own, and what it alone does to its object.
+var kinds = map[Kind]struct { //nolint:gochecknoglobals // a table
+	verb, object string
+	does         Action
+}{
+	CreateCgroup:    {"create", "cgroup", Prepared},
+	PrepareVolume:   {"prepare", "volume", Prepared},
+	UpdateVolume:    {"update", "volume", Updated},
+	RemoveVolume:    {"remove", "volumes", CleanedUp},
+	PullImage:       {"pull", "", Prepared},
+	CheckContainer:  {"check", "", Prepared},
+	RunSandbox:      {"create", "sandbox", Started},
+	StopSandbox:     {"stop", "sandbox", Stopped},
+	RemoveSandbox:   {"remove", "sandbox", Removed},
+	StartContainer:  {"start", "", Started},
+	StopContainer:   {"stop", "", Stopped},
+	RemoveContainer: {"remove", "", Removed},
+	UpdateContainer: {"update", "", Updated},
+	UpdatePod:       {"update", "pod", Updated},
+	RemoveCgroup:    {"remove", "cgroup", CleanedUp},
+	ArchiveLogs:     {"archive", "logs", CleanedUp},
+	RotateLog:       {"rotate", "log", Rotated},
 }
+
+// Verb is the one word for what a step does. A saved plan may have any kind.
+func (k Kind) Verb() string { return cmp.Or(kinds[k].verb, strings.ToLower(string(k))) }
 
 // Object is what a step acts on, as people call it.
 func (s *Step) Object() string {
-	switch s.Kind {
-	case CreateCgroup, RemoveCgroup:
-		return "cgroup"
-	case PrepareVolume, UpdateVolume:
+	switch object := kinds[s.Kind].object; {
+	case object == "volume":
 		return "volume " + s.Volume
-	case RemoveVolume:
-		return "volumes"
-	case PullImage:
-		return s.Image
-	case RunSandbox, StopSandbox, RemoveSandbox:
-		return "sandbox"
-	case UpdatePod:
-		return "pod"
-	case ArchiveLogs:
-		return "logs"
-	case RotateLog:
+	case object == "log":
 		return "log " + s.Container
-	case CheckContainer, StartContainer, StopContainer, RemoveContainer, UpdateContainer:
+	case object != "":
+		return object
+	case s.Kind == PullImage:
+		return s.Image
 	}
 	return s.Container
 }
