@@ -180,7 +180,7 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 	a := newApplier(sess, engine, o, len(pods))
 	defer a.stop()
 	if o.All {
-		a.changed = sourceChanges(ctx, sess.Objects(), pods)
+		a.changed = sourceChanges(ctx, sess.Objects(), pods, func(file, change string, _ bool) string { return "source: " + file + " " + change })
 	}
 	a.takenBack = o.takenBack(ctx, sess, pods)
 	a.follows = o.wait != "" && sess.AgentKeepsApplied(ctx)

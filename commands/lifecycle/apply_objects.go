@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"slices"
 	"strings"
@@ -105,9 +104,7 @@ func refusedObject(err error) error {
 func (o *applyOptions) showStored(sess *session.Session, c *objects.Change, users []*podspec.Desired) {
 	noteObject(sess, c)
 	if o.output == "json" {
-		if text, err := json.Marshal(view.ObjectChangeOf(c, users)); err == nil {
-			sess.IO.Out.Write(append(terminal.VisibleJSON(text), '\n')) //nolint:errcheck // a closed pipe ends the process
-		}
+		view.Line(sess.IO, view.ObjectChangeOf(c, users))
 		return
 	}
 	sess.IO.Print("%s %s", c.Key, c.Outcome)

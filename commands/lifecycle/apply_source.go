@@ -20,24 +20,21 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// sourceEdits say of pods, as podctl has stored them, what their source files say now. A file
-// that is gone or cannot be read says nothing.
-func sourceEdits(ctx context.Context, stored *objects.Store, pods []*podspec.Desired) map[model.PodRef]string {
+// sourceChanges say how the source files of pods have changed since podctl stored the pods. What is said of a file depends on whether it
+// could be read.
+func sourceChanges(ctx context.Context, stored *objects.Store, pods []*podspec.Desired, say func(file, change string, read bool) string) map[model.PodRef]string {
 	s := &sources{stored: stored, read: map[sourceKey]*sourceFile{}}
-	edits := map[model.PodRef]string{}
+	changes := map[model.PodRef]string{}
 	for _, d := range pods {
-		refused := (*load.RefusedError)(nil)
+		// The manifest of a workload's pod is that of the workload.
 		if !d.Stored || !isSourceFile(d.Source) || metav1.GetControllerOf(d.Pod) != nil {
 			continue
 		}
-		if err := s.file(ctx, d).err; err != nil && !errors.As(err, &refused) {
-			continue
-		}
-		if text := s.change(ctx, d); text != "" {
-			edits[model.RefOf(d.Pod)] = fmt.Sprintf("%s %s; podctl plan %[1]s shows what it asks for", d.Source, text)
+		if text, read := s.change(ctx, d); text != "" {
+			changes[model.RefOf(d.Pod)] = say(d.Source, text, read)
 		}
 	}
-	return edits
+	return changes
 }
 
 // sources compares pods, as they were applied, with the files that they came from.
@@ -57,41 +54,24 @@ type sourceFile struct {
 	err     error
 }
 
-// sourceChanges say how the source files of pods have changed since they were applied.
-func sourceChanges(ctx context.Context, stored *objects.Store, pods []*podspec.Desired) map[model.PodRef]string {
-	s := &sources{stored: stored, read: map[sourceKey]*sourceFile{}}
-	changes := map[model.PodRef]string{}
-	for _, d := range pods {
-		if text := s.change(ctx, d); text != "" {
-			changes[model.RefOf(d.Pod)] = "source: " + d.Source + " " + text
-		}
-	}
-	return changes
-}
-
-// change says how the source of a pod has changed; nothing when it has not, or when it is
-// no file.
-func (s *sources) change(ctx context.Context, d *podspec.Desired) string {
-	// The manifest of a workload's pod is that of the workload.
-	if !isSourceFile(d.Source) || metav1.GetControllerOf(d.Pod) != nil {
-		return ""
-	}
+// change says how the source of a pod has changed, and whether it could be read; nothing when it has not changed.
+func (s *sources) change(ctx context.Context, d *podspec.Desired) (text string, read bool) {
 	file := s.file(ctx, d)
 	refused := (*load.RefusedError)(nil)
 	switch {
 	case errors.Is(file.err, fs.ErrNotExist):
-		return "is gone"
+		return "is gone", false
 	case errors.As(file.err, &refused):
-		return fmt.Sprintf("would be refused now: %s", refused.Problems[0])
+		return fmt.Sprintf("would be refused now: %s", refused.Problems[0]), true
 	case file.err != nil:
-		return fmt.Sprintf("cannot be compared: %v", file.err)
+		return fmt.Sprintf("cannot be compared: %v", file.err), false
 	}
 	for _, now := range file.pods {
 		if model.RefOf(now.Pod) == model.RefOf(d.Pod) {
-			return cmp.Or(changeOf(d, now), s.objectChange(d, file))
+			return cmp.Or(changeOf(d, now), s.objectChange(d, file)), true
 		}
 	}
-	return "no longer holds this pod"
+	return "no longer holds this pod", true
 }
 
 // objectChange compares the stored objects that a pod takes with those that its file has now, if they came from it.

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
@@ -25,6 +23,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/wait"
+	"github.com/podctl/podctl/runtime/workload"
 )
 
 // applyWorkloads keeps workloads, and makes one pass over their pods and others. With --wait it makes as many as it takes.
@@ -45,7 +44,7 @@ func (o *applyOptions) applyWorkloads(ctx context.Context, sess *session.Session
 		return err
 	}
 	a := &workloadApplier{o: o, expander: &expander{sess: sess, engine: engine, labels: o.admission.Labels}}
-	if err := a.look(ctx, found.Workloads, found.Pods); err != nil {
+	if a.all, err = a.change(ctx, found.Workloads, found.Pods); err != nil {
 		return err
 	}
 	if err := a.keep(ctx); err != nil {
@@ -80,25 +79,6 @@ func (a *workloadApplier) keys() []state.ObjectKey {
 		keys = append(keys, x.Record.Key())
 	}
 	return keys
-}
-
-// look finds out what workloads would come to, before anything is kept of them.
-func (a *workloadApplier) look(ctx context.Context, workloads []*podspec.Workload, beside []*podspec.Desired) error {
-	changes := make([]controller.Change, 0, len(workloads))
-	for _, w := range workloads {
-		c, err := a.sess.Workloads().Change(w)
-		if err != nil {
-			return refusedObject(err)
-		}
-		changes = append(changes, c)
-	}
-	all, err := a.expand(ctx, changes)
-	if err != nil {
-		return err
-	}
-	a.all = all
-	pods, _ := podsOf(all)
-	return checkTwice(slices.Concat(beside, pods))
 }
 
 // keep writes the workloads down.
@@ -284,23 +264,9 @@ func (a *workloadApplier) isDone(x *expanded) bool {
 	case len(x.Unknown) > 0 && x.onlyUnknownLeft():
 		return true
 	case x.Job != nil:
-		return a.o.wait != string(wait.Completed) || isFinished(x.Job)
+		return a.o.wait != string(wait.Completed) || workload.JobEnd(x.Job) != nil
 	}
 	return len(x.Waits)+len(x.Gone) == 0 && x.Status.Complete()
-}
-
-func isFinished(job *batchv1.JobStatus) bool {
-	return condition(job, batchv1.JobComplete) != nil || condition(job, batchv1.JobFailed) != nil
-}
-
-// condition is a condition of a Job that is true; nil if it is not.
-func condition(job *batchv1.JobStatus, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for i := range job.Conditions {
-		if c := &job.Conditions[i]; c.Type == kind && c.Status == v1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
 }
 
 // lookEach is how often workloads are looked at that wait for nothing whose time is known.
@@ -351,8 +317,8 @@ func (a *workloadApplier) conclude(ctx context.Context) error {
 		}
 		outcomes = append(outcomes, x.UnknownErr())
 		if x.Job != nil {
-			if failed := condition(x.Job, batchv1.JobFailed); failed != nil {
-				outcomes = append(outcomes, &exit.CodeError{Code: exit.PodFailed, Err: fmt.Errorf("%s has failed: %s: %s", doc.Key(), failed.Reason, failed.Message)})
+			if end := workload.JobEnd(x.Job); end != nil && end.Type == batchv1.JobFailed {
+				outcomes = append(outcomes, &exit.CodeError{Code: exit.PodFailed, Err: fmt.Errorf("%s has failed: %s: %s", doc.Key(), end.Reason, end.Message)})
 			}
 		}
 		if a.o.exitCode && a.o.wait == "" && (x.Outcome != objects.Unchanged || len(x.Waits) > 0) {
@@ -364,9 +330,7 @@ func (a *workloadApplier) conclude(ctx context.Context) error {
 
 func (a *workloadApplier) show(doc *view.WorkloadChange) {
 	if !terminal.IsText(a.o.output) {
-		if text, err := json.Marshal(doc); err == nil {
-			a.sess.IO.Out.Write(append(terminal.VisibleJSON(text), '\n')) //nolint:errcheck // a closed pipe ends the process
-		}
+		view.Line(a.sess.IO, doc)
 		return
 	}
 	for _, line := range view.WorkloadWaits(doc) {

@@ -87,6 +87,41 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
+// The exit codes of `podctl diff`, which are those of diff and of kubectl diff.
+const (
+	differs    = 1
+	diffFailed = 2
+)
+
+// NewDiff is `podctl diff`.
+func NewDiff(sess *session.Session) *cobra.Command {
+	o := &planOptions{exitCode: true}
+	cmd := &cobra.Command{
+		Use:   "diff [flags] MANIFEST...",
+		Short: "Show the plan of manifests, with the exit codes of kubectl diff",
+		Long: "Show what the next sync pass would do to pods, as plan does, and exit with 1 if that is something." +
+			flags.ExitCodes("0 no differences", "1 there is something to change, or it is held or pending", "2 error, or manifest refused", "130 interrupted"),
+		Example:           "  podctl diff -f pod.yaml\n  helm template web ./chart | podctl diff -f -",
+		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		Annotations:       exit.OwnFailure(diffFailed),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && !o.Manifests() {
+				return exit.Usagef("diff needs a manifest")
+			}
+			err := runPlan(cmd.Context(), sess, o, args)
+			if code := (*exit.CodeError)(nil); errors.As(err, &code) && code.Err == nil && (code.Code == exit.Pending || code.Code == exit.NotYet) {
+				return exit.With(differs)
+			}
+			return err
+		},
+	}
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
+	cmd.Flags().StringVarP(&o.Labels, "selector", "l", "", "Only what has these labels, for example app=web,tier!=db")
+	o.RegisterSets(cmd.Flags())
+	return cmd
+}
+
 func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []string) error {
 	o.For = selection.Apply
 	if o.pin {
@@ -141,7 +176,13 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	}
 	var edited, takenBack map[model.PodRef]string
 	if observed.Engine != nil {
-		edited, takenBack = sourceEdits(ctx, sess.Objects(), observed.Pods), o.takenBack(ctx, sess, observed.Pods)
+		takenBack = o.takenBack(ctx, sess, observed.Pods)
+		edited = sourceChanges(ctx, sess.Objects(), observed.Pods, func(file, change string, read bool) string {
+			if !read {
+				return "" // The copy that podctl has is planned.
+			}
+			return fmt.Sprintf("%s %s; podctl plan %[1]s shows what it asks for", file, change)
+		})
 	}
 	plans, outcomes := selection.Look(observed.Pods, func(d *podspec.Desired) (*plan.Plan, error) {
 		p, err := observed.Observer.Plan(ctx, d, opts)
@@ -172,7 +213,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	if err := showPlans(sess, o, plans); err != nil || !o.exitCode {
 		return err
 	}
-	return exit.With(exit.Worst(exit.Worst(planCode(plans), objectsCode(o.objects)), exit.Worst(workloadsCode(o.workloads), o.prunedCode())))
+	return exit.With(o.code(plans))
 }
 
 // unplanned are the headings of pods without a plan, with the reason.
@@ -276,14 +317,6 @@ func (o *planOptions) document(plans []*plan.Plan) any {
 	}{model.APIVersion, "PlanList", o.objects, documentsOf(o.workloads), o.pruned.documents(view.WouldBePruned), o.skipped, plans}
 }
 
-// objectsCode is 2 when an object would change, else 0.
-func objectsCode(changes []view.ObjectChange) int {
-	if slices.ContainsFunc(changes, func(c view.ObjectChange) bool { return c.Outcome != objects.Unchanged }) {
-		return exit.Pending
-	}
-	return exit.OK
-}
-
 // PlanDocument is one plan as it is, several as a list.
 func PlanDocument(plans []*plan.Plan) any {
 	if len(plans) == 1 {
@@ -292,18 +325,27 @@ func PlanDocument(plans []*plan.Plan) any {
 	return view.List("PlanList", plans)
 }
 
-// planCode is of each plan 2 when it changes something or its source file has changed, 3 when
-// it does not and is held or waits, else 0; of several the worst.
-func planCode(plans []*plan.Plan) int {
+// code is 2 when something changes, or a source file has changed, 3 when something is held or waits, else 0; of several things the worst.
+func (o *planOptions) code(plans []*plan.Plan) int {
 	code := exit.OK
-	for _, p := range plans {
+	add := func(changes, waits bool) {
 		switch {
-		case p.Pending(), p.Records(), p.Source != "":
+		case changes:
 			code = exit.Worst(code, exit.Pending)
-		case !p.Complete:
+		case waits:
 			code = exit.Worst(code, exit.NotYet)
 		}
 	}
+	for _, p := range plans {
+		add(p.Pending() || p.Records() || p.Source != "", !p.Complete)
+	}
+	for i := range o.objects {
+		add(o.objects[i].Outcome != objects.Unchanged, false)
+	}
+	for _, x := range o.workloads {
+		add(x.Outcome != objects.Unchanged, len(x.Waits) > 0)
+	}
+	add(len(o.pruned.documents("")) > 0, false)
 	return code
 }
 

@@ -30,7 +30,7 @@ func TestPlanCode(t *testing.T) {
 		"one held, one pending":   {[]*plan.Plan{held, complete, pending}, exit.NotYet},
 		"one pending, one is not": {[]*plan.Plan{pending, complete}, exit.Pending},
 	} {
-		if got := planCode(c.plans); got != c.want {
+		if got := (&planOptions{}).code(c.plans); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -26,22 +25,14 @@ func (o *planOptions) planWorkloads(ctx context.Context, sess *session.Session, 
 	case o.save != "":
 		return exit.Usagef("--save saves plans of pods: plan %s by itself", key)
 	}
-	changes := make([]controller.Change, 0, len(observed.Workloads))
-	for _, w := range observed.Workloads {
-		c, err := sess.Workloads().Change(w)
-		if err != nil {
-			return refusedObject(err)
-		}
-		changes = append(changes, c)
-	}
-	all, err := (&expander{sess: sess, engine: observed.Engine, labels: o.admission.Labels}).expand(ctx, changes)
+	all, err := (&expander{sess: sess, engine: observed.Engine, labels: o.admission.Labels}).change(ctx, observed.Workloads, observed.Pods)
 	if err != nil {
 		return err
 	}
 	o.workloads = all
 	pods, _ := podsOf(all)
 	observed.Pods = append(observed.Pods, pods...)
-	return checkTwice(observed.Pods)
+	return nil
 }
 
 func documentsOf(all []*expanded) []view.WorkloadChange {
@@ -50,20 +41,6 @@ func documentsOf(all []*expanded) []view.WorkloadChange {
 		docs = append(docs, x.document())
 	}
 	return docs
-}
-
-// workloadsCode is 2 when a workload would change, 3 when pods of one wait, else 0.
-func workloadsCode(all []*expanded) int {
-	code := exit.OK
-	for _, x := range all {
-		switch {
-		case x.Outcome != objects.Unchanged:
-			code = exit.Worst(code, exit.Pending)
-		case len(x.Waits) > 0:
-			code = exit.Worst(code, exit.NotYet)
-		}
-	}
-	return code
 }
 
 // workloadPlans are the plans of the pods of one workload.

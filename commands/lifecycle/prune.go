@@ -43,21 +43,27 @@ func (o *planOptions) findPruned(ctx context.Context, sess *session.Session, fou
 	if err != nil {
 		return nil, err
 	}
-	records, err := sess.Workloads().List(func(state.ObjectKey) bool { return true })
+	content, records, err := contentOf(sess, all.Pods, func(state.ObjectKey) bool { return true })
 	if err != nil {
 		return nil, err
 	}
-	stored, err := sess.Objects().List(func(state.ObjectKey) bool { return true })
+	p := &pruned{Pruned: sets.Prune(scope, content, found.Names), applied: all.Pods, unreadable: all.Unreadable}
+	p.addOwned(records)
+	return p, nil
+}
+
+// contentOf are pods, with the stored workloads and objects that have some names.
+func contentOf(sess *session.Session, pods []*podspec.Desired, match func(state.ObjectKey) bool) (*sets.Content, []*controller.Record, error) {
+	records, err := sess.Workloads().List(match)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	content := sets.Content{Pods: all.Pods, Objects: stored}
+	content := &sets.Content{Pods: pods}
 	for _, r := range records {
 		content.Workloads = append(content.Workloads, r.Workload)
 	}
-	p := &pruned{Pruned: sets.Prune(scope, &content, found.Names), applied: all.Pods, unreadable: all.Unreadable}
-	p.addOwned(records)
-	return p, nil
+	content.Objects, err = sess.Objects().List(match)
+	return content, records, err
 }
 
 // addOwned adds to workloads what they have made.
@@ -125,14 +131,6 @@ func (o *planOptions) showPruned(sess *session.Session) {
 	}
 	sess.IO.Print("%s", sess.IO.OutColors().Bold(view.PruneSummary(docs)))
 	o.pruned.noteClaims(sess)
-}
-
-// prunedCode is 2 when something would be pruned, else 0.
-func (o *planOptions) prunedCode() int {
-	if len(o.pruned.documents("")) > 0 {
-		return exit.Pending
-	}
-	return exit.OK
 }
 
 // prune deletes what is not in the manifests any more, once all that is in them was applied.
@@ -221,29 +219,25 @@ func (o *planOptions) noteMoves(sess *session.Session, found *selection.Found) e
 	if err != nil {
 		return err
 	}
-	records, err := sess.Workloads().List(func(key state.ObjectKey) bool { return slices.Contains(here, key) })
-	if err != nil {
-		return err
-	}
-	stored, err := sess.Objects().List(func(key state.ObjectKey) bool { return slices.Contains(here, key) })
+	before, _, err := contentOf(sess, applied, func(key state.ObjectKey) bool { return slices.Contains(here, key) })
 	if err != nil {
 		return err
 	}
 	set := sess.Flags.Namespace + "/" + o.Set
-	note := func(kind, namespace, name, before string) {
-		key := state.ObjectKey{Namespace: namespace, Kind: kind, Name: name}
-		if before != "" && before != set && slices.Contains(here, key) {
-			sess.IO.Note("note: %s belonged to the set %s, and belongs to %s from now on", key, before, set)
+	var were []string
+	for _, d := range before.Pods {
+		were = append(were, d.Set)
+	}
+	for _, w := range before.Workloads {
+		were = append(were, w.Set)
+	}
+	for _, object := range before.Objects {
+		were = append(were, object.Set)
+	}
+	for i, key := range before.Names() {
+		if was := were[i]; was != "" && was != set && slices.Contains(here, key) {
+			sess.IO.Note("note: %s belonged to the set %s, and belongs to %s from now on", key, was, set)
 		}
-	}
-	for _, d := range applied {
-		note(sets.KindPod, d.Pod.Namespace, d.Pod.Name, d.Set)
-	}
-	for _, r := range records {
-		note(r.Key().Kind, r.Key().Namespace, r.Key().Name, r.Workload.Set)
-	}
-	for _, object := range stored {
-		note(object.Kind(), object.Meta().Namespace, object.Meta().Name, object.Set)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -21,7 +20,7 @@ import (
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
-	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/workload"
 )
 
 // NewRollout is `podctl rollout`.
@@ -50,9 +49,7 @@ func newRolloutStatus(sess *session.Session) *cobra.Command {
 		Example:           "  podctl rollout status deployment/web\n  podctl rollout status deployment/web --watch --timeout 1m",
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRolloutStatus(cmd.Context(), sess, o, strings.Join(args, "/"))
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return runRolloutStatus(cmd.Context(), sess, o, args) },
 	}
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Wait until all pods are as they shall be, or a Job has ended")
 	return cmd
@@ -67,36 +64,8 @@ func newRolloutHistory(sess *session.Session) *cobra.Command {
 		Example:           "  podctl rollout history deployment/web",
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE:              func(_ *cobra.Command, args []string) error { return runRolloutHistory(sess, strings.Join(args, "/")) },
+		RunE:              func(_ *cobra.Command, args []string) error { return runRolloutHistory(sess, args) },
 	}
-}
-
-func newRolloutUndo(sess *session.Session) *cobra.Command {
-	o, revision := &applyOptions{}, int64(0)
-	cmd := &cobra.Command{
-		Use:   "undo KIND/NAME",
-		Short: "Go back to an earlier version of a workload's template",
-		Long: "Go back to an earlier version of a workload's template, the last one unless --to-revision names another, and make one\n" +
-			"pass. What its manifest says counts again when that is applied. Of a workload in a source of the agent, the file says\n" +
-			"which version there is." +
-			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
-		Example:           "  podctl rollout undo deployment/web\n  podctl rollout undo deployment/web --to-revision 2 --wait",
-		Args:              oneWorkload,
-		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeTemplate(cmd.Context(), sess, o, strings.Join(args, "/"), func(r *controller.Record) error { return goBack(r, revision) })
-		},
-	}
-	cmd.Flags().Int64Var(&revision, "to-revision", 0, "Version to go back to (0: the one before)")
-	registerRollout(cmd, o)
-	return cmd
-}
-
-func registerRollout(cmd *cobra.Command, o *applyOptions) {
-	f := cmd.Flags()
-	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
-	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to apply at the same time")
-	addWaitFlag(cmd, &o.wait)
 }
 
 // oneWorkload allows KIND/NAME, or KIND NAME as kubectl also takes it.
@@ -107,9 +76,9 @@ func oneWorkload(cmd *cobra.Command, args []string) error {
 	return cobra.ExactArgs(1)(cmd, args)
 }
 
-// recordNamed is the record of the workload that an argument names.
-func recordNamed(sess *session.Session, arg string) (*controller.Record, error) {
-	key, ok := selection.WorkloadNamed(arg, sess.Flags.Namespace)
+// recordNamed is the record of the workload that the arguments name, as oneWorkload allows.
+func recordNamed(sess *session.Session, args []string) (*controller.Record, error) {
+	key, ok := selection.WorkloadNamed(strings.Join(args, "/"), sess.Flags.Namespace)
 	if !ok {
 		return nil, exit.Usagef("rollout needs a workload, for example deployment/web")
 	}
@@ -120,8 +89,8 @@ func recordNamed(sess *session.Session, arg string) (*controller.Record, error) 
 	return r, err
 }
 
-func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStatusOptions, arg string) error {
-	r, err := recordNamed(sess, arg)
+func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStatusOptions, args []string) error {
+	r, err := recordNamed(sess, args)
 	if err != nil {
 		return err
 	}
@@ -160,11 +129,11 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStat
 
 // isThere reports whether the pods are as they shall be, or a Job has ended.
 func (x *expanded) isThere() bool {
-	return x.Job == nil && x.Status.Complete() || x.Job != nil && isFinished(x.Job)
+	return x.Job == nil && x.Status.Complete() || x.Job != nil && workload.JobEnd(x.Job) != nil
 }
 
-func runRolloutHistory(sess *session.Session, arg string) error {
-	r, err := recordNamed(sess, arg)
+func runRolloutHistory(sess *session.Session, args []string) error {
+	r, err := recordNamed(sess, args)
 	if err != nil {
 		return err
 	}
@@ -183,43 +152,4 @@ func imagesOf(template *v1.PodTemplateSpec) string {
 		images = append(images, template.Spec.Containers[i].Image)
 	}
 	return strings.Join(images, ",")
-}
-
-// changeTemplate changes the template of a stored workload, and makes a pass.
-func changeTemplate(ctx context.Context, sess *session.Session, o *applyOptions, arg string, change func(*controller.Record) error) error {
-	r, err := recordNamed(sess, arg)
-	if err != nil {
-		return err
-	}
-	if r.Workload.Job != nil {
-		return exit.Usagef("%s is a Job: its template does not change", r.Key())
-	}
-	if err := refuseRuled(ctx, sess, []state.ObjectKey{r.Key()}); err != nil {
-		return err
-	}
-	if err := change(r); err != nil {
-		return err
-	}
-	found := selection.Found{Workloads: []*podspec.Workload{r.Workload}}
-	if o.dryRun {
-		return planFound(ctx, sess, &o.planOptions, found)
-	}
-	return o.applyWorkloads(ctx, sess, &found)
-}
-
-// goBack gives a workload an earlier version of its template; 0 for the one before.
-func goBack(r *controller.Record, revision int64) error {
-	last := len(r.Revisions) - 1
-	for i := last - 1; i >= 0; i-- {
-		if one := &r.Revisions[i]; revision == 0 || one.Number == revision {
-			template, _ := r.Workload.PodTemplate()
-			*template = *one.Template.DeepCopy()
-			r.Workload.Template = one.Pod
-			return nil
-		}
-	}
-	if revision == 0 {
-		return fmt.Errorf("%s has no version before this one", r.Key())
-	}
-	return fmt.Errorf("%s has no earlier version %d (`podctl rollout history` lists those that are kept)", r.Key(), revision)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/wait"
+	"github.com/podctl/podctl/runtime/workload"
 )
 
 // workloadCondition is a condition of a Deployment or a Job, as --for=condition=Available names it. Other conditions are those of
@@ -97,7 +98,7 @@ func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.E
 		case err == nil && c.holds(view.WorkloadDocument(&view.WorkloadRow{Record: x.Record, Expansion: x.Expansion})):
 			sess.IO.Print("%s is %s", key, c.name)
 			return nil
-		case err == nil && x.Job != nil && isFinished(x.Job):
+		case err == nil && x.Job != nil && workload.JobEnd(x.Job) != nil:
 			doc := x.document()
 			return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("%s cannot become %s: it has ended: %s", key, c.name, view.WorkloadOutcome(&doc))}
 		case err == nil:

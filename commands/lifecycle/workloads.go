@@ -55,6 +55,25 @@ type expander struct {
 	labels map[string]string
 }
 
+// change looks at what workloads would come to, before anything is kept of them. No pod of theirs may have the name of another, or of
+// one beside them.
+func (e *expander) change(ctx context.Context, workloads []*podspec.Workload, beside []*podspec.Desired) ([]*expanded, error) {
+	changes := make([]controller.Change, 0, len(workloads))
+	for _, w := range workloads {
+		c, err := e.sess.Workloads().Change(w)
+		if err != nil {
+			return nil, refusedObject(err)
+		}
+		changes = append(changes, c)
+	}
+	all, err := e.expand(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	pods, _ := podsOf(all)
+	return all, checkTwice(slices.Concat(beside, pods))
+}
+
 // expand looks at workloads as they are kept, or would be.
 func (e *expander) expand(ctx context.Context, changes []controller.Change) ([]*expanded, error) {
 	applied, unreadable, err := state.Applied(e.sess.Flags.Layout())

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/service"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/workload"
 )
 
 // addWorkloads takes the stored workloads of the namespace in the place of their pods.
@@ -104,10 +104,8 @@ func (f *finder) whyNoPods(key state.ObjectKey) string {
 
 func whyJobHasNone(r *controller.Record) string {
 	if r.Job != nil {
-		for _, c := range r.Job.Conditions {
-			if ended := c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed; ended && c.Status == v1.ConditionTrue {
-				return fmt.Sprintf("it has ended (%s), and its pods were deleted since, with their logs", c.Type)
-			}
+		if end := workload.JobEnd(r.Job); end != nil {
+			return fmt.Sprintf("it has ended (%s), and its pods were deleted since, with their logs", end.Type)
 		}
 	}
 	if ptr.Deref(r.Workload.Job.Spec.Suspend, false) {

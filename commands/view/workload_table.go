@@ -75,12 +75,8 @@ func (v *Lists) workloadCells(r *WorkloadRow) []string {
 
 // jobState is a Job's state in one word (printJob of kubectl).
 func jobState(job *batchv1.Job, status *batchv1.JobStatus) string {
-	for _, kind := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
-		for i := range status.Conditions {
-			if status.Conditions[i].Type == kind && status.Conditions[i].Status == v1.ConditionTrue {
-				return string(kind)
-			}
-		}
+	if end := workload.JobEnd(status); end != nil {
+		return string(end.Type)
 	}
 	if ptr.Deref(job.Spec.Suspend, false) {
 		return string(batchv1.JobSuspended)

@@ -124,7 +124,7 @@ func (in *CronInput) isLate(due time.Time) bool {
 // active are the names of the Jobs that have not finished.
 func (in *CronInput) active() (names []string) {
 	for i := range in.Jobs {
-		if endOf(&in.Jobs[i].Status) == "" {
+		if JobEnd(&in.Jobs[i].Status) == nil {
 			names = append(names, in.Jobs[i].Name)
 		}
 	}
@@ -139,7 +139,7 @@ func (in *CronInput) beyondHistory() (gone []string) {
 	} {
 		var ended []CronRun
 		for _, run := range in.Jobs {
-			if endOf(&run.Status) == kind {
+			if end := JobEnd(&run.Status); end != nil && end.Type == kind {
 				ended = append(ended, run)
 			}
 		}
@@ -154,14 +154,14 @@ func (in *CronInput) beyondHistory() (gone []string) {
 	return gone
 }
 
-// endOf is how a Job has ended; empty if it has not.
-func endOf(status *batchv1.JobStatus) batchv1.JobConditionType {
+// JobEnd is the condition of a Job that says how it has ended; nil if it has not.
+func JobEnd(status *batchv1.JobStatus) *batchv1.JobCondition {
 	for i := range status.Conditions {
 		if c := &status.Conditions[i]; c.Status == v1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
-			return c.Type
+			return c
 		}
 	}
-	return ""
+	return nil
 }
 
 func startOf(status *batchv1.JobStatus) time.Time {

@@ -18,11 +18,8 @@ func (j *jobs) isFinished() bool { return !j.finishedAt().IsZero() }
 
 // finishedAt is when the Job ended; zero while it has not.
 func (j *jobs) finishedAt() time.Time {
-	for i := range j.status.Conditions {
-		c := &j.status.Conditions[i]
-		if c.Status == v1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
-			return c.LastTransitionTime.Time
-		}
+	if end := JobEnd(j.status); end != nil {
+		return end.LastTransitionTime.Time
 	}
 	return time.Time{}
 }
