@@ -27,9 +27,9 @@ const keyAnnotation = "podctl/key"
 func (a *Admission) Register(set *pflag.FlagSet, enforce bool) {
 	set.BoolVar(&a.enforce, "enforce-allocatable", enforce, "Reject pods that a kubelet would reject, such as those that request more than is left")
 	set.IntVar(&a.MaxPods, "max-pods", 110, "Number of pods that can run")
-	set.Var(&reserved{&a.Reserved}, "system-reserved", "Resources that pods cannot have, such as cpu=500m,memory=1Gi")
-	set.Var(&sysctls{&a.Settings}, "allowed-unsafe-sysctls", "Unsafe sysctls that pods may set, such as kernel.msg*,net.core.somaxconn")
-	set.Var(&labels{&a.Labels}, "node-labels", "Labels of the node for nodeSelector and nodeAffinity, such as disk=ssd")
+	set.Var(&list{"resources", a.reservedText, a.setReserved}, "system-reserved", "Resources that pods cannot have, such as cpu=500m,memory=1Gi")
+	set.Var(&list{"names", func() string { return strings.Join(a.UnsafeSysctls, ",") }, a.setSysctls}, "allowed-unsafe-sysctls", "Unsafe sysctls that pods may set, such as kernel.msg*,net.core.somaxconn")
+	set.Var(labelsInto(&a.Labels), "node-labels", "Labels of the node for nodeSelector and nodeAffinity, such as disk=ssd")
 	set.Lookup("enforce-allocatable").Annotations = map[string][]string{keyAnnotation: {"admission"}}
 }
 
@@ -58,25 +58,32 @@ func eachPair(text string, take func(key, value string) error) error {
 	return nil
 }
 
-// reserved is a list of resources.
-type reserved struct{ list *v1.ResourceList }
-
-func (*reserved) Type() string { return "resources" }
-
-func (r *reserved) String() string {
-	if r.list == nil {
-		return ""
-	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(*r.list)) {
-		quantity := (*r.list)[name]
-		parts = append(parts, string(name)+"="+quantity.String())
-	}
-	return strings.Join(parts, ",")
+// list is a flag that takes a list, in the place of the one before.
+type list struct {
+	kind string
+	text func() string
+	set  func(string) error
 }
 
-func (r *reserved) Set(text string) error {
-	list := v1.ResourceList{}
+// Type names the flag's kind of value in the help.
+func (l *list) Type() string { return l.kind }
+
+// String is the list.
+func (l *list) String() string { return l.text() }
+
+// Set takes another list in the place of the one before.
+func (l *list) Set(text string) error { return l.set(text) }
+
+func (a *Admission) reservedText() string {
+	texts := map[string]string{}
+	for name, quantity := range a.Reserved {
+		texts[string(name)] = quantity.String()
+	}
+	return pairsText(texts)
+}
+
+func (a *Admission) setReserved(text string) error {
+	a.Reserved = v1.ResourceList{}
 	err := eachPair(text, func(name, value string) error {
 		quantity, err := resource.ParseQuantity(value)
 		if err == nil && quantity.Sign() < 0 {
@@ -85,29 +92,16 @@ func (r *reserved) Set(text string) error {
 		if err != nil {
 			return fmt.Errorf("%s=%s: %w", name, value, err)
 		}
-		list[v1.ResourceName(name)] = quantity
+		a.Reserved[v1.ResourceName(name)] = quantity
 		return nil
 	})
-	*r.list = list
-	return errors.Join(err, (&admission.Settings{Reserved: list}).Check())
+	return errors.Join(err, (&admission.Settings{Reserved: a.Reserved}).Check())
 }
 
-// sysctls is a list of names and beginnings of names.
-type sysctls struct{ settings *admission.Settings }
-
-func (*sysctls) Type() string { return "names" }
-
-func (s *sysctls) String() string {
-	if s.settings == nil {
-		return ""
-	}
-	return strings.Join(s.settings.UnsafeSysctls, ",")
-}
-
-func (s *sysctls) Set(text string) error {
-	names := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
-	s.settings.UnsafeSysctls = names
-	return (&admission.Settings{UnsafeSysctls: names}).Check()
+// setSysctls takes names and beginnings of names.
+func (a *Admission) setSysctls(text string) error {
+	a.UnsafeSysctls = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	return (&admission.Settings{UnsafeSysctls: a.UnsafeSysctls}).Check()
 }
 
 // NodeLabels are the labels that the command line gives the node. Without any they are those of the configuration: some commands have
@@ -118,32 +112,26 @@ func (f *Flags) NodeLabels(given map[string]string) map[string]string {
 	}
 	var all map[string]string
 	// What is wrong with them has ended the command.
-	_ = (&labels{&all}).Set(f.Settings["node-labels"].Value)
+	_ = labelsInto(&all).Set(f.Settings["node-labels"].Value)
 	return all
 }
 
-// labels are labels of a node.
-type labels struct{ all *map[string]string }
-
-func (*labels) Type() string { return "labels" }
-
-func (l *labels) String() string {
-	if l.all == nil {
-		return ""
-	}
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(*l.all)) {
-		parts = append(parts, key+"="+(*l.all)[key])
-	}
-	return strings.Join(parts, ",")
+// labelsInto is a flag with labels of a node.
+func labelsInto(all *map[string]string) *list {
+	return &list{"labels", func() string { return pairsText(*all) }, func(text string) error {
+		*all = map[string]string{}
+		return eachPair(text, func(key, value string) error {
+			(*all)[key] = value
+			return nil
+		})
+	}}
 }
 
-func (l *labels) Set(text string) error {
-	all := map[string]string{}
-	err := eachPair(text, func(key, value string) error {
-		all[key] = value
-		return nil
-	})
-	*l.all = all
-	return err
+// pairsText is a list as eachPair reads it.
+func pairsText(pairs map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		parts = append(parts, key+"="+pairs[key])
+	}
+	return strings.Join(parts, ",")
 }

@@ -35,34 +35,24 @@ func (f *Flags) ReservedPorts() []machine.Reserved {
 	return reserved
 }
 
-// reservedFlagOf is the flag that fills a list, which has the default now.
-func reservedFlagOf(list *[]podspec.Port) *ports {
-	p := &ports{list}
+// reservedFlagOf is the flag that fills a list such as 22/TCP,68/UDP, which has the default now.
+func reservedFlagOf(ports *[]podspec.Port) *list {
+	l := &list{"ports", func() string {
+		texts := make([]string, 0, len(*ports))
+		for _, port := range *ports {
+			texts = append(texts, port.String())
+		}
+		return strings.Join(texts, ",")
+	}, func(text string) (err error) {
+		*ports, err = parsePorts(text)
+		return err
+	}}
 	// The default is a list.
-	_ = p.Set(reservedDefault)
-	return p
+	_ = l.Set(reservedDefault)
+	return l
 }
 
-// ports is a list of ports, such as 22/TCP,68/UDP.
-type ports struct{ list *[]podspec.Port }
-
-// Type names the flag's kind of value in the help.
-func (*ports) Type() string { return "ports" }
-
-// String is the list.
-func (p *ports) String() string {
-	if p.list == nil {
-		return ""
-	}
-	texts := make([]string, 0, len(*p.list))
-	for _, port := range *p.list {
-		texts = append(texts, port.String())
-	}
-	return strings.Join(texts, ",")
-}
-
-// Set takes another list in the place of the one before.
-func (p *ports) Set(text string) error {
+func parsePorts(text string) ([]podspec.Port, error) {
 	list := []podspec.Port{}
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one == "" {
@@ -76,11 +66,10 @@ func (p *ports) Set(text string) error {
 		n, err := strconv.ParseUint(number, 10, 16)
 		known := []v1.Protocol{v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP}
 		if err != nil || n == 0 || !slices.Contains(known, port.Protocol) {
-			return fmt.Errorf("%q is not a port such as 22, 22/TCP or 68/UDP", one)
+			return nil, fmt.Errorf("%q is not a port such as 22, 22/TCP or 68/UDP", one)
 		}
 		port.Number = int32(n) //nolint:gosec // 16 bits
 		list = append(list, port)
 	}
-	*p.list = list
-	return nil
+	return list, nil
 }

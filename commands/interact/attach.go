@@ -32,7 +32,7 @@ func NewAttach(sess *session.Session) *cobra.Command {
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return &exit.CodeError{Code: exit.ExecFailed, Err: exit.Usagef("attach needs a pod")}
+				return exit.Usagef("attach needs a pod")
 			}
 			return runAttach(cmd.Context(), sess, o, args[0])
 		},
@@ -50,7 +50,7 @@ type attachOptions struct {
 func runAttach(ctx context.Context, sess *session.Session, o *attachOptions, name string) error {
 	keys, err := parseKeys(o.keys)
 	if err != nil {
-		return &exit.CodeError{Code: exit.ExecFailed, Err: err}
+		return err
 	}
 	d, engine, err := selection.Running(ctx, sess, name)
 	if err != nil {
@@ -83,10 +83,7 @@ type attachment struct {
 func (a *attachment) connect(ctx context.Context, o *streamOptions) (wrote bool, err error) {
 	ref, _ := podspec.FindContainer(a.pod.Pod, a.container)
 	if o.stdin && !ref.Stdin {
-		return false, &exit.CodeError{
-			Code: exit.ExecFailed,
-			Err:  exit.Usagef("container %s takes no input: its manifest does not say stdin: true", a.container),
-		}
+		return false, exit.Usagef("container %s takes no input: its manifest does not say stdin: true", a.container)
 	}
 	if o.tty && !ref.TTY {
 		a.io.Note("note: container %s has no terminal (tty: true), so -t has no effect", a.container)

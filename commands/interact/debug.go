@@ -51,7 +51,7 @@ func NewDebug(sess *session.Session) *cobra.Command {
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || o.image == "" || (len(args) > 1 && cmd.ArgsLenAtDash() != 1) {
-				return &exit.CodeError{Code: exit.ExecFailed, Err: exit.Usagef("debug needs a pod and --image, and a command only after --")}
+				return exit.Usagef("debug needs a pod and --image, and a command only after --")
 			}
 			return processCode(runDebug(cmd.Context(), sess, o, args[0], args[1:]))
 		},

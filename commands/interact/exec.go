@@ -67,10 +67,10 @@ func (o *execOptions) complete(getenv func(string) string) error {
 
 func runExec(cmd *cobra.Command, sess *session.Session, o *execOptions, args []string) error {
 	if len(args) < 2 || cmd.ArgsLenAtDash() > 1 {
-		return &exit.CodeError{Code: exit.ExecFailed, Err: exit.Usagef("exec needs a pod and a command: exec POD -- COMMAND")}
+		return exit.Usagef("exec needs a pod and a command: exec POD -- COMMAND")
 	}
 	if err := o.complete(sess.IO.Getenv); err != nil {
-		return &exit.CodeError{Code: exit.ExecFailed, Err: err}
+		return err
 	}
 	ctx := cmd.Context()
 	d, engine, err := selection.Running(ctx, sess, args[0])

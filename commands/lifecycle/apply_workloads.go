@@ -20,7 +20,6 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
-	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/wait"
 	"github.com/podctl/podctl/runtime/workload"
@@ -190,7 +189,7 @@ func (a *workloadApplier) again(ctx context.Context) error {
 // is known afterwards.
 func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) error {
 	pods, gone := podsOf(a.all)
-	outcome := a.deleteGone(ctx, slices.DeleteFunc(gone, a.isUnknown))
+	outcome := DeletePods(ctx, a.sess, slices.DeleteFunc(gone, a.isUnknown), a.o.output)
 	if a.beside {
 		pods = a.unsettled(pods)
 	}
@@ -218,7 +217,7 @@ func (a *workloadApplier) keepJobs(ctx context.Context) error {
 	for _, x := range a.all {
 		switch {
 		case x.Expired:
-			outcomes = append(outcomes, a.sess.Workloads().Expire(ctx, x.Record.Key()), a.deleteGone(ctx, x.Gone))
+			outcomes = append(outcomes, a.sess.Workloads().Expire(ctx, x.Record.Key()), DeletePods(ctx, a.sess, x.Gone, a.o.output))
 		case x.Job != nil:
 			x.Record.Job = x.Job
 			outcomes = append(outcomes, a.sess.Workloads().KeepJob(ctx, x.Record))
@@ -238,15 +237,6 @@ func (a *workloadApplier) unsettled(pods []*podspec.Desired) []*podspec.Desired 
 // isUnknown reports whether a pod could not be observed. A pass over it, or its deletion, would fail in the same way.
 func (a *workloadApplier) isUnknown(ref model.PodRef) bool {
 	return slices.ContainsFunc(a.all, func(x *expanded) bool { return x.isUnknown(ref) })
-}
-
-func (a *workloadApplier) deleteGone(ctx context.Context, gone []model.PodRef) error {
-	if len(gone) == 0 {
-		return nil
-	}
-	d := newDeleter(a.sess, a.engine, plan.Options{})
-	d.lines = !terminal.IsText(a.o.output)
-	return d.delete(ctx, gone, stopsAtOnce)
 }
 
 func (a *workloadApplier) areJobs() bool {

@@ -120,6 +120,7 @@ func goBack(r *controller.Record, revision int64) error {
 	}
 	return fmt.Errorf("%s has no earlier version %d (`podctl rollout history` lists those that are kept)", r.Key(), revision)
 }
+
 func newRolloutRestart(sess *session.Session) *cobra.Command {
 	o := &applyOptions{doing: "restarted"}
 	cmd := &cobra.Command{

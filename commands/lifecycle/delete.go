@@ -102,6 +102,44 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 	return exit.WithUnreadable(ctx, outcome, found.Unreadable)
 }
 
+// targets are what the arguments name. All of a kind are deleted only with --all or a selector.
+func (o *deleteOptions) targets(sess *session.Session, args []string) (selection.Targets, error) {
+	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
+	switch {
+	case err != nil:
+		return targets, err
+	case len(targets.Objects)+len(targets.Workloads) > 0 && (o.All || o.Selects()):
+		return targets, exit.Usagef("--all and selectors cannot be used with names")
+	case o.volumes && len(targets.Objects) > 0:
+		return targets, exit.Usagef("--volumes is for pods: the data of a claim goes with its last pod, or with podctl prune --volumes")
+	}
+	return targets, o.checkKinds(&targets)
+}
+
+// checkKinds refuses kinds without --all or a selector, and fills in those that --all or a selector alone stand for: all kinds, of
+// which claims need --volumes, or pods.
+func (o *deleteOptions) checkKinds(targets *selection.Targets) error {
+	nothing := len(targets.Pods)+len(targets.Objects)+len(targets.Workloads) == 0 && !o.Manifests()
+	switch {
+	case len(targets.Kinds) > 0 && o.Manifests():
+		return exit.Usagef("kinds cannot be used with manifests")
+	case len(targets.Kinds) > 0 && !o.All && !o.Selects():
+		return exit.Usagef("delete needs names, --all, or a selector with kinds")
+	case len(targets.Kinds) == 0 && nothing && o.Selects():
+		targets.Kinds = []string{podspec.KindPod}
+	case len(targets.Kinds) == 0 && nothing:
+		for _, kind := range podspec.Kinds() {
+			if kind.Name != podspec.KindClaim || o.volumes {
+				targets.Kinds = append(targets.Kinds, kind.Name)
+			}
+		}
+	}
+	if o.Fields != "" && slices.ContainsFunc(targets.Kinds, func(kind string) bool { return kind != podspec.KindPod }) {
+		return exit.Usagef("--field-selector is for pods")
+	}
+	return nil
+}
+
 // looksForPods reports whether the command line names pods or manifests.
 func (o *deleteOptions) looksForPods(targets *selection.Targets) bool {
 	return len(targets.Pods) > 0 || o.Manifests() || slices.Contains(targets.Kinds, podspec.KindPod)
@@ -189,9 +227,18 @@ func planDeletion(ctx context.Context, sess *session.Session, engine *runtime.En
 // stopsAtOnce is how many pods are stopped at a time unless the user says otherwise.
 const stopsAtOnce = 10
 
-// DeletePods deletes pods as `podctl delete` does without flags.
-func DeletePods(ctx context.Context, sess *session.Session, engine *runtime.Engine, pods []model.PodRef) error {
-	return newDeleter(sess, engine, plan.Options{}).delete(ctx, pods, stopsAtOnce)
+// DeletePods deletes pods as `podctl delete` does without flags. With the output json, events are printed as lines.
+func DeletePods(ctx context.Context, sess *session.Session, pods []model.PodRef, output string) error {
+	if len(pods) == 0 {
+		return nil
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	d := newDeleter(sess, engine, plan.Options{})
+	d.lines = !terminal.IsText(output)
+	return d.delete(ctx, pods, stopsAtOnce)
 }
 
 // deleter deletes several pods concurrently: most of it is waiting for their containers to end.

@@ -13,7 +13,6 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
-	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/sets"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -147,7 +146,7 @@ func (o *applyOptions) prune(ctx context.Context, sess *session.Session, found *
 		return err
 	}
 	p.noteClaims(sess)
-	outcome := exit.Join(ctx, o.pruneWorkloads(ctx, sess, p), o.prunePods(ctx, sess, p), o.pruneObjects(ctx, sess, p))
+	outcome := exit.Join(ctx, o.pruneWorkloads(ctx, sess, p), DeletePods(ctx, sess, p.refs(), o.output), o.pruneObjects(ctx, sess, p))
 	if outcome == nil && o.exitCode && o.wait == "" && len(p.documents("")) > 0 {
 		outcome = exit.With(exit.NotYet)
 	}
@@ -169,19 +168,6 @@ func (o *applyOptions) pruneWorkloads(ctx context.Context, sess *session.Session
 		sess.AgentLooks(ctx)
 	}
 	return nil
-}
-
-func (o *applyOptions) prunePods(ctx context.Context, sess *session.Session, p *pruned) error {
-	if len(p.pods) == 0 {
-		return nil
-	}
-	engine, err := sess.Engine()
-	if err != nil {
-		return err
-	}
-	d := newDeleter(sess, engine, plan.Options{})
-	d.lines = !terminal.IsText(o.output)
-	return d.delete(ctx, p.refs(), stopsAtOnce)
 }
 
 func (o *applyOptions) pruneObjects(ctx context.Context, sess *session.Session, p *pruned) error {

@@ -26,7 +26,6 @@ type restartOptions struct {
 	applyOptions
 	containers []string
 	grace      int64
-	dryRun     bool
 }
 
 // NewRestart is `podctl restart`.

@@ -5,25 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	runtimesession "github.com/podctl/podctl/runtime/session"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/syncpod"
 	"github.com/podctl/podctl/runtime/wait"
+	"github.com/podctl/podctl/runtime/workload"
 )
 
 type runOptions struct {
@@ -204,4 +210,37 @@ func podCode(pod *v1.Pod) (int, error) {
 		return exit.OK, nil
 	}
 	return exit.RunFailed, fmt.Errorf("pod %s %s", model.RefOf(pod), wait.Ending(&pod.Status))
+}
+
+// runFrom starts a run of a CronJob by hand, as kubectl create job --from does, and waits for its end.
+func runFrom(ctx context.Context, sess *session.Session, o *runOptions, from string) (err error) {
+	key, ok := selection.WorkloadNamed(from, sess.Flags.Namespace)
+	if !ok || key.Kind != podspec.KindCronJob {
+		return exit.Usagef("--from takes a CronJob, for example cronjob/backup")
+	}
+	r, err := sess.Workloads().Get(key)
+	if err != nil {
+		return err
+	}
+	sess.Loaded([]*podspec.Desired{r.Workload.Template})
+	job := workload.JobOf(r.Workload, key.Name+"-manual-"+rand.String(5), time.Time{})
+	o.wait, o.parallel = string(wait.Completed), 4
+	err = o.applyWorkloads(ctx, sess, &selection.Found{Workloads: []*podspec.Workload{job}})
+	if o.remove {
+		err = errors.Join(err, removeJob(context.WithoutCancel(ctx), sess, controller.KeyOf(job)))
+	}
+	return err
+}
+
+// removeJob deletes a Job with its pods.
+func removeJob(ctx context.Context, sess *session.Session, key state.ObjectKey) error {
+	if _, err := sess.Workloads().Delete(ctx, key); err != nil {
+		return err
+	}
+	sess.AgentLooks(ctx)
+	applied, _, err := state.Applied(sess.Flags.Layout())
+	if err != nil {
+		return err
+	}
+	return DeletePods(ctx, sess, selection.Refs(selection.DesiredOf(controller.PodsOf(key, applied))), "")
 }

@@ -113,9 +113,5 @@ func forgetStored(ctx context.Context, sess *session.Session) error {
 
 func deletePodsAt(ctx context.Context, sess *session.Session, socket string, pods []model.PodRef) error {
 	sess = sess.At(socket, "the record of the pods")
-	engine, err := sess.Engine()
-	if err != nil {
-		return err
-	}
-	return errors.Join(lifecycle.DeletePods(ctx, sess, engine, pods), sess.Close())
+	return errors.Join(lifecycle.DeletePods(ctx, sess, pods, ""), sess.Close())
 }
