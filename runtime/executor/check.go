@@ -13,7 +13,7 @@ import (
 // resolve, its image is there, its user may run and its volumes have what it mounts. Nothing is
 // changed.
 func (x *starter) checkContainer(s *plan.Step) error {
-	ref, err := x.inputs.container(s)
+	ref, err := x.container(s)
 	if err != nil {
 		return err
 	}
@@ -25,11 +25,11 @@ func (x *starter) checkContainer(s *plan.Step) error {
 }
 
 func (x *starter) check(ref podspec.ContainerRef, attempt uint32) error {
-	sandbox, err := x.inputs.sandbox()
+	sandbox, err := x.sandbox()
 	if err != nil {
 		return err
 	}
-	prover, err := x.inputs.prover()
+	prover, err := x.prover()
 	if err != nil {
 		return err
 	}
@@ -49,6 +49,6 @@ func (x *starter) checkTarget(container string) error {
 	if container == "" || slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.StartContainer && s.Container == container }) {
 		return nil
 	}
-	_, err := x.inputs.target(container)
+	_, err := x.target(container)
 	return err
 }

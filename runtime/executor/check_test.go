@@ -62,7 +62,7 @@ func TestTargets(t *testing.T) {
 	}{
 		"a": {want: ran}, "b": {fails: true}, "c": {fails: true, found: true},
 	} {
-		if got, err := x.inputs.target(name); got != c.want || (err != nil) != c.fails {
+		if got, err := x.target(name); got != c.want || (err != nil) != c.fails {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 		if err := x.checkTarget(name); (err != nil) != c.found {
@@ -70,7 +70,7 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	x.outputs.setStarted("a", "anew")
-	if got, err := x.inputs.target("a"); got != "anew" || err != nil {
+	if got, err := x.target("a"); got != "anew" || err != nil {
 		t.Errorf("of this pass %q, %v", got, err)
 	}
 }

@@ -25,14 +25,6 @@ import (
 // be done, and after them, what came of it. Steps tell it what they did at the same time.
 type checkpointer struct {
 	*subject
-	outputs  *outputs
-	report   *reporter
-	now      func() time.Time
-	endpoint string
-	// pullBackoff keeps until when an image that could not be pulled is not tried again.
-	pullBackoff bool
-	// watched keeps when conditions change.
-	watched bool
 	// status is that of the pod as this pass has seen it.
 	status v1.PodStatus
 
@@ -111,8 +103,8 @@ func (x *checkpointer) beginSync() error {
 			set = j.Applied.Set
 		}
 		elsewhere := j.Source != x.desired.Source || j.Applied.Keeper != x.desired.Keeper || j.Applied.Set != set
-		if starts || adopted || judged || evicted || elsewhere || moves(x.checkpoint, x.endpoint, x.snapshot) {
-			j.Endpoint, j.Source, j.Applied.Keeper, j.Applied.Set = x.endpoint, x.desired.Source, x.desired.Keeper, set
+		if starts || adopted || judged || evicted || elsewhere || moves(x.checkpoint, x.client.Endpoint.Address, x.snapshot) {
+			j.Endpoint, j.Source, j.Applied.Keeper, j.Applied.Set = x.client.Endpoint.Address, x.desired.Source, x.desired.Keeper, set
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
 			return x.write()
@@ -123,7 +115,7 @@ func (x *checkpointer) beginSync() error {
 	j.Applied, j.AppliedAt, j.Source = x.desired, x.now(), x.desired.Source
 	j.Generation++
 	j.Deletion = nil
-	j.Endpoint = x.endpoint
+	j.Endpoint = x.client.Endpoint.Address
 	if j.StartTime.IsZero() {
 		j.StartTime = x.firstStart()
 	}
@@ -199,7 +191,11 @@ func (x *checkpointer) close() {
 // checkpoint goes with it.
 func (x *checkpointer) remember(r *results) error {
 	if x.desired == nil {
-		return x.forget(r)
+		if !r.complete() {
+			return nil
+		}
+		x.written = true
+		return x.pod.Checkpoint().Remove()
 	}
 	if x.plan.Eviction != nil {
 		return x.rememberEviction(r)
@@ -291,12 +287,4 @@ func (x *checkpointer) resetContainers(r *results, before *model.LastRun, starte
 	slices.Sort(reset)
 	slices.Sort(since)
 	return slices.Compact(reset), slices.Compact(since)
-}
-
-func (x *checkpointer) forget(r *results) error {
-	if !r.complete() {
-		return nil
-	}
-	x.written = true
-	return x.pod.Checkpoint().Remove()
 }

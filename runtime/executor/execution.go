@@ -16,25 +16,40 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/state/podlogs"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
 // subject is the pod that a plan is about: how it is wanted, and how it was observed when the
-// plan was made. No step changes it, because the caller keeps the snapshot and the plan's input.
+// plan was made. No step changes that, because the caller keeps the snapshot and the plan's input. It has what all parts of the
+// execution share.
 type subject struct {
+	*Executor
+	opts     Options
 	plan     *plan.Plan
 	desired  *podspec.Desired
 	snapshot *snapshot.Pod
+	observed *model.Observed
 	// applied is the manifest that was applied before this pass; nil when unknown.
 	applied *podspec.Desired
 	pod     state.Pod
-	node    func() criconfig.Node
+
+	outputs    *outputs
+	report     *reporter
+	schedule   *scheduler
+	checkpoint *checkpointer
 }
+
+func (x *subject) node() criconfig.Node { return x.host.Node() }
+
+// logs are the log files of the pod.
+func (x *subject) logs() podlogs.Logs { return x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name) }
 
 // volumes is where the volumes of a manifest of the pod lie.
 func (x *subject) volumes(desired *podspec.Desired) volume.Context {
@@ -56,13 +71,6 @@ func (x *subject) manifest() *v1.Pod {
 // execution carries out one plan, step by step and to the letter.
 type execution struct {
 	*subject
-	opts       Options
-	kubelet    func() error
-	held       *probe.Held
-	report     *reporter
-	checkpoint *checkpointer
-	schedule   *scheduler
-
 	prepare *preparer
 	start   *starter
 	stop    *stopper
@@ -100,34 +108,19 @@ func (e *Executor) Run(ctx context.Context, in *plan.Input, p *plan.Plan, s *sna
 }
 
 func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) *execution {
-	sub := &subject{plan: p, desired: in.Desired, snapshot: s, applied: s.Checkpoint.Applied, pod: e.layout.Pod(p.Pod.UID), node: e.host.Node}
-	redactor := s.Checkpoint.Redactor(in.Desired)
-	out := newOutputs(p, &in.Observed)
-	report := &reporter{pod: p.Pod, plan: p, manifest: sub.manifest(), now: e.now, redactor: redactor, notify: opts.Report, warnings: opts.Warnings}
-	report.recorder.Pod = report.manifest
-	schedule := newScheduler(p, report)
-	checkpoint := &checkpointer{subject: sub, checkpoint: s.Checkpoint.Clone(), outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address, pullBackoff: opts.PullBackoff, watched: opts.Watched}
-	inputs := &inputs{subject: sub, outputs: out, names: e.layout.ServiceNames()}
-	hooks := &hooks{subject: sub, client: e.client, observed: &in.Observed, outputs: out}
-	stop := &stopper{
-		subject: sub, client: e.client, cgroups: e.cgroups, now: e.now, report: report, hooks: hooks,
-		schedule: schedule, slots: make(semaphore, maxConcurrent),
+	sub := &subject{
+		Executor: e, opts: opts, plan: p, desired: in.Desired, snapshot: s, observed: &in.Observed, applied: s.Checkpoint.Applied,
+		pod: e.layout.Pod(p.Pod.UID), outputs: newOutputs(p, &in.Observed),
 	}
-	x := &execution{
-		subject: sub, opts: opts, kubelet: e.host.CheckKubelet, held: e.Held, report: report, checkpoint: checkpoint, schedule: schedule, stop: stop,
-		prepare: &preparer{
-			subject: sub, client: e.client, cgroups: e.cgroups, puller: e.puller, pulled: e.pulled, report: report, downloads: opts.Downloads,
-			pulling: opts.Pulling, inputs: inputs, outputs: out, checkpoint: checkpoint,
-		},
-		start: &starter{
-			subject: sub, client: e.client, report: report, inputs: inputs, outputs: out, checkpoint: checkpoint, hooks: hooks, stop: stop, debug: opts.Debug, watched: opts.Watched,
-		},
-		remove: &remover{
-			subject: sub, client: e.client, cgroups: e.cgroups, garbage: e.garbage, rotator: e.rotator, now: e.now, report: report,
-			refuse: schedule.refuse, volumesToo: opts.RemoveVolumes,
-		},
+	sub.report = &reporter{
+		pod: p.Pod, plan: p, manifest: sub.manifest(), now: e.now, redactor: s.Checkpoint.Redactor(in.Desired), notify: opts.Report, warnings: opts.Warnings,
 	}
-	schedule.act, schedule.create, schedule.drop = x.do, x.start.createEarly, x.start.dropCreated
+	sub.report.recorder.Pod = sub.manifest()
+	sub.schedule = newScheduler(p, sub.report)
+	sub.checkpoint = &checkpointer{subject: sub, checkpoint: s.Checkpoint.Clone()}
+	stop := &stopper{subject: sub, hooks: &hooks{sub}, slots: make(semaphore, maxConcurrent)}
+	x := &execution{subject: sub, prepare: &preparer{sub}, start: &starter{sub, stop}, stop: stop, remove: &remover{sub}}
+	sub.schedule.act, sub.schedule.create, sub.schedule.drop = x.do, x.start.createEarly, x.start.dropCreated
 	return x
 }
 
@@ -155,8 +148,8 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 
 // perform carries out the steps. What probes say meanwhile is written down by the way.
 func (x *execution) perform(ctx context.Context) {
-	if x.held != nil && x.opts.Debug == nil && !x.plan.Unapplied() {
-		release := x.held.Hold(x.plan.Pod.UID, x.checkpoint.take)
+	if x.Held != nil && x.opts.Debug == nil && !x.plan.Unapplied() {
+		release := x.Held.Hold(x.plan.Pod.UID, x.checkpoint.take)
 		defer release()
 		defer x.checkpoint.close()
 	}
@@ -170,7 +163,7 @@ func (x *execution) permitted() error {
 	if x.desired == nil || len(x.plan.Steps) == 0 || x.opts.AllowKubelet {
 		return nil
 	}
-	return x.kubelet()
+	return x.host.CheckKubelet()
 }
 
 // do carries out one step. There is no other place where a plan meets the

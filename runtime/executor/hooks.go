@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -42,12 +41,7 @@ func (m *hookMark) end() error {
 }
 
 // hooks runs the lifecycle hooks of containers.
-type hooks struct {
-	*subject
-	client   *cri.Client
-	observed *model.Observed
-	outputs  *outputs
-}
+type hooks struct{ *subject }
 
 // run runs one lifecycle handler (kubelet: handlerRunner.Run). What it prints
 // is not shown: it may hold secrets.

@@ -12,19 +12,11 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/proof"
 	"github.com/podctl/podctl/runtime/service"
-	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// inputs are what the CRI messages of the pod are made of, as it lies on disk and as earlier steps of the pass have made it.
-type inputs struct {
-	*subject
-	outputs *outputs
-	names   state.ServiceFile
-}
-
 // container is the container that a step is about.
-func (x *inputs) container(s *plan.Step) (podspec.ContainerRef, error) {
+func (x *subject) container(s *plan.Step) (podspec.ContainerRef, error) {
 	if x.desired != nil {
 		if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok {
 			return ref, nil
@@ -34,7 +26,7 @@ func (x *inputs) container(s *plan.Step) (podspec.ContainerRef, error) {
 }
 
 // sandboxConfig is the message the sandbox was, or will be, created with.
-func (x *inputs) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+func (x *subject) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
 	in, err := proof.Resolve(x.volumes(x.desired), x.node())
 	if err != nil {
 		return nil, err
@@ -43,12 +35,12 @@ func (x *inputs) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, er
 }
 
 // sandbox is the sandbox in which containers of this pass start, with its message.
-func (x *inputs) sandbox() (sandboxOutput, error) {
+func (x *subject) sandbox() (sandboxOutput, error) {
 	return x.outputs.sandboxWith(func() (*runtimeapi.PodSandboxConfig, error) { return x.sandboxConfig(x.plan.Attempt) })
 }
 
 // prover proves containers with what is there now.
-func (x *inputs) prover() (*proof.Prover, error) {
+func (x *subject) prover() (*proof.Prover, error) {
 	in, err := proof.Resolve(x.volumes(x.desired), x.node())
 	in.Images = x.outputs.allImages()
 	return &proof.Prover{ContainerInput: in, Volumes: x.volumes(x.desired), Runtime: x.plan.Runtime.Name}, err
@@ -56,7 +48,7 @@ func (x *inputs) prover() (*proof.Prover, error) {
 
 // message is the message that a container is created with in a pod with these addresses. It writes files and binds parts of
 // volumes: what was proved may have changed since, so that each is looked up again, and opened without leaving its volume.
-func (x *inputs) message(ref podspec.ContainerRef, attempt uint32, ips []string) (*runtimeapi.ContainerConfig, error) {
+func (x *subject) message(ref podspec.ContainerRef, attempt uint32, ips []string) (*runtimeapi.ContainerConfig, error) {
 	p, err := x.prover()
 	if err != nil {
 		return nil, err
@@ -92,7 +84,7 @@ func (x *inputs) message(ref podspec.ContainerRef, attempt uint32, ips []string)
 }
 
 // writeHosts writes the hosts file.
-func (x *inputs) writeHosts(ips []string, known service.Known) error {
+func (x *subject) writeHosts(ips []string, known service.Known) error {
 	hosts, err := criconfig.HostsFile(x.desired.Pod, x.node(), ips)
 	if err != nil {
 		return err
@@ -102,8 +94,8 @@ func (x *inputs) writeHosts(ips []string, known service.Known) error {
 
 // services are what containers are told of Services. It follows from what is kept elsewhere, and hosts files are written again
 // when that changes: where it cannot be read the container starts without.
-func (x *inputs) services() service.Known {
-	text, err := x.names.Read()
+func (x *subject) services() service.Known {
+	text, err := x.layout.ServiceNames().Read()
 	if err != nil {
 		return service.Known{}
 	}
@@ -112,7 +104,7 @@ func (x *inputs) services() service.Known {
 
 // terminationLog makes a new file for the termination message of a container, and removes
 // those of starts that were killed before the runtime had a record: none uses them.
-func (x *inputs) terminationLog(container string) (string, error) {
+func (x *subject) terminationLog(container string) (string, error) {
 	used := map[string]bool{}
 	for _, c := range x.snapshot.Containers {
 		addMounted(used, c.Status)
@@ -131,7 +123,7 @@ func addMounted(paths map[string]bool, status *runtimeapi.ContainerStatus) {
 }
 
 // target is the container that was started in this pass, or that ran before.
-func (x *inputs) target(container string) (string, error) {
+func (x *subject) target(container string) (string, error) {
 	if id := x.outputs.startedID(container); id != "" {
 		return id, nil
 	}

@@ -47,7 +47,7 @@ func TestIDsAreNotWaitedForForever(t *testing.T) {
 	d := loadPod(t, strings.Replace(pathFromFile, "spec:\n", "spec:\n  hostUsers: false\n", 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	x := &preparer{subject: &subject{desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}, pod: layout.Pod(d.Pod.UID)}}
+	x := &preparer{&subject{desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}, pod: layout.Pod(d.Pod.UID)}}
 	if _, err := x.runSandbox(ctx, &plan.Step{Kind: plan.RunSandbox}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the sandbox ended with %v", err)
 	}

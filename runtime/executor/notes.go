@@ -60,7 +60,7 @@ func (x *checkpointer) noteFailure(container string, err error) {
 	failure := model.StartError{
 		Reason: reasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(kubeletText(err)), At: x.now(),
 	}
-	if image := (*images.Error)(nil); x.pullBackoff && errors.As(err, &image) {
+	if image := (*images.Error)(nil); x.opts.PullBackoff && errors.As(err, &image) {
 		credentials := x.desired.PullDigest()
 		failure = failure.Postponed(image.Image, credentials, model.PullFailure(x.checkpoint.StartErrors, image.Image, credentials))
 		x.report.pullPaused(container, image.Image)
@@ -88,7 +88,7 @@ func (x *checkpointer) noteHolds() bool {
 // noteConditions keeps since when the conditions of the pod are as this pass has seen them. It reports
 // whether one of them has changed.
 func (x *checkpointer) noteConditions() (changed bool) {
-	if !x.watched {
+	if !x.opts.Watched {
 		return false
 	}
 	x.checkpoint.Conditions, changed = podstatus.Transitions(x.checkpoint.Conditions, &x.status, x.now().UTC())

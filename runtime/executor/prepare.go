@@ -10,33 +10,16 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
-	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
-	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
 // preparer makes what containers need: the cgroup, volumes, images and the sandbox.
-type preparer struct {
-	*subject
-	client  *cri.Client
-	cgroups cgroup.Groups
-	puller  *images.Puller
-	// pulled remembers which images podctl pulled.
-	pulled state.PulledImages
-	report *reporter
-	// downloads reports how far pulls are.
-	downloads bool
-	// pulling is told of pulls; it may be nil.
-	pulling    func() (ended func(context.Context) error)
-	inputs     *inputs
-	outputs    *outputs
-	checkpoint *checkpointer
-}
+type preparer struct{ *subject }
 
 // applyCgroup creates the pod's own cgroup with its limits, or brings the limits
 // up to date. A machine without writable cgroups runs pods without it.
@@ -67,11 +50,11 @@ func (x *preparer) prepareVolume(ctx context.Context, s *plan.Step) error {
 // pullImage pulls one image with the pod's own credentials first, and looks up
 // the user it runs as. A pull that is interrupted leaves nothing behind.
 func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) {
-	config, err := x.inputs.sandboxConfig(x.plan.Attempt)
+	config, err := x.sandboxConfig(x.plan.Attempt)
 	if err != nil {
 		return "", withReason(model.CreatePodSandboxError, err)
 	}
-	if x.downloads {
+	if x.opts.Downloads {
 		defer images.WatchPull(ctx, x.client, func(p images.PullProgress) { x.report.pulled(s, p) })()
 	}
 	if err = x.pull(ctx, s, config); err != nil {
@@ -89,8 +72,8 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 // pull pulls the image, and waits until the pass may go on.
 func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.PodSandboxConfig) error {
 	ended := func(context.Context) error { return nil }
-	if x.pulling != nil {
-		ended = x.pulling()
+	if x.opts.Pulling != nil {
+		ended = x.opts.Pulling()
 	}
 	_, err := x.puller.Pull(ctx, x.client.Images, images.Request{
 		Image: s.Image, Annotations: x.desired.Pod.Annotations, SandboxConfig: config, Secrets: images.PullSecrets(x.desired),
@@ -132,11 +115,11 @@ func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error)
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	config, err := x.inputs.sandboxConfig(s.Attempt)
+	config, err := x.sandboxConfig(s.Attempt)
 	if err != nil {
 		return "", withReason(model.CreatePodSandboxError, err)
 	}
-	if err = x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Make(""); err != nil {
+	if err = x.logs().Make(""); err != nil {
 		return "", withReason(model.CreatePodSandboxError, err)
 	}
 	reply, err := x.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{

@@ -4,30 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
-	"github.com/podctl/podctl/runtime/cgroup"
-	"github.com/podctl/podctl/runtime/cri"
-	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/state"
 )
 
 // remover removes what a pod has no use for any more.
-type remover struct {
-	*subject
-	client  *cri.Client
-	cgroups cgroup.Groups
-	// garbage has the claims of other pods.
-	garbage *gc.Collector
-	rotator *gc.Rotator
-	now     func() time.Time
-	report  *reporter
-	// refuse notes what podctl does not do.
-	refuse func(*plan.Step, error)
-	// volumesToo removes volumes that outlive their pod.
-	volumesToo bool
-}
+type remover struct{ *subject }
 
 func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
 	// Its files first: without the record nobody would know that they are there.
@@ -45,18 +27,17 @@ func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
 
 // removeLogs removes the logs that go with a record (kubelet: container garbage collection).
 func (x *remover) removeLogs(s *plan.Step) error {
-	pod := x.pod
 	remove := func() error {
-		return pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Remove(s.Container, s.ContainerID, s.Attempt)
+		return x.logs().Remove(s.Container, s.ContainerID, s.Attempt)
 	}
 	switch s.Logs {
 	case plan.RemoveOwnLogs:
 		return remove()
 	case plan.RemoveOlderLogs:
-		return x.removeOlderLogs(pod, s.Container)
+		return x.removeOlderLogs(s.Container)
 	case plan.RemoveSupersededLogs:
 		if !x.logIsShared(s) {
-			return errors.Join(x.removeOlderLogs(pod, s.Container), remove())
+			return errors.Join(x.removeOlderLogs(s.Container), remove())
 		}
 	case plan.KeepLogs:
 	}
@@ -75,12 +56,12 @@ func (x *remover) logIsShared(s *plan.Step) bool {
 // removeOlderLogs removes the logs of runs of a container before all that have a record,
 // which nobody shows any more: records can be lost, and all of them go when a restart rule
 // restarts all containers.
-func (x *remover) removeOlderLogs(pod state.Pod, container string) error {
+func (x *remover) removeOlderLogs(container string) error {
 	kept := x.keptAttempts(container)
 	if len(kept) == 0 {
 		return nil
 	}
-	return pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).RemoveOlder(container, slices.Min(kept))
+	return x.logs().RemoveOlder(container, slices.Min(kept))
 }
 
 // keptAttempts are the attempts of a container's records that no newer one has made
@@ -103,12 +84,11 @@ func (x *remover) keptAttempts(container string) []uint32 {
 
 // removeTerminationMessage removes the file for the termination message of a record that goes.
 func (x *remover) removeTerminationMessage(s *plan.Step) error {
-	pod := x.pod
 	goes := map[string]bool{}
 	for _, c := range x.snapshot.Containers {
 		if c.Status.GetId() == s.ContainerID {
 			addMounted(goes, c.Status)
 		}
 	}
-	return pod.TerminationLogs(s.Container).Remove(func(path string) bool { return goes[path] })
+	return x.pod.TerminationLogs(s.Container).Remove(func(path string) bool { return goes[path] })
 }

@@ -50,7 +50,7 @@ func TestLogsThatGoWithARecord(t *testing.T) {
 		logs := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
 		dir := makeLogs(t, logs, "0", "1", "2", "3")
 		s := plan.Step{Kind: plan.RemoveContainer, Container: "a", ContainerID: "id", Attempt: c.attempt, Logs: c.logs}
-		x := &remover{subject: &subject{
+		x := &remover{&subject{
 			plan: &plan.Plan{Pod: model.PodRef{Namespace: "ns", Name: "web", UID: "u"}, Steps: []plan.Step{
 				s, {Kind: plan.StartContainer, Container: "a", Attempt: c.starts}, {Kind: plan.RemoveContainer, Logs: plan.RemoveSupersededLogs, ContainerID: c.superseded},
 			}},
@@ -125,7 +125,7 @@ func TestTerminationMessagesGoWithTheirRecord(t *testing.T) {
 	if err = x.remove.removeTerminationMessage(&plan.Step{Container: "a", ContainerID: "another"}); err != nil || len(files()) != 2 {
 		t.Errorf("the record of another container: %v, left %v", err, files())
 	}
-	made, err := x.start.inputs.terminationLog("a")
+	made, err := x.start.terminationLog("a")
 	if got := files(); err != nil || len(got) != 2 || slices.Contains(got, filepath.Base(orphan)) || !slices.Contains(got, filepath.Base(made)) {
 		t.Errorf("after another start: %v, %v", got, err)
 	}

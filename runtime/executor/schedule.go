@@ -17,14 +17,6 @@ import (
 // maxConcurrent bounds the steps that run at the same time.
 const maxConcurrent = 8
 
-// stepState is how a step ended for those that come after it.
-type stepState int
-
-const (
-	stepPassed stepState = iota
-	stepBlocks
-)
-
 // scheduler runs the steps of a plan in the order of their dependencies, and keeps what came
 // of each.
 type scheduler struct {
@@ -42,8 +34,9 @@ type scheduler struct {
 	gates map[string]*gate
 	slots chan struct{}
 
-	mu     sync.Mutex
-	states map[string]stepState
+	mu sync.Mutex
+	// blocks are the steps that have ended and keep those after them from beginning.
+	blocks map[string]bool
 	results
 }
 
@@ -68,7 +61,7 @@ func (r *results) complete() bool { return len(r.failed)+len(r.skipped) == 0 && 
 func newScheduler(p *plan.Plan, report *reporter) *scheduler {
 	s := &scheduler{
 		plan: p, now: report.now, report: report, redactor: report.redactor,
-		gates: map[string]*gate{}, slots: make(chan struct{}, maxConcurrent), states: map[string]stepState{},
+		gates: map[string]*gate{}, slots: make(chan struct{}, maxConcurrent), blocks: map[string]bool{},
 	}
 	for i := range p.Steps {
 		s.gates[p.Steps[i].ID] = newGate()
@@ -163,9 +156,7 @@ func (x *scheduler) mustSkip(ctx context.Context, s *plan.Step) bool {
 	x.mu.Lock()
 	blocked := x.blocked(ctx, s.Needs.Of(plan.Begin))
 	if blocked {
-		if s.OnFailure != plan.Continue {
-			x.states[s.ID] = stepBlocks
-		}
+		x.blocks[s.ID] = s.OnFailure != plan.Continue
 		x.skipped = append(x.skipped, s)
 	}
 	x.mu.Unlock()
@@ -179,14 +170,14 @@ func (x *scheduler) mustSkip(ctx context.Context, s *plan.Step) bool {
 // blocked reports whether nothing begins any more that needs some steps. The caller holds mu.
 func (x *scheduler) blocked(ctx context.Context, needs plan.Needs) bool {
 	return x.aborted || ctx.Err() != nil ||
-		slices.ContainsFunc(needs, func(e plan.Edge) bool { return x.states[e.Step] == stepBlocks })
+		slices.ContainsFunc(needs, func(e plan.Edge) bool { return x.blocks[e.Step] })
 }
 
 // passed reports whether a step that has ended lets those after it go on.
 func (x *scheduler) passed(id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.states[id] == stepPassed
+	return !x.blocks[id]
 }
 
 // fail records a failure and what it means for the other steps. A surprise ends
@@ -196,24 +187,14 @@ func (x *scheduler) fail(s *plan.Step, err error) error {
 	defer x.mu.Unlock()
 	if surprise := (*SurpriseError)(nil); errors.As(err, &surprise) {
 		x.surprise, x.aborted = surprise, true
-		x.states[s.ID] = stepBlocks
+		x.blocks[s.ID] = true
 		return err
 	}
-	failure := x.failure(s, err)
+	failure := stepError(x.plan.Pod, s, err)
 	x.failed = append(x.failed, failure)
-	switch s.OnFailure {
-	case plan.Abort:
-		x.aborted = true
-		x.states[s.ID] = stepBlocks
-	case plan.SkipContainer:
-		x.states[s.ID] = stepBlocks
-	case plan.Continue:
-	}
+	x.aborted = x.aborted || s.OnFailure == plan.Abort
+	x.blocks[s.ID] = s.OnFailure == plan.Abort || s.OnFailure == plan.SkipContainer
 	return &failure
-}
-
-func (x *scheduler) failure(s *plan.Step, err error) StepError {
-	return stepError(x.plan.Pod, s, err)
 }
 
 // refuse notes a part of a step that podctl does not do, now or ever: the pass goes on, and
@@ -221,5 +202,5 @@ func (x *scheduler) failure(s *plan.Step, err error) StepError {
 func (x *scheduler) refuse(s *plan.Step, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.refused = append(x.refused, x.failure(s, err))
+	x.refused = append(x.refused, stepError(x.plan.Pod, s, err))
 }

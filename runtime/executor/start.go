@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -20,23 +19,13 @@ import (
 // starter creates, starts, proves and updates containers.
 type starter struct {
 	*subject
-	client     *cri.Client
-	report     *reporter
-	inputs     *inputs
-	outputs    *outputs
-	checkpoint *checkpointer
-	hooks      *hooks
-	stop       *stopper
-	// watched is that of the Options.
-	watched bool
-	// debug is the container that the plan starts beside the manifest; nil as a rule.
-	debug *v1.EphemeralContainer
+	stop *stopper
 }
 
 // startContainer creates and starts a container and runs its postStart hook.
 // Creating and starting are finished once begun; the hook can be interrupted.
 func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, error) {
-	ref, err := x.inputs.container(s)
+	ref, err := x.container(s)
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +64,7 @@ func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, 
 	if created.err != nil {
 		return "", created.err
 	}
-	if err := x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Clear(ref.Name, s.Attempt); err != nil {
+	if err := x.logs().Clear(ref.Name, s.Attempt); err != nil {
 		return "", startError(err)
 	}
 	if err := hook.begin(created.id); err != nil {
@@ -84,7 +73,7 @@ func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, 
 	if _, err := x.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.id}); err != nil {
 		return "", startError(err)
 	}
-	if err := x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Link(ref.Name, created.id, s.Attempt); err != nil {
+	if err := x.logs().Link(ref.Name, created.id, s.Attempt); err != nil {
 		// Log shippers miss a link; the container runs.
 		x.report.warn(err.Error())
 	}
@@ -92,21 +81,21 @@ func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, 
 }
 
 func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.Step) (string, error) {
-	sandbox, err := x.inputs.sandbox()
+	sandbox, err := x.sandbox()
 	if err != nil {
 		return "", withReason(model.CreateContainerConfigError, err)
 	}
-	config, err := x.inputs.message(ref, s.Attempt, sandbox.IPs)
+	config, err := x.message(ref, s.Attempt, sandbox.IPs)
 	if err != nil {
 		return "", withReason(model.CreateContainerConfigError, err)
 	}
 	if err = x.markDebug(config); err != nil {
 		return "", err
 	}
-	err = x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Make(ref.Name)
+	err = x.logs().Make(ref.Name)
 	if err == nil {
 		// Some runtimes open the log when they create a container.
-		err = x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Clear(ref.Name, s.Attempt)
+		err = x.logs().Clear(ref.Name, s.Attempt)
 	}
 	if err != nil {
 		return "", withReason(model.CreateContainerError, err)
@@ -125,7 +114,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 
 // createEarly creates a replacement before its start.
 func (x *starter) createEarly(ctx context.Context, s *plan.Step) {
-	ref, err := x.inputs.container(s)
+	ref, err := x.container(s)
 	made := creation{err: err}
 	if err == nil {
 		made.id, made.err = x.create(context.WithoutCancel(ctx), ref, s)
@@ -152,12 +141,12 @@ func (x *starter) dropCreated(ctx context.Context, s *plan.Step) {
 // hook is ended by who waits for it: the container would run on as if it had succeeded. An agent that ends leaves it all the
 // same, as a kubelet that ends: it shall stop no pod.
 func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id string) error {
-	err := x.hooks.run(ctx, ref.Lifecycle.PostStart, ref, id)
+	err := x.stop.hooks.run(ctx, ref.Lifecycle.PostStart, ref, id)
 	if err == nil {
 		return nil
 	}
 	failure := &hookFailure{pod: x.plan.Pod, ref: ref, handler: ref.Lifecycle.PostStart, err: err}
-	if x.watched && ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrOutdated) {
+	if x.opts.Watched && ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrOutdated) {
 		return failure
 	}
 	grace := int64(30)
@@ -174,10 +163,10 @@ func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id st
 
 // markDebug writes the definition of a debug container on it.
 func (x *starter) markDebug(config *runtimeapi.ContainerConfig) error {
-	if x.debug == nil {
+	if x.opts.Debug == nil {
 		return nil
 	}
-	text, err := json.Marshal(x.debug)
+	text, err := json.Marshal(x.opts.Debug)
 	if err != nil {
 		return fmt.Errorf("marking the debug container: %w", err)
 	}
@@ -188,7 +177,7 @@ func (x *starter) markDebug(config *runtimeapi.ContainerConfig) error {
 // updateContainer changes cpu and memory of a running container, and keeps that
 // they were changed.
 func (x *starter) updateContainer(ctx context.Context, s *plan.Step) error {
-	ref, err := x.inputs.container(s)
+	ref, err := x.container(s)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
@@ -36,12 +35,7 @@ type stopping struct {
 // stopper stops containers: their hook, the wait for those that end before, the signal.
 type stopper struct {
 	*subject
-	client   *cri.Client
-	cgroups  cgroup.Groups
-	now      func() time.Time
-	report   *reporter
-	hooks    *hooks
-	schedule *scheduler
+	hooks *hooks
 	// slots bounds how many are asked to end at a time.
 	slots semaphore
 }

@@ -186,11 +186,11 @@ func TestOrderOfStops(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			report := &reporter{plan: &plan.Plan{}, now: time.Now}
 			steps := []plan.Step{{ID: "app"}, stopWaits(plan.Step{ID: "side"}, "app")}
-			x := &stopper{subject: &subject{plan: &plan.Plan{Steps: steps}}, now: time.Now, report: report}
+			x := &stopper{subject: &subject{Executor: &Executor{now: time.Now}, plan: &plan.Plan{Steps: steps}, report: report}}
 			x.schedule = newScheduler(x.plan, report)
 			end := func() {
 				if c.failed {
-					x.schedule.states["app"] = stepBlocks
+					x.schedule.blocks["app"] = true
 				}
 				x.schedule.gates["app"].end()
 			}
@@ -347,7 +347,7 @@ func TestAddressesOfHooks(t *testing.T) {
 		"that sandbox has no name": {model.Sandbox{}, "new", "10.0.0.5"},
 	} {
 		observed := &model.Observed{Machine: model.Machine{NodeIPs: node}, Sandboxes: []model.Sandbox{c.sandbox}, Containers: []model.Container{{ID: "old", SandboxID: "s"}}}
-		x := &hooks{subject: &subject{}, observed: observed, outputs: newOutputs(&plan.Plan{}, observed)}
+		x := &hooks{&subject{observed: observed, outputs: newOutputs(&plan.Plan{}, observed)}}
 		x.outputs.setSandbox(sandboxOutput{Sandbox: model.Sandbox{ID: "n", State: model.SandboxReady, IPs: []string{"10.0.0.5"}}})
 		if to := x.target(podspec.ContainerRef{}, c.id); to.PodIP != c.want || to.ContainerID != c.id {
 			t.Errorf("%s: the request goes to %q, not %q", name, to.PodIP, c.want)

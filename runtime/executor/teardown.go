@@ -32,12 +32,12 @@ func (x *remover) removeCgroup(ctx context.Context) error {
 
 func (x *remover) removeVolumes(ctx context.Context, s *plan.Step) error {
 	err := volume.RemoveAll(x.pod)
-	if err != nil || !x.volumesToo || x.applied == nil {
+	if err != nil || !x.opts.RemoveVolumes || x.applied == nil {
 		return err
 	}
 	refused, err := x.removeClaims(ctx)
 	if refused != nil {
-		x.refuse(s, refused)
+		x.schedule.refuse(s, refused)
 	}
 	return err
 }

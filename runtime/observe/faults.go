@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
@@ -38,7 +39,10 @@ func examine(s *snapshot.Pod, volumes volume.Context, redactor *redaction.Redact
 		Prover: &proof.Prover{ContainerInput: in, Volumes: volumes, Runtime: s.Runtime.Name, Unfinished: unfinished(s, volumes)},
 	}
 	if err == nil {
-		err = e.sandbox()
+		var config *runtimeapi.PodSandboxConfig
+		if config, err = criconfig.Sandbox(in.Desired, in.Node, in.Paths, 0); err == nil {
+			err = e.Sandbox(config)
+		}
 	}
 	e.note("", model.Fault{Reason: model.CreatePodSandboxError}, err)
 	if bad := e.volumes(); bad != nil {
@@ -69,14 +73,6 @@ func (e *examiner) noteVolume(err error) {
 	for _, ref := range podspec.Containers(e.Desired.Pod) {
 		e.note(ref.Name, fault, err)
 	}
-}
-
-func (e *examiner) sandbox() error {
-	config, err := criconfig.Sandbox(e.Desired, e.Node, e.Paths, 0)
-	if err != nil {
-		return err
-	}
-	return e.Prover.Sandbox(config)
 }
 
 // volumes is why the first volume that cannot be made ready cannot.
