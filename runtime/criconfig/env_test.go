@@ -73,7 +73,7 @@ func TestNothingIsBuiltThatLinuxCannotTake(t *testing.T) {
 			in := ContainerInput{
 				Desired: &podspec.Desired{Pod: pod}, Container: podspec.RegularContainers(pod)[0],
 				Images: map[string]model.Image{"": {ID: "sha256:1"}},
-				Files:  map[FileKey][]byte{{Volume: "v", Path: "f"}: []byte("K='" + strings.Repeat("s3cret\n", 20_000) + "'\n")},
+				Files:  map[FileKey]string{{Volume: "v", Path: "f", Key: "K"}: strings.Repeat("s3cret\n", 20_000)},
 			}
 			var err error
 			if len(c.container.VolumeMounts) > 0 {

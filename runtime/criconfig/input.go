@@ -85,11 +85,12 @@ type ContainerInput struct {
 	PodIPs []string
 	// TargetID is the container whose processes an ephemeral container sees.
 	TargetID string
-	// Files holds what fileKeyRef entries refer to, by volume and path.
-	Files map[FileKey][]byte
+	// Files has the values of keys in files of volumes; empty for a key that its file does not have. None of a file that does
+	// not exist is there.
+	Files map[FileKey]string
 	// Services are the variables by which the container finds Services.
 	Services map[string]string
 }
 
-// FileKey names a file in an emptyDir.
-type FileKey struct{ Volume, Path string }
+// FileKey names a key in a file of an emptyDir.
+type FileKey struct{ Volume, Path, Key string }

@@ -3,10 +3,10 @@ package criconfig
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/kubernetes/pkg/security/apparmor"
 	"k8s.io/kubernetes/pkg/securitycontext"
 	"k8s.io/utils/ptr"
 
@@ -50,7 +50,7 @@ func security(in *ContainerInput) (*runtimeapi.LinuxContainerSecurityContext, er
 	if s.Seccomp, err = seccomp(pod, c, in.Node.SeccompRoot); err != nil {
 		return nil, err
 	}
-	s.Apparmor, s.ApparmorProfile = apparmor(pod, c) //nolint:staticcheck // older runtimes read the old field
+	s.Apparmor, s.ApparmorProfile = apparmorOf(pod, c) //nolint:staticcheck // older runtimes read the old field
 	return s, nil
 }
 
@@ -150,13 +150,10 @@ func seccomp(pod *v1.Pod, c *v1.Container, root string) (*runtimeapi.SecurityPro
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, nil
 }
 
-// apparmorAnnotation is where profiles stood before they had a field.
-const apparmorAnnotation = "container.apparmor.security.beta.kubernetes.io/"
-
-// apparmor is the profile in the new form and in the old one, which older
+// apparmorOf is the profile in the new form and in the old one, which older
 // runtimes read: the container's, else the annotation's, else the pod's.
-func apparmor(pod *v1.Pod, c *v1.Container) (*runtimeapi.SecurityProfile, string) {
-	p := apparmorProfile(pod, c)
+func apparmorOf(pod *v1.Pod, c *v1.Container) (*runtimeapi.SecurityProfile, string) {
+	p := apparmor.GetProfile(pod, c)
 	if p == nil {
 		return nil, ""
 	}
@@ -172,29 +169,4 @@ func apparmor(pod *v1.Pod, c *v1.Container) (*runtimeapi.SecurityProfile, string
 	case v1.AppArmorProfileTypeUnconfined:
 	}
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, v1.DeprecatedAppArmorBetaProfileNameUnconfined
-}
-
-func apparmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
-	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
-		return c.SecurityContext.AppArmorProfile
-	}
-	if name, ok := pod.Annotations[apparmorAnnotation+c.Name]; ok {
-		return annotatedProfile(name)
-	}
-	if pod.Spec.SecurityContext != nil {
-		return pod.Spec.SecurityContext.AppArmorProfile
-	}
-	return nil
-}
-
-func annotatedProfile(name string) *v1.AppArmorProfile {
-	const local = v1.DeprecatedAppArmorBetaProfileNamePrefix
-	switch {
-	case name == v1.DeprecatedAppArmorBetaProfileRuntimeDefault, name == "":
-		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}
-	case len(name) > len(local) && strings.HasPrefix(name, local):
-		profile := name[len(local):]
-		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: &profile}
-	}
-	return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeUnconfined}
 }

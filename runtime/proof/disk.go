@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/kubelet/util/env"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
@@ -46,26 +47,48 @@ func idMapping(c volume.Context) (*criconfig.IDMapping, error) {
 	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}, nil
 }
 
-// EnvFiles reads the files that a container's environment refers to. In those that no init container has written yet,
-// unwritten stands for all values; if it is empty, they are left out.
-func EnvFiles(c volume.Context, ref podspec.ContainerRef, unwritten string) (map[criconfig.FileKey][]byte, error) {
-	files := criconfig.StandIns(ref, unwritten)
+// EnvFiles reads the values that a container's environment takes from files of volumes. For those of a file that no init
+// container has written yet, unwritten stands; if it is empty, they are left out.
+func EnvFiles(c volume.Context, ref podspec.ContainerRef, unwritten string) (map[criconfig.FileKey]string, error) {
+	values := map[criconfig.FileKey]string{}
 	for i := range ref.Env {
 		if ref.Env[i].ValueFrom == nil || ref.Env[i].ValueFrom.FileKeyRef == nil {
 			continue
 		}
-		file := ref.Env[i].ValueFrom.FileKeyRef
-		key := criconfig.FileKey{Volume: file.VolumeName, Path: file.Path}
-		switch text, err := envFile(c, file); {
-		case err == nil:
-			files[key] = text
-		case !errors.Is(err, fs.ErrNotExist):
+		key := ref.Env[i].ValueFrom.FileKeyRef
+		text, err := envFile(c, key)
+		if errors.Is(err, fs.ErrNotExist) {
+			if unwritten != "" {
+				values[criconfig.KeyOf(key)] = unwritten
+			}
+			continue
+		}
+		if err == nil {
+			values[criconfig.KeyOf(key)], err = envValue(text, key)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s.env[%d]: %w", ref.Path, i, err)
-		case unwritten == "":
-			delete(files, key)
 		}
 	}
-	return files, nil
+	return values, nil
+}
+
+// envValue finds a key in a file. The kubelet's parser opens a path; it gets a file in memory, because the one in the volume may
+// be replaced, or grow without bounds.
+func envValue(text []byte, key *v1.FileKeySelector) (value string, err error) {
+	fd, err := unix.MemfdCreate("env", unix.MFD_CLOEXEC)
+	if err != nil {
+		return "", err
+	}
+	f := os.NewFile(uintptr(fd), "env")
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err = f.Write(text); err != nil {
+		return "", err
+	}
+	if value, err = env.ParseEnv(fmt.Sprintf("/proc/self/fd/%d", fd), key.Key); err != nil {
+		return "", fmt.Errorf("file %s in volume %s: %w", key.Path, key.VolumeName, err)
+	}
+	return value, nil
 }
 
 // envFileMax bounds an environment file, in bytes.

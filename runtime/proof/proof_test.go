@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -349,5 +350,45 @@ func TestSubPathFromAFile(t *testing.T) {
 	}
 	if got := proven(); got != "of-blue" {
 		t.Errorf("with the file the subPath is %q", got)
+	}
+}
+
+// TestEnvFiles: what lies in a volume is not podctl's, so that links do not lead out of it, nothing waits for a pipe, and no
+// more than a bounded text is read.
+func TestEnvFiles(t *testing.T) {
+	l := newLab(t, "", "", "    env:\n    - {name: V, valueFrom: {fileKeyRef: {volumeName: e, path: f, key: K}}}\n")
+	if err := volume.Prepare(t.Context(), l.Volumes, "e"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(l.Paths.Volumes["e"], "f")
+	outside := filepath.Join(t.TempDir(), "env")
+	write := func(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }
+	if err := write(outside, "K='v'\n"); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		make        func() error
+		want, fault string
+	}{
+		"a file":          {func() error { return write(file, "# a\nK='v'\n") }, "v", ""},
+		"another key":     {func() error { return write(file, "J='v'\n") }, "", ""},
+		"no file":         {func() error { return nil }, "?", ""},
+		"a link out":      {func() error { return os.Symlink(outside, file) }, "", "path escapes from parent"},
+		"a pipe":          {func() error { return unix.Mkfifo(file, 0o600) }, "", "f in volume e is not a regular file"},
+		"a directory":     {func() error { return os.Mkdir(file, 0o700) }, "", "f in volume e is not a regular file"},
+		"a huge file":     {func() error { return write(file, strings.Repeat("#\n", envFileMax)) }, "", "f in volume e: "},
+		"without quotes":  {func() error { return write(file, "K=v\n") }, "", "file f in volume e: invalid environment variable format at line 1"},
+		"a very long one": {func() error { return write(file, "K='"+strings.Repeat("v", 1<<17)+"'\n") }, "", "token too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := errors.Join(os.RemoveAll(file), c.make()); err != nil {
+				t.Fatal(err)
+			}
+			values, err := EnvFiles(l.Volumes, l.app(), "?")
+			expect(t, err, c.fault)
+			if got := values[criconfig.FileKey{Volume: "e", Path: "f", Key: "K"}]; got != c.want {
+				t.Errorf("the value is %q", got)
+			}
+		})
 	}
 }
