@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"strconv"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -41,6 +42,16 @@ const (
 	AnnotationSandboxSpecHash = "io.podctl.sandbox.spec-hash"
 	AnnotationSandboxSpec     = "io.podctl.sandbox.spec"
 )
+
+// MadeByPodctl reports whether podctl made the container or the sandbox with these annotations.
+func MadeByPodctl(annotations map[string]string) bool {
+	for key := range annotations {
+		if strings.HasPrefix(key, AnnotationPrefix) {
+			return true
+		}
+	}
+	return false
+}
 
 // specMax is the largest projection that is kept in an annotation, in bytes.
 const specMax = 16 << 10

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -28,17 +28,15 @@ type Host struct {
 	seccompRoot string
 	from        Sources
 
-	// asking is held by who asks the runtime, which may take long; mu never is while somebody does.
-	asking  chan struct{}
+	// asking asks the runtime, which may take long. mu is not held meanwhile.
+	asking  singleflight.Group
 	mu      sync.Mutex
 	machine func() criconfig.Node
 	kubelet func() error
 	facts   *RuntimeFacts
-	// asked counts the calls of Renew, and answered is the one that the facts follow. Until they are asked for again passes
-	// that run go on with those they began with.
-	asked, answered int
-	// questions counts those to the runtime, and answer is the one that the facts are of.
-	questions, answer int
+	// renewals counts the calls of Renew, and facts are of the time after as many as answered. Until they are asked for again,
+	// passes that run go on with the old ones.
+	renewals, answered int
 }
 
 // Sources are where facts of the machine come from.
@@ -64,7 +62,7 @@ func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
 	if from.Kubelet == nil {
 		from.Kubelet = func() error { return findKubelet(client.Endpoint.Address) }
 	}
-	h := &Host{client: client, seccompRoot: layout.Seccomp(), from: from, asking: make(chan struct{}, 1)}
+	h := &Host{client: client, seccompRoot: layout.Seccomp(), from: from}
 	h.Renew()
 	return h
 }
@@ -75,7 +73,8 @@ func (h *Host) Renew() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.machine, h.kubelet = sync.OnceValue(h.from.Machine), sync.OnceValue(h.from.Kubelet)
-	h.asked++
+	h.renewals++
+	h.asking.Forget("")
 }
 
 // Node gathers the facts of the machine that pod configuration depends on, once
@@ -113,47 +112,31 @@ type RuntimeFacts struct {
 // RuntimeFacts asks the runtime about itself, once. While its network is not ready, each call asks again: a
 // node that boots becomes ready within seconds. Calls that come together take the same answer.
 func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
-	facts, came := h.known(math.MaxInt)
-	if facts != nil {
+	h.mu.Lock()
+	facts, renewals := h.facts, h.renewals
+	known := facts != nil && h.answered == renewals && facts.networkReady()
+	h.mu.Unlock()
+	if known {
 		return *facts, nil
 	}
+	answer := h.asking.DoChan("", func() (any, error) {
+		// Others wait for the answer too, so that the end of this caller does not end the question.
+		f, err := h.askRuntime(context.WithoutCancel(ctx))
+		if err != nil {
+			return f, err
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.facts, h.answered = &f, renewals
+		return f, nil
+	})
 	select {
-	case h.asking <- struct{}{}:
-		defer func() { <-h.asking }()
+	case r := <-answer:
+		f, _ := r.Val.(RuntimeFacts)
+		return f, r.Err
 	case <-ctx.Done():
 		return RuntimeFacts{}, cri.Wrap("asking for the runtime's version", context.Cause(ctx))
 	}
-	if facts, _ = h.known(came); facts != nil {
-		return *facts, nil
-	}
-	asked, question := h.question()
-	f, err := h.askRuntime(ctx)
-	if err != nil {
-		return RuntimeFacts{}, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.facts, h.answered, h.answer = &f, asked, question
-	return f, nil
-}
-
-// known are the facts if they need not be asked for, and the number of questions so far. Facts of a runtime
-// whose network is not ready count only for those who came before they were asked for.
-func (h *Host) known(came int) (facts *RuntimeFacts, questions int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.answered != h.asked || h.facts == nil || !h.facts.networkReady() && h.answer <= came {
-		return nil, h.questions
-	}
-	return h.facts, h.questions
-}
-
-// question counts one more question, and returns how often Renew was called before it.
-func (h *Host) question() (asked, question int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.questions++
-	return h.asked, h.questions
 }
 
 // networkReady reports whether nothing is known against the runtime's network.

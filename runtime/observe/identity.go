@@ -61,10 +61,8 @@ const annotationConfigSource = "kubernetes.io/config.source"
 // another one. Containers do not say; the sandbox that they are in is looked at too.
 func isStaticPodOf(ref, owner model.PodRef, item labelled) bool {
 	annotations := item.GetAnnotations()
-	for name := range annotations {
-		if strings.HasPrefix(name, criconfig.AnnotationPrefix) {
-			return false
-		}
+	if criconfig.MadeByPodctl(annotations) {
+		return false
 	}
 	source := annotations[annotationConfigSource]
 	if _, isSandbox := item.(*runtimeapi.PodSandbox); isSandbox && source != "file" && source != "http" {
@@ -128,11 +126,11 @@ func nothingAt(ctx context.Context, address string, ref model.PodRef) error {
 	if err != nil {
 		return err
 	}
-	count, err := recordsAt(ctx, client, ref)
+	sandboxes, containers, err := list(ctx, client, "its", UIDSelector(ref))
 	if err = errors.Join(err, client.Close()); err != nil {
 		return fmt.Errorf("it cannot be asked what it has of the pod: %w", err)
 	}
-	if count > 0 {
+	if count := len(sandboxes) + len(containers); count > 0 {
 		return fmt.Errorf("it answers, and has %d sandboxes and containers of the pod: delete the pod there first (podctl delete --runtime-endpoint %s)", count, address)
 	}
 	return nil
@@ -151,16 +149,6 @@ func isGone(ctx context.Context, socket string) (bool, error) {
 		return true, nil
 	}
 	return false, err
-}
-
-func recordsAt(ctx context.Context, client *cri.Client, ref model.PodRef) (int, error) {
-	selector := UIDSelector(ref)
-	sandboxes, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: selector}})
-	if err != nil {
-		return 0, cri.Wrap("listing its sandboxes", err)
-	}
-	containers, err := client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
-	return len(sandboxes.GetItems()) + len(containers.GetContainers()), cri.Wrap("listing its containers", err)
 }
 
 // noProcesses is an error when processes run in a cgroup that the pod may have, with either driver:

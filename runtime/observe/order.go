@@ -3,13 +3,12 @@ package observe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -36,26 +35,13 @@ func NewestFirst(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Co
 
 // ListNewestFirst lists the containers of a pod, in whatever state, the newest first.
 func (o *Observer) ListNewestFirst(ctx context.Context, ref model.PodRef) ([]*runtimeapi.Container, error) {
-	var containers []*runtimeapi.Container
-	var sandboxes *runtimeapi.ListPodSandboxResponse
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		containers, err = o.ListContainers(ctx, ref)
-		return err
-	})
-	group.Go(func() (err error) {
-		sandboxes, err = o.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
-			Filter: &runtimeapi.PodSandboxFilter{LabelSelector: UIDSelector(ref)},
-		})
-		return cri.Wrap("listing its sandboxes", err)
-	})
-	err := group.Wait()
+	sandboxes, containers, err := list(ctx, o.client, "its", UIDSelector(ref))
 	if err == nil {
-		err = CheckAllLabels(ref, sandboxes.GetItems())
+		err = errors.Join(CheckAllLabels(ref, sandboxes), CheckAllLabels(ref, containers))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", ref, err)
 	}
-	NewestFirst(sandboxes.GetItems(), containers)
+	NewestFirst(sandboxes, containers)
 	return containers, nil
 }

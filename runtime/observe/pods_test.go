@@ -128,7 +128,7 @@ func TestUnmanagedPods(t *testing.T) {
 	if model.RefOf(other) != lost || other.Annotations[AnnotationOwner] != OwnerLost {
 		t.Errorf("a pod that podctl lost: %+v", other)
 	}
-	for method, want := range map[string]string{"ListPodSandbox": "listing pods", "ListContainers": "listing containers"} {
+	for method, want := range map[string]string{"ListPodSandbox": "listing all sandboxes", "ListContainers": "listing all containers"} {
 		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
 		if _, err := l.lister.Unmanaged(t.Context(), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", method, err)

@@ -152,20 +152,16 @@ func (l *Lister) listFor(ctx context.Context, pods int) (*nodeLists, error) {
 	if pods < ManyPods {
 		return nil, nil //nolint:nilnil // few pods are listed one by one
 	}
-	sandboxes, err := l.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	sandboxes, containers, err := list(ctx, l.client, "all", nil)
 	if err != nil {
-		return nil, cri.Wrap("listing all sandboxes", err)
-	}
-	containers, err := l.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
-	if err != nil {
-		return nil, cri.Wrap("listing all containers", err)
+		return nil, err
 	}
 	lists := &nodeLists{sandboxes: map[string][]*runtimeapi.PodSandbox{}, containers: map[string][]*runtimeapi.Container{}}
-	for _, item := range sandboxes.GetItems() {
+	for _, item := range sandboxes {
 		uid := item.GetLabels()[criconfig.LabelPodUID]
 		lists.sandboxes[uid] = append(lists.sandboxes[uid], item)
 	}
-	for _, item := range containers.GetContainers() {
+	for _, item := range containers {
 		uid, sandbox := item.GetLabels()[criconfig.LabelPodUID], item.GetPodSandboxId()
 		lists.containers[uid] = append(lists.containers[uid], item)
 		lists.containers[sandbox] = append(lists.containers[sandbox], item)
@@ -224,6 +220,22 @@ func (o *Observer) ListContainers(ctx context.Context, ref model.PodRef) ([]*run
 		err = CheckAllLabels(ref, reply.GetContainers())
 	}
 	return reply.GetContainers(), cri.Wrap("listing its containers", err)
+}
+
+// list lists the sandboxes and containers of a runtime that have some labels. An error says whose they are.
+func list(ctx context.Context, client *cri.Client, whose string, labels map[string]string) (boxes []*runtimeapi.PodSandbox, all []*runtimeapi.Container, err error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		reply, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: labels}})
+		boxes = reply.GetItems()
+		return cri.Wrap("listing "+whose+" sandboxes", err)
+	})
+	group.Go(func() error {
+		reply, err := client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: labels}})
+		all = reply.GetContainers()
+		return cri.Wrap("listing "+whose+" containers", err)
+	})
+	return boxes, all, group.Wait()
 }
 
 // UIDSelector is the label selector of a pod's records.

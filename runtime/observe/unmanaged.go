@@ -3,7 +3,6 @@ package observe
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -32,14 +31,13 @@ const (
 // among the known ones, rebuilt from what the runtime has: names and images. Their
 // manifests are not known, so they can be looked at and nothing else.
 func (l *Lister) Unmanaged(ctx context.Context, known map[types.UID]bool) ([]*podspec.Desired, error) {
-	sandboxes, err := l.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	sandboxes, containers, err := list(ctx, l.client, "all", nil)
 	if err != nil {
-		return nil, fmt.Errorf("listing pods: %w", err)
+		return nil, err
 	}
 	pods := map[types.UID]*v1.Pod{}
-	items := sandboxes.GetItems()
-	slices.SortFunc(items, func(a, b *runtimeapi.PodSandbox) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
-	for _, s := range items {
+	slices.SortFunc(sandboxes, func(a, b *runtimeapi.PodSandbox) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
+	for _, s := range sandboxes {
 		if uid := types.UID(s.GetLabels()[criconfig.LabelPodUID]); uid != "" && !known[uid] {
 			pods[uid] = unmanagedPod(s)
 		}
@@ -47,9 +45,7 @@ func (l *Lister) Unmanaged(ctx context.Context, known map[types.UID]bool) ([]*po
 	if len(pods) == 0 {
 		return nil, nil
 	}
-	if err := l.addUnmanagedContainers(ctx, pods); err != nil {
-		return nil, err
-	}
+	addUnmanagedContainers(pods, containers)
 	found := make([]*podspec.Desired, 0, len(pods))
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
 		found = append(found, &podspec.Desired{Pod: pods[uid], Rebuilt: true})
@@ -77,14 +73,9 @@ func unmanagedPod(s *runtimeapi.PodSandbox) *v1.Pod {
 	}
 }
 
-func (l *Lister) addUnmanagedContainers(ctx context.Context, pods map[types.UID]*v1.Pod) error {
-	list, err := l.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
-	if err != nil {
-		return fmt.Errorf("listing containers: %w", err)
-	}
-	items := list.GetContainers()
-	slices.SortFunc(items, func(a, b *runtimeapi.Container) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
-	for _, c := range items {
+func addUnmanagedContainers(pods map[types.UID]*v1.Pod, containers []*runtimeapi.Container) {
+	slices.SortFunc(containers, func(a, b *runtimeapi.Container) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
+	for _, c := range containers {
 		pod := pods[types.UID(c.GetLabels()[criconfig.LabelPodUID])]
 		name := c.GetLabels()[criconfig.LabelContainerName]
 		if pod == nil || name == "" {
@@ -101,7 +92,6 @@ func (l *Lister) addUnmanagedContainers(ctx context.Context, pods map[types.UID]
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, one)
 	}
-	return nil
 }
 
 // splitInits takes those containers of a rebuilt pod for init containers that ended well before

@@ -44,7 +44,7 @@ func (s *Pod) Withhold() {
 	unreadable := s.Checkpoint != nil && s.Checkpoint.Unreadable
 	for i := range s.Containers {
 		c := &s.Containers[i]
-		if !unreadable && !isOurs(c.Status) {
+		if !unreadable && !criconfig.MadeByPodctl(c.Status.GetAnnotations()) {
 			continue
 		}
 		c.TerminationMessage = redaction.Withhold(c.TerminationMessage)
@@ -53,16 +53,6 @@ func (s *Pod) Withhold() {
 			c.Status = other
 		}
 	}
-}
-
-// isOurs reports whether podctl made a container.
-func isOurs(status *runtimeapi.ContainerStatus) bool {
-	for key := range status.GetAnnotations() {
-		if strings.HasPrefix(key, criconfig.AnnotationPrefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // redactConditions takes a copy where something is to be taken out: what a runtime says of
