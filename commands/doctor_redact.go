@@ -5,16 +5,10 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/podctl/podctl/podspec/redaction"
 )
-
-// jsonToken is a string of a JSON document, with the colon when it is a key, or a bracket.
-var jsonToken = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // compiled once, when it is needed
-	return regexp.MustCompile(`"(?:[^"\\]|\\.)*"(?:\s*:)?|[{}\[\]]`)
-})
 
 // redactJSON takes values of Secrets out of the texts of a JSON document. Its keys, numbers and
 // form stay, and so do names, times and states: it can be read whatever the values are.
@@ -23,7 +17,9 @@ func redactJSON(r *redaction.Redactor, document []byte) []byte {
 		return document
 	}
 	d := &jsonRedaction{redactor: r, inside: []string{""}}
-	return jsonToken().ReplaceAllFunc(document, d.token)
+	// A string, with the colon when it is a key, or a bracket.
+	token := regexp.MustCompile(`"(?:[^"\\]|\\.)*"(?:\s*:)?|[{}\[\]]`)
+	return token.ReplaceAllFunc(document, d.token)
 }
 
 // jsonRedaction is on its way through a JSON document.

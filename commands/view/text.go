@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"time"
 
-	units "github.com/docker/go-units"
 	"github.com/fatih/color"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -17,7 +16,13 @@ import (
 )
 
 // Size is a size in powers of 1024, as Kubernetes' quantities are: 1.5MiB.
-func Size(bytes int64) string { return units.BytesSize(float64(bytes)) }
+func Size(bytes int64) string {
+	size, units := float64(bytes), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	for size >= 1024 && len(units) > 1 {
+		size, units = size/1024, units[1:]
+	}
+	return fmt.Sprintf("%.4g%s", size, units[0])
+}
 
 // Count is a number with its noun.
 func Count(n int, noun string) string { return document.Counted(n, noun) }

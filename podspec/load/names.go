@@ -3,7 +3,6 @@ package load
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -28,13 +27,11 @@ func objectName(name string) []string { return apivalidation.NameIsDNSSubdomain(
 // namespaceName is the rule for namespaces.
 func namespaceName(name string) []string { return apivalidation.ValidateNamespaceName(name, false) }
 
-// uidForm has what an API server gives and what a kubelet makes for a static pod, and
-// whatever else is safe in a path, in a cgroup and between the ";" of CNI's arguments.
-var uidForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
-
-// podUID is the rule for uids that a manifest gives.
+// podUID is the rule for uids that a manifest gives. It allows what an API server gives and what a kubelet makes for a
+// static pod, and whatever else is safe in a path, in a cgroup and between the ";" of CNI's arguments.
 func podUID(uid string) []string {
-	if uidForm.MatchString(uid) {
+	const first, most = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 64
+	if len(uid) <= most && strings.Trim(uid, first+"-") == "" && strings.IndexAny(uid, first) == 0 {
 		return nil
 	}
 	return []string{"a uid has 1 to 64 letters, digits and hyphens, and does not begin with a hyphen: it becomes part of the names of directories and cgroups"}

@@ -49,7 +49,7 @@ func (l Log) Read(ctx context.Context, opts *Options, running Running, stdout, s
 	if err = r.pieces(ctx); err == nil && opts.Follow {
 		err = r.follow(ctx, running)
 	}
-	if errors.Is(err, errLimit) {
+	if errors.Is(err, limitError{}) {
 		err = nil
 	}
 	return errors.Join(err, out.flush())

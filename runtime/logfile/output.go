@@ -2,7 +2,6 @@ package logfile
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -10,8 +9,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// errLimit says that all bytes that were asked for are shown.
-var errLimit = errors.New("the limit is reached")
+// limitError says that all requested bytes are shown.
+type limitError struct{}
+
+func (limitError) Error() string { return "the limit is reached" }
 
 // timeFormat is that of the times before lines: of one width.
 const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
@@ -62,7 +63,7 @@ func (o *output) put(e *entry) error {
 		return err
 	}
 	if o.remain <= 0 {
-		return errLimit
+		return limitError{}
 	}
 	return nil
 }

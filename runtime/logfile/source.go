@@ -199,7 +199,7 @@ func (s *source) lastLines(count, span int64) (start, found int64, err error) {
 			}
 		}
 		if right = left; start-right > logLineMax+1 {
-			return 0, 0, fmt.Errorf("a line is longer than %s", lineBound)
+			return 0, 0, tooLong("a line")
 		}
 	}
 	if floor == 0 {
@@ -207,9 +207,6 @@ func (s *source) lastLines(count, span int64) (start, found int64, err error) {
 	}
 	return start, found, nil
 }
-
-// lineBound says how long a line may be, and what a longer one means.
-var lineBound = fmt.Sprintf("the %d bytes that a runtime writes: the file is damaged", logLineMax) //nolint:gochecknoglobals // a constant
 
 // next is the next line with its end. At the end of the file it is io.EOF, and what is left
 // without an end is kept for the next call.
@@ -237,9 +234,13 @@ func (s *source) next() ([]byte, error) {
 
 func (s *source) tooLong() error {
 	if s.number < 0 {
-		return fmt.Errorf("a line is longer than %s", lineBound)
+		return tooLong("a line")
 	}
-	return fmt.Errorf("line %d is longer than %s", s.number+1, lineBound)
+	return tooLong(fmt.Sprintf("line %d", s.number+1))
+}
+
+func tooLong(line string) error {
+	return fmt.Errorf("%s is longer than the %d bytes that a runtime writes: the file is damaged", line, logLineMax)
 }
 
 // copy shows whole lines, to the end of what there is.
