@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/admission"
@@ -110,7 +111,10 @@ func New(w World, s Settings) *Agent {
 		loopState: st, shownPods: newShownPods(st, st.metrics.WatchDropped),
 		probes: newProbing(st), admits: newAdmitting(st), evicts: &evicting{loopState: st, waiting: map[types.UID]chan error{}},
 		reader: &recordReader{st}, pulls: &pulling{loopState: st, turns: map[types.UID][]chan struct{}{}}, ending: &ending{loopState: st},
-		paths:  &pathWatch{wake: func(ctx context.Context, uid types.UID) { st.inbox.post(ctx, func() { st.wakePod(uid) }) }},
+		paths: &pathWatch{
+			missing: map[types.UID][]string{}, watchers: map[types.UID]*fsnotify.Watcher{},
+			wake: func(ctx context.Context, uid types.UID) { st.inbox.post(ctx, func() { st.wakePod(uid) }) },
+		},
 		beside: func(_ *podworkers.Pass, do func()) { go do() },
 	}
 	a.maker = &passMaker{loopState: st, pulls: a.pulls}

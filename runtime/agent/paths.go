@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/fsnotify/fsnotify"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,20 +15,18 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// maxWatchedDirs bounds the directories that are watched for missing hostPaths. The pods of others are looked
-// at again as all that are held.
-const maxWatchedDirs = 128
+// maxWatches bounds the pods whose missing hostPaths are watched: the kernel gives a user few inotify instances. Other pods are looked at
+// again as all that are held.
+const maxWatches = 32
 
-// pathWatch wakes pods that are held when a hostPath appears that they miss. It watches the nearest parent of
-// each path that exists. While no pod misses a path, it watches nothing.
+// pathWatch wakes pods that are held when a hostPath appears that they miss. It watches the nearest parent of each path that exists.
+// While no pod misses a path, it watches nothing.
 type pathWatch struct {
 	// wake is called beside the loop.
 	wake func(ctx context.Context, uid types.UID)
-
-	mu      sync.Mutex
-	missing map[types.UID][]string
-	watcher *fsnotify.Watcher
-	dirs    map[string]bool
+	// missing are the paths of the pods that are watched, and watchers watch for them.
+	missing  map[types.UID][]string
+	watchers map[types.UID]*fsnotify.Watcher
 }
 
 // missingPaths are the hostPaths of a held pod that do not exist.
@@ -50,71 +47,50 @@ func missingPaths(d *podspec.Desired, made *plan.Plan) []string {
 	return paths
 }
 
-// follow takes what a pod misses now; nothing for one that misses nothing, or is gone.
+// follow takes what a pod misses now; nothing for one that misses nothing, or is gone. What cannot be watched is found by the next look
+// at the pod.
 func (w *pathWatch) follow(ctx context.Context, uid types.UID, paths []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if slices.Equal(w.missing[uid], paths) {
 		return
 	}
-	if w.missing == nil {
-		w.missing, w.dirs = map[types.UID][]string{}, map[string]bool{}
+	w.forget(uid)
+	if len(paths) == 0 || len(w.watchers) >= maxWatches {
+		return
 	}
-	if delete(w.missing, uid); len(paths) > 0 {
-		w.missing[uid] = paths
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return
 	}
-	w.renew(ctx)
+	w.missing[uid], w.watchers[uid] = paths, watcher
+	watchNearest(watcher, paths)
+	go func() {
+		defer watcher.Close() //nolint:errcheck // nothing is lost
+		for appears(ctx, watcher, paths) {
+			watchNearest(watcher, paths)
+			w.wake(ctx, uid)
+		}
+	}()
 }
 
 // forget takes that a pod misses nothing any more.
 func (w *pathWatch) forget(uid types.UID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, missed := w.missing[uid]; missed {
+	if watcher := w.watchers[uid]; watcher != nil {
+		_ = watcher.Close() // It ends the goroutine.
+		delete(w.watchers, uid)
 		delete(w.missing, uid)
-		w.drop(w.wanted())
 	}
 }
 
-// renew watches the directories that matter now. What cannot be watched is found by the next look at the pod.
-func (w *pathWatch) renew(ctx context.Context) {
-	wanted := w.wanted()
-	if w.watcher == nil && len(wanted) > 0 {
-		watcher, err := fsnotify.NewWatcher()
-		if err != nil {
-			return
-		}
-		w.watcher = watcher
-		go w.run(ctx, watcher)
+// watchNearest watches the nearest parents of paths, and nothing else any more.
+func watchNearest(watcher *fsnotify.Watcher, paths []string) {
+	before := watcher.WatchList()
+	for _, path := range paths {
+		dir := nearestDir(path)
+		_ = watcher.Add(dir)
+		before = slices.DeleteFunc(before, func(old string) bool { return old == dir })
 	}
-	w.drop(wanted)
-	for dir := range wanted {
-		if !w.dirs[dir] && w.watcher.Add(dir) == nil {
-			w.dirs[dir] = true
-		}
-	}
-}
-
-// wanted are the directories that matter now.
-func (w *pathWatch) wanted() map[string]bool {
-	wanted := map[string]bool{}
-	for _, paths := range w.missing {
-		for _, path := range paths {
-			if dir := nearestDir(path); len(wanted) < maxWatchedDirs {
-				wanted[dir] = true
-			}
-		}
-	}
-	return wanted
-}
-
-// drop ends the watches of other directories.
-func (w *pathWatch) drop(wanted map[string]bool) {
-	for dir := range w.dirs {
-		if !wanted[dir] {
-			_ = w.watcher.Remove(dir)
-			delete(w.dirs, dir)
-		}
+	for _, dir := range before {
+		_ = watcher.Remove(dir)
 	}
 }
 
@@ -127,43 +103,22 @@ func nearestDir(path string) string {
 	}
 }
 
-// run passes on what appears, until the context ends.
-func (w *pathWatch) run(ctx context.Context, watcher *fsnotify.Watcher) {
-	defer watcher.Close() //nolint:errcheck // nothing is lost
+// appears waits until one of the paths, or a directory above one, appears. It reports false at the end of the context or of the watcher.
+func appears(ctx context.Context, watcher *fsnotify.Watcher, paths []string) bool {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case event, open := <-watcher.Events:
-			if !open {
-				return
-			}
-			if event.Has(fsnotify.Create) {
-				w.appeared(ctx, filepath.Clean(event.Name))
+			name := filepath.Clean(event.Name)
+			below := func(path string) bool { return path == name || strings.HasPrefix(path, name+"/") }
+			if !open || event.Has(fsnotify.Create) && slices.ContainsFunc(paths, below) {
+				return open
 			}
 		case _, open := <-watcher.Errors:
 			if !open {
-				return
+				return false
 			}
 		}
-	}
-}
-
-// appeared wakes the pods that miss a path, or something below it, which may need another watch.
-func (w *pathWatch) appeared(ctx context.Context, name string) {
-	w.mu.Lock()
-	var woken []types.UID
-	for uid, paths := range w.missing {
-		below := func(path string) bool { return path == name || strings.HasPrefix(path, name+"/") }
-		if slices.ContainsFunc(paths, below) {
-			woken = append(woken, uid)
-		}
-	}
-	if len(woken) > 0 {
-		w.renew(ctx)
-	}
-	w.mu.Unlock()
-	for _, uid := range woken {
-		w.wake(ctx, uid)
 	}
 }

@@ -66,13 +66,12 @@ func TestHostPathThatAppears(t *testing.T) {
 	c.updates <- []*podspec.Desired{l.withHostPath(path)}
 	l.until("the pod is held", func() bool { return len(log.lines("msg=held")) == 1 })
 	watched := func() []string {
-		a.paths.mu.Lock()
-		defer a.paths.mu.Unlock()
-		var dirs []string
-		for dir := range a.paths.dirs {
-			dirs = append(dirs, dir)
-		}
-		return dirs
+		return look(l, a, func() (dirs []string) {
+			for _, watcher := range a.paths.watchers {
+				dirs = append(dirs, watcher.WatchList()...)
+			}
+			return dirs
+		})
 	}
 	l.until("the nearest parent is watched", func() bool { dirs := watched(); return len(dirs) == 1 && dirs[0] == root })
 	uid := types.UID("")
