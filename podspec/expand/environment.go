@@ -54,9 +54,6 @@ func staticEnvironment(c *v1.Container) *Environment {
 	return &Environment{values: values}
 }
 
-// Value is the value of a variable; empty for one that is not set.
-func (e *Environment) Value(name string) string { return e.values[name] }
-
 // All are the variables in the order of the names' first mention.
 func (e *Environment) All() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {

@@ -29,8 +29,7 @@ type assembly struct {
 	uids map[types.UID]*object
 	// made counts what pods make of objects, in bytes.
 	made int64
-	// stored gives pods what is stored, and failed is why it could not.
-	stored Complete
+	// failed is why pods could not get what is stored.
 	failed error
 }
 
@@ -52,16 +51,11 @@ type reading struct {
 
 // options say how sources are read.
 type options struct {
+	loader Loader
 	// namespace is that of the objects of the current source which name none.
 	namespace string
-	// workloads is set when objects that stand for pods are taken.
-	workloads bool
-	// skipUnknown is set when objects of unknown kinds are skipped.
-	skipUnknown bool
 	// beside is set while sources are added that only add to the manifests.
 	beside bool
-	// store is set where the objects of the manifests are stored.
-	store bool
 	// table classifies fields; nil until a pod needs it.
 	table *fields.Table
 }
@@ -182,7 +176,7 @@ func (a *reading) takes() string {
 	var versions []string
 	kinds := map[string][]string{}
 	for _, kind := range podspec.Kinds() {
-		if !a.workloads && (kind.Workload || kind.Name == podspec.KindService) {
+		if !a.loader.Workloads && (kind.Workload || kind.Name == podspec.KindService) {
 			continue
 		}
 		if !slices.Contains(versions, kind.APIVersion) {
@@ -190,7 +184,7 @@ func (a *reading) takes() string {
 		}
 		kinds[kind.APIVersion] = append(kinds[kind.APIVersion], kind.Name)
 	}
-	if a.workloads {
+	if a.loader.Workloads {
 		kinds["v1"] = append(kinds["v1"], kindReplicationController)
 	}
 	kinds["v1"] = append(kinds["v1"], "List")
@@ -304,7 +298,7 @@ func (a *assembly) manifest() *Manifest {
 	}
 	for _, o := range a.objects {
 		switch {
-		case o.pod != nil || o.workload != nil || o.volume != nil || o.damaged || used[o] && (!a.store || o.beside):
+		case o.pod != nil || o.workload != nil || o.volume != nil || o.damaged || used[o] && (!a.loader.Store || o.beside):
 		case o.beside:
 			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("%s is used by no pod of the manifest", o)))
 		default:

@@ -64,7 +64,7 @@ func (l Loader) assemble(sources, beside []input.Source) (*Manifest, error) {
 }
 
 func (l Loader) assembly() *assembly {
-	return &assembly{stored: l.Stored, reading: reading{options: options{store: l.Store, workloads: l.Workloads, skipUnknown: l.SkipUnknown}}}
+	return &assembly{reading: reading{options: options{loader: l}}}
 }
 
 // Text is a text that has been read, with everything that does not depend on other texts. It is not changed any more.
@@ -107,7 +107,7 @@ func Load(ctx context.Context, from input.Reader, names ...string) (*Manifest, e
 // Parse makes pods of the texts of manifests.
 func Parse(sources ...input.Source) *Manifest {
 	// Only what is stored can fail.
-	m, _ := Loader{}.assemble(sources, nil)
+	m, _ := Loader{}.Parse(sources...)
 	return m
 }
 

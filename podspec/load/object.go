@@ -55,16 +55,16 @@ func (a *reading) newObject(r *report, version string) *object {
 	var into podspec.API = o.pod
 	stored, workload := podspec.NewObject(r.Kind), podspec.NewWorkload(r.Kind)
 	switch is := version + "/" + r.Kind; {
-	case is == "v1/"+kindReplicationController && a.workloads:
+	case is == "v1/"+kindReplicationController && a.loader.Workloads:
 		return newReplicationController(r)
 	case is == "v1/"+podspec.KindVolume:
 		o.pod, o.volume = nil, &v1.PersistentVolume{}
 		into = o.volume
 	case podspec.KindNamed(r.Kind).APIVersion != version:
 		return nil
-	case stored != nil && (a.workloads || r.Kind != podspec.KindService):
+	case stored != nil && (a.loader.Workloads || r.Kind != podspec.KindService):
 		o.pod, o.Object, into = nil, *stored, stored.API()
-	case workload != nil && a.workloads:
+	case workload != nil && a.loader.Workloads:
 		o.pod, o.workload, into = nil, workload, workload.API()
 	case r.Kind != podspec.KindPod:
 		return nil

@@ -26,7 +26,7 @@ func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) (shared []
 			continue
 		}
 		d.Objects.Put(o.object())
-		if a.store && !o.beside {
+		if a.loader.Store && !o.beside {
 			shared = append(shared, podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name})
 		}
 	}
@@ -36,17 +36,17 @@ func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) (shared []
 // complete gives a pod the stored objects that its manifest lacks, and notes those that the
 // manifest itself brings as well.
 func (a *assembly) complete(o *object, d *podspec.Desired) *podspec.Desired {
-	if a.stored == nil || a.failed != nil {
+	if a.loader.Stored == nil || a.failed != nil {
 		return d
 	}
-	with, hidden, err := a.stored(d)
+	with, hidden, err := a.loader.Stored(d)
 	if err != nil {
 		a.failed = fmt.Errorf("pod %s: %w", o.key(), err)
 		return d
 	}
 	for _, name := range hidden {
 		at := a.names[name.Kind+" "+d.Pod.Namespace+"/"+name.Name]
-		if a.store && !at.beside {
+		if a.loader.Store && !at.beside {
 			continue // It is stored in the place of that one.
 		}
 		a.notes = append(a.notes, at.report.Note(o.key(), "metadata.name", fmt.Sprintf("pod %s uses this one, and not the stored %s of that name", o.key(), name.Kind)))

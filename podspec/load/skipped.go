@@ -73,7 +73,7 @@ func versionOf(kind string) string {
 func (a *reading) hint(file string, meta typeMeta) string {
 	version := versionOf(meta.Kind)
 	switch {
-	case !a.workloads:
+	case !a.loader.Workloads:
 		return kustomizeHint(file, meta)
 	case version != "" && version != meta.APIVersion && isKubernetes(meta.APIVersion):
 		return fmt.Sprintf("; the apiVersion of %s is %s", meta.Kind, version)
@@ -104,11 +104,11 @@ func kustomizeHint(file string, meta typeMeta) string {
 
 // skip skips an object that podctl has no use for; false for a kind that is refused.
 func (a *reading) skip(r *report, meta typeMeta) bool {
-	if !a.workloads {
+	if !a.loader.Workloads {
 		return false
 	}
 	why := useless(meta.APIVersion, meta.Kind)
-	if why == "" && a.skipUnknown && skippable(r.File, meta) {
+	if why == "" && a.loader.SkipUnknown && skippable(r.File, meta) {
 		why = noUse
 	}
 	if why == "" {
@@ -134,7 +134,7 @@ func (a *reading) addSkipped(r *report, apiVersion, why string) {
 // podctl does not keep skipped objects.
 func (a *reading) countedValues(d *document.Document) int64 {
 	meta := typeMeta{APIVersion: d.Scalar("apiVersion"), Kind: d.Scalar("kind")}
-	if a.workloads && (useless(meta.APIVersion, meta.Kind) != "" || a.skipUnknown && skippable(d.File, meta)) {
+	if a.loader.Workloads && (useless(meta.APIVersion, meta.Kind) != "" || a.loader.SkipUnknown && skippable(d.File, meta)) {
 		return 0
 	}
 	return d.Values
@@ -147,7 +147,7 @@ const hookAnnotation = "helm.sh/hook"
 // and skips it. What runs before or after an installation is applied with everything else.
 func (a *reading) isLaterHook(r *report, apiVersion string) bool {
 	hook := r.Scalar("metadata", "annotations", hookAnnotation)
-	if hook == "" || !a.workloads {
+	if hook == "" || !a.loader.Workloads {
 		return false
 	}
 	at := "metadata.annotations[" + hookAnnotation + "]"

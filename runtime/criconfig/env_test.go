@@ -2,6 +2,7 @@ package criconfig
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ spec:
 				Node: Node{Name: "here", IPs: []string{"192.0.2.1", "2001:db8::1"}},
 			}
 			env, err := environment(in)
-			if err != nil || env.Value("F") != want {
+			if err != nil || maps.Collect(env.All())["F"] != want {
 				t.Errorf("%v %v, want %q", env, err, want)
 			}
 		})

@@ -36,16 +36,6 @@ func (r *Recorder) Warning(at time.Time, reason, container, text string) {
 // WarningOnce records an event that is not good news, unless it was recorded since a moment.
 func (r *Recorder) WarningOnce(at, since time.Time, reason, container, text string) {
 	r.Warning(at, reason, container, text)
-	r.once(since)
-}
-
-// NormalOnce records an event that is good news, unless it was recorded since a moment.
-func (r *Recorder) NormalOnce(at, since time.Time, reason, container, text string) {
-	r.Normal(at, reason, container, text)
-	r.once(since)
-}
-
-func (r *Recorder) once(since time.Time) {
 	if r.since == nil {
 		r.since = map[int]time.Time{}
 	}

@@ -249,8 +249,8 @@ func clean(ctx context.Context, l layout) error {
 		return err
 	}
 	// Without a record, or with one that is damaged, the network is not known.
-	if n, err := readNetwork(l); err == nil && n != nil {
-		if err := errors.Join(removeBridge(n.Bridge), removeCNI(ctx, n.Bridge)); err != nil {
+	if p, _, err := readProcess(l); err == nil && p != nil && p.Bridge != "" {
+		if err := errors.Join(removeBridge(p.Bridge), removeCNI(ctx, p.Bridge)); err != nil {
 			return fmt.Errorf("removing the node's network: %w", err)
 		}
 	}

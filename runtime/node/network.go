@@ -3,31 +3,22 @@ package node
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// network is the node's bridge network. It is chosen once and kept.
-type network struct {
-	Bridge string `json:"bridge"`
-	Subnet string `json:"subnet"`
-}
+// network is the node's bridge network. It is chosen once, and kept with the node's process.
+type network struct{ bridge, subnet string }
 
-// chooseNetwork returns the node's network: the one it has, or a new one on a
-// subnet that nothing on this machine uses.
-func chooseNetwork(l layout) (*network, error) {
-	known, err := readNetwork(l)
-	if known != nil || err != nil {
-		return known, err
+// chooseNetwork returns the node's network: the one it has, or a new one on a subnet that nothing on this machine uses.
+func chooseNetwork(l layout, known *process) (*network, error) {
+	if known != nil && known.Subnet != "" {
+		return &network{known.Bridge, known.Subnet}, nil
 	}
 	used, err := usedPrefixes()
 	if err != nil {
@@ -38,30 +29,7 @@ func chooseNetwork(l layout) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &network{Bridge: "podctl" + hex.EncodeToString(sum[:4]), Subnet: subnet.String()}
-	text, err := json.Marshal(n)
-	if err != nil {
-		return nil, fmt.Errorf("keeping the node's network: %w", err)
-	}
-	return n, safefs.WriteFile(l.networkFile(), text)
-}
-
-func (l layout) networkFile() string { return l.path("network.json") }
-
-// readNetwork returns the network the node has; nil when it has none yet.
-func readNetwork(l layout) (*network, error) {
-	text, err := os.ReadFile(l.networkFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the node's network: %w", err)
-	}
-	var n network
-	if err := json.Unmarshal(text, &n); err != nil {
-		return nil, fmt.Errorf("reading the node's network %s: %w", l.networkFile(), err)
-	}
-	return &n, nil
+	return &network{"podctl" + hex.EncodeToString(sum[:4]), subnet.String()}, nil
 }
 
 // freeSubnet finds a /24 that overlaps nothing in use, starting at a place that
@@ -149,5 +117,5 @@ func (n *network) conflist(l layout) string {
     }
   ]
 }
-`, n.Bridge, n.Bridge, l.path("cni", "ipam"), n.Subnet)
+`, n.bridge, n.bridge, l.path("cni", "ipam"), n.subnet)
 }

@@ -94,7 +94,7 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 	}
 	defer unlock()
 	if err = l.prepare(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("preparing the node: %w", err)
 	}
 	p, running, err := readProcess(l)
 	if err != nil {
@@ -134,7 +134,7 @@ func revive(ctx context.Context, l layout, o *Options, p *process) (*process, er
 			return p, err
 		}
 	}
-	p, err := launch(ctx, l, o.asBefore(p))
+	p, err := launch(ctx, l, o.asBefore(p), p)
 	if err != nil {
 		return nil, err
 	}
@@ -178,25 +178,21 @@ func layoutOf(o *Options) (layout, error) {
 func (l layout) prepare() error {
 	for _, sub := range []string{"", "cni/net.d", "cni/ipam"} {
 		if err := os.MkdirAll(l.path(sub), 0o700); err != nil {
-			return fmt.Errorf("preparing the node: %w", err)
+			return err
 		}
 	}
-	// Also where it was there before: its sockets are made a moment before they get
-	// their modes.
+	// Also where it was there before: its sockets are made a moment before they get their modes.
 	if err := os.Chmod(l.path(), 0o700); err != nil {
-		return fmt.Errorf("preparing the node: %w", err)
+		return err
 	}
-	if err := safefs.CheckDir(l.path()); err != nil {
-		return fmt.Errorf("preparing the node: %w", err)
-	}
-	return nil
+	return safefs.CheckDir(l.path())
 }
 
 // maxSocketPath is what the kernel takes as the path of a unix socket.
 const maxSocketPath = 107
 
 // launch writes the configuration and starts containerd.
-func launch(ctx context.Context, l layout, o *Options) (*process, error) {
+func launch(ctx context.Context, l layout, o *Options, before *process) (*process, error) {
 	programs, err := findPrograms(o.Containerd)
 	if err != nil {
 		return nil, err
@@ -205,7 +201,7 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	network, err := chooseNetwork(l)
+	network, err := chooseNetwork(l, before)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +221,7 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 	o.report("starting containerd %s", version)
 	return start(l, process{ //nolint:contextcheck // the process outlives this call
 		Version: version.String(), Program: programs.containerd, SandboxImage: o.SandboxImage,
-		CgroupDriver: o.CgroupDriver, Subnet: network.Subnet, Bridge: network.Bridge,
+		CgroupDriver: o.CgroupDriver, Subnet: network.subnet, Bridge: network.bridge,
 	})
 }
 

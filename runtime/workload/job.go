@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,8 @@ type jobs struct {
 	job    *batchv1.Job
 	status *batchv1.JobStatus
 	tries  []*try
+	// done are the indexes that have ended well, failed those that are not tried again.
+	done, failed map[int]bool
 }
 
 // try is a pod of a Job.
@@ -55,7 +58,7 @@ func (t *try) ended() (at time.Time) {
 
 // runJob says which pods a Job shall have, and what its status is (syncJob of the controller).
 func (x *expanding) runJob(job *batchv1.Job) {
-	j := &jobs{expanding: x, job: job, status: x.in.Job.DeepCopy()}
+	j := &jobs{expanding: x, job: job, status: x.in.Job.DeepCopy(), done: map[int]bool{}, failed: map[int]bool{}}
 	if j.status == nil {
 		j.status = &batchv1.JobStatus{}
 	}
@@ -120,18 +123,19 @@ func (j *jobs) isIndexed() bool {
 func (j *jobs) count() {
 	s := j.status
 	s.Active, s.Succeeded, s.Failed, s.Ready = 0, 0, 0, new(int32(0))
-	done, failed := map[int]bool{}, map[int]bool{}
 	for _, t := range j.tries {
 		_, ready := readySince(&t.Status)
 		switch {
 		case t.is(v1.PodSucceeded):
 			s.Succeeded++
-			done[t.index] = true
+			j.done[t.index] = true
 		case t.is(v1.PodFailed):
 			if action, _ := j.matches(t); action != batchv1.PodFailurePolicyActionIgnore {
 				s.Failed++
 			}
-			failed[t.index] = failed[t.index] || j.isIndexFailed(t)
+			if j.isIndexFailed(t) {
+				j.failed[t.index] = true
+			}
 		case t.isActive():
 			s.Active++
 			if ready {
@@ -140,9 +144,9 @@ func (j *jobs) count() {
 		}
 	}
 	if j.isIndexed() {
-		s.Succeeded, s.CompletedIndexes = int32(len(done)), intervals(done) //nolint:gosec // there are fewer pods
+		s.Succeeded, s.CompletedIndexes = int32(len(j.done)), intervals(j.done) //nolint:gosec // there are fewer pods
 		if j.job.Spec.BackoffLimitPerIndex != nil {
-			s.FailedIndexes = new(intervals(failed))
+			s.FailedIndexes = new(intervals(j.failed))
 		}
 	}
 }
@@ -331,13 +335,7 @@ func ordinal(n int) string {
 
 // intervals writes numbers as the status of a Job has them: 0,2-4.
 func intervals(numbers map[int]bool) string {
-	var sorted []int
-	for n, is := range numbers {
-		if is {
-			sorted = append(sorted, n)
-		}
-	}
-	slices.Sort(sorted)
+	sorted := slices.Sorted(maps.Keys(numbers))
 	var parts []string
 	for i := 0; i < len(sorted); {
 		last := i

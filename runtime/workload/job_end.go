@@ -94,16 +94,10 @@ func (j *jobs) indexFailure() (reason, message string) {
 	if j.job.Spec.BackoffLimitPerIndex == nil {
 		return "", ""
 	}
-	failed := map[int]bool{}
-	for _, t := range j.tries {
-		if t.is(v1.PodFailed) && j.isIndexFailed(t) {
-			failed[t.index] = true
-		}
-	}
 	switch limit := j.job.Spec.MaxFailedIndexes; {
-	case limit != nil && len(failed) > int(*limit):
+	case limit != nil && len(j.failed) > int(*limit):
 		return batchv1.JobReasonMaxFailedIndexesExceeded, "Job has exceeded the specified maximal number of failed indexes"
-	case len(failed) > 0 && len(failed)+int(j.status.Succeeded) >= int(ptr.Deref(j.job.Spec.Completions, 0)):
+	case len(j.failed) > 0 && len(j.failed)+int(j.status.Succeeded) >= int(ptr.Deref(j.job.Spec.Completions, 0)):
 		return batchv1.JobReasonFailedIndexes, "Job has failed indexes"
 	}
 	return "", ""
@@ -154,20 +148,14 @@ func (j *jobs) successRule() int {
 	if j.job.Spec.SuccessPolicy == nil {
 		return -1
 	}
-	done := map[int]bool{}
-	for _, t := range j.tries {
-		if t.is(v1.PodSucceeded) {
-			done[t.index] = true
-		}
-	}
 	return slices.IndexFunc(j.job.Spec.SuccessPolicy.Rules, func(rule batchv1.SuccessPolicyRule) bool {
-		wanted := done
+		wanted := j.done
 		if rule.SucceededIndexes != nil {
 			wanted = numbersOf(*rule.SucceededIndexes)
 		}
 		met := 0
 		for index := range wanted {
-			if done[index] {
+			if j.done[index] {
 				met++
 			}
 		}

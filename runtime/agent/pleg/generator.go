@@ -23,8 +23,6 @@ type Event struct {
 	Up bool
 	// Down is why the runtime does not answer; nil if it does. It is told once.
 	Down error
-	// Took is how long the list took that showed it; zero for an event of the runtime.
-	Took time.Duration
 }
 
 // Times are how often the generator does what. The zero values are the kubelet's or podctl's own.
@@ -149,7 +147,7 @@ func (g *Generator) relist(ctx context.Context) {
 	default:
 		changed := g.records.replace(reply.GetContainers())
 		if back := !g.up; back || len(changed) > 0 {
-			g.tell(Event{Pods: changed, Up: back, Took: time.Since(began)})
+			g.tell(Event{Pods: changed, Up: back})
 		}
 		if !g.up {
 			g.retry()
