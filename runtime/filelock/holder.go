@@ -15,8 +15,6 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // LockedError says that another process holds the lock.
@@ -130,10 +128,10 @@ func (f *File) lockedBy() (pid int) {
 	return 0
 }
 
-// readSome reads the beginning of a regular file.
+// readSome reads the beginning of the file.
 func (f *File) readSome() (text []byte, err error) {
-	err = f.in(func(dir *safefs.Dir, name string) (err error) {
-		file, _, openErr := dir.OpenRegular(name)
+	err = f.in(func(root *os.Root, name string) (err error) {
+		file, openErr := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 		if openErr != nil {
 			return openErr
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,8 +26,8 @@ const Patience = time.Second
 // File is the file of a lock.
 type File struct {
 	Path string
-	// In does something in the directory of the file; nil opens it by Path.
-	In func(path string, work func(dir *safefs.Dir, name string) error) error
+	// In does something with the file from a directory above it; nil opens that of Path. Only podctl changes it.
+	In func(path string, work func(root *os.Root, name string) error) error
 	// Keeps reports whether Unlock keeps the file, as long as what is locked exists. With nil, Unlock removes the file.
 	Keeps func() (bool, error)
 	// Command is the command line of who takes the lock, for those who wait; empty for that of
@@ -46,18 +47,22 @@ type Lock struct {
 	of   File
 }
 
-// in does something with the name of the file in its directory.
-func (f *File) in(work func(dir *safefs.Dir, name string) error) error {
-	if f.In == nil {
-		return safefs.InDirOf(f.Path, work)
+// in does something with the file from a directory above it.
+func (f *File) in(work func(root *os.Root, name string) error) error {
+	if f.In != nil {
+		return f.In(f.Path, work)
 	}
-	return f.In(f.Path, work)
+	root, err := safefs.OpenRoot(filepath.Dir(f.Path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(root, filepath.Base(f.Path)), root.Close())
 }
 
 // lstat describes what has the path now.
 func (f *File) lstat() (info fs.FileInfo, err error) {
-	err = f.in(func(dir *safefs.Dir, name string) (err error) {
-		info, err = dir.Lstat(name)
+	err = f.in(func(root *os.Root, name string) (err error) {
+		info, err = root.Lstat(name)
 		return err
 	})
 	return info, err
@@ -128,8 +133,8 @@ func (a *attempt) try() (*Lock, error) {
 // open refuses what can be locked and not be written: that would be found out only when
 // all is done and the lock is given back.
 func (f *File) open() (file *os.File, err error) {
-	err = f.in(func(dir *safefs.Dir, name string) (err error) {
-		file, err = dir.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	err = f.in(func(root *os.Root, name string) (err error) {
+		file, err = root.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NONBLOCK, 0o600)
 		return err
 	})
 	if err != nil {
@@ -197,7 +202,7 @@ func taken(err error) (bool, error) {
 func (l *Lock) Unlock() error {
 	keep, err := l.keeps()
 	if err == nil && !keep {
-		err = safefs.IgnoreMissing(l.of.in((*safefs.Dir).Remove))
+		err = safefs.IgnoreMissing(l.of.in((*os.Root).Remove))
 	}
 	if err = errors.Join(err, l.file.Close()); err != nil {
 		return fmt.Errorf("freeing the lock: %w", err)

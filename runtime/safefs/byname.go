@@ -2,23 +2,20 @@ package safefs
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 )
 
-// InDirOf does something with the name of a file in its directory, which it opens as OpenDir does.
-func InDirOf(path string, work func(dir *Dir, name string) error) error {
+// OpenRoot opens a directory as OpenDir does, as a root.
+func OpenRoot(path string) (*os.Root, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	dir, err := OpenDir(filepath.Dir(path))
+	dir, err := OpenDir(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(work(dir, filepath.Base(path)), dir.Close())
-}
-
-// RemoveFile removes a file or link; one that is gone is no error.
-func RemoveFile(path string) error {
-	return IgnoreMissing(InDirOf(path, (*Dir).Remove))
+	root, err := dir.Root()
+	return root, errors.Join(err, dir.Close())
 }

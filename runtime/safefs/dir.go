@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -114,23 +113,6 @@ func (d *Dir) Lstat(name string) (info fs.FileInfo, err error) {
 	return info, errors.Join(err, file.Close())
 }
 
-// Holds reports whether something has a name in a directory of this one. It opens nothing, so that it serves to look at many directories.
-func (d *Dir) Holds(dir, name string) (bool, error) {
-	if err := errors.Join(CheckName(dir), CheckName(name)); err != nil {
-		return false, err
-	}
-	var stat unix.Stat_t
-	err := unix.Fstatat(d.fd(), dir+"/"+name, &stat, unix.AT_SYMLINK_NOFOLLOW)
-	goruntime.KeepAlive(d)
-	if NotExist(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, &fs.PathError{Op: "stat", Path: filepath.Join(d.Path(), dir, name), Err: err}
-	}
-	return true, nil
-}
-
 // OpenFile opens a file, or makes it if the flags say so. It does not wait for the other
 // end of a pipe.
 func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
@@ -204,25 +186,12 @@ func (d *Dir) Symlink(target, name string) error {
 	return d.do("symlink", name, func(fd int) error { return unix.Symlinkat(target, fd, name) })
 }
 
-// Link gives a file in the directory a second name, which must be free.
-func (d *Dir) Link(name, as string) error {
-	if err := CheckName(as); err != nil {
-		return err
-	}
-	return d.do("link", name, func(fd int) error { return unix.Linkat(fd, name, fd, as, 0) })
-}
-
 // Replace gives a file in the directory another name, in the place of a file that has it.
 func (d *Dir) Replace(name, as string) error {
-	return d.ReplaceIn(name, d, as)
-}
-
-// ReplaceIn moves a file to a directory of the same file system, in the place of a file that has the name there.
-func (d *Dir) ReplaceIn(name string, to *Dir, as string) error {
 	if err := CheckName(as); err != nil {
 		return err
 	}
-	return d.do("rename", name, func(fd int) error { return unix.Renameat(fd, name, to.fd(), as) })
+	return d.do("rename", name, func(fd int) error { return unix.Renameat(fd, name, fd, as) })
 }
 
 // Rename moves a name to a directory of the same file system under a name that is free.

@@ -7,8 +7,8 @@
 // All paths are walked by one walker, an element at a time, on descriptors. What differs is the
 // policy, that is, which symbolic links are followed:
 //
-//   - OpenDir and MakeAll follow links of root and of the user of this process. Reach and MakePath do so from an open directory, and
-//     OpenTrustedDir also checks each directory on the way.
+//   - OpenDir and MakeAll follow links of root and of the user of this process. OpenTrustedDir also checks each directory on
+//     the way.
 //   - OpenDirNoLinks and OpenFileNoLinks follow none in the elements that belong to one pod, and
 //     above them only those that nobody else can have made.
 //   - OpenTrusted, Create and the checks follow links as OpenDir does, and those of /proc, as
@@ -30,5 +30,6 @@
 //
 // The libraries do not replace this. The SecureJoin of filepath-securejoin, which is linked
 // anyway, returns a path, and its pathrs-lite resolves links within a root: neither asks whose
-// link it is, which is what decides here. os.Root follows all links within a root as well.
+// link it is, which is what decides here. os.Root follows all links within a root as well. It is for what lies in a directory
+// that only podctl changes (OpenRoot, Dir.Root).
 package safefs

@@ -31,13 +31,35 @@ func (d opened) Join(name string) string { return filepath.Join(d.Path(), name) 
 
 func (d opened) fd() int { return int(d.file.Fd()) }
 
-// File is another handle on the directory itself, which cannot be read.
-func (d opened) File() (*os.File, error) {
-	fd, err := unix.FcntlInt(d.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+// File is another handle on the directory itself.
+func (d opened) File() (*os.File, error) { return duplicate(d.file, d.Path()) }
+
+func duplicate(file *os.File, path string) (*os.File, error) {
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return nil, &fs.PathError{Op: "dup", Path: d.Path(), Err: err}
+		return nil, &fs.PathError{Op: "dup", Path: path, Err: err}
 	}
-	return os.NewFile(uintptr(fd), d.Path()), nil
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// DirOf opens the directory of a root, which has a path for messages.
+func DirOf(root *os.Root, path string) (*Dir, error) {
+	file, err := root.Open(".")
+	if err != nil {
+		return nil, named(path, err)
+	}
+	defer file.Close() //nolint:errcheck // A handle on a directory.
+	own, err := duplicate(file, path)
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{opened{own}}, nil
+}
+
+// Root opens the directory itself as a root, for a directory that only podctl changes: links within it are followed.
+func (d opened) Root() (*os.Root, error) {
+	root, err := os.OpenRoot(ProcPath(d.file))
+	return root, named(d.Path(), err)
 }
 
 // Reader opens the directory itself for reading the names in it.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	goruntime "runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -214,27 +213,7 @@ func (w *walker) enterProc(name string) error {
 // OpenDir opens a directory by its absolute path. A link is followed if it belongs to root or
 // to the user of this process; any other is a *LinkError.
 func OpenDir(path string) (*Dir, error) {
-	if dir := openWithoutLinks(path); dir != nil {
-		return dir, nil
-	}
 	return walkToDir(path, policy{follow: followOurs})
-}
-
-// openWithoutLinks opens a directory in one system call if no link is on the way to it. It is
-// nil where there is one, where the kernel has no such call, and where nothing can be opened:
-// the way step by step tells why.
-func openWithoutLinks(path string) *Dir {
-	if !filepath.IsAbs(path) {
-		return nil
-	}
-	path = filepath.Clean(path)
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
-	})
-	if err != nil {
-		return nil
-	}
-	return newDir(fd, path)
 }
 
 // MakeAll opens a directory as OpenDir does. Those that are missing are made, the last one
@@ -254,44 +233,6 @@ func walkToDir(path string, rules policy) (*Dir, error) {
 		return nil, fmt.Errorf("the path %q is not absolute", path)
 	}
 	p, err := walk(filepath.Clean(path), rules)
-	if err != nil {
-		return nil, err
-	}
-	return p.dir()
-}
-
-// Reach opens a directory at a path below this one, also where this one has another name by now. Links are followed as OpenDir does.
-func (d *Dir) Reach(path string) (*Dir, error) {
-	fd, err := unix.Openat2(d.fd(), filepath.Clean(path), &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
-	})
-	goruntime.KeepAlive(d)
-	if err == nil {
-		return newDir(fd, d.Join(path)), nil
-	}
-	return d.walk(path, policy{follow: followOurs})
-}
-
-// MakePath opens a directory as Reach does. Those that are missing are made, the last one with perm and the others with above.
-func (d *Dir) MakePath(path string, above, perm fs.FileMode) (*Dir, error) {
-	return d.walk(path, policy{follow: followOurs, mode: func(last bool) fs.FileMode {
-		if last {
-			return perm
-		}
-		return above
-	}})
-}
-
-// walk goes step by step to a directory below this one. The path does not lead out by its own words.
-func (d *Dir) walk(path string, rules policy) (*Dir, error) {
-	if !filepath.IsLocal(path) {
-		return nil, fmt.Errorf("the path %q does not lie below %s", path, d.Path())
-	}
-	at, err := look(d.fd(), d.Path(), ".", 0)
-	if err != nil {
-		return nil, err
-	}
-	p, err := walkFrom(at, filepath.Clean(path), rules)
 	if err != nil {
 		return nil, err
 	}

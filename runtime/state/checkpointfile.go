@@ -54,7 +54,7 @@ func (s CheckpointStore) Path() string { return filepath.Join(s.pod.Dir(), check
 
 // Exists reports whether podctl remembers the pod, even where the checkpoint cannot be read.
 func (s CheckpointStore) Exists() (bool, error) {
-	if err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check()); err != nil {
+	if err := s.pod.check(); err != nil {
 		return false, err
 	}
 	return s.pod.layout.dir().Exists(s.Path())
@@ -63,16 +63,15 @@ func (s CheckpointStore) Exists() (bool, error) {
 // Read reads the pod's checkpoint. A missing one is empty; one that is damaged, or of a newer
 // podctl, is a *CheckpointError.
 func (s CheckpointStore) Read() (*Checkpoint, error) {
-	if err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check()); err != nil {
+	if err := s.pod.check(); err != nil {
 		return nil, err
 	}
 	return s.read(s.pod.layout.DigestKey().known())
 }
 
-// read is Read where the state directory was looked at and its key read: once for all checkpoints,
-// if many are read.
+// read is Read where the key was read: once for all checkpoints, if many are read.
 func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
-	text, err := s.pod.layout.dir().ReadRegular(s.Path(), checkpointMax)
+	text, err := s.pod.layout.dir().Read(s.Path(), checkpointMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &Checkpoint{Version: checkpointVersion}, nil
@@ -167,7 +166,7 @@ func (s CheckpointStore) removeUnfinished() error {
 // Remove ends the pod's memory, and removes its directory. What else lies
 // in it has to be removed before (volume.RemoveAll).
 func (s CheckpointStore) Remove() error {
-	if err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check()); err != nil {
+	if err := s.pod.check(); err != nil {
 		return err
 	}
 	if there, err := s.pod.layout.dir().Exists(s.pod.Dir()); err == nil && !there {
@@ -176,10 +175,10 @@ func (s CheckpointStore) Remove() error {
 	if err := errors.Join(s.removeUnfinished(), s.pod.Hooks().clear(), s.pod.CgroupMark().Clear()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
-	if err := s.pod.layout.dir().RemoveFile(s.Path()); err != nil {
+	if err := s.pod.layout.dir().Remove(s.Path()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
-	if err := s.pod.layout.dir().InDirOf(s.pod.Dir(), (*safefs.Dir).RemoveDir); err != nil {
+	if err := s.pod.layout.dir().Remove(s.pod.Dir()); err != nil {
 		return fmt.Errorf("removing the pod's directory: %w", err)
 	}
 	return nil

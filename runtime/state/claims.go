@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ func (c Claim) check() error {
 // as it begins with a point.
 const claimsRemoved = ".removed"
 
+// claimsName is the directory of all claims.
+const claimsName = "claims"
+
 const (
 	claimsMode  = 0o711
 	removedMode = 0o700
@@ -41,7 +45,7 @@ type Claims struct {
 
 // dir is the directory of a namespace, or with no names that of all.
 func (s Claims) dir(names ...string) string {
-	return filepath.Join(append([]string{s.layout.Root, "claims"}, names...)...)
+	return filepath.Join(append([]string{s.layout.Root, claimsName}, names...)...)
 }
 
 // Dir is the directory in which the data of a claim lies. The error is a *NameError.
@@ -55,61 +59,24 @@ func (s Claims) Dir(c Claim) (string, error) {
 // List lists the claims that have data, by namespace and name, those included of which a
 // removal was cut off. What lies there under names that no claim has is not podctl's.
 func (s Claims) List() ([]Claim, error) {
-	if err := s.layout.dir().Check(); err != nil {
-		return nil, err
-	}
-	root, err := s.layout.dir().OpenDir(s.dir())
-	if err != nil {
-		return nil, listingClaims(safefs.IgnoreMissing(err))
-	}
-	defer root.Close() //nolint:errcheck // A handle on a directory.
-	namespaces, err := statedir.Subdirs(root)
 	var found []Claim
-	for _, namespace := range namespaces {
-		var names []string
-		names, err = claimNames(root, namespace)
-		if err != nil {
-			break
+	err := s.layout.dir().Walk(s.dir(), func(names []string, entry fs.DirEntry) error {
+		switch {
+		case !entry.IsDir() || len(names) < 2 || len(names) == 2 && names[1] == claimsRemoved:
+			return nil
+		default:
+			found = append(found, Claim{names[0], names[len(names)-1]})
+			return fs.SkipDir
 		}
-		for _, name := range names {
-			found = append(found, Claim{namespace, name})
-		}
-	}
-	return slices.DeleteFunc(found, func(c Claim) bool { return c.check() != nil }), listingClaims(err)
-}
-
-func listingClaims(err error) error {
+	})
 	if err != nil {
-		return fmt.Errorf("listing claims: %w", err)
+		return nil, fmt.Errorf("listing claims: %w", err)
 	}
-	return nil
-}
-
-// claimNames lists the claims of a namespace, each once.
-func claimNames(root *safefs.Dir, namespace string) ([]string, error) {
-	dir, err := root.Open(namespace)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	var names []string
-	for _, place := range []string{"", claimsRemoved} {
-		found, err := statedir.SubdirsOf(dir, place)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, found...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
-// openNamespace opens the directory in which a claim lies.
-func (s Claims) openNamespace(c Claim) (*safefs.Dir, error) {
-	if err := statedir.FirstError(c.check(), s.layout.dir().Check()); err != nil {
-		return nil, err
-	}
-	return s.layout.dir().OpenDir(s.dir(c.Namespace))
+	found = slices.DeleteFunc(found, func(c Claim) bool { return c.check() != nil })
+	slices.SortFunc(found, func(a, b Claim) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(found), nil
 }
 
 // CreatedAt is when the directory behind a claim was made; zero if the file system does not record that.
@@ -127,17 +94,15 @@ func (s Claims) CreatedAt(c Claim) time.Time {
 
 // Open opens the directory behind a claim. Links are not followed.
 func (s Claims) Open(c Claim) (*safefs.Dir, error) {
-	dir, err := s.openNamespace(c)
-	if err != nil {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	return dir.Open(c.Name)
+	return s.layout.dir().Open(claimsName, c.Namespace, c.Name)
 }
 
 // Make opens the directory behind a claim, and makes it with exactly this mode if there is none.
 func (s Claims) Make(ctx context.Context, c Claim, perm fs.FileMode) (made *safefs.Dir, err error) {
-	if err = statedir.FirstError(c.check(), s.refused, s.layout.Prepare()); err != nil {
+	if err = statedir.FirstError(c.check(), s.refused); err != nil {
 		return nil, err
 	}
 	lock, err := s.layout.Locks().claims(ctx)
@@ -145,18 +110,19 @@ func (s Claims) Make(ctx context.Context, c Claim, perm fs.FileMode) (made *safe
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	dir, err := s.layout.dir().MakeDir(s.dir(c.Namespace), claimsMode, claimsMode)
-	if err != nil {
-		return nil, fmt.Errorf("creating the directory of claims: %w", err)
+	if made, err = s.layout.dir().Make(claimsMode, perm, claimsName, c.Namespace, c.Name); err != nil {
+		return nil, fmt.Errorf("creating the directory of the claim: %w", err)
 	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	return dir.Make(c.Name, perm)
+	return made, nil
 }
 
 // Remove removes a claim's directory with all that is in it, and what an earlier removal of it left that was cut off. Needed
 // returns why it must stay.
 func (s Claims) Remove(ctx context.Context, c Claim, needed func() error) error {
-	dir, err := s.openNamespace(c)
+	if err := c.check(); err != nil {
+		return err
+	}
+	dir, err := s.layout.dir().Open(claimsName, c.Namespace)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}

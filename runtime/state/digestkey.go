@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // digestKeyBytes is the length of the key of digests.
@@ -47,15 +49,7 @@ func (k KeyFile) Make() error {
 
 // Stored reads the key; nil without an error where none was made yet.
 func (k KeyFile) Stored() (*digest.Key, error) {
-	if err := k.layout.dir().Check(); err != nil {
-		return nil, err
-	}
-	return k.stored()
-}
-
-// stored is Stored where the state directory was looked at.
-func (k KeyFile) stored() (*digest.Key, error) {
-	secret, err := k.layout.dir().ReadPrivate(k.Path(), digestKeyBytes)
+	secret, err := k.layout.dir().Read(k.Path(), digestKeyBytes, safefs.CheckPrivate)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -71,10 +65,9 @@ func (k KeyFile) stored() (*digest.Key, error) {
 	return digest.NewKey(secret), nil
 }
 
-// known is the stored key where the state directory was looked at; nil also where it cannot be
-// used, which whoever makes digests reports.
+// known is the stored key; nil also where it cannot be used, which whoever makes digests reports.
 func (k KeyFile) known() *digest.Key {
-	key, err := k.stored()
+	key, err := k.Stored()
 	if err != nil {
 		return nil
 	}
@@ -100,7 +93,7 @@ func (k KeyFile) Sweep() error {
 	entries, err := k.layout.dir().Entries(k.layout.Root)
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), unfinishedKey) {
-			err = errors.Join(err, k.layout.dir().RemoveFile(filepath.Join(k.layout.Root, entry.Name())))
+			err = errors.Join(err, k.layout.dir().Remove(filepath.Join(k.layout.Root, entry.Name())))
 		}
 	}
 	if err != nil {
@@ -111,35 +104,18 @@ func (k KeyFile) Sweep() error {
 
 // write gives the file its name when it is complete, and leaves one that another
 // process made meanwhile: digests of two keys cannot be compared.
-func (k KeyFile) write() (err error) {
+func (k KeyFile) write() error {
 	secret, err := newKey()
+	unfinished := filepath.Join(k.layout.Root, unfinishedKey+rand.Text())
 	if err == nil {
-		err = k.layout.Prepare()
+		err = k.layout.dir().Create(unfinished, secret, 0o600, statedir.Durable)
 	}
 	if err != nil {
 		return err
 	}
-	root, err := k.layout.dir().Root()
-	if err != nil {
-		return err
+	err = k.layout.dir().In(k.Path(), func(root *os.Root, name string) error { return root.Link(filepath.Base(unfinished), name) })
+	if made, lookErr := k.layout.dir().Exists(k.Path()); err != nil && made && lookErr == nil {
+		err = nil
 	}
-	unfinished := unfinishedKey + rand.Text()
-	f, err := root.Create(unfinished, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close(), root.Remove(unfinished)) }()
-	if _, err = f.Write(secret); err == nil {
-		err = f.Sync()
-	}
-	if err != nil {
-		return err
-	}
-	if err = root.Link(unfinished, filepath.Base(k.Path())); err != nil {
-		if made, lookErr := k.layout.dir().Exists(k.Path()); made && lookErr == nil {
-			return nil
-		}
-		return err
-	}
-	return root.Sync()
+	return errors.Join(err, k.layout.dir().Remove(unfinished), k.layout.dir().SyncDir(k.layout.Root, statedir.Durable))
 }

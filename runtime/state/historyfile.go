@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -32,11 +31,11 @@ func (s HistoryStore) unfinished() string {
 // Read reads what happened to the pod. One that is missing, damaged or of a
 // newer podctl is empty: nothing depends on it.
 func (s HistoryStore) Read() (*History, error) {
-	if err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check()); err != nil {
+	if err := s.pod.check(); err != nil {
 		return nil, err
 	}
 	h := &History{}
-	text, err := s.pod.layout.dir().ReadRegular(s.Path(), historyMax)
+	text, err := s.pod.layout.dir().Read(s.Path(), historyMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged):
 		return h, nil
@@ -56,9 +55,9 @@ func decodeHistory(text []byte) *History {
 
 // Remove forgets what happened to the pod. The caller holds the pod's lock.
 func (s HistoryStore) Remove() error {
-	err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check())
+	err := s.pod.check()
 	if err == nil {
-		err = s.pod.layout.dir().RemoveFile(s.Path())
+		err = s.pod.layout.dir().Remove(s.Path())
 	}
 	if err != nil {
 		return fmt.Errorf("removing the pod's events: %w", err)
@@ -74,24 +73,16 @@ func (s HistoryStore) Write(h *History) (err error) {
 	if err != nil {
 		return fmt.Errorf("writing the pod's events: %w", err)
 	}
-	if err = statedir.FirstError(s.pod.check(), s.pod.layout.Prepare()); err == nil {
-		err = s.replace(text)
+	if err = s.pod.check(); err == nil {
+		err = s.pod.layout.dir().MkdirAll(s.pod.layout.Histories().dir(), podDirMode)
+	}
+	if err == nil {
+		err = s.pod.layout.dir().Replace(s.unfinished(), s.Path(), text, 0o600, statedir.Volatile)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the pod's events: %w", err)
 	}
 	return nil
-}
-
-// replace puts a new history in the place of the one before.
-func (s HistoryStore) replace(text []byte) error {
-	dir, err := s.pod.layout.dir().MakeDir(s.pod.layout.Histories().dir(), podDirMode, podDirMode)
-	if err != nil {
-		return err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	unfinished := statedir.Place{Dir: dir, Name: filepath.Base(s.unfinished())}
-	return unfinished.Replace(statedir.Place{Dir: dir, Name: filepath.Base(s.Path())}, text, 0o600, func(*os.File) error { return nil })
 }
 
 // Histories are the events of all pods, also of those that are gone.
@@ -119,9 +110,6 @@ func (s Histories) Before(before time.Time) ([]*History, error) {
 }
 
 func (s Histories) read(wanted func(Pod, fs.DirEntry) bool) ([]*History, error) {
-	if err := s.layout.dir().Check(); err != nil {
-		return nil, err
-	}
 	entries, err := s.layout.dir().Entries(s.dir())
 	if err != nil {
 		return nil, fmt.Errorf("reading events: %w", err)

@@ -18,7 +18,6 @@ import (
 	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
-	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
 // victimTree is a directory that is none of podctl's business, with files in it that have
@@ -422,46 +421,6 @@ func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
 	}
 }
 
-// TestLogsOfPodsWithLongNamesAreSetAside: a name that leaves no room for the time is kept as
-// a whole, so that no two pods share a place.
-func TestLogsOfPodsWithLongNamesAreSetAside(t *testing.T) {
-	l := newLayout(t)
-	long := strings.Repeat("n", 250-len("default__")-2)
-	pods := []Pod{l.Pod("u1"), l.Pod("u2"), l.Pod("u1")}
-	for i, pod := range pods {
-		if err := pod.Logs("default", long).Make("app"); err != nil {
-			t.Fatal(err)
-		}
-		write(t, ok(pod.Logs("default", long).File("app", 0)), fmt.Sprint(i))
-		if err := pod.Logs("default", long).Archive(testTime().Add(time.Duration(i) * time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-		wantGone(t, ok(pod.Logs("default", long).Dir()))
-	}
-	logs, err := l.DeletedLogs().List()
-	if err != nil || len(logs) != 2 || logs[0].UID != "u1" || logs[1].UID != "u2" || logs[0].Name != long || logs[0].Namespace != "default" {
-		t.Fatalf("set aside are %+v %v", logs, err)
-	}
-	if text, err := os.ReadFile(filepath.Join(logs[0].Path, "app", "0.log")); err != nil || string(text) != "2" {
-		t.Errorf("kept is %q %v, want the newest", text, err)
-	}
-	if found, err := filepath.Glob(filepath.Join(l.LogRoot, "*", "*", "*.log")); err != nil || len(found) > 0 {
-		t.Errorf("log shippers find %v %v", found, err)
-	}
-	for _, d := range logs {
-		if err := l.DeletedLogs().Remove(podlogs.Log{Path: d.Path}); err != nil {
-			t.Error(err)
-		}
-	}
-	if left := names(t, filepath.Join(l.DeletedLogs().Dir(), ".long")); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
-	// Its directory could never be made, so that there is nothing to set aside.
-	if err := l.Pod(types.UID(strings.Repeat("u", 245))).Logs("default", long).Archive(testTime()); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestFilesPlantedInThePlaceOfPods: what lies among checkpoints, events, claims and deleted logs
 // under names that none of podctl's has, or is of another kind, is left alone and hides
 // nothing.
@@ -676,5 +635,39 @@ func TestRootIsExchangedWhileItIsRead(t *testing.T) {
 	close(stop)
 	if err := <-exchanged; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNoLinkLeadsOutOfTheState: a link in the place of one of podctl's own directories leads nowhere, whoever made it.
+func TestNoLinkLeadsOutOfTheState(t *testing.T) {
+	for name, work := range map[string]func(l Layout) error{
+		"objects": func(l Layout) error { return l.Objects().Write(ObjectKey{"default", "Secret", "a"}, []byte("{}")) },
+		"events":  func(l Layout) error { return l.Pod(testUID).History().Write(&History{}) },
+		"pods":    func(l Layout) error { return l.Pod(testUID).Checkpoint().Write(&Checkpoint{}) },
+		"pulled":  func(l Layout) error { return l.PulledImages().Add("x") },
+		"locks": func(l Layout) error {
+			lock, err := l.Pod(testUID).Lock(t.Context())
+			if err == nil {
+				err = lock.Unlock()
+			}
+			return err
+		},
+		"claims": func(l Layout) error {
+			dir, err := l.Claims().Make(t.Context(), Claim{"default", "data"}, 0o777)
+			if err == nil {
+				err = dir.Close()
+			}
+			return err
+		},
+	} {
+		l, victim := newLayout(t), victimTree(t)
+		unchanged := wantUnchanged(t, victim)
+		if err := errors.Join(l.Prepare(), os.Symlink(victim, filepath.Join(l.Root, name))); err != nil {
+			t.Fatal(err)
+		}
+		if err := work(l); err == nil {
+			t.Errorf("%s were written through a link", name)
+		}
+		unchanged()
 	}
 }

@@ -38,7 +38,10 @@ func (l Layout) Seccomp() string { return filepath.Join(l.Root, "seccomp") }
 // dir is the state directory, with what can be done with its files.
 func (l Layout) dir() statedir.Dir { return statedir.Dir{Path: l.Root} }
 
-func (l Layout) pods() string { return filepath.Join(l.Root, "pods") }
+// podsName is the name of the directory of all pods.
+const podsName = "pods"
+
+func (l Layout) pods() string { return filepath.Join(l.Root, podsName) }
 
 // DiskDirs are the directories that fill the disk of the node: what pods keep there, and their logs.
 // They may not be there yet.

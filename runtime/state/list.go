@@ -32,23 +32,12 @@ func (p Pods) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
 
 // known lists the pods that have a checkpoint, in order.
 func (p Pods) known() ([]Pod, error) {
-	if err := p.layout.dir().Check(); err != nil {
-		return nil, err
-	}
 	pods, err := p.present(func(fs.DirEntry) bool { return true })
 	if err != nil {
 		return nil, fmt.Errorf("reading the state directory: %w", err)
 	}
-	if len(pods) == 0 {
-		return nil, nil
-	}
-	dir, err := p.layout.dir().OpenDir(p.layout.pods())
-	if err != nil {
-		return nil, fmt.Errorf("reading the state directory: %w", err)
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
 	return slices.DeleteFunc(pods, func(pod Pod) bool {
-		there, err := dir.Holds(string(pod.uid), checkpointName)
+		there, err := pod.Checkpoint().Exists()
 		return err != nil || !there
 	}), nil
 }
@@ -98,9 +87,6 @@ func (p Pods) Checkpoints() ([]Entry, error) {
 // Leftovers lists the pods of which something lies on disk that no checkpoint
 // accounts for, in order.
 func (p Pods) Leftovers() ([]types.UID, error) {
-	if err := p.layout.dir().Check(); err != nil {
-		return nil, err
-	}
 	pods, err := p.present(fs.DirEntry.IsDir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the state directory: %w", err)

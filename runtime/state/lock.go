@@ -8,11 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/filelock"
-	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // Lock waits for the pod's lock until the context ends, and returns a
@@ -54,7 +52,7 @@ func (s Locks) Pod(ctx context.Context, p Pod, tell func(holder string)) (*filel
 	lock, err := s.take(ctx, filelock.File{Path: p.lockFile(), Keeps: p.HasDir}, tell)
 	if lock != nil {
 		// What a killed writer left harms nobody, and the next one tries again.
-		_ = errors.Join(p.Checkpoint().removeUnfinished(), p.Hooks().clear(), p.layout.dir().RemoveFile(p.History().unfinished()))
+		_ = errors.Join(p.Checkpoint().removeUnfinished(), p.Hooks().clear(), p.layout.dir().Remove(p.History().unfinished()))
 	}
 	return lock, err
 }
@@ -98,14 +96,10 @@ func (s Locks) dir() string { return filepath.Join(s.layout.Root, "locks") }
 func (s Locks) file(name string) string { return filepath.Join(s.dir(), name+lockSuffix) }
 
 func (s Locks) make() error {
-	if err := s.layout.Prepare(); err != nil {
-		return err
-	}
-	dir, err := s.layout.dir().MakeDir(s.dir(), 0o700, 0o700)
-	if err != nil {
+	if err := s.layout.dir().MkdirAll(s.dir(), 0o700); err != nil {
 		return fmt.Errorf("creating the lock: %w", err)
 	}
-	return dir.Close()
+	return nil
 }
 
 // take makes the directory and waits for a lock.
@@ -113,7 +107,7 @@ func (s Locks) take(ctx context.Context, of filelock.File, tell func(holder stri
 	if err := s.make(); err != nil {
 		return nil, err
 	}
-	of.Command, of.In = s.layout.Command, s.layout.dir().InDirOf
+	of.Command, of.In = s.layout.Command, s.layout.dir().In
 	return filelock.Take(ctx, of, tell)
 }
 
@@ -125,7 +119,7 @@ func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, 
 	}
 	if lock != nil {
 		for _, unfinished := range s.unfinished(name) {
-			_ = s.layout.dir().RemoveFile(unfinished) // It does no harm, and the next holder tries again.
+			_ = s.layout.dir().Remove(unfinished) // It does no harm, and the next holder tries again.
 		}
 	}
 	return lock, err
@@ -191,10 +185,7 @@ func (s Locks) sweepPod(ctx context.Context, p Pod) (*filelock.Lock, error) {
 	}
 	lock, err := p.Lock(ctx)
 	if err == nil {
-		err = safefs.IgnoreMissing(s.layout.dir().InDirOf(p.Dir(), (*safefs.Dir).RemoveDir))
-	}
-	if errors.Is(err, unix.ENOTEMPTY) {
-		err = nil // There is work left: housekeeping does it.
+		err = s.layout.dir().RemoveIfEmpty(p.Dir()) // What is left is work of housekeeping.
 	}
 	return lock, err
 }

@@ -2,8 +2,8 @@ package state
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,10 +83,10 @@ func (s Objects) Path(key ObjectKey) (string, error) {
 // Read reads the file of an object; nil if there is none.
 func (s Objects) Read(key ObjectKey) ([]byte, error) {
 	path, err := s.Path(key)
-	if err = statedir.FirstError(err, s.layout.dir().Check()); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	text, err := s.layout.dir().ReadPrivate(path, objectMax)
+	text, err := s.layout.dir().Read(path, objectMax, safefs.CheckPrivate)
 	if safefs.Missing(err) {
 		return nil, nil
 	}
@@ -99,91 +99,44 @@ func (s Objects) Read(key ObjectKey) ([]byte, error) {
 // List lists the objects, in order. What lies there under names that no object has is not
 // podctl's.
 func (s Objects) List() ([]ObjectKey, error) {
-	if err := s.layout.dir().Check(); err != nil {
-		return nil, err
-	}
-	root, err := s.layout.dir().OpenDir(s.dir())
-	if err != nil {
-		return nil, listingObjects(safefs.IgnoreMissing(err))
-	}
-	defer root.Close() //nolint:errcheck // A handle on a directory.
-	namespaces, err := statedir.Subdirs(root)
-	if err != nil {
-		return nil, listingObjects(err)
+	kinds := map[string]string{}
+	for kind, dir := range s.dirs {
+		kinds[dir] = kind
 	}
 	var keys []ObjectKey
-	for _, namespace := range namespaces {
-		for kind, dir := range s.dirs {
-			names, err := filesIn(root, namespace, dir)
-			if err != nil {
-				return nil, listingObjects(err)
-			}
-			for _, name := range names {
-				keys = append(keys, ObjectKey{Namespace: namespace, Kind: kind, Name: name})
-			}
+	err := s.layout.dir().Walk(s.dir(), func(names []string, entry fs.DirEntry) error {
+		switch {
+		case len(names) == 3 && entry.IsDir():
+			return fs.SkipDir
+		case len(names) == 3 && entry.Type().IsRegular():
+			keys = append(keys, ObjectKey{Namespace: names[0], Kind: kinds[names[1]], Name: names[2]})
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing stored objects: %w", err)
 	}
 	keys = slices.DeleteFunc(keys, func(k ObjectKey) bool { return k.check() != nil })
 	slices.SortFunc(keys, ObjectKey.Compare)
 	return keys, nil
 }
 
-func listingObjects(err error) error {
-	if err != nil {
-		return fmt.Errorf("listing stored objects: %w", err)
-	}
-	return nil
-}
-
-// filesIn are the names of the ordinary files in a directory that may be missing.
-func filesIn(root *safefs.Dir, names ...string) ([]string, error) {
-	dir, err := root.Sub(names...)
-	if safefs.Missing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	entries, err := dir.Entries()
-	var found []string
-	for _, entry := range entries {
-		if entry.Type().IsRegular() {
-			found = append(found, entry.Name())
-		}
-	}
-	return found, errors.Join(err, dir.Close())
-}
-
 // ChangedAt is when an object was written or removed last; zero if there never was one. It looks at
 // directories only: an object that is written takes the place of a file.
-func (s Objects) ChangedAt() time.Time {
-	dir, err := s.layout.dir().OpenDir(s.dir())
-	if err != nil {
-		return time.Time{}
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	return changedAt(dir, 2)
-}
-
-// changedAt is when a directory, or one of so many levels below it, was changed last.
-func changedAt(dir *safefs.Dir, levels int) (last time.Time) {
-	if info, err := dir.Stat(); err == nil {
-		last = info.ModTime()
-	}
-	if levels == 0 {
-		return last
-	}
-	names, _ := statedir.Subdirs(dir) // What cannot be read has not changed as far as is known.
-	for _, name := range names {
-		sub, err := dir.Open(name)
-		if err != nil {
-			continue
+func (s Objects) ChangedAt() (last time.Time) {
+	// What cannot be read has not changed as far as is known.
+	_ = s.layout.dir().Walk(s.dir(), func(names []string, entry fs.DirEntry) error {
+		if !entry.IsDir() {
+			return nil
 		}
-		if at := changedAt(sub, levels-1); at.After(last) {
-			last = at
+		if info, err := entry.Info(); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
 		}
-		_ = sub.Close()
-	}
+		if len(names) == 2 {
+			return fs.SkipDir
+		}
+		return nil
+	})
 	return last
 }
 
@@ -191,8 +144,8 @@ func changedAt(dir *safefs.Dir, levels int) (last time.Time) {
 // there. The caller holds the lock.
 func (s Objects) Write(key ObjectKey, text []byte) error {
 	path, err := s.Path(key)
-	if err = statedir.FirstError(err, s.layout.Prepare()); err == nil {
-		err = s.layout.dir().Replace(s.unfinished(), path, text)
+	if err == nil {
+		err = s.layout.dir().Replace(s.unfinished(), path, text, 0o600, statedir.Durable)
 	}
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", key, safefs.Cause(err))
@@ -208,8 +161,8 @@ func (s Objects) unfinished() string { return s.dir(".unfinished") }
 // gone is no error. The caller holds the lock.
 func (s Objects) Remove(key ObjectKey) error {
 	path, err := s.Path(key)
-	if err = statedir.FirstError(err, s.layout.dir().Check()); err == nil {
-		err = s.layout.dir().RemoveFile(path)
+	if err == nil {
+		err = s.layout.dir().Remove(path)
 	}
 	for range 2 {
 		if path = filepath.Dir(path); err == nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -130,67 +129,41 @@ func (p Pod) MakeDir(path string, perm fs.FileMode) error {
 
 // Make creates a directory as MakeDir does, and opens it.
 func (p Pod) Make(path string, perm fs.FileMode) (*safefs.Dir, error) {
-	if err := statedir.FirstError(p.check(), p.layout.Prepare()); err != nil {
+	names, err := below(p, path)
+	if err != nil {
 		return nil, err
 	}
-	dir, err := makeBelow(p, path, perm)
+	dir, err := p.layout.dir().Make(podDirMode, perm, names...)
 	if err != nil {
 		return nil, fmt.Errorf("creating a directory of the pod: %w", err)
 	}
 	return dir, nil
 }
 
-func makeBelow(p Pod, path string, perm fs.FileMode) (*safefs.Dir, error) {
-	names, err := below(p, path)
-	if err != nil {
-		return nil, err
-	}
-	pods, err := p.layout.dir().MakeDir(p.layout.pods(), podDirMode, podDirMode)
-	if err != nil {
-		return nil, err
-	}
-	defer pods.Close() //nolint:errcheck // A handle on a directory.
-	return pods.MakeSub(podDirMode, perm, names...)
-}
-
 // Open opens a directory below the pod's own, or the pod's own. Links are not followed.
 func (p Pod) Open(path string) (*safefs.Dir, error) {
-	if err := statedir.FirstError(p.check(), p.layout.dir().Check()); err != nil {
-		return nil, err
-	}
 	names, err := below(p, path)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := p.layout.dir().OpenDir(p.layout.pods())
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	return dir.Sub(names...)
+	return p.layout.dir().Open(names...)
 }
 
-// below are the elements that lead from the directory of all pods to one of this pod.
+// below are the elements that lead from the state directory to a directory of this pod.
 func below(p Pod, path string) ([]string, error) {
+	if p.refused != nil {
+		return nil, p.refused
+	}
 	rest, ok := strings.CutPrefix(path+"/", p.Dir()+"/")
 	if !ok {
 		return nil, fmt.Errorf("%s does not lie in the pod's directory %s", path, p.Dir())
 	}
-	return append([]string{string(p.uid)}, strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })...), nil
+	return append([]string{podsName, string(p.uid)}, strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })...), nil
 }
 
 // replaceFile replaces a file in the pod's directory. A file that was renamed is only safe once its directory is.
 func replaceFile(p Pod, name string, text []byte, perm fs.FileMode) error {
-	dir, err := p.Open(p.Dir())
-	if err != nil {
-		return err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	unfinished := statedir.Place{Dir: dir, Name: unfinishedName(name)}
-	if err = unfinished.Replace(statedir.Place{Dir: dir, Name: name}, text, perm, (*os.File).Sync); err != nil {
-		return err
-	}
-	return dir.Sync()
+	return p.layout.dir().Replace(filepath.Join(p.Dir(), unfinishedName(name)), filepath.Join(p.Dir(), name), text, perm, statedir.Durable)
 }
 
 // unfinishedName is the name of a file in the pod's directory while it is being written.
@@ -198,30 +171,19 @@ func unfinishedName(name string) string { return "." + name }
 
 // removeFiles removes the files in the pod's directory whose names begin with one of these prefixes.
 func removeFiles(p Pod, prefixes ...string) error {
-	dir, err := p.Open(p.Dir())
-	if err != nil {
-		return err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	entries, err := dir.Entries()
-	if err != nil {
-		return err
-	}
+	entries, err := p.layout.dir().Entries(p.Dir())
 	for _, entry := range entries {
 		begins := func(prefix string) bool { return strings.HasPrefix(entry.Name(), prefix) }
-		if !slices.ContainsFunc(prefixes, begins) {
-			continue
-		}
-		if err := dir.Remove(entry.Name()); err != nil {
-			return err
+		if slices.ContainsFunc(prefixes, begins) {
+			err = errors.Join(err, p.layout.dir().Remove(filepath.Join(p.Dir(), entry.Name())))
 		}
 	}
-	return nil
+	return err
 }
 
 // HasDir reports whether something lies on disk for the pod.
 func (p Pod) HasDir() (bool, error) {
-	if err := statedir.FirstError(p.check(), p.layout.dir().Check()); err != nil {
+	if err := p.check(); err != nil {
 		return false, err
 	}
 	return p.layout.dir().Exists(p.Dir())
@@ -268,7 +230,7 @@ func (m CgroupMark) Set() error {
 func (m CgroupMark) Clear() error {
 	err := m.pod.check()
 	if err == nil {
-		err = m.pod.layout.dir().RemoveFile(m.path())
+		err = m.pod.layout.dir().Remove(m.path())
 	}
 	if err != nil {
 		return fmt.Errorf("marking the cgroup as finished: %w", err)

@@ -3,11 +3,11 @@ package state
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // PulledImages remembers which images of the runtime podctl pulled: an empty file for each, with a
@@ -24,31 +24,19 @@ func PulledName(id string) string {
 
 // Add remembers that podctl pulled an image.
 func (s PulledImages) Add(id string) error {
-	err := s.layout.Prepare()
-	if err == nil {
-		err = s.touch(PulledName(id))
+	path := filepath.Join(s.dir(), PulledName(id))
+	if there, err := s.layout.dir().Exists(path); err == nil && there {
+		return nil
 	}
-	if err != nil {
+	if err := s.layout.dir().Create(path, nil, 0o600, statedir.Volatile); err != nil {
 		return fmt.Errorf("noting that podctl pulled the image %s: %w", id, safefs.Cause(err))
 	}
 	return nil
 }
 
-func (s PulledImages) touch(name string) error {
-	dir, err := s.layout.dir().MakeDir(s.dir(), 0o700, 0o700)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Touch(name, 0o600), dir.Close())
-}
-
 // Forget forgets an image by the name that stands for it. One that was not remembered is no error.
 func (s PulledImages) Forget(name string) error {
-	err := s.layout.dir().Check()
-	if err == nil {
-		err = s.layout.dir().RemoveFile(filepath.Join(s.dir(), name))
-	}
-	if err != nil {
+	if err := s.layout.dir().Remove(filepath.Join(s.dir(), name)); err != nil {
 		return fmt.Errorf("forgetting an image that podctl pulled: %w", safefs.Cause(err))
 	}
 	return nil
@@ -56,9 +44,6 @@ func (s PulledImages) Forget(name string) error {
 
 // List reads the names that stand for the images that podctl pulled. Other names are not podctl's.
 func (s PulledImages) List() (map[string]bool, error) {
-	if err := s.layout.dir().Check(); err != nil {
-		return nil, err
-	}
 	entries, err := s.layout.dir().Entries(s.dir())
 	if err != nil {
 		return nil, fmt.Errorf("reading which images podctl pulled: %w", safefs.Cause(err))

@@ -14,7 +14,7 @@ import (
 
 // ownEntries are what podctl makes in the state directory, but for the locks.
 func ownEntries(l Layout) []string {
-	names := []string{"pods", "claims", "objects", "workloads", "events", "pulled", "digest.key", "node", "node.lock", "agent.sock", "pods.sock"}
+	names := []string{podsName, claimsName, "objects", "workloads", "events", "pulled", "digest.key", "node", "node.lock", "agent.sock", "pods.sock"}
 	for _, f := range l.serviceFiles() {
 		names = append(names, filepath.Base(f.Path()), filepath.Base(f.unfinished()))
 	}
@@ -25,10 +25,11 @@ func ownEntries(l Layout) []string {
 // logs of these pods. Nothing may be mounted there, and no pod may run. It frees the lock of the agent, which the caller holds.
 // What users or other programs put there stays, and is returned.
 func (l Layout) Purge(pods []types.UID, agent *filelock.Lock) (kept []string, err error) {
-	root, err := l.dir().Root()
+	root, err := l.dir().Open()
 	if err != nil {
 		return nil, errors.Join(err, agent.Unlock())
 	}
+	defer root.Close() //nolint:errcheck // A handle on a directory.
 	errs := []error{l.logs().Purge(pods)}
 	for _, name := range ownEntries(l) {
 		errs = append(errs, safefs.IgnoreMissing(root.RemoveAll(name)))

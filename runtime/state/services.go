@@ -7,6 +7,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // ServiceFile is a file about Services that all pods share.
@@ -41,10 +42,7 @@ func (s ServiceFile) unfinished() string { return filepath.Join(s.layout.Root, "
 
 // Read reads the file; nil if there is none.
 func (s ServiceFile) Read() ([]byte, error) {
-	if err := s.layout.dir().Check(); err != nil {
-		return nil, err
-	}
-	text, err := s.layout.dir().ReadPrivate(s.Path(), servicesMax)
+	text, err := s.layout.dir().Read(s.Path(), servicesMax, safefs.CheckPrivate)
 	if safefs.Missing(err) {
 		return nil, nil
 	}
@@ -56,11 +54,7 @@ func (s ServiceFile) Read() ([]byte, error) {
 
 // Write replaces the file as a whole. The caller holds the lock of Services.
 func (s ServiceFile) Write(text []byte) error {
-	err := s.layout.Prepare()
-	if err == nil {
-		err = s.layout.dir().Replace(s.unfinished(), s.Path(), text)
-	}
-	if err != nil {
+	if err := s.layout.dir().Replace(s.unfinished(), s.Path(), text, 0o600, statedir.Durable); err != nil {
 		return fmt.Errorf("writing %s: %w", s.what, safefs.Cause(err))
 	}
 	return nil
@@ -68,11 +62,7 @@ func (s ServiceFile) Write(text []byte) error {
 
 // Remove removes the file. One that is gone is no error. The caller holds the lock of Services.
 func (s ServiceFile) Remove() error {
-	err := s.layout.dir().Check()
-	if err == nil {
-		err = s.layout.dir().RemoveFile(s.Path())
-	}
-	if err != nil {
+	if err := s.layout.dir().Remove(s.Path()); err != nil {
 		return fmt.Errorf("removing %s: %w", s.what, safefs.Cause(err))
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/podctl/podctl/runtime/safefs"
-	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // IDRange is a range of user and group ids of the node that belong to one pod.
@@ -59,7 +58,7 @@ func (s IDStore) path() string { return filepath.Join(s.pod.Dir(), idsName) }
 
 // Read returns the range that the pod has been given; false when it has none.
 func (s IDStore) Read() (IDRange, bool, error) {
-	if err := statedir.FirstError(s.pod.check(), s.pod.layout.dir().Check()); err != nil {
+	if err := s.pod.check(); err != nil {
 		return IDRange{}, false, err
 	}
 	r, err := s.readFile()
@@ -76,7 +75,7 @@ func (s IDStore) Read() (IDRange, bool, error) {
 }
 
 func (s IDStore) readFile() (IDRange, error) {
-	text, err := s.pod.layout.dir().ReadRegular(s.path(), usernsMax)
+	text, err := s.pod.layout.dir().Read(s.path(), usernsMax)
 	if err != nil {
 		return IDRange{}, err
 	}

@@ -28,13 +28,8 @@ type Deleted struct{ Roots Roots }
 // Dir is the directory of them.
 func (s Deleted) Dir() string { return filepath.Join(s.Roots.Logs, deletedName) }
 
-// The names in LogRoot of what was set aside. Of a pod whose log directory has a name that
-// leaves no room for the time, the logs of that time lie in a directory of its name in
-// longName.
-const (
-	deletedName = ".deleted"
-	longName    = ".long"
-)
+// deletedName is the name in LogRoot of what was set aside.
+const deletedName = ".deleted"
 
 // nameMax is the length of the longest name that a directory can have, in bytes.
 const nameMax = 255
@@ -63,10 +58,6 @@ func archive(root *safefs.Dir, base string, now time.Time) error {
 		return err
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	at := now.UTC().Format(asideFormat)
-	if len(base)+1+len(at) > nameMax {
-		return archiveLong(root, dir, base, at)
-	}
 	entries, err := dir.Entries()
 	for _, entry := range entries {
 		if text, ok := strings.CutPrefix(entry.Name(), base+"."); ok && isAsideTime(text) {
@@ -76,24 +67,11 @@ func archive(root *safefs.Dir, base string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return root.Rename(base, dir, base+"."+at)
-}
-
-// archiveLong does so where the name has no room for the time.
-func archiveLong(root, deleted *safefs.Dir, base, at string) error {
-	long, err := makePlain(deleted, longName)
-	if err != nil {
-		return err
+	name := base + "." + now.UTC().Format(asideFormat)
+	if len(name) > nameMax {
+		return root.RemoveAll(base) // A pod's own name leaves room for the time. That of a kubelet has the node's name in it, too.
 	}
-	defer long.Close() //nolint:errcheck // A handle on a directory.
-	if err = long.RemoveAll(base); err != nil {
-		return err
-	}
-	dir, err := long.Make(base, logRootMode)
-	if err != nil {
-		return err
-	}
-	return errors.Join(root.Rename(base, dir, at), dir.Close())
+	return root.Rename(base, dir, name)
 }
 
 // makePlain makes a directory of podctl's own, in the place of what is no directory: a
@@ -126,76 +104,41 @@ type Log struct {
 
 // List lists what Archive has set aside, by name. What lies there
 // under other names is not podctl's.
-func (s Deleted) List() ([]Log, error) {
-	logs, err := s.list()
+func (s Deleted) List() (logs []Log, err error) {
+	err = s.in(func(dir *safefs.Dir) error {
+		entries, failed := dir.Entries()
+		for _, entry := range entries {
+			if d, ok := ParseDeleted(entry.Name()); ok && entry.IsDir() {
+				d.Path = filepath.Join(s.Dir(), entry.Name())
+				logs = append(logs, d)
+			}
+		}
+		return failed
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the logs of deleted pods: %w", err)
 	}
 	return logs, nil
 }
 
-func (s Deleted) list() ([]Log, error) {
-	root, err := statedir.OpenLogDir(s.Roots.Logs)
-	if err != nil {
-		return nil, safefs.IgnoreMissing(err)
-	}
-	defer root.Close() //nolint:errcheck // A handle on a directory.
-	dir, err := root.Open(deletedName)
-	if safefs.Missing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	names, err := statedir.Subdirs(dir)
-	if err != nil {
-		return nil, err
-	}
-	long, err := longLogs(dir)
-	var logs []Log
-	for _, name := range append(names, long...) {
-		if d, ok := ParseDeleted(name); ok {
-			d.Path = filepath.Join(s.Dir(), name)
-			logs = append(logs, d)
+// in does something in the directory. Something else in its place has no logs in it.
+func (s Deleted) in(work func(dir *safefs.Dir) error) error {
+	return inDir(s.Roots.Logs, func(root *safefs.Dir) error {
+		dir, err := root.Open(deletedName)
+		if safefs.Missing(err) {
+			return nil
 		}
-	}
-	return logs, err
-}
-
-// longLogs lists the logs of pods whose names left no room for the time, as
-// .long/NAMESPACE_NAME_UID/TIME.
-func longLogs(deleted *safefs.Dir) ([]string, error) {
-	bases, err := statedir.SubdirsOf(deleted, longName)
-	if err != nil || len(bases) == 0 {
-		return nil, err
-	}
-	long, err := deleted.Open(longName)
-	if err != nil {
-		return nil, err
-	}
-	defer long.Close() //nolint:errcheck // A handle on a directory.
-	var found []string
-	for _, base := range bases {
-		times, err := statedir.SubdirsOf(long, base)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, at := range times {
-			found = append(found, filepath.Join(longName, base, at))
-		}
-	}
-	return found, nil
+		return errors.Join(work(dir), dir.Close())
+	})
 }
 
-// ParseDeleted reads NAMESPACE_NAME_UID.TIME, and .long/NAMESPACE_NAME_UID/TIME.
+// ParseDeleted reads NAMESPACE_NAME_UID.TIME.
 func ParseDeleted(name string) (Log, bool) {
-	separator := byte('.')
-	if rest, ok := strings.CutPrefix(name, longName+"/"); ok {
-		name, separator = rest, '/'
-	}
 	cut := len(name) - len(asideFormat) - 1
-	if cut < 0 || name[cut] != separator {
+	if cut < 0 || name[cut] != '.' {
 		return Log{}, false
 	}
 	at, err := time.Parse(asideFormat, name[cut+1:])
@@ -217,42 +160,8 @@ func (s Deleted) Remove(d Log) error {
 	if !ok {
 		return fmt.Errorf("removing the logs of a deleted pod: %s is no such directory in %s", d.Path, s.Dir())
 	}
-	if err := s.remove(strings.Split(name, "/")); err != nil {
+	if err := s.in(func(dir *safefs.Dir) error { return dir.RemoveAll(name) }); err != nil {
 		return fmt.Errorf("removing the logs of a deleted pod: %w", err)
 	}
 	return nil
-}
-
-func (s Deleted) remove(names []string) error {
-	root, err := statedir.OpenLogDir(s.Roots.Logs)
-	if err != nil {
-		return safefs.IgnoreMissing(err)
-	}
-	defer root.Close() //nolint:errcheck // A handle on a directory.
-	last := len(names) - 1
-	dir, err := root.Sub(append([]string{deletedName}, names[:last]...)...)
-	if safefs.Missing(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	if err = dir.RemoveAll(names[last]); err != nil || last == 0 {
-		return err
-	}
-	return removeEmpty(root, names[1])
-}
-
-// removeEmpty removes the directory of a pod whose name is long, if nothing is left in it.
-func removeEmpty(root *safefs.Dir, base string) error {
-	long, err := root.Sub(deletedName, longName)
-	if err != nil {
-		return safefs.IgnoreMissing(err)
-	}
-	err = long.RemoveDir(base)
-	if errors.Is(err, unix.ENOTEMPTY) {
-		err = nil
-	}
-	return errors.Join(err, long.Close())
 }

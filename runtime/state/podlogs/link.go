@@ -47,14 +47,13 @@ func (l Logs) Link(container, containerID string, attempt uint32) error {
 }
 
 // has reports whether a container has a log of that name.
-func (l Logs) has(container, log string) bool {
-	dir, err := l.Open(container)
-	if err != nil {
-		return false
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	_, err = dir.Lstat(log)
-	return err == nil
+func (l Logs) has(container, log string) (has bool) {
+	_ = l.in(container, func(dir *safefs.Dir) error {
+		_, err := dir.Lstat(log)
+		has = err == nil
+		return nil
+	})
+	return has
 }
 
 // symlink makes a link in a directory, in the place of another one if need be.
@@ -79,7 +78,7 @@ func (l Logs) removeAllLinks() error {
 	if err != nil {
 		return err
 	}
-	return l.removeLinks(func(target string) bool {
+	return l.Roots.removeLinks(func(target string) bool {
 		rest, below := strings.CutPrefix(target, l.Roots.Logs+string(filepath.Separator))
 		base, _, within := strings.Cut(rest, string(filepath.Separator))
 		return below && within && (base == own || l.isKubelets(base))
@@ -87,21 +86,26 @@ func (l Logs) removeAllLinks() error {
 }
 
 // removeLinks removes the links to logs that go.
-func (l Logs) removeLinks(goes func(target string) bool) error {
-	root := l.Roots.Links
-	if root == "" {
+func (r Roots) removeLinks(goes func(target string) bool) error {
+	if r.Links == "" {
 		return nil
 	}
-	dir, err := statedir.OpenLogDir(root)
+	return inDir(r.Links, func(dir *safefs.Dir) error {
+		entries, err := dir.Entries()
+		for _, entry := range entries {
+			if target, readErr := dir.Readlink(entry.Name()); readErr == nil && goes(target) {
+				err = errors.Join(err, dir.Remove(entry.Name()))
+			}
+		}
+		return err
+	})
+}
+
+// inDir does something in a log directory, which may be missing.
+func inDir(path string, work func(dir *safefs.Dir) error) error {
+	dir, err := statedir.OpenLogDir(path)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	entries, err := dir.Entries()
-	for _, entry := range entries {
-		if target, readErr := dir.Readlink(entry.Name()); readErr == nil && goes(target) {
-			err = errors.Join(err, dir.Remove(entry.Name()))
-		}
-	}
-	return err
+	return errors.Join(work(dir), dir.Close())
 }

@@ -134,18 +134,33 @@ func makeTrusted(dir *safefs.Dir, names []string) error {
 	return errors.Join(makeTrusted(below, names[1:]), below.Close())
 }
 
+// in does something in the directory with the logs of one container. What is no directory in its place has none.
+func (l Logs) in(container string, work func(dir *safefs.Dir) error) error {
+	dir, err := l.Open(container)
+	if safefs.Missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(dir), dir.Close())
+}
+
 // Last is the highest attempt of a container that has a log; false
 // when there is none, or when nobody can tell (kubelet:
 // calcRestartCountByLogDir).
-func (l Logs) Last(container string) (uint32, bool) {
-	files, err := l.list(container)
-	for _, f := range slices.Backward(files) {
-		// What is no file was not written by a runtime.
-		if err == nil && f.regular {
-			return f.attempt, true
+func (l Logs) Last(container string) (attempt uint32, has bool) {
+	err := l.in(container, func(dir *safefs.Dir) error {
+		files, err := readLogDir(dir)
+		for _, f := range files {
+			// What is no file was not written by a runtime.
+			if f.regular {
+				attempt, has = f.attempt, true
+			}
 		}
-	}
-	return 0, false
+		return err
+	})
+	return attempt, has && err == nil
 }
 
 // logFile is a log by its name: attempt.log, and behind that whatever a rotation
@@ -160,13 +175,7 @@ type logFile struct {
 // no log: it opens whatever bears the name, and a link there leads root's writing elsewhere,
 // a pipe keeps it waiting. A container that has the directory mounted can put either there.
 func (l Logs) Clear(container string, attempt uint32) error {
-	dir, err := l.Open(container)
-	if safefs.Missing(err) {
-		return nil
-	}
-	if err == nil {
-		err = errors.Join(ClearLogIn(dir, logFileName(attempt)), dir.Close())
-	}
+	err := l.in(container, func(dir *safefs.Dir) error { return ClearLogIn(dir, logFileName(attempt)) })
 	if err != nil {
 		return fmt.Errorf("making room for the log of container %s: %w", container, err)
 	}
@@ -185,19 +194,6 @@ func ClearLogIn(dir *safefs.Dir, log string) error {
 		return nil
 	}
 	return dir.RemoveAll(log)
-}
-
-// list lists the logs of one container, the lowest attempt first.
-func (l Logs) list(container string) ([]logFile, error) {
-	dir, err := l.Open(container)
-	if safefs.Missing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	files, err := readLogDir(dir)
-	return files, errors.Join(err, dir.Close())
 }
 
 // readLogDir lists the logs in a directory, the lowest attempt first.
@@ -227,18 +223,15 @@ func parseLogName(name string) (logFile, bool) {
 }
 
 // Size is how much the logs of one attempt of a container take on disk.
-func (l Logs) Size(container string, attempt uint32) int64 {
-	dir, err := l.Open(container)
-	if err != nil {
-		return 0
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	files, _ := readLogDir(dir)
-	var sum int64
-	for _, f := range files {
-		if info, err := dir.Lstat(f.name); err == nil && f.attempt == attempt {
-			sum += statedir.Blocks(info)
+func (l Logs) Size(container string, attempt uint32) (sum int64) {
+	_ = l.in(container, func(dir *safefs.Dir) error {
+		files, err := readLogDir(dir)
+		for _, f := range files {
+			if info, lookErr := dir.Lstat(f.name); lookErr == nil && f.attempt == attempt {
+				sum += statedir.Blocks(info)
+			}
 		}
-	}
+		return err
+	})
 	return sum
 }

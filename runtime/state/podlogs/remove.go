@@ -19,7 +19,7 @@ func (l Logs) Remove(container, containerID string, attempt uint32) error {
 		link, err = l.LinkPath(container, containerID)
 	}
 	if err == nil && link != "" {
-		err = safefs.RemoveFile(link)
+		err = inDir(filepath.Dir(link), func(dir *safefs.Dir) error { return dir.Remove(filepath.Base(link)) })
 	}
 	if err != nil {
 		return fmt.Errorf("removing the logs of container %s: %w", container, err)
@@ -32,7 +32,7 @@ func (l Logs) Remove(container, containerID string, attempt uint32) error {
 func (l Logs) RemoveOlder(container string, attempt uint32) error {
 	removed, err := l.remove(container, func(n uint32) bool { return n < attempt })
 	if err == nil && len(removed) > 0 {
-		err = l.removeLinks(func(target string) bool { return removed[target] })
+		err = l.Roots.removeLinks(func(target string) bool { return removed[target] })
 	}
 	if err != nil {
 		return fmt.Errorf("removing old logs of container %s: %w", container, err)
@@ -47,21 +47,16 @@ func (l Logs) remove(container string, goes func(attempt uint32) bool) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	dir, err := l.Open(container)
-	if safefs.Missing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	files, err := readLogDir(dir)
 	removed := map[string]bool{}
-	for _, f := range files {
-		if err == nil && goes(f.attempt) {
-			err, removed[filepath.Join(path, f.name)] = dir.Remove(f.name), true
+	err = l.in(container, func(dir *safefs.Dir) (err error) {
+		files, err := readLogDir(dir)
+		for _, f := range files {
+			if err == nil && goes(f.attempt) {
+				err, removed[filepath.Join(path, f.name)] = dir.Remove(f.name), true
+			}
 		}
-	}
+		return err
+	})
 	return removed, err
 }
 
@@ -81,29 +76,22 @@ func (l Logs) RemoveAll() error {
 // inRoot does something with the names of the pod's log directories, those that it has. What is
 // no directory is removed: a container that ships logs may have put it there.
 func (l Logs) inRoot(work func(root *safefs.Dir, base string) error) error {
-	root, err := statedir.OpenLogDir(l.Roots.Logs)
-	if err != nil {
-		return safefs.IgnoreMissing(err)
-	}
-	defer root.Close() //nolint:errcheck // A handle on a directory.
-	bases, err := l.bases(root)
-	for _, base := range bases {
-		err = errors.Join(err, inRoot(root, base, work))
-	}
-	return err
-}
-
-func inRoot(root *safefs.Dir, base string, work func(root *safefs.Dir, base string) error) error {
-	info, err := root.Lstat(base)
-	switch {
-	case safefs.Missing(err):
-		return nil
-	case err != nil:
+	return inDir(l.Roots.Logs, func(root *safefs.Dir) error {
+		bases, err := l.bases(root)
+		for _, base := range bases {
+			info, lookErr := root.Lstat(base)
+			switch {
+			case safefs.Missing(lookErr):
+			case lookErr != nil:
+				err = errors.Join(err, lookErr)
+			case info.IsDir():
+				err = errors.Join(err, work(root, base))
+			default:
+				err = errors.Join(err, root.Remove(base))
+			}
+		}
 		return err
-	case !info.IsDir():
-		return root.Remove(base)
-	}
-	return work(root, base)
+	})
 }
 
 // bases are the names of the pod's log directory and of those of a kubelet that had the pod as a

@@ -23,7 +23,7 @@ var ErrUnsafe = errors.New("the state directory cannot be trusted")
 // Prepare creates the state directory for its owner alone, and refuses one that
 // somebody else could have put there.
 func (d Dir) Prepare() error {
-	_, err := d.Root()
+	_, err := d.root()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = d.create()
 	}
@@ -46,30 +46,30 @@ func (d Dir) create() error {
 	if err != nil {
 		return fmt.Errorf("creating the state directory: %w", err)
 	}
-	_, err = d.Root()
+	_, err = d.root()
 	return err
 }
 
 // Check refuses a state directory that another user owns or can write to. A
 // missing one is fine: there is nothing to read in it.
 func (d Dir) Check() error {
-	_, err := d.Root()
+	_, err := d.root()
 	return safefs.IgnoreMissing(err)
 }
 
 // checkedRoot is a state directory to which the way was checked. Once is enough: the check says that nobody but root and the user of this
 // process can change the way, so that nobody else can make it untrue either.
 type checkedRoot struct {
-	dir  *safefs.Dir
+	root *os.Root
 	info fs.FileInfo
 }
 
 // checkedRoots holds them by their paths, open for the life of the process.
 var checkedRoots sync.Map //nolint:gochecknoglobals // What is true for all of the process is found out once.
 
-// Root is the open state directory, at which all that podctl does below it begins. It refuses one that another user owns, can write to, or
+// root is the open state directory, at which all that podctl does below it begins. It refuses one that another user owns, can write to, or
 // could exchange for one of his own. The error is fs.ErrNotExist if there is none. The caller does not close it.
-func (d Dir) Root() (*safefs.Dir, error) {
+func (d Dir) root() (*os.Root, error) {
 	path, err := filepath.Abs(d.Path)
 	if err != nil {
 		return nil, fmt.Errorf("looking at the state directory: %w", err)
@@ -77,7 +77,7 @@ func (d Dir) Root() (*safefs.Dir, error) {
 	if known, ok := checkedRoots.Load(path); ok {
 		known := known.(checkedRoot) //nolint:forcetypeassert // nothing else is stored
 		if info, statErr := os.Stat(path); statErr == nil && os.SameFile(known.info, info) {
-			return known.dir, d.trusted().check(info)
+			return known.root, d.trusted().check(info)
 		}
 	}
 	// One that another directory has replaced is closed when nothing uses it any more.
@@ -86,7 +86,7 @@ func (d Dir) Root() (*safefs.Dir, error) {
 		return nil, err
 	}
 	checkedRoots.Store(path, checked)
-	return checked.dir, nil
+	return checked.root, nil
 }
 
 // openRoot opens the state directory, and checks it and the way to it.
@@ -104,10 +104,11 @@ func (d Dir) openRoot(path string) (checkedRoot, error) {
 	if err == nil {
 		err = d.trusted().check(info)
 	}
-	if err != nil {
-		return checkedRoot{}, errors.Join(err, dir.Close())
+	var root *os.Root
+	if err == nil {
+		root, err = dir.Root()
 	}
-	return checkedRoot{dir, info}, nil
+	return checkedRoot{root, info}, errors.Join(err, dir.Close())
 }
 
 // unsafe says of a state directory why it cannot be trusted.
