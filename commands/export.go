@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,10 +51,7 @@ func export(sess *session.Session, pod *v1.Pod, output string) error {
 			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("pod %s is not exported: %s", model.RefOf(pod), p)}
 		}
 	}
-	if output == "" {
-		output = "yaml"
-	}
-	if err := terminal.WriteDocument(sess.IO.Out, output, pod); err != nil {
+	if err := terminal.WriteDocument(sess.IO.Out, cmp.Or(output, "yaml"), pod); err != nil {
 		return err
 	}
 	for _, o := range problems {
@@ -76,9 +74,9 @@ func takeoverNotes(pod *v1.Pod, stateDir, cgroupRoot string) []string {
 	notes = append(notes, "a kubelet 1.36 ends with a panic when a container or sidecar of a static pod is removed or renamed and the pod keeps its uid: "+
 		"change metadata.uid with such an edit, or remove the file and wait for the end of the pod first")
 	var emptyDirs []string
-	for i := range pod.Spec.Volumes {
-		if pod.Spec.Volumes[i].EmptyDir != nil {
-			emptyDirs = append(emptyDirs, pod.Spec.Volumes[i].Name)
+	for _, vol := range pod.Spec.Volumes {
+		if vol.EmptyDir != nil {
+			emptyDirs = append(emptyDirs, vol.Name)
 		}
 	}
 	if len(emptyDirs) > 0 {

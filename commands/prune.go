@@ -61,7 +61,10 @@ func prune(ctx context.Context, sess *session.Session, o *pruneOptions) error {
 	}
 	garbage, failed := o.collect(ctx, engine, garbage)
 	// Only now: a pod without a checkpoint may have claims, until it is gone.
-	claims, err := o.claims(ctx, engine)
+	var claims []gc.Garbage
+	if o.volumes {
+		claims, err = engine.Garbage.UnusedClaims(ctx)
+	}
 	claims, kept := o.collect(ctx, engine, claims)
 	return errors.Join(failed, err, kept, showGarbage(sess, o, append(garbage, claims...)))
 }
@@ -82,14 +85,6 @@ func (o *pruneOptions) collect(ctx context.Context, engine *runtime.Engine, garb
 	return removed, errors.Join(errs...)
 }
 
-// claims are those that shall go.
-func (o *pruneOptions) claims(ctx context.Context, engine *runtime.Engine) ([]gc.Garbage, error) {
-	if !o.volumes {
-		return nil, nil
-	}
-	return engine.Garbage.UnusedClaims(ctx)
-}
-
 func removeGarbage(ctx context.Context, engine *runtime.Engine, one gc.Garbage) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -105,26 +100,18 @@ func removeGarbage(ctx context.Context, engine *runtime.Engine, one gc.Garbage) 
 	return err
 }
 
-// verb begins the sentence that sums up.
-func (o *pruneOptions) verb() string {
-	if o.dryRun {
-		return "Would remove"
-	}
-	return "Removed"
-}
-
 // summary is the sentence that sums up.
 func (o *pruneOptions) summary(garbage []gc.Garbage, size int64) string {
-	rotate, full := "rotated", 0
+	remove, rotate, full := "Removed", "rotated", 0
 	if o.dryRun {
-		rotate = "would rotate"
+		remove, rotate = "Would remove", "would rotate"
 	}
 	for i := range garbage {
 		if garbage[i].Kind == gc.GarbageFullLog {
 			full++
 		}
 	}
-	text := fmt.Sprintf("%s %s, %s", o.verb(), view.Count(len(garbage)-full, "thing"), view.Size(size))
+	text := fmt.Sprintf("%s %s, %s", remove, view.Count(len(garbage)-full, "thing"), view.Size(size))
 	if full > 0 {
 		text += fmt.Sprintf("; %s %s", rotate, view.Count(full, "log"))
 	}
@@ -144,7 +131,11 @@ func showGarbage(sess *session.Session, o *pruneOptions, garbage []gc.Garbage) e
 	for i := range garbage {
 		one := &garbage[i]
 		sum += one.Size
-		rows = append(rows, []string{cmp.Or(one.Whose(), "-"), one.What(), cmp.Or(sizeText(one.Size), "-"), one.Reason})
+		size := "-"
+		if one.Size > 0 {
+			size = view.Size(one.Size)
+		}
+		rows = append(rows, []string{cmp.Or(one.Whose(), "-"), one.What(), size, one.Reason})
 	}
 	if err := terminal.Table(sess.IO.Out, []string{"POD", "WHAT", "SIZE", "WHY"}, rows); err != nil {
 		return err
@@ -171,12 +162,4 @@ func ofPod(one *gc.Garbage) string {
 		return ""
 	}
 	return " of pod " + one.Whose()
-}
-
-// sizeText is a size, or nothing where it is not known.
-func sizeText(size int64) string {
-	if size == 0 {
-		return ""
-	}
-	return view.Size(size)
 }

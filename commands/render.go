@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,10 +69,6 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 	if err = m.Err(); err != nil {
 		return err
 	}
-	format := o.output
-	if format == "" {
-		format = "yaml"
-	}
 	var doc any
 	if o.cri {
 		if doc, err = criDocument(sess, m.Pods); err != nil {
@@ -80,7 +77,7 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 	} else if doc, err = renderDocument(m.Pods); err != nil {
 		return err
 	}
-	return terminal.WriteDocument(sess.IO.Out, format, doc)
+	return terminal.WriteDocument(sess.IO.Out, cmp.Or(o.output, "yaml"), doc)
 }
 
 // criDocument is the messages of one pod, or a list of them.
@@ -101,11 +98,7 @@ func criDocument(sess *session.Session, pods []*podspec.Desired) (any, error) {
 	if len(docs) == 1 {
 		return docs[0], nil
 	}
-	return struct {
-		APIVersion string     `json:"apiVersion"`
-		Kind       string     `json:"kind"`
-		Items      []document `json:"items"`
-	}{model.APIVersion, "CRIMessagesList", docs}, nil
+	return view.List("CRIMessagesList", docs), nil
 }
 
 // renderDocument is one pod as the API server would store it, several as a v1.List.

@@ -136,22 +136,15 @@ func admissionNotes(m *load.Manifest) []podNote {
 }
 
 func problemsDocument(m *load.Manifest, notes []podNote) any {
-	doc := struct {
+	return struct {
 		APIVersion string             `json:"apiVersion"`
 		Kind       string             `json:"kind"`
 		Problems   []document.Problem `json:"problems"`
 		NoEffect   []document.Note    `json:"noEffect"`
 		Skipped    []document.Skipped `json:"skipped"`
 		Notes      []podNote          `json:"notes"`
-	}{model.APIVersion, "Problems", m.Problems, m.NoEffect, m.Skipped, notes}
-	if doc.Problems == nil {
-		doc.Problems = []document.Problem{}
+	}{
+		model.APIVersion, "Problems", append([]document.Problem{}, m.Problems...), append([]document.Note{}, m.NoEffect...),
+		append([]document.Skipped{}, m.Skipped...), notes,
 	}
-	if doc.NoEffect == nil {
-		doc.NoEffect = []document.Note{}
-	}
-	if doc.Skipped == nil {
-		doc.Skipped = []document.Skipped{}
-	}
-	return doc
 }

@@ -225,23 +225,16 @@ func sourceText(s *api.Source) string {
 	if !s.Read {
 		return "not read yet"
 	}
-	parts := []string{counted(s.Pods, "pod")}
+	parts := []string{view.Count(s.Pods, "pod")}
 	for _, more := range []struct {
 		n    int
 		what string
 	}{{s.Workloads, "workload"}, {s.Objects, "stored object"}} {
 		if more.n > 0 {
-			parts = append(parts, counted(more.n, more.what))
+			parts = append(parts, view.Count(more.n, more.what))
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // doing is what the agent does with a pod now.

@@ -70,34 +70,25 @@ func (c Completion) Targets(cmd *cobra.Command, args []string, typed string) ([]
 // Kinds is Targets for commands that take kinds too: after a kind it offers what is stored of it. Kinds
 // are offered once their beginning is typed: without it pods are meant as a rule.
 func (c Completion) Kinds(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	word, name, prefix := "", typed, ""
 	if len(args) > 0 {
-		if t, err := selection.ParseTargets(args[:1], c.flags.Namespace); err == nil && t.Kind() != "" && t.Kind() != podspec.KindPod {
-			return unused(c.objectNames(t.Kind(), typed), args[1:]), noFiles
-		}
-		return c.Targets(cmd, args, typed)
+		word = args[0]
+	} else if before, after, ok := strings.Cut(typed, "/"); ok && !isPath(typed) {
+		word, name, prefix = before, after, before+"/"
 	}
-	if word, name, typedKind := strings.Cut(typed, "/"); typedKind && !isPath(typed) {
-		if t, err := selection.ParseTargets([]string{word}, c.flags.Namespace); err == nil && t.Kind() != "" && t.Kind() != podspec.KindPod {
-			return prefixed(word+"/", c.objectNames(t.Kind(), name)), noFiles
-		}
+	t, err := selection.ParseTargets([]string{word}, c.flags.Namespace)
+	if kind := t.Kind(); err == nil && kind != "" && kind != podspec.KindPod {
+		return unused(c.objectNames(kind, prefix, name), args), noFiles
 	}
 	names, directive := c.Targets(cmd, args, typed)
-	if typed != "" && !isPath(typed) {
+	if typed != "" && !isPath(typed) && len(args) == 0 {
 		names = append(names, starting(selection.KindWords(), typed)...)
 	}
 	return names, directive
 }
 
-// prefixed puts a prefix before each name.
-func prefixed(prefix string, names []string) []string {
-	for i := range names {
-		names[i] = prefix + names[i]
-	}
-	return names
-}
-
-// objectNames lists the stored objects of a kind in the namespace that begin with what was typed.
-func (c Completion) objectNames(kind, typed string) []string {
+// objectNames lists the stored objects of a kind in the namespace that begin with what was typed, with a prefix before each.
+func (c Completion) objectNames(kind, prefix, typed string) []string {
 	layout := c.flags.Layout()
 	stored := layout.Objects()
 	if podspec.KindNamed(kind).Workload {
@@ -110,25 +101,21 @@ func (c Completion) objectNames(kind, typed string) []string {
 	var names []string
 	for _, key := range keys {
 		if key.Kind == kind && key.Namespace == c.flags.Namespace {
-			names = append(names, key.Name)
+			names = append(names, prefix+key.Name)
 		}
 	}
-	return starting(names, typed)
+	return starting(names, prefix+typed)
 }
 
-// PodThenContainer offers pods and manifests, and after one of them the
-// containers it has.
+// PodThenContainer is PodThenContainers for one of them.
 func (c Completion) PodThenContainer(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	switch len(args) {
-	case 0:
-		return c.Targets(cmd, args, typed)
-	case 1:
-		return c.Containers(cmd, args, typed)
+	if len(args) > 1 {
+		return nil, noFiles
 	}
-	return nil, noFiles
+	return c.PodThenContainers(cmd, args, typed)
 }
 
-// PodThenContainers is PodThenContainer for several of them.
+// PodThenContainers offers pods and manifests, and after one of them the containers it has.
 func (c Completion) PodThenContainers(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return c.Targets(cmd, args, typed)

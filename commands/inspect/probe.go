@@ -187,14 +187,15 @@ func messageText(r *probe.Report) string {
 
 // probeCode is 4 when a probe failed, 3 when one could not be decided, else 0. A
 // startup probe that has passed, and those that wait for it, are decided.
-func probeCode(reports []probe.Report) int {
+func probeCode(reports []probe.Report, verdict func(*probe.Report) model.ProbeResult) int {
 	code := exit.OK
 	for i := range reports {
-		switch r := &reports[i]; {
-		case r.Verdict() == model.ProbeFailure:
+		switch verdict(&reports[i]) {
+		case model.ProbeFailure:
 			return exit.ProbeFailed
-		case r.Verdict() == model.ProbeUnknown:
+		case model.ProbeUnknown:
 			code = exit.NotYet
+		case model.ProbeSuccess:
 		}
 	}
 	return code

@@ -57,7 +57,7 @@ func (p *prober) once(ctx context.Context) error {
 	if showErr := p.show(ctx, slices.Concat(reports, p.unknown)); showErr != nil || err != nil {
 		return errors.Join(showErr, err)
 	}
-	return exit.With(probeCode(reports))
+	return exit.With(probeCode(reports, (*probe.Report).Verdict))
 }
 
 // decide repeats the probes until every one is decided, and exits by the results.
@@ -92,7 +92,15 @@ func (p *prober) decide(ctx context.Context) error {
 	if err := p.show(ctx, last); err != nil || unknown != nil {
 		return errors.Join(err, unknown)
 	}
-	return exit.With(decidedCode(last))
+	return exit.With(probeCode(last, decided))
+}
+
+// decided is the result of a probe; unknown if it was not decided in time.
+func decided(r *probe.Report) model.ProbeResult {
+	if !r.Decided() {
+		return model.ProbeUnknown
+	}
+	return r.Record.Result
 }
 
 // endsAll reports whether no further round is of use: nothing could be asked, or nothing can
@@ -152,11 +160,7 @@ func (p *prober) show(ctx context.Context, reports []probe.Report) error {
 // error there are the reports of the others.
 func (p *prober) round(ctx context.Context, opts probe.Options) ([]probe.Report, error) {
 	opts.Container, opts.Type = p.o.container, model.ProbeType(p.o.kind)
-	found := make([][]probe.Report, len(p.pods))
-	outcomes := selection.ForEach(p.indexes(), cri.MaxCalls, func(i int) (err error) {
-		found[i], err = p.ask(ctx, p.pods[i], opts)
-		return err
-	})
+	found, outcomes := selection.All(p.pods, func(d *podspec.Desired) ([]probe.Report, error) { return p.ask(ctx, d, opts) })
 	p.unknown = nil
 	for i, err := range outcomes {
 		if err != nil && len(found[i]) == 0 {
@@ -166,14 +170,6 @@ func (p *prober) round(ctx context.Context, opts probe.Options) ([]probe.Report,
 	err := selection.Outcome(ctx, outcomes)
 	p.answered = p.answered || err == nil
 	return slices.Concat(found...), err
-}
-
-func (p *prober) indexes() []int {
-	all := make([]int, len(p.pods))
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 // ask runs the probes of one pod. Once the runtime has answered, it is waited for.
@@ -202,19 +198,4 @@ func merged(last, now []probe.Report) []probe.Report {
 		}
 	}
 	return now
-}
-
-// decidedCode is 4 when a probe was decided to have failed, 3 when one was not
-// decided in time, else 0.
-func decidedCode(reports []probe.Report) int {
-	code := exit.OK
-	for i := range reports {
-		switch r := &reports[i]; {
-		case !r.Decided():
-			code = exit.NotYet
-		case r.Record.Result == model.ProbeFailure:
-			return exit.ProbeFailed
-		}
-	}
-	return code
 }

@@ -48,7 +48,7 @@ func TestNothingWaitsForAFailedStartup(t *testing.T) {
 		if got := neverAsked(reports, &readiness); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
-		if code := decidedCode(reports); c.want && code != exit.ProbeFailed {
+		if code := probeCode(reports, decided); c.want && code != exit.ProbeFailed {
 			t.Errorf("%s: exit code %d", name, code)
 		}
 	}

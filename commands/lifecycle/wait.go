@@ -8,17 +8,25 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/wait"
+	"github.com/podctl/podctl/runtime/workload"
 )
 
 // NewWait is `podctl wait`.
@@ -134,4 +142,112 @@ func awaitPods(ctx context.Context, sess *session.Session, s selection.Selection
 		}
 		return err
 	})...)
+}
+
+// workloadCondition is a condition of a Deployment or a Job, as --for=condition=Available names it. Other conditions are those of
+// pods.
+type workloadCondition struct {
+	name, value string
+}
+
+// conditionOf is the condition that a goal names.
+func conditionOf(goal wait.Goal) (workloadCondition, bool) {
+	text, ok := strings.CutPrefix(string(goal), "condition=")
+	name, value, given := strings.Cut(text, "=")
+	if !given {
+		value = string(v1.ConditionTrue)
+	}
+	return workloadCondition{name, value}, ok
+}
+
+// isOf reports whether objects of a kind have the condition.
+func (c workloadCondition) isOf(kind string) bool {
+	known := map[string][]string{
+		podspec.KindDeployment: {string(appsv1.DeploymentAvailable), string(appsv1.DeploymentProgressing)},
+		podspec.KindJob:        {string(batchv1.JobComplete), string(batchv1.JobFailed), string(batchv1.JobSuspended), string(batchv1.JobSuccessCriteriaMet), string(batchv1.JobFailureTarget)},
+	}[kind]
+	return slices.ContainsFunc(known, func(one string) bool { return strings.EqualFold(one, c.name) })
+}
+
+// holds reports whether an object has the condition.
+func (c workloadCondition) holds(document any) bool {
+	is := func(kind string, status v1.ConditionStatus) bool {
+		return strings.EqualFold(kind, c.name) && strings.EqualFold(string(status), c.value)
+	}
+	switch d := document.(type) {
+	case *appsv1.Deployment:
+		return slices.ContainsFunc(d.Status.Conditions, func(one appsv1.DeploymentCondition) bool { return is(string(one.Type), one.Status) })
+	case *batchv1.Job:
+		return slices.ContainsFunc(d.Status.Conditions, func(one batchv1.JobCondition) bool { return is(string(one.Type), one.Status) })
+	}
+	return false
+}
+
+// splitWorkloads separates the workloads that have the condition themselves from what else is named.
+func splitWorkloads(c workloadCondition, args []string, namespace string) (keys []state.ObjectKey, rest []string) {
+	for _, arg := range args {
+		if key, ok := selection.WorkloadNamed(arg, namespace); ok && c.isOf(key.Kind) {
+			keys = append(keys, key)
+		} else {
+			rest = append(rest, arg)
+		}
+	}
+	return keys, rest
+}
+
+// awaitWorkloads waits until workloads have a condition.
+func awaitWorkloads(ctx context.Context, sess *session.Session, c workloadCondition, keys []state.ObjectKey) error {
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	return exit.Join(ctx, selection.ForEach(keys, len(keys), func(key state.ObjectKey) error {
+		return awaitWorkload(ctx, sess, engine, c, key)
+	})...)
+}
+
+func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.Engine, c workloadCondition, key state.ObjectKey) error {
+	last := "nobody has looked at it yet"
+	for {
+		probeAll(ctx, sess, engine, key)
+		x, err := lookAt(ctx, sess, engine, key)
+		switch {
+		case err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return err
+		case err == nil && c.holds(view.WorkloadDocument(&view.WorkloadRow{Record: x.Record, Expansion: x.Expansion})):
+			sess.IO.Print("%s is %s", key, c.name)
+			return nil
+		case err == nil && x.Job != nil && workload.JobEnd(x.Job) != nil:
+			doc := x.document()
+			return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("%s cannot become %s: it has ended: %s", key, c.name, view.WorkloadOutcome(&doc))}
+		case err == nil:
+			last = x.missing()
+		}
+		if !terminal.Sleep(ctx, lookEach) {
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("%s is not %s in time: %s", key, c.name, last)}
+			}
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// lookAt says how a workload stands.
+func lookAt(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey) (*expanded, error) {
+	r, err := sess.Workloads().Get(key)
+	if err != nil {
+		return nil, err
+	}
+	all, err := (&expander{sess: sess, engine: engine}).expand(ctx, []controller.Change{{Outcome: objects.Unchanged, Record: r}})
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// probeAll asks the probes of a workload's pods. One that fails shows in the status.
+func probeAll(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey) {
+	if pods, err := (selection.Selection{}).Pods(ctx, sess, key.Word()+"/"+key.Namespace+"/"+key.Name); err == nil {
+		_ = selection.ProbeFirst(ctx, engine, pods...)
+	}
 }

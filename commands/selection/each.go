@@ -30,17 +30,21 @@ func ForEach[T any](things []T, limit int, work func(T) error) []error {
 	return errs
 }
 
-// Look looks at several things concurrently. It returns what it saw, in their order, and what
-// became of each. One that cannot be seen, or not in time, hides no other.
-func Look[T, R any](things []T, look func(T) (R, error)) (seen []R, outcomes []error) {
-	all, at := make([]R, len(things)), make([]int, len(things))
+// All looks at several things concurrently. It returns what it saw, and what became of each, in their order.
+func All[T, R any](things []T, look func(T) (R, error)) (seen []R, outcomes []error) {
+	seen, at := make([]R, len(things)), make([]int, len(things))
 	for i := range at {
 		at[i] = i
 	}
-	outcomes = ForEach(at, cri.MaxCalls, func(i int) (err error) {
-		all[i], err = look(things[i])
+	return seen, ForEach(at, cri.MaxCalls, func(i int) (err error) {
+		seen[i], err = look(things[i])
 		return err
 	})
+}
+
+// Look is All for what could be seen: one that cannot, or not in time, hides no other.
+func Look[T, R any](things []T, look func(T) (R, error)) (seen []R, outcomes []error) {
+	all, outcomes := All(things, look)
 	for i, err := range outcomes {
 		if err == nil {
 			seen = append(seen, all[i])

@@ -39,20 +39,15 @@ func (e *hiddenError) Unwrap() error { return e.error }
 
 // WithoutAbsent leaves out the errors about pods that are certainly not there.
 func WithoutAbsent(err error) error {
-	several, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		several = joined{err}
+	all := []error{err}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		all = slices.Clone(several.Unwrap())
 	}
-	return errors.Join(slices.DeleteFunc(slices.Clone(several.Unwrap()), func(one error) bool {
+	return errors.Join(slices.DeleteFunc(all, func(one error) bool {
 		absent, hidden := (*state.NotFoundError)(nil), (*hiddenError)(nil)
 		return errors.As(one, &absent) && !errors.As(one, &hidden)
 	})...)
 }
-
-// joined is one error as several.
-type joined []error
-
-func (j joined) Unwrap() []error { return j }
 
 // maybeLost adds to an error about a pod that was not found that the runtime has one of that
 // name which podctl made, as get shows it: only its checkpoint is missing.

@@ -136,7 +136,11 @@ func (s Selection) Load(ctx context.Context, sess *session.Session, manifests []
 // Filter leaves the pods of the namespace that the selectors let through, as far as they can
 // be told without a look at the pods.
 func (s Selection) Filter(pods []*podspec.Desired, namespace string) ([]*podspec.Desired, error) {
-	return s.matching(slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !s.AllNamespaces && d.Pod.Namespace != namespace }))
+	parsed, err := s.selectors()
+	if err != nil {
+		return nil, err
+	}
+	return parsed.matching(slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !s.AllNamespaces && d.Pod.Namespace != namespace })), nil
 }
 
 // Where says where a selection looked.

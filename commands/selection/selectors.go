@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,7 +73,7 @@ func (s *Selection) selectors() (*selectors, error) {
 	known := podFields(&v1.Pod{})
 	for _, r := range parsed.fields {
 		if !known.Has(r.Field) {
-			return nil, exit.Usagef("--field-selector: pods cannot be selected by the field %q, only by %s", r.Field, strings.Join(fieldNames(known), ", "))
+			return nil, exit.Usagef("--field-selector: pods cannot be selected by the field %q, only by %s", r.Field, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 	}
 	return parsed, nil
@@ -117,25 +118,6 @@ func podFields(pod *v1.Pod) fields.Set {
 		"status.podIP":             pod.Status.PodIP,
 		"status.nominatedNodeName": pod.Status.NominatedNodeName,
 	}
-}
-
-func fieldNames(set fields.Set) []string {
-	names := make([]string, 0, len(set))
-	for name := range set {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// matching leaves the pods that the selectors let through, as far as they can be told without
-// a look at the pods.
-func (s *Selection) matching(pods []*podspec.Desired) ([]*podspec.Desired, error) {
-	parsed, err := s.selectors()
-	if err != nil {
-		return nil, err
-	}
-	return parsed.matching(pods), nil
 }
 
 // matching leaves the pods that have the labels, and the fields but those of their status.

@@ -11,67 +11,8 @@ import (
 
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
-	"github.com/podctl/podctl/runtime/plan/diff"
 )
-
-// ObjectChange is what becomes of a stored ConfigMap, Secret, claim or Service, as a document.
-type ObjectChange struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Object     struct {
-		Kind      string `json:"kind"`
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
-	} `json:"object"`
-	Outcome objects.Outcome `json:"outcome"`
-	Fields  []string        `json:"fields,omitempty"`
-	// Changes are the values of a ConfigMap that differ.
-	Changes []diff.Change  `json:"changes,omitempty"`
-	Pods    []model.PodRef `json:"pods"`
-}
-
-// ObjectChangeOf is the document of a change, with the applied pods that take the object.
-func ObjectChangeOf(c *objects.Change, users []*podspec.Desired) ObjectChange {
-	doc := ObjectChange{APIVersion: model.APIVersion, Kind: "ObjectChange", Outcome: c.Outcome, Fields: c.Fields, Pods: []model.PodRef{}}
-	for _, t := range c.Texts {
-		doc.Changes = append(doc.Changes, diff.Change{Path: t.Path, Before: t.Before, After: t.After})
-	}
-	doc.Object.Kind, doc.Object.Namespace, doc.Object.Name = c.Key.Kind, c.Key.Namespace, c.Key.Name
-	for _, d := range users {
-		doc.Pods = append(doc.Pods, model.RefOf(d.Pod))
-	}
-	return doc
-}
-
-// FutureOutcome says what would become of an object, and which fields differ.
-func FutureOutcome(c *objects.Change) string {
-	text := fmt.Sprintf("%s would be %s", c.Key, c.Outcome)
-	if c.Outcome == objects.Unchanged {
-		text = fmt.Sprintf("%s is %s", c.Key, c.Outcome)
-	}
-	if len(c.Fields) > 0 {
-		text += ": " + strings.Join(c.Fields, ", ")
-	}
-	return text
-}
-
-// FutureTexts are the values of a ConfigMap that would differ, below the line of FutureOutcome, as
-// a plan of a pod shows values.
-func FutureTexts(c *ObjectChange, colors terminal.Colors) string {
-	var b strings.Builder
-	v := Plan{Colors: colors}
-	for i, one := range changesOf(c.Changes) {
-		if i == maxFields {
-			v.writeDetail(&b, planDetail{text: fmt.Sprintf("… and %d more (-o json has all)", len(c.Changes)-i)})
-			break
-		}
-		row := planRow{details: []planDetail{one.detail()}}.clean()
-		v.writeDetail(&b, row.details[0])
-	}
-	return b.String()
-}
 
 // Objects has one row for each stored object. All are of one kind. Users are what uses an object: workloads as KIND/NAME, pods of none,
 // and the pods behind a Service. Nil leaves the column out.

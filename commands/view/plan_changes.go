@@ -121,15 +121,19 @@ func changeOf(c diff.Change) change {
 // aroundChange are the parts of two long values that differ, with a little of what is around
 // them.
 func aroundChange(before, after []rune) (was, is string) {
-	begin := 0
-	for begin < min(len(before), len(after)) && before[begin] == after[begin] {
+	begin, end := shared(before, after)
+	return part(before, begin, end), part(after, begin, end)
+}
+
+// shared is how much two lists have in common at the beginning and at the end.
+func shared[T comparable](a, b []T) (begin, end int) {
+	for begin < min(len(a), len(b)) && a[begin] == b[begin] {
 		begin++
 	}
-	end := 0
-	for end < min(len(before), len(after))-begin && before[len(before)-1-end] == after[len(after)-1-end] {
+	for end < min(len(a), len(b))-begin && a[len(a)-1-end] == b[len(b)-1-end] {
 		end++
 	}
-	return part(before, begin, end), part(after, begin, end)
+	return begin, end
 }
 
 // part is a value without what lies far before and after its part that differs.
@@ -180,13 +184,7 @@ func lineChanges(before, after string) []diffLine {
 // comparedLines are the lines of two texts without what is far before and after all that differs,
 // and whether there are more of them than are compared.
 func comparedLines(a, b []string) (first, second []string, cut bool) {
-	begin, end := 0, 0
-	for begin < min(len(a), len(b)) && a[begin] == b[begin] {
-		begin++
-	}
-	for end < min(len(a), len(b))-begin && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
-	}
+	begin, end := shared(a, b)
 	begin, end = max(begin-contextSize, 0), max(end-contextSize, 0)
 	a, b = a[begin:len(a)-end], b[begin:len(b)-end]
 	return a[:min(len(a), maxCompared)], b[:min(len(b), maxCompared)], max(len(a), len(b)) > maxCompared

@@ -9,51 +9,41 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// tense says what is counted: what a plan would do, or what was done.
-type tense struct{ adopt, replace, start, prepare, stop, update, remove, cleanUp, rotate, record string }
-
-// future says what a plan would do, past what was done.
-func future() *tense {
-	return &tense{
-		adopt: "to adopt", replace: "to replace", start: "to start", prepare: "to prepare", stop: "to stop", update: "to update",
-		remove: "to remove", cleanUp: "to clean up", rotate: "to rotate", record: "to record",
-	}
+// toDo counts what a plan would do.
+func toDo(p *plan.Plan) []string {
+	return summary(p, func(future, _ string) string { return future })
 }
 
-func past() *tense {
-	return &tense{
-		adopt: "adopted", replace: "replaced", start: "started", prepare: "prepared", stop: "stopped", update: "updated",
-		remove: "removed", cleanUp: "cleaned up", rotate: "rotated", record: "recorded",
-	}
+// done counts what was done.
+func done(p *plan.Plan) []string {
+	return summary(p, func(_, past string) string { return past })
 }
 
-// summary counts what a plan does, in the words of a tense.
-func summary(p *plan.Plan, t *tense) []string {
+func summary(p *plan.Plan, tense func(future, past string) string) []string {
 	var parts []string
-	add := func(n int, text string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, text))
+	add := func(n int, noun, future, past string) {
+		switch {
+		case n > 0 && noun != "":
+			parts = append(parts, Count(n, noun)+" "+tense(future, past))
+		case n > 0:
+			parts = append(parts, fmt.Sprintf("%d %s", n, tense(future, past)))
 		}
 	}
 	s := &p.Summary
 	if p.Adopts {
-		parts = append(parts, "1 pod "+t.adopt)
+		add(1, "pod", "to adopt", "adopted")
 	}
-	add(s.Replace, t.replace)
-	add(s.Start, t.start)
-	add(s.Prepare, t.prepare)
-	add(s.Stop, t.stop)
-	add(s.Update, t.update)
-	add(s.Remove, t.remove)
-	add(s.CleanUp, t.cleanUp)
-	if s.Rotate > 0 {
-		parts = append(parts, Count(s.Rotate, "log")+" "+t.rotate)
-	}
-	if s.Record > 0 {
-		parts = append(parts, Count(s.Record, "field")+" "+t.record)
-	}
-	add(s.Hold, "held")
-	add(unchanged(p), "unchanged")
+	add(s.Replace, "", "to replace", "replaced")
+	add(s.Start, "", "to start", "started")
+	add(s.Prepare, "", "to prepare", "prepared")
+	add(s.Stop, "", "to stop", "stopped")
+	add(s.Update, "", "to update", "updated")
+	add(s.Remove, "", "to remove", "removed")
+	add(s.CleanUp, "", "to clean up", "cleaned up")
+	add(s.Rotate, "log", "to rotate", "rotated")
+	add(s.Record, "field", "to record", "recorded")
+	add(s.Hold, "", "held", "held")
+	add(unchanged(p), "", "unchanged", "unchanged")
 	return parts
 }
 
@@ -74,7 +64,7 @@ func summaryLine(p *plan.Plan) string {
 	case idle && p.Complete && len(p.Record) == 0 && p.Adopts:
 		return fmt.Sprintf("No changes to what runs; apply adopts the pod (%d unchanged).", unchanged(p))
 	case idle && p.Records():
-		return "Plan: " + strings.Join(summary(p, future()), ", ") + ". Nothing restarts."
+		return "Plan: " + strings.Join(toDo(p), ", ") + ". Nothing restarts."
 	case idle && p.Complete && p.Source != "":
 		return fmt.Sprintf("No changes of what was applied (%d unchanged); its source file has changed.", unchanged(p))
 	case idle && p.Complete:
@@ -82,7 +72,7 @@ func summaryLine(p *plan.Plan) string {
 	case idle:
 		return "Nothing to do now."
 	}
-	return "Plan: " + strings.Join(summary(p, future()), ", ") + "."
+	return "Plan: " + strings.Join(toDo(p), ", ") + "."
 }
 
 // Outcome says what became of a plan that was executed.
@@ -90,7 +80,7 @@ func Outcome(p *plan.Plan) string {
 	recorded := p.Records()
 	switch {
 	case len(p.Steps) == 0 && p.Complete && recorded:
-		return "applied: " + strings.Join(summary(p, past()), ", ")
+		return "applied: " + strings.Join(done(p), ", ")
 	case len(p.Steps) == 0 && p.Complete:
 		return "unchanged"
 	case len(p.Steps) == 0 && len(p.Holds) > 0:
@@ -98,7 +88,7 @@ func Outcome(p *plan.Plan) string {
 	case len(p.Steps) == 0:
 		return withRecorded(p, waits(p))
 	}
-	text := "applied: " + strings.Join(summary(p, past()), ", ")
+	text := "applied: " + strings.Join(done(p), ", ")
 	if left := Left(p); left != "" {
 		text += "; " + left
 	}
@@ -142,7 +132,7 @@ func holds(p *plan.Plan) string {
 
 // NextApply says in a few words what a plan would do.
 func NextApply(p *plan.Plan) string {
-	parts := slices.DeleteFunc(summary(p, future()), func(part string) bool { return strings.HasSuffix(part, " unchanged") })
+	parts := slices.DeleteFunc(toDo(p), func(part string) bool { return strings.HasSuffix(part, " unchanged") })
 	text := cmp.Or(strings.Join(parts, ", "), "nothing to do")
 	if len(parts) > 0 {
 		text += " (see podctl plan)"

@@ -11,25 +11,89 @@ import (
 
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/plan/diff"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/workload"
 )
 
+// ObjectName names an object in documents.
+type ObjectName struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+func nameOf(key state.ObjectKey) ObjectName { return ObjectName{key.Kind, key.Namespace, key.Name} }
+
+// Key is the name as podctl stores it.
+func (n ObjectName) Key() state.ObjectKey {
+	return state.ObjectKey{Namespace: n.Namespace, Kind: n.Kind, Name: n.Name}
+}
+
+// ObjectChange is what becomes of a stored ConfigMap, Secret, claim or Service, as a document.
+type ObjectChange struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Object     ObjectName      `json:"object"`
+	Outcome    objects.Outcome `json:"outcome"`
+	Fields     []string        `json:"fields,omitempty"`
+	// Changes are the values of a ConfigMap that differ.
+	Changes []diff.Change  `json:"changes,omitempty"`
+	Pods    []model.PodRef `json:"pods"`
+}
+
+// ObjectChangeOf is the document of a change, with the applied pods that take the object.
+func ObjectChangeOf(c *objects.Change, users []*podspec.Desired) ObjectChange {
+	doc := ObjectChange{APIVersion: model.APIVersion, Kind: "ObjectChange", Object: nameOf(c.Key), Outcome: c.Outcome, Fields: c.Fields, Pods: []model.PodRef{}}
+	for _, t := range c.Texts {
+		doc.Changes = append(doc.Changes, diff.Change{Path: t.Path, Before: t.Before, After: t.After})
+	}
+	for _, d := range users {
+		doc.Pods = append(doc.Pods, model.RefOf(d.Pod))
+	}
+	return doc
+}
+
+// FutureOutcome says what would become of an object, and which fields differ.
+func FutureOutcome(c *objects.Change) string {
+	text := fmt.Sprintf("%s would be %s", c.Key, c.Outcome)
+	if c.Outcome == objects.Unchanged {
+		text = fmt.Sprintf("%s is %s", c.Key, c.Outcome)
+	}
+	if len(c.Fields) > 0 {
+		text += ": " + strings.Join(c.Fields, ", ")
+	}
+	return text
+}
+
+// FutureTexts are the values of a ConfigMap that would differ, below the line of FutureOutcome, as
+// a plan of a pod shows values.
+func FutureTexts(c *ObjectChange, colors terminal.Colors) string {
+	var b strings.Builder
+	v := Plan{Colors: colors}
+	for i, one := range changesOf(c.Changes) {
+		if i == maxFields {
+			v.writeDetail(&b, planDetail{text: fmt.Sprintf("… and %d more (-o json has all)", len(c.Changes)-i)})
+			break
+		}
+		row := planRow{details: []planDetail{one.detail()}}.clean()
+		v.writeDetail(&b, row.details[0])
+	}
+	return b.String()
+}
+
 // WorkloadChange is what becomes of a workload, as a document.
 type WorkloadChange struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Workload   struct {
-		Kind      string `json:"kind"`
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
-	} `json:"workload"`
-	Outcome  objects.Outcome `json:"outcome"`
-	Revision int64           `json:"revision"`
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Workload   ObjectName      `json:"workload"`
+	Outcome    objects.Outcome `json:"outcome"`
+	Revision   int64           `json:"revision"`
 	// Pods are those that the workload shall have now, Deletes those that shall go.
 	Pods    []model.PodRef  `json:"pods"`
 	Deletes []model.PodRef  `json:"deletes,omitempty"`
@@ -42,9 +106,10 @@ type WorkloadChange struct {
 
 // WorkloadChangeOf is the document of a workload with what it comes to.
 func WorkloadChangeOf(c *controller.Change, x *workload.Expansion) WorkloadChange {
-	doc := WorkloadChange{APIVersion: model.APIVersion, Kind: "WorkloadChange", Outcome: c.Outcome, Revision: c.Record.Revision(), Pods: []model.PodRef{}, Deletes: x.Gone, Waits: x.Waits, Unfit: x.Unfit}
-	key := c.Record.Key()
-	doc.Workload.Kind, doc.Workload.Namespace, doc.Workload.Name = key.Kind, key.Namespace, key.Name
+	doc := WorkloadChange{
+		APIVersion: model.APIVersion, Kind: "WorkloadChange", Workload: nameOf(c.Record.Key()), Outcome: c.Outcome, Revision: c.Record.Revision(),
+		Pods: []model.PodRef{}, Deletes: x.Gone, Waits: x.Waits, Unfit: x.Unfit,
+	}
 	for _, d := range x.Pods {
 		doc.Pods = append(doc.Pods, model.RefOf(d.Pod))
 	}
@@ -55,9 +120,7 @@ func WorkloadChangeOf(c *controller.Change, x *workload.Expansion) WorkloadChang
 }
 
 // Key names the workload.
-func (c *WorkloadChange) Key() state.ObjectKey {
-	return state.ObjectKey{Namespace: c.Workload.Namespace, Kind: c.Workload.Kind, Name: c.Workload.Name}
-}
+func (c *WorkloadChange) Key() state.ObjectKey { return c.Workload.Key() }
 
 // WorkloadHeading is the line above the plans of a workload's pods.
 func WorkloadHeading(c *WorkloadChange, colors terminal.Colors) string {
@@ -117,6 +180,17 @@ func (n *planCounts) add(p *plan.Plan, gone bool) {
 	}
 }
 
+func (n *planCounts) addOutcome(outcome objects.Outcome) {
+	switch outcome {
+	case objects.Created:
+		n.made++
+	case objects.Configured:
+		n.changed++
+	case objects.Unchanged:
+		n.unchanged++
+	}
+}
+
 // text is a list of the counts that are not zero.
 func (n *planCounts) text() string {
 	var parts []string
@@ -150,33 +224,19 @@ func GrandTotal(plans []*plan.Plan, workloads []WorkloadChange, changes []Object
 	for _, p := range plans {
 		pods.add(p, deleted(p))
 	}
-	outcomes := func(of []objects.Outcome) planCounts {
-		var n planCounts
-		for _, outcome := range of {
-			switch outcome {
-			case objects.Created:
-				n.made++
-			case objects.Configured:
-				n.changed++
-			case objects.Unchanged:
-				n.unchanged++
-			}
-		}
-		return n
-	}
-	var ofWorkloads, ofObjects []objects.Outcome
+	var ofWorkloads, ofObjects planCounts
 	for i := range workloads {
 		pods.waiting += len(workloads[i].Waits)
-		ofWorkloads = append(ofWorkloads, workloads[i].Outcome)
+		ofWorkloads.addOutcome(workloads[i].Outcome)
 	}
 	for i := range changes {
-		ofObjects = append(ofObjects, changes[i].Outcome)
+		ofObjects.addOutcome(changes[i].Outcome)
 	}
 	var parts []string
 	for _, more := range []struct {
 		what   string
 		counts planCounts
-	}{{"pods", pods}, {"workloads", outcomes(ofWorkloads)}, {"objects", outcomes(ofObjects)}} {
+	}{{"pods", pods}, {"workloads", ofWorkloads}, {"objects", ofObjects}} {
 		if more.counts != (planCounts{}) {
 			parts = append(parts, more.what+": "+more.counts.text())
 		}
@@ -223,4 +283,34 @@ func WorkloadCounts(c *WorkloadChange) string {
 		text += fmt.Sprintf(", %d unknown", c.Status.Unknown)
 	}
 	return text
+}
+
+// What becomes of something that is in the manifests of its set no more.
+const (
+	IsPruned      = "pruned"
+	WouldBePruned = "would be pruned"
+)
+
+// Prune is what becomes of something that is in the manifests of its set no more, as a document.
+type Prune struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Object     ObjectName `json:"object"`
+	Outcome    string     `json:"outcome"`
+}
+
+// PruneOf is the document of one pod, workload or object.
+func PruneOf(key state.ObjectKey, outcome string) Prune {
+	return Prune{APIVersion: model.APIVersion, Kind: "Prune", Object: nameOf(key), Outcome: outcome}
+}
+
+// PruneLine says it in one line.
+func PruneLine(p *Prune) string { return fmt.Sprintf("%s %s", p.Object.Key(), p.Outcome) }
+
+// PruneSummary counts what would be pruned.
+func PruneSummary(docs []Prune) string {
+	if len(docs) == 0 {
+		return "Prune: nothing."
+	}
+	return fmt.Sprintf("Prune: %s that the manifests do not have.", document.Counted(len(docs), "object"))
 }
