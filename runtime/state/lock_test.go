@@ -40,11 +40,18 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// emulatorEnv names the emulator that a test program runs in, where the machine cannot run the
+// program itself.
+const emulatorEnv = "PODCTL_TEST_EMULATOR"
+
 // otherProcess is this test binary in one of its roles. What it has to say is in
 // the file that report names.
 func otherProcess(t *testing.T, role string, l Layout, args ...string) *exec.Cmd {
 	t.Helper()
-	line := runtimetest.Self(args...)
+	line := append([]string{os.Args[0]}, args...)
+	if emulator := os.Getenv(emulatorEnv); emulator != "" {
+		line = append([]string{emulator}, line...)
+	}
 	cmd := exec.CommandContext(t.Context(), line[0], line[1:]...)
 	cmd.Env = append(os.Environ(), roleEnv+"="+role, rootEnv+"="+l.Root)
 	return cmd

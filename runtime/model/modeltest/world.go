@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/podspec/digest"
-	"github.com/podctl/podctl/podspec/input"
-	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -32,16 +30,10 @@ spec:
   - {name: log, image: i:1}
 `
 
-// Load reads the manifest of one pod, and makes its digests with a key that is always the
-// same.
+// Load reads the manifest of one pod.
 func Load(tb testing.TB, text string) *podspec.Desired {
 	tb.Helper()
-	m, err := load.Load(tb.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
-	if err != nil || m.Err() != nil {
-		tb.Fatal(err, m.Err())
-	}
-	m.Pods[0].UseKey(digest.NewKey([]byte("0123456789abcdef0123456789abcdef")))
-	return m.Pods[0]
+	return podspectest.Desired(tb, text)
 }
 
 // World is an observed state that is built up step by step.
