@@ -41,6 +41,8 @@ func TestGetSeveralKinds(t *testing.T) {
 		"deploy/web svc/web pod/web-0": {"UP-TO-DATE", "CLUSTER-IP", "web-0"},
 		"all -o name":                  {"pod/web-0\nservice/web\ndeployment/web\n"},
 		"deploy,svc web -o name":       {"deployment/web\nservice/web\n"},
+		"services,endpoints":           {"CLUSTER-IP", "ENDPOINTS"},
+		"ep/web svc/web":               {"CLUSTER-IP", "ENDPOINTS"},
 		"all -l app=web -o jsonpath={.items[*].kind}": {"Pod Service Deployment"},
 		"deploy/web svc/web -o json":                  {`"kind": "List"`, `"kind": "Deployment"`, `"kind": "Service"`},
 		"all -A --no-headers":                         {"default   web-0"},

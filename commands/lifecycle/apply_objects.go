@@ -11,7 +11,6 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
-	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
@@ -179,7 +178,7 @@ func (o *planOptions) planObjects(sess *session.Session, observed *selection.Obs
 		doc := view.ObjectChangeOf(c, usersBeside(c.Key, applied, nil))
 		docs = append(docs, doc)
 		noteObject(sess, c)
-		if !terminal.IsDocument(o.output) {
+		if o.isText() {
 			printFuture(sess, c, &doc)
 		}
 		if c.Outcome != objects.Unchanged {

@@ -43,6 +43,17 @@ const (
 		"    volumeMounts: [{name: c, mountPath: /c}]\n  volumes: [{name: c, configMap: {name: settings}}]\n"
 )
 
+// TestDrawingsOfPlansWithObjects: the output of plan --graph is the drawing alone, also if the manifests have ConfigMaps.
+func TestDrawingsOfPlansWithObjects(t *testing.T) {
+	l := newLab(t)
+	path := l.file("all.yaml", settings+"---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: i:1}]}\n")
+	for format, begin := range map[string]string{"dot": "digraph", "svg": "<svg"} {
+		if out, _ := l.Must("plan", "--graph", format, path); !strings.HasPrefix(out, begin) {
+			t.Errorf("%s:\n%s", format, out)
+		}
+	}
+}
+
 // TestObjectsApartFromPods: what a manifest has for pods of other manifests is stored, said as
 // kubectl says it, and taken by those pods.
 func TestObjectsApartFromPods(t *testing.T) {

@@ -236,7 +236,7 @@ func (o *planOptions) showSome(ctx context.Context, sess *session.Session, plans
 	}
 	if len(plans) > 0 {
 		outcomes = append(outcomes, showPlans(sess, o, plans))
-		if !terminal.IsDocument(o.output) {
+		if o.isText() {
 			for _, text := range unplanned {
 				sess.IO.Print("\n%s", sess.ErrorText(errors.New(text)))
 			}
@@ -244,6 +244,9 @@ func (o *planOptions) showSome(ctx context.Context, sess *session.Session, plans
 	}
 	return exit.Join(ctx, outcomes...)
 }
+
+// isText reports whether the output is text for people, and no document or drawing.
+func (o *planOptions) isText() bool { return !terminal.IsDocument(o.output) && o.graph == "" }
 
 // showPlans prints plans in the output format. The basis they were made from is only for the
 // saved file.

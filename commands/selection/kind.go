@@ -12,48 +12,66 @@ import (
 
 // kindsNamed are the kinds that the first argument names, as pods, pods,deployments or all do; nil if it names none.
 func kindsNamed(args []string) []podspec.Kind {
-	if len(args) == 0 {
-		return nil
-	}
 	var kinds []podspec.Kind
-	for word := range strings.SplitSeq(args[0], ",") {
-		kind := podspec.KindOfWord(word)
-		switch {
-		case kind.Name != "":
-			kinds = append(kinds, kind)
-		case word == "all" && len(args) == 1:
-			kinds = append(kinds, slices.DeleteFunc(podspec.Kinds(), func(k podspec.Kind) bool { return k.Apart })...)
-		default:
-			return nil
-		}
+	for _, word := range kindWords(args, nil) {
+		kinds = append(kinds, podspec.KindOfWord(word))
 	}
 	return kinds
 }
 
-// SplitKinds are the arguments for one kind after the other where they name several, as pods,deployments, all or
-// deploy/web svc/web do; nil if they do not.
-func SplitKinds(args []string) [][]string {
-	kinds := kindsNamed(args)
-	if len(kinds) < 2 {
-		return splitTyped(args)
+// kindWords returns the words of the first argument if each of them is a kind or one of more; "all" stands for several kinds.
+func kindWords(args, more []string) []string {
+	if len(args) == 0 {
+		return nil
 	}
-	split := make([][]string, 0, len(kinds))
-	for _, kind := range kinds {
-		split = append(split, append([]string{kind.Words[0]}, args[1:]...))
+	var words []string
+	for word := range strings.SplitSeq(args[0], ",") {
+		switch {
+		case podspec.KindOfWord(word).Name != "" || slices.Contains(more, word):
+			words = append(words, word)
+		case word == "all" && len(args) == 1:
+			for _, kind := range podspec.Kinds() {
+				if !kind.Apart {
+					words = append(words, kind.Words[0])
+				}
+			}
+		default:
+			return nil
+		}
+	}
+	return words
+}
+
+// SplitKinds splits arguments that name several kinds into the arguments for each kind, as for pods,deployments, all or
+// deploy/web svc/web. It returns nil for a single kind. The words in more count as kinds.
+func SplitKinds(args []string, more ...string) [][]string {
+	words := kindWords(args, more)
+	if len(words) < 2 {
+		return splitTyped(args, more)
+	}
+	split := make([][]string, 0, len(words))
+	for _, word := range words {
+		split = append(split, append([]string{word}, args[1:]...))
 	}
 	return split
 }
 
-// splitTyped puts KIND/NAME of one kind together; nil if they are of one kind, or some argument is no such one.
-func splitTyped(args []string) [][]string {
+// splitTyped groups KIND/NAME arguments by kind. It returns nil if there is one kind only, or another argument.
+func splitTyped(args, more []string) [][]string {
 	var split [][]string
+	kindOf := func(word string) string {
+		if slices.Contains(more, word) {
+			return more[0]
+		}
+		return podspec.KindOfWord(word).Name
+	}
 	for _, arg := range args {
 		word, name, _ := strings.Cut(arg, "/")
-		kind := podspec.KindOfWord(word).Name
+		kind := kindOf(word)
 		if kind == "" || name == "" || input.IsManifest(arg) {
 			return nil
 		}
-		i := slices.IndexFunc(split, func(of []string) bool { return podspec.KindOfWord(of[0]).Name == kind })
+		i := slices.IndexFunc(split, func(of []string) bool { return kindOf(of[0]) == kind })
 		if i < 0 {
 			i, split = len(split), append(split, []string{word})
 		}
