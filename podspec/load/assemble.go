@@ -225,7 +225,7 @@ func (a *reading) add(o *object) {
 		o.completeTemplate(a.fieldTable())
 	case o.Service != nil:
 		validateObject(o)
-		a.notes = append(a.notes, classify(o)...)
+		a.notes = append(a.notes, o.classify(fields.TableOf(fields.Kind(o.report.Kind)))...)
 		a.noteService(o)
 	case o.pod != nil:
 		o.completePod(a.fieldTable())
@@ -326,14 +326,9 @@ func (a *assembly) allProblems() []document.Problem {
 // completePod completes and checks a pod by itself.
 func (o *object) completePod(table *fields.Table) {
 	o.notes = dropInjectedToken(o)
-	written, notes := classifyWritten(o, table)
-	o.report.add(written)
 	setDefaults(o.pod)
 	o.validatePod()
-	o.notes = append(o.notes, slices.DeleteFunc(notes, func(n document.Note) bool {
-		path := o.report.relative(n.Path)
-		return o.report.isUndecoded(path) || o.report.hasProblem(path)
-	})...)
+	o.notes = append(o.notes, o.classify(table)...)
 	o.pod.Status = v1.PodStatus{}
 	// Only podctl makes pods of a workload: a manifest must not hand its pod to one.
 	o.pod.OwnerReferences = nil

@@ -16,43 +16,43 @@ import (
 	"github.com/podctl/podctl/podspec/fields"
 )
 
-// classifyWritten looks at every field that the user wrote. A refused field is a problem, and
-// one without effect a note, each once.
-func classifyWritten(o *object, table *fields.Table) ([]document.Problem, []document.Note) {
+// classify looks at every field that the user wrote, without those of a pod template. A refused field is a problem, and one without
+// effect a note unless there is a problem of it; each once.
+func (o *object) classify(table *fields.Table) []document.Note {
 	var written any
-	if err := json.Unmarshal(o.report.JSON, &written); err != nil {
-		return []document.Problem{o.report.At(document.ClassInvalid, "", err.Error())}, nil
+	if json.Unmarshal(o.report.JSON, &written) != nil {
+		return nil // What is wrong with it is known.
 	}
-	c := &classifier{o: o, table: table, seen: map[string]bool{}}
+	c := &classifier{o: o, table: table, seen: map[string]bool{}, about: o.String()}
+	if o.pod == nil {
+		walkLeaves(written, "", c.visit)
+		return c.notes
+	}
+	c.about = o.key()
 	walkLeaves(written, "", c.visit)
 	if os := o.pod.Spec.OS; os != nil && os.Name == "windows" {
-		c.problems = append(c.problems, o.report.At(document.ClassUnsupported, "spec.os.name", "Windows pods cannot run here"))
+		o.report.refuse(document.ClassUnsupported, "spec.os.name", "Windows pods cannot run here")
 	}
 	slices.SortStableFunc(c.notes, func(a, b document.Note) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return c.problems, c.notes
+	return c.notes
 }
 
-// classifier goes through the fields of one pod.
+// classifier goes through the fields of one object.
 type classifier struct {
-	o        *object
-	table    *fields.Table
-	seen     map[string]bool
-	problems []document.Problem
-	notes    []document.Note
+	o     *object
+	table *fields.Table
+	seen  map[string]bool
+	// about is what notes are about.
+	about string
+	notes []document.Note
 }
 
 func (c *classifier) visit(path string, value any) {
-	if text, ok := value.(string); ok && strings.HasPrefix(path, "spec.") && strings.Contains(text, "\x00") {
-		c.problems = append(c.problems, c.o.report.At(document.ClassInvalid, path, "has a NUL byte, which Linux takes for the end of a path, an argument or a variable"))
-	}
 	f, ok := c.table.Classify(path)
-	if ok && c.hasNoEffect(path, value, f) {
-		f.Support = fields.NoEffect
-	}
-	if isPodmans(path) {
-		f.Support, f.Note = fields.NoEffect, "Annotations of podman say nothing to others. What they ask for, such as ulimits or labels of SELinux, has to be in fields."
+	if c.o.pod != nil {
+		f = c.ofPod(path, value, f)
 	}
 	if !ok || f.Support == fields.Honoured || asksNothing(path, value, f) || c.o.ofDaemonSet && fields.ChoosesNodes(path) {
 		return
@@ -63,10 +63,24 @@ func (c *classifier) visit(path string, value any) {
 	}
 	c.seen[at] = true
 	if f.Support == fields.Refused {
-		c.problems = append(c.problems, c.o.report.At(document.ClassUnsupported, at, f.Note))
-		return
+		c.o.report.refuse(document.ClassUnsupported, at, f.Note)
+	} else if !c.o.report.isUndecoded(at) && !c.o.report.hasProblem(at) {
+		c.notes = append(c.notes, c.o.report.Note(c.about, at, f.Note))
 	}
-	c.notes = append(c.notes, c.o.report.Note(c.o.key(), at, f.Note))
+}
+
+// ofPod is the row of a field of a pod with its value.
+func (c *classifier) ofPod(path string, value any, f fields.Field) fields.Field {
+	if text, ok := value.(string); ok && strings.HasPrefix(path, "spec.") && strings.Contains(text, "\x00") {
+		c.o.report.refuse(document.ClassInvalid, path, "has a NUL byte, which Linux takes for the end of a path, an argument or a variable")
+	}
+	if c.hasNoEffect(path, value, f) {
+		f.Support = fields.NoEffect
+	}
+	if isPodmans(path) {
+		f.Support, f.Note = fields.NoEffect, "Annotations of podman say nothing to others. What they ask for, such as ulimits or labels of SELinux, has to be in fields."
+	}
+	return f
 }
 
 // isPodmans reports whether a path is an annotation that podman generate kube writes for podman kube play.

@@ -47,7 +47,7 @@ func (o *object) completeTemplate(table *fields.Table) {
 	// What the API server finds in the template has been found in its pod, and what is left is not allowed in a template.
 	o.report.kept = dropRepeated(o.report.kept, pod.report)
 	o.takeNames(pod.report)
-	o.notes = classify(o)
+	o.notes = o.classify(fields.TableOf(fields.Kind(o.report.Kind)))
 	if o.oldKind != "" {
 		o.notes = append(o.notes, o.report.Note(o.String(), "kind", fmt.Sprintf("A %s is taken as a ReplicaSet of its name.", o.oldKind)))
 	}
@@ -63,30 +63,6 @@ func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 	if !o.damaged {
 		m.Workloads = append(m.Workloads, &w)
 	}
-}
-
-// classify looks at every field that the user wrote of a kind that is no pod, without those of a pod template. A refused one
-// is a problem, and one without effect a note.
-func classify(o *object) (notes []document.Note) {
-	var written any
-	if json.Unmarshal(o.report.JSON, &written) != nil {
-		return nil // What is wrong with it is known.
-	}
-	table, seen := fields.TableOf(fields.Kind(o.report.Kind)), map[string]bool{}
-	walkLeaves(written, "", func(path string, value any) {
-		f, ok := table.Classify(path)
-		at := reportedPath(path, f)
-		if !ok || f.Support == fields.Honoured || asksNothing(path, value, f) || seen[at] || o.report.isUndecoded(at) {
-			return
-		}
-		seen[at] = true
-		if f.Support == fields.Refused {
-			o.report.refuse(document.ClassUnsupported, at, f.Note)
-		} else if !o.report.hasProblem(at) {
-			notes = append(notes, o.report.Note(o.String(), at, f.Note))
-		}
-	})
-	return notes
 }
 
 // takeNames takes the problems of what the pod has from its workload.

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec/input"
-	"github.com/podctl/podctl/runtime/model"
 )
 
 // Files is a directory of manifests, or one manifest.
 type Files struct {
+	textSource
+
 	path     string
 	settings Settings
 	// tree reads the files and what belongs to them; a file system may not answer.
@@ -32,17 +33,8 @@ func NewFiles(path string, s Settings) (*Files, error) {
 	s = s.completed()
 	reader := s.Loader.Reader
 	reader.Timeout = fileTimeout
-	return &Files{path: path, settings: s, tree: &input.Tree{Reader: reader, Path: path}}, nil
+	return &Files{textSource: textSource(path), path: path, settings: s, tree: &input.Tree{Reader: reader, Path: path}}, nil
 }
-
-// Name is the absolute path.
-func (f *Files) Name() string { return f.path }
-
-// Rules are those of texts.
-func (*Files) Rules() Rules { return textRules() }
-
-// Ended is of no use to files.
-func (f *Files) Ended(model.PodRef) {}
 
 // Run reads the files when they change, and all that changed each interval.
 func (f *Files) Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update)) {

@@ -146,8 +146,18 @@ type Settings struct {
 // Lingers is how long a pod is still wanted that no text has any more: files are renamed and directories are replaced.
 const Lingers = 2 * time.Second
 
-// textRules are those of files and URLs, whose manifests have names. A pod ends with the grace period of its own.
-func textRules() Rules { return Rules{Lingers: Lingers} }
+// textSource is a source of texts by its name: an absolute path, or a URL without its password. Its manifests have names. A pod ends with
+// the grace period of its own.
+type textSource string
+
+// Name is the name.
+func (s textSource) Name() string { return string(s) }
+
+// Rules are those of texts.
+func (textSource) Rules() Rules { return Rules{Lingers: Lingers} }
+
+// Ended is of no use to texts.
+func (textSource) Ended(model.PodRef) {}
 
 const (
 	interval = 20 * time.Second

@@ -6,13 +6,14 @@ import (
 
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
-	"github.com/podctl/podctl/runtime/model"
 )
 
 // URL is a text on a server.
 type URL struct {
-	url, name string
-	settings  Settings
+	textSource
+
+	url      string
+	settings Settings
 	// answer is the last one that had a text.
 	answer input.Answer
 }
@@ -23,21 +24,12 @@ func NewURL(url string, s Settings) (*URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &URL{url: url, name: name, settings: s.completed()}, nil
+	return &URL{textSource: textSource(name), url: url, settings: s.completed()}, nil
 }
-
-// Name is the URL without its password.
-func (u *URL) Name() string { return u.name }
-
-// Rules are those of texts.
-func (*URL) Rules() Rules { return textRules() }
-
-// Ended is of no use to a URL.
-func (u *URL) Ended(model.PodRef) {}
 
 // Run fetches the text each interval.
 func (u *URL) Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update)) {
-	l := &looker{texts: NewTexts(u.name, u.settings.Loader), interval: u.settings.Interval, look: u.read}
+	l := &looker{texts: NewTexts(u.Name(), u.settings.Loader), interval: u.settings.Interval, look: u.read}
 	l.run(ctx, reread, tell)
 }
 
@@ -50,9 +42,9 @@ func (u *URL) read(ctx context.Context) Reading {
 	}
 	if !answer.Unchanged {
 		if document.IsEmpty(answer.Text) {
-			return Reading{Err: errors.New("reading manifest " + u.name + ": the answer holds no Kubernetes object")}
+			return Reading{Err: errors.New("reading manifest " + u.Name() + ": the answer holds no Kubernetes object")}
 		}
 		u.answer = answer
 	}
-	return Reading{Texts: []Text{{Name: u.name, Text: u.answer.Text}}}
+	return Reading{Texts: []Text{{Name: u.Name(), Text: u.answer.Text}}}
 }
