@@ -77,22 +77,24 @@ func (d *Desired) Check() error {
 	if d.Pod == nil {
 		return errors.New("it has no pod")
 	}
-	for name, one := range d.Objects.ConfigMaps {
-		if one == nil {
-			return fmt.Errorf("the ConfigMap %q in it is null", name)
-		}
-	}
-	for name, one := range d.Objects.Secrets {
-		if one == nil {
-			return fmt.Errorf("the Secret %q in it is null", name)
-		}
-	}
-	for name, one := range d.Objects.Volumes {
-		if one == nil {
-			return fmt.Errorf("the PersistentVolume of the claim %q in it is null", name)
+	for _, null := range []string{
+		nullIn("ConfigMap", d.Objects.ConfigMaps), nullIn("Secret", d.Objects.Secrets), nullIn("PersistentVolume of the claim", d.Objects.Volumes),
+	} {
+		if null != "" {
+			return errors.New(null)
 		}
 	}
 	return nil
+}
+
+// nullIn says which of some objects is null; empty if none is.
+func nullIn[T any](what string, objects map[string]*T) string {
+	for name, one := range objects {
+		if one == nil {
+			return fmt.Sprintf("the %s %q in it is null", what, name)
+		}
+	}
+	return ""
 }
 
 // Objects are the API objects that pods refer to, by name. All

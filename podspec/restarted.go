@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -44,19 +45,9 @@ func (w *Workload) KeepRestart(before *Workload) {
 // Restart asks to restart the pods of a workload, at a time in RFC 3339.
 func (w *Workload) Restart(at string) {
 	template, _ := w.PodTemplate()
-	template.Annotations = restarted(template.Annotations, at)
+	template.Annotations = maps.Clone(template.Annotations)
+	metav1.SetMetaDataAnnotation(&template.ObjectMeta, AnnotationRestartedAt, at)
 	pod := w.Template.Pod.DeepCopy()
-	pod.Annotations = restarted(pod.Annotations, at)
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AnnotationRestartedAt, at)
 	w.Template = w.Template.WithPod(pod)
-}
-
-// restarted are annotations with the time of a restart.
-func restarted(annotations map[string]string, at string) map[string]string {
-	with := map[string]string{AnnotationRestartedAt: at}
-	for key, value := range annotations {
-		if key != AnnotationRestartedAt {
-			with[key] = value
-		}
-	}
-	return with
 }

@@ -106,12 +106,8 @@ func keyName(key *yamlv3.Node) string { return resolved(key).Value }
 
 // valueAt follows keys down a tree; an empty node when they do not lead anywhere.
 func valueAt(n *yamlv3.Node, keys ...string) *yamlv3.Node {
-	for _, key := range keys {
-		_, value := child(resolved(n), key)
-		if value == nil {
-			return &yamlv3.Node{}
-		}
-		n = value
+	if n = value(n, keys); n == nil {
+		return &yamlv3.Node{}
 	}
 	return resolved(n)
 }

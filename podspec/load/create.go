@@ -1,6 +1,7 @@
 package load
 
 import (
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -59,45 +60,26 @@ func created(pod *v1.Pod) (*core.Pod, error) {
 	if err := corev1.Convert_v1_Pod_To_core_Pod(pod.DeepCopy(), internal, nil); err != nil {
 		return nil, err
 	}
-	mergeAffinityKeys(internal)
-	mergeSpreadKeys(internal)
+	mergeLabelKeys(internal)
 	appArmorFields(internal)
 	return internal, nil
 }
 
-// mergeAffinityKeys adds the labels that affinity terms name to their selectors
-// (API server: mutatePodAffinity).
-func mergeAffinityKeys(pod *core.Pod) {
+// mergeLabelKeys adds the labels that affinity terms and topology spread constraints name to their selectors (API server:
+// mutatePodAffinity, mutateTopologySpreadConstraints).
+func mergeLabelKeys(pod *core.Pod) {
 	affinity := ptr.Deref(pod.Spec.Affinity, core.Affinity{})
-	var terms []*core.PodAffinityTerm
-	if a := affinity.PodAffinity; a != nil {
-		terms = append(terms, affinityTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, a.RequiredDuringSchedulingIgnoredDuringExecution)...)
+	own, anti := ptr.Deref(affinity.PodAffinity, core.PodAffinity{}), ptr.Deref(affinity.PodAntiAffinity, core.PodAntiAffinity{})
+	terms := slices.Concat(own.RequiredDuringSchedulingIgnoredDuringExecution, anti.RequiredDuringSchedulingIgnoredDuringExecution)
+	for _, p := range slices.Concat(own.PreferredDuringSchedulingIgnoredDuringExecution, anti.PreferredDuringSchedulingIgnoredDuringExecution) {
+		terms = append(terms, p.PodAffinityTerm)
 	}
-	if a := affinity.PodAntiAffinity; a != nil {
-		terms = append(terms, affinityTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, a.RequiredDuringSchedulingIgnoredDuringExecution)...)
+	for i := range terms {
+		mergeKeys(terms[i].LabelSelector, terms[i].MatchLabelKeys, metav1.LabelSelectorOpIn, pod.Labels)
+		mergeKeys(terms[i].LabelSelector, terms[i].MismatchLabelKeys, metav1.LabelSelectorOpNotIn, pod.Labels)
 	}
-	for _, term := range terms {
-		mergeKeys(term.LabelSelector, term.MatchLabelKeys, metav1.LabelSelectorOpIn, pod.Labels)
-		mergeKeys(term.LabelSelector, term.MismatchLabelKeys, metav1.LabelSelectorOpNotIn, pod.Labels)
-	}
-}
-
-func affinityTerms(preferred []core.WeightedPodAffinityTerm, required []core.PodAffinityTerm) []*core.PodAffinityTerm {
-	var terms []*core.PodAffinityTerm
-	for i := range preferred {
-		terms = append(terms, &preferred[i].PodAffinityTerm)
-	}
-	for i := range required {
-		terms = append(terms, &required[i])
-	}
-	return terms
-}
-
-// mergeSpreadKeys does the same for topology spread constraints (API server: mutateTopologySpreadConstraints).
-func mergeSpreadKeys(pod *core.Pod) {
-	for i := range pod.Spec.TopologySpreadConstraints {
-		constraint := &pod.Spec.TopologySpreadConstraints[i]
-		mergeKeys(constraint.LabelSelector, constraint.MatchLabelKeys, metav1.LabelSelectorOpIn, pod.Labels)
+	for _, c := range pod.Spec.TopologySpreadConstraints {
+		mergeKeys(c.LabelSelector, c.MatchLabelKeys, metav1.LabelSelectorOpIn, pod.Labels)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
@@ -24,10 +22,7 @@ type CronStatus struct {
 func JobsOf(key state.ObjectKey, records []*Record) []*Record {
 	var jobs []*Record
 	for _, r := range records {
-		if r.Workload.Job == nil || key.Kind != podspec.KindCronJob {
-			continue
-		}
-		if owner := metav1.GetControllerOf(r.Workload.Job); owner != nil && r.Workload.Job.Namespace == key.Namespace && owner.Kind == key.Kind && owner.Name == key.Name {
+		if r.Workload.Job != nil && key.Kind == podspec.KindCronJob && Owns(key, r.Workload.Job) {
 			jobs = append(jobs, r)
 		}
 	}

@@ -37,10 +37,10 @@ type Expander struct {
 	Now   func() time.Time
 }
 
-// Owns reports whether a pod is one of a workload: its controller is of that kind and name.
-func Owns(key state.ObjectKey, pod *v1.Pod) bool {
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && pod.Namespace == key.Namespace && owner.Kind == key.Kind && owner.Name == key.Name
+// Owns reports whether a pod or a Job is one of a workload: its controller is of that kind and name.
+func Owns(key state.ObjectKey, one metav1.Object) bool {
+	owner := metav1.GetControllerOfNoCopy(one)
+	return owner != nil && one.GetNamespace() == key.Namespace && owner.Kind == key.Kind && owner.Name == key.Name
 }
 
 // PodsOf are the pods of a workload that were applied, and not yet removed.

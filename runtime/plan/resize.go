@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
@@ -295,9 +296,5 @@ func podResized(pod *podstatus.Pod) bool {
 		return false
 	}
 	before, after := ptr.Deref(had, v1.ResourceRequirements{}), ptr.Deref(pod.Manifest.Spec.Resources, v1.ResourceRequirements{})
-	return !sameList(before.Limits, after.Limits) || !sameList(before.Requests, after.Requests)
-}
-
-func sameList(a, b v1.ResourceList) bool {
-	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+	return !equality.Semantic.DeepEqual(before.Limits, after.Limits) || !equality.Semantic.DeepEqual(before.Requests, after.Requests)
 }

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
@@ -156,14 +156,9 @@ func (r *restrainer) imageVolumeFault(ref podspec.ContainerRef) string {
 
 // olderThan compares the first two numbers of a version; one that cannot be read
 // is not older.
-func olderThan(version string, major, minor int) bool {
-	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	x, errX := strconv.Atoi(parts[0])
-	y, errY := strconv.Atoi(parts[1])
-	return errX == nil && errY == nil && (x < major || (x == major && y < minor))
+func olderThan(text string, major, minor uint) bool {
+	parsed, err := version.ParseGeneric(text)
+	return err == nil && parsed.LessThan(version.MajorMinor(major, minor))
 }
 
 // notPulled is the kubelet's sentence, with the volume that an image is for.

@@ -142,11 +142,11 @@ func public(b Backend) *http.ServeMux {
 		io.WriteString(w, "ok\n") //nolint:errcheck // the client is gone
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if ready.text(r.Context()) != "" {
-			http.Error(w, "not ready; podctl agent status says why", http.StatusServiceUnavailable)
-			return
+		why := ready.text(r.Context())
+		if why != "" {
+			why = "not ready; podctl agent status says why"
 		}
-		io.WriteString(w, "ok\n") //nolint:errcheck // who asked is gone
+		answerReady(w, why)
 	})
 	mux.Handle("GET /metrics", b.Metrics())
 	return mux
@@ -156,27 +156,33 @@ func public(b Backend) *http.ServeMux {
 func handler(b Backend) http.Handler {
 	rest, mux := public(b), http.NewServeMux()
 	mux.Handle("/", rest)
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if text := notReady(r.Context(), b); text != "" {
-			http.Error(w, text, http.StatusServiceUnavailable)
-			return
-		}
-		io.WriteString(w, "ok\n") //nolint:errcheck // who asked is gone
-	})
-	mux.HandleFunc("GET /pods", func(w http.ResponseWriter, r *http.Request) {
-		pods, err := b.Pods(r.Context())
-		answer(w, pods, err)
-	})
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		status, err := b.Status(r.Context())
-		answer(w, status, err)
-	})
-	mux.HandleFunc("POST /look", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, b.Look(r.Context())) })
-	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) {
-		done, err := b.Reload(r.Context())
-		answer(w, done, err)
-	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { answerReady(w, notReady(r.Context(), b)) })
+	for request, ask := range map[string]func(context.Context) (any, error){
+		"GET /pods":    func(ctx context.Context) (any, error) { return b.Pods(ctx) },
+		"GET /status":  func(ctx context.Context) (any, error) { return b.Status(ctx) },
+		"POST /look":   func(ctx context.Context) (any, error) { return struct{}{}, b.Look(ctx) },
+		"POST /reload": func(ctx context.Context) (any, error) { return b.Reload(ctx) },
+	} {
+		mux.HandleFunc(request, func(w http.ResponseWriter, r *http.Request) {
+			document, err := ask(r.Context())
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(document) // Who asked may be gone.
+		})
+	}
 	return mux
+}
+
+// answerReady answers that the agent is ready, or why it is not.
+func answerReady(w http.ResponseWriter, why string) {
+	if why != "" {
+		http.Error(w, why, http.StatusServiceUnavailable)
+		return
+	}
+	io.WriteString(w, "ok\n") //nolint:errcheck // the client is gone
 }
 
 // readiness asks the agent at most once a second, so that requests on the port do not keep its loop busy.
@@ -219,13 +225,4 @@ func notReady(ctx context.Context, b Backend) string {
 		return "not every source has been read, or not every pod has had a pass"
 	}
 	return ""
-}
-
-func answer(w http.ResponseWriter, document any, err error) {
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(document) // Who asked may be gone.
 }
