@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,77 +11,37 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // Archive writes what src is, a file or a directory with all that is in it, as a tar archive in
 // which it has the name. Links are in it as links, holes as zeros, and no set-user-id bits.
 func Archive(ctx context.Context, src *os.File, w io.Writer, name string, opts Options) error {
 	a := &archiver{copier: copier{ctx: ctx, opts: opts}, tar: tar.NewWriter(w)}
-	if err := a.entry(src, &place{name: name}, name); err != nil {
+	if err := a.entry(a, src, &place{name: name}); err != nil {
 		return err
 	}
 	return a.tar.Close()
 }
 
-// archiver is one archive that is written. A path is that of an entry, which a place only shows.
+// archiver is one archive that is written.
 type archiver struct {
 	copier
 	tar *tar.Writer
 }
 
-func (a *archiver) entry(src *os.File, at *place, path string) error {
-	if a.ctx.Err() != nil {
-		return context.Cause(a.ctx)
+func (a *archiver) directory(info fs.FileInfo, at *place, children func(*os.File) error) error {
+	if err := a.header(info, &tar.Header{Typeflag: tar.TypeDir, Name: at.path() + "/"}); err != nil {
+		return at.wrap("copying", err)
 	}
-	info, err := src.Stat()
-	if err != nil {
-		return at.wrap("reading", err)
-	}
-	switch {
-	case info.IsDir() && at.depth >= DepthMax:
-		return tooDeep(at)
-	case info.IsDir():
-		if err = a.header(info, &tar.Header{Typeflag: tar.TypeDir, Name: path + "/"}); err != nil {
-			return at.wrap("copying", err)
-		}
-		return children(src, at, func(name string) error { return a.child(src, at.below(name), path+"/"+name) })
-	}
-	return a.file(src, info, at, path)
+	return children(nil)
 }
 
-// child writes one entry of a directory, without following a link.
-func (a *archiver) child(dir *os.File, at *place, path string) (err error) {
-	handle, info, err := safefs.Handle(dir, at.name)
-	if err != nil {
-		return at.wrap("reading", err)
-	}
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		return at.wrap("linking", errors.Join(a.link(handle, info, path), handle.Close()))
-	case !info.IsDir() && !info.Mode().IsRegular():
-		a.skip(at, notCopied)
-		return handle.Close()
-	}
-	src, err := safefs.Reopen(handle, unix.O_RDONLY, plain(at.name))
-	if err = errors.Join(err, handle.Close()); err != nil {
-		return at.wrap("opening", err)
-	}
-	defer func() { err = errors.Join(err, at.wrap("closing", src.Close())) }()
-	return a.entry(src, at, path)
-}
-
-func (a *archiver) link(handle *os.File, info fs.FileInfo, path string) error {
-	target, err := safefs.LinkTarget(handle)
-	if err != nil {
-		return err
-	}
-	return a.header(info, &tar.Header{Typeflag: tar.TypeSymlink, Name: path, Linkname: target})
+func (a *archiver) link(to string, info fs.FileInfo, at *place) error {
+	return a.header(info, &tar.Header{Typeflag: tar.TypeSymlink, Name: at.path(), Linkname: to})
 }
 
 // file writes a file of the size that it had when it was opened.
-func (a *archiver) file(src *os.File, info fs.FileInfo, at *place, path string) error {
+func (a *archiver) file(src *os.File, info fs.FileInfo, at *place) error {
 	size, r := info.Size(), io.Reader(src)
 	if size == 0 {
 		text, err := unsizedText(src)
@@ -91,7 +50,7 @@ func (a *archiver) file(src *os.File, info fs.FileInfo, at *place, path string) 
 		}
 		size, r = int64(len(text)), bytes.NewReader(text)
 	}
-	err := a.header(info, &tar.Header{Typeflag: tar.TypeReg, Name: path, Size: size})
+	err := a.header(info, &tar.Header{Typeflag: tar.TypeReg, Name: at.path(), Size: size})
 	if err != nil {
 		return at.wrap("copying", err)
 	}

@@ -44,7 +44,7 @@ func Copy(ctx context.Context, src, dir *os.File, name string, opts Options) err
 		return fmt.Errorf("%q is no name of a file", name)
 	}
 	c := &copier{ctx: ctx, opts: opts}
-	return c.entry(src, dir, &place{name: name})
+	return c.entry(c, src, &place{name: name, in: dir})
 }
 
 type copier struct {
@@ -56,20 +56,31 @@ type copier struct {
 	made fs.FileInfo
 }
 
-// entry copies an open file or directory to a place in dir.
-func (c *copier) entry(src, dir *os.File, at *place) error {
+// target takes what a walk finds.
+type target interface {
+	// directory calls children with the directory that takes them.
+	directory(info fs.FileInfo, at *place, children func(in *os.File) error) error
+	file(src *os.File, info fs.FileInfo, at *place) error
+	link(to string, info fs.FileInfo, at *place) error
+}
+
+// entry brings an open file or directory to a target.
+func (c *copier) entry(t target, src *os.File, at *place) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
 	info, err := src.Stat()
-	if err != nil {
-		return at.wrap("reading", err)
-	}
 	switch {
+	case err != nil:
+		return at.wrap("reading", err)
+	case info.IsDir() && at.depth >= DepthMax:
+		return tooDeep(at)
 	case info.IsDir():
-		return c.directory(src, info, dir, at)
+		return t.directory(info, at, func(in *os.File) error {
+			return children(src, at, func(name string) error { return c.child(t, src, at.below(name, in)) })
+		})
 	case info.Mode().IsRegular():
-		return c.file(src, info, dir, at)
+		return t.file(src, info, at)
 	}
 	c.skip(at, notCopied)
 	return nil
@@ -84,15 +95,15 @@ func (c *copier) skip(at *place, why string) {
 	}
 }
 
-func (c *copier) file(src *os.File, info fs.FileInfo, dir *os.File, at *place) (err error) {
-	if isAt(dir, at.name, info) {
+func (c *copier) file(src *os.File, info fs.FileInfo, at *place) (err error) {
+	if isAt(at.in, at.name, info) {
 		return at.wrap("copying", errSame)
 	}
 	// A new file, never one that is there: it may be a link, or a program that runs.
-	if err = unix.Unlinkat(int(dir.Fd()), at.name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+	if err = unix.Unlinkat(int(at.in.Fd()), at.name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return at.wrap("replacing", err)
 	}
-	out, err := openat(dir, at.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+	out, err := openat(at.in, at.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 	if err != nil {
 		return at.wrap("creating", err)
 	}
@@ -135,20 +146,17 @@ func (c *copier) settle(f *os.File, mode fs.FileMode) error {
 	return f.Chmod(mode & kept)
 }
 
-func (c *copier) directory(src *os.File, info fs.FileInfo, dir *os.File, at *place) (err error) {
-	switch {
-	case at.depth >= DepthMax:
-		return tooDeep(at)
-	case c.made != nil && os.SameFile(c.made, info):
+func (c *copier) directory(info fs.FileInfo, at *place, children func(*os.File) error) (err error) {
+	if c.made != nil && os.SameFile(c.made, info) {
 		c.skip(at, "it is where the copy is written")
 		return nil
 	}
-	err = unix.Mkdirat(int(dir.Fd()), at.name, 0o700)
+	err = unix.Mkdirat(int(at.in.Fd()), at.name, 0o700)
 	created := err == nil
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return at.wrap("creating", err)
 	}
-	out, err := openat(dir, at.name, unix.O_RDONLY|unix.O_DIRECTORY)
+	out, err := openat(at.in, at.name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return at.wrap("opening", err)
 	}
@@ -161,8 +169,7 @@ func (c *copier) directory(src *os.File, info fs.FileInfo, dir *os.File, at *pla
 			return at.wrap("reading", err)
 		}
 	}
-	err = children(src, at, func(name string) error { return c.child(src, out, at.below(name)) })
-	if err != nil || !created {
+	if err = children(out); err != nil || !created {
 		return err
 	}
 	return at.wrap("giving its mode to", c.settle(out, info.Mode()))
@@ -193,16 +200,20 @@ func tooDeep(at *place) error {
 	return fmt.Errorf("copying %s: more than %d directories lie in each other there; copy what is below on its own, or remove it", at, DepthMax)
 }
 
-// child copies one entry of a directory, without following a link. What is looked at is what
+// child brings one entry of a directory to a target, without following a link. What is looked at is what
 // is opened, whatever its name stands for a moment later.
-func (c *copier) child(dir, out *os.File, at *place) (err error) {
+func (c *copier) child(t target, dir *os.File, at *place) (err error) {
 	handle, info, err := safefs.Handle(dir, at.name)
 	if err != nil {
 		return at.wrap("reading", err)
 	}
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		return at.wrap("linking", errors.Join(link(handle, out, at.name), handle.Close()))
+		to, err := safefs.LinkTarget(handle)
+		if err == nil {
+			err = t.link(to, info, at)
+		}
+		return at.wrap("linking", errors.Join(err, handle.Close()))
 	case !info.IsDir() && !info.Mode().IsRegular():
 		c.skip(at, notCopied)
 		return handle.Close()
@@ -212,18 +223,14 @@ func (c *copier) child(dir, out *os.File, at *place) (err error) {
 		return at.wrap("opening", err)
 	}
 	defer func() { err = errors.Join(err, at.wrap("closing", src.Close())) }()
-	return c.entry(src, out, at)
+	return c.entry(t, src, at)
 }
 
-func link(handle, out *os.File, name string) error {
-	target, err := safefs.LinkTarget(handle)
-	if err != nil {
+func (c *copier) link(to string, _ fs.FileInfo, at *place) error {
+	if err := unix.Unlinkat(int(at.in.Fd()), at.name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
-	if err = unix.Unlinkat(int(out.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return err
-	}
-	return unix.Symlinkat(target, int(out.Fd()), name)
+	return unix.Symlinkat(to, int(at.in.Fd()), at.name)
 }
 
 // openat opens or creates a file in a directory, without following a link. Errors of the file

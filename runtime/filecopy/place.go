@@ -2,6 +2,7 @@ package filecopy
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +17,20 @@ type place struct {
 	name   string
 	// depth is how many directories of the copy it lies in.
 	depth int
+	// in is the directory into which it is copied; nil in an archive.
+	in *os.File
 }
 
-func (p *place) below(name string) *place {
-	return &place{parent: p, name: name, depth: p.depth + 1}
+func (p *place) below(name string, in *os.File) *place {
+	return &place{parent: p, name: name, depth: p.depth + 1, in: in}
+}
+
+// path is the path in an archive.
+func (p *place) path() string {
+	if p.parent == nil {
+		return p.name
+	}
+	return p.parent.path() + "/" + p.name
 }
 
 // Of a path that is longer than this, in bytes, only the first element and the last ones are

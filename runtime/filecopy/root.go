@@ -68,19 +68,17 @@ func (r *Root) open(name string, flags uint64) (*os.File, error) {
 // directory, else as name in the directory that it is in. The caller closes the
 // directory.
 func (r *Root) Target(name, base string) (*os.File, string, error) {
-	return target(name, base, func(name string) (*os.File, error) {
-		return r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
-	})
+	return targetIn(name, base, r.OpenDir)
 }
 
 // Target is the same for a path of the process itself.
 func Target(name, base string) (*os.File, string, error) {
-	return target(name, base, func(name string) (*os.File, error) {
+	return targetIn(name, base, func(name string) (*os.File, error) {
 		return os.OpenFile(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	})
 }
 
-func target(name, base string, open func(string) (*os.File, error)) (*os.File, string, error) {
+func targetIn(name, base string, open func(string) (*os.File, error)) (*os.File, string, error) {
 	dir, err := open(name)
 	if err == nil {
 		return dir, base, nil

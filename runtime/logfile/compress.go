@@ -22,27 +22,14 @@ const (
 // called before the log itself is moved aside: who follows the log reads the newest of them as it is. What an earlier call left
 // unfinished is removed (cleanupUnusedLogs).
 func Compress(dir *safefs.Dir, name string) error {
-	entries, err := dir.Entries()
-	if err != nil {
-		return fmt.Errorf("compressing old logs: %w", err)
-	}
-	names := make([]string, 0, len(entries))
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), name+".") {
-			names = append(names, entry.Name())
-		}
-	}
-	var errs []error
-	unfinished := func(old string) bool {
-		return strings.HasSuffix(old, compressing) || slices.Contains(names, old+Compressed)
-	}
-	for _, old := range names {
-		if unfinished(old) {
-			errs = append(errs, safefs.IgnoreMissing(dir.Remove(old)))
-		}
-	}
-	for _, old := range names {
-		if !unfinished(old) && !strings.HasSuffix(old, Compressed) {
+	names, err := asideNames(dir, name)
+	errs := []error{err}
+	// Backward, because what is unfinished comes after the file of which it is to be.
+	for _, old := range slices.Backward(names) {
+		switch {
+		case strings.HasSuffix(old, compressing), slices.Contains(names, old+Compressed):
+			errs = append(errs, dir.Remove(old))
+		case !strings.HasSuffix(old, Compressed):
 			errs = append(errs, compress(dir, old))
 		}
 	}
@@ -70,7 +57,7 @@ func compress(dir *safefs.Dir, name string) error {
 		err = dir.Replace(name+suffix, name+Compressed)
 	}
 	if err != nil {
-		return errors.Join(err, safefs.IgnoreMissing(dir.Remove(name+suffix)))
+		return errors.Join(err, dir.Remove(name+suffix))
 	}
 	return dir.Remove(name)
 }

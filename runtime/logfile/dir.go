@@ -3,7 +3,6 @@ package logfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -61,20 +60,19 @@ type aside struct {
 	info fs.FileInfo
 }
 
-// rotated are the regular files into which a log was moved aside, the oldest first, by the
-// kubelet's names: the file's own, a point and the time (and .gz; .tmp is one that is being
-// compressed). Of too many only the newest
-// are returned, and errTooMany.
+// rotated are the regular files into which a log was moved aside, the oldest first. Of too many
+// only the newest are returned, and an error.
 func (d *logDir) rotated() ([]aside, error) {
-	names, tooMany, err := d.asideNames()
+	names, err := asideNames(d.Dir, d.base)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", d.path, err)
 	}
-	all := slices.Clone(names)
-	// One that has just been compressed is there twice for a moment.
-	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(all, name+Compressed) })
+	tooMany := len(names) > rotatedMax
 	var files []aside
-	for _, name := range names {
+	for _, name := range names[max(len(names)-rotatedMax, 0):] {
+		if slices.Contains(names, name+Compressed) || strings.HasSuffix(name, compressing) {
+			continue // One that has just been compressed is there twice for a moment.
+		}
 		info, err := d.Lstat(name)
 		if safefs.IgnoreMissing(err) != nil {
 			return nil, fmt.Errorf("reading %s: %w", filepath.Join(d.path, name), safefs.Cause(err))
@@ -89,29 +87,15 @@ func (d *logDir) rotated() ([]aside, error) {
 	return files, nil
 }
 
-// asideNames are the names, sorted; it holds few of them, however many there are.
-func (d *logDir) asideNames() (names []string, tooMany bool, err error) {
-	reader, err := d.Reader()
-	if err != nil {
-		return nil, false, err
-	}
-	defer reader.Close() //nolint:errcheck // Nothing was written through it.
-	for {
-		some, err := reader.Readdirnames(rotatedMax)
-		for _, name := range some {
-			if strings.HasPrefix(name, d.base+".") && !strings.HasSuffix(name, compressing) {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		if len(names) > rotatedMax {
-			names, tooMany = slices.Clone(names[len(names)-rotatedMax:]), true
-		}
-		if errors.Is(err, io.EOF) {
-			return names, tooMany, nil
-		}
-		if err != nil {
-			return nil, false, err
+// asideNames are the names of files into which a log of that name was moved aside, the oldest first, by the
+// kubelet's names: the file's own, a point and the time, and .gz. One that ends in .tmp is being compressed.
+func asideNames(dir *safefs.Dir, log string) ([]string, error) {
+	entries, err := dir.Entries()
+	var names []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), log+".") {
+			names = append(names, entry.Name())
 		}
 	}
+	return names, err
 }

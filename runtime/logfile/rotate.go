@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/podctl/podctl/runtime/safefs"
@@ -49,26 +50,15 @@ func (l Limits) Full(path string) bool {
 // DropOld removes the oldest of the files into which the log of that name in a directory
 // was moved aside.
 func (l Limits) DropOld(dir *safefs.Dir, name string) error {
-	entries, err := dir.Entries()
+	names, err := asideNames(dir, name)
 	if err != nil {
 		return fmt.Errorf("removing an old log: %w", err)
 	}
-	old := rotatedNames(entries, name)
-	for _, old := range old[:max(len(old)-(cmp.Or(l.Files, filesMax)-1), 0)] {
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, compressing) })
+	for _, old := range names[:max(len(names)-(cmp.Or(l.Files, filesMax)-1), 0)] {
 		if err := dir.Remove(old); err != nil {
 			return fmt.Errorf("removing an old log: %w", err)
 		}
 	}
 	return nil
-}
-
-// rotatedNames are the names of files into which a log of that name was moved aside.
-func rotatedNames(entries []fs.DirEntry, log string) []string {
-	var names []string
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), log+".") && !strings.HasSuffix(entry.Name(), compressing) {
-			names = append(names, entry.Name())
-		}
-	}
-	return names
 }
