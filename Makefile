@@ -370,7 +370,7 @@ fuzz: ## Look for input that breaks a promise, each fuzz test for FUZZTIME
 	done
 
 BENCH := $(BIN)/bench -podctl $(PODCTL) -images $(BIN)
-# More flags for the bench, for example -only start, -podman 'podman --runtime runc' or -kubelet PATH.
+# More flags for the bench, for example -only start, -rounds 3 or -podman 'podman --runtime runc'.
 BENCHFLAGS ?=
 
 $(BIN)/bench: $(wildcard $(BENCHMARKS)/*)

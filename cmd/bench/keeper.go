@@ -31,11 +31,7 @@ type keeper struct {
 	address string
 	// known is how many pods it reports as running; -1 before it is ready.
 	known func(ctx context.Context) (int, error)
-	// pause is the pause between queries of the runtime, beyond the pause of until. Queries cost time that the
-	// keeper could use; where the runtime measures the time, a pause does no harm.
-	pause time.Duration
-
-	cmd *exec.Cmd
+	cmd   *exec.Cmd
 }
 
 const (
@@ -50,17 +46,16 @@ const (
 	keeperPods = 200
 	// askPause is the pause between two queries of something that is waited for.
 	askPause = 5 * time.Millisecond
-	// listPause is the pause of keepers whose times are the runtime's.
+	// listPause is that between lists of what runs. They cost time that the keeper could use, and the times of containers
+	// are the runtime's.
 	listPause = 50 * time.Millisecond
-	// kubeletRest is how long a kubelet that has started cleans up after its predecessor.
-	kubeletRest = 2 * time.Second
 )
 
 // newAgent is podctl's agent.
 func newAgent(ctx context.Context, n *node) (*keeper, error) {
 	port, portErr := freePort(ctx)
 	listen := "127.0.0.1:" + port
-	k := &keeper{node: n, name: agentName, address: "http://" + listen, pause: listPause}
+	k := &keeper{node: n, name: agentName, address: "http://" + listen}
 	k.command = append([]string{n.o.podctl}, n.args("agent", "--listen", listen, "--max-pods", fmt.Sprint(keeperPods),
 		"--eviction-hard", "memory.available<1Mi", k.dir("manifests"))...)
 	k.known = func(ctx context.Context) (int, error) {
@@ -103,7 +98,7 @@ authorization: {mode: AlwaysAllow}
 func newKubelet(ctx context.Context, n *node) (*keeper, error) {
 	port, portErr := freePort(ctx)
 	readOnly, readOnlyErr := freePort(ctx)
-	k := &keeper{node: n, name: kubeletName, suffix: "-" + kubeletNode, address: "http://127.0.0.1:" + readOnly, pause: listPause}
+	k := &keeper{node: n, name: kubeletName, suffix: "-" + kubeletNode, address: "http://127.0.0.1:" + readOnly}
 	k.command = []string{
 		n.o.kubelet, "--config", k.dir("config.yaml"), "--root-dir", k.dir("root"), "--cert-dir", k.dir("certificates"),
 		"--hostname-override", kubeletNode,
@@ -225,34 +220,22 @@ func (k *keeper) put(name string, s shape) error {
 
 func (k *keeper) manifest(name string) string { return k.dir("manifests/" + name + ".yaml") }
 
-// stop removes manifests, and waits until no sandbox of their pods runs.
-func (k *keeper) stop(ctx context.Context, names ...string) (err error) {
+// drop removes manifests and waits until nothing is left of their pods. A kubelet removes records later, so the bench
+// does it.
+func (k *keeper) drop(ctx context.Context, names ...string) (err error) {
 	for _, name := range names {
 		err = errors.Join(err, os.Remove(k.manifest(name)))
 	}
 	for _, name := range names {
-		err = errors.Join(err, k.untilSandboxes(ctx, name, func(all []*runtimeapi.PodSandbox) bool {
-			return !slices.ContainsFunc(all, func(s *runtimeapi.PodSandbox) bool {
-				return s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
-			})
-		}))
-	}
-	return err
-}
-
-// drop stops pods and waits until nothing is left of them. A kubelet removes records later, so the bench
-// does it.
-func (k *keeper) drop(ctx context.Context, names ...string) error {
-	err := k.stop(ctx, names...)
-	for _, name := range names {
-		err = errors.Join(err, k.untilSandboxes(ctx, name, func(all []*runtimeapi.PodSandbox) bool {
-			for _, s := range all {
-				if k.name == kubeletName {
+		err = errors.Join(err, k.until(ctx, "stop "+name, func() (bool, error) {
+			left, failed := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: k.labels(name)}})
+			for _, s := range left.GetItems() {
+				if k.name == kubeletName && s.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
 					// The kubelet may be removing it, too.
 					_, _ = k.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
 				}
 			}
-			return len(all) == 0
+			return len(left.GetItems()) == 0, failed
 		}))
 	}
 	return err
@@ -261,14 +244,6 @@ func (k *keeper) drop(ctx context.Context, names ...string) error {
 // labels are those of a pod.
 func (k *keeper) labels(name string) map[string]string {
 	return map[string]string{"io.kubernetes.pod.name": name + k.suffix}
-}
-
-// untilSandboxes waits for a state of the sandboxes of a pod.
-func (k *keeper) untilSandboxes(ctx context.Context, name string, done func([]*runtimeapi.PodSandbox) bool) error {
-	return k.until(ctx, "stop "+name, func() (bool, error) {
-		reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: k.labels(name)}})
-		return done(reply.GetItems()), err
-	})
 }
 
 // containers are the running containers of a pod, or of all pods for an empty name.
@@ -285,7 +260,7 @@ func (k *keeper) containers(ctx context.Context, name string) ([]*runtimeapi.Con
 func (k *keeper) awaitNew(ctx context.Context, name string, count int, than time.Time) (regular []*runtimeapi.Container, err error) {
 	last := fmt.Sprint(regularPrefix, count-1)
 	err = k.until(ctx, "start "+name, func() (bool, error) {
-		time.Sleep(k.pause)
+		time.Sleep(listPause)
 		all, failed := k.containers(ctx, name)
 		regular = slices.DeleteFunc(all, func(c *runtimeapi.Container) bool {
 			return !strings.HasPrefix(c.GetMetadata().GetName(), regularPrefix)
@@ -317,39 +292,10 @@ func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
 		return err
 	}
 	return k.until(ctx, fmt.Sprintf("start %d pods", len(names)), func() (bool, error) {
-		time.Sleep(k.pause)
+		time.Sleep(listPause)
 		now, failed := k.containers(ctx, "")
 		return len(now) == len(before)+len(names), failed
 	})
-}
-
-// kubelets is a kubelet that does something with a pod on the bench's own containerd; empty without -kubelet.
-// It kills all pods there that it does not know, so it lives only during its own runs. Its start is not timed, nor
-// is prepare, which may be nil.
-func (n *node) kubelets(prepare, run func(context.Context, *keeper) error) []contender {
-	if n.o.kubelet == "" {
-		return nil
-	}
-	var k *keeper
-	before := func(ctx context.Context) (err error) {
-		if k, err = newKubelet(ctx, n); err != nil {
-			return err
-		}
-		k.pause = 0
-		err = k.start(ctx, 0)
-		time.Sleep(kubeletRest)
-		if err == nil && prepare != nil {
-			err = prepare(ctx, k)
-		}
-		if err != nil {
-			err = errors.Join(err, k.leave(context.WithoutCancel(ctx)))
-		}
-		return err
-	}
-	return []contender{{
-		name: kubeletName, before: before, after: func(ctx context.Context) error { return k.leave(ctx) },
-		run: func(ctx context.Context) (sample, error) { return clocked(func() error { return run(ctx, k) }) },
-	}}
 }
 
 // get reads a page that answers with 200.

@@ -38,7 +38,7 @@ type contender struct {
 type workload struct {
 	name, what string
 	contenders []contender
-	// rounds is how often each contender runs, if it is not the usual number.
+	// rounds is how often each contender runs; zero means usualRounds.
 	rounds int
 	// begin makes the contenders that need podctl and the runtime; end follows all rounds.
 	begin func(context.Context) ([]contender, error)
@@ -47,8 +47,12 @@ type workload struct {
 	limit limit
 }
 
+// usualRounds is how often each contender of a workload runs.
+const usualRounds = 15
+
 // measure runs the contenders in turn, A B C A B C …, so that a machine whose speed
-// drifts is as slow for one as for another. The first round warms up and does not count.
+// drifts is as slow for one as for another. The first round warms up and does not count. Rounds that are not zero
+// replace those of the workload.
 func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err error) {
 	defer func() { err = errors.Join(err, w.end.do(context.WithoutCancel(ctx))) }()
 	if w.begin != nil {
@@ -56,7 +60,7 @@ func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err
 			return nil, err
 		}
 	}
-	samples := make([][]sample, 1+cmp.Or(w.rounds, rounds))
+	samples := make([][]sample, 1+cmp.Or(rounds, w.rounds, usualRounds))
 	for i := range samples {
 		for j := range w.contenders {
 			s, failure := w.contenders[j].once(ctx)

@@ -127,8 +127,7 @@ const commandMethod = `The **floor** is the time of the calls that every tool ha
 messages that podctl sends (` + "`podctl render --cri`" + `), one after the other or with the containers side by side. All contenders
 of a workload run in turn (A B C A B C …) on a private containerd, so a machine whose speed drifts is as slow for one as for the
 other. "The first is" is the median of the ratios within the same round. The first round and the clean-up between runs do not count.
-podctl, crictl and podman are timed as whole processes. A kubelet without an API server is timed from the moment its manifest appears
-until all containers run, or from its removal until nothing of the pod runs; the bench asks the runtime every five milliseconds.
+podctl, crictl and podman are timed as whole processes.
 `
 
 // agentMethod explains the figures of the agent.

@@ -10,35 +10,24 @@ import (
 	"strings"
 )
 
-// How often the initialisation is measured, and how many packages are listed.
-const (
-	startupRuns = 20
-	startupTop  = 10
-)
+// startupTop is how many packages are listed.
+const startupTop = 10
 
-// startup returns the mean cost of the initialisation of each package that the Go runtime
-// reports (GODEBUG=inittrace=1).
+// startup returns the cost of the initialisation of each package that the Go runtime reports (GODEBUG=inittrace=1).
 func (n *node) startup(ctx context.Context) (*Startup, error) {
-	sums := map[string]float64{}
-	for range startupRuns {
-		cmd := exec.CommandContext(ctx, n.o.podctl, "version", "--client") //nolint:gosec // the program to measure
-		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
-		text, err := cmd.CombinedOutput()
-		if err != nil {
-			return nil, fmt.Errorf("%w\n%s", err, text)
-		}
-		for line := range strings.Lines(string(text)) {
-			if p, ok := parseInit(line); ok {
-				sums[p.Name] += p.Ms / startupRuns
-			}
+	cmd := exec.CommandContext(ctx, n.o.podctl, "version", "--client") //nolint:gosec // the program to measure
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, text)
+	}
+	s := &Startup{}
+	for line := range strings.Lines(string(text)) {
+		if p, ok := parseInit(line); ok {
+			s.Packages, s.TotalMs, s.Top = s.Packages+1, s.TotalMs+p.Ms, append(s.Top, p)
 		}
 	}
-	s := &Startup{Packages: len(sums)}
-	for name, ms := range sums {
-		s.TotalMs += ms
-		s.Top = append(s.Top, Package{Name: name, Ms: ms})
-	}
-	slices.SortFunc(s.Top, func(a, b Package) int { return cmp.Or(cmp.Compare(b.Ms, a.Ms), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(s.Top, func(a, b Package) int { return cmp.Compare(b.Ms, a.Ms) })
 	s.Top = s.Top[:min(startupTop, len(s.Top))]
 	return s, nil
 }

@@ -69,10 +69,7 @@ func (u *suite) creation(name, what string, l limit, s shape, flags ...string) w
 		if s.inits == 0 {
 			list = append(list, u.peersStart(f, path)...)
 		}
-		return append(list, u.kubelets(nil, func(ctx context.Context, k *keeper) error {
-			_, err := k.arrive(ctx, "kubelet-"+name, s)
-			return err
-		})...), nil
+		return list, nil
 	}}
 }
 
@@ -112,17 +109,11 @@ func (u *suite) deletion() workload {
 		limit: limit{against: floorName, factor: 1.1},
 	}
 	w.begin = func(ctx context.Context) ([]contender, error) {
-		s := shape{containers: 1}
-		path, f, err := u.pod(ctx, "delete", s)
+		path, f, err := u.pod(ctx, "delete", shape{containers: 1})
 		if err != nil {
 			return nil, err
 		}
-		list := append(u.podctls(u.do("apply", path), nil, "delete", "delete"), f.removing())
-		list = append(list, u.peersDelete(path)...)
-		const name = "kubelet-delete"
-		return append(list, u.kubelets(
-			func(ctx context.Context, k *keeper) error { _, err := k.arrive(ctx, name, s); return err },
-			func(ctx context.Context, k *keeper) error { return k.stop(ctx, name) })...), nil
+		return append(append(u.podctls(u.do("apply", path), nil, "delete", "delete"), f.removing()), u.peersDelete(path)...), nil
 	}
 	return w
 }
