@@ -21,7 +21,7 @@ import (
 // running, however long that takes. The report is forgotten once the runtime has followed.
 func TestExits(t *testing.T) {
 	l := newLab(t, "i:1")
-	l.observer.exits = NewExits(l.client)
+	l.observer.world.Exits = NewExits(l.client)
 	d := l.pod("web")
 	ref := model.RefOf(d.Pod)
 	id := l.container(ref, l.sandbox(ref, 0), "a", 0)
@@ -44,7 +44,7 @@ func TestExits(t *testing.T) {
 		{containerd.Exit{Code: 3}, "Error"}, {containerd.Exit{Code: 137, OutOfMemory: true}, "OOMKilled"}, {containerd.Exit{}, "Completed"},
 	} {
 		c.exit.ContainerID, c.exit.At = id, at
-		l.observer.exits.note(t.Context(), c.exit)
+		l.observer.world.Exits.note(t.Context(), c.exit)
 		got := observed()
 		if got.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || got.GetExitCode() != c.exit.Code || got.GetReason() != c.reason ||
 			got.GetFinishedAt() != at.UnixNano() {
@@ -58,8 +58,8 @@ func TestExits(t *testing.T) {
 	if _, err := l.client.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
 		t.Fatal(err)
 	}
-	if got := observed(); got.GetExitCode() == 0 || len(l.observer.exits.byID) > 0 {
-		t.Errorf("the runtime has followed: %v, kept %v", got, l.observer.exits.byID)
+	if got := observed(); got.GetExitCode() == 0 || len(l.observer.world.Exits.byID) > 0 {
+		t.Errorf("the runtime has followed: %v, kept %v", got, l.observer.world.Exits.byID)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestExitsAreBounded(t *testing.T) {
 // runtime does not report the end of its cause for minutes. It does not go on without the init container.
 func TestResetThatIsInterrupted(t *testing.T) {
 	l := newLab(t, "i:1")
-	l.observer.exits = NewExits(l.client)
+	l.observer.world.Exits = NewExits(l.client)
 	text := strings.Replace(podText("web"), "image: 'i:1'",
 		"image: 'i:1', restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]", 1)
 	text = strings.Replace(text, "spec:\n", "spec:\n  initContainers: [{name: i, image: 'i:1'}]\n", 1)
@@ -111,7 +111,7 @@ func TestResetThatIsInterrupted(t *testing.T) {
 	inits := l.container(ref, sandbox, "i", 0)
 	cause := l.container(ref, sandbox, "a", 0)
 	for id, code := range map[string]int32{inits: 0, cause: 42} {
-		l.observer.exits.note(t.Context(), containerd.Exit{ContainerID: id, Code: code, At: l.clock.Now()})
+		l.observer.world.Exits.note(t.Context(), containerd.Exit{ContainerID: id, Code: code, At: l.clock.Now()})
 	}
 	steps := func() string {
 		in, _, err := l.observer.Input(t.Context(), ref, d, plan.Options{})
@@ -150,7 +150,7 @@ func TestExitsOfTheRuntime(t *testing.T) {
 // TestExitsMessage: the log of a container that has just ended may lack its end, so it is no message yet.
 func TestExitsMessage(t *testing.T) {
 	l := newLab(t, "i:1")
-	l.observer.exits = NewExits(l.client)
+	l.observer.world.Exits = NewExits(l.client)
 	d := l.pod("web")
 	ref := model.RefOf(d.Pod)
 	labels := labelsOf(ref)
@@ -159,7 +159,7 @@ func TestExitsMessage(t *testing.T) {
 		Metadata: &runtimeapi.ContainerMetadata{Name: "a"}, Labels: labels,
 		Annotations: map[string]string{criconfig.AnnotationTerminationMessagePolicy: string(v1.TerminationMessageFallbackToLogsOnError)},
 	})
-	l.observer.exits.note(t.Context(), containerd.Exit{ContainerID: id, Code: 1, At: l.clock.Now()})
+	l.observer.world.Exits.note(t.Context(), containerd.Exit{ContainerID: id, Code: 1, At: l.clock.Now()})
 	s, err := l.observer.Observe(t.Context(), ref, d)
 	if err != nil || s.Containers[0].TerminationMessage != "" {
 		t.Errorf("message %q: %v", s.Containers[0].TerminationMessage, err)

@@ -27,7 +27,7 @@ type examiner struct {
 }
 
 // examine is called when all else has been observed.
-func examine(s *snapshot.Pod, volumes volume.Context, redactor *redaction.Redactor) *snapshot.Faults {
+func examine(s *snapshot.Pod, volumes volume.Context, found []volume.State, redactor *redaction.Redactor) *snapshot.Faults {
 	in, err := proof.Resolve(volumes, *s.Node)
 	in.Images = map[string]model.Image{}
 	for _, name := range podspec.ImageNames(volumes.Desired.Pod) {
@@ -36,7 +36,7 @@ func examine(s *snapshot.Pod, volumes volume.Context, redactor *redaction.Redact
 	}
 	e := &examiner{
 		snapshot: s, redactor: redactor, faults: map[string]model.Fault{},
-		Prover: &proof.Prover{ContainerInput: in, Volumes: volumes, Runtime: s.Runtime.Name, Unfinished: unfinished(s, volumes)},
+		Prover: &proof.Prover{ContainerInput: in, Volumes: volumes, Runtime: s.Runtime.Name, Unfinished: map[string]bool{}},
 	}
 	if err == nil {
 		var config *runtimeapi.PodSandboxConfig
@@ -45,12 +45,15 @@ func examine(s *snapshot.Pod, volumes volume.Context, redactor *redaction.Redact
 		}
 	}
 	e.note("", model.Fault{Reason: model.CreatePodSandboxError}, err)
-	if bad := e.volumes(); bad != nil {
-		e.noteVolume(bad)
-	} else {
-		for _, ref := range podspec.Containers(volumes.Desired.Pod) {
-			e.container(ref)
+	for _, v := range found {
+		if v.Fault != nil {
+			e.noteVolume(v.Fault)
+			return &snapshot.Faults{Desired: volumes.Desired.Digest(), Found: e.faults}
 		}
+		e.Unfinished[v.Name] = v.Unfinished
+	}
+	for _, ref := range podspec.Containers(volumes.Desired.Pod) {
+		e.container(ref)
 	}
 	return &snapshot.Faults{Desired: volumes.Desired.Digest(), Found: e.faults}
 }
@@ -75,16 +78,6 @@ func (e *examiner) noteVolume(err error) {
 	}
 }
 
-// volumes is why the first volume that cannot be made ready cannot.
-func (e *examiner) volumes() error {
-	for _, vol := range podspec.UsedVolumes(e.Desired.Pod) {
-		if err := volume.Fault(e.Volumes, vol.Name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // container looks at one container. What depends on the user of the image that is there does not
 // hold for one that is pulled.
 func (e *examiner) container(ref podspec.ContainerRef) {
@@ -99,17 +92,4 @@ func (e *examiner) container(ref podspec.ContainerRef) {
 		err = criconfig.CheckUser(e.Desired.Pod, ref, image)
 	}
 	e.note(ref.Name, fault, err)
-}
-
-// unfinished are the volumes whose content the next pass will write.
-func unfinished(s *snapshot.Pod, c volume.Context) map[string]bool {
-	names := map[string]bool{}
-	for _, vol := range podspec.UsedVolumes(c.Desired.Pod) {
-		if !volume.HasContent(vol) {
-			continue
-		}
-		wanted, err := volume.Wanted(c, vol.Name)
-		names[vol.Name] = err != nil || s.Volumes[vol.Name].Digest != wanted
-	}
-	return names
 }

@@ -86,7 +86,7 @@ func TestUnwrittenContentIsNoFault(t *testing.T) {
 	if got := faults(); len(got) > 0 {
 		t.Errorf("before it is there: %+v", got)
 	}
-	if err := volume.Prepare(t.Context(), l.observer.volumeContext(d), "v"); err != nil {
+	if err := volume.Prepare(t.Context(), volume.Context{Pod: l.observer.world.Layout.Pod(d.Pod.UID), Desired: d}, "v"); err != nil {
 		t.Fatal(err)
 	}
 	if got := faults()["a"]; !strings.Contains(got.Message, `"x/y": not a directory`) {

@@ -95,19 +95,19 @@ func (o *Observer) AdoptEndpoint() { o.adopts = true }
 // twice. A runtime that has records of the pod is the same one by another way.
 func (o *Observer) checkEndpoint(ctx context.Context, ref model.PodRef, s *snapshot.Pod) error {
 	from := s.Checkpoint.Endpoint
-	if from == "" || from == o.client.Endpoint.Address || len(s.Sandboxes)+len(s.Containers) > 0 {
+	if from == "" || from == o.world.Client.Endpoint.Address || len(s.Sandboxes)+len(s.Containers) > 0 {
 		return nil
 	}
 	if !o.adopts {
 		return fmt.Errorf("pod %s runs on %s, not on %s: name that runtime with --runtime-endpoint, or delete the pod there first; "+
-			"if that runtime is gone for good, apply or delete the pod with --adopt-endpoint", ref, from, o.client.Endpoint)
+			"if that runtime is gone for good, apply or delete the pod with --adopt-endpoint", ref, from, o.world.Client.Endpoint)
 	}
 	err := nothingAt(ctx, from, ref)
 	if err == nil {
-		err = noProcesses(o.cgroups, ref, o.host.Node())
+		err = noProcesses(o.world.Cgroups, ref, o.host.Node())
 	}
 	if err != nil {
-		return fmt.Errorf("pod %s cannot move from %s to %s: %w", ref, from, o.client.Endpoint.Address, err)
+		return fmt.Errorf("pod %s cannot move from %s to %s: %w", ref, from, o.world.Client.Endpoint.Address, err)
 	}
 	return nil
 }

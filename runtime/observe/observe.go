@@ -46,37 +46,26 @@ type World struct {
 
 // Observer reads what a runtime and podctl's own files say of pods. It changes nothing.
 type Observer struct {
-	client  *cri.Client
-	layout  state.Layout
-	cgroups cgroup.Groups
-	now     func() time.Time
+	world   World
 	host    *Host
 	digests *Digests
 	// adopts reports whether pods of another runtime may move to this one.
 	adopts bool
-	// objects has what pods take from elsewhere than their manifests.
-	objects *objects.Store
-	logs    logfile.Limits
-	exits   *Exits
-	// reserved are ports of the node that no pod can have.
-	reserved []machine.Reserved
 	// taken is what pods take of the node; nil for one that takes nothing.
 	taken *state.Summaries[*model.Admitted]
 }
 
 // New makes an Observer.
 func New(w World, host *Host, digests *Digests) *Observer {
-	return &Observer{
-		client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests, objects: w.Objects, logs: w.Logs, exits: w.Exits, reserved: w.Reserved,
-		taken: state.NewSummaries(w.Layout, func(c *state.Checkpoint) *model.Admitted { return snapshot.TakenBy(&c.Memory) }),
-	}
+	taken := state.NewSummaries(w.Layout, func(c *state.Checkpoint) *model.Admitted { return snapshot.TakenBy(&c.Memory) })
+	return &Observer{world: w, host: host, digests: digests, taken: taken}
 }
 
 // Observe reads everything a decision about one pod needs. What does not depend
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
 func (o *Observer) Observe(ctx context.Context, ref model.PodRef, desired *podspec.Desired) (*snapshot.Pod, error) {
-	j, err := o.layout.Pod(ref.UID).Checkpoint().Read()
+	j, err := o.world.Layout.Pod(ref.UID).Checkpoint().Read()
 	if err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
@@ -97,12 +86,12 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 	}
 	desired.UseKey(key)
 	j.Applied.UseKey(key)
-	s = &snapshot.Pod{Checkpoint: j, TakenAt: o.now().UTC().Round(0), Pod: ref}
+	s = &snapshot.Pod{Checkpoint: j, TakenAt: o.world.Now().UTC().Round(0), Pod: ref}
 	known := ""
 	if desired != nil && j.LastRun != nil {
 		known = j.LastRun.Sandbox
 	}
-	hooks := o.layout.Pod(ref.UID).Hooks().Running()
+	hooks := o.world.Layout.Pod(ref.UID).Hooks().Running()
 	var facts RuntimeFacts
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { facts, err = o.host.RuntimeFacts(groupCtx); return err })
@@ -122,8 +111,10 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 	node := o.host.Node()
 	s.Node = &node
 	if desired != nil {
-		o.observeDisk(s, desired)
-		s.Faults = examine(s, o.volumeContext(desired), redactor)
+		volumes := volume.Context{Pod: o.world.Layout.Pod(desired.Pod.UID), Desired: desired, Allocatable: node.Allocatable}
+		found := volume.Look(volumes)
+		o.observeDisk(s, desired, found)
+		s.Faults = examine(s, volumes, found, redactor)
 	}
 	return s, nil
 }
@@ -132,7 +123,7 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 // the records were read or after: a hook may begin or end in between, and a container that failed its hook
 // must not be shown as started.
 func (o *Observer) markStarting(s *snapshot.Pod, before map[string]bool) {
-	after := o.layout.Pod(s.Pod.UID).Hooks().Running()
+	after := o.world.Layout.Pod(s.Pod.UID).Hooks().Running()
 	for i := range s.Containers {
 		id := s.Containers[i].Status.GetId()
 		s.Containers[i].Starting = before[id] || after[id]
@@ -149,7 +140,7 @@ func (o *Observer) observeImages(ctx context.Context, desired *podspec.Desired) 
 	group, ctx := errgroup.WithContext(ctx)
 	for i, name := range names {
 		group.Go(func() error {
-			info, present, err := images.Status(ctx, o.client.Images, name)
+			info, present, err := images.Status(ctx, o.world.Client.Images, name)
 			if present {
 				found[i] = snapshot.Image{Reference: info.Reference, ID: info.ID, User: info.User, Digests: info.RepoDigests}
 			}
@@ -173,7 +164,7 @@ func (o *Observer) Snapshot(ctx context.Context, desired *podspec.Desired) (*sna
 	if err != nil {
 		return nil, err
 	}
-	reply, err := o.client.Images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	reply, err := o.world.Client.Images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("listing images: %w", err)
 	}
@@ -189,15 +180,15 @@ func (o *Observer) Snapshot(ctx context.Context, desired *podspec.Desired) (*sna
 
 // observeDisk looks at what lies on disk for a pod: its volumes, its cgroup and
 // the logs of containers the runtime has lost.
-func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired) {
-	pod := o.layout.Pod(desired.Pod.UID)
+func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired, volumes []volume.State) {
+	pod := o.world.Layout.Pod(desired.Pod.UID)
 	s.Volumes = map[string]snapshot.Volume{}
-	for _, vol := range podspec.UsedVolumes(desired.Pod) {
-		s.Volumes[vol.Name] = o.observeVolume(desired, vol.Name)
+	for _, v := range volumes {
+		s.Volumes[v.Name] = snapshot.Volume{Prepared: v.Prepared, Digest: v.Digest}
 	}
-	parent := criconfig.CgroupParent(desired.Pod, o.host.Node())
-	exists := o.cgroups.Exists(parent) && !pod.CgroupMark().IsSet()
-	s.Cgroup, s.CgroupRemains = &exists, !exists && o.cgroups.Remains(parent)
+	parent := criconfig.CgroupParent(desired.Pod, *s.Node)
+	exists := o.world.Cgroups.Exists(parent) && !pod.CgroupMark().IsSet()
+	s.Cgroup, s.CgroupRemains = &exists, !exists && o.world.Cgroups.Remains(parent)
 	s.Ports = o.takenPorts(desired.Pod, s)
 	s.LogAttempts = map[string]uint32{}
 	for _, ref := range podspec.Containers(desired.Pod) {
@@ -205,16 +196,6 @@ func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired) {
 			s.LogAttempts[ref.Name] = n
 		}
 	}
-}
-
-// observeVolume looks at what lies on disk for one volume. A volume that cannot
-// be read counts as not prepared: preparing it says why.
-func (o *Observer) observeVolume(desired *podspec.Desired, name string) snapshot.Volume {
-	digest, prepared, err := volume.OnDisk(o.volumeContext(desired), name)
-	if err != nil {
-		return snapshot.Volume{}
-	}
-	return snapshot.Volume{Prepared: prepared, Digest: digest}
 }
 
 // settleInFlight takes what was about to be made when podctl was killed for made if there is a record that it was
@@ -266,8 +247,4 @@ func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec
 	before := *s.Checkpoint.Applied
 	opts.Admission, opts.Refused = nil, hold
 	return o.Input(ctx, ref, &before, opts)
-}
-
-func (o *Observer) volumeContext(desired *podspec.Desired) volume.Context {
-	return volume.Context{Pod: o.layout.Pod(desired.Pod.UID), Desired: desired, Allocatable: o.host.Node().Allocatable}
 }

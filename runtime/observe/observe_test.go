@@ -92,7 +92,7 @@ func TestWhatLiesOnDisk(t *testing.T) {
 	log, err := logs.File("a", 4)
 	cgroupName := criconfig.CgroupParent(d.Pod, l.host.Node())
 	err = errors.Join(err, logs.Make("a"), os.WriteFile(log, nil, 0o600), kept.CgroupMark().Set(), l.cgroups.Ensure(cgroupName, cgroup.Resources{}),
-		volume.Prepare(t.Context(), l.observer.volumeContext(d), "v"))
+		volume.Prepare(t.Context(), volume.Context{Pod: l.observer.world.Layout.Pod(d.Pod.UID), Desired: d}, "v"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func NewestFirst(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Co
 
 // ListNewestFirst lists the containers of a pod, in whatever state, the newest first.
 func (o *Observer) ListNewestFirst(ctx context.Context, ref model.PodRef) ([]*runtimeapi.Container, error) {
-	sandboxes, containers, err := list(ctx, o.client, "its", UIDSelector(ref))
+	sandboxes, containers, err := list(ctx, o.world.Client, "its", UIDSelector(ref))
 	if err == nil {
 		err = errors.Join(CheckAllLabels(ref, sandboxes), CheckAllLabels(ref, containers))
 	}

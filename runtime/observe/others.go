@@ -35,7 +35,7 @@ func (o *Observer) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
 		if !publishes {
 			continue
 		}
-		if by := machine.Owner(port, o.reserved); by != "" {
+		if by := machine.Owner(port, o.world.Reserved); by != "" {
 			taken[port.String()] = by
 		}
 	}
@@ -61,7 +61,7 @@ type publishedPort struct {
 // checkpoints cannot be read are left out: nobody can say which ports they have, and a collision
 // destroys nothing, so that they hold no other pod.
 func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
-	applied, _, err := state.Applied(o.layout)
+	applied, _, err := state.Applied(o.world.Layout)
 	if err != nil {
 		return nil
 	}
@@ -79,12 +79,12 @@ func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
 
 // publishedByServices lists the ports of the node that lead to Services.
 func (o *Observer) publishedByServices() []publishedPort {
-	if o.objects == nil {
+	if o.world.Objects == nil {
 		return nil
 	}
 	var ports []publishedPort
 	// One that cannot be read is left out, as such a checkpoint is.
-	services, _ := o.objects.Services()
+	services, _ := o.world.Objects.Services()
 	for _, s := range services {
 		for _, p := range service.Published(s) {
 			ports = append(ports, publishedPort{p, "service " + s.Namespace + "/" + s.Name})

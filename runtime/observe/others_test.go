@@ -128,7 +128,7 @@ func TestPortsOnTheNodesNetwork(t *testing.T) {
 // TestReservedPorts hold a pod that publishes one, although nothing listens there.
 func TestReservedPorts(t *testing.T) {
 	l := newLab(t)
-	l.observer.reserved = []machine.Reserved{{Port: podspec.Port{Protocol: v1.ProtocolTCP, Number: 1}, For: "SSH"}}
+	l.observer.world.Reserved = []machine.Reserved{{Port: podspec.Port{Protocol: v1.ProtocolTCP, Number: 1}, For: "SSH"}}
 	if taken := l.observer.takenPorts(loadPod(t, publishing("web", "1")).Pod, &snapshot.Pod{}); taken["1/TCP"] != "SSH" {
 		t.Errorf("%v", taken)
 	}
@@ -144,7 +144,7 @@ func TestPortsOfServicesAreTaken(t *testing.T) {
 	if err := store.Put(t.Context(), []*podspec.Object{{Service: s}}, func(objects.Change) {}); err != nil {
 		t.Fatal(err)
 	}
-	o := &Observer{layout: layout, objects: store}
+	o := &Observer{world: World{Layout: layout, Objects: store}}
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Ports: []v1.ContainerPort{{HostPort: 30999, Protocol: v1.ProtocolTCP}, {HostPort: 30999, Protocol: v1.ProtocolUDP}}}}}}
 	if taken := o.takenPorts(pod, &snapshot.Pod{}); len(taken) != 1 || taken["30999/TCP"] != "service default/web" {
 		t.Errorf("%v", taken)

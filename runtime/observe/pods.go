@@ -94,7 +94,7 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 	}
 	pod := d.Pod.DeepCopy()
 	pod.Status = unknownStatus(err)
-	if j, journalErr := l.observer.layout.Pod(pod.UID).Checkpoint().Read(); journalErr == nil && !j.StartTime.IsZero() {
+	if j, journalErr := l.observer.world.Layout.Pod(pod.UID).Checkpoint().Read(); journalErr == nil && !j.StartTime.IsZero() {
 		pod.Status.StartTime = &metav1.Time{Time: j.StartTime}
 		j.Deletion.Mark(pod)
 	}
@@ -105,7 +105,7 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 // hides neither the pod nor others: what the runtime says is shown.
 func (l *Lister) statusInput(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*plan.Input, *snapshot.Pod, error) {
 	ref := model.RefOf(d.Pod)
-	j, err := l.observer.layout.Pod(ref.UID).Checkpoint().Read()
+	j, err := l.observer.world.Layout.Pod(ref.UID).Checkpoint().Read()
 	if unusable := (*state.CheckpointError)(nil); errors.As(err, &unusable) {
 		j, err = &state.Checkpoint{Unreadable: true}, nil
 	}

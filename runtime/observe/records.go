@@ -86,7 +86,7 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 // askSandbox asks for the status of a sandbox; nil for one that vanished. If the list has it as ended and the runtime refuses to say more, as after its
 // restart without what the sandbox was made of, the list is enough: the sandbox is replaced.
 func (r *records) askSandbox(ctx context.Context, item *runtimeapi.PodSandbox) (*runtimeapi.PodSandboxStatus, error) {
-	reply, err := r.observer.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
+	reply, err := r.observer.world.Client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
 	err = cri.IgnoreNotFound(err)
 	if err != nil && cri.IsAnswer(err) && item.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
 		return &runtimeapi.PodSandboxStatus{
@@ -118,7 +118,7 @@ func (r *records) itsSandboxes(ctx context.Context) ([]*runtimeapi.PodSandbox, e
 	if r.lists != nil {
 		return r.lists.sandboxes[string(r.ref.UID)], nil
 	}
-	list, err := r.observer.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+	list, err := r.observer.world.Client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
 		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: UIDSelector(r.ref)},
 	})
 	return list.GetItems(), err
@@ -132,7 +132,7 @@ func (r *records) containersIn(ctx context.Context, sandbox string) ([]*runtimea
 	if sandbox == "" {
 		filter.LabelSelector = UIDSelector(r.ref)
 	}
-	list, err := r.observer.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
+	list, err := r.observer.world.Client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
 	return list.GetContainers(), err
 }
 
@@ -193,15 +193,15 @@ func (r *records) add(item *runtimeapi.Container) *snapshot.Container {
 // ask completes a record by the container's status; one that vanished has none.
 func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
 	id, name := c.Status.GetId(), c.Status.GetMetadata().GetName()
-	reply, err := r.observer.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	reply, err := r.observer.world.Client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()
-	if r.observer.exits.complete(c.Status) {
+	if r.observer.world.Exits.complete(c.Status) {
 		// The log may lack its end. The next look has it.
 		c.TerminationMessage, _ = ownMessage(c.Status)
 	} else {
 		c.TerminationMessage = terminationMessage(ctx, c.Status)
 	}
-	c.LogFull = LogFull(c.Status, r.observer.logs)
+	c.LogFull = LogFull(c.Status, r.observer.world.Logs)
 	return cri.Wrap(fmt.Sprintf("asking for container %s (%s)", name, model.ShortID(id)), cri.IgnoreNotFound(err))
 }
 
@@ -213,7 +213,7 @@ func LogFull(status *runtimeapi.ContainerStatus, limits logfile.Limits) bool {
 
 // ListContainers lists the containers of a pod, in whatever state.
 func (o *Observer) ListContainers(ctx context.Context, ref model.PodRef) ([]*runtimeapi.Container, error) {
-	reply, err := o.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+	reply, err := o.world.Client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
 		Filter: &runtimeapi.ContainerFilter{LabelSelector: UIDSelector(ref)},
 	})
 	if err == nil {

@@ -16,10 +16,10 @@ import (
 // values that it has in the environment of its containers: the workload's rollout replaces one pod after the other, and all of them
 // would restart at once.
 func (o *Observer) withStored(d *podspec.Desired) (*podspec.Desired, error) {
-	if o.objects == nil || d == nil {
+	if o.world.Objects == nil || d == nil {
 		return d, nil
 	}
-	with, err := o.objects.Complete(d)
+	with, err := o.world.Objects.Complete(d)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", model.RefOf(d.Pod), err)
 	}

@@ -60,10 +60,40 @@ func Wanted(c Context, name string) (string, error) {
 // digest of anything.
 const incomplete = "incomplete"
 
-// OnDisk returns what lies on disk for a volume: whether it is prepared, and for
+// State is what is known of a volume before a pass.
+type State struct {
+	Name string
+	// Prepared reports whether the volume is ready to be mounted, and Digest is that of its content if podctl writes it. A
+	// volume that cannot be read counts as not prepared: preparing it says why.
+	Prepared bool
+	Digest   string
+	// Unfinished reports whether podctl is yet to write the content: what lies there now says nothing.
+	Unfinished bool
+	// Fault is why the volume cannot be made ready.
+	Fault error
+}
+
+// Look looks at the volumes that a pod uses, in the order of its manifest. It changes nothing.
+func Look(c Context) []State {
+	var all []State
+	for _, vol := range podspec.UsedVolumes(c.Desired.Pod) {
+		s := State{Name: vol.Name, Fault: faultOf(c, vol.Name)}
+		if digest, prepared, err := onDisk(c, vol.Name); err == nil {
+			s.Digest, s.Prepared = digest, prepared
+		}
+		if HasContent(vol) {
+			wanted, err := Wanted(c, vol.Name)
+			s.Unfinished = err != nil || s.Digest != wanted
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// onDisk returns what lies on disk for a volume: whether it is prepared, and for
 // one whose content podctl writes, the content's digest. A volume that needs no
 // preparation is prepared; a hostPath is when it is of its type.
-func OnDisk(c Context, name string) (digest string, prepared bool, err error) {
+func onDisk(c Context, name string) (digest string, prepared bool, err error) {
 	m, err := c.find(name)
 	if err != nil {
 		return "", false, err

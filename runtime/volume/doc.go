@@ -4,7 +4,7 @@
 // What comes in is a Context: the pod with its objects, and its place on disk. A mounter makes one
 // volume of it; a collector computes what that shall hold, from the manifest alone, and a writer
 // brings it to the disk. What a volume should hold and what it holds are compared by digests
-// (Wanted, OnDisk): the planner decides on these whether a volume has to be prepared or updated.
+// (Wanted, Look): the planner decides on these whether a volume has to be prepared or updated.
 // Every path comes from runtime/state.
 //
 // Nothing here trusts what a container could have written: paths inside a volume

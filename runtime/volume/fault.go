@@ -14,11 +14,11 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Fault says why a volume cannot be made ready, as far as it shows without making it: a path of the
+// faultOf says why a volume cannot be made ready, as far as it shows without making it: a path of the
 // host that is not what its type says and cannot be made, a name that cannot be part of a path, files
 // that exclude each other, or pages that nobody requests. What Prepare would make, or another volume
 // of the pod may make, is no fault. Nor is what the manifest lacks: that is told of its reference.
-func Fault(c Context, name string) error {
+func faultOf(c Context, name string) error {
 	m, err := c.find(name)
 	if err != nil {
 		return err

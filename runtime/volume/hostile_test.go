@@ -177,7 +177,7 @@ func TestDataLinkThatWasTamperedWithIsReplaced(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if digest, prepared, err := OnDisk(c, "conf"); err != nil || !prepared || digest == wanted {
+			if digest, prepared, err := onDisk(c, "conf"); err != nil || !prepared || digest == wanted {
 				t.Errorf("on disk is %q, prepared %t, %v; want that it has to be updated", digest, prepared, err)
 			}
 			prepare(t, c, "conf")
@@ -234,7 +234,7 @@ func TestContentThatHurtsIsNotRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if digest, prepared, err := OnDisk(c, "conf"); err != nil || !prepared || digest == wanted {
+			if digest, prepared, err := onDisk(c, "conf"); err != nil || !prepared || digest == wanted {
 				t.Errorf("on disk is %q, prepared %t, %v; want that it has to be updated", digest, prepared, err)
 			}
 			prepare(t, c, "conf")
@@ -260,7 +260,7 @@ func TestClaimNamesThatArePaths(t *testing.T) {
 	for _, name := range []string{"../../../victim", "../../pods", victim, "..", ""} {
 		c.Desired.Pod.Spec.Volumes = []v1.Volume{claim(name)}
 		for what, err := range map[string]error{
-			"preparing": Prepare(t.Context(), c, "data"), "looking at": func() error { _, _, err := OnDisk(c, "data"); return err }(),
+			"preparing": Prepare(t.Context(), c, "data"), "looking at": func() error { _, _, err := onDisk(c, "data"); return err }(),
 		} {
 			if refused := (*state.NameError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "claimName") {
 				t.Errorf("%s the claim %q: %v", what, name, err)

@@ -58,8 +58,8 @@ func TestHostPathTypes(t *testing.T) {
 				if err != nil && !strings.Contains(err.Error(), "spec.volumes[0].hostPath: hostPath type check failed: "+path+" is not a ") {
 					t.Errorf("error %q is not in the kubelet's words", err)
 				}
-				if _, prepared, err := OnDisk(c, "host"); err != nil || prepared != want {
-					t.Errorf("OnDisk says prepared: %v (%v), want %v", prepared, err, want)
+				if _, prepared, err := onDisk(c, "host"); err != nil || prepared != want {
+					t.Errorf("onDisk says prepared: %v (%v), want %v", prepared, err, want)
 				}
 				if what == "missing" {
 					_ = os.RemoveAll(path)
@@ -140,7 +140,7 @@ func TestFaultsOfHostPaths(t *testing.T) {
 		"one to make of the kernel":  {[]v1.Volume{hostPathVolume("v", "/proc/none", v1.HostPathDirectoryOrCreate)}, true},
 		"a dangling link to make":    {[]v1.Volume{hostPathVolume("v", dir+"/link", v1.HostPathDirectoryOrCreate)}, true},
 	} {
-		if err := Fault(newContext(t, c.volumes...), "v"); (err != nil) != c.fault {
+		if err := faultOf(newContext(t, c.volumes...), "v"); (err != nil) != c.fault {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -207,7 +207,7 @@ func TestFaultsOfContent(t *testing.T) {
 		for _, vol := range volumes {
 			c := newContext(t, vol)
 			c.Desired.Objects.ConfigMaps = map[string]*v1.ConfigMap{"cm": {Data: map[string]string{"k": "v"}}}
-			if err := Fault(c, "v"); (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+			if err := faultOf(c, "v"); (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 				t.Errorf("%+v: %v, want %q", vol, err, want)
 			}
 		}

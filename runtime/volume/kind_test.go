@@ -43,8 +43,8 @@ func TestPathsAndPluginsAreTheKubelets(t *testing.T) {
 
 func TestVolumesThatPodctlCannotProvide(t *testing.T) {
 	c := newContext(t, emptyDirVolume("first"), v1.Volume{Name: "nfs", VolumeSource: v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}})
-	_, prepared, err := OnDisk(c, "nfs")
-	for what, err := range map[string]error{"Prepare": Prepare(t.Context(), c, "nfs"), "OnDisk": err} {
+	_, prepared, err := onDisk(c, "nfs")
+	for what, err := range map[string]error{"Prepare": Prepare(t.Context(), c, "nfs"), "onDisk": err} {
 		unsupported := (*UnsupportedError)(nil)
 		if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "spec.volumes[1]") {
 			t.Errorf("%s: error %v, want an UnsupportedError that names the field", what, err)
@@ -57,10 +57,10 @@ func TestVolumesThatPodctlCannotProvide(t *testing.T) {
 
 func TestVolumeThatIsNotThePods(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
-	_, _, diskErr := OnDisk(c, "other")
+	_, _, diskErr := onDisk(c, "other")
 	_, wantedErr := Wanted(c, "other")
 	for what, err := range map[string]error{
-		"Prepare": Prepare(t.Context(), c, "other"), "OnDisk": diskErr, "Wanted": wantedErr,
+		"Prepare": Prepare(t.Context(), c, "other"), "onDisk": diskErr, "Wanted": wantedErr,
 	} {
 		if err == nil || !strings.Contains(err.Error(), `default/web has no volume "other"`) {
 			t.Errorf("%s: error %v, want one that names pod and volume", what, err)
@@ -71,8 +71,8 @@ func TestVolumeThatIsNotThePods(t *testing.T) {
 func TestImageVolumesNeedNothing(t *testing.T) {
 	c := newContext(t, v1.Volume{Name: "image", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}})
 	prepare(t, c, "image")
-	if digest, prepared, err := OnDisk(c, "image"); digest != "" || !prepared || err != nil {
-		t.Errorf("OnDisk = %q, %v, %v; want prepared", digest, prepared, err)
+	if digest, prepared, err := onDisk(c, "image"); digest != "" || !prepared || err != nil {
+		t.Errorf("onDisk = %q, %v, %v; want prepared", digest, prepared, err)
 	}
 	wantGone(t, c.Pod.Dir())
 }

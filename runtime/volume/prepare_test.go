@@ -16,9 +16,9 @@ import (
 // wantPrepared compares what lies on disk with what should, as the planner does.
 func wantPrepared(t *testing.T, c Context, name string) {
 	t.Helper()
-	digest, prepared, err := OnDisk(c, name)
+	digest, prepared, err := onDisk(c, name)
 	if err != nil || !prepared {
-		t.Fatalf("OnDisk = %q, %v, %v; want prepared", digest, prepared, err)
+		t.Fatalf("onDisk = %q, %v, %v; want prepared", digest, prepared, err)
 	}
 	wanted, err := Wanted(c, name)
 	if err != nil || digest != wanted {
@@ -28,8 +28,8 @@ func wantPrepared(t *testing.T, c Context, name string) {
 
 func wantUnprepared(t *testing.T, c Context, name string) {
 	t.Helper()
-	if digest, prepared, err := OnDisk(c, name); err != nil || prepared || digest != "" {
-		t.Errorf("OnDisk = %q, %v, %v; want not prepared", digest, prepared, err)
+	if digest, prepared, err := onDisk(c, name); err != nil || prepared || digest != "" {
+		t.Errorf("onDisk = %q, %v, %v; want not prepared", digest, prepared, err)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestConfigMapIsPreparedAndUpdated(t *testing.T) {
 
 	conf := c.Desired.Objects.ConfigMaps["conf"]
 	conf.Data = map[string]string{"a": "new", "c": "3"}
-	digest, prepared, err := OnDisk(c, "conf")
+	digest, prepared, err := onDisk(c, "conf")
 	if wanted, wantedErr := Wanted(c, "conf"); err != nil || wantedErr != nil || !prepared || digest == wanted {
 		t.Fatalf("after a change: %q, %v, %v; wanted %q", digest, prepared, err, wanted)
 	}
@@ -159,7 +159,7 @@ func TestContentBelongsToTheGroupOnDisk(t *testing.T) {
 	wantMode(t, dir, os.ModeDir|os.ModeSetgid|0o777)
 	// A group that comes later is seen, and so is one that goes.
 	c.Desired.Pod.Spec.SecurityContext = nil
-	digest, prepared, err := OnDisk(c, "conf")
+	digest, prepared, err := onDisk(c, "conf")
 	if wanted, _ := Wanted(c, "conf"); err != nil || !prepared || digest == wanted {
 		t.Errorf("without the group: %q, %v, %v; wanted %q", digest, prepared, err, wanted)
 	}
@@ -174,9 +174,9 @@ func TestLostLinkIsADifference(t *testing.T) {
 		"elsewhere": func() { relink(t, "/etc/passwd", filepath.Join(c.dir(t, "conf"), "a")) },
 	} {
 		tamper()
-		digest, prepared, err := OnDisk(c, "conf")
+		digest, prepared, err := onDisk(c, "conf")
 		if wanted, _ := Wanted(c, "conf"); err != nil || !prepared || digest == wanted {
-			t.Errorf("%s: OnDisk = %q, %v, %v; want a difference", name, digest, prepared, err)
+			t.Errorf("%s: onDisk = %q, %v, %v; want a difference", name, digest, prepared, err)
 		}
 		if err := Prepare(t.Context(), c, "conf"); err != nil {
 			t.Fatal(err)
@@ -213,7 +213,7 @@ func TestTamperedContentIsADifference(t *testing.T) {
 			if err := tamper(c.dir(t, "conf")); err != nil {
 				t.Fatal(err)
 			}
-			if digest, prepared, err := OnDisk(c, "conf"); err != nil || !prepared || digest == must(t)(Wanted(c, "conf")) {
+			if digest, prepared, err := onDisk(c, "conf"); err != nil || !prepared || digest == must(t)(Wanted(c, "conf")) {
 				t.Errorf("%s: %q %v %v, want that it is prepared and differs", name, digest, prepared, err)
 			}
 			prepare(t, c, "conf")
@@ -418,7 +418,7 @@ func TestNewMountPointsAreMade(t *testing.T) {
 	// Content that changed is brought up to date all the same.
 	mounts[1].MountPath = mounts[0].MountPath + "/other"
 	c.Desired.Objects.ConfigMaps["conf"].Data["a"] = "new"
-	if digest, prepared, err := OnDisk(c, "conf"); digest == "" || !prepared || err != nil {
+	if digest, prepared, err := onDisk(c, "conf"); digest == "" || !prepared || err != nil {
 		t.Errorf("with other content: %q, %t, %v", digest, prepared, err)
 	}
 }
