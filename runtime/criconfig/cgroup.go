@@ -69,33 +69,21 @@ type PodResources struct {
 func PodCgroup(pod *v1.Pod, node Node) PodResources {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	limits, cpuLimited, memoryLimited := podspec.Limits(pod)
-	shares := uint64(milliToShares(milli(requests, limits)))
-	r := PodResources{HugePages: hugePages(pod, node)}
+	all := calculated(requests, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
+	shares, quota, period, memory := uint64(all.GetCpuShares()), all.GetCpuQuota(), uint64(cfsPeriod), all.GetMemoryLimitInBytes()
+	r := PodResources{CPUShares: &shares, HugePages: hugePages(pod, node)}
 	qos := podspec.QOSClass(pod)
 	if qos == v1.PodQOSBestEffort {
 		shares = minShares
-		r.CPUShares = &shares
 		return r
 	}
-	r.CPUShares = &shares
 	if cpuLimited || qos == v1.PodQOSGuaranteed {
-		quota, period := milliToQuota(limits.Cpu().MilliValue()), uint64(cfsPeriod)
 		r.CPUQuota, r.CPUPeriod = &quota, &period
 	}
 	if memoryLimited || qos == v1.PodQOSGuaranteed {
-		memory := limits.Memory().Value()
 		r.Memory = &memory
 	}
 	return r
-}
-
-// milli is the cpu request in thousandths of a core, or the limit where nothing
-// is requested.
-func milli(requests, limits v1.ResourceList) int64 {
-	if q, ok := requests[v1.ResourceCPU]; ok {
-		return q.MilliValue()
-	}
-	return limits.Cpu().MilliValue()
 }
 
 // hugePages limits every page size of the machine: what the pod asks for, and

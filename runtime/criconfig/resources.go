@@ -122,19 +122,18 @@ func sandboxResources(pod *v1.Pod, node Node) *runtimeapi.LinuxContainerResource
 	opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
 	requests := resourcehelper.PodRequests(pod, opts)
 	limits := resourcehelper.PodLimits(pod, opts)
-	r := calculated(requests, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
-	if node.CgroupV2 {
-		r.Unified = map[string]string{"memory.oom.group": "1"}
-	}
-	return r
+	return sandboxTotals(requests, limits, node)
 }
 
 func overheadResources(pod *v1.Pod, node Node) *runtimeapi.LinuxContainerResources {
-	overhead := pod.Spec.Overhead
-	if overhead == nil {
+	if pod.Spec.Overhead == nil {
 		return &runtimeapi.LinuxContainerResources{}
 	}
-	r := calculated(overhead, overhead[v1.ResourceCPU], overhead[v1.ResourceMemory])
+	return sandboxTotals(pod.Spec.Overhead, pod.Spec.Overhead, node)
+}
+
+func sandboxTotals(requests, limits v1.ResourceList, node Node) *runtimeapi.LinuxContainerResources {
+	r := calculated(requests, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
 	if node.CgroupV2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}

@@ -51,7 +51,7 @@ func newLab(t *testing.T, names ...string) *lab {
 	w := World{Client: client, Layout: l.layout, Cgroups: l.cgroups, Now: clock.Now}
 	l.host = NewHost(client, l.layout, Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "node", MemoryBytes: 1 << 30} }})
 	l.observer = New(w, l.host, NewDigests(l.layout))
-	l.lister = NewLister(client, l.observer)
+	l.lister = NewLister(l.observer)
 	for _, method := range []string{"ListPodSandbox", "ListContainers", "PodSandboxStatus", "ContainerStatus", "ImageStatus", "Version"} {
 		server.Fail(runtimetest.Fault{Method: method, Times: 1, Only: func(request any) bool {
 			l.mu.Lock()

@@ -20,15 +20,10 @@ import (
 const StatusUnknown = "StatusUnknown"
 
 // Lister looks at many pods at once.
-type Lister struct {
-	client   *cri.Client
-	observer *Observer
-}
+type Lister struct{ observer *Observer }
 
 // NewLister makes a Lister.
-func NewLister(client *cri.Client, observer *Observer) *Lister {
-	return &Lister{client: client, observer: observer}
-}
+func NewLister(observer *Observer) *Lister { return &Lister{observer} }
 
 // List observes pods and gives each its status, as a kubelet would report it. A pod that
 // cannot be observed keeps no other from it: it has the phase Unknown, the reason
@@ -76,7 +71,7 @@ func each[T any](ctx context.Context, l *Lister, pods []*podspec.Desired, look f
 		})
 	}
 	_ = group.Wait()
-	if err := l.client.NoneAnswered(ctx, errs); err != nil {
+	if err := l.observer.world.Client.NoneAnswered(ctx, errs); err != nil {
 		return nil, err
 	}
 	return found, errors.Join(errs...)

@@ -152,7 +152,7 @@ func (l *Lister) listFor(ctx context.Context, pods int) (*nodeLists, error) {
 	if pods < ManyPods {
 		return nil, nil //nolint:nilnil // few pods are listed one by one
 	}
-	sandboxes, containers, err := list(ctx, l.client, "all", nil)
+	sandboxes, containers, err := list(ctx, l.observer.world.Client, "all", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ const (
 // among the known ones, rebuilt from what the runtime has: names and images. Their
 // manifests are not known, so they can be looked at and nothing else.
 func (l *Lister) Unmanaged(ctx context.Context, known map[types.UID]bool) ([]*podspec.Desired, error) {
-	sandboxes, containers, err := list(ctx, l.client, "all", nil)
+	sandboxes, containers, err := list(ctx, l.observer.world.Client, "all", nil)
 	if err != nil {
 		return nil, err
 	}
