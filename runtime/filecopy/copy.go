@@ -209,8 +209,8 @@ func (c *copier) child(t target, dir *os.File, at *place) (err error) {
 	}
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		to, err := safefs.LinkTarget(handle)
-		if err == nil {
+		var to string
+		if to, err = safefs.LinkTarget(handle); err == nil {
 			err = t.link(to, info, at)
 		}
 		return at.wrap("linking", errors.Join(err, handle.Close()))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	goruntime "runtime"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,30 +50,17 @@ func modeBits(mode fs.FileMode) uint32 {
 }
 
 // withoutUmask makes a system call on a thread that has a umask of its own, which takes
-// nothing away: what is made has its mode at once, and needs no chmod.
+// nothing away: what is made has its mode at once, and needs no chmod. Where a filter of system calls
+// refuses that, the umask of the process counts.
 func withoutUmask(call func() error) error {
 	done := make(chan error)
 	go func() {
 		// The thread ends with the goroutine, as nobody unlocks it.
 		goruntime.LockOSThread()
-		if unix.Unshare(unix.CLONE_FS) != nil {
-			done <- underOneUmask(call)
-			return
+		if unix.Unshare(unix.CLONE_FS) == nil {
+			unix.Umask(0)
 		}
-		unix.Umask(0)
 		done <- call()
 	}()
 	return <-done
-}
-
-var umask sync.Mutex //nolint:gochecknoglobals // The umask belongs to the whole process.
-
-// underOneUmask lifts the umask of the whole process for a moment, where a thread may not
-// have its own. Everything else that podctl makes names the mode it wants as well.
-func underOneUmask(call func() error) error {
-	umask.Lock()
-	defer umask.Unlock()
-	before := unix.Umask(0)
-	defer unix.Umask(before)
-	return call()
 }

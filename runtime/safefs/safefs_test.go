@@ -92,23 +92,6 @@ func TestModesAreExactUnderAnyUmask(t *testing.T) {
 	}
 }
 
-// TestOneUmaskComesBack: where a thread may not have a umask of its own, that of the
-// process is lifted for a moment.
-func TestOneUmaskComesBack(t *testing.T) {
-	before := unix.Umask(0o077)
-	t.Cleanup(func() { unix.Umask(before) })
-	path := filepath.Join(t.TempDir(), "x")
-	if err := underOneUmask(func() error { return unix.Mkdir(path, 0o777) }); err != nil {
-		t.Fatal(err)
-	}
-	if got := mode(t, path).Perm(); got != 0o777 {
-		t.Errorf("mode %v", got)
-	}
-	if unix.Umask(0o077) != 0o077 {
-		t.Error("the umask of the process has changed")
-	}
-}
-
 func TestLinksOnTheWay(t *testing.T) {
 	base := t.TempDir()
 	for _, dir := range []string{"real/inner", "on"} {

@@ -54,23 +54,43 @@ func (l *Locker) ReservePorts(ctx context.Context, desired *podspec.Desired) (fr
 	if desired == nil || len(podspec.HostPorts(desired.Pod)) == 0 {
 		return func() {}, nil
 	}
-	ctx, cancel := l.timeout(ctx)
-	defer cancel()
-	lock, err := l.Layout.Locks().Ports(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("pod %s: %w", model.RefOf(desired.Pod), err)
-	}
-	return sync.OnceFunc(func() { _ = lock.Unlock() }), nil
+	return l.reserve(ctx, model.RefOf(desired.Pod), l.Layout.Locks().Ports)
 }
 
 // ReserveNode keeps other pods from being admitted between the look at what is left of the node and
 // the moment in which it is written down that this pod takes some, when the caller frees it.
 func (l *Locker) ReserveNode(ctx context.Context, ref model.PodRef) (free func(), err error) {
+	return l.reserve(ctx, ref, l.Layout.Locks().Node)
+}
+
+func (l *Locker) reserve(ctx context.Context, ref model.PodRef, take func(context.Context) (*filelock.Lock, error)) (free func(), err error) {
 	ctx, cancel := l.timeout(ctx)
 	defer cancel()
-	lock, err := l.Layout.Locks().Node(ctx)
+	lock, err := take(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", ref, err)
 	}
 	return sync.OnceFunc(func() { _ = lock.Unlock() }), nil
+}
+
+// LockObjects takes the stored objects for this process alone, to change
+// them. Whoever only reads one needs no lock.
+func (l *Locker) LockObjects(ctx context.Context) (*filelock.Lock, error) {
+	return l.takeOwn(ctx, lockObjects, "the store of ConfigMaps, Secrets, claims and Services")
+}
+
+// LockWorkloads takes the objects that stand for pods for this process alone, to change them.
+func (l *Locker) LockWorkloads(ctx context.Context) (*filelock.Lock, error) {
+	return l.takeOwn(ctx, lockWorkloads, "the store of workloads")
+}
+
+// LockServices takes what the node does for Services for this process alone, to change it.
+func (l *Locker) LockServices(ctx context.Context) (*filelock.Lock, error) {
+	return l.takeOwn(ctx, lockServices, "the rules and names of Services")
+}
+
+func (l *Locker) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, error) {
+	ctx, cancel := l.timeout(ctx)
+	defer cancel()
+	return l.Layout.Locks().takeOwn(ctx, name, what)
 }

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
@@ -173,19 +171,4 @@ func (s Objects) Remove(key ObjectKey) error {
 		return fmt.Errorf("removing the stored %s: %w", key, safefs.Cause(err))
 	}
 	return nil
-}
-
-// LockObjects takes the stored objects for this process alone, to change
-// them. Whoever only reads one needs no lock.
-func (l *Locker) LockObjects(ctx context.Context) (*filelock.Lock, error) {
-	ctx, cancel := l.timeout(ctx)
-	defer cancel()
-	return l.Layout.Locks().takeOwn(ctx, lockObjects, "the store of ConfigMaps, Secrets, claims and Services")
-}
-
-// LockWorkloads takes the objects that stand for pods for this process alone, to change them.
-func (l *Locker) LockWorkloads(ctx context.Context) (*filelock.Lock, error) {
-	ctx, cancel := l.timeout(ctx)
-	defer cancel()
-	return l.Layout.Locks().takeOwn(ctx, lockWorkloads, "the store of workloads")
 }

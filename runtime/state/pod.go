@@ -127,6 +127,15 @@ func (p Pod) MakeDir(path string, perm fs.FileMode) error {
 	return dir.Close()
 }
 
+// Touch makes an empty file in one of the pod's directories, which is created if need be. What has that path stays.
+func Touch(p Pod, path string, perm fs.FileMode) error {
+	dir, err := p.Make(filepath.Dir(path), podDirMode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Touch(filepath.Base(path), perm), dir.Close())
+}
+
 // Make creates a directory as MakeDir does, and opens it.
 func (p Pod) Make(path string, perm fs.FileMode) (*safefs.Dir, error) {
 	names, err := below(p, path)
@@ -216,11 +225,7 @@ func (m CgroupMark) path() string { return filepath.Join(m.pod.Dir(), "cgroup.un
 // Set notes that the pod's cgroup is going to be made: until Clear it may be without its
 // limits.
 func (m CgroupMark) Set() error {
-	dir, err := m.pod.Make(m.pod.Dir(), podDirMode)
-	if err == nil {
-		err = errors.Join(dir.Touch(filepath.Base(m.path()), 0o600), dir.Close())
-	}
-	if err != nil {
+	if err := Touch(m.pod, m.path(), 0o600); err != nil {
 		return fmt.Errorf("marking the cgroup as unfinished: %w", err)
 	}
 	return nil

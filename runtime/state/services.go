@@ -1,11 +1,9 @@
 package state
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 
-	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
@@ -66,11 +64,4 @@ func (s ServiceFile) Remove() error {
 		return fmt.Errorf("removing %s: %w", s.what, safefs.Cause(err))
 	}
 	return nil
-}
-
-// LockServices takes what the node does for Services for this process alone, to change it.
-func (l *Locker) LockServices(ctx context.Context) (*filelock.Lock, error) {
-	ctx, cancel := l.timeout(ctx)
-	defer cancel()
-	return l.Layout.Locks().takeOwn(ctx, lockServices, "the rules and names of Services")
 }

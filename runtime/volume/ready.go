@@ -62,13 +62,7 @@ func (m mark) isSet() (bool, error) {
 }
 
 // set notes that the volume is complete.
-func (m mark) set() error {
-	dir, err := m.pod.Make(filepath.Dir(m.path), 0o750)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Touch(filepath.Base(m.path), 0o644), dir.Close())
-}
+func (m mark) set() error { return state.Touch(m.pod, m.path, 0o644) }
 
 // clear takes the word back that the volume is complete: whoever is killed while he makes it
 // anew leaves one that is not.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -27,15 +28,20 @@ func elements(path string) []string {
 // created, one by one and each with the mode of the volume itself, so that the pod can use
 // them. Neither list has links in it; one that is there by now is refused.
 func makeMissing(root *safefs.Dir, there, missing []string) (*os.File, error) {
-	info, err := root.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if len(missing) > 0 {
-		return makeInside(root, there, missing, info.Mode())
-	}
 	last := len(there) - 1
-	if last < 0 {
+	switch {
+	case len(missing) > 0:
+		info, err := root.Stat()
+		if err != nil {
+			return nil, err
+		}
+		made, err := root.MakeSub(info.Mode(), info.Mode(), slices.Concat(there, missing)...)
+		if err != nil {
+			return nil, fmt.Errorf("creating it: %w", err)
+		}
+		defer made.Close() //nolint:errcheck // A handle on a directory.
+		return made.File()
+	case last < 0:
 		return root.File()
 	}
 	dir, err := root.Sub(there[:last]...)
@@ -44,21 +50,6 @@ func makeMissing(root *safefs.Dir, there, missing []string) (*os.File, error) {
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
 	return openHandle(dir, there[last])
-}
-
-// makeInside creates directories below one of the volume.
-func makeInside(root *safefs.Dir, there, missing []string, mode fs.FileMode) (*os.File, error) {
-	dir, err := root.Sub(there...)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	made, err := dir.MakeSub(mode, mode, missing...)
-	if err != nil {
-		return nil, fmt.Errorf("creating it: %w", err)
-	}
-	defer made.Close() //nolint:errcheck // A handle on a directory.
-	return made.File()
 }
 
 // openHandle opens what a name in a directory of the volume stands for, without reading it:
@@ -144,9 +135,5 @@ func (t bindTarget) make(wanted fs.FileInfo) error {
 	if wanted.IsDir() {
 		return t.pod.MakeDir(t.path, 0o750)
 	}
-	dir, err := t.pod.Make(filepath.Dir(t.path), 0o750)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Touch(filepath.Base(t.path), 0o640), dir.Close())
+	return state.Touch(t.pod, t.path, 0o640)
 }

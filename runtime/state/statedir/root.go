@@ -133,20 +133,13 @@ func (d Dir) trusted() trusted {
 	return trusted{path: d.Path, unsafe: ErrUnsafe, option: "with --state-dir", mode: 0o700}
 }
 
+// check accepts what the user or root owns, because podctl trusts root, and what nobody else can write to.
 func (t trusted) check(info fs.FileInfo) error {
-	if err := t.checkOwner(info); err != nil {
-		return err
+	if uid, foreign := safefs.Foreign(info); foreign {
+		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another %s", t.unsafe, t.path, uid, t.option)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod %o %s", t.unsafe, t.path, t.mode, t.path)
-	}
-	return nil
-}
-
-// checkOwner accepts what the user or root owns: who can act as root needs no trap.
-func (t trusted) checkOwner(info fs.FileInfo) error {
-	if uid, foreign := safefs.Foreign(info); foreign {
-		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another %s", t.unsafe, t.path, uid, t.option)
 	}
 	return nil
 }
