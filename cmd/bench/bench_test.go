@@ -75,16 +75,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestParseInit(t *testing.T) {
-	got, ok := parseInit("init k8s.io/kubernetes/pkg/features @11 ms, 2.8 ms clock, 550400 bytes, 6728 allocs\n")
-	if want := (Package{"k8s.io/kubernetes/pkg/features", 2.8}); !ok || got != want {
-		t.Errorf("%v, %v", got, ok)
-	}
-	if _, ok := parseInit("podctl v1\n"); ok {
-		t.Error("a line of another kind is taken for one of the trace")
-	}
-}
-
 // TestPage: every figure of the report is on the page.
 func TestPage(t *testing.T) {
 	r := &report{
@@ -94,10 +84,9 @@ func TestPage(t *testing.T) {
 			Contenders: []Figures{{Name: "podctl", Wall: Spread{12.34, 11, 13}}, {Name: floorName, Ratio: 1.07}},
 			Targets:    []Target{{Text: "times floor", Limit: 1.15, Measured: 1.07}},
 		}},
-		Startup: &Startup{Packages: 3, Top: []Package{{"x", 0.5}}},
 	}
 	page := r.page("make bench", commandMethod)
-	for _, want := range []string{"containerd 9", "| start | podctl |", "12.3", "1.07×", "≤ 1.15", "met", "* x: 0.50 ms"} {
+	for _, want := range []string{"containerd 9", "| start | podctl |", "12.3", "1.07×", "≤ 1.15", "met"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}

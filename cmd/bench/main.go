@@ -84,11 +84,6 @@ func benchCommands(ctx context.Context, o *options) (r report, err error) {
 	defer func() { err = errors.Join(err, n.close(context.WithoutCancel(ctx))) }()
 	r.Machine = n.machine(ctx)
 	r.Results, err = measureAll(ctx, o, (&suite{n}).workloads())
-	if o.only.MatchString("startup") {
-		var failure error
-		r.Startup, failure = n.startup(ctx)
-		err = errors.Join(err, failure)
-	}
 	return r, err
 }
 

@@ -17,7 +17,6 @@ type report struct {
 	// Loads and Targets are the idle usage; only the agent's bench has them.
 	Loads   []Load
 	Targets []Target
-	Startup *Startup
 }
 
 // Result is one workload.
@@ -57,19 +56,6 @@ func (t Target) sentence() string {
 	return fmt.Sprintf("target ≤ %.4g %s: %.3g, %s", t.Limit, t.Text, t.Measured, verdict)
 }
 
-// Startup is the cost of the initialisation of packages before main.
-type Startup struct {
-	Packages int
-	TotalMs  float64
-	Top      []Package
-}
-
-// Package is a package that takes time to initialise.
-type Package struct {
-	Name string
-	Ms   float64
-}
-
 // page is the report as a part of a page of the documentation.
 func (r *report) page(target, method string) string {
 	var b, notes strings.Builder
@@ -88,13 +74,6 @@ func (r *report) page(target, method string) string {
 		b.WriteString("\n")
 		for _, t := range r.Targets {
 			fmt.Fprintf(&b, "* %s\n", t.sentence())
-		}
-		b.WriteString("\n")
-	}
-	if s := r.Startup; s != nil {
-		fmt.Fprintf(&b, "%d packages are initialised before `main`, in %.1f ms together. The most expensive:\n\n", s.Packages, s.TotalMs)
-		for _, p := range s.Top {
-			fmt.Fprintf(&b, "* %s: %.2f ms\n", p.Name, p.Ms)
 		}
 		b.WriteString("\n")
 	}

@@ -8,6 +8,9 @@ import (
 	"testing"
 )
 
+// mostPackages bounds how many packages are initialised at each start.
+const mostPackages = 364
+
 // TestEarlyPackagesAreEarly: what prepares the initialisation of a library comes before
 // it. Go's order depends on what each package imports.
 func TestEarlyPackagesAreEarly(t *testing.T) {
@@ -16,6 +19,9 @@ func TestEarlyPackagesAreEarly(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	if count := strings.Count("\n"+string(out), "\ninit "); count > mostPackages {
+		t.Errorf("%d packages are initialised, more than %d: a new dependency costs every command time", count, mostPackages)
 	}
 	const own = "github.com/podctl/podctl/cmd/podctl/early"
 	for early, late := range map[string]string{
