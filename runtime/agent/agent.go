@@ -106,8 +106,9 @@ func New(w World, s Settings) *Agent {
 	if s.Random == nil {
 		s.Random = rand.Float64
 	}
-	st := newLoopState(w, s)
-	a := &Agent{
+	var a *Agent
+	st := newLoopState(w, s, func() { a.resolved() })
+	a = &Agent{
 		loopState: st, shownPods: newShownPods(st, st.metrics.WatchDropped),
 		probes: newProbing(st), admits: newAdmitting(st), evicts: &evicting{loopState: st, waiting: map[types.UID]chan error{}},
 		reader: &recordReader{st}, pulls: &pulling{loopState: st, turns: map[types.UID][]chan struct{}{}}, ending: &ending{loopState: st},
@@ -119,7 +120,6 @@ func New(w World, s Settings) *Agent {
 	}
 	a.maker = &passMaker{loopState: st, pulls: a.pulls}
 	st.listeners = append([]Listener{st.log.hear, st.measure, a.hear}, s.Listeners...)
-	st.keeper.read, st.keeper.resolved = w.Records.Read, a.resolved
 	st.metrics.ShowPods(a.lately)
 	return a
 }

@@ -38,20 +38,13 @@ type keeper struct {
 	resolved func()
 }
 
-func newKeeper(workers *podworkers.Workers, from []sources.Source, byHand bool) *keeper {
+func newKeeper(workers *podworkers.Workers, from []sources.Source, byHand bool, read func(types.UID) (*Stored, error), resolved func()) *keeper {
 	k := &keeper{
 		workers: workers, ledger: owner.New(owner.Pods, byHand), stored: map[types.UID]Stored{}, unreadable: map[types.UID]bool{},
-		kept: map[types.UID]*podspec.Desired{}, leaving: map[types.UID]*podspec.Desired{}, resolved: func() {},
+		kept: map[types.UID]*podspec.Desired{}, leaving: map[types.UID]*podspec.Desired{}, read: read, resolved: resolved,
 	}
 	for _, s := range from {
 		k.ledger.Add(s)
-	}
-	k.read = func(uid types.UID) (*Stored, error) {
-		s, known := k.stored[uid]
-		if !known {
-			return nil, nil
-		}
-		return &s, nil
 	}
 	return k
 }

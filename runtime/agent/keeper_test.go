@@ -82,7 +82,15 @@ func newTestKeeper(byHand bool, order ...string) *keeper {
 	for _, name := range order {
 		from = append(from, named(name))
 	}
-	return newKeeper(podworkers.New(podworkers.Settings{}), from, byHand)
+	var k *keeper
+	k = newKeeper(podworkers.New(podworkers.Settings{}), from, byHand, func(uid types.UID) (*Stored, error) {
+		s, known := k.stored[uid]
+		if !known {
+			return nil, nil
+		}
+		return &s, nil
+	}, func() {})
+	return k
 }
 
 // TestPodsOfSources are made, changed and deleted as the sources say (kubelet:

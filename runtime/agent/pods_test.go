@@ -129,7 +129,7 @@ func TestWatchOfPods(t *testing.T) {
 func TestPodsLately(t *testing.T) {
 	l := &countingLister{}
 	in := make(inbox)
-	s := newShownPods(&loopState{inbox: in, keeper: newKeeper(nil, nil, false), world: World{Lister: l}}, func() {})
+	s := newShownPods(&loopState{inbox: in, keeper: newKeeper(nil, nil, false, nil, nil), world: World{Lister: l}}, func() {})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {

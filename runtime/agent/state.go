@@ -39,11 +39,11 @@ type loopState struct {
 	still bool
 }
 
-func newLoopState(w World, s Settings) *loopState {
+func newLoopState(w World, s Settings, resolved func()) *loopState {
 	workers := podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: s.Random})
 	return &loopState{
 		settings: s, world: w, inbox: make(inbox), log: newLogger(s.Log), metrics: newMeasuring(w.Client, s.Now),
-		workers: workers, keeper: newKeeper(workers, s.Sources, s.Applied),
+		workers: workers, keeper: newKeeper(workers, s.Sources, s.Applied, w.Records.Read, resolved),
 		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 	}
 }

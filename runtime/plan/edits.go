@@ -39,18 +39,10 @@ const (
 
 // effectOf is the effect of an edit by the class of its field.
 func effectOf(class fields.ChangeClass) Effect {
-	switch class {
-	case fields.Live:
-		return EffectLive
-	case fields.NextStart, fields.Replace, fields.InPlace:
-		return EffectNextStart
-	case fields.NewSandbox:
-		return EffectNewSandbox
-	case fields.NewPod:
-		return EffectNewPod
-	case fields.NoChange:
-	}
-	return EffectNone
+	return cmp.Or(map[fields.ChangeClass]Effect{
+		fields.Live: EffectLive, fields.NextStart: EffectNextStart, fields.Replace: EffectNextStart, fields.InPlace: EffectNextStart,
+		fields.NewSandbox: EffectNewSandbox, fields.NewPod: EffectNewPod,
+	}[class], EffectNone)
 }
 
 // Edit is a field of the manifest that differs from the manifest applied last, and that no

@@ -16,32 +16,26 @@ import (
 type explainer struct {
 	*podstatus.Pod
 	*decision
+	plan  *Plan
 	steps steps
-
-	keeps      []Keep
-	drift      []string
-	notes      []string
-	waitingFor []string
-	later      []string
 }
 
-// explain goes by a decision and the steps that were made of it.
-func explain(pod *podstatus.Pod, d *decision, s []Step) *explainer {
-	e := &explainer{Pod: pod, decision: d, steps: s}
+// explain goes by a decision and the steps that were made of it, and completes the plan.
+func (p *Plan) explain(pod *podstatus.Pod, d *decision) {
+	e := &explainer{Pod: pod, decision: d, plan: p, steps: p.Steps}
 	e.addSandboxKeep()
 	e.addKeeps()
 	for _, w := range d.waiting {
-		e.waitingFor = append(e.waitingFor, w.String())
+		e.plan.WaitingFor = append(e.plan.WaitingFor, w.String())
 	}
 	e.addDrift()
 	e.addNotes()
 	e.addLater()
-	return e
 }
 
 func (e *explainer) addSandboxKeep() {
 	if !e.createSandbox && !e.killPod && e.Active != "" {
-		e.keeps = append(e.keeps, Keep{
+		e.plan.Keeps = append(e.plan.Keeps, Keep{
 			ContainerID: e.Active, State: string(model.SandboxReady),
 			Reason: model.RunningAsWanted, Message: strings.Join(e.Sandboxes[0].IPs, ", "), IPs: e.Sandboxes[0].IPs,
 		})
@@ -52,9 +46,9 @@ func (e *explainer) addSandboxKeep() {
 // and none that the pass stops.
 func (e *explainer) addKeeps() {
 	for _, ref := range podspec.Containers(e.Manifest) {
-		i := slices.IndexFunc(e.decision.keeps, func(k Keep) bool { return k.Container == ref.Name })
-		if i >= 0 && !e.steps.does(StopContainer, e.decision.keeps[i].ContainerID) {
-			e.keeps = append(e.keeps, e.decision.keeps[i])
+		i := slices.IndexFunc(e.keeps, func(k Keep) bool { return k.Container == ref.Name })
+		if i >= 0 && !e.steps.does(StopContainer, e.keeps[i].ContainerID) {
+			e.plan.Keeps = append(e.plan.Keeps, e.keeps[i])
 		}
 	}
 }
@@ -79,7 +73,7 @@ func (e *explainer) addLater() {
 		parts = append(parts, strings.Join(names, ", "))
 	}
 	if len(parts) > 0 {
-		e.later = []string{fmt.Sprintf("%s (when %s)", strings.Join(parts, ", then "), gateText(gate))}
+		e.plan.Later = []string{fmt.Sprintf("%s (when %s)", strings.Join(parts, ", then "), gateText(gate))}
 	}
 }
 
@@ -127,7 +121,7 @@ func (e *explainer) addDrift() {
 }
 
 func (e *explainer) driftf(format string, args ...any) {
-	e.drift = append(e.drift, fmt.Sprintf(format, args...))
+	e.plan.Drift = append(e.plan.Drift, fmt.Sprintf(format, args...))
 }
 
 // sandboxDrifted reports whether the sandbox is not as podctl left it, which explains

@@ -84,8 +84,7 @@ func (p *Plan) fill(pod *podstatus.Pod, opts *Options, d *decision) {
 	p.SandboxID, p.Attempt = d.sandboxID, d.attempt
 	p.Holds = d.holds
 	p.Steps = layOut(pod, opts, d)
-	e := explain(pod, d, p.Steps)
-	p.Keeps, p.Drift, p.Notes, p.WaitingFor, p.Later = e.keeps, e.drift, e.notes, e.waitingFor, e.later
+	p.explain(pod, d)
 	p.Record = recordEdits(pod, d, p.Steps)
 	p.ChangesAt = changesAt(pod, p.Holds)
 	p.Adopted, p.Found = adoptions(pod, p.Steps), foundResources(pod)

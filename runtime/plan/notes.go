@@ -25,17 +25,17 @@ func (e *explainer) addNotes() {
 			e.noteFound(ref, rec)
 		}
 	}
-	if e.Observed.Unrecorded && len(e.keeps) > 0 {
+	if e.Observed.Unrecorded && len(e.plan.Keeps) > 0 {
 		e.notef("podctl has no record of this pod: apply makes one, and adopts what runs")
 	}
 	e.noteUnresolved()
 	e.noteFaults()
-	e.notes = append(e.notes, admission.Notes(e.Manifest, &e.Observed.Machine)...)
+	e.plan.Notes = append(e.plan.Notes, admission.Notes(e.Manifest, &e.Observed.Machine)...)
 	e.noteRuntime()
 }
 
 func (e *explainer) notef(format string, args ...any) {
-	e.notes = append(e.notes, fmt.Sprintf(format, args...))
+	e.plan.Notes = append(e.plan.Notes, fmt.Sprintf(format, args...))
 }
 
 // editedAfterEnd reports whether a finished pod's manifest no longer is the one that
@@ -93,7 +93,7 @@ func shortDigest(id string) string {
 // noteUnresolved says that a volume of a container that runs keeps its content: what the manifest
 // asks for is not there. A container that starts is held for it.
 func (e *explainer) noteUnresolved() {
-	if !slices.ContainsFunc(e.keeps, func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) }) {
+	if !slices.ContainsFunc(e.plan.Keeps, func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) }) {
 		return
 	}
 	for _, lacks := range e.Desired.Unresolved() {

@@ -61,26 +61,33 @@ func (l *looker) run(ctx context.Context, reread <-chan chan struct{}, tell func
 	}
 }
 
-// settled sends once a row of events is over: files are written in several steps. One that does
-// not end is reported in between.
+// settled sends once a row of events is over: files are written in several steps. One that does not end is reported after ten times as
+// long as nothing must happen.
 func settled(ctx context.Context, events <-chan change, quiet time.Duration) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	go func() {
+		var row change
+		var pause, limit <-chan time.Time
 		for {
-			var first change
 			select {
 			case <-ctx.Done():
 				return
-			case first = <-events:
+			case c := <-events:
+				if limit == nil {
+					row, limit = c, time.After(10*quiet)
+					// What was reported and not looked at waits for this row.
+					select {
+					case <-out:
+					default:
+					}
+				}
+				row = min(row, c)
+				pause = time.After(row.pause(quiet))
+				continue
+			case <-pause:
+			case <-limit:
 			}
-			// What was reported and not looked at waits for this row.
-			select {
-			case <-out:
-			default:
-			}
-			if !rowEnds(ctx, events, first, quiet) {
-				return
-			}
+			pause, limit = nil, nil
 			out <- struct{}{}
 		}
 	}()
@@ -94,27 +101,4 @@ func (c change) pause(quiet time.Duration) time.Duration {
 		return quiet / 10
 	}
 	return quiet
-}
-
-// rowEnds waits until there was no event for a while, or for ten times as long; false when the
-// context ends.
-func rowEnds(ctx context.Context, events <-chan change, c change, quiet time.Duration) bool {
-	limit := time.NewTimer(10 * quiet)
-	defer limit.Stop()
-	for {
-		pause := time.NewTimer(c.pause(quiet))
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-			return false
-		case next := <-events:
-			pause.Stop()
-			c = min(c, next)
-		case <-pause.C:
-			return true
-		case <-limit.C:
-			pause.Stop()
-			return true
-		}
-	}
 }
