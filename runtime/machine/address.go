@@ -12,17 +12,21 @@ import (
 
 // family is IPv4 or IPv6.
 type family struct {
-	// routes is the kernel's table of routes, parse reads a line of it.
+	// routes is the kernel's table of routes.
 	routes string
-	parse  func(fields []string) (defaultRoute, bool)
-	has    func(netip.Addr) bool
+	// zero are the columns of a line, by their numbers, that are zero in a route to everywhere: the destination and its mask.
+	zero map[int]string
+	// iface, flags and metric are the columns of these, and base is that of the metric's number.
+	iface, flags, metric, base int
+	has                        func(netip.Addr) bool
 }
 
 // families are in the order in which a kubelet prefers them.
 func families() []family {
+	const none = "00000000"
 	return []family{
-		{"proc/net/route", parseRoute4, netip.Addr.Is4},
-		{"proc/net/ipv6_route", parseRoute6, netip.Addr.Is6},
+		{routes: "proc/net/route", zero: map[int]string{1: none, 7: none}, iface: 0, flags: 3, metric: 6, base: 10, has: netip.Addr.Is4},
+		{routes: "proc/net/ipv6_route", zero: map[int]string{1: "00"}, iface: 9, flags: 8, metric: 5, base: 16, has: netip.Addr.Is6},
 	}
 }
 
@@ -93,35 +97,22 @@ func (f *family) first(ifaces []string, addresses func(iface string) []netip.Add
 	return "", false
 }
 
-// parseRoute4 reads a line of /proc/net/route: interface, destination, gateway, flags,
-// two counters, metric, mask.
-func parseRoute4(fields []string) (defaultRoute, bool) {
-	if len(fields) < 8 || fields[1] != "00000000" || fields[7] != "00000000" || !usable(fields[3]) {
+// parse reads a line of the table; false if it is no route to everywhere that can be taken.
+func (f *family) parse(columns []string) (defaultRoute, bool) {
+	if len(columns) <= max(f.iface, 7) {
 		return defaultRoute{}, false
 	}
-	return defaultRoute{iface: fields[0], metric: number(fields[6], 10)}, true
-}
-
-// parseRoute6 reads a line of /proc/net/ipv6_route: destination, its prefix, source, its
-// prefix, gateway, metric, two counters, flags, interface.
-func parseRoute6(fields []string) (defaultRoute, bool) {
-	if len(fields) < 10 || fields[1] != "00" || !usable(fields[8]) {
-		return defaultRoute{}, false
+	for at, zero := range f.zero {
+		if columns[at] != zero {
+			return defaultRoute{}, false
+		}
 	}
-	return defaultRoute{iface: fields[9], metric: number(fields[5], 16)}, true
-}
-
-func usable(flags string) bool {
-	value, err := strconv.ParseUint(flags, 16, 64)
-	return err == nil && value&routeUp != 0 && value&routeReject == 0
-}
-
-// number reads a metric; the last one is for what cannot be read.
-func number(text string, base int) uint64 {
-	if value, err := strconv.ParseUint(text, base, 64); err == nil {
-		return value
+	flags, err := strconv.ParseUint(columns[f.flags], 16, 64)
+	metric, wrong := strconv.ParseUint(columns[f.metric], f.base, 64)
+	if wrong != nil {
+		metric = math.MaxUint64
 	}
-	return math.MaxUint64
+	return defaultRoute{iface: columns[f.iface], metric: metric}, err == nil && flags&routeUp != 0 && flags&routeReject == 0
 }
 
 // addressesOf are the addresses of an interface, or of all without a name.

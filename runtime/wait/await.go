@@ -34,22 +34,10 @@ func (x *Waiter) Follow(ctx context.Context, desired *podspec.Desired, goal Goal
 
 // await watches the pod until it has reached the goal.
 func (w *podWait) await(ctx context.Context) error {
-	activityCtx, stop := context.WithCancel(ctx)
-	defer stop()
-	ref := model.RefOf(w.desired.Pod)
-	w.activity = w.on.watchPod(activityCtx, ref)
-	for {
-		done, err := w.poll(ctx, ref)
-		if w.retryable(ctx, err) {
-			continue
-		}
-		if done || err != nil {
-			return w.translate(ctx, err)
-		}
-		if err := w.pause(ctx); err != nil && !w.retryable(ctx, err) {
-			return w.translate(ctx, err)
-		}
-	}
+	return w.loop(ctx, func() (done, again bool, err error) {
+		done, err = w.poll(ctx, model.RefOf(w.desired.Pod))
+		return done, false, err
+	})
 }
 
 // poll asks the probes that are due and looks where the pod is.
@@ -63,7 +51,7 @@ func (w *podWait) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	w.noteSeen(in)
+	w.in, w.seen = in, fingerprint(&in.Observed)
 	if w.goal == Deleted {
 		w.missing = []string{"the pod is there"}
 		return s.Checkpoint.Applied == nil && len(s.Sandboxes)+len(s.Containers) == 0, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
@@ -87,9 +86,6 @@ func (w *podWait) look(ctx context.Context) (string, error) {
 	slices.Sort(states)
 	return strings.Join(states, ","), nil
 }
-
-// noteSeen keeps an observation of the pod.
-func (w *podWait) noteSeen(in *plan.Input) { w.in, w.seen = in, fingerprint(&in.Observed) }
 
 // fingerprint is what look would have shown of the containers of an observation.
 func fingerprint(o *model.Observed) string {

@@ -52,26 +52,37 @@ func New(w observe.World, observer *observe.Observer, pods *syncpod.Syncer, prob
 // more, or the context ends. Between passes the pod's lock is free and its
 // probes are asked in their periods.
 func (x *Waiter) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options) (*executor.Outcome, error) {
-	activityCtx, stop := context.WithCancel(ctx)
-	defer stop()
 	// From now on the probes are asked in their periods.
 	opts.ProbedSince = x.now()
-	w := &podWait{on: x, desired: desired, goal: goal, opts: opts, activity: x.watchPod(activityCtx, model.RefOf(desired.Pod))}
+	w := &podWait{on: x, desired: desired, goal: goal, opts: opts}
+	var outcome *executor.Outcome
+	err := w.loop(ctx, func() (done, again bool, err error) {
+		if outcome, done, err = w.pass(ctx); done || err != nil {
+			return done, false, err
+		}
+		probes := outcome.Plan.Pending() && probe.HasAny(desired.Pod)
+		// There is more to do, or what was started can be asked at once.
+		return false, (w.pending || probes) && (len(outcome.Failed) == 0 || w.over), nil
+	})
+	return outcome, err
+}
+
+// loop takes steps until one is the last. Between two of them it waits until something has changed, unless the next comes at once. A
+// step is repeated if the runtime did not answer.
+func (w *podWait) loop(ctx context.Context, step func() (done, again bool, err error)) error {
+	activityCtx, stop := context.WithCancel(ctx)
+	defer stop()
+	w.activity = w.on.watchPod(activityCtx, model.RefOf(w.desired.Pod))
 	for {
-		outcome, done, err := w.pass(ctx)
-		if w.retryable(ctx, err) {
+		done, again, err := step()
+		if w.retryable(ctx, err) || err == nil && !done && again {
 			continue
 		}
 		if done || err != nil {
-			return outcome, w.translate(ctx, err)
-		}
-		probes := outcome.Plan.Pending() && probe.HasAny(desired.Pod)
-		if (w.pending || probes) && (len(outcome.Failed) == 0 || w.over) {
-			// There is more to do, or what was started can be asked at once.
-			continue
+			return w.translate(ctx, err)
 		}
 		if err := w.pause(ctx); err != nil && !w.retryable(ctx, err) {
-			return outcome, w.translate(ctx, err)
+			return w.translate(ctx, err)
 		}
 	}
 }
@@ -164,7 +175,7 @@ func (w *podWait) pass(ctx context.Context) (*executor.Outcome, bool, error) {
 	status := podstatus.Of(in.State())
 	done, err := w.judge(in, &status, p)
 	w.report(in, &status, p)
-	w.noteSeen(in)
+	w.in, w.seen = in, fingerprint(&in.Observed)
 	return outcome, done, err
 }
 

@@ -43,7 +43,7 @@ type StoredObjects struct {
 // Apply stores an object as a manifest has it.
 func (s StoredObjects) Apply(ctx context.Context, o *podspec.Object) error {
 	changed := false
-	err := s.Store.Put(ctx, []*podspec.Object{o}, func(c objects.Change) { changed = c.Outcome != objects.Unchanged })
+	err := s.Put(ctx, []*podspec.Object{o}, func(c objects.Change) { changed = c.Outcome != objects.Unchanged })
 	if changed && o.Service != nil {
 		s.Services(ctx)
 	}
