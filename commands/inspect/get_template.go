@@ -143,7 +143,9 @@ func sortByField[T comparable](field, kind string, objects []T, document func(T)
 		if err != nil {
 			return exit.Usagef("--sort-by: %v", err)
 		}
-		keys[object] = firstValue(found)
+		if len(found) > 0 && len(found[0]) > 0 {
+			keys[object] = found[0][0].Interface()
+		}
 		known = known || keys[object] != nil
 	}
 	if !known && len(objects) > 0 {
@@ -151,13 +153,6 @@ func sortByField[T comparable](field, kind string, objects []T, document func(T)
 	}
 	slices.SortStableFunc(objects, func(a, b T) int { return compareValues(keys[a], keys[b]) })
 	return nil
-}
-
-func firstValue(found [][]reflect.Value) any {
-	if len(found) == 0 || len(found[0]) == 0 {
-		return nil
-	}
-	return found[0][0].Interface()
 }
 
 // compareValues orders numbers by size and all else as text; times in RFC 3339 are

@@ -77,12 +77,13 @@ func (o *probeOptions) probe(ctx context.Context, sess *session.Session, pods []
 	if err != nil {
 		return err
 	}
+	p := &prober{sess: sess, o: o, engine: engine, pods: pods, memories: map[types.UID]probe.Memory{}}
 	for _, d := range pods {
-		if err := knownContainer(d, o.container); err != nil {
-			return err
+		if _, ok := podspec.FindContainer(d.Pod, o.container); !ok && o.container != "" {
+			return fmt.Errorf("pod %s has no container %q", model.RefOf(d.Pod), o.container)
 		}
+		p.memories[d.Pod.UID] = probe.Memory{}
 	}
-	p := newProber(sess, o, engine, pods)
 	switch {
 	case o.watch:
 		return p.watch(ctx)
@@ -90,16 +91,6 @@ func (o *probeOptions) probe(ctx context.Context, sess *session.Session, pods []
 		return p.decide(ctx)
 	}
 	return p.once(ctx)
-}
-
-func knownContainer(d *podspec.Desired, name string) error {
-	if name == "" {
-		return nil
-	}
-	if _, ok := podspec.FindContainer(d.Pod, name); !ok {
-		return fmt.Errorf("pod %s has no container %q", model.RefOf(d.Pod), name)
-	}
-	return nil
 }
 
 // showProbes prints reports, with what an agent knows of the same probes. Where they are of several

@@ -37,14 +37,6 @@ type prober struct {
 	answered bool
 }
 
-func newProber(sess *session.Session, o *probeOptions, engine *runtime.Engine, pods []*podspec.Desired) *prober {
-	p := &prober{sess: sess, o: o, engine: engine, pods: pods, memories: map[types.UID]probe.Memory{}}
-	for _, d := range pods {
-		p.memories[d.Pod.UID] = probe.Memory{}
-	}
-	return p
-}
-
 // probeTick is how often a round runs the probes that are due.
 const probeTick = 200 * time.Millisecond
 
@@ -65,7 +57,7 @@ func (p *prober) decide(ctx context.Context) error {
 	var last []probe.Report
 	var unknown error
 	for {
-		reports, err := p.round(ctx, p.due())
+		reports, err := p.round(ctx, probe.Options{NoRecord: p.o.noRecord, Due: true})
 		if unknown = err; ctx.Err() == nil && endsAll(reports, err) {
 			return err
 		}
@@ -118,15 +110,11 @@ func neverAsked(reports []probe.Report, r *probe.Report) bool {
 	})
 }
 
-func (p *prober) due() probe.Options {
-	return probe.Options{NoRecord: p.o.noRecord, Due: true}
-}
-
 // watch shows the table again whenever a probe was run, until it is interrupted.
 func (p *prober) watch(ctx context.Context) error {
 	var last []probe.Report
 	for ctx.Err() == nil {
-		reports, err := p.round(ctx, p.due())
+		reports, err := p.round(ctx, probe.Options{NoRecord: p.o.noRecord, Due: true})
 		if ctx.Err() == nil && endsAll(reports, err) {
 			return err
 		}
@@ -135,20 +123,16 @@ func (p *prober) watch(ctx context.Context) error {
 		}
 		asked := slices.ContainsFunc(reports, func(r probe.Report) bool { return r.Asked })
 		if last = merged(last, reports); asked || len(last) == 0 {
-			if err := p.redraw(ctx, last); err != nil {
+			if p.sess.IO.OutTTY && !terminal.IsDocument(p.o.output) {
+				fmt.Fprint(p.sess.IO.Out, terminal.ClearScreen) //nolint:errcheck // a closed pipe ends the process
+			}
+			if err := p.show(ctx, last); err != nil {
 				return err
 			}
 		}
 		terminal.Sleep(ctx, probeTick)
 	}
 	return session.WatchEnded(ctx)
-}
-
-func (p *prober) redraw(ctx context.Context, reports []probe.Report) error {
-	if p.sess.IO.OutTTY && !terminal.IsDocument(p.o.output) {
-		fmt.Fprint(p.sess.IO.Out, terminal.ClearScreen) //nolint:errcheck // a closed pipe ends the process
-	}
-	return p.show(ctx, reports)
 }
 
 // show prints reports, also after the end of the time.

@@ -162,7 +162,9 @@ func (o *topOptions) show(sess *session.Session, usage []runtimesession.PodUsage
 		return terminal.WriteDocument(sess.IO.Out, o.output, metricsDocument(usage, sess.IO.Now()))
 	}
 	if len(usage) == 0 {
-		o.clear(sess)
+		if sess.IO.OutTTY && !o.once {
+			_, _ = io.WriteString(sess.IO.Out, terminal.ClearScreen) // A closed pipe ends the process.
+		}
 		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
 		return nil
 	}
@@ -170,32 +172,18 @@ func (o *topOptions) show(sess *session.Session, usage []runtimesession.PodUsage
 		o.view.history.add(usage)
 	}
 	header, rows := o.view.header(), o.view.rows(usage)
-	if sess.IO.OutTTY && !o.once {
-		width, _ := sess.IO.OutSize()
-		header, rows = fitting(header, rows, width)
+	if !sess.IO.OutTTY || o.once {
+		return terminal.Table(sess.IO.Out, header, rows)
 	}
+	// As much of it as fits, in the place of what is there.
+	width, height := sess.IO.OutSize()
+	header, rows = fitting(header, rows, width)
 	var table strings.Builder
 	if err := terminal.Table(&table, header, rows); err != nil {
 		return err
 	}
-	_, err := io.WriteString(sess.IO.Out, o.screen(sess, table.String()))
+	_, err := io.WriteString(sess.IO.Out, terminal.ClearScreen+terminal.Fit(table.String(), width, height-1))
 	return err
-}
-
-// screen is what is written of a table: on a terminal that is followed as much of it as fits, in
-// the place of what is there.
-func (o *topOptions) screen(sess *session.Session, table string) string {
-	if !sess.IO.OutTTY || o.once {
-		return table
-	}
-	width, height := sess.IO.OutSize()
-	return terminal.ClearScreen + terminal.Fit(table, width, height-1)
-}
-
-func (o *topOptions) clear(sess *session.Session) {
-	if sess.IO.OutTTY && !o.once {
-		_, _ = io.WriteString(sess.IO.Out, terminal.ClearScreen) // A closed pipe ends the process.
-	}
 }
 
 // sort puts what uses most first, or keeps the order of names.

@@ -87,7 +87,10 @@ func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name 
 		return err
 	}
 	outcome, err := o.start(ctx, sess, engine, d, c)
-	if err = errors.Join(err, failureOf(outcome)); err != nil {
+	if outcome != nil {
+		err = errors.Join(err, outcome.Err())
+	}
+	if err != nil {
 		return err
 	}
 	if !o.stdin && !o.attach {
@@ -101,7 +104,11 @@ func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name 
 	if err := a.follow(ctx, &o.streamOptions); err != nil {
 		return err
 	}
-	return a.exitCode(ctx)
+	t, err := a.end(ctx)
+	if err == nil && t != nil && t.ExitCode != 0 {
+		return &remote.ExitError{Code: int(t.ExitCode)}
+	}
+	return err
 }
 
 // start starts the debug container.
@@ -121,7 +128,10 @@ func (o *debugOptions) start(ctx context.Context, sess *session.Session, engine 
 func (a *attachment) follow(ctx context.Context, o *streamOptions) error {
 	if o.stdin {
 		wrote, err := a.connect(ctx, o)
-		if wrote || !a.hasEnded(ctx) {
+		if wrote {
+			return err
+		}
+		if t, unknown := a.end(ctx); unknown != nil || t == nil {
 			return err
 		}
 	}
@@ -147,27 +157,6 @@ func (a *attachment) end(ctx context.Context) (*v1.ContainerStateTerminated, err
 		}
 	}
 	return nil, nil //nolint:nilnil // it runs
-}
-
-func (a *attachment) hasEnded(ctx context.Context) bool {
-	t, err := a.end(ctx)
-	return err == nil && t != nil
-}
-
-// exitCode is that of a container whose streams have ended; none when it still runs.
-func (a *attachment) exitCode(ctx context.Context) error {
-	t, err := a.end(ctx)
-	if err == nil && t != nil && t.ExitCode != 0 {
-		return &remote.ExitError{Code: int(t.ExitCode)}
-	}
-	return err
-}
-
-func failureOf(outcome *executor.Outcome) error {
-	if outcome == nil {
-		return nil
-	}
-	return outcome.Err()
 }
 
 // definition is the debug container that the flags describe.

@@ -290,7 +290,9 @@ func (a *applier) warn(pod model.PodRef, text string) {
 
 // conclude says what became of the pod, and what is left.
 func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err error, began time.Time) error {
-	a.remember(d, outcome)
+	a.mu.Lock()
+	a.done[model.RefOf(d.Pod)] = outcome
+	a.mu.Unlock()
 	if err != nil {
 		return withSkipped(outcome, err)
 	}

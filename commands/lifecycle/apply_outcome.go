@@ -43,13 +43,6 @@ func (o *applyOptions) showSkipped(sess *session.Session, skipped []document.Ski
 	}
 }
 
-// remember keeps the outcome of a pod for the last line of a document.
-func (a *applier) remember(d *podspec.Desired, outcome *executor.Outcome) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.done[model.RefOf(d.Pod)] = outcome
-}
-
 // printOutcomes writes what became of each pod, as one line.
 func (a *applier) printOutcomes(ctx context.Context, sess *session.Session, pods []*podspec.Desired, outcomes []error) {
 	items := make([]podOutcome, 0, len(pods))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
@@ -162,13 +163,6 @@ func (o *planOptions) refuseConflicts(ctx context.Context, sess *session.Session
 		return &exit.CodeError{Code: exit.Refused, Err: errors.Join(errs...)}
 	}
 	return nil
-}
-
-// noteConflicts says the same of a plan.
-func (o *planOptions) noteConflicts(ctx context.Context, sess *session.Session, found *selection.Found) {
-	for _, err := range o.conflicts(ctx, sess, found) {
-		sess.IO.Note("note: %v", err)
-	}
 }
 
 // refuseRuled refuses to change stored workloads otherwise than by their files.

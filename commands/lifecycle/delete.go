@@ -85,11 +85,9 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 		return err
 	}
 	unreadable := o.addStored(sess, &targets)
-	if lookForPods := o.looksForPods(&targets); !lookForPods && len(targets.Workloads) == 0 {
-		o.noteNothing(sess, &targets, &selection.Found{})
-		return exit.WithUnreadable(ctx, exit.Join(ctx, o.deleteObjects(ctx, sess, targets.Objects, &selection.Found{}), o.deleteData(ctx, sess, &targets)), unreadable)
+	if o.looksForPods(&targets) || len(targets.Workloads) > 0 {
+		sess.Prefetch(ctx)
 	}
-	sess.Prefetch(ctx)
 	found, absent := o.find(ctx, sess, &targets)
 	found.Unreadable = errors.Join(found.Unreadable, unreadable)
 	if absent, err = o.deleteWorkloads(ctx, sess, targets.Workloads, &found, absent); err != nil {

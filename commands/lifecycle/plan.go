@@ -142,7 +142,9 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 	}
 	o.skipped = observed.Skipped
 	if o.Snapshot == "" {
-		o.noteConflicts(ctx, sess, &observed.Found)
+		for _, err := range o.conflicts(ctx, sess, &observed.Found) {
+			sess.IO.Note("note: %v", err)
+		}
 	}
 	if o.objects, err = o.planObjects(sess, observed); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/commands/completion"
@@ -119,17 +118,12 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStat
 			said = text
 		}
 		switch {
-		case x.isThere():
+		case x.Job == nil && x.Status.Complete(), x.Job != nil && workload.JobEnd(x.Job) != nil:
 			return nil
 		case !o.watch || !terminal.Sleep(ctx, lookEach):
 			return exit.Join(ctx, exit.With(exit.NotYet), x.UnknownErr())
 		}
 	}
-}
-
-// isThere reports whether the pods are as they shall be, or a Job has ended.
-func (x *expanded) isThere() bool {
-	return x.Job == nil && x.Status.Complete() || x.Job != nil && workload.JobEnd(x.Job) != nil
 }
 
 func runRolloutHistory(sess *session.Session, args []string) error {
@@ -140,16 +134,8 @@ func runRolloutHistory(sess *session.Session, args []string) error {
 	rows := make([][]string, 0, len(r.Revisions))
 	for i := range r.Revisions {
 		one := &r.Revisions[i]
-		rows = append(rows, []string{strconv.FormatInt(one.Number, 10), duration.HumanDuration(sess.IO.Now().Sub(one.At)), imagesOf(&one.Template), cmp.Or(one.Template.Annotations[podspec.AnnotationRestartedAt], terminal.NoValue)})
+		_, images := view.ContainersOf(&one.Template)
+		rows = append(rows, []string{strconv.FormatInt(one.Number, 10), duration.HumanDuration(sess.IO.Now().Sub(one.At)), images, cmp.Or(one.Template.Annotations[podspec.AnnotationRestartedAt], terminal.NoValue)})
 	}
 	return terminal.Table(sess.IO.Out, []string{"REVISION", "AGE", "IMAGES", "RESTARTED AT"}, rows)
-}
-
-// imagesOf are the images of a template.
-func imagesOf(template *v1.PodTemplateSpec) string {
-	images := make([]string, 0, len(template.Spec.Containers))
-	for i := range template.Spec.Containers {
-		images = append(images, template.Spec.Containers[i].Image)
-	}
-	return strings.Join(images, ",")
 }

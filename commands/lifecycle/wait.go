@@ -46,10 +46,10 @@ func NewWait(sess *session.Session) *cobra.Command {
 			if goal == "delete" {
 				goal = string(wait.Deleted) // kubectl's word
 			}
-			if err := checkGoal(goal); err != nil {
-				return err
-			}
-			if s.IsEmpty(args) {
+			switch {
+			case !slices.Contains(goals(), goal) && (!strings.HasPrefix(goal, "condition=") || goal == "condition="):
+				return exit.Usagef("--for must be one of %s or condition=NAME[=VALUE]", strings.Join(goals(), ", "))
+			case s.IsEmpty(args):
 				return exit.Usagef("wait needs a manifest or a pod, --all, or a selector")
 			}
 			return runWait(cmd.Context(), sess, *s, wait.Goal(goal), args)
@@ -67,13 +67,6 @@ func NewWait(sess *session.Session) *cobra.Command {
 // goals are what can be waited for by one word.
 func goals() []string {
 	return []string{string(wait.Started), string(wait.Ready), string(wait.Completed), string(wait.Deleted)}
-}
-
-func checkGoal(goal string) error {
-	if slices.Contains(goals(), goal) || (strings.HasPrefix(goal, "condition=") && goal != "condition=") {
-		return nil
-	}
-	return exit.Usagef("--for must be one of %s or condition=NAME[=VALUE]", strings.Join(goals(), ", "))
 }
 
 // awaited are the pods to wait for. One that is not there is deleted already.
@@ -108,11 +101,8 @@ func awaited(ctx context.Context, sess *session.Session, s selection.Selection, 
 }
 
 func runWait(ctx context.Context, sess *session.Session, s selection.Selection, goal wait.Goal, args []string) error {
-	c, conditional := conditionOf(goal)
-	if !conditional {
-		return awaitPods(ctx, sess, s, goal, args)
-	}
-	keys, args := splitWorkloads(c, args, sess.Flags.Namespace)
+	c := conditionOf(goal)
+	keys, args := c.workloads(args, sess.Flags.Namespace)
 	if len(keys) == 0 {
 		return awaitPods(ctx, sess, s, goal, args)
 	}
@@ -120,7 +110,12 @@ func runWait(ctx context.Context, sess *session.Session, s selection.Selection, 
 	if !s.IsEmpty(args) {
 		others = awaitPods(ctx, sess, s, goal, args)
 	}
-	return exit.Join(ctx, awaitWorkloads(ctx, sess, c, keys), others)
+	engine, err := sess.Engine()
+	if err != nil {
+		return exit.Join(ctx, err, others)
+	}
+	outcomes := selection.ForEach(keys, len(keys), func(key state.ObjectKey) error { return awaitWorkload(ctx, sess, engine, c, key) })
+	return exit.Join(ctx, append(outcomes, others)...)
 }
 
 func awaitPods(ctx context.Context, sess *session.Session, s selection.Selection, goal wait.Goal, args []string) error {
@@ -150,14 +145,14 @@ type workloadCondition struct {
 	name, value string
 }
 
-// conditionOf is the condition that a goal names.
-func conditionOf(goal wait.Goal) (workloadCondition, bool) {
-	text, ok := strings.CutPrefix(string(goal), "condition=")
+// conditionOf is the condition that a goal names. No workload has one named as another goal.
+func conditionOf(goal wait.Goal) workloadCondition {
+	text := strings.TrimPrefix(string(goal), "condition=")
 	name, value, given := strings.Cut(text, "=")
 	if !given {
 		value = string(v1.ConditionTrue)
 	}
-	return workloadCondition{name, value}, ok
+	return workloadCondition{name, value}
 }
 
 // isOf reports whether objects of a kind have the condition.
@@ -183,8 +178,8 @@ func (c workloadCondition) holds(document any) bool {
 	return false
 }
 
-// splitWorkloads separates the workloads that have the condition themselves from what else is named.
-func splitWorkloads(c workloadCondition, args []string, namespace string) (keys []state.ObjectKey, rest []string) {
+// workloads separates the workloads that have the condition themselves from what else is named.
+func (c workloadCondition) workloads(args []string, namespace string) (keys []state.ObjectKey, rest []string) {
 	for _, arg := range args {
 		if key, ok := selection.WorkloadNamed(arg, namespace); ok && c.isOf(key.Kind) {
 			keys = append(keys, key)
@@ -193,17 +188,6 @@ func splitWorkloads(c workloadCondition, args []string, namespace string) (keys 
 		}
 	}
 	return keys, rest
-}
-
-// awaitWorkloads waits until workloads have a condition.
-func awaitWorkloads(ctx context.Context, sess *session.Session, c workloadCondition, keys []state.ObjectKey) error {
-	engine, err := sess.Engine()
-	if err != nil {
-		return err
-	}
-	return exit.Join(ctx, selection.ForEach(keys, len(keys), func(key state.ObjectKey) error {
-		return awaitWorkload(ctx, sess, engine, c, key)
-	})...)
 }
 
 func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.Engine, c workloadCondition, key state.ObjectKey) error {

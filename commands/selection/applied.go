@@ -63,7 +63,11 @@ func one(ctx context.Context, sess *session.Session, s Selection, arg string) (*
 		return nil, err
 	}
 	if _, ok := manyNamed(arg, sess.Flags.Namespace); ok && len(pods) > 1 {
-		sess.IO.Note("Defaulted pod %s out of: %s", pods[0].Pod.Name, podNames(pods))
+		var names []string
+		for _, d := range pods {
+			names = append(names, d.Pod.Name)
+		}
+		sess.IO.Note("Defaulted pod %s out of: %s", pods[0].Pod.Name, strings.Join(names, ", "))
 		return pods[0], nil
 	}
 	if len(pods) != 1 {
@@ -102,15 +106,6 @@ func UIDs(pods []*podspec.Desired) map[types.UID]bool {
 		uids[d.Pod.UID] = true
 	}
 	return uids
-}
-
-// podNames are the names of pods, as a list.
-func podNames(pods []*podspec.Desired) string {
-	names := make([]string, 0, len(pods))
-	for _, d := range pods {
-		names = append(names, d.Pod.Name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // ContainerNames lists a pod's containers for people.

@@ -25,7 +25,8 @@ func (v *Lists) Containers(pods []*v1.Pod) (header []string, rows []Row) {
 				row.Add(pod.Name, ref.Name, string(ref.Type), stateText(s), strconv.FormatBool(s.Ready), strconv.Itoa(int(s.RestartCount)))
 				row.addTimed(v.since(stateBegan(s)), "")
 				row.Add(ref.Image)
-				row.Add(v.wide(cmp.Or(shortContainerID(s.ContainerID), terminal.NoValue))...)
+				_, id, _ := strings.Cut(s.ContainerID, "://")
+				row.Add(v.wide(cmp.Or(model.ShortID(id), terminal.NoValue))...)
 			}))
 		}
 	}
@@ -68,10 +69,4 @@ func stateBegan(s *v1.ContainerStatus) time.Time {
 		return s.State.Terminated.FinishedAt.Time
 	}
 	return time.Time{}
-}
-
-// shortContainerID is the id of a status, which names the runtime, as people read it.
-func shortContainerID(id string) string {
-	_, id, _ = strings.Cut(id, "://")
-	return model.ShortID(id)
 }

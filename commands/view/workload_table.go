@@ -33,7 +33,8 @@ func (v *Lists) Workloads(all []WorkloadRow) (header []string, rows []Row) {
 			row.Add(meta.Name)
 			row.Add(v.workloadCells(r)...)
 			row.Add(v.since(r.Record.CreatedAt))
-			row.Add(v.wide(containersOf(r.Record.Workload))...)
+			template, _ := r.Record.Workload.PodTemplate()
+			row.Add(v.wide(ContainersOf(template))...)
 		}))
 	}
 	return v.header(header...), rows
@@ -84,8 +85,8 @@ func jobState(job *batchv1.Job, status *batchv1.JobStatus) string {
 	return "Running"
 }
 
-func containersOf(w *podspec.Workload) (names, images string) {
-	template, _ := w.PodTemplate()
+// ContainersOf are the names and the images of a template's containers.
+func ContainersOf(template *v1.PodTemplateSpec) (names, images string) {
 	var n, i []string
 	for c := range template.Spec.Containers {
 		n, i = append(n, template.Spec.Containers[c].Name), append(i, template.Spec.Containers[c].Image)
