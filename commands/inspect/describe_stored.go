@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,15 +124,8 @@ func (v *description) claim(o *podspec.Object) {
 	if o.Volume != nil {
 		v.field(0, "Volume", "%s (host path %s)", o.Volume.Name, o.Volume.Path)
 	}
-	size := terminal.NoValue
-	if asked, ok := c.Spec.Resources.Requests[v1.ResourceStorage]; ok {
-		size = asked.String()
-	}
-	v.field(0, "Capacity", "%s", size)
-	var modes []string
-	for _, mode := range c.Spec.AccessModes {
-		modes = append(modes, string(mode))
-	}
+	size, modes := view.ClaimSpec(c)
+	v.field(0, "Capacity", "%s", cmp.Or(size, terminal.NoValue))
 	v.field(0, "Access Modes", "%s", joinedOr(modes))
 	if class := c.Spec.StorageClassName; class != nil {
 		v.field(0, "Storage Class", "%s", *class)

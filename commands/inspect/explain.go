@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/commands/completion"
@@ -39,29 +37,13 @@ func NewExplain(sess *session.Session) *cobra.Command {
 
 // explainable is the type of a kind; nil for one that podctl does not know.
 func explainable(kind string) reflect.Type {
-	switch kind {
-	case podspec.KindPod:
+	if w, o := podspec.NewWorkload(kind), podspec.NewObject(kind); w != nil {
+		return reflect.TypeOf(w.API()).Elem()
+	} else if o != nil {
+		return reflect.TypeOf(o.API()).Elem()
+	}
+	if kind == podspec.KindPod {
 		return reflect.TypeFor[v1.Pod]()
-	case podspec.KindConfigMap:
-		return reflect.TypeFor[v1.ConfigMap]()
-	case podspec.KindSecret:
-		return reflect.TypeFor[v1.Secret]()
-	case podspec.KindClaim:
-		return reflect.TypeFor[v1.PersistentVolumeClaim]()
-	case podspec.KindService:
-		return reflect.TypeFor[v1.Service]()
-	case podspec.KindDeployment:
-		return reflect.TypeFor[appsv1.Deployment]()
-	case podspec.KindReplicaSet:
-		return reflect.TypeFor[appsv1.ReplicaSet]()
-	case podspec.KindStatefulSet:
-		return reflect.TypeFor[appsv1.StatefulSet]()
-	case podspec.KindDaemonSet:
-		return reflect.TypeFor[appsv1.DaemonSet]()
-	case podspec.KindJob:
-		return reflect.TypeFor[batchv1.Job]()
-	case podspec.KindCronJob:
-		return reflect.TypeFor[batchv1.CronJob]()
 	}
 	return nil
 }

@@ -101,15 +101,6 @@ func (t *Targets) Kind() string {
 	return t.Kinds[0]
 }
 
-// add takes an object that is no pod.
-func (t *Targets) add(key state.ObjectKey) {
-	if podspec.KindNamed(key.Kind).Workload {
-		t.Workloads = append(t.Workloads, key)
-	} else {
-		t.Objects = append(t.Objects, key)
-	}
-}
-
 // ParseTargets takes arguments as kubectl does: KIND[,KIND...] [NAME...] or KIND/NAME..., where a name without a kind is that of a
 // pod, and a name may have its namespace in front.
 func ParseTargets(args []string, namespace string) (Targets, error) {
@@ -161,11 +152,15 @@ func (t *Targets) addNamed(kind, name, namespace string) {
 	if before, after, given := strings.Cut(name, "/"); given {
 		namespace, name = before, after
 	}
-	if kind == podspec.KindPod {
+	key := state.ObjectKey{Namespace: namespace, Kind: kind, Name: name}
+	switch {
+	case kind == podspec.KindPod:
 		t.Pods = append(t.Pods, namespace+"/"+name)
-		return
+	case podspec.KindNamed(kind).Workload:
+		t.Workloads = append(t.Workloads, key)
+	default:
+		t.Objects = append(t.Objects, key)
 	}
-	t.add(state.ObjectKey{Namespace: namespace, Kind: kind, Name: name})
 }
 
 // KindWords are the words that stand for kinds, for completion.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/sets"
@@ -100,6 +101,23 @@ func namesOf(m *load.Manifest) (names, taken []state.ObjectKey) {
 			}
 		}
 	}
-	all := sets.Content{Pods: m.Pods, Workloads: m.Workloads, Objects: m.Apart}
-	return slices.Concat(all.Names(), taken), taken
+	return slices.Concat(contentOf(m).Names(), taken), taken
+}
+
+func contentOf(m *load.Manifest) *sets.Content {
+	return &sets.Content{Pods: m.Pods, Workloads: m.Workloads, Objects: m.Apart}
+}
+
+// CheckNamespace refuses pods and objects of manifests that name another namespace than the
+// command line, as kubectl does: the user means another one.
+func CheckNamespace(sess *session.Session, m *load.Manifest) error {
+	if !sess.Flags.NamespaceGiven {
+		return nil
+	}
+	for _, name := range contentOf(m).Names() {
+		if name.Namespace != sess.Flags.Namespace {
+			return exit.Usagef("%s of the manifest is not in the namespace %s: give the manifest that namespace, or leave out --namespace", name, sess.Flags.Namespace)
+		}
+	}
+	return nil
 }

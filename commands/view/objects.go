@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -71,23 +70,23 @@ func cells(o *podspec.Object) []string {
 	case o.Secret != nil:
 		return []string{string(o.Secret.Type), fmt.Sprint(len(o.Secret.Data))}
 	case o.Claim != nil:
-		return claimCells(o)
+		size, modes := ClaimSpec(o.Claim)
+		return []string{string(o.Claim.Status.Phase), size, strings.Join(modes, ",")}
 	case o.Service != nil:
 		return serviceCells(o.Service)
 	}
 	return []string{fmt.Sprint(len(o.ConfigMap.Data) + len(o.ConfigMap.BinaryData))}
 }
 
-func claimCells(o *podspec.Object) []string {
-	capacity := ""
-	if size, ok := o.Claim.Spec.Resources.Requests[v1.ResourceStorage]; ok {
-		capacity = size.String()
+// ClaimSpec is how much a claim asks for, and how it is used; empty if it does not say.
+func ClaimSpec(c *v1.PersistentVolumeClaim) (size string, modes []string) {
+	if quantity, ok := c.Spec.Resources.Requests[v1.ResourceStorage]; ok {
+		size = quantity.String()
 	}
-	var modes []string
-	for _, mode := range o.Claim.Spec.AccessModes {
+	for _, mode := range c.Spec.AccessModes {
 		modes = append(modes, string(mode))
 	}
-	return []string{string(o.Claim.Status.Phase), capacity, strings.Join(modes, ",")}
+	return size, modes
 }
 
 // serviceCells are how a Service is reached, as kubectl prints it. The node's own addresses stand for that of a load balancer.
@@ -122,18 +121,13 @@ func joined(names []string) string {
 // ObjectDocument is an object as kubectl prints it, with a mark in the place of each value of a
 // Secret.
 func ObjectDocument(o *podspec.Object) any {
-	switch {
-	case o.Secret != nil:
-		s := o.Secret.DeepCopy()
-		s.Data, s.StringData = nil, map[string]string{}
-		for _, key := range slices.Sorted(maps.Keys(o.Secret.Data)) {
-			s.StringData[key] = objects.Redacted
-		}
-		return s
-	case o.Claim != nil:
-		return o.Claim
-	case o.Service != nil:
-		return o.Service
+	if o.Secret == nil {
+		return o.API()
 	}
-	return o.ConfigMap
+	s := o.Secret.DeepCopy()
+	s.Data, s.StringData = nil, map[string]string{}
+	for key := range o.Secret.Data {
+		s.StringData[key] = objects.Redacted
+	}
+	return s
 }
