@@ -72,7 +72,12 @@ func runDoctor(ctx context.Context, sess *session.Session, o *doctorOptions) err
 		APIVersion: model.APIVersion, Kind: "Doctor", TakenAt: facts.Time.UTC().Round(0), Podctl: version,
 		CanRunPods: doctor.CanRun(checks), Checks: checks, Facts: facts,
 	}
-	if err := showDoctor(sess, o, &doc); err != nil {
+	if terminal.IsDocument(o.output) {
+		err = terminal.WriteDocument(sess.IO.Out, o.output, doc)
+	} else {
+		_, err = fmt.Fprint(sess.IO.Out, doctorText(sess.IO.OutColors(), &doc))
+	}
+	if err != nil {
 		return err
 	}
 	if o.bundle != "" {
@@ -85,14 +90,6 @@ func runDoctor(ctx context.Context, sess *session.Session, o *doctorOptions) err
 		return exit.With(exit.Error)
 	}
 	return nil
-}
-
-func showDoctor(sess *session.Session, o *doctorOptions, doc *doctorDocument) error {
-	if terminal.IsDocument(o.output) {
-		return terminal.WriteDocument(sess.IO.Out, o.output, doc)
-	}
-	_, err := fmt.Fprint(sess.IO.Out, doctorText(sess.IO.OutColors(), doc))
-	return err
 }
 
 // doctorText is one line for each check, and one with what to do for those that

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -55,7 +56,9 @@ func parse(file string, text []byte, sections Sections) (map[string]Setting, err
 	for key, value := range pairs(root) {
 		var err error
 		if _, is := sections[key.Value]; is && value.Kind == yamlv3.MappingNode {
-			err = parseSection(file, settings, key.Value+".", value)
+			for own, ownValue := range pairs(value) {
+				err = cmp.Or(err, take(file, settings, key.Value+".", own, ownValue))
+			}
 		} else {
 			err = take(file, settings, "", key, value)
 		}
@@ -64,15 +67,6 @@ func parse(file string, text []byte, sections Sections) (map[string]Setting, err
 		}
 	}
 	return settings, nil
-}
-
-func parseSection(file string, settings map[string]Setting, prefix string, section *yamlv3.Node) error {
-	for key, value := range pairs(section) {
-		if err := take(file, settings, prefix, key, value); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // take notes the value of one key.

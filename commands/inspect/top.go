@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/exit"
@@ -199,7 +200,11 @@ func (o *topOptions) sort(usage []runtimesession.PodUsage) {
 		return
 	}
 	for _, p := range usage {
-		slices.SortStableFunc(p.Containers, func(a, b runtimesession.ContainerUsage) int { return cmp.Compare(valueOf(of(&b)), valueOf(of(&a))) })
+		slices.SortStableFunc(p.Containers, func(a, b runtimesession.ContainerUsage) int {
+			return cmp.Compare(ptr.Deref(of(&b), 0), ptr.Deref(of(&a), 0))
+		})
 	}
-	slices.SortStableFunc(usage, func(a, b runtimesession.PodUsage) int { return cmp.Compare(valueOf(sum(b, of)), valueOf(sum(a, of))) })
+	slices.SortStableFunc(usage, func(a, b runtimesession.PodUsage) int {
+		return cmp.Compare(ptr.Deref(sum(b, of), 0), ptr.Deref(sum(a, of), 0))
+	})
 }

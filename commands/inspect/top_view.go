@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -121,18 +123,11 @@ func sum(p runtimesession.PodUsage, of func(*runtimesession.ContainerUsage) *uin
 	var total *uint64
 	for i := range p.Containers {
 		if value := of(&p.Containers[i]); value != nil {
-			all := *value + valueOf(total)
+			all := *value + ptr.Deref(total, 0)
 			total = &all
 		}
 	}
 	return total
-}
-
-func valueOf(value *uint64) uint64 {
-	if value == nil {
-		return 0
-	}
-	return *value
 }
 
 // podRestarts counts as `podctl get` does: regular containers alone.
@@ -214,8 +209,8 @@ func newUsageHistory() *usageHistory {
 func (h *usageHistory) add(usage []runtimesession.PodUsage) {
 	cpu, memory := map[string][]uint64{}, map[string][]uint64{}
 	put := func(key string, u usageValues) {
-		cpu[key] = last(append(h.cpu[key], valueOf(u.NanoCores)))
-		memory[key] = last(append(h.memory[key], valueOf(u.WorkingSet)))
+		cpu[key] = last(append(h.cpu[key], ptr.Deref(u.NanoCores, 0)))
+		memory[key] = last(append(h.memory[key], ptr.Deref(u.WorkingSet, 0)))
 	}
 	for _, p := range usage {
 		put(p.Pod.String(), podValues(p))
@@ -235,7 +230,7 @@ func (h *usageHistory) columns(key string, u usageValues) []string {
 
 // history has its full width from the start, so that no column moves while it grows.
 func history(values []uint64, limit *uint64) string {
-	return sparkline(values, valueOf(limit)) + strings.Repeat(" ", historySize-len(values))
+	return sparkline(values, ptr.Deref(limit, 0)) + strings.Repeat(" ", historySize-len(values))
 }
 
 // sparkline draws values as bars. Without a limit the highest value is the full bar.

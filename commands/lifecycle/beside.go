@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -19,6 +22,7 @@ import (
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/workload"
 )
 
@@ -138,4 +142,188 @@ func runRolloutHistory(sess *session.Session, args []string) error {
 		rows = append(rows, []string{strconv.FormatInt(one.Number, 10), duration.HumanDuration(sess.IO.Now().Sub(one.At)), images, cmp.Or(one.Template.Annotations[podspec.AnnotationRestartedAt], terminal.NoValue)})
 	}
 	return terminal.Table(sess.IO.Out, []string{"REVISION", "AGE", "IMAGES", "RESTARTED AT"}, rows)
+}
+
+// NewScale is `podctl scale`.
+func NewScale(sess *session.Session) *cobra.Command {
+	o, replicas := &applyOptions{}, int32(0)
+	cmd := &cobra.Command{
+		Use:   "scale --replicas=N KIND/NAME...",
+		Short: "Change how many pods a workload has",
+		Long: "Change how many pods a Deployment, ReplicaSet or StatefulSet has, and make one pass. What its manifest says counts\n" +
+			"again when that is applied. Of a workload in a source of the agent, the file says how many there are." +
+			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
+		Example:           "  podctl scale --replicas=3 deployment/web\n  podctl scale --replicas=0 sts/db --wait",
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if replicas < 0 {
+				return exit.Usagef("scale needs --replicas, which is 0 or more")
+			}
+			keys, err := namedWorkloads(sess, args, "scale needs a Deployment, ReplicaSet or StatefulSet, for example deployment/web")
+			if err == nil {
+				err = refuseRuled(cmd.Context(), sess, keys)
+			}
+			if err != nil {
+				return err
+			}
+			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error { return scale(r.Workload, r.Key(), replicas) })
+		},
+	}
+	cmd.Flags().Int32Var(&replicas, "replicas", -1, "How many pods there shall be")
+	o.registerChange(cmd)
+	return cmd
+}
+
+// scale gives a workload another number of pods.
+func scale(w *podspec.Workload, key state.ObjectKey, replicas int32) error {
+	switch {
+	case w.Deployment != nil:
+		w.Deployment.Spec.Replicas = &replicas
+	case w.ReplicaSet != nil:
+		w.ReplicaSet.Spec.Replicas = &replicas
+	case w.StatefulSet != nil:
+		w.StatefulSet.Spec.Replicas = &replicas
+	default:
+		return exit.Usagef("%s has no replicas", key)
+	}
+	return nil
+}
+
+func newRolloutUndo(sess *session.Session) *cobra.Command {
+	o, revision := &applyOptions{}, int64(0)
+	cmd := &cobra.Command{
+		Use:   "undo KIND/NAME",
+		Short: "Go back to an earlier version of a workload's template",
+		Long: "Go back to an earlier version of a workload's template, the last one unless --to-revision names another, and make one\n" +
+			"pass. What its manifest says counts again when that is applied. Of a workload in a source of the agent, the file says\n" +
+			"which version there is." +
+			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
+		Example:           "  podctl rollout undo deployment/web\n  podctl rollout undo deployment/web --to-revision 2 --wait",
+		Args:              oneWorkload,
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := recordNamed(sess, args)
+			if err != nil {
+				return err
+			}
+			keys := []state.ObjectKey{r.Key()}
+			if err := refuseRuled(cmd.Context(), sess, keys); err != nil {
+				return err
+			}
+			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error { return goBack(r, revision) })
+		},
+	}
+	cmd.Flags().Int64Var(&revision, "to-revision", 0, "Version to go back to (0: the one before)")
+	o.registerChange(cmd)
+	return cmd
+}
+
+// registerChange defines the flags of a command that changes stored workloads.
+func (o *applyOptions) registerChange(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
+	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to apply at the same time")
+	addWaitFlag(cmd, &o.wait)
+}
+
+// goBack gives a workload an earlier version of its template; 0 for the one before.
+func goBack(r *controller.Record, revision int64) error {
+	if r.Workload.Job != nil {
+		return exit.Usagef("%s is a Job: its template does not change", r.Key())
+	}
+	last := len(r.Revisions) - 1
+	for i := last - 1; i >= 0; i-- {
+		if one := &r.Revisions[i]; revision == 0 || one.Number == revision {
+			template, _ := r.Workload.PodTemplate()
+			*template = *one.Template.DeepCopy()
+			r.Workload.Template = one.Pod
+			return nil
+		}
+	}
+	if revision == 0 {
+		return fmt.Errorf("%s has no version before this one", r.Key())
+	}
+	return fmt.Errorf("%s has no earlier version %d (`podctl rollout history` lists those that are kept)", r.Key(), revision)
+}
+
+func newRolloutRestart(sess *session.Session) *cobra.Command {
+	o := &applyOptions{doing: "restarted"}
+	cmd := &cobra.Command{
+		Use:   "restart KIND/NAME...",
+		Short: "Make the pods of workloads anew, as their rollout allows",
+		Long: "Write the time into the template of Deployments, StatefulSets and DaemonSets, as kubectl does (" + podspec.AnnotationRestartedAt + "),\n" +
+			"and make one pass. Each pod whose sandbox is older is made anew, with its init containers, when the rollout gives it the\n" +
+			"new version: one after the other, as its strategy says. To restart containers in their sandbox, use podctl restart." +
+			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
+		Example:           "  podctl rollout restart deployment/web --wait\n  podctl rollout restart sts/db ds/agent",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			keys, err := namedWorkloads(sess, args, "rollout restart needs a Deployment, StatefulSet or DaemonSet, for example deployment/web")
+			if err != nil {
+				return err
+			}
+			// With whole seconds, as kubectl writes them, a pod of the same second would not count as older.
+			at := sess.IO.Now().UTC().Format(time.RFC3339Nano)
+			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error { return restartAt(r.Workload, r.Key(), at) })
+		},
+	}
+	o.registerChange(cmd)
+	return cmd
+}
+
+// restartAt restarts the pods of a workload at a time. It refuses what kubectl refuses (ObjectRestarter).
+func restartAt(w *podspec.Workload, key state.ObjectKey, at string) error {
+	switch {
+	case w.Deployment != nil && w.Deployment.Spec.Paused:
+		return fmt.Errorf("%s: can't restart paused deployment: apply it with paused: false first", key)
+	case w.Deployment == nil && w.StatefulSet == nil && w.DaemonSet == nil:
+		return fmt.Errorf("%s: restarting is not supported: only Deployments, StatefulSets and DaemonSets have rollouts", key)
+	}
+	w.Restart(at)
+	return nil
+}
+
+// namedWorkloads are the workloads that the arguments name. They must name nothing else.
+func namedWorkloads(sess *session.Session, args []string, usage string) ([]state.ObjectKey, error) {
+	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
+	if err == nil && (len(targets.Workloads) == 0 || len(targets.Pods)+len(targets.Objects) > 0) {
+		err = exit.Usagef("%s", usage)
+	}
+	return targets.Workloads, err
+}
+
+// change changes stored workloads, each once, and makes a pass, or shows what it would do.
+func (o *applyOptions) change(ctx context.Context, sess *session.Session, keys []state.ObjectKey, change func(*controller.Record) error) error {
+	var found selection.Found
+	var errs []error
+	for i, key := range keys {
+		if slices.Contains(keys[:i], key) {
+			continue
+		}
+		r, err := sess.Workloads().Get(key)
+		if err == nil {
+			err = change(r)
+		}
+		if err == nil {
+			sess.Loaded([]*podspec.Desired{r.Workload.Template})
+			found.Workloads = append(found.Workloads, r.Workload)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if !o.dryRun {
+		return o.applyWorkloads(ctx, sess, &found)
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	observed := &selection.Observed{Found: found, Observer: engine, Engine: engine}
+	if err := o.planWorkloads(ctx, sess, observed); err != nil {
+		return err
+	}
+	return o.planOptions.plan(ctx, sess, observed)
 }

@@ -2,15 +2,27 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/lifecycle"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/filelock"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/node"
+	"github.com/podctl/podctl/runtime/proxy"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -74,4 +86,98 @@ func deletePods(ctx context.Context, sess *session.Session, o node.Options) erro
 		return err
 	}
 	return deletePodsAt(ctx, sess, socket, selection.Refs(selection.DesiredOf(applied)))
+}
+
+// purge takes the node down and removes everything of podctl: pods on any runtime, rules of the kernel, cgroups and files.
+func purge(ctx context.Context, sess *session.Session, o node.Options) error {
+	layout := sess.Flags.Layout()
+	if _, err := os.Stat(layout.Root); errors.Is(err, os.ErrNotExist) {
+		sess.IO.Print("nothing of podctl is here: there is no %s", layout.Root)
+		return nil
+	}
+	agent, err := layout.Locks().Agent(ctx)
+	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
+		return fmt.Errorf("an agent keeps the pods of %s: stop it first, for example with systemctl disable --now podctl-agent (%w)", layout.Root, err)
+	}
+	if err != nil {
+		return err
+	}
+	kept, err := purgeWith(ctx, sess, o, agent)
+	if err != nil {
+		return err
+	}
+	for _, path := range kept {
+		sess.IO.Note("note: %s is not podctl's, and stays", path)
+	}
+	sess.IO.Print("node is down, and nothing of podctl is left")
+	return nil
+}
+
+// purgeWith does so with the lock of the agent, which it frees.
+func purgeWith(ctx context.Context, sess *session.Session, o node.Options, agent *filelock.Lock) (kept []string, err error) {
+	layout := sess.Flags.Layout()
+	uids, err := purgePods(ctx, sess, o)
+	if err == nil {
+		err = node.Down(ctx, o)
+	}
+	if err == nil && (sess.Flags.ProxyMode != config.ProxyNone || proxy.Left(layout)) {
+		err = proxy.Remove(layout)
+	}
+	if err == nil {
+		err = errors.Join(cgroup.RemoveTiers(ctx, sess.Flags.CgroupRoot), node.Unmount(layout.Root))
+	}
+	if err != nil {
+		return nil, errors.Join(err, agent.Unlock())
+	}
+	return layout.Purge(uids, agent)
+}
+
+// purgePods deletes all pods, and the workloads and Services first, so that nothing makes pods or rules again.
+func purgePods(ctx context.Context, sess *session.Session, o node.Options) ([]types.UID, error) {
+	if err := forgetStored(ctx, sess); err != nil {
+		return nil, err
+	}
+	applied, unreadable, err := state.Applied(sess.Flags.Layout())
+	if err = errors.Join(append(unreadable, err)...); err != nil {
+		return nil, fmt.Errorf("the pods are not known: %w", err)
+	}
+	var uids []types.UID
+	others := map[string][]model.PodRef{}
+	own := "unix://" + node.Socket(o.Dir)
+	for _, p := range applied {
+		uids = append(uids, p.Desired.Pod.UID)
+		if p.Checkpoint.Endpoint != own {
+			others[p.Checkpoint.Endpoint] = append(others[p.Checkpoint.Endpoint], model.RefOf(p.Desired.Pod))
+		}
+	}
+	for endpoint, pods := range others {
+		if err := deletePodsAt(ctx, sess, strings.TrimPrefix(endpoint, "unix://"), pods); err != nil {
+			return nil, fmt.Errorf("pods on %s cannot be deleted: %w", endpoint, err)
+		}
+	}
+	return uids, deletePods(ctx, sess, o)
+}
+
+// forgetStored removes the records of workloads and Services.
+func forgetStored(ctx context.Context, sess *session.Session) error {
+	workloads, err := sess.Flags.Layout().Workloads().List()
+	if err != nil {
+		return err
+	}
+	for _, key := range workloads {
+		if _, err = sess.Workloads().Delete(ctx, key); err != nil {
+			return err
+		}
+	}
+	stored, err := sess.Flags.Layout().Objects().List()
+	stored = slices.DeleteFunc(stored, func(key state.ObjectKey) bool { return key.Kind != podspec.KindService })
+	for _, key := range stored {
+		err = errors.Join(err, sess.Objects().Delete(ctx, key))
+	}
+	return err
+}
+
+func deletePodsAt(ctx context.Context, sess *session.Session, socket string, pods []model.PodRef) error {
+	sess = sess.At(socket, "the record of the pods")
+	return errors.Join(lifecycle.DeletePods(ctx, sess, pods, ""), sess.Close())
 }
