@@ -68,37 +68,6 @@ func (d *Dir) open(name string, flags int, perm fs.FileMode) (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.Join(name)), nil
 }
 
-// Open opens a directory in the directory. A link, and all else that is no directory, is
-// ENOTDIR.
-func (d *Dir) Open(name string) (*Dir, error) {
-	file, err := d.open(name, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, err
-	}
-	return &Dir{opened{file}}, nil
-}
-
-// Sub opens a directory some levels below.
-func (d *Dir) Sub(names ...string) (*Dir, error) {
-	return d.descend(names, (*Dir).Open)
-}
-
-// descend goes down level by level. The directory itself stays open.
-func (d *Dir) descend(names []string, next func(*Dir, string) (*Dir, error)) (*Dir, error) {
-	file, err := d.File()
-	at := &Dir{opened{file}}
-	for i := 0; err == nil && i < len(names); i++ {
-		var below *Dir
-		below, err = next(at, names[i])
-		err = errors.Join(err, at.Close())
-		at = below
-	}
-	if err != nil {
-		return nil, err
-	}
-	return at, nil
-}
-
 // Handle opens whatever a name stands for without reading it, a link itself included: it
 // serves to look at it and to mount it.
 func (d *Dir) Handle(name string) (*os.File, error) { return d.open(name, unix.O_PATH, 0) }

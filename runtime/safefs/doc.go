@@ -9,6 +9,7 @@
 //
 //   - OpenDir and MakeAll follow links of root and of the user of this process. OpenTrustedDir also checks each directory on
 //     the way.
+//   - Dir.Sub and Dir.MakeSub begin at an open directory and follow none.
 //   - OpenDirNoLinks and OpenFileNoLinks follow none in the elements that belong to one pod, and
 //     above them only those that nobody else can have made.
 //   - OpenTrusted, Create and the checks follow links as OpenDir does, and those of /proc, as

@@ -1,39 +1,11 @@
 package safefs
 
 import (
-	"errors"
 	"io/fs"
 	goruntime "runtime"
 
 	"golang.org/x/sys/unix"
 )
-
-// Make opens a directory in the directory, which is made with exactly this mode if it does
-// not exist. One that exists keeps its mode.
-func (d *Dir) Make(name string, perm fs.FileMode) (*Dir, error) {
-	sub, err := d.Open(name)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return sub, err
-	}
-	err = d.do("mkdir", name, func(fd int) error { return mkdirat(fd, name, perm) })
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	return d.Open(name)
-}
-
-// MakeSub opens a directory some levels below. Those that are missing are made, the last
-// one with perm and the others with above.
-func (d *Dir) MakeSub(above, perm fs.FileMode, names ...string) (*Dir, error) {
-	level := 0
-	return d.descend(names, func(at *Dir, name string) (*Dir, error) {
-		level++
-		if level == len(names) {
-			return at.Make(name, perm)
-		}
-		return at.Make(name, above)
-	})
-}
 
 // mkdirat makes a directory with exactly this mode.
 func mkdirat(dir int, name string, perm fs.FileMode) error {

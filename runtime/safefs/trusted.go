@@ -57,18 +57,24 @@ func (p *place) open(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
+// trustedWay goes to what a path leads to. It refuses a way on which another user could put another directory.
+func trustedWay(path string) (*place, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := walk(path, policy{follow: followOurs, proc: true, pass: (*place).checkParent})
+	return p, trusting(path, err)
+}
+
 // CheckParents refuses a path on whose way another user could put another directory: below
 // one that he owns, or that everybody may write to without the sticky bit. What is checked
 // under such a name need not be what is used a moment later. Parts that are missing are
 // passed over.
 func CheckParents(path string) error {
-	path, err := filepath.Abs(path)
+	p, err := trustedWay(path)
 	if err != nil {
-		return err
-	}
-	p, err := walk(path, policy{follow: followOurs, proc: true, pass: (*place).checkParent})
-	if err != nil {
-		return trusting(path, ignoreNotExist(err))
+		return ignoreNotExist(err)
 	}
 	p.close()
 	return nil
@@ -87,10 +93,7 @@ func CheckPrivate(path string, info fs.FileInfo) error {
 
 // CheckDir refuses a directory that another user owns, can write to or could exchange.
 func CheckDir(path string) error {
-	if err := CheckParents(path); err != nil {
-		return err
-	}
-	p, err := resolve(path)
+	p, err := trustedWay(path)
 	if err != nil {
 		return err
 	}
@@ -104,8 +107,11 @@ func CheckDir(path string) error {
 // OpenTrustedDir opens a directory of which CheckParents says that nobody else can exchange it: the very one to which the way was checked.
 // Owner and mode of the directory itself are the caller's to look at.
 func OpenTrustedDir(path string) (*Dir, error) {
-	dir, err := walkToDir(path, policy{follow: followOurs, proc: true, pass: (*place).checkParent})
-	return dir, trusting(path, err)
+	p, err := trustedWay(path)
+	if err != nil {
+		return nil, err
+	}
+	return p.dir()
 }
 
 // IsSocket reports whether there is a unix socket at a path. It returns an *UntrustedError

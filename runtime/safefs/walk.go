@@ -219,12 +219,16 @@ func OpenDir(path string) (*Dir, error) {
 // MakeAll opens a directory as OpenDir does. Those that are missing are made, the last one
 // with perm and the others with above.
 func MakeAll(path string, above, perm fs.FileMode) (*Dir, error) {
-	return walkToDir(path, policy{follow: followOurs, mode: func(last bool) fs.FileMode {
+	return walkToDir(path, policy{follow: followOurs, mode: modes(above, perm)})
+}
+
+func modes(above, perm fs.FileMode) func(last bool) fs.FileMode {
+	return func(last bool) fs.FileMode {
 		if last {
 			return perm
 		}
 		return above
-	}})
+	}
 }
 
 // walkToDir opens a directory by its absolute path.
@@ -233,6 +237,46 @@ func walkToDir(path string, rules policy) (*Dir, error) {
 		return nil, fmt.Errorf("the path %q is not absolute", path)
 	}
 	p, err := walk(filepath.Clean(path), rules)
+	if err != nil {
+		return nil, err
+	}
+	return p.dir()
+}
+
+// Open opens a directory in the directory. A link, and all else that is no directory, is
+// ENOTDIR.
+func (d *Dir) Open(name string) (*Dir, error) { return d.Sub(name) }
+
+// Sub opens a directory some levels below.
+func (d *Dir) Sub(names ...string) (*Dir, error) { return d.walk(names, policy{follow: followNone}) }
+
+// Make opens a directory in the directory, which is made with exactly this mode if it does
+// not exist. One that exists keeps its mode.
+func (d *Dir) Make(name string, perm fs.FileMode) (*Dir, error) { return d.MakeSub(perm, perm, name) }
+
+// MakeSub opens a directory some levels below. Those that are missing are made, the last
+// one with perm and the others with above.
+func (d *Dir) MakeSub(above, perm fs.FileMode, names ...string) (*Dir, error) {
+	return d.walk(names, policy{follow: followNone, mode: modes(above, perm)})
+}
+
+// followNone takes a link for what it is: no directory.
+func followNone(_ *walker, link *place) error {
+	return &fs.PathError{Op: "open", Path: link.path, Err: unix.ENOTDIR}
+}
+
+// walk goes to a directory some levels below.
+func (d *Dir) walk(names []string, rules policy) (*Dir, error) {
+	for _, name := range names {
+		if err := CheckName(name); err != nil {
+			return nil, err
+		}
+	}
+	at, err := look(d.fd(), d.Path(), ".", 0)
+	if err != nil {
+		return nil, err
+	}
+	p, err := walkFrom(at, strings.Join(names, "/"), rules)
 	if err != nil {
 		return nil, err
 	}
