@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/expand"
@@ -104,10 +105,7 @@ func readOnlyByNature(vol *v1.Volume) bool {
 }
 
 func propagation(mode *v1.MountPropagationMode) runtimeapi.MountPropagation {
-	if mode == nil {
-		return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
-	}
-	switch *mode {
+	switch ptr.Deref(mode, v1.MountPropagationNone) {
 	case v1.MountPropagationHostToContainer:
 		return runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER
 	case v1.MountPropagationBidirectional:

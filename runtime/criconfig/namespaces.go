@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -17,7 +18,10 @@ func namespaces(pod *v1.Pod, targetID string, users *IDMapping) *runtimeapi.Name
 		Network:       runtimeapi.NamespaceMode_POD,
 		Ipc:           runtimeapi.NamespaceMode_POD,
 		Pid:           pidMode(pod),
-		UsernsOptions: userNamespace(pod, users),
+		UsernsOptions: &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE},
+	}
+	if OwnUsers(pod) && users != nil {
+		n.UsernsOptions = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD, Uids: users.messages(), Gids: users.messages()}
 	}
 	if pod.Spec.HostNetwork {
 		n.Network = runtimeapi.NamespaceMode_NODE
@@ -32,14 +36,7 @@ func namespaces(pod *v1.Pod, targetID string, users *IDMapping) *runtimeapi.Name
 }
 
 // OwnUsers reports whether a pod has a user namespace of its own.
-func OwnUsers(pod *v1.Pod) bool { return pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers }
-
-func userNamespace(pod *v1.Pod, users *IDMapping) *runtimeapi.UserNamespace {
-	if !OwnUsers(pod) || users == nil {
-		return &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE}
-	}
-	return &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD, Uids: users.messages(), Gids: users.messages()}
-}
+func OwnUsers(pod *v1.Pod) bool { return !ptr.Deref(pod.Spec.HostUsers, true) }
 
 // messages is the mapping as the CRI has it: ids from zero in the container are
 // ids from HostID on the node. It is nil for a pod that shares the node's ids.
@@ -105,8 +102,7 @@ func supplementalGroups(pod *v1.Pod) []int64 {
 }
 
 func groupsPolicy(pod *v1.Pod) runtimeapi.SupplementalGroupsPolicy {
-	if own := pod.Spec.SecurityContext; own != nil && own.SupplementalGroupsPolicy != nil &&
-		*own.SupplementalGroupsPolicy == v1.SupplementalGroupsPolicyStrict {
+	if own := pod.Spec.SecurityContext; own != nil && ptr.Deref(own.SupplementalGroupsPolicy, "") == v1.SupplementalGroupsPolicyStrict {
 		return runtimeapi.SupplementalGroupsPolicy_Strict
 	}
 	return runtimeapi.SupplementalGroupsPolicy_Merge

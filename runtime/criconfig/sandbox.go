@@ -65,22 +65,12 @@ func portMappings(pod *v1.Pod) []*runtimeapi.PortMapping {
 			}
 			seen[key] = true
 			mappings = append(mappings, &runtimeapi.PortMapping{
-				Protocol: protocol(p.Protocol), ContainerPort: p.ContainerPort, HostPort: p.HostPort, HostIp: p.HostIP,
+				Protocol:      runtimeapi.Protocol(runtimeapi.Protocol_value[string(p.Protocol)]),
+				ContainerPort: p.ContainerPort, HostPort: p.HostPort, HostIp: p.HostIP,
 			})
 		}
 	}
 	return mappings
-}
-
-func protocol(p v1.Protocol) runtimeapi.Protocol {
-	switch p {
-	case v1.ProtocolUDP:
-		return runtimeapi.Protocol_UDP
-	case v1.ProtocolSCTP:
-		return runtimeapi.Protocol_SCTP
-	case v1.ProtocolTCP:
-	}
-	return runtimeapi.Protocol_TCP
 }
 
 // sysctls names every sysctl with dots.

@@ -6,7 +6,6 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/proof"
 )
 
 // checkContainer proves that a container can be configured and mounted: its references
@@ -18,7 +17,7 @@ func (x *starter) checkContainer(s *plan.Step) error {
 		return err
 	}
 	if err = x.check(ref, s.Attempt); err != nil {
-		err = withReason(proof.ReasonOf(err, model.CreateContainerConfigError), err)
+		err = model.WithReason(model.ReasonOf(err, model.CreateContainerConfigError), err)
 		x.checkpoint.noteFailure(ref.Name, err)
 	}
 	return err

@@ -40,7 +40,7 @@ func TestProofsThatFail(t *testing.T) {
 		l := newLab(t, "i:1")
 		x := l.plan(model.PodRef{}, pod(c.spec)).execution(Options{})
 		err := x.start.checkContainer(&plan.Step{Kind: plan.CheckContainer, Container: "a"})
-		if reasonOf(err, "") != c.reason || !strings.Contains(err.Error(), word) {
+		if model.ReasonOf(err, "") != c.reason || !strings.Contains(err.Error(), word) {
 			t.Errorf("%q: %v", word, err)
 		}
 		if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != c.reason || !strings.HasPrefix(e.Message, c.status) || (c.status == "" && !strings.Contains(e.Message, word)) {

@@ -104,48 +104,22 @@ func (e *SurpriseError) Learn(reserved map[string]uint32) {
 	}
 }
 
-// reasonError carries the kubelet's name for a failure, and what follows from it, up to the
-// step it happened in.
-type reasonError struct {
-	reason             model.Reason
-	retryable, stopped bool
-	err                error
-}
-
-func (e *reasonError) Error() string { return e.err.Error() }
-
-func (e *reasonError) Unwrap() error { return e.err }
-
-func withReason(reason model.Reason, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &reasonError{reason: reason, err: err}
-}
-
-func reasonOf(err error, fallback model.Reason) model.Reason {
-	if r, ok := errors.AsType[*reasonError](err); ok {
-		return r.reason
-	}
-	return fallback
-}
-
 // startError is the failure of a start that may be tried again.
 func startError(err error) error {
-	return &reasonError{reason: model.RunContainerError, retryable: true, err: err}
+	return &model.ReasonError{Reason: model.RunContainerError, Retryable: true, Err: err}
 }
 
 // hookError is the failure of a postStart hook, whose container has been stopped.
 func hookError(err error) error {
-	return &reasonError{reason: model.PostStartHookError, retryable: true, stopped: true, err: err}
+	return &model.ReasonError{Reason: model.PostStartHookError, Retryable: true, Stopped: true, Err: err}
 }
 
 // stepError is the failure of a step. Its reason is the step's kind where the error has none. What
 // the user ended is no failure of the runtime, unless something came of it.
 func stepError(pod model.PodRef, s *plan.Step, err error) StepError {
 	failure := StepError{Pod: pod, Step: s, Reason: model.Reason(s.Kind), Err: err}
-	if r, ok := errors.AsType[*reasonError](err); ok {
-		failure.Reason, failure.Retryable, failure.Stopped = r.reason, r.retryable, r.stopped
+	if r, ok := errors.AsType[*model.ReasonError](err); ok {
+		failure.Reason, failure.Retryable, failure.Stopped = r.Reason, r.Retryable, r.Stopped
 	}
 	if errors.Is(err, context.Canceled) && !failure.Stopped {
 		failure.Reason = model.Interrupted

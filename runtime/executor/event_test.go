@@ -33,14 +33,14 @@ func TestStepErrorsNameTheirObject(t *testing.T) {
 // no error stays none.
 func TestReasonsOfErrors(t *testing.T) {
 	cause := errors.New("told to fail")
-	if err := withReason("X", nil); err != nil {
+	if err := model.WithReason("X", nil); err != nil {
 		t.Errorf("no error became %v", err)
 	}
-	err := fmt.Errorf("beside: %w", withReason(model.ErrImagePull, cause))
-	if got := reasonOf(err, model.Reason(plan.PullImage)); got != "ErrImagePull" || !errors.Is(err, cause) || err.Error() != "beside: told to fail" {
+	err := fmt.Errorf("beside: %w", model.WithReason(model.ErrImagePull, cause))
+	if got := model.ReasonOf(err, model.Reason(plan.PullImage)); got != "ErrImagePull" || !errors.Is(err, cause) || err.Error() != "beside: told to fail" {
 		t.Errorf("reason %s of %v", got, err)
 	}
-	if got := reasonOf(cause, "PullImage"); got != "PullImage" {
+	if got := model.ReasonOf(cause, "PullImage"); got != "PullImage" {
 		t.Errorf("without one the reason is %s", got)
 	}
 }
@@ -55,7 +55,7 @@ func TestWhatFollowsFromAFailure(t *testing.T) {
 	}{
 		"a start":         {startError(cause), StepError{Reason: model.RunContainerError, Retryable: true}},
 		"a hook":          {hookError(cause), StepError{Reason: model.PostStartHookError, Retryable: true, Stopped: true}},
-		"a configuration": {withReason(model.CreateContainerConfigError, cause), StepError{Reason: model.CreateContainerConfigError}},
+		"a configuration": {model.WithReason(model.CreateContainerConfigError, cause), StepError{Reason: model.CreateContainerConfigError}},
 		"no reason":       {cause, StepError{Reason: model.Reason(plan.StartContainer)}},
 	} {
 		got := stepError(model.PodRef{Name: "web"}, step, c.err)
@@ -70,7 +70,7 @@ func TestWhatFollowsFromAFailure(t *testing.T) {
 func TestInterruptedSteps(t *testing.T) {
 	step := &plan.Step{Kind: plan.StopContainer, Container: "a"}
 	ended := fmt.Errorf("stopping it: %w", context.Canceled)
-	if got := stepError(model.PodRef{}, step, withReason(model.KillContainerError, ended)); got.Reason != model.Interrupted {
+	if got := stepError(model.PodRef{}, step, model.WithReason(model.KillContainerError, ended)); got.Reason != model.Interrupted {
 		t.Errorf("a stop: %s", got.Reason)
 	}
 	if got := stepError(model.PodRef{}, step, hookError(ended)); got.Reason != model.PostStartHookError || !got.Stopped {

@@ -175,7 +175,7 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 	case plan.RemoveCgroup:
 		return "", x.remove.removeCgroup(ctx)
 	case plan.PrepareVolume, plan.UpdateVolume:
-		return "", x.prepare.prepareVolume(ctx, s)
+		return "", model.WithReason(model.FailedMount, volume.Prepare(ctx, x.volumes(x.desired), s.Volume))
 	case plan.RemoveVolume:
 		return "", x.remove.removeVolumes(ctx, s)
 	case plan.PullImage:
@@ -185,9 +185,9 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 	case plan.RunSandbox:
 		return x.prepare.runSandbox(ctx, s)
 	case plan.StopSandbox:
-		return "", x.remove.stopSandbox(ctx, s)
+		return "", model.WithReason(model.KillPodSandboxError, x.client.StopSandbox(ctx, s.SandboxID))
 	case plan.RemoveSandbox:
-		return "", x.remove.removeSandbox(ctx, s)
+		return "", x.client.RemoveSandbox(context.WithoutCancel(ctx), s.SandboxID)
 	case plan.StartContainer:
 		return x.start.startContainer(ctx, s)
 	case plan.StopContainer:
@@ -199,7 +199,8 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 	case plan.ArchiveLogs:
 		return "", x.remove.archiveLogs()
 	case plan.RotateLog:
-		return "", x.remove.rotateLog(ctx, s)
+		run := &gc.RunLog{Pod: x.plan.Pod, Container: s.Container, Attempt: s.Attempt, ContainerID: s.ContainerID}
+		return "", x.rotator.Rotate(ctx, run)
 	}
 	return "", fmt.Errorf("unknown kind of step %q", s.Kind)
 }

@@ -58,7 +58,7 @@ func (x *checkpointer) noteFailure(container string, err error) {
 		x.checkpoint.StartErrors = map[string]model.StartError{}
 	}
 	failure := model.StartError{
-		Reason: reasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(kubeletText(err)), At: x.now(),
+		Reason: model.ReasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(kubeletText(err)), At: x.now(),
 	}
 	if image := (*images.Error)(nil); x.opts.PullBackoff && errors.As(err, &image) {
 		credentials := x.desired.PullDigest()
@@ -78,7 +78,7 @@ func (x *checkpointer) noteHolds() bool {
 			continue
 		}
 		if before, text := x.checkpoint.StartErrors[h.Container], statusText(h); before.Reason != h.Reason || before.Message != text {
-			x.noteFailure(h.Container, withReason(h.Reason, errors.New(text)))
+			x.noteFailure(h.Container, model.WithReason(h.Reason, errors.New(text)))
 			news = true
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
-	"github.com/podctl/podctl/runtime/volume"
 )
 
 // preparer makes what containers need: the cgroup, volumes, images and the sandbox.
@@ -29,7 +28,7 @@ func (x *preparer) applyCgroup() error {
 	if !x.cgroups.Exists(name) {
 		// A kill before it has all its limits would leave one that looks complete.
 		if err := x.pod.CgroupMark().Set(); err != nil {
-			return withReason(model.FailedCreatePodContainer, err)
+			return model.WithReason(model.FailedCreatePodContainer, err)
 		}
 	}
 	err := x.cgroups.Ensure(name, cgroup.Resources(criconfig.PodCgroup(x.desired.Pod, node)))
@@ -40,11 +39,7 @@ func (x *preparer) applyCgroup() error {
 	if err == nil {
 		err = x.pod.CgroupMark().Clear()
 	}
-	return withReason(model.FailedCreatePodContainer, err)
-}
-
-func (x *preparer) prepareVolume(ctx context.Context, s *plan.Step) error {
-	return withReason(model.FailedMount, volume.Prepare(ctx, x.volumes(x.desired), s.Volume))
+	return model.WithReason(model.FailedCreatePodContainer, err)
 }
 
 // pullImage pulls one image with the pod's own credentials first, and looks up
@@ -52,7 +47,7 @@ func (x *preparer) prepareVolume(ctx context.Context, s *plan.Step) error {
 func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) {
 	config, err := x.sandboxConfig(x.plan.Attempt)
 	if err != nil {
-		return "", withReason(model.CreatePodSandboxError, err)
+		return "", model.WithReason(model.CreatePodSandboxError, err)
 	}
 	if x.opts.Downloads {
 		defer images.WatchPull(ctx, x.client, func(p images.PullProgress) { x.report.pulled(s, p) })()
@@ -62,7 +57,7 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 	}
 	info, err := images.Pulled(ctx, x.client.Images, s.Image)
 	if err != nil {
-		return "", withReason(model.ImageInspectError, err)
+		return "", model.WithReason(model.ImageInspectError, err)
 	}
 	x.notePulled(s.Image, info.ID)
 	x.outputs.setImage(s.Image, (&snapshot.Image{ID: info.ID, User: info.User, Digests: info.RepoDigests}).Observed())
@@ -101,9 +96,9 @@ func (x *preparer) notePulled(name, id string) {
 // pullReason carries on the kubelet's name for the failure of a pull.
 func pullReason(err error) error {
 	if failure := (*images.Error)(nil); errors.As(err, &failure) {
-		return withReason(model.Reason(failure.Reason), err)
+		return model.WithReason(model.Reason(failure.Reason), err)
 	}
-	return withReason(model.ErrImagePull, err)
+	return model.WithReason(model.ErrImagePull, err)
 }
 
 // runSandbox creates and starts the pod's sandbox. Once begun it is finished,
@@ -111,26 +106,26 @@ func pullReason(err error) error {
 func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
 	if criconfig.OwnUsers(x.desired.Pod) {
 		if _, err := x.pod.IDs().Allocate(ctx); err != nil {
-			return "", withReason(model.CreatePodSandboxError, err)
+			return "", model.WithReason(model.CreatePodSandboxError, err)
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
 	config, err := x.sandboxConfig(s.Attempt)
 	if err != nil {
-		return "", withReason(model.CreatePodSandboxError, err)
+		return "", model.WithReason(model.CreatePodSandboxError, err)
 	}
 	if err = x.logs().Make(""); err != nil {
-		return "", withReason(model.CreatePodSandboxError, err)
+		return "", model.WithReason(model.CreatePodSandboxError, err)
 	}
 	reply, err := x.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{
 		Config: config, RuntimeHandler: podspec.RuntimeHandler(x.desired.Pod),
 	})
 	if err != nil {
-		return "", withReason(model.CreatePodSandboxError, reservedOr(err, "", s.Attempt))
+		return "", model.WithReason(model.CreatePodSandboxError, reservedOr(err, "", s.Attempt))
 	}
 	status, err := x.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: reply.GetPodSandboxId()})
 	if err != nil {
-		return "", withReason(model.CreatePodSandboxError, err)
+		return "", model.WithReason(model.CreatePodSandboxError, err)
 	}
 	observed := snapshot.ObservedSandbox(status.GetStatus())
 	observed.ID = reply.GetPodSandboxId()

@@ -108,7 +108,7 @@ func TestImagesThatVanish(t *testing.T) {
 	p := l.plan(model.PodRef{}, onePod())
 	l.server.Fail(runtimetest.Fault{Method: "ImageStatus", Times: 9, Err: errors.New("told to fail")})
 	_, err := p.execution(Options{}).prepare.pullImage(t.Context(), p.step(plan.PullImage, ""))
-	if got := reasonOf(err, ""); got != "ImageInspectError" {
+	if got := model.ReasonOf(err, ""); got != "ImageInspectError" {
 		t.Errorf("%s: %v", got, err)
 	}
 }
@@ -147,7 +147,7 @@ func TestCgroupsOfPods(t *testing.T) {
 	p := l.plan(model.PodRef{}, onePod())
 	x, mark := p.execution(Options{}), l.layout.Pod(p.in.Pod.UID).CgroupMark()
 	l.cgroups.Fail(errors.New("told to fail"))
-	if err := x.prepare.applyCgroup(); reasonOf(err, "") != "FailedCreatePodContainer" || !mark.IsSet() {
+	if err := x.prepare.applyCgroup(); model.ReasonOf(err, "") != "FailedCreatePodContainer" || !mark.IsSet() {
 		t.Errorf("%v, marked %t", err, mark.IsSet())
 	}
 	l.cgroups.Fail(nil)

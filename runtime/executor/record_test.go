@@ -109,8 +109,8 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 		"name": {image, pullReason(&images.Error{Reason: images.InvalidImageName, Invalid: true, Image: "i:1", Hint: "do this", Err: cause}), []string{
 			`Warning InspectFailed a: Failed to apply default image tag "i:1": couldn't parse image name "i:1": told to fail`, "Warning Failed a: Error: InvalidImageName",
 		}},
-		"check":  {plan.Step{Kind: plan.CheckContainer, Container: "a"}, withReason(model.CreateContainerConfigError, cause), []string{"Warning Failed a: Error: told to fail"}},
-		"create": {a, withReason(model.CreateContainerError, cause), []string{"Warning Failed a: Error: told to fail"}},
+		"check":  {plan.Step{Kind: plan.CheckContainer, Container: "a"}, model.WithReason(model.CreateContainerConfigError, cause), []string{"Warning Failed a: Error: told to fail"}},
+		"create": {a, model.WithReason(model.CreateContainerError, cause), []string{"Warning Failed a: Error: told to fail"}},
 		"start":  {a, startError(cause), []string{"Normal Created a: Container created", "Warning Failed a: Error: told to fail"}},
 		"postStart": {a, hook(cause), []string{
 			"Normal Created a: Container created", "Normal Started a: Container started",

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -20,10 +18,8 @@ const maxConcurrent = 8
 // scheduler runs the steps of a plan in the order of their dependencies, and keeps what came
 // of each.
 type scheduler struct {
-	plan     *plan.Plan
-	now      func() time.Time
-	report   *reporter
-	redactor *redaction.Redactor
+	plan   *plan.Plan
+	report *reporter
 	// act carries out one step, create creates a replacement early, and drop removes one
 	// that is not started after all.
 	act    func(context.Context, *plan.Step) (string, error)
@@ -60,7 +56,7 @@ func (r *results) complete() bool { return len(r.failed)+len(r.skipped) == 0 && 
 
 func newScheduler(p *plan.Plan, report *reporter) *scheduler {
 	s := &scheduler{
-		plan: p, now: report.now, report: report, redactor: report.redactor,
+		plan: p, report: report,
 		gates: map[string]*gate{}, slots: make(chan struct{}, maxConcurrent), blocks: map[string]bool{},
 	}
 	for i := range p.Steps {
@@ -135,12 +131,12 @@ func (x *scheduler) perform(ctx context.Context, s *plan.Step) *Event {
 		return nil
 	}
 	ctx, end := cri.StartSpan(ctx, string(s.Kind), attribute.String("k8s.container.name", s.Container))
-	began := x.now()
+	began := x.report.now()
 	x.report.event(Event{Kind: StepStarted, Step: s, Time: began})
 	detail, err := x.act(ctx, s)
 	end(err)
-	err = x.redactor.Error(err)
-	ended := x.now()
+	err = x.report.redactor.Error(err)
+	ended := x.report.now()
 	ev := &Event{Kind: StepDone, Step: s, Time: ended, Took: ended.Sub(began), Detail: detail}
 	if err != nil {
 		ev.Kind, ev.Err = StepFailed, x.fail(s, err)
@@ -162,7 +158,7 @@ func (x *scheduler) mustSkip(ctx context.Context, s *plan.Step) bool {
 	x.mu.Unlock()
 	if blocked {
 		x.drop(ctx, s)
-		x.report.event(Event{Kind: StepSkipped, Step: s, Time: x.now()})
+		x.report.event(Event{Kind: StepSkipped, Step: s, Time: x.report.now()})
 	}
 	return blocked
 }

@@ -46,7 +46,7 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 		return "", nil
 	}
 	err = x.postStart(ctx, ref, id)
-	if r, ok := errors.AsType[*reasonError](err); ok && r.stopped {
+	if r, ok := errors.AsType[*model.ReasonError](err); ok && r.Stopped {
 		x.outputs.dropStarted(ref.Name)
 		x.checkpoint.noteFailure(ref.Name, err)
 	}
@@ -83,11 +83,11 @@ func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, 
 func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.Step) (string, error) {
 	sandbox, err := x.sandbox()
 	if err != nil {
-		return "", withReason(model.CreateContainerConfigError, err)
+		return "", model.WithReason(model.CreateContainerConfigError, err)
 	}
 	config, err := x.message(ref, s.Attempt, sandbox.IPs)
 	if err != nil {
-		return "", withReason(model.CreateContainerConfigError, err)
+		return "", model.WithReason(model.CreateContainerConfigError, err)
 	}
 	if err = x.markDebug(config); err != nil {
 		return "", err
@@ -98,7 +98,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 		err = x.logs().Clear(ref.Name, s.Attempt)
 	}
 	if err != nil {
-		return "", withReason(model.CreateContainerError, err)
+		return "", model.WithReason(model.CreateContainerError, err)
 	}
 	created, err := x.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
 		PodSandboxId: sandbox.ID, Config: config, SandboxConfig: sandbox.config,
@@ -107,7 +107,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 	case cri.IsNotFound(err):
 		return "", &SurpriseError{err: err}
 	case err != nil:
-		return "", withReason(model.CreateContainerError, reservedOr(err, ref.Name, s.Attempt))
+		return "", model.WithReason(model.CreateContainerError, reservedOr(err, ref.Name, s.Attempt))
 	}
 	return created.GetContainerId(), nil
 }
@@ -185,7 +185,7 @@ func (x *starter) updateContainer(ctx context.Context, s *plan.Step) error {
 		ContainerId: s.ContainerID, Linux: criconfig.Resources(x.desired.Pod, ref, x.node()),
 	})
 	if err != nil {
-		return withReason(model.ResizePodInPlaceError, err)
+		return model.WithReason(model.ResizePodInPlaceError, err)
 	}
 	x.checkpoint.noteUpdate(ref)
 	return nil

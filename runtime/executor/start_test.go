@@ -251,7 +251,7 @@ func TestEarlyCreationThatFails(t *testing.T) {
 	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: errors.New("told to fail")})
 	s := p.step(plan.StartContainer, "a")
 	x.start.createEarly(t.Context(), s)
-	if _, err := x.start.startContainer(t.Context(), s); reasonOf(err, "") != "CreateContainerError" || l.count("CreateContainer") > 0 {
+	if _, err := x.start.startContainer(t.Context(), s); model.ReasonOf(err, "") != "CreateContainerError" || l.count("CreateContainer") > 0 {
 		t.Errorf("%v after %v", err, l.server.Calls())
 	}
 }

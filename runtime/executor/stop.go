@@ -45,7 +45,7 @@ type stopper struct {
 func (x *stopper) stopContainer(ctx context.Context, s *plan.Step) (string, error) {
 	handler, ref := x.hooks.preStopHandler(s)
 	summary, err := x.stop(ctx, &stopping{step: s, ref: ref, id: s.ContainerID, grace: *s.GracePeriodSeconds, preStop: handler})
-	return summary, withReason(model.KillContainerError, err)
+	return summary, model.WithReason(model.KillContainerError, err)
 }
 
 // stop takes the way of the kubelet's killContainer: the hook, the wait for those

@@ -140,7 +140,7 @@ func TestStopsThatAreMadeSureOf(t *testing.T) {
 	if summary, err := stop(runtimetest.Fault{}, func(l *lab) { l.server.Lose("a") }); err != nil || summary != "" {
 		t.Errorf("its record was lost: %q, %v", summary, err)
 	}
-	if _, err := stop(runtimetest.Fault{Err: failed}, nothing); reasonOf(err, "") != "KillContainerError" || !strings.Contains(err.Error(), failed.Error()) {
+	if _, err := stop(runtimetest.Fault{Err: failed}, nothing); model.ReasonOf(err, "") != "KillContainerError" || !strings.Contains(err.Error(), failed.Error()) {
 		t.Errorf("it runs on: %v", err)
 	}
 	if _, err := stop(runtimetest.Fault{Err: failed}, func(l *lab) { l.server.Forget("a") }); err == nil || !strings.Contains(err.Error(), failed.Error()) {

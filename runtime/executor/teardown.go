@@ -8,8 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/gc"
-	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
@@ -52,14 +50,6 @@ func (x *remover) archiveLogs() error {
 	return err
 }
 
-func (x *remover) stopSandbox(ctx context.Context, s *plan.Step) error {
-	return withReason(model.KillPodSandboxError, x.client.StopSandbox(ctx, s.SandboxID))
-}
-
-func (x *remover) removeSandbox(ctx context.Context, s *plan.Step) error {
-	return x.client.RemoveSandbox(context.WithoutCancel(ctx), s.SandboxID)
-}
-
 // removeClaims removes the claims of the pod that no other pod has. Those whose names are
 // refused are left alone, and the first error names them.
 func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
@@ -77,9 +67,4 @@ func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
 		}
 		return err != nil || used
 	})
-}
-
-// rotateLog is the step that rotates the log of one container.
-func (x *remover) rotateLog(ctx context.Context, s *plan.Step) error {
-	return x.rotator.Rotate(ctx, &gc.RunLog{Pod: x.plan.Pod, Container: s.Container, Attempt: s.Attempt, ContainerID: s.ContainerID})
 }

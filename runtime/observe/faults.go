@@ -63,7 +63,7 @@ func (e *examiner) note(name string, fault model.Fault, err error) {
 	if err == nil || errors.Is(err, fs.ErrPermission) {
 		return
 	}
-	fault.Reason, fault.Message = proof.ReasonOf(err, fault.Reason), e.redactor.Text(err.Error())
+	fault.Reason, fault.Message = model.ReasonOf(err, fault.Reason), e.redactor.Text(err.Error())
 	fault.Status = e.redactor.Text(model.KubeletText(err))
 	e.faults[name] = fault
 }

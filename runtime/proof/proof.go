@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -30,29 +29,8 @@ type Prover struct {
 	Unfinished map[string]bool
 }
 
-// Error is what is known against a sandbox or a container.
-type Error struct {
-	// Reason is the kubelet's word for it.
-	Reason model.Reason
-	Err    error
-}
-
-// Error is what is known.
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
 func refusal(reason model.Reason, format string, args ...any) error {
-	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
-}
-
-// ReasonOf is the kubelet's word for what a proof found.
-func ReasonOf(err error, fallback model.Reason) model.Reason {
-	if e := (*Error)(nil); errors.As(err, &e) {
-		return e.Reason
-	}
-	return fallback
+	return model.WithReason(reason, fmt.Errorf(format, args...))
 }
 
 // Container says why a container cannot be created or started in a pod with these addresses.

@@ -195,8 +195,8 @@ func TestHostPaths(t *testing.T) {
 		l.Desired.Pod.Spec.Volumes[0].HostPath.Path = filepath.Join(l.host, path)
 		l.Paths.Volumes = l.Volumes.Paths()
 		err := l.Container(l.app(), 0, nil)
-		if expect(t, err, want); err != nil && ReasonOf(err, "") != model.CreateContainerError {
-			t.Errorf("%s: %s", path, ReasonOf(err, ""))
+		if expect(t, err, want); err != nil && model.ReasonOf(err, "") != model.CreateContainerError {
+			t.Errorf("%s: %s", path, model.ReasonOf(err, ""))
 		}
 	}
 	l.Desired.Pod.Spec.Containers[0].VolumeMounts = nil
@@ -232,8 +232,8 @@ func TestDemands(t *testing.T) {
 		l := newLab(t, "", c.spec, c.container)
 		l.Node = c.node
 		err := l.Container(l.app(), 0, nil)
-		if (err == nil) != (c.reason == "") || (err != nil && ReasonOf(err, "else") != c.reason) {
-			t.Errorf("%s: %v (%s)", name, err, ReasonOf(err, "else"))
+		if (err == nil) != (c.reason == "") || (err != nil && model.ReasonOf(err, "else") != c.reason) {
+			t.Errorf("%s: %v (%s)", name, err, model.ReasonOf(err, "else"))
 		}
 	}
 }
@@ -287,8 +287,8 @@ func TestSandboxes(t *testing.T) {
 			config.Linux.Sysctls[c.sysctl] = "1"
 		}
 		err := newLab(t, "", spec, "").Sandbox(config)
-		if expect(t, err, c.want); err != nil && ReasonOf(err, "") != model.CreatePodSandboxError {
-			t.Errorf("%s: %s", name, ReasonOf(err, ""))
+		if expect(t, err, c.want); err != nil && model.ReasonOf(err, "") != model.CreatePodSandboxError {
+			t.Errorf("%s: %s", name, model.ReasonOf(err, ""))
 		}
 	}
 }

@@ -1,0 +1,34 @@
+package model
+
+import "errors"
+
+// ReasonError carries the kubelet's name for a failure, and what follows from it, to where the failure is reported.
+type ReasonError struct {
+	Reason Reason
+	// Retryable reports whether a container may be started again after its restart delay, and Stopped whether it ran and was
+	// stopped again.
+	Retryable, Stopped bool
+	Err                error
+}
+
+// Error is the failure itself.
+func (e *ReasonError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the failure itself.
+func (e *ReasonError) Unwrap() error { return e.Err }
+
+// WithReason names a failure; nil without one.
+func WithReason(reason Reason, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &ReasonError{Reason: reason, Err: err}
+}
+
+// ReasonOf is the name of a failure, or the fallback if it has none.
+func ReasonOf(err error, fallback Reason) Reason {
+	if e, ok := errors.AsType[*ReasonError](err); ok {
+		return e.Reason
+	}
+	return fallback
+}
