@@ -76,7 +76,10 @@ func EnvFiles(c volume.Context, ref podspec.ContainerRef, unwritten string) (map
 // envValue finds a key in a file. The kubelet's parser opens a path; it gets a file in memory, because the one in the volume may
 // be replaced, or grow without bounds.
 func envValue(text []byte, key *v1.FileKeySelector) (value string, err error) {
-	fd, err := unix.MemfdCreate("env", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("env", unix.MFD_CLOEXEC|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) { // Linux before 6.3 does not know the flag, which newer ones may require.
+		fd, err = unix.MemfdCreate("env", unix.MFD_CLOEXEC)
+	}
 	if err != nil {
 		return "", err
 	}
