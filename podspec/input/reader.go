@@ -117,17 +117,21 @@ func (r Reader) readStdin(ctx context.Context) ([]Source, error) {
 // is read recursively, by name. Backup files and what is hidden are left alone, and links to
 // directories are not followed (kubectl: ExpandPathsToFileVisitors).
 func (r Reader) readDir(ctx context.Context, dir string) ([]Source, error) {
-	tree := Tree{Reader: r, Path: dir}
-	files, err := tree.Each(ctx, func(string, fs.FileInfo) ([]byte, bool) { return nil, false })
+	files, err := within(ctx, r.Timeout, func() ([]string, error) { return r.manifestsIn(ctx, dir) })
 	if err != nil {
-		return nil, err
+		return nil, readingAll(dir, err)
 	}
 	var found []Source
-	for _, file := range files {
-		if file.Err != nil {
-			return nil, file.Err
+	var size int64
+	for _, path := range files {
+		text, err := readFile(ctx, path, r.maxBytes(), r.Timeout)
+		if err != nil {
+			return nil, reading(path, err)
 		}
-		found = append(found, Source{Name: file.Name, Text: file.Text})
+		if size += int64(len(text)); size > maxTogether {
+			return nil, readingAll(dir, errTogether)
+		}
+		found = append(found, Source{Name: path, Text: text})
 	}
 	if len(found) == 0 {
 		hint := " (-R looks in the directories below it too)"

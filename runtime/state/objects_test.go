@@ -144,3 +144,33 @@ func TestWhenObjectsChanged(t *testing.T) {
 		}
 	}
 }
+
+// TestListsWhileObjectsGo: an object that is removed while objects are listed, with its directories, hides no other.
+func TestListsWhileObjectsGo(t *testing.T) {
+	s := newLayout(t).Objects()
+	kept, gone := ObjectKey{"z", podspec.KindSecret, "a"}, ObjectKey{"a", podspec.KindSecret, "a"}
+	if err := s.Write(kept, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		var err error
+		for range 300 {
+			err = errors.Join(err, s.Write(gone, nil), s.Remove(gone))
+		}
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		if keys, err := s.List(); err != nil || !slices.Contains(keys, kept) {
+			t.Fatalf("objects are %v %v", keys, err)
+		}
+	}
+}

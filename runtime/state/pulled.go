@@ -3,7 +3,9 @@ package state
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/podctl/podctl/runtime/safefs"
@@ -28,7 +30,8 @@ func (s PulledImages) Add(id string) error {
 	if there, err := s.layout.dir().Exists(path); err == nil && there {
 		return nil
 	}
-	if err := s.layout.dir().Create(path, nil, 0o600, statedir.Volatile); err != nil {
+	// Another process may do the same.
+	if err := s.layout.dir().Create(path, nil, 0o600, statedir.Volatile); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("noting that podctl pulled the image %s: %w", id, safefs.Cause(err))
 	}
 	return nil

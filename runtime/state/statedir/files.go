@@ -115,6 +115,9 @@ func (d Dir) Entries(path string) (entries []fs.DirEntry, err error) {
 func (d Dir) Walk(path string, visit func(names []string, entry fs.DirEntry) error) error {
 	err := d.In(path, func(root *os.Root, top string) error {
 		return fs.WalkDir(root.FS(), top, func(at string, entry fs.DirEntry, err error) error {
+			if safefs.NotExist(err) {
+				return nil // It was removed meanwhile, and hides nothing else.
+			}
 			if err != nil {
 				return err
 			}
@@ -189,7 +192,11 @@ func Volatile(*os.File) error { return nil }
 
 // Create writes a new file, in the place of what a killed process left under its name. After an error there is none.
 func (d Dir) Create(path string, text []byte, perm fs.FileMode, sync Sync) error {
-	if err := errors.Join(d.MkdirAll(filepath.Dir(path), privateMode), d.Remove(path)); err != nil {
+	err := d.MkdirAll(filepath.Dir(path), privateMode)
+	if err == nil {
+		err = d.Remove(path)
+	}
+	if err != nil {
 		return err
 	}
 	return d.In(path, func(root *os.Root, name string) error {
