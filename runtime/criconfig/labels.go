@@ -43,7 +43,7 @@ const (
 	AnnotationSandboxSpec     = "io.podctl.sandbox.spec"
 )
 
-// MadeByPodctl reports whether podctl made the container or the sandbox with these annotations.
+// MadeByPodctl reports whether podctl made the container or the sandbox with these annotations. Only such are ever garbage.
 func MadeByPodctl(annotations map[string]string) bool {
 	for key := range annotations {
 		if strings.HasPrefix(key, AnnotationPrefix) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -103,26 +102,15 @@ type leftovers struct {
 	shared bool
 }
 
-// isPodctls reports whether podctl made a container or a sandbox. Only such are ever
-// garbage.
-func isPodctls(annotations map[string]string) bool {
-	for key := range annotations {
-		if strings.HasPrefix(key, criconfig.AnnotationPrefix) {
-			return true
-		}
-	}
-	return false
-}
-
 // unmanaged reports whether the runtime has things of the pod, and none of podctl's.
 func (l *leftovers) unmanaged() bool {
 	for _, s := range l.sandboxes {
-		if isPodctls(s.GetAnnotations()) {
+		if criconfig.MadeByPodctl(s.GetAnnotations()) {
 			return false
 		}
 	}
 	for _, c := range l.containers {
-		if isPodctls(c.GetAnnotations()) {
+		if criconfig.MadeByPodctl(c.GetAnnotations()) {
 			return false
 		}
 	}
@@ -169,7 +157,7 @@ func (l *leftovers) deadContainers() []Garbage {
 		case c.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED:
 		case newest[name] == nil:
 			newest[name] = c
-		case isPodctls(c.GetAnnotations()):
+		case criconfig.MadeByPodctl(c.GetAnnotations()):
 			found = append(found, Garbage{
 				Kind: GarbageContainer, Pod: l.ref(), Name: name, ID: c.GetId(), Attempt: c.GetMetadata().GetAttempt(),
 				Reason: fmt.Sprintf("attempt %d ended later", newest[name].GetMetadata().GetAttempt()),
@@ -185,7 +173,7 @@ func (l *leftovers) oldSandboxes(dead []Garbage) []Garbage {
 	var found []Garbage
 	for i, s := range l.sandboxes {
 		ready := s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
-		if i == 0 || ready || !isPodctls(s.GetAnnotations()) || !l.emptiedBy(s, dead) {
+		if i == 0 || ready || !criconfig.MadeByPodctl(s.GetAnnotations()) || !l.emptiedBy(s, dead) {
 			continue
 		}
 		found = append(found, l.sandbox(s, "a newer sandbox has replaced it"))
@@ -209,9 +197,9 @@ func (l *leftovers) orphans() []Garbage {
 	for _, s := range l.sandboxes {
 		keep := slices.ContainsFunc(l.in(s), func(c *runtimeapi.Container) bool {
 			over := c.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED || c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
-			return !over || !isPodctls(c.GetAnnotations())
+			return !over || !criconfig.MadeByPodctl(c.GetAnnotations())
 		})
-		if !keep && isPodctls(s.GetAnnotations()) {
+		if !keep && criconfig.MadeByPodctl(s.GetAnnotations()) {
 			found = append(found, l.sandbox(s, "podctl has no checkpoint of the pod, and nothing runs in it"))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
@@ -104,7 +105,7 @@ func (x *Rotator) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error)
 		if g.Path, err = x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).File(g.Name, g.Attempt); err != nil {
 			continue
 		}
-		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !isPodctls(c.GetAnnotations()) || !x.limits.Full(g.Path) {
+		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !criconfig.MadeByPodctl(c.GetAnnotations()) || !x.limits.Full(g.Path) {
 			continue
 		}
 		full, err := x.isFullLog(ctx, &g)

@@ -13,6 +13,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 )
@@ -71,7 +72,7 @@ func (r *recordCount) add(l *leftovers, garbage []Garbage) {
 	spares := l.spares()
 	for _, c := range l.containers {
 		of := func(g Garbage) bool { return g.ID == c.GetId() }
-		if c.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || !isPodctls(c.GetAnnotations()) || slices.ContainsFunc(garbage, of) {
+		if c.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || !criconfig.MadeByPodctl(c.GetAnnotations()) || slices.ContainsFunc(garbage, of) {
 			continue
 		}
 		r.dead++
@@ -112,7 +113,7 @@ func (l *leftovers) spares() []Garbage {
 			continue
 		}
 		seen[name] = true
-		if runs[name] && l.checkpoint && isPodctls(c.GetAnnotations()) {
+		if runs[name] && l.checkpoint && criconfig.MadeByPodctl(c.GetAnnotations()) {
 			found = append(found, Garbage{Kind: GarbageContainer, Pod: l.ref(), Name: name, ID: c.GetId(), Attempt: c.GetMetadata().GetAttempt(), spare: true})
 		}
 	}
