@@ -2,7 +2,7 @@
 // program without a shell around it, whose health, exit code, signals and output
 // can be chosen.
 //
-//	demo serve   HTTP, TCP and gRPC health that can be switched
+//	demo serve   HTTP and TCP health that can be switched
 //	demo exit    end with a code, after a while
 //	demo sleep   run until a signal
 //	demo print   show environment, arguments, files and names

@@ -12,31 +12,21 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// server answers on HTTP, TCP and gRPC; its health can be switched while it
-// runs.
+// server answers on HTTP and TCP; its health can be switched while it runs.
 type server struct {
 	greeting string
 	mu       sync.Mutex
 	// broken are the checks that fail: healthz, livez, readyz.
 	broken map[string]bool
-	slow   time.Duration
-	grpc   *health.Server
 }
 
-// serve runs until a signal: serve [--http ADDR] [--tcp ADDR] [--grpc ADDR]
-// [--start-delay D] [--drain D] [--code N] [--greeting FILE] [--broken LIST].
+// serve runs until a signal: serve [--http ADDR] [--tcp ADDR] [--drain D] [--code N] [--greeting FILE] [--broken LIST].
 func serve(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("serve", flag.ContinueOnError)
 	httpAddr := f.String("http", ":8080", "address of the HTTP server")
 	tcpAddr := f.String("tcp", "", "address of a bare TCP listener")
-	grpcAddr := f.String("grpc", "", "address of the gRPC health service")
-	delay := f.Duration("start-delay", 0, "how long to wait before listening")
 	drain := f.Duration("drain", 0, "how long to go on after a signal")
 	code := f.Int("code", 0, "exit code after a signal")
 	greeting := f.String("greeting", "", "file whose content the server says at /")
@@ -44,15 +34,13 @@ func serve(ctx context.Context, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	pause(ctx, *delay)
-	s := &server{greeting: *greeting, broken: map[string]bool{}, grpc: health.NewServer()}
+	s := &server{greeting: *greeting, broken: map[string]bool{}}
 	for name := range strings.SplitSeq(*broken, ",") {
 		s.broken[name] = true
 	}
-	failed := make(chan error, 3)
+	failed := make(chan error, 2)
 	s.listenHTTP(*httpAddr, failed)
 	s.listenTCP(ctx, *tcpAddr, failed)
-	s.listenGRPC(ctx, *grpcAddr, failed)
 	select {
 	case err := <-failed:
 		return err
@@ -71,11 +59,7 @@ func (s *server) listenHTTP(addr string, failed chan<- error) {
 	mux.HandleFunc("/{$}", s.greet)
 	mux.HandleFunc("/{check}", s.check)
 	mux.HandleFunc("POST /switch/{check}/{state}", s.turn)
-	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
-	})
 	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) { say(w, strings.Repeat("x", 1<<20)) })
-	mux.HandleFunc("/headers", func(w http.ResponseWriter, r *http.Request) { say(w, fmt.Sprint(r.Header)) })
 	fmt.Println("serving http on", addr)
 	go func() { failed <- http.ListenAndServe(addr, mux) }()
 }
@@ -104,12 +88,8 @@ func (s *server) greet(w http.ResponseWriter, _ *http.Request) {
 func (s *server) check(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("check")
 	s.mu.Lock()
-	broken, slow := s.broken[name], s.slow
+	broken := s.broken[name]
 	s.mu.Unlock()
-	if name == "slow" {
-		pause(r.Context(), time.Minute)
-	}
-	pause(r.Context(), slow)
 	if broken {
 		http.Error(w, name+" is switched off", http.StatusServiceUnavailable)
 		return
@@ -119,16 +99,11 @@ func (s *server) check(w http.ResponseWriter, r *http.Request) {
 
 // turn switches a check on or off.
 func (s *server) turn(w http.ResponseWriter, r *http.Request) {
-	name, off := r.PathValue("check"), r.PathValue("state") == "off"
+	name, state := r.PathValue("check"), r.PathValue("state")
 	s.mu.Lock()
-	s.broken[name] = off
+	s.broken[name] = state == "off"
 	s.mu.Unlock()
-	state := healthpb.HealthCheckResponse_SERVING
-	if off {
-		state = healthpb.HealthCheckResponse_NOT_SERVING
-	}
-	s.grpc.SetServingStatus("", state)
-	fmt.Println("switched", name, r.PathValue("state"))
+	fmt.Println("switched", name, state)
 	say(w, "ok\n")
 }
 
@@ -155,19 +130,4 @@ func (s *server) listenTCP(ctx context.Context, addr string, failed chan<- error
 			}
 		}
 	}()
-}
-
-func (s *server) listenGRPC(ctx context.Context, addr string, failed chan<- error) {
-	if addr == "" {
-		return
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil {
-		failed <- err
-		return
-	}
-	g := grpc.NewServer()
-	healthpb.RegisterHealthServer(g, s.grpc)
-	fmt.Println("serving grpc on", addr)
-	go func() { failed <- g.Serve(l) }()
 }
