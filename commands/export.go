@@ -33,7 +33,7 @@ func newExport(sess *session.Session) *cobra.Command {
 		Args:              flags.OnePod,
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := selection.One(cmd.Context(), sess, args[0])
+			d, err := selection.One(cmd.Context(), sess, selection.Work, args[0])
 			if err != nil {
 				return err
 			}

@@ -16,12 +16,12 @@ import (
 )
 
 // endpointWords are the words for the kind endpoints, which is computed from Services and not stored.
-var endpointWords = []string{"endpoints", "endpoint", "ep"}
+func endpointWords() []string { return []string{"endpoints", "endpoint", "ep"} }
 
 // endpointArgs are the arguments that name the Services whose endpoints are meant: endpoints [NAME...] or endpoints/NAME...; false if
 // the arguments name something else.
 func endpointArgs(args []string) (services []string, ok bool) {
-	isWord := func(word string) bool { return slices.Contains(endpointWords, strings.ToLower(word)) }
+	isWord := func(word string) bool { return slices.Contains(endpointWords(), strings.ToLower(word)) }
 	if len(args) > 0 && isWord(args[0]) {
 		return append([]string{"services"}, args[1:]...), true
 	}

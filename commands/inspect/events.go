@@ -67,11 +67,18 @@ func runEvents(ctx context.Context, sess *session.Session, o *eventsOptions, arg
 		return unreadable
 	}
 	l.unseen(entries)
-	if err := l.show(entries); err != nil || !o.watch {
+	if err := l.show(entries, l.header()); err != nil || !o.watch {
 		return exit.Join(ctx, err, unreadable)
 	}
 	for terminal.Sleep(ctx, terminal.WatchInterval) {
-		if err := l.showNew(); err != nil {
+		entries, err := l.find()
+		if err != nil {
+			sess.IO.NoteOnce("note: %s", sess.ErrorText(err))
+		}
+		if entries = l.unseen(entries); len(entries) == 0 {
+			continue
+		}
+		if err := l.show(entries, nil); err != nil {
 			return err
 		}
 	}
@@ -145,31 +152,19 @@ func (l *eventList) find() ([]eventEntry, error) {
 	return entries, unreadable
 }
 
-func (l *eventList) show(entries []eventEntry) error {
-	if terminal.IsDocument(l.o.output) {
-		return terminal.WriteDocument(l.sess.IO.Out, l.o.output, view.List("PodEventList", entries))
-	}
+func (l *eventList) header() []string {
 	header := []string{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}
 	if l.o.allNamespaces {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
-	return terminal.Table(l.sess.IO.Out, header, l.rows(entries))
+	return header
 }
 
-// showNew shows what happened since it was shown last.
-func (l *eventList) showNew() error {
-	entries, err := l.find()
-	if err != nil {
-		l.sess.IO.NoteOnce("note: %s", l.sess.ErrorText(err))
+func (l *eventList) show(entries []eventEntry, header []string) error {
+	if terminal.IsDocument(l.o.output) {
+		return terminal.WriteDocument(l.sess.IO.Out, l.o.output, view.List("PodEventList", entries))
 	}
-	entries = l.unseen(entries)
-	switch {
-	case len(entries) == 0:
-		return nil
-	case terminal.IsDocument(l.o.output):
-		return l.show(entries)
-	}
-	return terminal.Table(l.sess.IO.Out, nil, l.rows(entries))
+	return terminal.Table(l.sess.IO.Out, header, l.rows(entries))
 }
 
 // unseen leaves what happened since it was shown last, and remembers it as shown.

@@ -86,7 +86,7 @@ func NewGet(sess *session.Session) *cobra.Command {
 }
 
 func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []string) error {
-	if kinds := selection.SplitKinds(args, endpointWords...); kinds != nil {
+	if kinds := selection.SplitKinds(args, endpointWords()...); kinds != nil {
 		return runGetKinds(ctx, sess, o, kinds)
 	}
 	if services, ok := endpointArgs(args); ok {

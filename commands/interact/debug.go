@@ -101,7 +101,7 @@ func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name 
 	if a.pod, err = engine.Sessions.WithDebug(ctx, d); err != nil {
 		return err
 	}
-	if err := a.follow(ctx, &o.streamOptions); err != nil {
+	if err = a.follow(ctx, &o.streamOptions); err != nil {
 		return err
 	}
 	t, err := a.end(ctx)

@@ -33,7 +33,7 @@ func NewPortForward(sess *session.Session) *cobra.Command {
 				return exit.Usagef("port-forward needs a pod and a port")
 			}
 			ctx := cmd.Context()
-			d, err := selection.Reachable(ctx, sess, args[0])
+			d, err := selection.One(ctx, sess, selection.Show, args[0])
 			if err != nil {
 				return err
 			}

@@ -35,7 +35,9 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 	}
 	changed, services := false, false
 	err = sess.Objects().Put(ctx, found.Apart, func(c objects.Change) {
-		users := slices.DeleteFunc(usersBeside(c.Key, applied, found.Pods), func(d *podspec.Desired) bool { return belongsTo(d, found.Workloads) })
+		users := slices.DeleteFunc(usersBeside(c.Key, applied, found.Pods), func(d *podspec.Desired) bool {
+			return slices.ContainsFunc(found.Workloads, func(w *podspec.Workload) bool { return controller.Owns(controller.KeyOf(w), d.Pod) })
+		})
 		changed = changed || c.Outcome != objects.Unchanged
 		services = services || c.Key.Kind == podspec.KindService
 		o.showStored(sess, &c, users)
@@ -129,14 +131,6 @@ func usersBeside(key state.ObjectKey, applied, called []*podspec.Desired) []*pod
 		}
 	}
 	return users
-}
-
-// belongsTo reports whether a pod is one of the workloads.
-func belongsTo(d *podspec.Desired, workloads []*podspec.Workload) bool {
-	owner := metav1.GetControllerOfNoCopy(d.Pod)
-	return owner != nil && slices.ContainsFunc(workloads, func(w *podspec.Workload) bool {
-		return w.Kind() == owner.Kind && w.Meta().Name == owner.Name && w.Meta().Namespace == d.Pod.Namespace
-	})
 }
 
 // userNames are the names of pods, and of workloads in the place of theirs.

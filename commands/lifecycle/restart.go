@@ -63,9 +63,18 @@ func runRestart(ctx context.Context, sess *session.Session, o *restartOptions, a
 	if err != nil {
 		return err
 	}
-	work, err := o.restarts(pods, args)
-	if err != nil {
-		return err
+	work := make([]*restart, 0, len(pods))
+	for _, d := range pods {
+		// A container that one of the pods does not have is a mistake, found before anything is stopped.
+		names, err := restarted(d, slices.Concat(o.containers, args[min(len(args), 1):]))
+		if err != nil {
+			return err
+		}
+		r := &restart{pod: d, opts: plan.Options{Restart: names}}
+		if o.grace >= 0 {
+			r.opts.GracePeriod = &o.grace
+		}
+		work = append(work, r)
 	}
 	engine, err := sess.Engine()
 	if err != nil {
@@ -88,7 +97,7 @@ func (o *restartOptions) find(ctx context.Context, sess *session.Session, args [
 		if _, ok := selection.WorkloadNamed(args[0], sess.Flags.Namespace); ok {
 			return selection.Selection{}.Pods(ctx, sess, args[0])
 		}
-		d, err := selection.One(ctx, sess, args[0])
+		d, err := selection.One(ctx, sess, selection.Work, args[0])
 		return []*podspec.Desired{d}, err
 	}
 	o.For = selection.Reach
@@ -103,24 +112,6 @@ func (o *restartOptions) find(ctx context.Context, sess *session.Session, args [
 type restart struct {
 	pod  *podspec.Desired
 	opts plan.Options
-}
-
-// restarts are what is restarted of each pod. A container that one of them does not have is a
-// mistake, found before anything is stopped.
-func (o *restartOptions) restarts(pods []*podspec.Desired, args []string) ([]*restart, error) {
-	work := make([]*restart, 0, len(pods))
-	for _, d := range pods {
-		names, err := restarted(d, slices.Concat(o.containers, args[min(len(args), 1):]))
-		if err != nil {
-			return nil, err
-		}
-		r := &restart{pod: d, opts: plan.Options{Restart: names}}
-		if o.grace >= 0 {
-			r.opts.GracePeriod = &o.grace
-		}
-		work = append(work, r)
-	}
-	return work, nil
 }
 
 // running leaves the pods that run. A pod that is named has to.

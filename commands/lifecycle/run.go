@@ -110,7 +110,10 @@ func (r *runner) runWhileRead(ctx context.Context, opts executor.Options) (code 
 	r.io.EndOnBrokenPipe(end)
 	begun, err = r.run(ctx, opts)
 	if err == nil {
-		code, err = r.exitCode(ctx)
+		var pods []*v1.Pod
+		if pods, err = r.engine.Lister.List(ctx, []*podspec.Desired{r.pod}); err == nil {
+			code, err = podCode(pods[0])
+		}
 	}
 	if superseded := (*syncpod.SupersededError)(nil); errors.Is(context.Cause(ctx), terminal.ErrBrokenPipe) && !errors.As(err, &superseded) {
 		return exit.BrokenPipe, begun, nil
@@ -156,15 +159,6 @@ func (r *runner) run(ctx context.Context, opts executor.Options) (begun bool, er
 	stop()
 	logs.Wait()
 	return begun, err
-}
-
-// exitCode is that of the pod, which has ended.
-func (r *runner) exitCode(ctx context.Context) (int, error) {
-	pods, err := r.engine.Lister.List(ctx, []*podspec.Desired{r.pod})
-	if err != nil {
-		return exit.RunFailed, err
-	}
-	return podCode(pods[0])
 }
 
 // follow shows the logs of all containers.

@@ -50,18 +50,9 @@ func Named(sess *session.Session, applied []*podspec.Desired, name string) (*pod
 	return d, maybeElsewhere(sess, name, err)
 }
 
-// One finds the one pod that a command works on.
-func One(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, error) {
-	return one(ctx, sess, Selection{}, arg)
-}
-
-// Reachable finds the one pod that a command looks into, whoever made it.
-func Reachable(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, error) {
-	return one(ctx, sess, Selection{For: Show}, arg)
-}
-
-func one(ctx context.Context, sess *session.Session, s Selection, arg string) (*podspec.Desired, error) {
-	pods, err := s.Pods(ctx, sess, arg)
+// One finds the one pod that an argument names.
+func One(ctx context.Context, sess *session.Session, purpose Purpose, arg string) (*podspec.Desired, error) {
+	pods, err := Selection{For: purpose}.Pods(ctx, sess, arg)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +72,7 @@ func one(ctx context.Context, sess *session.Session, s Selection, arg string) (*
 
 // Running finds one pod, whoever made it, with the debug containers that were added to it.
 func Running(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, *runtime.Engine, error) {
-	d, err := Reachable(ctx, sess, arg)
+	d, err := One(ctx, sess, Show, arg)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -109,7 +109,7 @@ func TestNamespaceGiven(t *testing.T) {
 // TestChoose: a container is the one that is named, the pod's default one, or the first.
 func TestChoose(t *testing.T) {
 	sess, said := newSession(t, "")
-	d, err := One(t.Context(), sess, "hello")
+	d, err := One(t.Context(), sess, Work, "hello")
 	if err != nil {
 		t.Fatal(err)
 	}

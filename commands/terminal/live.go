@@ -86,7 +86,7 @@ func (l *Live) erase() {
 	if len(l.drawn) == 0 {
 		return
 	}
-	width, _ := l.io.size()
+	width, _ := sizeOf(l.io.Err)
 	rows := 0
 	for _, w := range l.drawn {
 		rows += max(1, (w+width-1)/width)
@@ -97,7 +97,7 @@ func (l *Live) erase() {
 
 // draw writes as many lines as the terminal has rows for, below everything else.
 func (l *Live) draw() {
-	width, height := l.io.size()
+	width, height := sizeOf(l.io.Err)
 	lines := l.lines(width - 1)
 	if most := max(1, height-2); len(lines) > most {
 		left := len(lines) - most + 1
@@ -111,9 +111,6 @@ func (l *Live) draw() {
 	}
 	io.WriteString(l.io.Err, b.String()) //nolint:errcheck // progress is a courtesy
 }
-
-// size is that of the terminal which standard error is.
-func (e *Env) size() (width, height int) { return sizeOf(e.Err) }
 
 // OutSize is the size of the terminal that standard output is, in columns and rows.
 func (e *Env) OutSize() (width, height int) { return sizeOf(e.Out) }
