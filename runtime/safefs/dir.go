@@ -68,18 +68,31 @@ func (d *Dir) open(name string, flags int, perm fs.FileMode) (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.Join(name)), nil
 }
 
-// Handle opens whatever a name stands for without reading it, a link itself included: it
+// Handle opens and describes whatever a name stands for without reading it, a link itself included: it
 // serves to look at it and to mount it.
-func (d *Dir) Handle(name string) (*os.File, error) { return d.open(name, unix.O_PATH, 0) }
+func (d *Dir) Handle(name string) (*os.File, fs.FileInfo, error) {
+	handle, err := d.open(name, unix.O_PATH, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return described(handle)
+}
+
+func described(handle *os.File) (*os.File, fs.FileInfo, error) {
+	info, err := handle.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(err, handle.Close())
+	}
+	return handle, info, nil
+}
 
 // Lstat describes what a name stands for.
-func (d *Dir) Lstat(name string) (info fs.FileInfo, err error) {
-	file, err := d.Handle(name)
+func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
+	handle, info, err := d.Handle(name)
 	if err != nil {
 		return nil, err
 	}
-	info, err = file.Stat()
-	return info, errors.Join(err, file.Close())
+	return info, handle.Close()
 }
 
 // OpenFile opens a file, or makes it if the flags say so. It does not wait for the other
@@ -91,15 +104,11 @@ func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, erro
 // OpenRegular opens a regular file for reading. All else is not opened: a link is ErrLink, and
 // what is neither is ErrNotRegular. It is looked at first, and what was looked at is opened.
 func (d *Dir) OpenRegular(name string) (*os.File, fs.FileInfo, error) {
-	handle, err := d.Handle(name)
+	handle, info, err := d.Handle(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer handle.Close() //nolint:errcheck // A handle.
-	info, err := handle.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
 	var f *os.File
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -201,11 +210,4 @@ func IgnoreMissing(err error) error {
 // that is no directory counts: accounts of services have files as homes.
 func NotExist(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
-}
-
-func ignoreNotExist(err error) error {
-	if NotExist(err) {
-		return nil
-	}
-	return err
 }

@@ -33,12 +33,7 @@ func Handle(dir *os.File, name string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	handle := os.NewFile(uintptr(fd), "handle")
-	info, err := handle.Stat()
-	if err != nil {
-		return nil, nil, errors.Join(err, handle.Close())
-	}
-	return handle, info, nil
+	return described(os.NewFile(uintptr(fd), "handle"))
 }
 
 // Reopen opens what a handle stands for, a regular file or a directory. The name is for

@@ -95,31 +95,33 @@ func (d opened) Sync() error {
 func (d opened) Chmod(mode fs.FileMode) error { return chmod(d.file, mode) }
 
 // Give gives the directory itself to a group, and adds bits to its mode.
-func (d opened) Give(group int, bits fs.FileMode) error { return give(d.file, group, bits) }
+func (d opened) Give(group int, bits fs.FileMode) error {
+	info, err := d.Stat()
+	if err != nil {
+		return err
+	}
+	return give(d.file, info.Mode(), group, bits)
+}
 
 // GiveFile gives what a name stands for to a group, and adds bits to its mode. Of a link the
 // link itself is given.
 func (d *Dir) GiveFile(name string, group int, bits fs.FileMode) error {
-	file, err := d.Handle(name)
+	handle, info, err := d.Handle(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(give(file, group, bits), file.Close())
+	return errors.Join(give(handle, info.Mode(), group, bits), handle.Close())
 }
 
 // give changes what was opened, whatever has its name by now.
-func give(file *os.File, group int, bits fs.FileMode) error {
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
+func give(file *os.File, mode fs.FileMode, group int, bits fs.FileMode) error {
 	if err := unix.Fchownat(int(file.Fd()), "", -1, group, unix.AT_EMPTY_PATH); err != nil {
 		return &fs.PathError{Op: "chown", Path: file.Name(), Err: err}
 	}
-	if info.Mode()&fs.ModeSymlink != 0 {
+	if mode&fs.ModeSymlink != 0 {
 		return nil
 	}
-	return chmod(file, info.Mode()|bits)
+	return chmod(file, mode|bits)
 }
 
 // chmod changes what a handle holds: the name of a descriptor leads to that and nothing else.

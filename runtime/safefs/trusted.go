@@ -73,11 +73,13 @@ func trustedWay(path string) (*place, error) {
 // passed over.
 func CheckParents(path string) error {
 	p, err := trustedWay(path)
-	if err != nil {
-		return ignoreNotExist(err)
+	if err == nil {
+		p.close()
 	}
-	p.close()
-	return nil
+	if NotExist(err) {
+		return nil
+	}
+	return err
 }
 
 // CheckPrivate refuses an open file that another user owns, or that others can read.

@@ -68,14 +68,13 @@ func eachIn(parent *safefs.Dir, name string, work func(dir *safefs.Dir, name str
 
 // trimFile calls trim for a regular file. Others, and one that is gone, are left alone.
 func trimFile(dir *safefs.Dir, name string, trim func(*os.File, *syscall.Stat_t) error) error {
-	handle, err := dir.Handle(name)
+	handle, info, err := dir.Handle(name)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}
 	defer handle.Close() //nolint:errcheck // A handle.
-	info, err := handle.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return err
+	if !info.Mode().IsRegular() {
+		return nil
 	}
 	f, err := safefs.Reopen(handle, os.O_WRONLY, dir.Join(name))
 	if err != nil {

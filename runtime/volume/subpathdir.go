@@ -55,18 +55,11 @@ func makeMissing(root *safefs.Dir, there, missing []string) (*os.File, error) {
 // openHandle opens what a name in a directory of the volume stands for, without reading it:
 // a pipe or a device would answer.
 func openHandle(dir *safefs.Dir, name string) (*os.File, error) {
-	f, err := dir.Handle(name)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
+	f, info, err := dir.Handle(name)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		err = errors.New("it has become a symbolic link")
+		return nil, errors.Join(errors.New("it has become a symbolic link"), f.Close())
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return f, err
 }
 
 // bindTarget is the place of one subPath in the pod's directory.
