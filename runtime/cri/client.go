@@ -320,7 +320,11 @@ func checkSocket(e Endpoint) error {
 	case info.Mode().Type() != fs.ModeSocket:
 		return &UnavailableError{Endpoint: e, Err: fs.ErrInvalid, Reason: "is not a socket"}
 	}
-	return checkAccess(e, socket)
+	// Without access, the connection itself would only be refused without a reason.
+	if err := unix.Access(socket, unix.R_OK|unix.W_OK); err != nil {
+		return &UnavailableError{Endpoint: e, Err: err, Reason: "permission denied; run podctl as root"}
+	}
+	return nil
 }
 
 // IsNotFound reports whether the runtime does not know what was asked for, which for
@@ -329,12 +333,3 @@ func IsNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
 // IsUnimplemented reports whether the runtime is older than the call.
 func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
-
-// checkAccess tells a socket one may not use from one that does not answer: the
-// connection itself would only be refused without a reason.
-func checkAccess(e Endpoint, socket string) error {
-	if err := unix.Access(socket, unix.R_OK|unix.W_OK); err != nil {
-		return &UnavailableError{Endpoint: e, Err: err, Reason: "permission denied; run podctl as root"}
-	}
-	return nil
-}

@@ -1,7 +1,6 @@
 package runtimetest
 
 import (
-	"maps"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -15,33 +14,34 @@ func (s *Server) Runs(id string) bool {
 	return c != nil && c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
 }
 
-// Exit ends a running container of that name, as if by itself or by somebody.
-func (s *Server) Exit(name string, code int32) {
+// named calls a function for the containers of a name.
+func (s *Server) named(name string, visit func(*container)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.containers {
 		if c.status.GetMetadata().GetName() == name {
-			s.exit(c, code, s.now())
+			visit(c)
 		}
 	}
 }
 
-// Lose removes all records of a container, as if by somebody.
+// Exit ends a running container of that name, as if by itself or by another program.
+func (s *Server) Exit(name string, code int32) {
+	s.named(name, func(c *container) { s.exit(c, code, s.now()) })
+}
+
+// Lose removes all records of a container, as if by another program.
 func (s *Server) Lose(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.containers, func(_ string, c *container) bool { return c.status.GetMetadata().GetName() == name })
+	s.named(name, func(c *container) { delete(s.containers, c.status.GetId()) })
 }
 
 // Forget makes the state of running containers of a name unknown.
 func (s *Server) Forget(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.containers {
-		if c.status.GetMetadata().GetName() == name && c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+	s.named(name, func(c *container) {
+		if c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
 			c.status.State, c.exitAt = runtimeapi.ContainerState_CONTAINER_UNKNOWN, 0
 		}
-	}
+	})
 }
 
 // Reboot ends everything that runs, as a restart of the machine does.

@@ -90,13 +90,7 @@ func (s *Server) Fail(f Fault) {
 // Annotate changes an annotation of all containers of a name, as if another program had
 // written it.
 func (s *Server) Annotate(name, key, value string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.containers {
-		if c.status.GetMetadata().GetName() == name {
-			c.status.Annotations[key] = value
-		}
-	}
+	s.named(name, func(c *container) { c.status.Annotations[key] = value })
 }
 
 // SetNetwork makes the network not ready with a message, or ready with none.

@@ -3,6 +3,7 @@ package service
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -40,18 +41,8 @@ func Routes(services []*v1.Service, pods []*v1.Pod) []Route {
 			})
 		}
 	}
-	slices.SortStableFunc(routes, func(a, b Route) int { return compareNames(a.Name, b.Name) })
+	slices.SortStableFunc(routes, func(a, b Route) int { return strings.Compare(a.Name, b.Name) })
 	return routes
-}
-
-func compareNames(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func portName(s *v1.Service, port *v1.ServicePort) string {
