@@ -43,27 +43,22 @@ var (
 
 // Open opens a regular file for reading. It opens nothing else: a pipe may never have a writer, and opening a device may do
 // something. It follows links.
-func Open(path string) (*os.File, error) {
-	h, err := openHandle(path)
-	if err != nil {
-		return nil, err
-	}
-	defer h.close()
-	if !h.is(unix.S_IFREG) {
-		return nil, h.refuse(errNotRegular)
-	}
-	return h.reopen()
-}
+func Open(path string) (*os.File, error) { return open(path, errNotRegular, unix.S_IFREG) }
 
 // OpenTree opens a regular file or a directory for reading.
 func OpenTree(path string) (*os.File, error) {
+	return open(path, errNotFile, unix.S_IFREG, unix.S_IFDIR)
+}
+
+// open opens a file of one of these kinds; refused is the error for another one.
+func open(path string, refused error, kinds ...uint32) (*os.File, error) {
 	h, err := openHandle(path)
 	if err != nil {
 		return nil, err
 	}
 	defer h.close()
-	if !h.is(unix.S_IFREG) && !h.is(unix.S_IFDIR) {
-		return nil, h.refuse(errNotFile)
+	if !slices.ContainsFunc(kinds, h.is) {
+		return nil, h.refuse(refused)
 	}
 	return h.reopen()
 }

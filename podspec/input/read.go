@@ -44,25 +44,26 @@ func readNamed(ctx context.Context, path string, limit int64, timeout time.Durat
 		return readFile(ctx, path, limit, timeout)
 	}
 	return Until(ctx, func() ([]byte, error) {
-		f, err := OpenNamed(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close() //nolint:errcheck // it was only read
-		return ReadAtMost(f, limit)
+		return readOpened(limit, func() (*os.File, error) { return OpenNamed(ctx, path) })
 	})
 }
 
 // readFile reads a regular file within some time; zero means ten seconds.
 func readFile(ctx context.Context, path string, limit int64, timeout time.Duration) ([]byte, error) {
-	return within(ctx, timeout, func() ([]byte, error) {
-		f, err := Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close() //nolint:errcheck // it was only read
-		return ReadAtMost(f, limit)
-	})
+	return within(ctx, timeout, func() ([]byte, error) { return readRegular(path, limit) })
+}
+
+func readRegular(path string, limit int64) ([]byte, error) {
+	return readOpened(limit, func() (*os.File, error) { return Open(path) })
+}
+
+func readOpened(limit int64, open func() (*os.File, error)) ([]byte, error) {
+	f, err := open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	return ReadAtMost(f, limit)
 }
 
 // within gives up after some time; zero means ten seconds.

@@ -152,12 +152,8 @@ func readOne(name string, limit int64, known Known) File {
 		f.Text = text
 		return f
 	}
-	opened, err := Open(name)
-	if err == nil {
-		f.Text, err = ReadAtMost(opened, limit)
-		opened.Close() //nolint:errcheck,gosec // it was only read
-	}
-	f.Err = reading(name, err)
+	text, err := readRegular(name, limit)
+	f.Text, f.Err = text, reading(name, err)
 	return f
 }
 
