@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -52,20 +51,21 @@ func newPull(sess *session.Session) *cobra.Command {
 // requests are the images that are named, and those of manifests.
 func requests(ctx context.Context, sess *session.Session, s selection.Selection, args []string) ([]images.Request, error) {
 	var requests []images.Request
-	manifests := slices.Clone(s.Files)
 	for _, arg := range args {
 		if input.IsManifest(arg) {
-			manifests = append(manifests, arg)
+			s.Files = append(s.Files, arg)
 			continue
 		}
 		requests = append(requests, images.Request{Image: arg})
 	}
-	pods, err := s.Load(ctx, sess, manifests)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range pods {
-		requests = append(requests, images.Requests(d)...)
+	if s.Manifests() {
+		pods, err := s.Pods(ctx, sess)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range pods {
+			requests = append(requests, images.Requests(d)...)
+		}
 	}
 	if len(requests) == 0 {
 		return nil, exit.Usagef("image pull needs an image or a manifest")

@@ -122,8 +122,10 @@ func ParseTargets(args []string, namespace string) (Targets, error) {
 
 // ofKinds are names that come after kinds; without names all of the kinds.
 func ofKinds(kinds []podspec.Kind, names []string, namespace string) (Targets, error) {
-	if i := slices.IndexFunc(names, isTyped); i >= 0 {
-		return Targets{}, exit.Usagef("%s has a kind of its own: write either KIND NAME... or KIND/NAME...", names[i])
+	for _, name := range names {
+		if word, _, typed := strings.Cut(name, "/"); typed && podspec.KindOfWord(word).Name != "" {
+			return Targets{}, exit.Usagef("%s has a kind of its own: write either KIND NAME... or KIND/NAME...", name)
+		}
 	}
 	var t Targets
 	for _, kind := range kinds {
@@ -139,12 +141,6 @@ func ofKinds(kinds []podspec.Kind, names []string, namespace string) (Targets, e
 		}
 	}
 	return t, nil
-}
-
-// isTyped reports whether a name has its kind in front.
-func isTyped(name string) bool {
-	word, _, typed := strings.Cut(name, "/")
-	return typed && podspec.KindOfWord(word).Name != ""
 }
 
 // addNamed takes the name of an object, which may have its namespace in front.

@@ -127,12 +127,6 @@ func (s Selection) Applied(ctx context.Context, sess *session.Session) (Found, e
 	return (&finder{Selection: s, sess: sess}).allNow(ctx)
 }
 
-// Load reads manifests, refuses what is wrong, and notes what has no effect.
-func (s Selection) Load(ctx context.Context, sess *session.Session, manifests []string) ([]*podspec.Desired, error) {
-	found, err := (&finder{Selection: s, sess: sess}).load(ctx, manifests)
-	return found.Pods, err
-}
-
 // Filter leaves the pods of the namespace that the selectors let through, as far as they can
 // be told without a look at the pods.
 func (s Selection) Filter(pods []*podspec.Desired, namespace string) ([]*podspec.Desired, error) {
