@@ -66,9 +66,9 @@ func runRestart(ctx context.Context, sess *session.Session, o *restartOptions, a
 	work := make([]*restart, 0, len(pods))
 	for _, d := range pods {
 		// A container that one of the pods does not have is a mistake, found before anything is stopped.
-		names, err := restarted(d, slices.Concat(o.containers, args[min(len(args), 1):]))
-		if err != nil {
-			return err
+		names, wrong := restarted(d, slices.Concat(o.containers, args[min(len(args), 1):]))
+		if wrong != nil {
+			return wrong
 		}
 		r := &restart{pod: d, opts: plan.Options{Restart: names}}
 		if o.grace >= 0 {
