@@ -183,6 +183,9 @@ func (o *applyOptions) pruneObjects(ctx context.Context, sess *session.Session, 
 		}
 		outcomes = append(outcomes, err)
 	}
+	if slices.ContainsFunc(p.Objects, func(object *podspec.Object) bool { return object.Service != nil }) {
+		outcomes = append(outcomes, sess.SyncServices(ctx))
+	}
 	return exit.Join(ctx, outcomes...)
 }
 

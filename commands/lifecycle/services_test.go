@@ -72,6 +72,18 @@ func TestServicesFindEachOther(t *testing.T) {
 	}
 }
 
+// TestPrunedServicesLoseTheirNames: pods that run do not find a Service any more once apply --prune has deleted it.
+func TestPrunedServicesLoseTheirNames(t *testing.T) {
+	l := newLab(t)
+	deployment, _, _ := strings.Cut(withService, "---")
+	l.Must("apply", "--wait", "--prune", "--set", "shop", written(l, "both", withService))
+	l.Must("apply", "--prune", "--set", "shop", written(l, "one", deployment))
+	hosts, err := os.ReadFile(podFile(t, l, "web-0", "etc-hosts"))
+	if err != nil || strings.Contains(string(hosts), "web.default") {
+		t.Errorf("%s %v", hosts, err)
+	}
+}
+
 // podFile is a file of a pod that runs.
 func podFile(t *testing.T, l *lab, pod, name string) string {
 	t.Helper()
