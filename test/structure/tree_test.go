@@ -35,6 +35,7 @@ type pkg struct {
 	imports  map[string]bool
 	methods  map[string][]string // the file of each method, by receiver
 	comments []comment
+	messages []comment
 }
 
 // comment is a comment, or a line of a document.
@@ -101,6 +102,7 @@ func (tr *tree) read(path string) error {
 	}
 	tr.files[path] = true
 	tr.addWords(f)
+	p.addMessages(f, set)
 	for _, group := range f.Comments {
 		p.comments = append(p.comments, comment{set.Position(group.Pos()).String(), dir, group.Text(), test})
 	}
@@ -155,6 +157,25 @@ func (tr *tree) addWords(f *ast.File) {
 		}
 		return true
 	})
+}
+
+// addMessages adds the strings in a file that contain a space: messages, help and names of tests.
+func (p *pkg) addMessages(f *ast.File, set *token.FileSet) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && strings.Contains(lit.Value, " ") {
+			p.messages = append(p.messages, comment{at: set.Position(lit.Pos()).String(), dir: p.dir, text: lit.Value})
+		}
+		return true
+	})
+}
+
+// texts returns the comments and messages of the code.
+func (tr *tree) texts() []comment {
+	all := tr.comments()
+	for _, p := range tr.packages {
+		all = append(all, p.messages...)
+	}
+	return all
 }
 
 // own are the packages of this module, in order.
