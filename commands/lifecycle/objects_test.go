@@ -54,6 +54,18 @@ func TestDrawingsOfPlansWithObjects(t *testing.T) {
 	}
 }
 
+// TestColorsOfPlans: on a terminal, headings and totals are bold, and no escape sequence is shown as text.
+func TestColorsOfPlans(t *testing.T) {
+	l := newLab(t)
+	path := l.file("all.yaml", settings+"---\n"+deployment(2, "i:1", ""))
+	for _, args := range [][]string{{"plan"}, {"plan", "--prune", "--set", "shop"}} {
+		out, _ := l.Must(append(args, "--color=always", path)...)
+		if !strings.Contains(out, "\x1b[1mTotal:") || !strings.Contains(out, "\x1b[1mDeployment default/web") || strings.Contains(out, `\x1b`) {
+			t.Errorf("%v:\n%q", args, out)
+		}
+	}
+}
+
 // TestObjectsApartFromPods: what a manifest has for pods of other manifests is stored, said as
 // kubectl says it, and taken by those pods.
 func TestObjectsApartFromPods(t *testing.T) {

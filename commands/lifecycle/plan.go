@@ -300,7 +300,7 @@ func (o *planOptions) showTotal(sess *session.Session, plans []*plan.Plan, thing
 	}
 	gone := func(p *plan.Plan) bool { return o.deletes || slices.Contains(deleted, p.Pod) }
 	sess.IO.Print("")
-	sess.IO.Print("%s", sess.IO.OutColors().Bold(view.GrandTotal(plans, documentsOf(o.workloads), o.objects, gone)))
+	sess.IO.PrintBold(view.GrandTotal(plans, documentsOf(o.workloads), o.objects, gone))
 }
 
 // document is the plans, and what would become of objects that are no pods.

@@ -78,7 +78,7 @@ func (o *planOptions) showWorkloads(sess *session.Session, text *view.Plan, own 
 		if before+i > 0 {
 			fmt.Fprintln(sess.IO.Out) //nolint:errcheck // a closed pipe ends the process
 		}
-		sess.IO.Print("%s", view.WorkloadHeading(&w.change, sess.IO.OutColors()))
+		sess.IO.PrintBold(view.WorkloadHeading(&w.change))
 		// Pods of one workload have the same remarks.
 		text.Said = map[string]bool{}
 		for _, p := range w.plans {
@@ -94,7 +94,7 @@ func (o *planOptions) showWorkloads(sess *session.Session, text *view.Plan, own 
 		for _, line := range view.WorkloadWaits(&w.change) {
 			sess.IO.Print("%s", line)
 		}
-		sess.IO.Print("%s", sess.IO.OutColors().Bold(fmt.Sprintf("%s: %s", w.change.Key(), view.WorkloadSummary(&w.change, w.plans))))
+		sess.IO.PrintBold(fmt.Sprintf("%s: %s", w.change.Key(), view.WorkloadSummary(&w.change, w.plans)))
 	}
 	return nil
 }

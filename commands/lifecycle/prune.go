@@ -128,7 +128,7 @@ func (o *planOptions) showPruned(sess *session.Session) {
 		}
 		sess.IO.Print("%s", view.PruneLine(&docs[i]))
 	}
-	sess.IO.Print("%s", sess.IO.OutColors().Bold(view.PruneSummary(docs)))
+	sess.IO.PrintBold(view.PruneSummary(docs))
 	o.pruned.noteClaims(sess)
 }
 

@@ -30,6 +30,13 @@ func (s *IO) Print(format string, args ...any) {
 	s.Exclusive(func() { writeLines(s.Out, format, args...) })
 }
 
+// PrintBold writes a line of the result, in bold where the result has colours.
+func (s *IO) PrintBold(text string) {
+	s.Exclusive(func() {
+		fmt.Fprintln(s.Out, s.OutColors().Bold(PrintableLines(text))) //nolint:errcheck // a closed pipe ends the process
+	})
+}
+
 // Note writes a line beside the result, for people.
 func (s *IO) Note(format string, args ...any) {
 	s.Exclusive(func() { writeLines(s.Err, format, args...) })

@@ -123,12 +123,12 @@ func WorkloadChangeOf(c *controller.Change, x *workload.Expansion) WorkloadChang
 func (c *WorkloadChange) Key() state.ObjectKey { return c.Workload.Key() }
 
 // WorkloadHeading is the line above the plans of a workload's pods.
-func WorkloadHeading(c *WorkloadChange, colors terminal.Colors) string {
+func WorkloadHeading(c *WorkloadChange) string {
 	text := fmt.Sprintf("%s %s/%s · is %s", c.Workload.Kind, c.Workload.Namespace, c.Workload.Name, c.Outcome)
 	if c.Outcome != objects.Unchanged {
 		text = fmt.Sprintf("%s %s/%s · would be %s", c.Workload.Kind, c.Workload.Namespace, c.Workload.Name, c.Outcome)
 	}
-	return colors.Bold(terminal.PrintableLine(text))
+	return text
 }
 
 // WorkloadWaits say why pods of a workload are not yet made, updated or deleted, one line each.
