@@ -39,12 +39,11 @@ func newDoctor(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "Check whether this machine can run pods",
-		Long: "Check the container runtime, the machine and podctl's state directory, and print what to do about each problem (✗)\n" +
-			"and warning (!). Nothing is changed.\n" +
+		Long: "Check the container runtime, the machine and podctl's state directory. Print the advice for each problem (✗) and\n" +
+			"warning (!). Nothing is changed.\n" +
 			"\n" +
 			"--bundle writes one archive for a bug report: the checks, the version, snapshots and plans of all pods that podctl\n" +
-			"applied, and its checkpoints. Values of Secrets are left out wherever they occur. Everything else in the manifests is\n" +
-			"included." +
+			"applied, and its checkpoints. Values of Secrets are left out everywhere. Everything else in the manifests is included." +
 			flags.ExitCodes("0 pods can run", "1 pods cannot run, or an error"),
 		Example: "  podctl doctor\n  podctl doctor --bundle report.tar.gz",
 		Args:    flags.NoArguments,
@@ -52,7 +51,7 @@ func newDoctor(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
-	f.StringVar(&o.bundle, "bundle", "", "Write an archive (.tar.gz) for a bug report to this file")
+	f.StringVar(&o.bundle, "bundle", "", "File to write an archive for a bug report to (.tar.gz)")
 	return cmd
 }
 

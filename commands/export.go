@@ -25,9 +25,9 @@ func newExport(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [flags] POD",
 		Short: "Print the manifest of an applied pod for a kubelet",
-		Long: "Print the manifest of a pod that podctl applied, with its uid. A kubelet on the same runtime that is given it as a\n" +
-			"static pod takes over the running containers. Fields that prevent this are listed on stderr. A manifest at which a\n" +
-			"kubelet ends with a panic (runtimeClassName) is not printed." +
+		Long: "Print the manifest of a pod that podctl applied, with its uid. A kubelet on the same runtime that gets it as a static\n" +
+			"pod takes over the running containers. Fields that prevent this are listed on stderr. A manifest that makes a kubelet\n" +
+			"panic (runtimeClassName) is not printed." +
 			flags.ExitCodes("0 success", "1 error", "3 printed, but a kubelet could not take over the pod without a restart", "5 manifest refused, or not printed", "130 interrupted"),
 		Example:           "  podctl export web > /etc/kubernetes/manifests/web.yaml",
 		Args:              flags.OnePod,

@@ -28,16 +28,16 @@ func newPrune(sess *session.Session) *cobra.Command {
 	o := &pruneOptions{}
 	cmd := &cobra.Command{
 		Use:   "prune [flags]",
-		Short: "Remove what pods left behind",
-		Long: "Remove what podctl created and no pod needs any more:\n" +
+		Short: "Remove leftovers: files and records that no pod uses",
+		Long: "Remove leftovers that podctl created and no pod uses:\n" +
 			"\n" +
 			"  records of exited containers, except the newest of each\n" +
-			"  sandboxes that were replaced, or without a checkpoint and with nothing running in them\n" +
+			"  replaced sandboxes, and sandboxes without a checkpoint that run nothing\n" +
 			"  files in the state directory, logs and events of deleted pods\n" +
 			"  with --volumes: persistent volume claims that no pod uses\n" +
 			"\n" +
-			"Running containers and what other tools created are never touched. Logs of applied pods that reach 10 MiB are rotated,\n" +
-			"as apply does; five files are kept of each. `podctl image prune` removes images." +
+			"Running containers and objects of other tools are never touched. Logs of applied pods that reach 10 MiB are rotated,\n" +
+			"as in apply; podctl keeps five files of each. `podctl image prune` removes images." +
 			flags.ExitCodes("0 success", "1 error, or something could not be removed", "130 interrupted"),
 		Example: "  podctl prune --dry-run\n  podctl prune\n  podctl prune --dry-run -o json | jq '[.items[].size] | add'",
 		Args:    flags.NoArguments,

@@ -37,9 +37,9 @@ func newRender(sess *session.Session) *cobra.Command {
 		Use:   "render [flags] MANIFEST...",
 		Short: "Print pods with all defaults filled in",
 		Long: "Print the pods of manifests as the API server would store them: in their namespace, with all defaults filled in and\n" +
-			"old annotations as fields. What the server alone knows (times, a uid that the manifest does not give, the status) is\n" +
-			"missing. No runtime is needed. Fields that podctl does not support are printed as well. With --cri, print the messages\n" +
-			"for the container runtime of this machine, with digests in place of the values of Secrets." +
+			"old annotations as fields. Values that only the server knows are missing: times, the status, and a uid that the\n" +
+			"manifest does not set. Fields that podctl does not support are printed as well. With --cri, print the messages for the\n" +
+			"container runtime of this machine, with digests instead of the values of Secrets. No runtime is needed." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl render pod.yaml\n  podctl render --cri -o json pod.yaml | jq .sandbox\n  podctl render -o json pod.yaml | jq .spec.containers[0].imagePullPolicy",
 		ValidArgsFunction: completion.Manifests,
@@ -48,7 +48,7 @@ func newRender(sess *session.Session) *cobra.Command {
 	f := cmd.Flags()
 	flags.Files(cmd, &o.files, &o.recursive)
 	flags.ConfigMaps(cmd, &o.configMaps)
-	f.BoolVar(&o.cri, "cri", false, "Print the CRI messages; values that only the runtime knows are $SANDBOX_IP, $IMAGE_ID and the like")
+	f.BoolVar(&o.cri, "cri", false, "Print the CRI messages, with $SANDBOX_IP, $IMAGE_ID and the like for values that only the runtime knows")
 	f.VarP(flags.Format(&o.output), "output", "o", "Output format: yaml or json")
 	return cmd
 }

@@ -46,13 +46,13 @@ func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "podctl [command]",
 		Short: "The kubelet's pod sync as a command",
-		Long: "podctl reads a Kubernetes Pod manifest, compares it with what a container runtime really runs,\n" +
-			"shows what it would do and why, and then does exactly that, one sync pass per invocation. The exit codes are\n" +
-			"the same for all commands but run, exec, attach and debug, whose help has their own." +
+		Long: "podctl reads Kubernetes manifests, compares them with what a container runtime really runs, and shows what it would\n" +
+			"change and why. apply makes exactly these changes in one sync pass; agent repeats passes until it is stopped. The exit\n" +
+			"codes are the same for all commands except diff, run, exec, attach and debug, whose help lists their own." +
 			flags.ExitCodes(exit.Meanings()...),
-		Example: "  podctl plan pod.yaml        # what the next pass would do, and why\n" +
-			"  podctl apply --wait pod.yaml # do it until the pod is ready\n" +
-			"  podctl probe web            # run its probes once",
+		Example: "  podctl plan pod.yaml         # show what the next pass would change, and why\n" +
+			"  podctl apply --wait pod.yaml # apply it and wait until the pod is ready\n" +
+			"  podctl probe web             # run its probes once",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          flags.Subcommand,

@@ -21,9 +21,9 @@ func newSnapshot(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot [flags] [MANIFEST|POD...]",
 		Short: "Write the observed state of pods as JSON",
-		Long: "Write everything that a plan is made from as one JSON document: what the runtime reports of the pods, and what\n" +
-			"podctl remembers of them. `plan --snapshot` and `get --snapshot` read it on any machine, without a runtime.\n" +
-			"Values of Secrets are left out. Without arguments: all pods that podctl applied in the namespace." +
+		Long: "Write all input of a plan as one JSON document: the state of the pods in the runtime, and podctl's records of them.\n" +
+			"`plan --snapshot` and `get --snapshot` read it on any machine, without a runtime. Values of Secrets are left out.\n" +
+			"Without arguments, the snapshot has all pods that podctl applied in the namespace." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl snapshot web > web.json\n  podctl plan pod.yaml --snapshot web.json",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
@@ -31,7 +31,7 @@ func newSnapshot(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &s.Files, &s.Recursive)
-	s.RegisterSelectors(f, "All namespaces, if no pod is named")
+	s.RegisterSelectors(f, "All namespaces (if no pod is named)")
 	return cmd
 }
 

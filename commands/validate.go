@@ -36,7 +36,8 @@ func newValidate(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [flags] MANIFEST...",
 		Short: "Check manifests and report all problems",
-		Long: "Check manifests as the API server would, list the fields that have no effect in podctl, and say for what a kubelet on this machine would reject a pod that podctl runs. No runtime is needed." +
+		Long: "Check manifests as the API server would, and list the fields that have no effect in podctl. Also report why a kubelet\n" +
+			"on this machine would reject a pod that podctl runs. No runtime is needed." +
 			flags.ExitCodes("0 valid", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl validate pod.yaml\n  podctl validate -o json manifests/",
 		ValidArgsFunction: completion.Manifests,

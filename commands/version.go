@@ -49,7 +49,7 @@ func newVersion(sess *session.Session) *cobra.Command {
 		Args:    flags.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runVersion(cmd, sess, o) },
 	}
-	cmd.Flags().BoolVar(&o.client, "client", false, "Only podctl's version, without asking the runtime")
+	cmd.Flags().BoolVar(&o.client, "client", false, "Show only podctl's version, without a call to the runtime")
 	cmd.Flags().VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
 }

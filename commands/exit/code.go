@@ -45,8 +45,8 @@ const (
 // Meanings are the exit codes and what they mean, one line each.
 func Meanings() []string {
 	return []string{
-		"0 success", "1 error", "2 plan --exit-code: there is something to change", "3 not there yet, or held", "4 a probe failed",
-		"5 manifest refused", "6 the pod whose completion was waited for has failed", "130 interrupted",
+		"0 success", "1 error", "2 plan --exit-code: something would change", "3 not reached yet, or held", "4 a probe failed",
+		"5 manifest refused", "6 the awaited pod has failed", "130 interrupted",
 	}
 }
 

@@ -52,15 +52,15 @@ func ExitCodes(lines ...string) string {
 func Files(cmd *cobra.Command, files *[]string, recursive *bool) {
 	f := cmd.Flags()
 	f.StringSliceVarP(files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
-	f.BoolVarP(recursive, "recursive", "R", false, "Of directories, also read the directories below them")
+	f.BoolVarP(recursive, "recursive", "R", false, "Read directories recursively")
 }
 
 // SkipUnknown is --skip-unknown of a command that takes manifests.
 func SkipUnknown(set *pflag.FlagSet, skip *bool) {
-	set.BoolVar(skip, "skip-unknown", false, "Skip objects of kinds that podctl does not know, such as custom resources, and name them")
+	set.BoolVar(skip, "skip-unknown", false, "Skip objects of unknown kinds, such as custom resources, and list them")
 }
 
 // ConfigMaps is --configmap of a command that takes manifests.
 func ConfigMaps(cmd *cobra.Command, files *[]string) {
-	cmd.Flags().StringSliceVar(files, "configmap", nil, "File with ConfigMaps and Secrets that count as if the manifests had them, for this call (repeatable)")
+	cmd.Flags().StringSliceVar(files, "configmap", nil, "File with ConfigMaps and Secrets to add to the manifests of this call (repeatable)")
 }

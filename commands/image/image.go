@@ -69,9 +69,9 @@ func find(ctx context.Context, sess *session.Session, names ...string) (*runtime
 func newTag(sess *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "tag [flags] SOURCE TARGET",
-		Short: "Give an image another name",
-		Long: "Give an image another name. A name that another image has goes over to this one; containers that were created from\n" +
-			"the other keep it. This needs containerd, as the CRI has no call for it." +
+		Short: "Add a name to an image",
+		Long: "Add a name to an image. If another image has that name, the name moves to this one. Containers that were created from\n" +
+			"the other image keep it. This needs containerd, because the CRI has no call for it." +
 			flags.ExitCodes("0 success", "1 error, or the runtime is not containerd"),
 		Example:           "  podctl image tag registry.local/web:1.5 registry.local/web:stable",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
@@ -97,9 +97,9 @@ func newInspect(sess *session.Session) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "inspect [flags] IMAGE...",
-		Short: "Show details of images as a document",
-		Long: "Print images with their names, size and users, and with their configuration: platform, command, environment, user,\n" +
-			"labels, layers and history." +
+		Short: "Print details of images as JSON or YAML",
+		Long: "Print the names, size and users of images, and their configuration: platform, command, environment, user, labels,\n" +
+			"layers and history." +
 			flags.ExitCodes("0 success", "1 error"),
 		Example:           "  podctl image inspect registry.local/web:1.5\n  podctl image inspect web:1.5 | jq .config.config.Cmd",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,

@@ -23,8 +23,8 @@ func newList(sess *session.Session) *cobra.Command {
 		Use:     "ls [flags]",
 		Aliases: []string{"list"},
 		Short:   "List images and the pods that use them",
-		Long: "List the images of the runtime and the pods that use them: pods with a container of the image, running or not, and\n" +
-			"applied pods whose manifest names it." +
+		Long: "List the images of the runtime and the pods that use them. These are pods with a container from the image, running or\n" +
+			"not, and applied pods whose manifest names the image." +
 			flags.ExitCodes("0 success", "1 error"),
 		Example: "  podctl image ls\n  podctl image ls --digests\n  podctl image ls -o json | jq '.items[] | select(.usedBy == null)'",
 		Args:    flags.NoArguments,

@@ -23,8 +23,8 @@ func newPull(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pull [flags] IMAGE|MANIFEST...",
 		Short: "Pull images",
-		Long: "Pull images, and all images of the pods in a manifest. Credentials come from the manifest's pull secrets, Docker's\n" +
-			"config.json and its credential helpers, and Podman's auth.json, never from the command line." +
+		Long: "Pull images, and all images of the pods in a manifest. Credentials come from the manifest's pull secrets, from\n" +
+			"Docker's config.json and its credential helpers, and from Podman's auth.json, never from the command line." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl image pull docker.io/library/nginx:1.29\n  podctl image pull -f pod.yaml",
 		ValidArgsFunction: completion.Of(sess.Flags).Pulls,

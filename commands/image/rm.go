@@ -25,9 +25,9 @@ func newRemove(sess *session.Session) *cobra.Command {
 		Use:     "rm [flags] IMAGE...",
 		Aliases: []string{"remove"},
 		Short:   "Remove images",
-		Long: "Remove images by name, digest or ID. By a name, an image that has others loses this one and stays (on containerd;\n" +
-			"other runtimes cannot do that). By its ID, it is removed with all its names. Images that a container was created\n" +
-			"from, or that the runtime needs itself, are kept unless --force is given." +
+		Long: "Remove images by name, digest or ID. If an image has several names, removing it by one name removes only that name (on\n" +
+			"containerd; other runtimes cannot do that). Removing it by ID removes all its names. Images that a container was\n" +
+			"created from, or that the runtime itself needs, are kept unless --force is given." +
 			flags.ExitCodes("0 success", "1 error, or an image is in use"),
 		Example:           "  podctl image rm registry.local/web:1.4\n  podctl image rm --force 4b7ce07a",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
@@ -112,8 +112,8 @@ func newPrune(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune [flags]",
 		Short: "Remove unused images",
-		Long: "Remove the images that no container, running or not, was created from, that no applied manifest names, and that the\n" +
-			"runtime does not need itself." +
+		Long: "Remove images that no container was created from, running or not, and that neither an applied manifest nor the runtime\n" +
+			"itself needs." +
 			flags.ExitCodes("0 success", "1 error"),
 		Example: "  podctl image prune --dry-run\n  podctl image prune",
 		Args:    flags.NoArguments,

@@ -46,17 +46,18 @@ func NewApply(sess *session.Session) *cobra.Command {
 	o := &applyOptions{}
 	cmd := &cobra.Command{
 		Use:   "apply [flags] MANIFEST...",
-		Short: "Run one sync pass: do what plan shows",
-		Long: "Bring pods to the state of their manifests in one sync pass, with exactly the steps that plan shows.\n" +
-			"With --wait, repeat passes until the pods are started, ready or completed. With --all, apply again what was applied\n" +
-			"last; a warning names source files that have changed since.\n" +
-			"ConfigMaps, Secrets and PersistentVolumeClaims are stored first. All pods of their namespace that name one take it,\n" +
-			"now and later. Those of --configmap are not stored: they are for the pods of this call, and count before stored ones.\n" +
-			"With --prune, delete afterwards what belongs to the set of the manifests (--set NAME, or -l SELECTOR) and is not in them\n" +
-			"any more; claims keep their data. plan --prune shows it before." +
-			flags.ExitCodes("0 success", "1 error", "3 a container is held, because a ConfigMap or Secret that it names is missing; --wait: the state was not reached in time, or cannot be reached; --exit-code: something was changed, be it only podctl's record of the pod, or is held or pending", "5 manifest refused", "6 --wait=completed: the pod has failed", "130 interrupted"),
+		Short: "Apply manifests in one sync pass, with the steps that plan shows",
+		Long: "Apply manifests to the container runtime. One sync pass runs exactly the steps that plan shows; --wait repeats passes.\n" +
+			"--all applies the stored manifests again, and warns about source files that have changed since.\n" +
+			"\n" +
+			"ConfigMaps, Secrets and PersistentVolumeClaims are stored first, for all pods of their namespace that name them.\n" +
+			"Objects from --configmap are not stored: they serve only the pods of this call, and take precedence over stored ones.\n" +
+			"\n" +
+			"--prune then deletes objects of the set (--set or -l) that are no longer in the manifests. Claims keep their data. Use\n" +
+			"plan --prune to see the deletions first." +
+			flags.ExitCodes("0 success", "1 error", "3 a container is held because a ConfigMap or Secret is missing; --wait: the state was not reached in time, or cannot be reached; --exit-code: something has changed, even if only podctl's record of a pod, or is held or pending", "5 manifest refused", "6 --wait=completed: the pod has failed", "130 interrupted"),
 		Example: "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer\n" +
-			"  podctl apply settings.yaml   # ConfigMaps and Secrets, for the pods that name them\n" +
+			"  podctl apply settings.yaml   # ConfigMaps and Secrets for pods that name them\n" +
 			"  podctl apply --prune --set shop -R -f site/",
 		ValidArgsFunction: completion.Manifests,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), sess, o, args) },
@@ -65,28 +66,28 @@ func NewApply(sess *session.Session) *cobra.Command {
 	flags.Files(cmd, &o.Files, &o.Recursive)
 	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
 	flags.ConfigMaps(cmd, &o.ConfigMaps)
-	f.BoolVar(&o.All, "all", false, "All pods that podctl applied, from their stored manifests")
-	o.RegisterSelectors(f, "With --all: all namespaces")
+	f.BoolVar(&o.All, "all", false, "Apply all pods again, from their stored manifests")
+	o.RegisterSelectors(f, "All namespaces (with --all)")
 	o.RegisterSets(f)
 	addWaitFlag(cmd, &o.wait)
-	f.StringVar(&o.plan, "plan", "", "Execute a plan saved by plan --save, if nothing has changed since")
-	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
+	f.StringVar(&o.plan, "plan", "", "File with a plan from plan --save to execute, unless something has changed since")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue even if a kubelet on the same runtime may kill the pods")
 	f.BoolVar(&o.adopt, adoptFlag, false, adoptHelp)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
 	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to apply at the same time")
-	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy for the passes of this command: always, missing or never. Later passes, also of the agent, follow the manifest")
+	f.Var(flags.Pull(&o.pull), "pull", "Pull policy for the passes of this command: always, missing or never. Later passes follow the manifest")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
 	o.admission.Register(f, false)
-	f.BoolVar(&o.exitCode, "exit-code", false, "Without --wait: exit with 3 if something was changed, or is held or pending")
-	f.VarP(flags.Output(&o.output, "json"), "output", "o", "Output format: text, or json with one event per line and the outcomes in the last one")
+	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 3 if something has changed, or is held or pending (without --wait)")
+	f.VarP(flags.Output(&o.output, "json"), "output", "o", "Output format: text, or json (one event per line, the outcomes in the last line)")
 	return cmd
 }
 
 // adoptFlag moves pods from a runtime that is gone.
 const (
 	adoptFlag = "adopt-endpoint"
-	adoptHelp = "Move pods here whose runtime is gone for good, if nothing of them is left there"
+	adoptHelp = "Move pods here from a runtime that is gone for good, if nothing of them is left there"
 )
 
 // adoptEndpoint lets pods move to this runtime, because the user says so.

@@ -44,14 +44,15 @@ func NewDelete(sess *session.Session) *cobra.Command {
 		Use:     "delete [flags] MANIFEST|POD|KIND/NAME... | delete [flags] KIND[,KIND...] [NAME...]",
 		Aliases: []string{"rm"},
 		Short:   "Delete pods, workloads, Services, ConfigMaps, Secrets and claims",
-		Long: "Stop pods, with their preStop hooks and grace periods, and remove everything that podctl created for them.\n" +
-			"Their logs are archived until `podctl prune`.\n" +
-			"deployment/NAME, job/NAME and other workloads are deleted with their pods.\n" +
-			"service/NAME, configmap/NAME, secret/NAME and pvc/NAME delete stored objects; pods that run keep their\n" +
-			"values. The data of a claim stays until `podctl delete --volumes` of its last pod or `podctl prune --volumes`.\n" +
+		Long: "Stop pods with their preStop hooks and grace periods, and remove everything that podctl created for them. Their logs\n" +
+			"are archived until `podctl prune`. Workloads, such as deployment/NAME or job/NAME, are deleted with their pods.\n" +
 			"\n" +
-			"--all deletes everything in the namespace: pods, workloads, Services, ConfigMaps and Secrets, and claims with --volumes.\n" +
-			"KIND --all and KIND -l SELECTOR delete only objects of that kind. The kind all stands for pods, workloads and Services." +
+			"service/NAME, configmap/NAME, secret/NAME and pvc/NAME delete stored objects. Running pods keep their values. The data\n" +
+			"of a claim stays until `podctl delete --volumes` deletes its last pod, or until `podctl prune --volumes`.\n" +
+			"\n" +
+			"--all deletes everything in the namespace: pods, workloads, Services, ConfigMaps and Secrets, and claims with\n" +
+			"--volumes. KIND --all and KIND -l SELECTOR delete only objects of that kind. The kind \"all\" stands for pods, workloads\n" +
+			"and Services." +
 			flags.ExitCodes("0 deleted", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5\n  podctl delete --field-selector status.phase=Succeeded\n  podctl delete configmap/web secret/web\n  podctl delete svc,deploy -l app=web\n  podctl delete -n shop --all --volumes",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
@@ -60,16 +61,16 @@ func NewDelete(sess *session.Session) *cobra.Command {
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
 	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
-	f.BoolVar(&o.All, "all", false, "Everything in the namespace, or all objects of the kinds")
-	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
-	f.BoolVar(&o.absent, "ignore-not-found", false, "Exit with 0 if a pod does not exist")
-	f.Int64Var(&o.grace, "grace-period", -1, "Seconds that containers have to stop (-1: as the pod says)")
-	f.BoolVar(&o.force, "force", false, "Stop immediately, without hooks and grace period")
+	f.BoolVar(&o.All, "all", false, "Delete everything in the namespace, or all objects of the given kinds")
+	o.RegisterSelectors(f, "All namespaces (with --all or a selector)")
+	f.BoolVar(&o.absent, "ignore-not-found", false, "Treat a pod that does not exist as deleted")
+	f.Int64Var(&o.grace, "grace-period", -1, "Seconds that containers get to stop (-1: the grace period of the pod)")
+	f.BoolVar(&o.force, "force", false, "Stop immediately, without hooks or grace period")
 	f.BoolVar(&o.volumes, "volumes", false, "Also delete persistent volume claims that no other pod uses, with their data")
 	f.IntVar(&o.parallel, "parallel", stopsAtOnce, "Number of pods to stop at the same time")
 	f.BoolVar(&o.adopt, adoptFlag, false, adoptHelp)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
-	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "With --dry-run: text, json or yaml")
+	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format with --dry-run: text, json or yaml")
 	return cmd
 }
 

@@ -52,11 +52,11 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	o := &planOptions{}
 	cmd := &cobra.Command{
 		Use:   "plan [flags] [MANIFEST|POD...]",
-		Short: "Show what the next sync pass would do, and why",
-		Long: "Show what the next sync pass would do to pods, and why. Nothing is changed.\n" +
-			"Without arguments: all pods that podctl applied in the namespace.\n" +
-			"Of ConfigMaps, Secrets and claims: what apply would store, and the plans of the applied pods that take what changes." +
-			flags.ExitCodes("0 success; with --exit-code: nothing to do", "1 error", "2 --exit-code: there is something to change, be it only podctl's record of the pod, or a source file has changed since it was applied", "3 --exit-code: nothing to change, but something is held or pending; of several pods for one of them", "5 manifest refused", "130 interrupted"),
+		Short: "Show what the next pass would change, and why",
+		Long: "Show what the next sync pass would change, and why. Nothing is changed. Without arguments, plan shows all pods that\n" +
+			"podctl applied in the namespace. For ConfigMaps, Secrets and claims, it shows what apply would store, and the plans of\n" +
+			"the applied pods that the changes affect." +
+			flags.ExitCodes("0 success; with --exit-code: nothing to do", "1 error", "2 --exit-code: something would change, even if only podctl's record of a pod, or a source file has changed since it was applied", "3 --exit-code: at least one pod has nothing to change, but something is held or pending", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -\n" +
 			"  podctl plan --pin pod.yaml > pinned.yaml\n  podctl plan --graph svg pod.yaml > plan.svg",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
@@ -66,20 +66,20 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	flags.Files(cmd, &o.Files, &o.Recursive)
 	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
 	flags.ConfigMaps(cmd, &o.ConfigMaps)
-	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace (default if no pod is named)")
-	o.RegisterSelectors(f, "All namespaces, if no pod is named")
+	f.BoolVar(&o.All, "all", false, "Plan all pods that podctl applied in the namespace (default if no pod is named)")
+	o.RegisterSelectors(f, "All namespaces (if no pod is named)")
 	o.RegisterSets(f)
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
-	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 2 if there is something to change, with 3 if something is held or pending")
+	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 2 if something would change, with 3 if something is held or pending")
 	f.BoolVar(&o.unchanged, "show-unchanged", false, "Also list unchanged objects if nothing changes")
-	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
+	f.Var(flags.Pull(&o.pull), "pull", "Pull policy for the plan: always, missing or never (default: that of the manifest)")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
 	o.admission.Register(f, false)
-	f.StringVar(&o.save, "save", "", "Save the plan to a file, for apply --plan")
-	f.StringVar(&o.Snapshot, "snapshot", "", "Plan for a snapshot file instead of a runtime")
+	f.StringVar(&o.save, "save", "", "File to save the plan to, for apply --plan")
+	f.StringVar(&o.Snapshot, "snapshot", "", "Snapshot file to plan for, instead of the runtime")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
-	f.BoolVar(&o.pin, "pin", false, "Print the manifest with the digests of the runtime's images instead of tags; Secrets are left out")
-	f.Var(&flags.Choice{Value: &o.graph, Allowed: []string{"dot", "svg"}}, "graph", "Draw the steps and what waits for what: dot or svg")
+	f.BoolVar(&o.pin, "pin", false, "Print the manifest with image digests from the runtime instead of tags, without Secrets")
+	f.Var(&flags.Choice{Value: &o.graph, Allowed: []string{"dot", "svg"}}, "graph", "Draw the steps and their dependencies: dot or svg")
 	cmd.MarkFlagsMutuallyExclusive("graph", "output")
 	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe", "graph", "configmap", "prune", "set"} {
 		cmd.MarkFlagsMutuallyExclusive("pin", other)
@@ -98,9 +98,9 @@ func NewDiff(sess *session.Session) *cobra.Command {
 	o := &planOptions{exitCode: true}
 	cmd := &cobra.Command{
 		Use:   "diff [flags] MANIFEST...",
-		Short: "Show the plan of manifests, with the exit codes of kubectl diff",
-		Long: "Show what the next sync pass would do to pods, as plan does, and exit with 1 if that is something." +
-			flags.ExitCodes("0 no differences", "1 there is something to change, or it is held or pending", "2 error, or manifest refused", "130 interrupted"),
+		Short: "Show the plan for manifests, with the exit codes of kubectl diff",
+		Long: "Show what the next sync pass would change, as plan does, and exit with 1 if there is a difference." +
+			flags.ExitCodes("0 no differences", "1 something would change, or is held or pending", "2 error, or manifest refused", "130 interrupted"),
 		Example:           "  podctl diff -f pod.yaml\n  helm template web ./chart | podctl diff -f -",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		Annotations:       exit.OwnFailure(diffFailed),
@@ -117,7 +117,7 @@ func NewDiff(sess *session.Session) *cobra.Command {
 	}
 	flags.Files(cmd, &o.Files, &o.Recursive)
 	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
-	cmd.Flags().StringVarP(&o.Labels, "selector", "l", "", "Only what has these labels, for example app=web,tier!=db")
+	cmd.Flags().StringVarP(&o.Labels, "selector", "l", "", "Only objects with these labels, for example app=web,tier!=db")
 	o.RegisterSets(cmd.Flags())
 	return cmd
 }

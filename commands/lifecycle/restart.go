@@ -33,24 +33,24 @@ func NewRestart(sess *session.Session) *cobra.Command {
 	o := &restartOptions{}
 	cmd := &cobra.Command{
 		Use:   "restart [flags] MANIFEST|POD [CONTAINER...]",
-		Short: "Restart containers of pods",
-		Long: "Stop containers, with their hooks and grace periods, and start them again in one pass. Without names: all regular\n" +
-			"containers and sidecars. The sandbox, its address and completed init containers are kept. No restart delay applies.\n" +
-			"With --all or a selector: of several pods. Those that have ended, or were never started, are left out with a note.\n" +
-			"A pod that was evicted is made anew." +
+		Short: "Restart the containers of pods",
+		Long: "Stop containers with their hooks and grace periods, and start them again in one pass. Without container names, podctl\n" +
+			"restarts all regular containers and sidecars. The sandbox, its address and completed init containers are kept, and no\n" +
+			"restart delay applies. With --all or a selector, pods that have ended or were never started are skipped with a note.\n" +
+			"An evicted pod is recreated." +
 			flags.ExitCodes("0 success", "1 error", "3 --wait: not ready in time, or cannot become ready", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl restart web\n  podctl restart web app --wait\n  podctl restart -l app=web -c app",
 		ValidArgsFunction: completion.Of(sess.Flags).PodThenContainers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRestart(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
-	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
+	f.BoolVar(&o.All, "all", false, "Restart all pods that podctl applied in the namespace")
+	o.RegisterSelectors(f, "All namespaces (with --all or a selector)")
 	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to restart at the same time")
-	f.StringSliceVarP(&o.containers, "container", "c", nil, "Only these containers (repeatable)")
-	f.Int64Var(&o.grace, "grace-period", -1, "Seconds that containers have to stop (-1: as the pod says)")
+	f.StringSliceVarP(&o.containers, "container", "c", nil, "Container to restart (repeatable)")
+	f.Int64Var(&o.grace, "grace-period", -1, "Seconds that containers get to stop (-1: the grace period of the pod)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
-	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pod")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue even if a kubelet on the same runtime may kill the pods")
 	addWaitFlag(cmd, &o.wait)
 	return cmd
 }

@@ -30,7 +30,7 @@ import (
 func NewRollout(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout COMMAND",
-		Short: "Look at the versions of a workload, go back to one, or restart its pods",
+		Short: "Manage the rollout of a workload",
 		Args:  flags.Subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -44,17 +44,17 @@ func newRolloutStatus(sess *session.Session) *cobra.Command {
 	o := &rolloutStatusOptions{}
 	cmd := &cobra.Command{
 		Use:   "status KIND/NAME",
-		Short: "Say how far a rollout is",
-		Long: "Say how many pods of a workload have its newest version and are available, and what the others wait for. Nothing is\n" +
-			"changed: to go on, apply again, or use apply --wait. With --watch the command waits, as kubectl does, for what the agent or\n" +
-			"another command does, and runs the probes of the pods." +
-			flags.ExitCodes("0 all pods are as they shall be", "1 error", "3 not yet", "130 interrupted"),
+		Short: "Show the status of a rollout",
+		Long: "Show how many pods of a workload have the newest version and are available, and what the others wait for. Nothing is\n" +
+			"changed: apply again to continue a rollout, or use apply --wait. With --watch, the command runs the probes of the pods\n" +
+			"and waits, as kubectl does, until the agent or another command has finished the rollout." +
+			flags.ExitCodes("0 all pods are up to date, or a Job has finished", "1 error", "3 not finished yet", "130 interrupted"),
 		Example:           "  podctl rollout status deployment/web\n  podctl rollout status deployment/web --watch --timeout 1m",
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRolloutStatus(cmd.Context(), sess, o, args) },
 	}
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Wait until all pods are as they shall be, or a Job has ended")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Wait until all pods are up to date, or a Job has finished")
 	return cmd
 }
 
@@ -62,8 +62,9 @@ func newRolloutHistory(sess *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history KIND/NAME",
 		Short: "List the versions of a workload's template",
-		Long: "List the versions of a workload's template that are kept (revisionHistoryLimit), the newest last. A version that\n" +
-			"rollout restart has made says when." + flags.ExitCodes("0 success", "1 error", "130 interrupted"),
+		Long: "List the versions of a workload's template, the newest last. podctl keeps as many as revisionHistoryLimit allows. For\n" +
+			"a version from rollout restart, the time of the restart is shown." +
+			flags.ExitCodes("0 success", "1 error", "130 interrupted"),
 		Example:           "  podctl rollout history deployment/web",
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
@@ -149,10 +150,10 @@ func NewScale(sess *session.Session) *cobra.Command {
 	o, replicas := &applyOptions{}, int32(0)
 	cmd := &cobra.Command{
 		Use:   "scale --replicas=N KIND/NAME...",
-		Short: "Change how many pods a workload has",
-		Long: "Change how many pods a Deployment, ReplicaSet or StatefulSet has, and make one pass. What its manifest says counts\n" +
-			"again when that is applied. Of a workload in a source of the agent, the file says how many there are." +
-			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
+		Short: "Set the number of pods of a workload",
+		Long: "Set the number of pods of a Deployment, ReplicaSet or StatefulSet, and run one pass. The manifest takes effect again\n" +
+			"when you apply it. podctl refuses to scale a workload from a source of the agent: change its file instead." +
+			flags.ExitCodes("0 success", "1 error", "3 --wait: not reached in time", "130 interrupted"),
 		Example:           "  podctl scale --replicas=3 deployment/web\n  podctl scale --replicas=0 sts/db --wait",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -169,7 +170,7 @@ func NewScale(sess *session.Session) *cobra.Command {
 			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error { return scale(r.Workload, r.Key(), replicas) })
 		},
 	}
-	cmd.Flags().Int32Var(&replicas, "replicas", -1, "How many pods there shall be")
+	cmd.Flags().Int32Var(&replicas, "replicas", -1, "Number of pods")
 	o.registerChange(cmd)
 	return cmd
 }
@@ -193,11 +194,11 @@ func newRolloutUndo(sess *session.Session) *cobra.Command {
 	o, revision := &applyOptions{}, int64(0)
 	cmd := &cobra.Command{
 		Use:   "undo KIND/NAME",
-		Short: "Go back to an earlier version of a workload's template",
-		Long: "Go back to an earlier version of a workload's template, the last one unless --to-revision names another, and make one\n" +
-			"pass. What its manifest says counts again when that is applied. Of a workload in a source of the agent, the file says\n" +
-			"which version there is." +
-			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
+		Short: "Roll back a workload to an earlier version",
+		Long: "Roll back the template of a workload to the previous version, or to that of --to-revision, and run one pass. The\n" +
+			"manifest takes effect again when you apply it. podctl refuses to roll back a workload from a source of the agent:\n" +
+			"change its file instead." +
+			flags.ExitCodes("0 success", "1 error", "3 --wait: not reached in time", "130 interrupted"),
 		Example:           "  podctl rollout undo deployment/web\n  podctl rollout undo deployment/web --to-revision 2 --wait",
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
@@ -213,7 +214,7 @@ func newRolloutUndo(sess *session.Session) *cobra.Command {
 			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error { return goBack(r, revision) })
 		},
 	}
-	cmd.Flags().Int64Var(&revision, "to-revision", 0, "Version to go back to (0: the one before)")
+	cmd.Flags().Int64Var(&revision, "to-revision", 0, "Version to roll back to (0: the previous one)")
 	o.registerChange(cmd)
 	return cmd
 }
@@ -250,11 +251,11 @@ func newRolloutRestart(sess *session.Session) *cobra.Command {
 	o := &applyOptions{doing: "restarted"}
 	cmd := &cobra.Command{
 		Use:   "restart KIND/NAME...",
-		Short: "Make the pods of workloads anew, as their rollout allows",
-		Long: "Write the time into the template of Deployments, StatefulSets and DaemonSets, as kubectl does (" + podspec.AnnotationRestartedAt + "),\n" +
-			"and make one pass. Each pod whose sandbox is older is made anew, with its init containers, when the rollout gives it the\n" +
-			"new version: one after the other, as its strategy says. To restart containers in their sandbox, use podctl restart." +
-			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
+		Short: "Restart the pods of a workload, following its rollout strategy",
+		Long: "Write the time into the template of Deployments, StatefulSets and DaemonSets, as kubectl does\n" +
+			"(" + podspec.AnnotationRestartedAt + "), and run one pass. The rollout then recreates pods whose sandbox is older,\n" +
+			"with their init containers, as the strategy allows. To restart containers in their sandbox, use podctl restart." +
+			flags.ExitCodes("0 success", "1 error", "3 --wait: not reached in time", "130 interrupted"),
 		Example:           "  podctl rollout restart deployment/web --wait\n  podctl rollout restart sts/db ds/agent",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,

@@ -46,19 +46,19 @@ func NewRun(sess *session.Session) *cobra.Command {
 		Annotations: exit.OwnFailure(exit.RunFailed),
 		Use:         "run [flags] MANIFEST | run --from cronjob/NAME",
 		Short:       "Run a pod to completion and exit with its exit code",
-		Long: "Apply a pod, follow the logs of its containers until it has finished, and exit with the exit code of the regular\n" +
-			"container that failed first, or with 0. With --from: run a Job of a CronJob now, whatever its schedule says." +
-			flags.ExitCodes("0 the pod succeeded", "6 --from: the Job has failed", "1-124 the exit code of the container that failed first", "125 podctl could not run the pod, or an init container failed", "130 interrupted; the pod keeps running unless --rm is given", "141 the output was closed (podctl run | head); as for 130"),
+		Long: "Apply a pod and follow the logs of its containers until it has finished. The exit code is that of the regular\n" +
+			"container that failed first, or 0. With --from, run a Job of a CronJob now, regardless of its schedule." +
+			flags.ExitCodes("0 the pod succeeded", "6 --from: the Job has failed", "1-124 the exit code of the container that failed first", "125 podctl could not run the pod, or an init container failed", "130 interrupted; the pod keeps running unless --rm is given", "141 the output was closed (podctl run | head); the pod keeps running unless --rm is given"),
 		Example:           "  podctl run --rm job.yaml\n  podctl run --from cronjob/backup",
 		ValidArgsFunction: completion.Manifests,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.Files, "filename", "f", nil, "Manifest: file, URL or -")
-	f.StringVar(&o.from, "from", "", "Run a Job of this CronJob instead of a manifest: cronjob/NAME")
-	f.BoolVar(&o.remove, "rm", false, "Delete the pod afterwards, also if interrupted")
-	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy for the passes of this command: always, missing or never. Later passes, also of the agent, follow the manifest")
-	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pod")
+	f.StringVar(&o.from, "from", "", "CronJob to run a Job of, instead of a manifest: cronjob/NAME")
+	f.BoolVar(&o.remove, "rm", false, "Delete the pod afterwards, even if interrupted")
+	f.Var(flags.Pull(&o.pull), "pull", "Pull policy for the passes of this command: always, missing or never. Later passes follow the manifest")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue even if a kubelet on the same runtime may kill the pod")
 	return cmd
 }
 

@@ -36,10 +36,10 @@ func NewWait(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait [flags] MANIFEST|POD...",
 		Short: "Wait until pods are started, ready, completed or deleted",
-		Long: "Wait until pods reach a state. This runs their probes and changes nothing else; to start pods and wait, use\n" +
-			"apply --wait. The conditions Available and Progressing of a Deployment, and Complete, Failed and Suspended of a Job, are\n" +
-			"those of the object itself." +
-			flags.ExitCodes("0 reached", "1 error", "3 not reached in time, or cannot be reached any more", "5 manifest refused", "6 --for=completed: the pod has failed", "130 interrupted"),
+		Long: "Wait until pods reach a state. This runs their probes and changes nothing else. To start pods and wait for them, use\n" +
+			"apply --wait. For a Deployment, the conditions Available and Progressing are those of the object itself; so are\n" +
+			"Complete, Failed and Suspended for a Job." +
+			flags.ExitCodes("0 reached", "1 error", "3 not reached in time, or can no longer be reached", "5 manifest refused", "6 --for=completed: the pod has failed", "130 interrupted"),
 		Example:           "  podctl wait web\n  podctl wait --for=completed --timeout 10m job\n  podctl wait --for=condition=Initialized web\n  podctl wait -l app=web\n  podctl wait --for=condition=Available deployment/web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,8 +57,8 @@ func NewWait(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &s.Files, &s.Recursive)
-	f.BoolVar(&s.All, "all", false, "All pods that podctl applied in the namespace")
-	s.RegisterSelectors(f, "With --all or a selector: all namespaces")
+	f.BoolVar(&s.All, "all", false, "Wait for all pods that podctl applied in the namespace")
+	s.RegisterSelectors(f, "All namespaces (with --all or a selector)")
 	f.StringVar(&goal, "for", goal, "State to wait for: started, ready, completed, deleted or condition=NAME[=VALUE]")
 	_ = cmd.RegisterFlagCompletionFunc("for", completion.Words(append(goals(), "condition=")...))
 	return cmd

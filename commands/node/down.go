@@ -36,11 +36,11 @@ func newDown(sess *session.Session) *cobra.Command {
 		Use:   "down [flags]",
 		Short: "Remove the private containerd and its pods",
 		Long: "Delete the pods of the private containerd, stop it, and remove its mounts, network and files. Without --timeout, the\n" +
-			"command gives up after five minutes.\n" +
+			"command gives up after 15 minutes.\n" +
 			"\n" +
-			"--purge leaves nothing of podctl on the machine: it also deletes the pods of other runtimes, workloads and Services, and\n" +
-			"removes nftables tables, route_localnet, cgroups, archived logs, the state directory and the DATA OF CLAIMS. Stop the agent\n" +
-			"first. Files that podctl did not make stay, for example seccomp profiles." +
+			"--purge removes everything of podctl from the machine: also the pods of other runtimes, workloads and Services,\n" +
+			"nftables tables, route_localnet, cgroups, archived logs, the state directory and the DATA OF CLAIMS. Stop the agent\n" +
+			"first. Files that podctl did not create stay, for example seccomp profiles." +
 			flags.ExitCodes("0 removed", "1 error"),
 		Example: "  podctl node down\n  podctl node down --purge",
 		Args:    flags.NoArguments,
@@ -61,7 +61,7 @@ func newDown(sess *session.Session) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&containerd, "containerd", "", "Path of containerd, if it has to be started for the clean-up")
+	cmd.Flags().StringVar(&containerd, "containerd", "", "Path of containerd, if the clean-up has to start it")
 	cmd.Flags().BoolVar(&all, "purge", false, "Also remove everything else of podctl: all pods, the data of claims, logs, rules and files")
 	return cmd
 }

@@ -22,10 +22,10 @@ func newUp(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up [flags]",
 		Short: "Start the private containerd",
-		Long: "Start a private containerd below the state directory, with its own socket, files and bridge network, and wait until\n" +
-			"it is healthy. One that runs is left alone; one that died is started again and keeps its containers. The pause image\n" +
-			"that was installed or built with podctl is loaded; a note says if the sandbox image is missing. Without --timeout,\n" +
-			"the command gives up after two minutes." +
+		Long: "Start a private containerd in the state directory, with its own socket, files and bridge network, and wait until it is\n" +
+			"healthy. A running one is left alone. One that died is started again and keeps its containers. The pause image that\n" +
+			"was installed or built with podctl is loaded; a note reports a missing sandbox image. Without --timeout, the command\n" +
+			"gives up after 10 minutes." +
 			flags.ExitCodes("0 running and healthy", "1 error"),
 		Example: "  podctl node up --load pause.tar --load demo.tar",
 		Args:    flags.NoArguments,
@@ -47,11 +47,11 @@ func newUp(sess *session.Session) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&containerd, "containerd", "", "Path of containerd (default: as last time, or from PATH)")
+	f.StringVar(&containerd, "containerd", "", "Path of containerd (default: the last one used, or from PATH)")
 	f.StringArrayVar(&load, "load", nil, "Image archive to load (repeatable)")
-	f.StringVar(&sandboxImage, "sandbox-image", "", "Sandbox image (default: as last time, or "+node.DefaultSandboxImage+")")
+	f.StringVar(&sandboxImage, "sandbox-image", "", "Sandbox image (default: the last one used, or "+node.DefaultSandboxImage+")")
 	f.Var(&flags.Choice{Value: &driver, Allowed: []string{node.Systemd, node.Cgroupfs, ""}}, "cgroup-driver",
-		"Cgroup driver: "+node.Systemd+" or "+node.Cgroupfs+" (default: as last time, or systemd where systemd and cgroup v2 run)")
+		"Cgroup driver: "+node.Systemd+" or "+node.Cgroupfs+" (default: the last one used, or systemd where systemd and cgroup v2 run)")
 	return cmd
 }
 

@@ -17,8 +17,8 @@ import (
 
 // RegisterSets defines --prune and --set.
 func (s *Selection) RegisterSets(f *pflag.FlagSet) {
-	f.BoolVar(&s.Prune, "prune", false, "Also delete what belongs to the set, which -l or --set names, and is not in the manifests any more")
-	f.StringVar(&s.Set, "set", "", "Name of the set that the manifests are; what is applied is kept as part of it")
+	f.BoolVar(&s.Prune, "prune", false, "Also delete objects of the set (--set or -l) that are no longer in the manifests")
+	f.StringVar(&s.Set, "set", "", "Name of the set these manifests belong to")
 }
 
 // checkSets refuses a set without manifests, and pruning without a set.

@@ -33,10 +33,10 @@ Section: admin
 Priority: optional
 Homepage: https://github.com/podctl/podctl
 Description: kubelet's pod sync as a command
- podctl reads a Kubernetes Pod manifest, compares it with what a container
- runtime really runs, shows what it would do and why, and then does exactly
- that, one sync pass per call. It needs no cluster, no API server and no daemon:
- a file and a CRI socket.
+ podctl reads Kubernetes manifests, compares them with what a container runtime
+ really runs, shows what it would change and why, and then makes exactly these
+ changes in one sync pass. It needs no cluster, no API server and no daemon:
+ only files and a CRI socket.
 CONTROL
 
 cat >"$tree/DEBIAN/postinst" <<'SCRIPT'
