@@ -51,15 +51,16 @@ func New(sess *session.Session) *cobra.Command {
 	o := &agentOptions{}
 	cmd := &cobra.Command{
 		Use:   "agent [flags] [PATH|URL...]",
-		Short: "Keep pods as their manifests say until stopped",
-		Long: "Keep the pods of directories, files and URLs as their manifests say: when a manifest changes, a container ends or a\n" +
-			"restart delay is over, run a sync pass, the same that plan shows and apply runs. Without arguments, the directory is\n" +
-			defaultSource + ". It may also have Deployments, Jobs and other workloads, with their Services, ConfigMaps and\n" +
-			"Secrets. What was applied by hand is kept too. What no manifest has any more is deleted.\n" +
+		Short: "Keep pods running as their manifests describe",
+		Long: "Keep the pods of directories, files and URLs running as their manifests describe. When a manifest changes, a container\n" +
+			"ends or a restart delay expires, the agent runs the same sync pass that plan shows and apply runs. Without arguments,\n" +
+			"it reads " + defaultSource + ". Manifests may also contain Deployments, Jobs and other workloads, Services,\n" +
+			"ConfigMaps and Secrets. The agent also keeps pods and workloads that were applied by hand. It deletes pods and\n" +
+			"workloads whose manifest is removed.\n" +
 			"\n" +
-			"The other commands work beside the agent. It may be stopped or killed at any time: pods run on, and the next agent\n" +
-			"goes on where the last one ended. On a machine with systemd a shutdown waits until the pods have stopped." +
-			flags.ExitCodes("0 stopped by a signal", "1 error, for example another agent runs"),
+			"All other commands work while the agent runs. You can stop or kill it at any time: pods keep running, and the next\n" +
+			"agent continues where the last one stopped. With systemd, a shutdown of the machine waits until the pods have stopped." +
+			flags.ExitCodes("0 stopped by a signal", "1 error, for example because another agent is running"),
 		Example:           "  podctl agent\n  podctl agent --applied=false ./pods https://example.com/pods.yaml\n  podctl agent status",
 		Args:              func(_ *cobra.Command, args []string) error { return checkWords(args) },
 		ValidArgsFunction: completion.Manifests,
@@ -81,19 +82,19 @@ func New(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Applied, "applied", true, "Also keep the pods and workloads that were applied by hand")
-	f.BoolVar(&o.AllowKubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
-	f.BoolVar(&o.AllowOtherAgent, "allow-other-agent", false, "Continue although an agent with another state directory uses the same runtime")
-	f.IntVar(&o.Parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
-	f.IntVar(&o.pulls, "max-parallel-pulls", 4, "Number of images that are pulled at the same time (0: any number)")
-	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
+	f.BoolVar(&o.AllowKubelet, "allow-kubelet", false, "Continue even if a kubelet on the same runtime may kill the pods")
+	f.BoolVar(&o.AllowOtherAgent, "allow-other-agent", false, "Continue even if an agent with another state directory uses the same runtime")
+	f.IntVar(&o.Parallel, "parallel", 0, "Maximum number of concurrent passes (default: twice the number of CPUs, at least 4)")
+	f.IntVar(&o.pulls, "max-parallel-pulls", 4, "Maximum number of concurrent image pulls (0: no limit)")
+	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between downloads of a URL")
 	flags.SkipUnknown(f, &o.skipUnknown)
 	o.keep.addTo(f)
 	o.eviction.addTo(f)
 	o.admission.Register(f, true)
-	f.StringVar(&o.listen, "listen", "", "Also serve /healthz, /readyz and /metrics by plain HTTP on ADDRESS:PORT; :PORT is 127.0.0.1")
-	f.BoolVar(&o.StopAtEnd, "stop-pods", false, "Stop all pods when the agent ends")
+	f.StringVar(&o.listen, "listen", "", "Address to serve /healthz, /readyz and /metrics on over plain HTTP: ADDRESS:PORT, or :PORT for 127.0.0.1")
+	f.BoolVar(&o.StopAtEnd, "stop-pods", false, "Stop all pods when the agent stops")
 	f.DurationVar(&o.ShutdownGrace, "shutdown-grace", 30*time.Second,
-		"Time that pods have to stop before the machine shuts down, and with --stop-pods (0: a shutdown does not wait)")
+		"Time for pods to stop at a shutdown of the machine and with --stop-pods (0: a shutdown does not wait)")
 	f.StringArrayVar(&o.from, "sources", nil, "Directories, files and URLs")
 	f.BoolVar(&o.show, showFlag, false, "Print the configuration")
 	cobra.CheckErr(errors.Join(config.FileOnly(f, "sources"), f.MarkHidden(showFlag)))

@@ -21,11 +21,11 @@ type housekeepingOptions struct {
 }
 
 func (o *housekeepingOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.logSize, "container-log-max-size", "10Mi", "Size at which the log of a container is rotated (-1: never)")
-	f.IntVar(&o.logs.Files, "container-log-max-files", 5, "Number of log files per container, at least 2")
-	f.IntVar(&o.records, "max-dead-containers", -1, "Number of exited containers that are kept, at least one of each that does not run (-1: no limit)")
-	f.IntVar(&o.images.High, "image-gc-high-threshold", 85, "Disk usage in percent at which unused images are removed (100: never)")
-	f.IntVar(&o.images.Low, "image-gc-low-threshold", 80, "Disk usage in percent down to which unused images are removed")
+	f.StringVar(&o.logSize, "container-log-max-size", "10Mi", "Maximum size of a container log before it is rotated (-1: no limit)")
+	f.IntVar(&o.logs.Files, "container-log-max-files", 5, "Maximum number of log files per container, at least 2")
+	f.IntVar(&o.records, "max-dead-containers", -1, "Maximum number of exited containers to keep; the last one of a stopped container is always kept (-1: no limit)")
+	f.IntVar(&o.images.High, "image-gc-high-threshold", 85, "Disk usage in percent that starts the removal of unused images (100: never)")
+	f.IntVar(&o.images.Low, "image-gc-low-threshold", 80, "Disk usage in percent that ends the removal of unused images")
 }
 
 // check reads the limits of logs, and says what is wrong with the flags.
@@ -50,8 +50,8 @@ type evictionOptions struct {
 }
 
 func (o *evictionOptions) addTo(f *pflag.FlagSet) {
-	f.BoolVar(&o.on, "eviction", true, "Evict pods while the machine runs out of memory, disk or process ids")
-	f.StringVar(&o.hard, "eviction-hard", eviction.Default, "What has to be left; a signal that is not named has no threshold")
+	f.BoolVar(&o.on, "eviction", true, "Evict pods when the machine runs out of memory, disk or process IDs")
+	f.StringVar(&o.hard, "eviction-hard", eviction.Default, "Eviction thresholds; signals that are not listed have none")
 }
 
 // thresholds reads what has to be left; nothing if no pod is evicted.

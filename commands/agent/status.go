@@ -26,10 +26,11 @@ func newStatus(sess *session.Session) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
-		Short: "Show what the agent does",
-		Long: "Show the problems of the agent, its sources, and each pod and workload that it keeps: whether it is ready, where it came\n" +
-			"from, what it waits for and until when, and why its last pass failed. Pods and workloads with problems come first." +
-			flags.ExitCodes("0 success", "1 error, for example no agent runs"),
+		Short: "Show the status of the agent, its sources, pods and workloads",
+		Long: "Show the problems of the agent, its sources, and the pods and workloads that it keeps. For each of them, show whether it\n" +
+			"is ready, its source, what it waits for and until when, and why its last pass failed. Pods and workloads with problems\n" +
+			"come first." +
+			flags.ExitCodes("0 success", "1 error, for example because no agent is running"),
 		Example: "  podctl agent status\n  podctl agent status -o json | jq '.pods[] | select(.error)'",
 		Args:    flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,11 +51,11 @@ func newStatus(sess *session.Session) *cobra.Command {
 func newReload(sess *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload",
-		Short: "Let the agent read its configuration and sources again",
-		Long: "Let the agent read its configuration again, as the signal SIGHUP does. If that has changed the agent starts again,\n" +
-			"which no pod notices; else it reads every source now. A wrong configuration changes nothing. The command waits up to\n" +
-			"three seconds for the sources, and names those that are still being read then." +
-			flags.ExitCodes("0 success", "1 error, for example no agent runs or the configuration is wrong"),
+		Short: "Reload the configuration and sources of the agent",
+		Long: "Reload the configuration of the agent, as the signal SIGHUP does. If it has changed, the agent restarts; pods are not\n" +
+			"affected. Otherwise, the agent reads every source again. An invalid configuration has no effect. The command waits up\n" +
+			"to three seconds for the sources, and then lists those that are still being read." +
+			flags.ExitCodes("0 success", "1 error, for example because no agent is running or the configuration is invalid"),
 		Example: "  podctl agent reload",
 		Args:    flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -40,10 +40,11 @@ func NewDescribe(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe [flags] MANIFEST|POD|KIND/NAME... | describe [flags] KIND[,KIND...] [NAME...]",
 		Short: "Show details of pods, workloads, Services, ConfigMaps, Secrets and claims",
-		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would do. A workload comes before\n" +
-			"its pods. A Service is described with its endpoints, and a Secret without its values. KIND without names stands for all\n" +
-			"objects of the kind in the namespace.\n" +
-			"With --timeline, show how long each part of the last start took, of several pods on one scale." +
+		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would change. Workloads are shown\n" +
+			"with their pods, Services with their endpoints, and Secrets without their values. KIND without names selects all\n" +
+			"objects of that kind in the namespace.\n" +
+			"\n" +
+			"With --timeline, show how long each part of the last start took. Several pods share one time scale." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl describe web\n  podctl describe deployment/web\n  podctl describe svc web\n  podctl describe cm,secrets\n  podctl describe -o json web | jq .status.phase\n  podctl describe web --timeline\n  podctl describe --all --timeline -o svg > starts.svg",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
@@ -51,8 +52,8 @@ func NewDescribe(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
-	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
-	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
+	f.BoolVar(&o.All, "all", false, "Describe all pods that podctl applied in the namespace")
+	o.RegisterSelectors(f, "With --all or a selector, describe pods in all namespaces")
 	f.BoolVar(&o.timeline, "timeline", false, "Show how long each part of the last start took")
 	f.VarP(flags.Output(&o.output, "json", "yaml", "svg"), "output", "o", "Output format: text, json or yaml; with --timeline: text or svg")
 	return cmd

@@ -38,18 +38,18 @@ func NewEvents(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events [flags] [POD|KIND/NAME...]",
 		Short: "Show events of pods and workloads",
-		Long: "Show what podctl did to pods and what their probes returned, as a kubelet's events. Repeated events are counted.\n" +
-			"The events of a workload are those of its pods. KIND/NAME and KIND NAME name one.\n" +
-			"Events of a deleted pod are kept until `podctl prune`." +
+		Long: "Show the actions of podctl on pods and the results of their probes, in the form of a kubelet's events. Repeated events\n" +
+			"are counted. KIND/NAME or KIND NAME selects a workload and shows the events of its pods. The events of a deleted pod\n" +
+			"are kept until you run `podctl prune`." +
 			flags.ExitCodes("0 success", "1 error", "130 interrupted"),
 		Example:           "  podctl events web\n  podctl events deployment/web\n  podctl events -A -w\n  podctl events --warnings -o json",
 		ValidArgsFunction: completion.Of(sess.Flags).Pods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runEvents(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "All namespaces")
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Show events of all namespaces")
 	f.BoolVarP(&o.watch, "watch", "w", false, "Watch for new events")
-	f.BoolVar(&o.warnings, "warnings", false, "Only warnings")
+	f.BoolVar(&o.warnings, "warnings", false, "Show only warnings")
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
 }

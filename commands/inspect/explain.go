@@ -23,9 +23,9 @@ import (
 func NewExplain(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND[.FIELD...]",
-		Short: "Describe the fields of a kind, and what podctl does with them",
-		Long: "Describe a field in the words of the Kubernetes API, with the fields below it, and say whether podctl honours it and what\n" +
-			"an edit of it does to a pod that runs." +
+		Short: "Explain the fields of a kind, and how podctl handles them",
+		Long: "Show the Kubernetes API documentation of a field, and the fields below it. Also show whether podctl honours the field,\n" +
+			"and how an edit affects a running pod." +
 			flags.ExitCodes("0 success", "1 error"),
 		Example:           "  podctl explain pod.spec.containers.livenessProbe\n  podctl explain deployment.spec.strategy",
 		Args:              cobra.ExactArgs(1),

@@ -54,13 +54,15 @@ func NewGet(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "get [flags] [MANIFEST|POD...] | get [flags] KIND[,KIND...] [NAME...]",
 		Aliases: []string{"ps"},
-		Short:   "List pods and their status, or workloads, ConfigMaps, Secrets and claims",
-		Long: "List pods with the status that a kubelet would report. Without arguments, pods that other tools created on the same\n" +
-			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them.\n" +
-			"KIND is pods, a workload such as deployments (deploy), statefulsets (sts), daemonsets (ds) or jobs, or configmaps (cm),\n" +
-			"secrets or pvc; KIND/NAME names one object, and all stands for pods, Services and workloads.\n" +
-			"The kind endpoints (ep) lists where the traffic of Services goes, and which of their pods are not ready. Listed are ConfigMaps, Secrets and claims that were applied apart from\n" +
-			"pods, and claims that have data. Values of Secrets are not printed, with -o neither." +
+		Short:   "List pods, workloads, Services, ConfigMaps, Secrets and claims",
+		Long: "List pods with the status that a kubelet would report. Without arguments, the list includes pods that other tools\n" +
+			"created on the same runtime, for example a kubelet (see OWNER). podctl never changes these pods.\n" +
+			"\n" +
+			"KIND is pods, a workload such as deployments (deploy), statefulsets (sts), daemonsets (ds) or jobs, or services (svc),\n" +
+			"endpoints (ep), configmaps (cm), secrets or pvc. Use KIND/NAME for one object, and all for pods, Services and\n" +
+			"workloads. Endpoints show where the traffic of a Service goes, and which of its pods are not ready. ConfigMaps,\n" +
+			"Secrets and claims are listed if they were applied separately from pods. Claims are also listed if they have data.\n" +
+			"Values of Secrets are never printed, not even with -o." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
 			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -o custom-columns=NAME:.metadata.name,IP:.status.podIP\n" +
@@ -71,17 +73,17 @@ func NewGet(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
-	o.RegisterSelectors(f, "All namespaces")
-	f.BoolVar(&o.printer.containers, "containers", false, "One line per container")
+	o.RegisterSelectors(f, "List objects of all namespaces")
+	f.BoolVar(&o.printer.containers, "containers", false, "Print one line per container")
 	f.BoolVarP(&o.watch, "watch", "w", false, "Watch for changes")
-	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
-	f.StringVar(&o.printer.sortBy, "sort-by", "", "Sort by a field given as a JSONPath, for example .status.startTime")
+	f.BoolVar(&o.probe, "probe", false, "Run the probes of the pods first")
+	f.StringVar(&o.printer.sortBy, "sort-by", "", "Sort by a field, given as a JSONPath such as .status.startTime")
 	f.BoolVar(&o.printer.noHeaders, "no-headers", false, "Do not print headers")
-	f.StringVar(&o.Snapshot, "snapshot", "", "Show a snapshot file instead of a runtime")
+	f.StringVar(&o.Snapshot, "snapshot", "", "Read this snapshot file instead of the runtime")
 	f.BoolVar(&o.printer.ShowLabels, "show-labels", false, "Add a column with all labels")
 	f.StringSliceVarP(&o.printer.Labels, "label-columns", "L", nil, "Add a column with the value of a label (repeatable)")
 	f.VarP(&flags.TemplateOutput{Choice: flags.Output(&o.printer.output, "wide", "json", "yaml", "name")}, "output", "o",
-		"Output format: text, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=COLUMNS, or one of these two with -file=FILE")
+		"Output format: text, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=COLUMNS, or one of the last two with -file=FILE")
 	return cmd
 }
 

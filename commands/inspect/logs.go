@@ -43,9 +43,10 @@ func NewLogs(sess *session.Session) *cobra.Command {
 	o := &logsOptions{}
 	cmd := &cobra.Command{
 		Use:   "logs [flags] MANIFEST|POD [CONTAINER]",
-		Short: "Show the logs of containers",
-		Long: "Show the log of a container, with --all-containers of all containers of a pod, with -l or --all of several pods. What\n" +
-			"it wrote to stdout and stderr goes to stdout, in its order. Rotated files are included. -f follows the log across restarts until the pod has finished." +
+		Short: "Print the logs of containers",
+		Long: "Print the log of a container. Use --all-containers for all containers of a pod, and -l or --all for several pods. The\n" +
+			"lines that the container wrote to stdout and stderr are printed to stdout in the original order. Rotated files are\n" +
+			"included. With -f, podctl follows the log across restarts until the pod has finished." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl logs web\n  podctl logs -f --tail 10 web app\n  podctl logs -p web app   # the previous run\n" +
 			"  podctl logs -l app=web --all-containers --since 5m",
@@ -54,18 +55,18 @@ func NewLogs(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.container.Register(f, "Do not print which container was chosen")
-	f.BoolVar(&o.allContainers, "all-containers", false, "All containers of the pod")
-	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
-	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
+	f.BoolVar(&o.allContainers, "all-containers", false, "Print the logs of all containers of the pod")
+	f.BoolVar(&o.All, "all", false, "Print the logs of all pods that podctl applied in the namespace")
+	o.RegisterSelectors(f, "With --all or a selector, print logs of all namespaces")
 	f.BoolVarP(&o.follow, "follow", "f", false, "Follow the log")
-	f.BoolVarP(&o.previous, "previous", "p", false, "Show the log of the previous run")
+	f.BoolVarP(&o.previous, "previous", "p", false, "Print the log of the previous run")
 	f.BoolVar(&o.timestamps, "timestamps", false, "Print a timestamp before each line")
 	f.BoolVar(&o.prefix, "prefix", false, "Print the pod and container before each line")
-	f.BoolVar(&o.stderr, "stderr", false, "Print what containers wrote to stderr to stderr (default: all to stdout)")
-	f.Int64Var(&o.tail, "tail", -1, "Number of lines from the end (-1: all)")
-	f.Int64Var(&o.limit, "limit-bytes", 0, "Maximum bytes per container (0: all)")
-	f.DurationVar(&o.since, "since", 0, "Only lines newer than a duration, for example 5m")
-	f.StringVar(&o.sinceTime, "since-time", "", "Only lines after a time (RFC 3339)")
+	f.BoolVar(&o.stderr, "stderr", false, "Print the stderr of containers to stderr (default: everything to stdout)")
+	f.Int64Var(&o.tail, "tail", -1, "Number of lines to print from the end of the log (-1: all)")
+	f.Int64Var(&o.limit, "limit-bytes", 0, "Maximum number of bytes to print per container (0: no limit)")
+	f.DurationVar(&o.since, "since", 0, "Print only lines newer than a duration such as 5m")
+	f.StringVar(&o.sinceTime, "since-time", "", "Print only lines after a time (RFC 3339)")
 	return cmd
 }
 

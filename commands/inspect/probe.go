@@ -39,10 +39,10 @@ func NewProbe(sess *session.Session) *cobra.Command {
 	o := &probeOptions{}
 	cmd := &cobra.Command{
 		Use:   "probe [flags] [MANIFEST|POD...]",
-		Short: "Run every probe once",
-		Long: "Run every probe of the pods once, from this node, and show the results. The results are recorded: plan and apply act\n" +
-			"on them as a kubelet does, once a threshold is reached.\n" +
-			"If an agent keeps the pod, AGENT is its verdict of the probe, and how long it has been that." +
+		Short: "Run the probes of pods and show the results",
+		Long: "Run every probe of the pods once, from this node, and show the results. podctl records the results. Once a threshold is\n" +
+			"reached, plan and apply act on them as a kubelet does. If an agent keeps the pod, the column AGENT shows the agent's\n" +
+			"result for the probe and how long it has had it." +
 			flags.ExitCodes("0 all passed", "1 error", "3 a probe was not decided", "4 a probe failed", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl probe web\n  podctl probe --wait --timeout 1m web\n  podctl probe --type readiness -c app web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
@@ -50,11 +50,11 @@ func NewProbe(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
-	o.RegisterSelectors(f, "All namespaces, if no pod is named")
-	f.StringVarP(&o.container, "container", "c", "", "Only probes of this container")
-	f.Var(&flags.Choice{Value: &o.kind, Allowed: []string{"liveness", "readiness", "startup"}}, "type", "Only probes of this type")
-	f.BoolVar(&o.wait, "wait", false, "Repeat probes at their periods until each has reached a threshold")
-	f.BoolVarP(&o.watch, "watch", "w", false, "Repeat probes at their periods and update the table")
+	o.RegisterSelectors(f, "Without names, run the probes of pods in all namespaces")
+	f.StringVarP(&o.container, "container", "c", "", "Run only probes of this container")
+	f.Var(&flags.Choice{Value: &o.kind, Allowed: []string{"liveness", "readiness", "startup"}}, "type", "Run only probes of this type: liveness, readiness or startup")
+	f.BoolVar(&o.wait, "wait", false, "Repeat each probe at its period until it reaches a threshold")
+	f.BoolVarP(&o.watch, "watch", "w", false, "Repeat each probe at its period and update the table")
 	f.BoolVar(&o.noRecord, "no-record", false, "Do not record the results")
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd

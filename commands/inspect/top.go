@@ -39,8 +39,8 @@ func NewTop(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [flags] [MANIFEST|POD...]",
 		Short: "Show CPU and memory usage of pods",
-		Long: "Show the CPU and memory usage of pods that podctl applied: continuously on a terminal, otherwise once.\n" +
-			"Memory is the working set. Percentages are those of the limits of the manifest. On a terminal, q ends it." +
+		Long: "Show the CPU and memory usage of pods that podctl applied. On a terminal, the table is updated until you press q.\n" +
+			"Otherwise, it is printed once. Memory is the working set. Percentages refer to the limits in the manifest." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl top\n  podctl top -A --containers --sort-by memory\n  podctl top --once web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
@@ -51,8 +51,8 @@ func NewTop(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
-	o.RegisterSelectors(f, "All namespaces")
-	f.BoolVar(&o.view.containers, "containers", false, "One line per container")
+	o.RegisterSelectors(f, "Show pods of all namespaces")
+	f.BoolVar(&o.view.containers, "containers", false, "Print one line per container")
 	f.BoolVar(&o.once, "once", false, "Print one table and exit (default if stdout is not a terminal)")
 	f.DurationVar(&o.interval, "interval", 2*time.Second, "Time between updates")
 	f.Var(&flags.Choice{Value: &o.sortBy, Allowed: []string{"name", "cpu", "memory"}, Start: "name"}, "sort-by", "Sort by name, cpu or memory")

@@ -28,12 +28,12 @@ func NewCopy(sess *session.Session) *cobra.Command {
 	o := &selection.Container{}
 	cmd := &cobra.Command{
 		Use:   "cp [flags] POD:PATH PATH|- | PATH|- POD:PATH",
-		Short: "Copy files into and out of a container",
-		Long: "Copy files and directories between this machine and a running container. Its image needs no tar. Modes, symbolic links\n" +
-			"and holes are kept. What is copied in belongs to the user that the container runs as. No path and no link leads out\n" +
-			"of the container or out of the destination. Pipes, sockets and devices are skipped, and a tree of more than 256\n" +
-			"nested directories is refused. As the destination, - writes a tar archive to stdout. As the source, - unpacks a tar\n" +
-			"archive from stdin into a directory of the container." +
+		Short: "Copy files to and from a container",
+		Long: "Copy files and directories between this machine and a running container. The image does not need tar. Modes, symbolic\n" +
+			"links and holes are kept. Files copied into a container belong to the user that the container runs as. Paths and\n" +
+			"links cannot leave the container or the destination. Pipes, sockets and devices are skipped, and trees with more\n" +
+			"than 256 nested directories are refused. Use - as the destination to write a tar archive to stdout, or as the source\n" +
+			"to unpack a tar archive from stdin into a directory of the container." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl cp web:/etc/hosts .\n  podctl cp ./site web:/srv/ -c app\n  podctl cp web:/var/log - | tar -x\n  tar -c site | podctl cp - web:/srv",
 		ValidArgsFunction: completion.Of(sess.Flags).Copy,

@@ -44,8 +44,9 @@ func NewDebug(sess *session.Session) *cobra.Command {
 		Annotations: exit.OwnFailure(exit.ExecFailed),
 		Use:         "debug [flags] POD --image IMAGE [-- COMMAND [ARG...]]",
 		Short:       "Add a debug container to a running pod",
-		Long: "Add a debug container to a running pod. It shares the pod's network, and with --target the processes of one container.\n" +
-			"The manifest and the other containers do not change. The debug container runs until it exits or the pod is stopped." +
+		Long: "Add a debug container to a running pod. It shares the network of the pod and, with --target, the processes of one\n" +
+			"container. The manifest and the other containers do not change. The debug container runs until it exits or the pod\n" +
+			"stops." +
 			flags.ExitCodes("0 started; with -i: the container exited with 0", "1-125 with -i: the exit code of the container", "126 the container could not be started, or its output could not be written", "127 no such pod or container", "130 interrupted"),
 		Example:           "  podctl debug -it web --image busybox --target app\n  podctl debug web --image tools --profile netadmin -- tcpdump -i eth0",
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
@@ -60,13 +61,13 @@ func NewDebug(sess *session.Session) *cobra.Command {
 	o.register(cmd)
 	f.Lookup("container").Usage = "Name of the debug container (default: debugger- and five letters)"
 	f.StringVar(&o.image, "image", "", "Image of the debug container")
-	f.StringVar(&o.target, "target", "", "Share the processes of this container")
+	f.StringVar(&o.target, "target", "", "Container to share processes with")
 	f.Var(&flags.Choice{Value: &o.profile, Allowed: []string{"general", "baseline", "restricted", "netadmin", "sysadmin"}, Start: "general"},
 		"profile", "Security profile: general, baseline, restricted, netadmin or sysadmin")
-	f.StringArrayVarP(&o.env, "env", "e", nil, "Environment variable, as NAME=VALUE (repeatable)")
-	f.StringVar(&o.pull, "image-pull-policy", "", "Pull policy: Always, IfNotPresent or Never (default: by the image's tag)")
-	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pod")
-	f.BoolVar(&o.attach, "attach", false, "Attach to the container also without -i")
+	f.StringArrayVarP(&o.env, "env", "e", nil, "Environment variable: NAME=VALUE (repeatable)")
+	f.StringVar(&o.pull, "image-pull-policy", "", "Pull policy: Always, IfNotPresent or Never (default: depends on the image tag)")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue even if a kubelet on the same runtime may kill the pod")
+	f.BoolVar(&o.attach, "attach", false, "Attach to the container even without -i")
 	return cmd
 }
 

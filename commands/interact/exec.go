@@ -27,9 +27,9 @@ func NewExec(sess *session.Session) *cobra.Command {
 		Annotations: exit.OwnFailure(exit.ExecFailed),
 		Use:         "exec [flags] POD [-c CONTAINER] -- COMMAND [ARG...]",
 		Short:       "Run a command in a container",
-		Long: "Run a command in a running container and exit with its exit code. With --user, --workdir or --env, which need\n" +
-			"containerd, the command differs in that from the container; its capabilities, profiles and limits stay the container's.\n" +
-			"Then an interrupt also ends the command." +
+		Long: "Run a command in a running container and exit with its exit code. --user, --workdir and --env need containerd.\n" +
+			"The command keeps the capabilities, profiles and limits of the container. With one of these flags, an interrupt also\n" +
+			"ends the command." +
 			flags.ExitCodes("0-125 the exit code of the command", "126 the command could not be run, or its output could not be written", "127 no such pod, container or command", "130 interrupted", "141 the output was closed (podctl exec … | head)"),
 		Example:           "  podctl exec web -- ls -l /\n  podctl exec -it web -c app -- sh\n  podctl exec -u nobody -w /tmp -e DEBUG=1 web -- env\n  tar c . | podctl exec -i web -- tar x -C /data",
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
@@ -37,9 +37,9 @@ func NewExec(sess *session.Session) *cobra.Command {
 	}
 	o.register(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.command.User, "user", "u", "", "Run as this user: a name or number, with :GROUP or without")
-	f.StringVarP(&o.command.Dir, "workdir", "w", "", "Run in this directory")
-	f.StringArrayVarP(&o.command.Env, "env", "e", nil, "Environment variable, as NAME=VALUE, or NAME for podctl's own (repeatable)")
+	f.StringVarP(&o.command.User, "user", "u", "", "User to run as: name or number, optionally with :GROUP")
+	f.StringVarP(&o.command.Dir, "workdir", "w", "", "Working directory")
+	f.StringArrayVarP(&o.command.Env, "env", "e", nil, "Environment variable: NAME=VALUE, or NAME to pass on podctl's value (repeatable)")
 	return cmd
 }
 

@@ -21,10 +21,10 @@ func NewPortForward(sess *session.Session) *cobra.Command {
 	f := &remote.Forwarding{Addresses: []string{"localhost"}, Out: sess.IO.Out, Err: sess.IO.Err}
 	cmd := &cobra.Command{
 		Use:   "port-forward [flags] POD|KIND/NAME [LOCAL:]PORT...",
-		Short: "Forward local ports to a pod",
-		Long: "Listen on local ports and forward connections to a pod. Without LOCAL, the same port number is used; with an empty\n" +
-			"LOCAL, any free one. PORT is a number or the name of a container's port; with service/NAME it is a port of the Service,\n" +
-			"and leads to the first of its pods." +
+		Short: "Forward local ports to a pod or Service",
+		Long: "Listen on local ports and forward connections to a pod. Without LOCAL, the local port has the same number. With an\n" +
+			"empty LOCAL, podctl chooses a free port. PORT is the number or name of a container port. With service/NAME, PORT is a\n" +
+			"port of the Service, and connections go to its first pod." +
 			flags.ExitCodes("0 --timeout expired", "1 error, or the connection to the pod was lost", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl port-forward web 8080:80\n  podctl port-forward web :http --address 0.0.0.0\n  podctl port-forward service/web 8080:80",
 		ValidArgsFunction: completion.Of(sess.Flags).PodThenPorts,
