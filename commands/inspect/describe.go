@@ -34,7 +34,7 @@ type describeOptions struct {
 	output   string
 }
 
-// NewDescribe is `podctl describe`.
+// NewDescribe returns the command `podctl describe`.
 func NewDescribe(sess *session.Session) *cobra.Command {
 	o := &describeOptions{}
 	cmd := &cobra.Command{
@@ -89,7 +89,7 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 	return exit.Join(ctx, apart, o.describePods(ctx, sess, names))
 }
 
-// checkTargets refuses what the output format or the flags do not allow.
+// checkTargets returns an error for targets that the output format or the flags do not allow.
 func (o *describeOptions) checkTargets(targets *selection.Targets) error {
 	apart := slices.ContainsFunc(targets.Kinds, func(kind string) bool { return !podspec.KindNamed(kind).HasPods() })
 	switch {
@@ -103,7 +103,7 @@ func (o *describeOptions) checkTargets(targets *selection.Targets) error {
 	return nil
 }
 
-// podNamesOf are the pods that are named, and the workloads that have pods, whose pods are described too.
+// podNamesOf returns the named pods, and the workloads that have pods. describe shows the pods of these workloads, too.
 func podNamesOf(sess *session.Session, targets *selection.Targets) ([]string, error) {
 	names := targets.Pods
 	if len(targets.Workloads) == 0 {
@@ -153,7 +153,6 @@ func (o *describeOptions) describePods(ctx context.Context, sess *session.Sessio
 	return exit.Join(ctx, outcomes...)
 }
 
-// describer describes pods.
 type describer struct {
 	io     *terminal.IO
 	engine *runtime.Engine
@@ -161,7 +160,7 @@ type describer struct {
 	o      *describeOptions
 }
 
-// history is what happened to a pod; nothing if that cannot be read.
+// history returns the history of a pod. If it cannot be read, history prints a note and returns an empty one.
 func (r *describer) history(pod *v1.Pod) *state.History {
 	h, err := events.History(r.layout, model.RefOf(pod))
 	if err != nil {
@@ -184,7 +183,7 @@ func (r *describer) timelines(pods []*v1.Pod) error {
 	return v.WriteText(r.io.Out, r.io.OutColors())
 }
 
-// next is the plan of the next apply; nil for a pod that cannot be observed, or was not applied.
+// next returns the plan of the next apply. It is nil for a pod that podctl cannot observe or did not apply.
 func (r *describer) next(ctx context.Context, d *podspec.Desired, pod *v1.Pod) (*plan.Plan, error) {
 	if d.Rebuilt || pod.Status.Phase == v1.PodUnknown {
 		return nil, nil
@@ -203,7 +202,7 @@ func (r *describer) describe(ctx context.Context, d *podspec.Desired, pod *v1.Po
 	return errors.Join(unknown, err)
 }
 
-// next says what the next apply would do.
+// next writes what the next apply would do.
 func (v *description) next(p *plan.Plan, err error) {
 	if err != nil {
 		v.field(0, "Next apply", "not known: %v", err)
@@ -220,7 +219,7 @@ func (v *description) next(p *plan.Plan, err error) {
 	}
 }
 
-// pod writes a pod as kubectl describes it.
+// pod writes a pod in the format of kubectl describe.
 func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 	v.field(0, "Name", "%s", pod.Name)
 	v.field(0, "Namespace", "%s", pod.Namespace)
@@ -239,7 +238,7 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 		ips = append(ips, ip.IP)
 	}
 	v.field(0, "IPs", "%s", joinedOr(ips))
-	if !d.Rebuilt { // Nobody knows them of any other.
+	if !d.Rebuilt { // podctl does not know them for other pods.
 		v.field(0, "Restart Policy", "%s", pod.Spec.RestartPolicy)
 		v.field(0, "QoS Class", "%s", pod.Status.QOSClass)
 	}
@@ -289,7 +288,7 @@ func (v *description) volumes(d *podspec.Desired, pod *v1.Pod) {
 	}
 }
 
-// volumeText says where a volume's content comes from.
+// volumeText describes the source of a volume.
 func volumeText(vol *v1.Volume) string {
 	switch {
 	case vol.HostPath != nil:
@@ -351,7 +350,7 @@ func (v *description) container(ref podspec.ContainerRef, s *v1.ContainerStatus)
 	v.mounts(ref.Container)
 }
 
-// environment lists variables; values that come from elsewhere are named, not shown.
+// environment lists variables. For values from other sources it shows the source, not the value.
 func (v *description) environment(c *v1.Container) {
 	if len(c.Env)+len(c.EnvFrom) > 0 {
 		v.heading(2, "Environment")

@@ -16,12 +16,12 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// podDocument is `describe -o json` of one pod.
+// podDocument is the output of `describe -o json` for one pod.
 type podDocument struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
 	Pod        model.PodRef `json:"pod"`
-	// Owner is who made a pod that podctl did not apply.
+	// Owner is the creator of a pod that podctl did not apply.
 	Owner       string            `json:"owner,omitempty"`
 	Source      string            `json:"source,omitempty"`
 	Set         string            `json:"set,omitempty"`
@@ -32,7 +32,7 @@ type podDocument struct {
 	Status      v1.PodStatus      `json:"status"`
 	Probes      []probeState      `json:"probes"`
 	Events      []state.PodEvent  `json:"events"`
-	// Next is what the next apply would do; nil when that is not known.
+	// Next is the result of the next apply. It is nil if it is not known.
 	Next *nextDocument `json:"nextApply,omitempty"`
 }
 
@@ -51,7 +51,7 @@ type nextDocument struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// documents writes one pod as it is, several as a list.
+// documents writes one pod as an object, and several pods as a list.
 func (r *describer) documents(ctx context.Context, desired []*podspec.Desired, pods []*v1.Pod) error {
 	docs, outcomes := make([]*podDocument, len(pods)), make([]error, len(pods))
 	for i, d := range desired {
@@ -64,7 +64,7 @@ func (r *describer) documents(ctx context.Context, desired []*podspec.Desired, p
 	return exit.Join(ctx, append(outcomes, terminal.WriteDocument(r.io.Out, r.o.output, value))...)
 }
 
-// document is all that describe shows of a pod. With an error there is what is known.
+// document returns everything that describe shows of a pod. With an error it returns the parts that are known.
 func (r *describer) document(ctx context.Context, d *podspec.Desired, pod *v1.Pod) (*podDocument, error) {
 	owner := pod.Annotations[observe.AnnotationOwner]
 	doc := &podDocument{
@@ -83,17 +83,16 @@ func (r *describer) document(ctx context.Context, d *podspec.Desired, pod *v1.Po
 	return doc, err
 }
 
-// records are what podctl remembers of the probes of a pod, by the ids of its containers; nothing
-// if its checkpoint cannot be read.
+// records returns the recorded probes of a pod by container ID. It returns nil if the checkpoint cannot be read.
 func (r *describer) records(pod *v1.Pod) map[string]map[model.ProbeType]model.ProbeRecord {
 	j, err := r.layout.Pod(pod.UID).Checkpoint().Read()
 	if err != nil {
-		return nil // The status of the pod says so.
+		return nil // The status of the pod shows the problem.
 	}
 	return j.Probes
 }
 
-// probeStates are the probes of a pod's containers with their last results.
+// probeStates returns the probes of a pod's containers with their last results.
 func probeStates(pod *v1.Pod, records map[string]map[model.ProbeType]model.ProbeRecord) []probeState {
 	docs := []probeState{}
 	for _, ref := range podspec.Containers(pod) {

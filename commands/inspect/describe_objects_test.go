@@ -32,7 +32,7 @@ spec: {clusterIP: None, selector: {app: none}}
 ---
 `
 
-// stocked is a lab with a Service, whose pods are a ready and a not ready one, and objects of every other kind.
+// stocked returns a lab with a Service, whose pods are a ready and a not ready one, and objects of every other kind.
 func stocked(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -45,7 +45,8 @@ func stocked(t *testing.T) *lab {
 	return l
 }
 
-// TestDescribeObjects: as KIND/NAME, KIND NAME and KIND; never a value of a Secret; what does not exist hides nothing else.
+// TestDescribeObjects: describe takes KIND/NAME, KIND NAME and KIND. It never prints a value of a Secret. A missing
+// object does not hide others.
 func TestDescribeObjects(t *testing.T) {
 	l := stocked(t)
 	for args, wants := range map[string][]string{
@@ -82,7 +83,7 @@ func TestDescribeObjects(t *testing.T) {
 	}
 }
 
-// TestGetEndpoints: pods that are ready and pods that are not are listed apart, in tables and documents.
+// TestGetEndpoints: tables and documents list ready pods and not ready pods separately.
 func TestGetEndpoints(t *testing.T) {
 	l := stocked(t)
 	for args, want := range map[string]string{

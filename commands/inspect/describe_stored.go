@@ -22,7 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// describeObjects describes stored objects. One that does not exist hides no other.
+// describeObjects describes stored objects. A missing object does not hide the others.
 func describeObjects(ctx context.Context, sess *session.Session, keys []state.ObjectKey) error {
 	if len(keys) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func describeObjects(ctx context.Context, sess *session.Session, keys []state.Ob
 	return errors.Join(errs...)
 }
 
-// get is a stored object, or a claim of which only the data is known.
+// get returns a stored object. For a claim of which only the data exists it returns a claim without a spec.
 func (l *objectLook) get(key state.ObjectKey) (*podspec.Object, error) {
 	o, err := l.sess.Objects().Get(key)
 	if absent := (*objects.NotFoundError)(nil); errors.As(err, &absent) && l.hasData(key) {
@@ -88,7 +88,7 @@ func (l *objectLook) describe(ctx context.Context, o *podspec.Object, users []st
 	return errors.Join(unknown, err)
 }
 
-// joinedOr is a list, or the mark for nothing.
+// joinedOr joins the names, or returns terminal.NoValue if there are none.
 func joinedOr(names []string) string {
 	if len(names) == 0 {
 		return terminal.NoValue
@@ -96,7 +96,7 @@ func joinedOr(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// secret shows how long the values of a Secret are, and never the values.
+// secret shows the length of each value of a Secret, and never the value itself.
 func (v *description) secret(s *v1.Secret) {
 	v.field(0, "Type", "%s", s.Type)
 	v.heading(0, "Data")
@@ -132,7 +132,7 @@ func (v *description) claim(o *podspec.Object) {
 	}
 }
 
-// service shows how a Service is reached, and where its traffic goes now.
+// service shows the addresses and ports of a Service, and its current endpoints.
 func (v *description) service(ctx context.Context, sess *session.Session, s *v1.Service) error {
 	v.pairs("Selector", s.Spec.Selector)
 	v.field(0, "Type", "%s", s.Spec.Type)
@@ -167,7 +167,7 @@ func (v *description) service(ctx context.Context, sess *session.Session, s *v1.
 	return unknown
 }
 
-// describeWorkloads describes workloads, before their pods. One that does not exist hides no other.
+// describeWorkloads describes workloads, before their pods. A missing workload does not hide the others.
 func describeWorkloads(ctx context.Context, sess *session.Session, keys []state.ObjectKey) error {
 	if len(keys) == 0 {
 		return nil
@@ -220,7 +220,7 @@ func (v *description) workload(row *view.WorkloadRow) {
 	}
 }
 
-// selectorOf is the selector of a workload's pods; nil for a kind that needs none.
+// selectorOf returns the selector of a workload's pods. It is nil for kinds that need no selector.
 func selectorOf(w *podspec.Workload) *metav1.LabelSelector {
 	switch {
 	case w.Deployment != nil:

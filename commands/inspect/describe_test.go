@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// TestDescribeDocument: a document has what the text shows.
+// TestDescribeDocument: the document has the same content as the text.
 func TestDescribeDocument(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1', readinessProbe: {exec: {command: [x]}, periodSeconds: 7}}]\n"), l.Write("other", "  containers: [{name: a, image: 'i:1'}]\n"))

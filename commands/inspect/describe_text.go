@@ -17,14 +17,14 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// description is a text of names and values, indented by level. What is in it of others is
-// printable, and takes no line of its own.
+// description builds a text of names and values, indented by level. Values from other sources are made printable and
+// cannot add lines.
 type description struct {
 	now  time.Time
 	text strings.Builder
 }
 
-// fieldWidth is where values begin, at the left margin.
+// fieldWidth is the column where values begin, at level 0.
 const fieldWidth = 20
 
 func (v *description) line(level int, format string, args ...any) {
@@ -38,7 +38,7 @@ func (v *description) field(level int, name, format string, args ...any) {
 	v.line(level, "%-*s%s", width, name+":", fmt.Sprintf(format, args...))
 }
 
-// optional is a field that is left out when it is empty.
+// optional writes a field unless its value is empty.
 func (v *description) optional(level int, name, value string) {
 	if value != "" {
 		v.field(level, name, "%s", value)
@@ -63,7 +63,7 @@ func (v *description) when(at time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", at.Local().Format(time.RFC1123Z), duration.HumanDuration(v.now.Sub(at)))
 }
 
-// state writes the state of a container and what is known of it.
+// state writes the state of a container with its reason and times.
 func (v *description) state(name string, s *v1.ContainerState) {
 	switch {
 	case s.Running != nil:
@@ -93,7 +93,7 @@ func resourcesText(list v1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// probeText is a probe on one line (kubectl: DescribeProbe).
+// probeText describes a probe on one line (kubectl: DescribeProbe).
 func probeText(p *v1.Probe) string {
 	return fmt.Sprintf("%s delay=%ds timeout=%ds period=%ds #success=%d #failure=%d", probeTarget(p),
 		p.InitialDelaySeconds, p.TimeoutSeconds, p.PeriodSeconds, p.SuccessThreshold, p.FailureThreshold)
@@ -113,7 +113,8 @@ func probeTarget(p *v1.Probe) string {
 	return "unknown"
 }
 
-// eventsOf are what happened to the pod since it was applied first.
+// eventsOf returns the events of the pod since it was first applied. The history can also have events of an earlier
+// pod.
 func eventsOf(h *state.History, pod *v1.Pod) []state.PodEvent {
 	return slices.DeleteFunc(slices.Clone(h.Events), func(e state.PodEvent) bool {
 		start := pod.Status.StartTime
@@ -121,7 +122,6 @@ func eventsOf(h *state.History, pod *v1.Pod) []state.PodEvent {
 	})
 }
 
-// events lists what happened to the pod.
 func (v *description) events(h *state.History, pod *v1.Pod) {
 	var lines []string
 	for _, e := range eventsOf(h, pod) {

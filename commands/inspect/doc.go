@@ -1,4 +1,4 @@
-// Package inspect has the commands that look at pods: get, describe, events, logs, top and
-// probe. A command finds its pods (package selection), asks the engine, and prints the answer
-// (package view, or a file with the command's name in front).
+// Package inspect has the commands that look at pods: get, describe, events, logs, top, probe and explain. A command
+// finds its pods with package selection and queries the engine. Package view formats the result, or a file that begins
+// with the name of the command.
 package inspect

@@ -15,11 +15,12 @@ import (
 	"github.com/podctl/podctl/runtime/service"
 )
 
-// endpointWords are the words for the kind endpoints, which is computed from Services and not stored.
+// endpointWords returns the names of the kind endpoints. podctl computes endpoints from Services and does not store
+// them.
 func endpointWords() []string { return []string{"endpoints", "endpoint", "ep"} }
 
-// endpointArgs are the arguments that name the Services whose endpoints are meant: endpoints [NAME...] or endpoints/NAME...; false if
-// the arguments name something else.
+// endpointArgs converts arguments that name endpoints, endpoints [NAME...] or endpoints/NAME..., to arguments that name
+// their Services. ok is false if the arguments name something else.
 func endpointArgs(args []string) (services []string, ok bool) {
 	isWord := func(word string) bool { return slices.Contains(endpointWords(), strings.ToLower(word)) }
 	if len(args) > 0 && isWord(args[0]) {
@@ -35,7 +36,8 @@ func endpointArgs(args []string) (services []string, ok bool) {
 	return services, len(services) > 0
 }
 
-// endpointsOf observes the pods of Services. The error says which pods could not be observed.
+// endpointsOf returns the endpoints of Services from the observed pods. With a non-nil result, the error lists the pods
+// that could not be observed.
 func endpointsOf(ctx context.Context, sess *session.Session, services []*v1.Service) ([]*v1.Endpoints, error) {
 	applied, err := selection.Applied(sess)
 	if err != nil {
@@ -62,13 +64,13 @@ func endpointsOf(ctx context.Context, sess *session.Session, services []*v1.Serv
 	return found, unknown
 }
 
-// endpointTexts are the addresses with their ports, of ready and of not ready pods, of one port or of all (nil).
+// endpointTexts returns the addresses of ready and of not ready pods with their ports. A nil port selects all ports.
 func endpointTexts(e *v1.Endpoints, port *v1.ServicePort) (ready, notReady []string) {
 	for i := range e.Subsets {
 		subset := &e.Subsets[i]
 		number := uint16(0)
 		if len(subset.Ports) > 0 {
-			number = uint16(subset.Ports[0].Port) //nolint:gosec // the API server's rules: 1 to 65535
+			number = uint16(subset.Ports[0].Port) //nolint:gosec // the API server allows 1 to 65535
 			if p := &subset.Ports[0]; port != nil && (p.Name != port.Name || p.Protocol != port.Protocol) {
 				continue
 			}

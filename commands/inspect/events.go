@@ -32,7 +32,7 @@ type eventsOptions struct {
 	output        string
 }
 
-// NewEvents is `podctl events`.
+// NewEvents returns the command `podctl events`.
 func NewEvents(sess *session.Session) *cobra.Command {
 	o := &eventsOptions{}
 	cmd := &cobra.Command{
@@ -91,29 +91,28 @@ type eventEntry struct {
 	state.PodEvent
 }
 
-// EventsDocument is what `events -A -o json` prints. With an error there are the events that
-// could be read.
+// EventsDocument returns the document that `events -A -o json` prints. With an error it contains the events that could
+// be read.
 func EventsDocument(sess *session.Session) (any, error) {
 	l := &eventList{sess: sess, o: &eventsOptions{allNamespaces: true}}
 	entries, err := l.find()
 	return view.List("PodEventList", entries), err
 }
 
-// eventList is one look, or several, at the events of pods.
+// eventList finds and prints the events of pods, once or repeatedly.
 type eventList struct {
 	sess *session.Session
 	o    *eventsOptions
-	// targets are the pods and workloads that are named; none means all pods.
+	// targets are the pods and workloads that the user named. If empty, all pods are meant.
 	targets selection.Targets
-	// applied and records are what is stored of pods and workloads, found the arguments that have picked a pod.
+	// applied and records are the stored pods and workloads. found has the arguments that selected a pod.
 	applied []*podspec.Desired
 	records []*controller.Record
 	found   map[string]bool
-	// shown says when an event was last shown.
+	// shown maps an event to the time when it was last shown.
 	shown map[string]time.Time
 }
 
-// parseTargets reads the arguments.
 func (l *eventList) parseTargets(args []string) (err error) {
 	l.targets, err = selection.ParseTargets(args, l.sess.Flags.Namespace)
 	foreign := func(kind string) bool { return !podspec.KindNamed(kind).HasPods() }
@@ -123,7 +122,7 @@ func (l *eventList) parseTargets(args []string) (err error) {
 	return err
 }
 
-// find lists events, the oldest first. With an error there are those that could be read.
+// find returns events, the oldest first. With an error it returns those that could be read.
 func (l *eventList) find() ([]eventEntry, error) {
 	all, unreadable := events.Events(l.sess.Flags.Layout())
 	var err error
@@ -167,7 +166,7 @@ func (l *eventList) show(entries []eventEntry, header []string) error {
 	return terminal.Table(l.sess.IO.Out, header, l.rows(entries))
 }
 
-// unseen leaves what happened since it was shown last, and remembers it as shown.
+// unseen returns the events that occurred after they were last shown, and records them as shown.
 func (l *eventList) unseen(entries []eventEntry) []eventEntry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e eventEntry) bool {
 		key := fmt.Sprint(e.Pod.UID, e.Type, e.Reason, e.Container, e.Message)
@@ -219,7 +218,7 @@ func (l *eventList) picks(pod *events.PodEvents) bool {
 	return picked
 }
 
-// isOfKind reports whether a pod is meant by a kind: that of pods, or of the workload that made it.
+// isOfKind reports whether a kind selects a pod: the kind Pod, or the kind of the workload that created it.
 func (l *eventList) isOfKind(kind string, pod *events.PodEvents) bool {
 	return kind == podspec.KindPod || slices.ContainsFunc(l.records, func(r *controller.Record) bool {
 		key := r.Key()
@@ -227,7 +226,8 @@ func (l *eventList) isOfKind(kind string, pod *events.PodEvents) bool {
 	})
 }
 
-// isOf reports whether a workload made a pod: by what the pod's history says, or by how it was applied.
+// isOf reports whether a workload created a pod, according to the pod's history or, without an owner there, to the
+// applied pods.
 func (l *eventList) isOf(key state.ObjectKey, pod *events.PodEvents) bool {
 	for _, job := range controller.JobsOf(key, l.records) {
 		if l.isOf(job.Key(), pod) {
@@ -240,7 +240,7 @@ func (l *eventList) isOf(key state.ObjectKey, pod *events.PodEvents) bool {
 	return slices.ContainsFunc(l.applied, func(d *podspec.Desired) bool { return d.Pod.UID == pod.Pod.UID && controller.Owns(key, d.Pod) })
 }
 
-// missing says which pods and workloads are named and do not exist, and have no events either.
+// missing returns an error for each named pod and workload that does not exist and has no events.
 func (l *eventList) missing() error {
 	var errs []error
 	for _, name := range l.targets.Pods {

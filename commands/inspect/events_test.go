@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// TestEventsOfWorkloads: the events of a workload are those of its pods, also of pods that are gone.
+// TestEventsOfWorkloads: the events of a workload are the events of its pods, including deleted pods.
 func TestEventsOfWorkloads(t *testing.T) {
 	l := newLab(t)
 	path := l.Path("shop.yaml")

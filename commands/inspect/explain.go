@@ -19,7 +19,7 @@ import (
 	"github.com/podctl/podctl/podspec/fields"
 )
 
-// NewExplain is `podctl explain`.
+// NewExplain returns the command `podctl explain`.
 func NewExplain(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND[.FIELD...]",
@@ -35,7 +35,7 @@ func NewExplain(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// explainable is the type of a kind; nil for one that podctl does not know.
+// explainable returns the Go type of a kind, or nil if podctl does not know the kind.
 func explainable(kind string) reflect.Type {
 	if w, o := podspec.NewWorkload(kind), podspec.NewObject(kind); w != nil {
 		return reflect.TypeOf(w.API()).Elem()
@@ -63,11 +63,12 @@ func runExplain(sess *session.Session, arg string) error {
 	return nil
 }
 
-// explanation is a field of a kind.
+// explanation describes a field of a kind.
 type explanation struct {
 	kind, path string
 	of         reflect.Type
-	// name and doc are of the last part of the path; empty and that of the kind for the kind itself.
+	// name and doc are the name and description of the last part of the path. For the kind itself, name is empty and
+	// doc describes the kind.
 	name, doc string
 	list      bool
 }
@@ -91,7 +92,7 @@ func (e *explanation) walk() error {
 	return nil
 }
 
-// elem is the type of what a list, a map or a pointer holds, and whether it is of several.
+// elem returns the element type of a list, map or pointer, and whether there can be several elements.
 func elem(t reflect.Type) (inner reflect.Type, several bool) {
 	for t = fieldpath.Deref(t); (t.Kind() == reflect.Slice || t.Kind() == reflect.Map) && t.Elem().Kind() != reflect.Uint8; t = fieldpath.Deref(t.Elem()) {
 		several = true
@@ -99,7 +100,7 @@ func elem(t reflect.Type) (inner reflect.Type, several bool) {
 	return t, several
 }
 
-// docOf are the descriptions of a type's fields, and of the type itself under the empty name.
+// docOf returns the descriptions of a type's fields. The empty name has the description of the type itself.
 func docOf(t reflect.Type) map[string]string {
 	inner, _ := elem(t)
 	if described, ok := reflect.TypeAssert[interface{ SwaggerDoc() map[string]string }](reflect.New(inner).Elem()); ok {
@@ -124,7 +125,7 @@ func (e *explanation) write(io *terminal.IO, version string) {
 	_ = terminal.WriteTrimmed(io.Out, b.String())
 }
 
-// writeFields lists the fields below the field.
+// writeFields lists the fields below the current one.
 func (e *explanation) writeFields(b *strings.Builder) {
 	inner, _ := elem(e.of)
 	if inner.Kind() != reflect.Struct || len(fieldpath.Fields(inner)) == 0 {
@@ -137,7 +138,7 @@ func (e *explanation) writeFields(b *strings.Builder) {
 	}
 }
 
-// support says what podctl does with the field.
+// support describes how podctl handles the field.
 func (e *explanation) support() string {
 	f, ok := e.classified()
 	if !ok {
@@ -156,7 +157,8 @@ func (e *explanation) support() string {
 	return text
 }
 
-// classified is the row of the field; false for a field that has none, as those of ConfigMaps.
+// classified returns the row of the field in the field tables. ok is false for kinds without a table, such as
+// ConfigMaps.
 func (e *explanation) classified() (fields.Field, bool) {
 	path := e.path
 	if rows := fields.Kind(e.kind); rows != nil {
@@ -171,10 +173,10 @@ func (e *explanation) classified() (fields.Field, bool) {
 	return fields.NewTable().Classify(path)
 }
 
-// typeName is a type as kubectl writes it: []Container, map[string]string, string.
+// typeName returns a type in kubectl's notation: []Container, map[string]string, string.
 func typeName(t reflect.Type) string {
 	t = fieldpath.Deref(t)
-	switch t.Kind() { //nolint:exhaustive // the API has no others
+	switch t.Kind() { //nolint:exhaustive // the API has no other kinds
 	case reflect.Slice:
 		return "[]" + typeName(t.Elem())
 	case reflect.Map:
@@ -191,7 +193,7 @@ func typeName(t reflect.Type) string {
 	return t.Kind().String()
 }
 
-// indented breaks a text into lines with blanks before each.
+// indented wraps a text and indents each line.
 func indented(text string, by int) string {
 	const width = 76
 	if text == "" {

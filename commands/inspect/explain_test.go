@@ -7,7 +7,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// TestExplain: a field is described in the API's words, with what podctl does with it.
+// TestExplain: explain prints the API's description of a field and how podctl handles it.
 func TestExplain(t *testing.T) {
 	l := newLab(t)
 	for arg, wants := range map[string][]string{

@@ -29,26 +29,26 @@ type getOptions struct {
 	printer printer
 	watch   bool
 	probe   bool
-	// endpoints is set when the endpoints of Services are listed instead of the Services.
+	// endpoints is set to list the endpoints of Services instead of the Services.
 	endpoints bool
-	// amongOthers is set for one of several kinds.
+	// amongOthers is set while get lists several kinds.
 	amongOthers bool
 }
 
-// lists are the tables that the flags ask for.
+// lists returns the table settings from the flags.
 func (o *getOptions) lists() *view.Lists {
 	p := &o.printer
 	return &view.Lists{Now: p.io.Now(), Wide: p.output == "wide", Namespaces: o.AllNamespaces, LabelColumns: p.LabelColumns}
 }
 
-// noteNone says that there is nothing of a kind.
+// noteNone prints that there are no objects of a kind. It prints nothing while get lists several kinds.
 func (o *getOptions) noteNone(sess *session.Session, kind string) {
 	if !o.amongOthers {
 		sess.IO.Note("No %ss %s.", strings.ToLower(kind), o.Where(sess.Flags.Namespace))
 	}
 }
 
-// NewGet is `podctl get`.
+// NewGet returns the command `podctl get`.
 func NewGet(sess *session.Session) *cobra.Command {
 	o := &getOptions{}
 	cmd := &cobra.Command{
@@ -107,7 +107,7 @@ func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []st
 	return runGetPods(ctx, sess, o, targets.Pods)
 }
 
-// follow shows what changes, until it is interrupted: one line or document for each thing that is not as it was shown last.
+// follow prints changes until it is interrupted: one line or document for each item that differs from its last output.
 func (o *getOptions) follow(ctx context.Context, sess *session.Session, look func(context.Context) (*listing, error)) error {
 	for terminal.Sleep(ctx, terminal.WatchInterval) {
 		found, err := look(ctx)
@@ -115,7 +115,7 @@ func (o *getOptions) follow(ctx context.Context, sess *session.Session, look fun
 			break
 		}
 		if found == nil {
-			// A runtime may be restarted; a watch shows what is there when it is back.
+			// The runtime may be restarting. The watch continues when it is back.
 			if gone := (*cri.UnavailableError)(nil); err != nil && !errors.As(err, &gone) {
 				return err
 			}
@@ -131,7 +131,7 @@ func (o *getOptions) follow(ctx context.Context, sess *session.Session, look fun
 	return session.WatchEnded(ctx)
 }
 
-// runGetKinds lists objects of several kinds: one table after the other, or one document of all.
+// runGetKinds lists objects of several kinds: a table for each kind, or one document.
 func runGetKinds(ctx context.Context, sess *session.Session, o *getOptions, kinds [][]string) error {
 	if o.watch || o.Snapshot != "" || len(o.Files) > 0 {
 		return exit.Usagef("--watch, --snapshot and --filename are for one kind")
@@ -153,7 +153,7 @@ func runGetKinds(ctx context.Context, sess *session.Session, o *getOptions, kind
 	return err
 }
 
-// eachKind gets the objects of one kind after the other. A kind of which there is nothing is not told.
+// eachKind calls get for each kind. A kind without objects prints nothing.
 func eachKind(ctx context.Context, o *getOptions, kinds [][]string, get func(one *getOptions, args []string) error) error {
 	var outcomes []error
 	for _, args := range kinds {
@@ -192,7 +192,7 @@ func getKindsDocument(ctx context.Context, sess *session.Session, o *getOptions,
 	return exit.Join(ctx, terminal.WriteDocument(sess.IO.Out, o.printer.output, document), missing)
 }
 
-// writingTo lets results go somewhere else meanwhile.
+// writingTo redirects the output of the session to out while do runs.
 func writingTo(sess *session.Session, out io.Writer, do func() error) error {
 	before := sess.IO.Out
 	sess.IO.Out = out
@@ -200,7 +200,7 @@ func writingTo(sess *session.Session, out io.Writer, do func() error) error {
 	return do()
 }
 
-// partsWriter writes several parts, with an empty line between those of which something is written if they stand apart.
+// partsWriter writes several parts. If apart is set, it writes an empty line between parts that are not empty.
 type partsWriter struct {
 	out        io.Writer
 	apart      bool
@@ -247,16 +247,16 @@ func runGetPods(ctx context.Context, sess *session.Session, o *getOptions, args 
 	return o.follow(ctx, sess, look.again)
 }
 
-// podLook is one look, or several, at the pods that get shows.
+// podLook observes the pods that get shows, once or repeatedly.
 type podLook struct {
 	sess *session.Session
 	o    *getOptions
-	// named reports whether the command line names what to show, single whether it is one thing.
+	// named is set if the command line names pods, single if it names exactly one.
 	named, single bool
 	observed      *selection.Observed
 }
 
-// now observes what there is now. With an error there is what it does not keep from being shown; nil for nothing.
+// now observes the current pods. With an error it returns the pods that could be observed, or nil if there are none.
 func (l *podLook) now(ctx context.Context) (*listing, error) {
 	desired := l.observed.Pods
 	if l.observed.Engine != nil && !l.named {
@@ -299,8 +299,8 @@ func (l *podLook) now(ctx context.Context) (*listing, error) {
 	return found, exit.Join(ctx, probed, unknown)
 }
 
-// foreign lists the pods of others that the selection lets through. A pod of
-// podctl's is never taken for one, whatever the namespace of the selection.
+// foreign returns the pods of other tools that the selection includes. It never includes a pod of podctl, so it
+// compares with the pods of all namespaces.
 func (l *podLook) foreign(ctx context.Context) ([]*podspec.Desired, error) {
 	own, err := selection.Applied(l.sess)
 	if err != nil {
@@ -313,7 +313,7 @@ func (l *podLook) foreign(ctx context.Context) ([]*podspec.Desired, error) {
 	return l.o.Filter(found, l.sess.Flags.Namespace)
 }
 
-// again is now, with what was applied meanwhile.
+// again observes the pods like now, but first looks for pods that were applied since.
 func (l *podLook) again(ctx context.Context) (*listing, error) {
 	if !l.named {
 		found, err := l.o.Applied(ctx, l.sess)

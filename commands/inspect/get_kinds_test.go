@@ -23,8 +23,8 @@ spec:
     spec: {containers: [{name: app, image: "i:1"}]}
 `
 
-// TestGetSeveralKinds: all, a list of kinds and names with their kinds are listed as kubectl lists them: a table for each kind of
-// which there is something, or one document.
+// TestGetSeveralKinds: like kubectl, get accepts all, a list of kinds, and names with kinds. It prints a table for each
+// kind that has objects, or one document.
 func TestGetSeveralKinds(t *testing.T) {
 	l := newLab(t)
 	if out, note := l.Must("get", "all"); out != "" || note != "No resources found in namespace default.\n" {
@@ -59,7 +59,7 @@ func TestGetSeveralKinds(t *testing.T) {
 	}
 }
 
-// TestDescribeAWorkload: the workload comes before its pods.
+// TestDescribeAWorkload: a workload is printed before its pods.
 func TestDescribeAWorkload(t *testing.T) {
 	l := newLab(t)
 	path := l.Path("shop.yaml")

@@ -30,10 +30,10 @@ metadata: {name: login, namespace: other}
 stringData: {password: swordfish-too}
 `
 
-// age is an AGE of seconds: a slow machine is more than one second behind the objects that it stores.
+// age matches an AGE in seconds. On a slow machine, an object can be older than one second when it is listed.
 var age = regexp.MustCompile(`\b\d+s\b`)
 
-// TestGetKinds: get takes kinds as kubectl does, and prints no value of a Secret in any format.
+// TestGetKinds: get accepts kinds like kubectl, and prints no value of a Secret in any format.
 func TestGetKinds(t *testing.T) {
 	l := newLab(t)
 	path := l.Path("stored.yaml")

@@ -13,23 +13,23 @@ import (
 	"github.com/podctl/podctl/commands/view"
 )
 
-// listing is what get has found of a kind.
+// listing has the objects of one kind that get found.
 type listing struct {
 	items []listed
-	// single is set if the command line names one thing. If there is one, it is shown as it is, and otherwise a list.
+	// single is set if the command line names one object. If it was found, it is printed as an object instead of a
+	// list.
 	single bool
 	list   func(documents []any) any
 	table  func() (header []string, rows []view.Row, err error)
 }
 
-// listed is one thing that get shows: its kind and name, its document, and what changes when something happens to it.
+// listed is one item of a listing: its kind and name, its document, and a state that differs after each change.
 type listed struct {
 	name     string
 	document any
 	state    string
 }
 
-// documents are those of all things.
 func (l *listing) documents() []any {
 	documents := make([]any, 0, len(l.items))
 	for _, one := range l.items {
@@ -38,7 +38,6 @@ func (l *listing) documents() []any {
 	return documents
 }
 
-// states are those of all things.
 func (l *listing) states() []string {
 	states := make([]string, 0, len(l.items))
 	for _, one := range l.items {
@@ -47,7 +46,7 @@ func (l *listing) states() []string {
 	return states
 }
 
-// document is what -o json prints.
+// document returns the document that -o json prints.
 func (l *listing) document() any {
 	if l.single && len(l.items) == 1 {
 		return l.items[0].document
@@ -55,8 +54,7 @@ func (l *listing) document() any {
 	return l.list(l.documents())
 }
 
-// printer writes listings in an output format, and remembers what it wrote, so that a watch
-// shows what is new.
+// printer writes listings in an output format. It remembers its last output, so that a watch prints only changes.
 type printer struct {
 	io         *terminal.IO
 	output     string
@@ -64,10 +62,10 @@ type printer struct {
 	containers bool
 	noHeaders  bool
 	view.LabelColumns
-	// template is the user's own, columns are those of the user's own table.
+	// template and columns are parsed from -o. They are nil for other formats.
 	template template
 	columns  []column
-	// shown are the states of what was written last.
+	// shown has the states of the last output.
 	shown map[string]bool
 }
 
@@ -75,7 +73,7 @@ func (p *printer) isTable() bool {
 	return terminal.IsText(p.output) || p.output == "wide" || p.columns != nil
 }
 
-// prepare reads the template of an output format, before anything is looked at.
+// prepare reads the template of the output format. Callers use it first, so that a wrong template fails early.
 func (p *printer) prepare(ctx context.Context, from *terminal.IO) error {
 	p.io = from
 	format, text, isFile := flags.SplitTemplate(p.output)
@@ -107,7 +105,6 @@ func (p *printer) prepare(ctx context.Context, from *terminal.IO) error {
 	return nil
 }
 
-// print writes all that was found.
 func (p *printer) print(l *listing) error {
 	if !p.isTable() {
 		p.changed(l.states())
@@ -124,7 +121,7 @@ func (p *printer) print(l *listing) error {
 	return terminal.Table(p.io.Out, header, cellsOf(rows))
 }
 
-// write writes a document, names, or what a template of the user's makes of the document, as kubectl does.
+// write writes a document, a list of names, or the result of the user's template, as kubectl does.
 func (p *printer) write(l *listing) error {
 	switch {
 	case terminal.IsDocument(p.output):
@@ -138,7 +135,7 @@ func (p *printer) write(l *listing) error {
 	return nil
 }
 
-// printChanged writes what is not as it was written last. Rows are as wide as those of the whole table.
+// printChanged writes the items that differ from the last output. Rows have the column widths of the whole table.
 func (p *printer) printChanged(l *listing) error {
 	if p.isTable() && len(l.items) > 0 {
 		header, rows, err := p.table(l)
@@ -164,7 +161,7 @@ func (p *printer) printChanged(l *listing) error {
 	return nil
 }
 
-// printRows writes those rows of a table that changed, as wide as the whole table.
+// printRows writes the changed rows of a table, with the column widths of the whole table.
 func (p *printer) printRows(header []string, rows [][]string, changed []bool) error {
 	var whole strings.Builder
 	if err := terminal.Table(&whole, header, rows); err != nil {
@@ -195,8 +192,8 @@ func statesOf(rows []view.Row) []string {
 	return states
 }
 
-// changed reports which states are not among those that were written last, and remembers them. Times that only went on are no
-// change.
+// changed reports which states are not in the last output, and remembers the states. States have no elapsed times, so
+// passing time is not a change.
 func (p *printer) changed(states []string) []bool {
 	now, changed := map[string]bool{}, make([]bool, len(states))
 	for i, state := range states {
@@ -213,7 +210,7 @@ func (p *printer) table(l *listing) (header []string, rows []view.Row, err error
 	return l.table()
 }
 
-// executeTemplate writes what a template of the user's makes of a document.
+// executeTemplate writes the result of the user's template for a document.
 func (p *printer) executeTemplate(document any) error {
 	data, err := asJSON(document)
 	if err != nil {

@@ -24,11 +24,11 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// objectLook is one look at stored objects.
+// objectLook reads and lists stored objects.
 type objectLook struct {
 	sess *session.Session
 	o    *getOptions
-	// data are the claims that have data.
+	// data has the claims that have data.
 	data []state.Claim
 }
 
@@ -74,7 +74,8 @@ func runGetObjects(ctx context.Context, sess *session.Session, o *getOptions, ta
 	return errors.Join(o.printer.print(list), unknown, missing)
 }
 
-// storedOf are the workloads or objects that are named, or those of a list that have the labels. One that cannot be read hides no other.
+// storedOf returns the named workloads or objects, or those of the list that match the labels. An unreadable one does
+// not hide the others.
 func storedOf[T any](o *getOptions, keys []state.ObjectKey, get func(state.ObjectKey) (*T, error), list func() ([]*T, error), meta func(*T) *metav1.ObjectMeta) ([]*T, error) {
 	selector, err := labels.Parse(o.Labels)
 	if err != nil {
@@ -96,7 +97,8 @@ func storedOf[T any](o *getOptions, keys []state.ObjectKey, get func(state.Objec
 	return found, errors.Join(errs...)
 }
 
-// ofKind are the stored objects of a kind, and the claims that have data and were never applied apart from a pod.
+// ofKind returns the stored objects of a kind. For claims, it adds those that have data but were only applied as part
+// of a pod.
 func (l *objectLook) ofKind(kind string) ([]*podspec.Object, error) {
 	found, unreadable := l.sess.Objects().List(func(k state.ObjectKey) bool { return k.Kind == kind && l.o.Reaches(l.sess, k.Namespace) })
 	if kind != podspec.KindClaim {
@@ -112,7 +114,7 @@ func (l *objectLook) ofKind(kind string) ([]*podspec.Object, error) {
 	return found, unreadable
 }
 
-// bareClaim is a claim of which only the data is known.
+// bareClaim returns a claim without a spec, for a claim of which only the data exists.
 func (l *objectLook) bareClaim(key state.ObjectKey) *podspec.Object {
 	created := l.sess.Flags.Layout().Claims().CreatedAt(state.Claim{Namespace: key.Namespace, Name: key.Name})
 	return &podspec.Object{Claim: &v1.PersistentVolumeClaim{
@@ -125,7 +127,7 @@ func (l *objectLook) hasData(key state.ObjectKey) bool {
 	return key.Kind == podspec.KindClaim && slices.Contains(l.data, state.Claim{Namespace: key.Namespace, Name: key.Name})
 }
 
-// setPhases says of claims whether they have data, or a PersistentVolume.
+// setPhases sets the phase of claims: Bound if they have data or a PersistentVolume, otherwise Pending.
 func (l *objectLook) setPhases(found []*podspec.Object) {
 	for _, o := range found {
 		if o.Claim == nil {
@@ -138,7 +140,8 @@ func (l *objectLook) setPhases(found []*podspec.Object) {
 	}
 }
 
-// listing shows objects of one kind, or the endpoints of Services. The error says which pods of them could not be observed.
+// listing returns the listing of objects of one kind, or of the endpoints of Services. With a non-nil result, the error
+// lists the pods that could not be observed.
 func (l *objectLook) listing(ctx context.Context, kind string, found []*podspec.Object) (*listing, error) {
 	list, word := &listing{list: view.CoreList[any]}, strings.ToLower(kind)
 	for _, o := range found {
@@ -159,7 +162,7 @@ func (l *objectLook) listing(ctx context.Context, kind string, found []*podspec.
 	return list, nil
 }
 
-// endpoints puts the endpoints of Services in the place of the Services.
+// endpoints replaces the Services of a listing with their endpoints.
 func (l *objectLook) endpoints(ctx context.Context, list *listing, found []*podspec.Object) (*listing, error) {
 	services := make([]*v1.Service, 0, len(found))
 	for _, o := range found {
@@ -179,7 +182,8 @@ func (l *objectLook) endpoints(ctx context.Context, list *listing, found []*pods
 	return list, unknown
 }
 
-// users tells what uses an object: of a Service, the applied pods that it stands for.
+// users returns a function that returns the users of an object. For a Service, these are the applied pods that it
+// selects.
 func (l *objectLook) users() (func(*podspec.Object) []string, error) {
 	applied, err := selection.Applied(l.sess)
 	if err != nil {
@@ -197,7 +201,7 @@ func (l *objectLook) users() (func(*podspec.Object) []string, error) {
 	}, nil
 }
 
-// podsBehind are the names of the applied pods that a Service stands for.
+// podsBehind returns the names of the applied pods that a Service selects.
 func podsBehind(s *v1.Service, applied []*podspec.Desired) (names []string) {
 	for _, d := range applied {
 		if service.Selects(s, d.Pod) {
@@ -207,7 +211,8 @@ func podsBehind(s *v1.Service, applied []*podspec.Desired) (names []string) {
 	return names
 }
 
-// usersOf are the workloads whose pods take an object, also those without pods, and the applied pods of none that do.
+// usersOf returns the users of an object: workloads whose pods use it, even if they have no pods now, and pods without
+// a workload.
 func usersOf(key state.ObjectKey, applied []*podspec.Desired, records []*controller.Record) (names []string) {
 	for _, d := range objects.Users(key, applied) {
 		name := d.Pod.Name
@@ -264,16 +269,16 @@ func runGetWorkloads(ctx context.Context, sess *session.Session, o *getOptions, 
 	})
 }
 
-// workloadLook is one look, or several, at workloads of one kind.
+// workloadLook reads and lists workloads of one kind, once or repeatedly.
 type workloadLook struct {
 	sess    *session.Session
 	o       *getOptions
 	targets *selection.Targets
-	// unfit says of which workloads this machine has no pod, and why.
+	// unfit has a text for each workload that cannot have a pod on this machine, with the reason.
 	unfit []string
 }
 
-// now looks at the workloads. With an error there are those that could be read; nil for none.
+// now returns the current workloads. With an error it returns those that could be read, or nil if there are none.
 func (w *workloadLook) now(ctx context.Context) (*listing, error) {
 	records, missing := w.records()
 	rows, err := workloadRows(ctx, w.sess, records)
@@ -304,7 +309,7 @@ func (w *workloadLook) now(ctx context.Context) (*listing, error) {
 	return found, errors.Join(errs...)
 }
 
-// records are the workloads that are named, or all of a kind.
+// records returns the named workloads, or all of the kind.
 func (w *workloadLook) records() ([]*controller.Record, error) {
 	return storedOf(w.o, w.targets.Workloads, w.sess.Workloads().Get, func() ([]*controller.Record, error) {
 		return w.sess.Workloads().List(func(k state.ObjectKey) bool { return k.Kind == w.targets.Kind() && w.o.Reaches(w.sess, k.Namespace) })
@@ -313,7 +318,7 @@ func (w *workloadLook) records() ([]*controller.Record, error) {
 
 func metaOf(r *controller.Record) *metav1.ObjectMeta { return r.Workload.Meta() }
 
-// workloadRows looks at the pods of workloads.
+// workloadRows observes the pods of workloads.
 func workloadRows(ctx context.Context, sess *session.Session, records []*controller.Record) ([]view.WorkloadRow, error) {
 	if len(records) == 0 {
 		return nil, nil

@@ -18,13 +18,12 @@ import (
 	"github.com/podctl/podctl/commands/view"
 )
 
-// template writes a value as the user says.
+// template writes a value in a format of the user.
 type template interface {
 	Execute(w io.Writer, value any) error
 }
 
-// parsePath reads a JSONPath; braces and the leading point may be left out, as
-// kubectl allows.
+// parsePath parses a JSONPath. Like kubectl, it accepts a path without braces and leading dot.
 func parsePath(text string) (*jsonpath.JSONPath, error) {
 	if !strings.Contains(text, "{") {
 		text = "{." + strings.TrimPrefix(text, ".") + "}"
@@ -33,14 +32,14 @@ func parsePath(text string) (*jsonpath.JSONPath, error) {
 	return path, path.Parse(text)
 }
 
-// column is one of the user's own table.
+// column is one of the user's custom columns.
 type column struct {
 	header string
 	path   *jsonpath.JSONPath
 }
 
-// columnsOfFile are the columns of a file as a command line has them: the file has the headers in
-// its first line and the paths in the second (kubectl: NewCustomColumnsPrinterFromTemplate).
+// columnsOfFile converts a file with custom columns to the form of the command line. The file has the headers in its
+// first line and the paths in its second (kubectl: NewCustomColumnsPrinterFromTemplate).
 func columnsOfFile(text string) (string, error) {
 	lines := strings.SplitN(strings.TrimSpace(text), "\n", 2)
 	if len(lines) != 2 {
@@ -57,7 +56,7 @@ func columnsOfFile(text string) (string, error) {
 	return strings.Join(columns, ","), nil
 }
 
-// parseColumns reads columns: HEADER:PATH,... (kubectl: NewCustomColumnsPrinterFromSpec).
+// parseColumns parses columns of the form HEADER:PATH,... (kubectl: NewCustomColumnsPrinterFromSpec).
 func parseColumns(text string) ([]column, error) {
 	parts := strings.Split(text, ",")
 	columns := make([]column, 0, len(parts))
@@ -75,7 +74,7 @@ func parseColumns(text string) ([]column, error) {
 	return columns, nil
 }
 
-// customTable has one row for each document, with the user's own columns.
+// customTable returns a table with the user's columns and one row for each document.
 func customTable(columns []column, documents []any) (header []string, rows []view.Row, err error) {
 	for _, c := range columns {
 		header = append(header, c.header)
@@ -98,7 +97,7 @@ func customTable(columns []column, documents []any) (header []string, rows []vie
 	return header, rows, nil
 }
 
-// cellText is what a path has found, as kubectl prints it in a table.
+// cellText formats the results of a path for a table cell, as kubectl does.
 func cellText(found [][]reflect.Value) string {
 	var texts []string
 	for _, list := range found {
@@ -112,7 +111,7 @@ func cellText(found [][]reflect.Value) string {
 	return terminal.NoValue
 }
 
-// asJSON is a value as its JSON has it: maps, lists, text, numbers. Whole numbers stay whole.
+// asJSON converts a value to its JSON form: maps, lists, strings and numbers. Integers stay integers.
 func asJSON(value any) (any, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -123,8 +122,7 @@ func asJSON(value any) (any, error) {
 	return out, err
 }
 
-// sortByField orders objects by the field that --sort-by names. A field that none of them has is
-// taken for a mistake, as in kubectl.
+// sortByField sorts objects by the field of --sort-by. Like kubectl, it returns an error if no object has the field.
 func sortByField[T comparable](field, kind string, objects []T, document func(T) any) error {
 	if field == "" {
 		return nil
@@ -155,8 +153,8 @@ func sortByField[T comparable](field, kind string, objects []T, document func(T)
 	return nil
 }
 
-// compareValues orders numbers by size and all else as text; times in RFC 3339 are
-// in order as text. What has no value comes first.
+// compareValues compares numbers by value and everything else as text, which also sorts times in RFC 3339. A missing
+// value comes first.
 func compareValues(a, b any) int {
 	x, isNumber := number(a)
 	if y, both := number(b); isNumber && both {

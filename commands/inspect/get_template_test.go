@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// labelled applies two pods, one of them with labels and a port.
+// labelled returns a lab with two applied pods, one of them with labels and a port.
 func labelled(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -24,7 +24,7 @@ func labelled(t *testing.T) *lab {
 	return l
 }
 
-// TestUsersFormats: tables and texts of the user's own, as kubectl prints them.
+// TestUsersFormats: custom columns and templates print the same as in kubectl.
 func TestUsersFormats(t *testing.T) {
 	l := labelled(t)
 	for name, text := range map[string]string{"columns": "NAME  PORTS\n.metadata.name {.spec.containers[*].ports[*].containerPort}\n", "template": "{.kind", "bad": "NAME\n"} {
@@ -59,7 +59,7 @@ func TestUsersFormats(t *testing.T) {
 	}
 }
 
-// TestLabelColumns: labels are columns of every table, and of nothing else.
+// TestLabelColumns: label columns appear in every table, and are refused in other formats.
 func TestLabelColumns(t *testing.T) {
 	l := labelled(t)
 	for args, want := range map[string]string{

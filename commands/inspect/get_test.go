@@ -9,8 +9,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// TestOrderOfPods: pods are in the order of their namespaces and names, those without a checkpoint
-// among them.
+// TestOrderOfPods: pods are sorted by namespace and name, including pods without a checkpoint.
 func TestOrderOfPods(t *testing.T) {
 	l := newLab(t)
 	for _, name := range []string{"b", "a", "c"} {
@@ -40,7 +39,7 @@ func TestOrderOfPods(t *testing.T) {
 	}
 }
 
-// TestSortByAnUnknownField: a field that no pod has is a mistake; one that some lack is none.
+// TestSortByAnUnknownField: --sort-by refuses a field that no pod has, and accepts one that only some pods have.
 func TestSortByAnUnknownField(t *testing.T) {
 	l := newLab(t)
 	if code, _, stderr := l.Call("get", "--sort-by", ".metadata.nme"); code != exit.OK {

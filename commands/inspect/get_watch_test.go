@@ -24,7 +24,7 @@ func (w *onWrite) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// TestWatchWorkloads: get -w shows a workload again when it changes, in each format, until it is interrupted.
+// TestWatchWorkloads: get -w prints a workload again when it changes, in each format, until it is interrupted.
 func TestWatchWorkloads(t *testing.T) {
 	l := newLab(t)
 	path := l.Path("shop.yaml")

@@ -29,7 +29,7 @@ type logsOptions struct {
 	previous   bool
 	timestamps bool
 	prefix     bool
-	// stderr splits what containers write: their errors go to stderr.
+	// stderr sends the stderr of containers to stderr instead of stdout.
 	stderr        bool
 	allContainers bool
 	tail          int64
@@ -38,7 +38,7 @@ type logsOptions struct {
 	sinceTime     string
 }
 
-// NewLogs is `podctl logs`.
+// NewLogs returns the command `podctl logs`.
 func NewLogs(sess *session.Session) *cobra.Command {
 	o := &logsOptions{}
 	cmd := &cobra.Command{
@@ -70,7 +70,7 @@ func NewLogs(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// check refuses flags that contradict each other.
+// check returns an error for flags that contradict each other.
 func (o *logsOptions) check(args []string) error {
 	switch {
 	case o.IsEmpty(args) || len(args) > 2:
@@ -139,7 +139,7 @@ func (o *logsOptions) options(now time.Time) (runtimesession.LogOptions, error) 
 	return opts, nil
 }
 
-// logReader shows the logs of several pods.
+// logReader prints the logs of several pods.
 type logReader struct {
 	io     *terminal.IO
 	engine *runtime.Engine
@@ -148,7 +148,7 @@ type logReader struct {
 	out    *syncWriter
 }
 
-// show shows the pods one after the other, or at the same time when they are followed.
+// show prints the logs of one pod after the other. With -f, it follows all pods at the same time.
 func (r *logReader) show(ctx context.Context, pods []*podspec.Desired) error {
 	limit := 1
 	if r.opts.Follow {
@@ -183,13 +183,12 @@ func (r *logReader) pod(ctx context.Context, d *podspec.Desired) error {
 	return r.engine.Sessions.Logs(ctx, d, opts, r.out, errs)
 }
 
-// syncWriter lets several writers share a stream, a write at a time.
+// syncWriter lets several writers share a stream. It passes on one write at a time.
 type syncWriter struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// Write passes on one write as a whole.
 func (s *syncWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestLogsOfBothStreams: what a container wrote comes in one stream, in its order, unless it is to
-// be split.
+// TestLogsOfBothStreams: the output of a container is printed as one stream in its order, unless --stderr splits it.
 func TestLogsOfBothStreams(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n"))
@@ -33,13 +32,13 @@ func TestLogsOfBothStreams(t *testing.T) {
 	}
 }
 
-// TestFollowingEndsInTime: the end of --timeout is how following ends, whether a log was
-// being read or the runtime asked for the next run. Whoever got no answer at all is told.
+// TestFollowingEndsInTime: --timeout ends logs -f without an error, while it reads a log and while it asks the runtime
+// for the next run. It is an error if the runtime never answered.
 func TestFollowingEndsInTime(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n"))
 	for range 2 {
-		// Long enough for a busy machine to answer once.
+		// One second is enough for one answer on a busy machine.
 		if stdout, stderr := l.Must("logs", "-f", "--timeout", "1s", "web"); stdout+stderr != "" {
 			t.Errorf("it says %s%s", stdout, stderr)
 		}

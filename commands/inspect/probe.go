@@ -34,7 +34,7 @@ type probeOptions struct {
 	output    string
 }
 
-// NewProbe is `podctl probe`.
+// NewProbe returns the command `podctl probe`.
 func NewProbe(sess *session.Session) *cobra.Command {
 	o := &probeOptions{}
 	cmd := &cobra.Command{
@@ -93,8 +93,8 @@ func (o *probeOptions) probe(ctx context.Context, sess *session.Session, pods []
 	return p.once(ctx)
 }
 
-// showProbes prints reports, with what an agent knows of the same probes. Where they are of several
-// pods, each line names its pod.
+// showProbes prints reports, together with the agent's verdicts on the same probes. With reports of several pods, each
+// line names its pod.
 func showProbes(out *terminal.IO, o *probeOptions, reports []probe.Report, known agentVerdicts) error {
 	if terminal.IsDocument(o.output) {
 		return terminal.WriteDocument(out.Out, o.output, probeDocument(reports, known))
@@ -138,7 +138,7 @@ func verdictText(r *probe.Report) string {
 	return "not asked"
 }
 
-// countText is how many equal verdicts in a row there are, of those it takes.
+// countText returns the number of equal verdicts in a row, and the threshold.
 func countText(r *probe.Report) string {
 	if !r.Asked || r.Result.Verdict == probe.Unknown {
 		return "-"
@@ -150,8 +150,8 @@ func countText(r *probe.Report) string {
 	return text
 }
 
-// runOf is how many counted verdicts in a row are as this one. What a probe counts as
-// before it was ever asked is no verdict, and once it is decided for good nothing is counted.
+// runOf returns the number of counted verdicts in a row that equal this one. The initial result of a probe is not a
+// verdict, and once a probe is on hold, verdicts are not counted.
 func runOf(r *probe.Report) int32 {
 	switch {
 	case r.Record.OnHold && r.Record.Result == r.Verdict():
@@ -176,8 +176,8 @@ func messageText(r *probe.Report) string {
 	return r.Result.Message
 }
 
-// probeCode is 4 when a probe failed, 3 when one could not be decided, else 0. A
-// startup probe that has passed, and those that wait for it, are decided.
+// probeCode returns 4 if a probe failed, 3 if a probe is not decided, and otherwise 0. A startup probe that has passed
+// and probes that wait for it are decided.
 func probeCode(reports []probe.Report, verdict func(*probe.Report) model.ProbeResult) int {
 	code := exit.OK
 	for i := range reports {
@@ -203,11 +203,11 @@ type probeEntry struct {
 	Message             string          `json:"message,omitempty"`
 	LatencyMicroseconds int64           `json:"latencyMicroseconds,omitempty"`
 	Counted             bool            `json:"counted"`
-	// Result is the folded verdict, after Run equal ones of Threshold.
+	// Result is the folded verdict, after Run equal verdicts. Threshold is the number that it takes to change it.
 	Result    model.ProbeResult `json:"result"`
 	Run       int32             `json:"run"`
 	Threshold int32             `json:"threshold"`
-	// Agent is what the agent that keeps the pod knows of the probe; missing if none does.
+	// Agent is the verdict of the agent that keeps the pod. It is nil if there is none.
 	Agent *agentVerdict `json:"agent,omitempty"`
 }
 
@@ -228,20 +228,20 @@ func probeDocument(reports []probe.Report, known agentVerdicts) any {
 	return view.List("ProbeList", entries)
 }
 
-// agentVerdicts is what an agent knows of probes.
+// agentVerdicts has the verdicts of an agent by probe.
 type agentVerdicts map[agentProbe]api.Probe
 
-// agentProbe names a probe of one run of a container.
+// agentProbe identifies a probe of one run of a container.
 type agentProbe struct {
 	pod         types.UID
 	containerID string
 	probe       model.ProbeType
 }
 
-// agentVerdict is what an agent knows of one probe, in `probe -o json`.
+// agentVerdict is the verdict of an agent on one probe, in `probe -o json`.
 type agentVerdict struct {
 	Result model.ProbeResult `json:"result"`
-	// Since is from when on the result is what it is, AskedAt when the probe was asked last.
+	// Since is the time when Result last changed, AskedAt the time of the last probe.
 	Since   time.Time `json:"since,omitzero"`
 	AskedAt time.Time `json:"askedAt,omitzero"`
 	Message string    `json:"message,omitempty"`
@@ -257,7 +257,7 @@ func verdictsOf(pods map[types.UID]*api.Pod) agentVerdicts {
 	return known
 }
 
-// of is what the agent knows of the probe of a report; nil for one that it does not ask.
+// of returns the agent's verdict on the probe of a report, or nil if the agent does not run the probe.
 func (a agentVerdicts) of(r *probe.Report) *agentVerdict {
 	v, ok := a[agentProbe{r.Pod.UID, r.ContainerID, r.Type}]
 	if !ok {
@@ -266,7 +266,7 @@ func (a agentVerdicts) of(r *probe.Report) *agentVerdict {
 	return &agentVerdict{Result: v.Result, Since: v.Since, AskedAt: v.AskedAt, Message: v.Message}
 }
 
-// text is the agent's verdict, and for how long it has been that.
+// text returns the agent's verdict and its age.
 func (a agentVerdicts) text(r *probe.Report, now time.Time) string {
 	v := a.of(r)
 	switch {

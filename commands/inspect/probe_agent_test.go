@@ -14,8 +14,8 @@ import (
 
 const probedPod = "  hostNetwork: true\n  containers: [{name: a, image: 'i:1', readinessProbe: {tcpSocket: {port: 1}}, livenessProbe: {tcpSocket: {port: 1}}}]\n"
 
-// TestVerdictsOfTheAgent: probe shows beside its own answer what the agent knows of each probe, and
-// for how long. Without an agent nothing is added.
+// TestVerdictsOfTheAgent: probe shows the agent's verdict and its age beside its own result. Without an agent there is
+// no such column.
 func TestVerdictsOfTheAgent(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web", probedPod))

@@ -20,24 +20,21 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// prober runs the probes of several pods: once, until they are decided, or until it is
-// interrupted.
+// prober runs the probes of several pods: once, until they are decided, or until it is interrupted.
 type prober struct {
 	sess   *session.Session
 	o      *probeOptions
 	engine *runtime.Engine
 	pods   []*podspec.Desired
-	// memories carry the counts of each pod from one round to the next, also for pods of which
-	// podctl keeps none.
+	// memories carry the counts of each pod from one round to the next, also for pods without a checkpoint.
 	memories map[types.UID]probe.Memory
-	// unknown are the probes of pods that the last round could not ask about.
+	// unknown has reports for the probes of pods that the last round could not observe.
 	unknown []probe.Report
-	// answered reports whether there was a round: a runtime that does not answer after it
-	// may be restarting.
+	// answered is set after the first successful round. From then on, a runtime that does not answer may be restarting.
 	answered bool
 }
 
-// probeTick is how often a round runs the probes that are due.
+// probeTick is the time between two rounds. A round runs the probes that are due.
 const probeTick = 200 * time.Millisecond
 
 // once runs every probe now.
@@ -52,7 +49,7 @@ func (p *prober) once(ctx context.Context) error {
 	return exit.With(probeCode(reports, (*probe.Report).Verdict))
 }
 
-// decide repeats the probes until every one is decided, and exits by the results.
+// decide repeats the probes until each is decided, and returns the exit code for the results.
 func (p *prober) decide(ctx context.Context) error {
 	var last []probe.Report
 	var unknown error
@@ -79,7 +76,7 @@ func (p *prober) decide(ctx context.Context) error {
 		return exit.With(exit.NotYet)
 	}
 	if ctx.Err() != nil {
-		unknown = nil // It is the end of the time, which the code tells.
+		unknown = nil // The time is over, which the exit code shows.
 	}
 	if err := p.show(ctx, last); err != nil || unknown != nil {
 		return errors.Join(err, unknown)
@@ -87,7 +84,7 @@ func (p *prober) decide(ctx context.Context) error {
 	return exit.With(probeCode(last, decided))
 }
 
-// decided is the result of a probe; unknown if it was not decided in time.
+// decided returns the result of a probe, or ProbeUnknown if it is not decided yet.
 func decided(r *probe.Report) model.ProbeResult {
 	if !r.Decided() {
 		return model.ProbeUnknown
@@ -95,8 +92,7 @@ func decided(r *probe.Report) model.ProbeResult {
 	return r.Record.Result
 }
 
-// endsAll reports whether no further round is of use: nothing could be asked, or nothing can
-// be remembered.
+// endsAll reports whether another round is useless: no probe could run, or the results cannot be recorded.
 func endsAll(reports []probe.Report, err error) bool {
 	unrecorded := (*probe.UnrecordedError)(nil)
 	return err != nil && (len(reports) == 0 || errors.As(err, &unrecorded))
@@ -110,7 +106,7 @@ func neverAsked(reports []probe.Report, r *probe.Report) bool {
 	})
 }
 
-// watch shows the table again whenever a probe was run, until it is interrupted.
+// watch prints the table after each round in which a probe ran, until it is interrupted.
 func (p *prober) watch(ctx context.Context) error {
 	var last []probe.Report
 	for ctx.Err() == nil {
@@ -135,13 +131,13 @@ func (p *prober) watch(ctx context.Context) error {
 	return session.WatchEnded(ctx)
 }
 
-// show prints reports, also after the end of the time.
+// show prints reports. It works even if the context has ended.
 func (p *prober) show(ctx context.Context, reports []probe.Report) error {
 	return showProbes(p.sess.IO, p.o, reports, verdictsOf(p.sess.AgentPods(context.WithoutCancel(ctx))))
 }
 
-// round runs the probes of every pod. One that cannot be observed stops no other; with its
-// error there are the reports of the others.
+// round runs the probes of every pod. A pod that cannot be observed does not stop the others. With an error it returns
+// the reports of the others.
 func (p *prober) round(ctx context.Context, opts probe.Options) ([]probe.Report, error) {
 	opts.Container, opts.Type = p.o.container, model.ProbeType(p.o.kind)
 	found, outcomes := selection.All(p.pods, func(d *podspec.Desired) ([]probe.Report, error) { return p.ask(ctx, d, opts) })
@@ -156,7 +152,7 @@ func (p *prober) round(ctx context.Context, opts probe.Options) ([]probe.Report,
 	return slices.Concat(found...), err
 }
 
-// ask runs the probes of one pod. Once the runtime has answered, it is waited for.
+// ask runs the probes of one pod. After the first successful round, it waits for a runtime that does not answer.
 func (p *prober) ask(ctx context.Context, d *podspec.Desired, opts probe.Options) (found []probe.Report, err error) {
 	if opts.Due {
 		opts.Memory = p.memories[d.Pod.UID]
@@ -171,7 +167,7 @@ func (p *prober) ask(ctx context.Context, d *podspec.Desired, opts probe.Options
 	return found, ask()
 }
 
-// merged keeps of each probe the last report in which it was asked.
+// merged returns the reports of now. For a probe that did not run, it takes the last result of the same container.
 func merged(last, now []probe.Report) []probe.Report {
 	for i := range now {
 		j := slices.IndexFunc(last, func(r probe.Report) bool {

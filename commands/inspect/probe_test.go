@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// TestCountText: the count is that of equal verdicts in a row, whatever the probe counts as.
+// TestCountText: the count is the number of equal verdicts in a row, independent of the result of the probe.
 func TestCountText(t *testing.T) {
 	fails, passes := probe.Result{Verdict: probe.Failure}, probe.Result{Verdict: probe.Success}
 	first := model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, Run: 1}
@@ -31,8 +31,8 @@ func TestCountText(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForAFailedStartup: probes that wait for a startup probe which has failed
-// are not asked any more, and nobody waits for them.
+// TestNothingWaitsForAFailedStartup: when a startup probe has failed, the probes that wait for it do not run, and
+// podctl does not wait for them.
 func TestNothingWaitsForAFailedStartup(t *testing.T) {
 	failed := model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, Run: 2}
 	readiness := probe.Report{Container: "a", ContainerID: "1", Type: model.Readiness, Threshold: 1}

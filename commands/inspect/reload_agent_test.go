@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestReloadNamesTheSourcesThatAreStillRead.
+// TestReloadNamesTheSourcesThatAreStillRead: reload lists the sources that the agent is still reading.
 func TestReloadNamesTheSourcesThatAreStillRead(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web", probedPod))

@@ -21,7 +21,7 @@ import (
 	runtimesession "github.com/podctl/podctl/runtime/session"
 )
 
-// sampleTime is the time between the two looks that tell the use of processors.
+// sampleTime is the time between the two samples that CPU usage is computed from.
 const sampleTime = 500 * time.Millisecond
 
 type topOptions struct {
@@ -33,7 +33,7 @@ type topOptions struct {
 	interval time.Duration
 }
 
-// NewTop is `podctl top`.
+// NewTop returns the command `podctl top`.
 func NewTop(sess *session.Session) *cobra.Command {
 	o := &topOptions{}
 	cmd := &cobra.Command{
@@ -83,15 +83,15 @@ func runTop(ctx context.Context, sess *session.Session, o *topOptions, args []st
 	return look.follow(ctx)
 }
 
-// topLook is one look, or several, at what pods use.
+// topLook measures the usage of pods, once or repeatedly.
 type topLook struct {
 	sess  *session.Session
 	o     *topOptions
 	meter *runtimesession.Meter
 	pods  []*podspec.Desired
-	// named reports whether the command line names what to show.
+	// named is set if the command line names pods.
 	named bool
-	// keys are those that the user presses; nil for none.
+	// keys receives the keys that the user presses. It is nil without a terminal.
 	keys <-chan byte
 }
 
@@ -117,7 +117,7 @@ func (l *topLook) follow(ctx context.Context) error {
 	return session.WatchEnded(ctx)
 }
 
-// pause waits, and reports whether to go on: the user has not pressed q.
+// pause waits for d. It reports false if the context ended or the user pressed q.
 func (l *topLook) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -176,7 +176,7 @@ func (o *topOptions) show(sess *session.Session, usage []runtimesession.PodUsage
 	if !sess.IO.OutTTY || o.once {
 		return terminal.Table(sess.IO.Out, header, rows)
 	}
-	// As much of it as fits, in the place of what is there.
+	// Replace the contents of the screen with the part of the table that fits.
 	width, height := sess.IO.OutSize()
 	header, rows = fitting(header, rows, width)
 	var table strings.Builder
@@ -187,7 +187,7 @@ func (o *topOptions) show(sess *session.Session, usage []runtimesession.PodUsage
 	return err
 }
 
-// sort puts what uses most first, or keeps the order of names.
+// sort sorts by usage, the highest first, or by name.
 func (o *topOptions) sort(usage []runtimesession.PodUsage) {
 	var of func(*runtimesession.ContainerUsage) *uint64
 	switch o.sortBy {

@@ -11,7 +11,7 @@ import (
 	runtimesession "github.com/podctl/podctl/runtime/session"
 )
 
-// used are two pods: one small one that restarts, one large one beside a sidecar.
+// used returns the usage of two pods: a small one that restarts, and a large one with a sidecar.
 func used() []runtimesession.PodUsage {
 	return []runtimesession.PodUsage{
 		{Pod: model.PodRef{Namespace: "b", Name: "small"}, Containers: []runtimesession.ContainerUsage{
@@ -53,8 +53,8 @@ func TestTopTables(t *testing.T) {
 	}
 }
 
-// TestHistories: as many looks as there is room for, as parts of the limit or of the most that was
-// used; what is gone is forgotten.
+// TestHistories: a history has the last historySize samples, scaled to the limit or to the highest value. Containers
+// that no longer exist are removed.
 func TestHistories(t *testing.T) {
 	h := newUsageHistory()
 	v := usageView{containers: true, history: h}
@@ -76,7 +76,8 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestTopFitsNarrowTerminals: the columns that tell least give way, what is used stays.
+// TestTopFitsNarrowTerminals: on a narrow terminal, the least important columns are dropped, and the usage columns
+// remain.
 func TestTopFitsNarrowTerminals(t *testing.T) {
 	v := usageView{history: newUsageHistory()}
 	for width, want := range map[int]string{

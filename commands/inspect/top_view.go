@@ -15,10 +15,10 @@ import (
 	runtimesession "github.com/podctl/podctl/runtime/session"
 )
 
-// usageView shows usage to people, in kubectl's units.
+// usageView formats usage as a table, in kubectl's units.
 type usageView struct {
 	containers, namespaces bool
-	// history adds columns of what was used before; nil for none.
+	// history adds columns with previous usage. It is nil if they are not shown.
 	history *usageHistory
 }
 
@@ -66,12 +66,12 @@ func (v *usageView) row(pod model.PodRef, name []string, u usageValues) []string
 	return row
 }
 
-// expendable are the columns that give way on a narrow terminal, the first first.
+// expendable returns the columns to drop on a narrow terminal, in this order.
 func expendable() []string {
 	return []string{"RESTARTS", "CPU-LIMIT", "MEMORY-LIMIT", "MEMORY-HISTORY", "CPU-HISTORY", "CPU%", "MEMORY%"}
 }
 
-// fitting is a table without the columns for which a terminal has no room.
+// fitting drops columns until the table fits into width.
 func fitting(header []string, rows [][]string, width int) ([]string, [][]string) {
 	for _, name := range expendable() {
 		if terminal.TableWidth(header, rows) <= width {
@@ -91,7 +91,7 @@ func fitting(header []string, rows [][]string, width int) ([]string, [][]string)
 	return header, rows
 }
 
-// percent is how much of a limit is used.
+// percent returns the used part of a limit.
 func percent(used, limit *uint64) string {
 	if used == nil || limit == nil || *limit == 0 {
 		return "-"
@@ -99,7 +99,7 @@ func percent(used, limit *uint64) string {
 	return strconv.FormatFloat(math.Round(100*float64(*used)/float64(*limit)), 'f', -1, 64) + "%"
 }
 
-// cpuText is in thousandths of a core, rounded up: what is used is never nothing.
+// cpuText returns thousandths of a core, rounded up, so that usage is never shown as 0.
 func cpuText(nanoCores *uint64) string {
 	if nanoCores == nil {
 		return "-"
@@ -118,7 +118,7 @@ func cpuOf(c *runtimesession.ContainerUsage) *uint64 { return c.NanoCores }
 
 func memoryOf(c *runtimesession.ContainerUsage) *uint64 { return c.WorkingSet }
 
-// sum adds what is known of a pod's containers; nil when nothing is.
+// sum adds the known values of a pod's containers. It returns nil if none is known.
 func sum(p runtimesession.PodUsage, of func(*runtimesession.ContainerUsage) *uint64) *uint64 {
 	var total *uint64
 	for i := range p.Containers {
@@ -130,7 +130,7 @@ func sum(p runtimesession.PodUsage, of func(*runtimesession.ContainerUsage) *uin
 	return total
 }
 
-// podRestarts counts as `podctl get` does: regular containers alone.
+// podRestarts counts only regular containers, like `podctl get`.
 func podRestarts(p runtimesession.PodUsage) uint32 {
 	total := uint32(0)
 	for _, c := range p.Containers {
@@ -141,7 +141,7 @@ func podRestarts(p runtimesession.PodUsage) uint32 {
 	return total
 }
 
-// podMetricsList is `top -o json`.
+// podMetricsList is the output of `top -o json`.
 type podMetricsList struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
@@ -167,7 +167,7 @@ type usageValues struct {
 	NanoCores  *uint64 `json:"cpuNanoCores,omitempty"`
 	WorkingSet *uint64 `json:"memoryWorkingSetBytes,omitempty"`
 	Restarts   uint32  `json:"restarts"`
-	// The limits of the manifest; absent where there is none.
+	// The limits of the manifest. They are nil if the manifest has none.
 	CPULimit    *uint64 `json:"cpuLimitNanoCores,omitempty"`
 	MemoryLimit *uint64 `json:"memoryLimitBytes,omitempty"`
 }
@@ -195,17 +195,17 @@ func metricsDocument(usage []runtimesession.PodUsage, now time.Time) podMetricsL
 	return doc
 }
 
-// historySize is how many looks a history shows.
+// historySize is the number of samples in a history.
 const historySize = 20
 
-// usageHistory remembers what was used at the last looks, by the row that shows it.
+// usageHistory has the last samples by the name of the row.
 type usageHistory struct{ cpu, memory map[string][]uint64 }
 
 func newUsageHistory() *usageHistory {
 	return &usageHistory{cpu: map[string][]uint64{}, memory: map[string][]uint64{}}
 }
 
-// add takes in one look. What is not there any more is forgotten.
+// add adds a sample. It drops the history of pods and containers that no longer exist.
 func (h *usageHistory) add(usage []runtimesession.PodUsage) {
 	cpu, memory := map[string][]uint64{}, map[string][]uint64{}
 	put := func(key string, u usageValues) {
@@ -223,17 +223,17 @@ func (h *usageHistory) add(usage []runtimesession.PodUsage) {
 
 func last(values []uint64) []uint64 { return values[max(len(values)-historySize, 0):] }
 
-// columns draw the histories of a row, as parts of the limits or else of the most that was used.
+// columns draws the histories of a row, relative to the limits or, without a limit, to the highest value.
 func (h *usageHistory) columns(key string, u usageValues) []string {
 	return []string{history(h.cpu[key], u.CPULimit), history(h.memory[key], u.MemoryLimit)}
 }
 
-// history has its full width from the start, so that no column moves while it grows.
+// history pads the drawing to its full width, so that columns do not move while it grows.
 func history(values []uint64, limit *uint64) string {
 	return sparkline(values, ptr.Deref(limit, 0)) + strings.Repeat(" ", historySize-len(values))
 }
 
-// sparkline draws values as bars. Without a limit the highest value is the full bar.
+// sparkline draws values as bars. Without a limit, the highest value is the full bar.
 func sparkline(values []uint64, limit uint64) string {
 	bars := []rune("▁▂▃▄▅▆▇█")
 	full := limit
