@@ -24,7 +24,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/sources"
 )
 
-// defaultSource is where the package has the manifests of the machine.
+// defaultSource is the directory that the package installs for the manifests of the machine.
 const defaultSource = "/etc/podctl/pods"
 
 type agentOptions struct {
@@ -32,21 +32,21 @@ type agentOptions struct {
 
 	pulls       int
 	urlInterval time.Duration
-	// skipUnknown skips objects of kinds that podctl does not know in sources.
+	// skipUnknown skips objects of unknown kinds in sources.
 	skipUnknown bool
 	keep        housekeepingOptions
 	eviction    evictionOptions
 	admission   config.Admission
 	listen      string
-	// from are the sources of the configuration, if the command line names none.
+	// from has the sources from the configuration file. They apply if the command line has none.
 	from []string
 	// show prints the configuration instead of running an agent.
 	show bool
-	// heard are the signals of the process.
+	// heard receives the signals to the process.
 	heard signals
 }
 
-// New is `podctl agent`.
+// New returns the command `podctl agent`.
 func New(sess *session.Session) *cobra.Command {
 	o := &agentOptions{}
 	cmd := &cobra.Command{
@@ -102,7 +102,7 @@ func New(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// complete checks the flags, and completes the settings of the daemon.
+// complete checks the flags and fills in the settings of the daemon.
 func (o *agentOptions) complete(sess *session.Session, args []string, now settings) (err error) {
 	if sess.Logs, err = o.keep.check(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 		return err
 	}
 	o.Log, sess.Pulls = newLog(sess), o.pulls
-	// Passes of an agent wait for each other all the time.
+	// Passes of an agent often wait for each other, so this is logged only with --verbose.
 	sess.Waiting = func(text string) { o.Log.Debug("waiting", "for", text) }
 	if o.Sources, err = o.sources(sess, args); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 	return nil
 }
 
-// sources are the places that the user named.
+// sources returns the sources that the user named.
 func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.Source, error) {
 	switch {
 	case len(args) > 0:
@@ -159,7 +159,8 @@ func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.
 	return all, nil
 }
 
-// checkWords refuses words that may be mistyped commands. A path with a slash may be missing: it counts once it is there.
+// checkWords refuses words that may be mistyped commands. A path with a slash may be missing, because the agent reads
+// it as soon as it exists.
 func checkWords(args []string) error {
 	for _, arg := range args {
 		if input.IsURL(arg) || strings.ContainsRune(arg, filepath.Separator) {
@@ -173,7 +174,6 @@ func checkWords(args []string) error {
 	return nil
 }
 
-// source is one place that the user named.
 func (o *agentOptions) source(arg string, s sources.Settings) (sources.Source, error) {
 	if input.IsURL(arg) {
 		s.Interval = o.urlInterval
@@ -182,10 +182,10 @@ func (o *agentOptions) source(arg string, s sources.Settings) (sources.Source, e
 	return sources.NewFiles(arg, s)
 }
 
-// address is where metrics are served; nil for nowhere.
+// address returns the address to serve metrics on, or nil if the flag is not set.
 func (o *agentOptions) address() (*daemon.Address, error) {
 	if o.listen == "" {
-		return nil, nil //nolint:nilnil // none was asked for
+		return nil, nil //nolint:nilnil // the flag is not set
 	}
 	host, port, err := net.SplitHostPort(o.listen)
 	if err != nil {

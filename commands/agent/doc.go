@@ -1,2 +1,2 @@
-// Package agent has the commands on the agent: podctl agent, agent status and agent reload.
+// Package agent has the commands for the agent: podctl agent, agent status and agent reload.
 package agent

@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/logfile"
 )
 
-// housekeepingOptions are the limits of what pods leave behind, with the kubelet's names and values.
+// housekeepingOptions limit the logs, records and images that pods leave behind. Names and defaults are the kubelet's.
 type housekeepingOptions struct {
 	logSize string
 	logs    logfile.Limits
@@ -28,7 +28,7 @@ func (o *housekeepingOptions) addTo(f *pflag.FlagSet) {
 	f.IntVar(&o.images.Low, "image-gc-low-threshold", 80, "Disk usage in percent that ends the removal of unused images")
 }
 
-// check reads the limits of logs, and says what is wrong with the flags.
+// check checks the flags and returns the limits for logs.
 func (o *housekeepingOptions) check() (logfile.Limits, error) {
 	size, err := resource.ParseQuantity(o.logSize)
 	switch {
@@ -43,7 +43,7 @@ func (o *housekeepingOptions) check() (logfile.Limits, error) {
 	return o.logs, o.images.Check()
 }
 
-// evictionOptions say when pods are evicted, with the kubelet's names and values.
+// evictionOptions define when pods are evicted. Names and defaults are the kubelet's.
 type evictionOptions struct {
 	on   bool
 	hard string
@@ -54,7 +54,7 @@ func (o *evictionOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.hard, "eviction-hard", eviction.Default, "Eviction thresholds; signals that are not listed have none")
 }
 
-// thresholds reads what has to be left; nothing if no pod is evicted.
+// thresholds parses the eviction thresholds. It returns nil if eviction is disabled.
 func (o *evictionOptions) thresholds() ([]eviction.Threshold, error) {
 	all, err := eviction.Parse(o.hard)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 )
 
-// newLog writes lines of the agent to stderr, as text or as JSON.
+// newLog returns a logger that writes to stderr, as text or as JSON.
 func newLog(sess *session.Session) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if sess.Flags.Verbose {
@@ -21,14 +21,14 @@ func newLog(sess *session.Session) *slog.Logger {
 	return slog.New(&redacting{Handler: h, sess: sess})
 }
 
-// redacting takes the values of Secrets out of errors: what arises outside of a pass is redacted
-// nowhere else.
+// redacting removes values of Secrets from warnings and errors. Errors from outside of a pass are not redacted
+// elsewhere.
 type redacting struct {
 	slog.Handler
 	sess *session.Session
 }
 
-// Handle writes one line.
+// Handle writes one record.
 func (r *redacting) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level < slog.LevelWarn {
 		return r.Handler.Handle(ctx, record)

@@ -17,13 +17,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// showFlag prints what the command line and the configuration come to.
+// showFlag makes the process print the settings that result from the command line and the configuration.
 const showFlag = "show-configuration"
 
-// settings are the values of all flags of an agent, and its sources.
+// settings has the values of all flags of an agent, and its sources.
 type settings map[string]string
 
-// settingsOf are those of a command line.
+// settingsOf returns the settings of a command line.
 func settingsOf(cmd *cobra.Command, args []string) settings {
 	s := settings{"arguments": strings.Join(args, "\n")}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -34,8 +34,8 @@ func settingsOf(cmd *cobra.Command, args []string) settings {
 	return s
 }
 
-// changes returns the names of the settings that the configuration has changed since. A process of its own reads it, as the one that
-// will follow does.
+// changes returns the names of the settings that have changed in the configuration since the start. It reads the
+// configuration in a new process, as a restarted agent does.
 func (s settings) changes(ctx context.Context) ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -61,13 +61,13 @@ func (s settings) changes(ctx context.Context) ([]string, error) {
 	return changed, nil
 }
 
-// signals are those that an agent hears from its start until another follows it.
+// signals has the signals that an agent receives, from its start until another agent replaces it.
 type signals struct {
 	ends, hangups chan os.Signal
 }
 
-// hearSignals begins to hear them. A signal to reload that comes before the agent has begun would end the
-// process; it waits for the agent.
+// hearSignals starts to receive signals. An early SIGHUP would end the process. Instead, the channel keeps it until the
+// agent handles it.
 func hearSignals() signals {
 	s := signals{ends: make(chan os.Signal, 1), hangups: make(chan os.Signal, 1)}
 	signal.Notify(s.ends, syscall.SIGINT, syscall.SIGTERM)
@@ -75,8 +75,8 @@ func hearSignals() signals {
 	return s
 }
 
-// restart puts a new process in the place of this one, with the same id. It returns nil if this one was told to
-// end meanwhile. From then on a signal to end ends the process at once: none is lost on the way.
+// restart replaces this process with a new one that has the same ID. It returns nil if a signal to end arrived in the
+// meantime. After that check, such a signal ends the process at once, so that none is lost.
 func (s signals) restart() error {
 	program, err := os.Executable()
 	if err != nil {

@@ -71,12 +71,12 @@ func newReload(sess *session.Session) *cobra.Command {
 	}
 }
 
-// client asks the agent of the state directory.
+// client returns a client for the agent of the state directory.
 func client(sess *session.Session) api.Client {
 	return api.Client{Socket: sess.Flags.Layout().AgentSocket()}
 }
 
-// podStates are the pods of the agent by uid; nil if it cannot list them.
+// podStates returns the pods of the agent by UID. It returns nil if the agent cannot list them.
 func podStates(ctx context.Context, sess *session.Session) map[types.UID]*v1.Pod {
 	list, err := client(sess).Pods(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func podStates(ctx context.Context, sess *session.Session) map[types.UID]*v1.Pod
 	return pods
 }
 
-// show prints a status for people: the problems come first, also within the tables.
+// show prints a status as text. Problems come first, also within the tables.
 func show(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
 	for _, text := range problemsOf(s) {
 		io.Print("problem: %s", text)
@@ -124,7 +124,7 @@ func show(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
 	return errors.Join(err, showWorkloads(io, s.Workloads))
 }
 
-// podRank orders pods: first those with problems, then those that wait, then the others.
+// podRank returns the position of a pod in the table: pods with problems, waiting pods, then all others.
 func podRank(p *api.Pod) int {
 	switch {
 	case podProblem(p) != "":
@@ -135,7 +135,7 @@ func podRank(p *api.Pod) int {
 	return 2
 }
 
-// podProblem is what is wrong with a pod; empty for nothing.
+// podProblem describes the problem of a pod. It is empty if there is none.
 func podProblem(p *api.Pod) string {
 	switch {
 	case p.Error != "":
@@ -148,7 +148,7 @@ func podProblem(p *api.Pod) string {
 	return ""
 }
 
-// problemsOf are the problems of the runtime, the node, the sources, the pods and the workloads, one line each.
+// problemsOf describes the problems of the runtime, the node, the sources, the pods and the workloads, one line each.
 func problemsOf(s *api.Status) []string {
 	var texts []string
 	add := func(format string, args ...any) {
@@ -238,7 +238,7 @@ func sourceText(s *api.Source) string {
 	return strings.Join(parts, ", ")
 }
 
-// doing is what the agent does with a pod now.
+// doing describes the current action of the agent on a pod.
 func doing(p *api.Pod) string {
 	switch {
 	case p.Doing == "terminate":
@@ -255,7 +255,7 @@ func doing(p *api.Pod) string {
 	return "-"
 }
 
-// next is how long until the pod is looked at if nothing happens.
+// next returns the time until the next scheduled pass of a pod.
 func next(p *api.Pod, now time.Time) string {
 	if p.NextPass.IsZero() {
 		return "-"
@@ -263,7 +263,7 @@ func next(p *api.Pod, now time.Time) string {
 	return max(p.NextPass.Sub(now), 0).Round(time.Second).String()
 }
 
-// waiting is what a pod waits for, or why its last pass failed.
+// waiting describes what a pod waits for, and why its last pass failed.
 func waiting(p *api.Pod) string {
 	texts := p.Waiting
 	if p.WaitsFor != "" {

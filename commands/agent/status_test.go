@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// TestStatusBeginsWithProblems: problems of every kind come before everything else, then whether the agent is ready; in the tables
-// the pods and workloads with problems come first, with their readiness.
+// TestStatusBeginsWithProblems: problems of every kind come first, then the readiness of the agent. In the tables, the
+// pods and workloads with problems come first.
 func TestStatusBeginsWithProblems(t *testing.T) {
 	pod := func(name string) api.Pod {
 		return api.Pod{PodRef: model.PodRef{Namespace: "default", Name: name, UID: types.UID(name)}}

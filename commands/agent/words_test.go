@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMistypedCommands: a word that is no command and nothing on disk starts no agent. What may be made later does.
+// TestMistypedCommands: a word that is neither a command nor an existing file does not start an agent. A path that may
+// be created later does.
 func TestMistypedCommands(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("pods", 0o755); err != nil {

@@ -10,22 +10,22 @@ import (
 	"github.com/podctl/podctl/runtime/agent/api"
 )
 
-// standIn answers for an agent that has some status.
+// standIn is an agent that returns a fixed status.
 type standIn struct{ status *api.Status }
 
-// Status is that.
+// Status returns the fixed status.
 func (s *standIn) Status(context.Context) (*api.Status, error) { return s.status, nil }
 
-// Pods has none.
+// Pods returns an empty list.
 func (s *standIn) Pods(context.Context) (*v1.PodList, error) { return &v1.PodList{}, nil }
 
-// Metrics has none.
+// Metrics returns a handler that finds no page.
 func (s *standIn) Metrics() http.Handler { return http.NotFoundHandler() }
 
-// Healthy is true.
+// Healthy returns nil.
 func (*standIn) Healthy() error { return nil }
 
-// Reload leaves one source that is still being read.
+// Reload reports one source that is still being read.
 func (s *standIn) Reload(context.Context) (*api.Reloaded, error) {
 	return &api.Reloaded{Reading: []string{"/slow"}}, nil
 }
@@ -33,13 +33,13 @@ func (s *standIn) Reload(context.Context) (*api.Reloaded, error) {
 // Look does nothing.
 func (s *standIn) Look(context.Context) error { return nil }
 
-// ServeAgent answers on the socket of the lab's agent as if it kept some pods, until the test ends.
+// ServeAgent serves an agent that keeps the given pods on the socket of the lab, until the test ends.
 func (l *Lab) ServeAgent(pods ...api.Pod) {
 	l.t.Helper()
 	l.ServeStatus(&api.Status{Pods: pods})
 }
 
-// ServeStatus answers on the socket of the lab's agent with a status, until the test ends.
+// ServeStatus serves an agent with the given status on the socket of the lab, until the test ends.
 func (l *Lab) ServeStatus(status *api.Status) {
 	l.t.Helper()
 	ctx, stop := context.WithCancel(l.t.Context())

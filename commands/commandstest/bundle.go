@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Unpack returns the files of a compressed archive, all of which are for its owner alone.
+// Unpack returns the files of a compressed archive by name. It fails the test if others than the owner can read one of
+// them.
 func Unpack(t *testing.T, file string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -25,10 +25,10 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Main runs one command line and returns its exit code: commands.Main.
+// Main runs one command line and returns its exit code. It is the type of commands.Main.
 type Main func(ctx context.Context, env *terminal.Env, args []string) int
 
-// Lab is a runtime in memory and the directories of one podctl.
+// Lab is a runtime in memory with the directories of one podctl.
 type Lab struct {
 	*runtimetest.Server
 	Clock      *runtimetest.Clock
@@ -39,7 +39,7 @@ type Lab struct {
 	dir  string
 }
 
-// NewLab returns a lab that is taken down at the end of the test.
+// NewLab returns a lab that is removed at the end of the test.
 func NewLab(t *testing.T, main Main) *Lab {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podctl-lab-") //nolint:usetesting // a socket's path must be short
@@ -59,13 +59,13 @@ func NewLab(t *testing.T, main Main) *Lab {
 	return l
 }
 
-// T is the test.
+// T returns the test.
 func (l *Lab) T() *testing.T { return l.t }
 
-// Path is a path in the lab's directory.
+// Path returns a path in the lab's directory.
 func (l *Lab) Path(name string) string { return filepath.Join(l.dir, name) }
 
-// Write makes a manifest of the pod's name and the rest of its spec.
+// Write writes a manifest for a pod. spec has the rest of its spec in YAML. It returns the path of the file.
 func (l *Lab) Write(name, spec string) string {
 	l.t.Helper()
 	path := l.Path(name + ".yaml")
@@ -76,7 +76,7 @@ func (l *Lab) Write(name, spec string) string {
 	return path
 }
 
-// Args are the arguments of a command line, behind those that lead to the lab.
+// Args prepends the flags that select the lab to the arguments of a command line.
 func (l *Lab) Args(args ...string) []string {
 	return append([]string{
 		"--state-dir", l.Path("state"), "--log-root", l.Path("logs"), "--cgroup-root", l.CgroupRoot, "--proxy-mode", "none",
@@ -92,7 +92,7 @@ func (l *Lab) Call(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// Must runs a command line that ends well.
+// Must runs a command line, and fails the test if it fails.
 func (l *Lab) Must(args ...string) (stdout, stderr string) {
 	l.t.Helper()
 	code, stdout, stderr := l.Call(args...)
@@ -102,8 +102,8 @@ func (l *Lab) Must(args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// InTime runs a command line with a limit of time, until what it says is good. The rest of the command must fit into the limit as
-// well, so a busy machine gets a longer one after a failure.
+// InTime runs a command line with a time limit until good accepts its exit code and output. The rest of the command
+// must also fit into the limit, so InTime retries with longer limits for a busy machine.
 func (l *Lab) InTime(flag string, args []string, good func(code int, text string) bool) {
 	l.t.Helper()
 	var said string
@@ -117,7 +117,7 @@ func (l *Lab) InTime(flag string, args []string, good func(code int, text string
 	l.t.Error(said)
 }
 
-// Env is an environment without terminal and variables.
+// Env returns an environment without a terminal and without variables.
 func Env(stdin string, out, errs io.Writer, now func() time.Time) *terminal.Env {
 	return &terminal.Env{In: strings.NewReader(stdin), Out: out, Err: errs, Now: now, Getenv: func(string) string { return "" }}
 }
@@ -131,7 +131,7 @@ func Call(t *testing.T, main Main, stdin string, args ...string) (code int, stdo
 	return code, out.String(), errs.String()
 }
 
-// Pods are manifests of two pods in the namespace default and one in another.
+// Pods has manifests of two pods in the namespace default and one in another.
 const Pods = `{apiVersion: v1, kind: Pod, metadata: {name: hello}, spec: {initContainers: [{name: fetch, image: i}], containers: [{name: web, image: i}, {name: worker, image: i}]}}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: help}, spec: {containers: [{name: app, image: i}]}}
@@ -139,7 +139,7 @@ const Pods = `{apiVersion: v1, kind: Pod, metadata: {name: hello}, spec: {initCo
 {apiVersion: v1, kind: Pod, metadata: {name: dns, namespace: system}, spec: {containers: [{name: core, image: i}]}}
 `
 
-// Applied makes a state directory in which pods have been applied.
+// Applied returns a state directory in which the pods of a manifest have been applied.
 func Applied(t *testing.T, manifest string) string {
 	t.Helper()
 	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(manifest)}, "-")
@@ -156,7 +156,7 @@ func Applied(t *testing.T, manifest string) string {
 	return dir
 }
 
-// Walk calls a function for a command and all below it.
+// Walk calls visit for a command and all its subcommands.
 func Walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	visit(cmd)
 	for _, sub := range cmd.Commands() {

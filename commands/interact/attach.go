@@ -17,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/remote"
 )
 
-// NewAttach is `podctl attach`.
+// NewAttach returns the command `podctl attach`.
 func NewAttach(sess *session.Session) *cobra.Command {
 	o := &attachOptions{}
 	cmd := &cobra.Command{
@@ -69,7 +69,7 @@ func runAttach(ctx context.Context, sess *session.Session, o *attachOptions, nam
 	return processCode(err)
 }
 
-// attachment connects to a container's own process.
+// attachment connects to the main process of a container.
 type attachment struct {
 	io        *terminal.IO
 	engine    *runtime.Engine
@@ -78,8 +78,7 @@ type attachment struct {
 	detach    []byte
 }
 
-// connect connects as far as the manifest allows. It reports whether the process has written
-// anything.
+// connect connects the streams that the manifest allows. It reports whether the process has written anything.
 func (a *attachment) connect(ctx context.Context, o *streamOptions) (wrote bool, err error) {
 	ref, _ := podspec.FindContainer(a.pod.Pod, a.container)
 	if o.stdin && !ref.Stdin {
@@ -88,7 +87,7 @@ func (a *attachment) connect(ctx context.Context, o *streamOptions) (wrote bool,
 	if o.tty && !ref.TTY {
 		a.io.Note("note: container %s has no terminal (tty: true), so -t has no effect", a.container)
 	}
-	// The container's own terminal decides how its output comes.
+	// The container's tty setting decides the form of its output, not the user's.
 	s := &streams{io: a.io, stdin: o.stdin, tty: ref.TTY, running: true, detach: a.detach}
 	return s.connect(ctx, func(ctx context.Context, r *remote.Streams) error {
 		return a.engine.Sessions.Attach(ctx, a.pod, a.container, r)

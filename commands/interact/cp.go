@@ -23,7 +23,7 @@ import (
 	"github.com/podctl/podctl/runtime/filecopy"
 )
 
-// NewCopy is `podctl cp`.
+// NewCopy returns the command `podctl cp`.
 func NewCopy(sess *session.Session) *cobra.Command {
 	o := &selection.Container{}
 	cmd := &cobra.Command{
@@ -48,11 +48,10 @@ func NewCopy(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// stream stands for stdin and stdout; a file of that name is ./-.
+// stream is the argument for stdin and stdout. A file with this name is ./-.
 const stream = "-"
 
-// inContainer splits POD:PATH. A path that begins like one, or a name without a
-// colon, is of this machine.
+// inContainer splits POD:PATH. An argument without a colon, or one that begins with a dot or slash, is a local path.
 func inContainer(arg string) (pod, name string, ok bool) {
 	pod, name, ok = strings.Cut(arg, ":")
 	if !ok || pod == "" || strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") {
@@ -98,13 +97,13 @@ func runCopy(ctx context.Context, sess *session.Session, o *selection.Container,
 	return errors.Join(err, files.Close())
 }
 
-// copying is one copy and how far it has come.
+// copying is a running copy and its progress.
 type copying struct {
 	io           *terminal.IO
 	quiet        bool
 	began, shown time.Time
 	files, bytes int64
-	// seen is what the terminal shows of it.
+	// seen is the progress that the terminal shows.
 	seen string
 }
 
@@ -140,7 +139,7 @@ func (c *copying) in(ctx context.Context, root *filecopy.Root, owner filecopy.Ow
 	return c.copy(ctx, src, dir, name, filecopy.Options{Owner: &owner})
 }
 
-// archive writes what is in the container as a tar archive.
+// archive writes files of the container as a tar archive to stdout.
 func (c *copying) archive(ctx context.Context, root *filecopy.Root, source string) (err error) {
 	src, err := root.Open(source)
 	if err != nil {
@@ -152,7 +151,7 @@ func (c *copying) archive(ctx context.Context, root *filecopy.Root, source strin
 	})
 }
 
-// unpack writes what a tar archive has into a directory of the container.
+// unpack unpacks a tar archive from stdin into a directory of the container.
 func (c *copying) unpack(ctx context.Context, root *filecopy.Root, owner filecopy.Owner, destination string) (err error) {
 	dir, err := root.OpenDir(destination)
 	if err != nil {
@@ -164,7 +163,7 @@ func (c *copying) unpack(ctx context.Context, root *filecopy.Root, owner filecop
 	})
 }
 
-// baseName is the name that a copy of a path bears; the root has none of its own.
+// baseName returns the last part of a path, which is the name of its copy. For the root directory it returns root.
 func baseName(name string) string {
 	if base := path.Base(path.Clean("/" + name)); base != "/" {
 		return base
@@ -176,7 +175,7 @@ func (c *copying) copy(ctx context.Context, src, dir *os.File, name string, opts
 	return c.run(opts, func(opts filecopy.Options) error { return filecopy.Copy(ctx, src, dir, name, opts) })
 }
 
-// run makes a copy, and says what it does.
+// run runs a copy and reports its progress and result.
 func (c *copying) run(opts filecopy.Options, work func(filecopy.Options) error) error {
 	opts.Progress = c.progress
 	opts.Skipped = func(name, why string) { c.io.Note("note: %s is left out: %s", name, why) }
@@ -191,10 +190,10 @@ func (c *copying) run(opts filecopy.Options, work func(filecopy.Options) error) 
 	return err
 }
 
-// progressTick is how often the progress of a copy is shown.
+// progressTick is the time between two updates of the progress.
 const progressTick = 200 * time.Millisecond
 
-// progress counts, and lets what it counts be seen now and then.
+// progress records the counts, and updates the terminal once per progressTick.
 func (c *copying) progress(files, bytes int64) {
 	c.files, c.bytes = files, bytes
 	if now := c.io.Now(); now.Sub(c.shown) >= progressTick {

@@ -37,7 +37,7 @@ type debugOptions struct {
 	kubelet bool
 }
 
-// NewDebug is `podctl debug`.
+// NewDebug returns the command `podctl debug`.
 func NewDebug(sess *session.Session) *cobra.Command {
 	o := &debugOptions{}
 	cmd := &cobra.Command{
@@ -112,7 +112,6 @@ func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name 
 	return err
 }
 
-// start starts the debug container.
 func (o *debugOptions) start(ctx context.Context, sess *session.Session, engine *runtime.Engine, d *podspec.Desired, c *v1.EphemeralContainer) (*executor.Outcome, error) {
 	opts := executor.Options{AllowKubelet: o.kubelet}
 	if !o.container.Quiet {
@@ -123,9 +122,8 @@ func (o *debugOptions) start(ctx context.Context, sess *session.Session, engine 
 	return engine.Pods.Debug(ctx, d, c, opts)
 }
 
-// follow connects to a debug container that has an input. Of another one, and of one that has
-// ended before it wrote anything, the log is shown, which has what it wrote before anybody
-// could connect.
+// follow connects to a debug container that has an input. For one without an input, and for one that ended before it
+// wrote anything, it prints the log. The log has the output from before the connection.
 func (a *attachment) follow(ctx context.Context, o *streamOptions) error {
 	if o.stdin {
 		wrote, err := a.connect(ctx, o)
@@ -140,13 +138,13 @@ func (a *attachment) follow(ctx context.Context, o *streamOptions) error {
 	return a.engine.Sessions.Logs(ctx, a.pod, opts, a.io.Out, a.io.Err)
 }
 
-// A runtime ends the streams of a container a moment before it says that it ended.
+// A runtime ends the streams of a container shortly before it reports the end of the container.
 const (
 	exitTries = 40
 	exitPause = 50 * time.Millisecond
 )
 
-// end is how a container ended whose streams have; nil when it still runs.
+// end returns how a container ended, after its streams have ended. It returns nil if the container still runs.
 func (a *attachment) end(ctx context.Context) (*v1.ContainerStateTerminated, error) {
 	for range exitTries {
 		pods, err := a.engine.Lister.List(ctx, []*podspec.Desired{a.pod})
@@ -160,7 +158,7 @@ func (a *attachment) end(ctx context.Context) (*v1.ContainerStateTerminated, err
 	return nil, nil //nolint:nilnil // it runs
 }
 
-// definition is the debug container that the flags describe.
+// definition returns the debug container for the flags.
 func (o *debugOptions) definition(command []string) (*v1.EphemeralContainer, error) {
 	name := o.container.Name
 	if name == "" {
@@ -183,8 +181,7 @@ func (o *debugOptions) definition(command []string) (*v1.EphemeralContainer, err
 	return c, nil
 }
 
-// debugProfile is what a debug container may do (kubectl debug: the profiles of the
-// same names).
+// debugProfile returns the security context of a profile. The profiles are those of kubectl debug.
 func debugProfile(profile string) *v1.SecurityContext {
 	yes, no := true, false
 	switch profile {

@@ -9,14 +9,14 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// defaultDetachKeys are docker's.
+// defaultDetachKeys are the default keys of docker.
 const defaultDetachKeys = "ctrl-p,ctrl-q"
 
-// errDetached ends an attachment whose user pressed the keys for that.
+// errDetached ends the connection after the user pressed the detach keys.
 var errDetached = errors.New("detached")
 
-// parseKeys reads a sequence of keys: letters, and ctrl- with a letter or one of @[\]^_, separated
-// by commas. No keys are none.
+// parseKeys parses a sequence of keys, separated by commas: letters, and ctrl- with a letter or one of @[\]^_. It
+// returns nil for an empty text.
 func parseKeys(text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil
@@ -36,19 +36,19 @@ func parseKeys(text string) ([]byte, error) {
 	return keys, nil
 }
 
-// detachable is an input that ends what it is connected with when a sequence of keys is in it. The
-// end of an input would be passed on, so it never comes to its end then.
+// detachable is an input that cancels the connection when it reads a sequence of keys. Then Read blocks instead of
+// returning EOF, because the connection would pass an EOF on to the process.
 type detachable struct {
 	in     io.Reader
 	keys   []byte
 	detach context.CancelCauseFunc
-	// matched counts the keys of the sequence that were pressed, ready is what is passed on.
+	// matched is the number of keys of the sequence that were pressed. ready has the input to pass on.
 	matched int
 	ready   []byte
 	err     error
 }
 
-// Read reads from the input. The keys of a sequence that is not finished are held back.
+// Read reads from the input. It holds back the keys of an incomplete sequence.
 func (d *detachable) Read(p []byte) (int, error) {
 	for len(d.ready) == 0 && d.err == nil {
 		if d.matched == len(d.keys) {
@@ -74,7 +74,7 @@ func (d *detachable) Read(p []byte) (int, error) {
 	return 0, d.err
 }
 
-// press takes a key. What comes behind a finished sequence is nobody's.
+// press handles a key. It drops keys after a complete sequence.
 func (d *detachable) press(key byte) {
 	if d.matched == len(d.keys) {
 		return
@@ -90,7 +90,7 @@ func (d *detachable) press(key byte) {
 	d.matched++
 }
 
-// withDetach runs something with an input that can be detached from.
+// withDetach calls run with an input that the user can detach from. It returns errDetached if the user did.
 func withDetach(ctx context.Context, in io.Reader, keys []byte, run func(context.Context, io.Reader) error) error {
 	if len(keys) == 0 || in == nil {
 		return run(ctx, in)

@@ -22,7 +22,7 @@ func TestParseKeys(t *testing.T) {
 	}
 }
 
-// TestDetach: everything else is passed on, however it comes, and nothing behind the keys.
+// TestDetach: all input is passed on except the keys and the input after them, independent of how it is split.
 func TestDetach(t *testing.T) {
 	for input, want := range map[string]string{
 		"text": "text", "a\x10b": "a\x10b", "\x10\x10\x11rest": "\x10", "a\x10\x11b": "a", "end\x10": "end\x10", "\x11\x10": "\x11\x10",
@@ -57,7 +57,7 @@ func TestDetach(t *testing.T) {
 			for len(got) > 0 {
 				text.WriteByte(<-got)
 			}
-			if detached := err == errDetached; text.String() != want || detached != strings.Contains(input, "\x10\x11") { //nolint:errorlint // it is that very error
+			if detached := err == errDetached; text.String() != want || detached != strings.Contains(input, "\x10\x11") { //nolint:errorlint // withDetach returns exactly this error
 				t.Errorf("%q %s: %q, %v", input, name, text.String(), err)
 			}
 		}

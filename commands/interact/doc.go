@@ -1,4 +1,3 @@
-// Package interact has the commands that work inside running pods: exec, attach, cp,
-// port-forward and debug. A command finds its pod (package selection) and connects the user's
-// streams, files or ports with it by the engine.
+// Package interact has the commands that work inside running pods: exec, attach, cp, port-forward and debug. A command
+// finds its pod with package selection, and connects the user's streams, files or ports to it through the engine.
 package interact

@@ -20,7 +20,7 @@ import (
 	runtimesession "github.com/podctl/podctl/runtime/session"
 )
 
-// NewExec is `podctl exec`.
+// NewExec returns the command `podctl exec`.
 func NewExec(sess *session.Session) *cobra.Command {
 	o := &execOptions{}
 	cmd := &cobra.Command{
@@ -31,7 +31,7 @@ func NewExec(sess *session.Session) *cobra.Command {
 			"The command keeps the capabilities, profiles and limits of the container. With one of these flags, an interrupt also\n" +
 			"ends the command." +
 			flags.ExitCodes("0-125 the exit code of the command", "126 the command could not be run, or its output could not be written", "127 no such pod, container or command", "130 interrupted", "141 the output was closed (podctl exec … | head)"),
-		Example:           "  podctl exec web -- ls -l /\n  podctl exec -it web -c app -- sh\n  podctl exec -u nobody -w /tmp -e DEBUG=1 web -- env\n  tar c . | podctl exec -i web -- tar x -C /data",
+		Example:           "  podctl exec web -- ls -l /\n  podctl exec -it web -c app -- sh\n  podctl exec -u www-data -w /tmp -e DEBUG=1 web -- env\n  tar c . | podctl exec -i web -- tar x -C /data",
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runExec(cmd, sess, o, args) },
 	}
@@ -48,7 +48,7 @@ type execOptions struct {
 	command runtimesession.Command
 }
 
-// complete checks the flags of the command, and gives variables without a value podctl's own.
+// complete checks the flags, and gives variables without a value the value from podctl's environment.
 func (o *execOptions) complete(getenv func(string) string) error {
 	if o.command.Dir != "" && !path.IsAbs(o.command.Dir) {
 		return exit.Usagef("--workdir must be an absolute path, and %q is not", o.command.Dir)
@@ -79,7 +79,7 @@ func runExec(cmd *cobra.Command, sess *session.Session, o *execOptions, args []s
 	}
 	container, err := o.container.Choose(sess.IO, d)
 	if err != nil && cmd.ArgsLenAtDash() < 0 {
-		// A -c of the command was taken for the container's.
+		// The flag -c of the command may have been taken for podctl's own.
 		err = fmt.Errorf("%w; put -- before the command: exec %s -- COMMAND", err, args[0])
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func runExec(cmd *cobra.Command, sess *session.Session, o *execOptions, args []s
 	}
 	o.command.Args = args[1:]
 	if o.command.Differs() {
-		// The process is podctl's own, and has to be ended.
+		// podctl started the process itself, so podctl must live long enough to end it.
 		defer terminal.KeepSIGPIPE()()
 	}
 	s := &streams{io: sess.IO, stdin: o.stdin, tty: o.tty}

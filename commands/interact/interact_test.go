@@ -47,7 +47,7 @@ func TestDebugProfiles(t *testing.T) {
 	}
 }
 
-// TestExecOptions: a directory has to be absolute, and a variable without a value has podctl's own.
+// TestExecOptions: --workdir must be absolute, and a variable without a value gets podctl's value.
 func TestExecOptions(t *testing.T) {
 	o := &execOptions{command: runtimesession.Command{Dir: "/tmp", Env: []string{"A=b=c", "HOME", "E="}}}
 	err := o.complete(func(name string) string { return "my " + name })

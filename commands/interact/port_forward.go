@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/service"
 )
 
-// NewPortForward is `podctl port-forward`.
+// NewPortForward returns the command `podctl port-forward`.
 func NewPortForward(sess *session.Session) *cobra.Command {
 	f := &remote.Forwarding{Addresses: []string{"localhost"}, Out: sess.IO.Out, Err: sess.IO.Err}
 	cmd := &cobra.Command{
@@ -54,7 +54,7 @@ func NewPortForward(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// forwarded are the ports as the pod has them: those of a Service are its targets.
+// forwarded returns the ports to forward. It translates ports of a Service to the target ports of the pod.
 func forwarded(sess *session.Session, args []string, pod *v1.Pod) ([]string, error) {
 	key, ok := selection.ServiceNamed(args[0], sess.Flags.Namespace)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// streamOptions are the flags of commands that connect the user with a process.
+// streamOptions are the flags of commands that connect the user to a process.
 type streamOptions struct {
 	container selection.Container
 	stdin     bool
@@ -34,15 +34,15 @@ func (o *streamOptions) register(cmd *cobra.Command) {
 type streams struct {
 	io         *terminal.IO
 	stdin, tty bool
-	// running says that the process has a terminal of its own already, or none: its streams
-	// end only for who takes them as they are.
+	// running is set for a process that already runs. Whether it has a terminal is fixed, and its streams only end if
+	// they are requested accordingly.
 	running bool
-	// detach are the keys that end the connection and leave the process as it is.
+	// detach are the keys that end the connection and leave the process running.
 	detach []byte
 }
 
-// connect connects the streams, in raw mode when there is a terminal at both ends. It reports
-// whether the process has written anything.
+// connect connects the streams, in raw mode if both ends have a terminal. It reports whether the process has written
+// anything.
 func (s *streams) connect(ctx context.Context, call func(context.Context, *remote.Streams) error) (wrote bool, err error) {
 	var seen atomic.Bool
 	r := &remote.Streams{Out: watchedWriter{s.io.Out, &seen}, Err: watchedWriter{s.io.Err, &seen}, Terminal: s.tty}
@@ -50,7 +50,7 @@ func (s *streams) connect(ctx context.Context, call func(context.Context, *remot
 		r.In = s.io.In
 	}
 	var t *terminal.TTY
-	// Without both, no key is read, and control keys have to work as usual.
+	// Raw mode needs both flags. Otherwise, podctl reads no keys, and control keys must work as usual.
 	if s.tty && s.stdin {
 		t = s.io.Terminal()
 		if t == nil && !s.running {
@@ -71,13 +71,13 @@ func (s *streams) connect(ctx context.Context, call func(context.Context, *remot
 	return seen.Load(), err
 }
 
-// watchedWriter passes on what is written, and remembers that something was.
+// watchedWriter records whether anything was written.
 type watchedWriter struct {
 	io.Writer
 	wrote *atomic.Bool
 }
 
-// Write passes a text on.
+// Write writes to the underlying writer.
 func (w watchedWriter) Write(p []byte) (int, error) {
 	w.wrote.Store(true)
 	return w.Writer.Write(p)
@@ -87,8 +87,7 @@ func noteNoTerminal(out *terminal.IO) {
 	out.Note("note: stdin is not a terminal, so the process gets none")
 }
 
-// notFoundCode gives an error about a pod that is not there its own code, and leaves one about
-// a pod that cannot be looked for.
+// notFoundCode sets the exit code NotFound for an error about a missing pod. It does not change other errors.
 func notFoundCode(err error) error {
 	if absent := (*state.NotFoundError)(nil); errors.As(err, &absent) {
 		return &exit.CodeError{Code: exit.NotFound, Err: err}
@@ -96,7 +95,7 @@ func notFoundCode(err error) error {
 	return err
 }
 
-// processCode passes a process's exit code on, and keeps podctl's own failures apart from it.
+// processCode returns the exit code of a process as an error. Errors of podctl itself get other codes.
 func processCode(err error) error {
 	var ended *remote.ExitError
 	var coded *exit.CodeError

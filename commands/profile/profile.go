@@ -1,5 +1,5 @@
-// Package profile writes down what the process spends its time on: CPU profiles, execution
-// traces and OpenTelemetry spans. It is for those who work on podctl itself.
+// Package profile records CPU profiles, execution traces and OpenTelemetry spans of the process. It is for developers
+// of podctl.
 package profile
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// Profile is what is written, by flags that the help does not show.
+// Profile has the files to write. Its flags are hidden.
 type Profile struct {
 	cpu, trace, spans string
-	// stops end what was started.
+	// stops has a function for each started profile that ends it and commits the file.
 	stops []func() error
 }
 
@@ -39,8 +39,7 @@ func (p *Profile) Register(f *pflag.FlagSet) {
 	}
 }
 
-// Start begins what the flags ask for; the context that is returned has the span of the
-// whole command.
+// Start starts the profiles that the flags request. The returned context contains the span of the command.
 func (p *Profile) Start(ctx context.Context, command string, getenv func(string) string) (context.Context, error) {
 	err := p.start(p.cpu, pprof.StartCPUProfile, func() error { pprof.StopCPUProfile(); return nil })
 	if err == nil {
@@ -52,8 +51,7 @@ func (p *Profile) Start(ctx context.Context, command string, getenv func(string)
 	return ctx, err
 }
 
-// start opens a file and begins to write to it; empty asks for nothing. The file takes its
-// name when the process ends.
+// start opens a file and starts writing to it. An empty path is ignored. The file gets its name when Stop commits it.
 func (p *Profile) start(path string, start func(io.Writer) error, stop func() error) error {
 	if path == "" {
 		return nil
@@ -84,7 +82,7 @@ func (p *Profile) beginSpans(ctx context.Context, command string, getenv func(st
 	if err := p.start(p.spans, begin, func() error { return end() }); err != nil {
 		return ctx, err
 	}
-	// The names are those by which programs hand a trace on to those they start.
+	// Programs use these variables to pass a trace to child processes.
 	parent := propagation.MapCarrier{"traceparent": getenv("TRACEPARENT"), "tracestate": getenv("TRACESTATE")}
 	ctx, span := provider.Tracer("github.com/podctl/podctl").Start(propagation.TraceContext{}.Extract(ctx, parent), command)
 	end = func() error {
@@ -94,7 +92,7 @@ func (p *Profile) beginSpans(ctx context.Context, command string, getenv func(st
 	return ctx, nil
 }
 
-// Stop writes the files to their ends.
+// Stop ends all profiles and commits their files.
 func (p *Profile) Stop() error {
 	var errs []error
 	for _, stop := range p.stops {

@@ -2,16 +2,16 @@ package terminal
 
 import "github.com/fatih/color"
 
-// Colors colour text when the user's terminal takes colours.
+// Colors colours text if On is set.
 type Colors struct{ On bool }
 
-// OutColors colours what is written to the standard output.
+// OutColors returns the colours for stdout.
 func (s *IO) OutColors() Colors { return Colors{On: s.colored(s.OutTTY)} }
 
-// ErrColors colours what is written to the standard error.
+// ErrColors returns the colours for stderr.
 func (s *IO) ErrColors() Colors { return Colors{On: s.colored(s.ErrTTY)} }
 
-// colored decides by --color, NO_COLOR and whether the stream is a terminal.
+// colored evaluates --color, NO_COLOR, TERM, and whether the stream is a terminal.
 func (s *IO) colored(tty bool) bool {
 	switch s.Color {
 	case "always":
@@ -22,7 +22,7 @@ func (s *IO) colored(tty bool) bool {
 	return tty && s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb"
 }
 
-// With gives a text attributes.
+// With returns a text with attributes.
 func (c Colors) With(text string, attributes ...color.Attribute) string {
 	if !c.On || text == "" {
 		return text
@@ -32,20 +32,20 @@ func (c Colors) With(text string, attributes ...color.Attribute) string {
 	return attributed.Sprint(text)
 }
 
-// Dim is for what matters less.
+// Dim is for less important text.
 func (c Colors) Dim(text string) string { return c.With(text, color.Faint) }
 
-// Bold is for what matters more.
+// Bold is for important text.
 func (c Colors) Bold(text string) string { return c.With(text, color.Bold) }
 
-// Red is for what goes, or has failed.
+// Red is for removals and failures.
 func (c Colors) Red(text string) string { return c.With(text, color.FgRed) }
 
-// Green is for what comes, or went well.
+// Green is for additions and success.
 func (c Colors) Green(text string) string { return c.With(text, color.FgGreen) }
 
-// Yellow is for what changes, and for warnings.
+// Yellow is for changes and warnings.
 func (c Colors) Yellow(text string) string { return c.With(text, color.FgYellow) }
 
-// Cyan is for what waits.
+// Cyan is for waits.
 func (c Colors) Cyan(text string) string { return c.With(text, color.FgCyan) }

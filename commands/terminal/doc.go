@@ -1,5 +1,4 @@
-// Package terminal is what a command has of the world around it, and how it writes to it: the
-// streams, the clock and the environment of the process; lines one at a time, colours, a
-// spinner, tables and documents; text of others made safe to print. It knows no pod and no
-// flag.
+// Package terminal connects a command to its environment: the streams, the clock and the variables of the process. It
+// prints lines one at a time, colours, a spinner and tables, and makes text from other sources safe to print. It does
+// not depend on pods or flags.
 package terminal

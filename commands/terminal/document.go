@@ -6,13 +6,13 @@ import (
 	"io"
 )
 
-// IsText reports whether an output format is for people.
+// IsText reports whether an output format is text for people.
 func IsText(format string) bool { return format == "" || format == "text" }
 
-// IsDocument reports whether an output format is for programs.
+// IsDocument reports whether an output format is a document for programs.
 func IsDocument(format string) bool { return format == "json" || format == "yaml" }
 
-// WriteDocument writes a value as JSON or YAML. Characters that are not visible are escaped.
+// WriteDocument writes a value as JSON or YAML. It escapes invisible characters.
 func WriteDocument(w io.Writer, format string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// Env is what a command has of the world around it.
+// Env is the environment of a command.
 type Env struct {
 	In  io.Reader
 	Out io.Writer
@@ -25,14 +25,14 @@ type Env struct {
 	ErrTTY bool
 	Now    func() time.Time
 	Getenv func(string) string
-	// SystemConfig is the configuration file of all users; empty means none.
+	// SystemConfig is the configuration file of all users. It may be empty.
 	SystemConfig string
 }
 
-// System is the process's own environment, in which libraries are quiet.
+// System returns the environment of the process. It also disables the logs of libraries.
 func System() *Env {
 	quietLibraries()
-	in, out, err := os.Stdin, os.Stdout, os.Stderr //nolint:forbidigo // the one place where a command meets the process
+	in, out, err := os.Stdin, os.Stdout, os.Stderr //nolint:forbidigo // only here a command accesses the process
 	return &Env{
 		In:     in,
 		Out:    out,
@@ -46,20 +46,18 @@ func System() *Env {
 	}
 }
 
-// quietLibraries keeps the libraries' own logs from the terminal: what matters
-// comes back as an error.
+// quietLibraries disables the logs of libraries. Relevant problems are returned as errors.
 func quietLibraries() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	// Errors would go to stderr all the same without a logger of their own: this one drops them.
+	// Without a logger, klog still writes errors to stderr. The empty logger drops them.
 	klog.SetLogger(klog.Logger{})
 }
 
-// documentMax is how many bytes are read of a document: a snapshot of a hundred pods has ten
-// megabytes.
+// documentMax is the maximum size of a document in bytes. A snapshot of a hundred pods has ten megabytes.
 const documentMax = 32 << 20
 
-// ReadFile reads a document that a flag names; - is standard input.
+// ReadFile reads a document that a flag names. The name - is stdin.
 func (e *Env) ReadFile(ctx context.Context, path string) (text []byte, err error) {
 	if path == "-" {
 		text, err = input.Until(ctx, func() ([]byte, error) { return input.ReadAtMost(e.In, documentMax) })

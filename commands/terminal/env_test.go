@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestLibrariesAreQuiet: what a library logs as an error reaches no terminal.
+// TestLibrariesAreQuiet: errors that a library logs do not reach the terminal.
 func TestLibrariesAreQuiet(t *testing.T) {
 	quietLibraries()
 	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))

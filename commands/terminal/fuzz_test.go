@@ -2,8 +2,7 @@ package terminal
 
 import "testing"
 
-// FuzzPrintable: whatever others wrote, it moves no cursor, changes no colour and turns
-// no line round.
+// FuzzPrintable: a printable text moves no cursor, changes no colour and does not change the writing direction.
 func FuzzPrintable(f *testing.F) {
 	for _, seed := range []string{"plain\n\ttext", "\x1b[31m", "\x9b1m", "\u009b", "\u202eevil\u2066", "\x00\x7f\r\x08", "\u2028"} {
 		f.Add(seed)

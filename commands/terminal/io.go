@@ -9,8 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// IO is the streams of one command. Pods are worked on concurrently, and their lines are
-// written one at a time.
+// IO has the streams of one command. It is safe for concurrent use and writes lines one at a time.
 type IO struct {
 	Env
 	// Color is the value of --color.
@@ -18,31 +17,31 @@ type IO struct {
 
 	mu    sync.Mutex
 	noted map[string]bool
-	// live is what is drawn at the end of the terminal; nil for nothing.
+	// live has the lines at the end of the terminal. It is nil if there are none.
 	live *Live
 }
 
 // NewIO returns the streams of an environment.
 func NewIO(env *Env) *IO { return &IO{Env: *env, noted: map[string]bool{}} }
 
-// Print writes a line of the result.
+// Print writes a line of the result to stdout.
 func (s *IO) Print(format string, args ...any) {
 	s.Exclusive(func() { writeLines(s.Out, format, args...) })
 }
 
-// PrintBold writes a line of the result, in bold where the result has colours.
+// PrintBold writes a line of the result to stdout, in bold if the output has colours.
 func (s *IO) PrintBold(text string) {
 	s.Exclusive(func() {
 		fmt.Fprintln(s.Out, s.OutColors().Bold(PrintableLines(text))) //nolint:errcheck // a closed pipe ends the process
 	})
 }
 
-// Note writes a line beside the result, for people.
+// Note writes a note for people to stderr.
 func (s *IO) Note(format string, args ...any) {
 	s.Exclusive(func() { writeLines(s.Err, format, args...) })
 }
 
-// NoteOnce is Note for what would otherwise be repeated with every look.
+// NoteOnce writes a note like Note, unless the same text was noted before.
 func (s *IO) NoteOnce(format string, args ...any) {
 	s.Exclusive(func() {
 		if text := fmt.Sprintf(format, args...); !s.noted[text] {
@@ -52,7 +51,7 @@ func (s *IO) NoteOnce(format string, args ...any) {
 	})
 }
 
-// Exclusive calls a function that writes, and lets no other write meanwhile.
+// Exclusive calls a function that writes, and blocks all other writes until it returns.
 func (s *IO) Exclusive(write func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +66,8 @@ func writeLines(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, PrintableLines(fmt.Sprintf(format, args...))) //nolint:errcheck // a closed pipe ends the process
 }
 
-// Into writes a file as a whole or not at all, for its owner alone; - is standard output. A
-// device or a pipe is written to and not replaced.
+// Into replaces a file atomically. Only the owner can read it. The path - is stdout. Devices and pipes are written to
+// and not replaced.
 func (s *IO) Into(path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(s.Out)

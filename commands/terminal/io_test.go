@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDevicesAreNotReplaced: a file is replaced as a whole, a device is written to.
+// TestDevicesAreNotReplaced: Into replaces a file, and writes to a device.
 func TestDevicesAreNotReplaced(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {

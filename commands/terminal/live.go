@@ -11,32 +11,30 @@ import (
 	"golang.org/x/term"
 )
 
-// liveTick is how often the live lines are drawn anew.
+// liveTick is the time between two redraws of the live lines.
 const liveTick = 200 * time.Millisecond
 
-// The size of a terminal that does not tell it.
+// The size to assume if the terminal does not report one.
 const (
 	widthUnknown  = 80
 	heightUnknown = 24
 )
 
-// Live is the last lines of a terminal, drawn anew while a command works. What else the command
-// writes goes above them.
+// Live has the last lines of a terminal, which are redrawn while a command runs. Other output appears above them.
 type Live struct {
 	io    *IO
 	lines func(width int) []string
-	// drawn are the widths of the lines that are on the terminal now.
+	// drawn has the widths of the lines on the terminal, in columns.
 	drawn []int
 	done  chan struct{}
 	gone  chan struct{}
 }
 
-// ShowsLive reports whether standard error is a terminal that can draw lines anew.
+// ShowsLive reports whether stderr is a terminal that can redraw lines.
 func (s *IO) ShowsLive() bool { return s.ErrTTY && s.Getenv("TERM") != "dumb" }
 
-// Live begins to draw lines at the end of the terminal that standard error is. The function that
-// gives them is called while nothing else is written; its lines are cut to the width. Stop has to
-// be called. A command draws one Live at a time.
+// Live starts to draw lines at the end of the terminal on stderr. It calls lines while it blocks other writes, and cuts
+// the result to the width. The caller must call Stop. Only one Live can exist at a time.
 func (s *IO) Live(lines func(width int) []string) *Live {
 	l := &Live{io: s, lines: lines, done: make(chan struct{}), gone: make(chan struct{})}
 	s.Exclusive(func() {
@@ -47,7 +45,7 @@ func (s *IO) Live(lines func(width int) []string) *Live {
 	return l
 }
 
-// Stop takes the lines away.
+// Stop removes the lines.
 func (l *Live) Stop() {
 	close(l.done)
 	<-l.gone
@@ -57,7 +55,7 @@ func (l *Live) Stop() {
 	})
 }
 
-// run draws the lines while time passes.
+// run redraws the lines until Stop is called.
 func (l *Live) run() {
 	defer close(l.gone)
 	tick := time.NewTicker(liveTick)
@@ -72,7 +70,7 @@ func (l *Live) run() {
 	}
 }
 
-// above writes something above the lines.
+// above writes above the lines.
 func (l *Live) above(write func()) {
 	l.erase()
 	write()
@@ -81,7 +79,7 @@ func (l *Live) above(write func()) {
 	}
 }
 
-// erase takes the lines off the terminal. One that is narrower than it was has broken lines.
+// erase removes the lines from the terminal. Lines are wrapped if the terminal has become narrower.
 func (l *Live) erase() {
 	if len(l.drawn) == 0 {
 		return
@@ -92,10 +90,10 @@ func (l *Live) erase() {
 		rows += max(1, (w+width-1)/width)
 	}
 	l.drawn = nil
-	fmt.Fprintf(l.io.Err, "\x1b[%dA\r\x1b[J", rows) //nolint:errcheck // progress is a courtesy
+	fmt.Fprintf(l.io.Err, "\x1b[%dA\r\x1b[J", rows) //nolint:errcheck // a lost line is harmless
 }
 
-// draw writes as many lines as the terminal has rows for, below everything else.
+// draw writes the lines at the end of the terminal, as many as fit.
 func (l *Live) draw() {
 	width, height := sizeOf(l.io.Err)
 	lines := l.lines(width - 1)
@@ -109,10 +107,10 @@ func (l *Live) draw() {
 		l.drawn = append(l.drawn, displaywidth.String(line))
 		b.WriteString(line + "\n")
 	}
-	io.WriteString(l.io.Err, b.String()) //nolint:errcheck // progress is a courtesy
+	io.WriteString(l.io.Err, b.String()) //nolint:errcheck // a lost line is harmless
 }
 
-// OutSize is the size of the terminal that standard output is, in columns and rows.
+// OutSize returns the size of the terminal on stdout, in columns and rows.
 func (e *Env) OutSize() (width, height int) { return sizeOf(e.Out) }
 
 func sizeOf(w io.Writer) (width, height int) {
@@ -124,13 +122,12 @@ func sizeOf(w io.Writer) (width, height int) {
 	return widthUnknown, heightUnknown
 }
 
-// Cut shortens a line to a number of columns; an ellipsis stands for what is left out.
+// Cut shortens a line to a number of columns. An ellipsis marks the omitted part.
 func Cut(line string, width int) string {
 	return displaywidth.TruncateString(line, max(width, 1), "…")
 }
 
-// Wrap breaks a line between words where it would be longer than a number of columns. A word that
-// is longer stays whole.
+// Wrap breaks a line between words at a number of columns. It does not break longer words.
 func Wrap(line string, width int) string {
 	var b strings.Builder
 	used := 0
@@ -151,7 +148,7 @@ func Wrap(line string, width int) string {
 	return b.String()
 }
 
-// Fit cuts a text to the columns and rows of a terminal. The last line says how many are left out.
+// Fit cuts a text to the columns and rows of a terminal. The last line has the number of omitted lines.
 func Fit(text string, width, height int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if left := len(lines) - max(height, 1); left > 0 {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// terminalOf is an IO that writes to a terminal of unknown size.
+// terminalOf returns an IO with a terminal of unknown size.
 func terminalOf(b *bytes.Buffer, env map[string]string) *IO {
 	return NewIO(&Env{Err: b, ErrTTY: true, Now: time.Now, Getenv: func(name string) string { return env[name] }})
 }
 
-// TestLiveLinesStayBelow: what is written meanwhile goes above them, and at the end they are gone.
+// TestLiveLinesStayBelow: other output appears above the lines, and Stop removes them.
 func TestLiveLinesStayBelow(t *testing.T) {
 	var b bytes.Buffer
 	s := terminalOf(&b, nil)
@@ -30,7 +30,7 @@ func TestLiveLinesStayBelow(t *testing.T) {
 	}
 }
 
-// TestLiveLinesFit the terminal: each is cut to its width, and those that find no row are counted.
+// TestLiveLinesFit: each line is cut to the width of the terminal, and lines without space are counted.
 func TestLiveLinesFit(t *testing.T) {
 	var b bytes.Buffer
 	s := terminalOf(&b, nil)
@@ -46,7 +46,7 @@ func TestLiveLinesFit(t *testing.T) {
 	}
 }
 
-// TestNoLiveLines where nothing can be drawn anew.
+// TestNoLiveLines: no lines are drawn where they cannot be redrawn.
 func TestNoLiveLines(t *testing.T) {
 	var b bytes.Buffer
 	if terminalOf(&b, map[string]string{"TERM": "dumb"}).ShowsLive() {

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// isVisible reports whether a character shows itself and does nothing else: it is no control
-// character, turns no direction of writing round, has a width, and is assigned to something.
+// isVisible reports whether a character is visible or a space. Control and format characters and unassigned characters
+// are not, for example those that change the writing direction.
 func isVisible(r rune) bool {
 	return r < utf8.RuneSelf && r >= ' ' && r != 0x7f || r >= utf8.RuneSelf && unicode.IsGraphic(r)
 }
 
-// Printable makes a text that may come from an image, a log or a manifest safe for a
-// terminal: characters that are not visible are shown as escapes. Line ends and tabs stay.
+// Printable makes a text from an image, a log or a manifest safe for a terminal. It escapes invisible characters except
+// line feeds and tabs.
 func Printable(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -41,13 +41,13 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// PrintableLine is Printable for what has to stay on one line.
+// PrintableLine is like Printable, and also escapes line feeds.
 func PrintableLine(text string) string {
 	return strings.ReplaceAll(Printable(text), "\n", `\n`)
 }
 
-// PrintableLines is Printable for a text that may have several lines, of which none but the
-// first begins where podctl's own lines begin.
+// PrintableLines is like Printable for a text with several lines. It indents all lines except the first, so that they
+// cannot look like lines of podctl.
 func PrintableLines(text string) string {
 	lines := strings.Split(Printable(strings.TrimRight(text, "\n")), "\n")
 	for i := 1; i < len(lines); i++ {
@@ -58,9 +58,9 @@ func PrintableLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// VisibleJSON is a JSON document with what is no visible character escaped in its strings.
-// It is the same document. Characters beyond U+FFFF stay: JSON has no escape for them but
-// pairs that YAML parsers refuse, and podctl reads its documents as YAML too.
+// VisibleJSON escapes the invisible characters in the strings of a JSON document. Its value does not change. Characters
+// beyond U+FFFF remain, because JSON can only escape them as pairs, which YAML parsers refuse. podctl also reads its
+// documents as YAML.
 func VisibleJSON(document []byte) []byte {
 	return escapeJSON(document, func(r rune) string {
 		if r > 0xffff {
@@ -70,8 +70,7 @@ func VisibleJSON(document []byte) []byte {
 	})
 }
 
-// escapeJSON writes what is no visible character in another way. Outside of strings there
-// is nothing of that kind but white space.
+// escapeJSON replaces invisible characters. Outside of strings, a JSON document has none except white space.
 func escapeJSON(document []byte, escape func(rune) string) []byte {
 	if !bytes.ContainsFunc(document, isHidden) {
 		return document
@@ -91,10 +90,10 @@ func isHidden(r rune) bool {
 	return !isVisible(r) && r != '\n' && r != '\t' && r != '\r'
 }
 
-// visibleYAML turns a JSON document into YAML in which, too, what is no visible character is
-// escaped. The library escapes control characters alone, and takes a text with them into
-// the quotes that escapes need; so each of the others is put between two of them first, with
-// a word that the document has nowhere.
+// visibleYAML converts a JSON document to YAML and escapes invisible characters. The library escapes only control
+// characters, and only quotes texts that contain one. So each other invisible character is first replaced by a mark:
+// U+0001, a word that the document does not contain, and the code. After the conversion, the marks are replaced by
+// escapes.
 func visibleYAML(document []byte) ([]byte, error) {
 	word := "x"
 	for bytes.Contains(document, []byte(word)) {

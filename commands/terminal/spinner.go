@@ -2,15 +2,15 @@ package terminal
 
 import "fmt"
 
-// Spinner shows that something goes on: on a terminal one line with its progress and the time
-// it has taken, elsewhere a plain line at its beginning.
+// Spinner shows that a task is running. On a terminal, it is one line with the progress and the elapsed time.
+// Elsewhere, it is a plain line at the start.
 type Spinner struct {
 	io       *IO
 	live     *Live
 	progress string
 }
 
-// Spin begins to show something that takes its time. Stop has to be called.
+// Spin starts a spinner. The caller must call Stop.
 func (s *IO) Spin(text string) *Spinner {
 	sp := &Spinner{io: s}
 	if !s.ShowsLive() {
@@ -24,7 +24,7 @@ func (s *IO) Spin(text string) *Spinner {
 	return sp
 }
 
-// Progress says how far it is.
+// Progress sets the progress to show.
 func (sp *Spinner) Progress(text string) {
 	sp.io.mu.Lock()
 	defer sp.io.mu.Unlock()
@@ -34,7 +34,7 @@ func (sp *Spinner) Progress(text string) {
 	sp.progress = text
 }
 
-// Stop takes the line away again.
+// Stop removes the line.
 func (sp *Spinner) Stop() {
 	if sp.live != nil {
 		sp.live.Stop()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestSpinner: a terminal sees the time go by on one line, which is taken away at
-// the end; elsewhere there is one plain line.
+// TestSpinner: a terminal shows one line with the elapsed time, which is removed at the end. Elsewhere there is one
+// plain line.
 func TestSpinner(t *testing.T) {
 	for tty, want := range map[bool]string{true: "pulling a …  0s\n\x1b[1A\r\x1b[J", false: "pulling a\n"} {
 		var b bytes.Buffer

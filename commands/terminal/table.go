@@ -11,14 +11,14 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// NoValue stands where there is nothing to tell, as in kubectl.
+// NoValue is shown for a missing value, as in kubectl.
 const NoValue = "<none>"
 
-// tableGap is how many blanks stand between columns.
+// tableGap is the number of blanks between columns.
 const tableGap = 3
 
-// Table prints rows under upper-case headers: no borders, left aligned, three
-// blanks between columns, as kubectl and nerdctl do.
+// Table prints rows under upper-case headers. Like in kubectl and nerdctl, there are no borders, and columns are
+// left-aligned with three blanks between them.
 func Table(w io.Writer, header []string, rows [][]string) error {
 	var b bytes.Buffer
 	t := tablewriter.NewTable(&b,
@@ -50,7 +50,7 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 	return WriteTrimmed(w, b.String())
 }
 
-// TableWidth is how many columns of a terminal the longest line of such a table takes, at most.
+// TableWidth returns the maximum width of a line of such a table, in terminal columns.
 func TableWidth(header []string, rows [][]string) int {
 	total := 0
 	for i, name := range header {
@@ -63,7 +63,7 @@ func TableWidth(header []string, rows [][]string) int {
 	return total + tableGap*max(len(header)-1, 0)
 }
 
-// WriteTrimmed writes lines without the blanks at their ends.
+// WriteTrimmed writes lines without trailing blanks.
 func WriteTrimmed(w io.Writer, text string) error {
 	for line := range strings.Lines(text) {
 		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {

@@ -16,7 +16,7 @@ import (
 // TTY is the user's terminal.
 type TTY struct{ fd int }
 
-// Terminal is the one that the standard input comes from; nil when that is none.
+// Terminal returns the terminal on stdin. It is nil if stdin is not a terminal.
 func (e *Env) Terminal() *TTY {
 	file, ok := e.In.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -25,8 +25,8 @@ func (e *Env) Terminal() *TTY {
 	return &TTY{fd: int(file.Fd())}
 }
 
-// Raw runs a function while the terminal passes every key on, control keys
-// included, and gives it the terminal's sizes.
+// Raw runs a function with the terminal in raw mode, which passes on all keys including control keys. The function
+// receives the sizes of the terminal.
 func (t *TTY) Raw(ctx context.Context, run func(context.Context, *SizeQueue) error) error {
 	before, err := term.MakeRaw(t.fd)
 	if err != nil {
@@ -39,13 +39,13 @@ func (t *TTY) Raw(ctx context.Context, run func(context.Context, *SizeQueue) err
 	return errors.Join(err, term.Restore(t.fd, before))
 }
 
-// SizeQueue yields the terminal's size, now and whenever it changes.
+// SizeQueue yields the size of the terminal, first the current one and then each change.
 type SizeQueue struct {
-	ctx   context.Context //nolint:containedctx // the interface it serves has none
+	ctx   context.Context //nolint:containedctx // the interface that it implements has none
 	sizes chan remotecommand.TerminalSize
 }
 
-// Next waits for the next size; nil ends the queue.
+// Next waits for the next size. It returns nil at the end of the context.
 func (q *SizeQueue) Next() *remotecommand.TerminalSize {
 	select {
 	case <-q.ctx.Done():
@@ -79,9 +79,8 @@ func (t *TTY) watchSize(ctx context.Context) *SizeQueue {
 	return q
 }
 
-// Keys passes on the keys that the user presses on the terminal which standard input is, without
-// showing them; control keys go on doing what they do. Restore has to be called. Without a
-// terminal there are no keys.
+// Keys returns a channel with the keys that the user presses on the terminal on stdin. They are not echoed, and control
+// keys keep their effect. The caller must call restore. Without a terminal, the channel is nil.
 func (e *Env) Keys() (keys <-chan byte, restore func()) {
 	t := e.Terminal()
 	if t == nil {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// ClearScreen puts the cursor into the first corner and clears what follows.
+// ClearScreen moves the cursor to the first corner and clears the screen.
 const ClearScreen = "\x1b[H\x1b[2J"
 
-// ClearLine puts the cursor to the beginning of the line and clears what follows.
+// ClearLine moves the cursor to the beginning of the line and clears the line.
 const ClearLine = "\r\x1b[K"
 
-// WatchInterval is how often a watch looks for changes.
+// WatchInterval is the time between two checks of a watch.
 const WatchInterval = time.Second
 
-// Sleep waits, and reports whether the context goes on.
+// Sleep waits for d or the end of the context. It reports whether the context has not ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -21,7 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// ObjectName names an object in documents.
+// ObjectName identifies an object in documents.
 type ObjectName struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
@@ -30,24 +30,24 @@ type ObjectName struct {
 
 func nameOf(key state.ObjectKey) ObjectName { return ObjectName{key.Kind, key.Namespace, key.Name} }
 
-// Key is the name as podctl stores it.
+// Key converts the name to the key of podctl's storage.
 func (n ObjectName) Key() state.ObjectKey {
 	return state.ObjectKey{Namespace: n.Namespace, Kind: n.Kind, Name: n.Name}
 }
 
-// ObjectChange is what becomes of a stored ConfigMap, Secret, claim or Service, as a document.
+// ObjectChange is the document of a change to a stored ConfigMap, Secret, claim or Service.
 type ObjectChange struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
 	Object     ObjectName      `json:"object"`
 	Outcome    objects.Outcome `json:"outcome"`
 	Fields     []string        `json:"fields,omitempty"`
-	// Changes are the values of a ConfigMap that differ.
+	// Changes are the differing values of a ConfigMap.
 	Changes []diff.Change  `json:"changes,omitempty"`
 	Pods    []model.PodRef `json:"pods"`
 }
 
-// ObjectChangeOf is the document of a change, with the applied pods that take the object.
+// ObjectChangeOf returns the document of a change. users are the applied pods that use the object.
 func ObjectChangeOf(c *objects.Change, users []*podspec.Desired) ObjectChange {
 	doc := ObjectChange{APIVersion: model.APIVersion, Kind: "ObjectChange", Object: nameOf(c.Key), Outcome: c.Outcome, Fields: c.Fields, Pods: []model.PodRef{}}
 	for _, t := range c.Texts {
@@ -59,7 +59,7 @@ func ObjectChangeOf(c *objects.Change, users []*podspec.Desired) ObjectChange {
 	return doc
 }
 
-// FutureOutcome says what would become of an object, and which fields differ.
+// FutureOutcome describes the future outcome for an object, and the fields that differ.
 func FutureOutcome(c *objects.Change) string {
 	text := fmt.Sprintf("%s would be %s", c.Key, c.Outcome)
 	if c.Outcome == objects.Unchanged {
@@ -71,8 +71,8 @@ func FutureOutcome(c *objects.Change) string {
 	return text
 }
 
-// FutureTexts are the values of a ConfigMap that would differ, below the line of FutureOutcome, as
-// a plan of a pod shows values.
+// FutureTexts lists the values of a ConfigMap that would change, in the format of a pod's plan. It follows the line of
+// FutureOutcome.
 func FutureTexts(c *ObjectChange, colors terminal.Colors) string {
 	var b strings.Builder
 	v := Plan{Colors: colors}
@@ -87,24 +87,24 @@ func FutureTexts(c *ObjectChange, colors terminal.Colors) string {
 	return b.String()
 }
 
-// WorkloadChange is what becomes of a workload, as a document.
+// WorkloadChange is the document of a change to a workload.
 type WorkloadChange struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
 	Workload   ObjectName      `json:"workload"`
 	Outcome    objects.Outcome `json:"outcome"`
 	Revision   int64           `json:"revision"`
-	// Pods are those that the workload shall have now, Deletes those that shall go.
+	// Pods are the pods that the workload must have now. Deletes are the pods to delete.
 	Pods    []model.PodRef  `json:"pods"`
 	Deletes []model.PodRef  `json:"deletes,omitempty"`
 	Waits   []workload.Wait `json:"waits,omitempty"`
-	// Unfit is why this machine has no pod of a DaemonSet.
+	// Unfit is the reason why this machine has no pod of a DaemonSet.
 	Unfit  string             `json:"unfit,omitempty"`
 	Status *workload.Status   `json:"status,omitempty"`
 	Job    *batchv1.JobStatus `json:"jobStatus,omitempty"`
 }
 
-// WorkloadChangeOf is the document of a workload with what it comes to.
+// WorkloadChangeOf returns the document of a change to a workload with its expansion.
 func WorkloadChangeOf(c *controller.Change, x *workload.Expansion) WorkloadChange {
 	doc := WorkloadChange{
 		APIVersion: model.APIVersion, Kind: "WorkloadChange", Workload: nameOf(c.Record.Key()), Outcome: c.Outcome, Revision: c.Record.Revision(),
@@ -119,10 +119,10 @@ func WorkloadChangeOf(c *controller.Change, x *workload.Expansion) WorkloadChang
 	return doc
 }
 
-// Key names the workload.
+// Key returns the key of the workload.
 func (c *WorkloadChange) Key() state.ObjectKey { return c.Workload.Key() }
 
-// WorkloadHeading is the line above the plans of a workload's pods.
+// WorkloadHeading returns the heading above the plans of a workload's pods.
 func WorkloadHeading(c *WorkloadChange) string {
 	text := fmt.Sprintf("%s %s/%s · is %s", c.Workload.Kind, c.Workload.Namespace, c.Workload.Name, c.Outcome)
 	if c.Outcome != objects.Unchanged {
@@ -131,7 +131,7 @@ func WorkloadHeading(c *WorkloadChange) string {
 	return text
 }
 
-// WorkloadWaits say why pods of a workload are not yet made, updated or deleted, one line each.
+// WorkloadWaits describes why pods of a workload are not yet created, updated or deleted, one line each.
 func WorkloadWaits(c *WorkloadChange) []string {
 	lines := make([]string, 0, len(c.Waits))
 	for _, w := range c.Waits {
@@ -140,7 +140,8 @@ func WorkloadWaits(c *WorkloadChange) []string {
 	return lines
 }
 
-// WorkloadMissing says what a workload lacks, as it was seen last: what waits, and the state of each pod that is not as it must be.
+// WorkloadMissing describes why a workload was incomplete when it was last observed: its waits, and the state of each
+// pod that is not settled.
 func WorkloadMissing(c *WorkloadChange, x *workload.Expansion) []string {
 	lines := WorkloadWaits(c)
 	there := map[model.PodRef]bool{}
@@ -164,7 +165,7 @@ func WorkloadMissing(c *WorkloadChange, x *workload.Expansion) []string {
 	return lines
 }
 
-// planCounts counts plans of pods by what becomes of the pods.
+// planCounts counts plans of pods by their effect on the pod.
 type planCounts struct{ made, changed, gone, waiting, unchanged int }
 
 func (n *planCounts) add(p *plan.Plan, gone bool) {
@@ -191,7 +192,7 @@ func (n *planCounts) addOutcome(outcome objects.Outcome) {
 	}
 }
 
-// text is a list of the counts that are not zero.
+// text lists the counts that are not zero.
 func (n *planCounts) text() string {
 	var parts []string
 	for _, part := range []struct {
@@ -205,7 +206,7 @@ func (n *planCounts) text() string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-// WorkloadSummary counts what the plans of a workload's pods come to.
+// WorkloadSummary counts the plans of a workload's pods by their effect.
 func WorkloadSummary(c *WorkloadChange, plans []*plan.Plan) string {
 	n := planCounts{waiting: len(c.Waits)}
 	for _, p := range plans {
@@ -218,7 +219,8 @@ func WorkloadSummary(c *WorkloadChange, plans []*plan.Plan) string {
 	return text
 }
 
-// GrandTotal counts what becomes of all pods, workloads and objects of a plan. Deleted says which pods go.
+// GrandTotal counts the changes to all pods, workloads and objects of a plan. deleted reports whether a plan deletes
+// its pod.
 func GrandTotal(plans []*plan.Plan, workloads []WorkloadChange, changes []ObjectChange, deleted func(*plan.Plan) bool) string {
 	var pods planCounts
 	for _, p := range plans {
@@ -244,12 +246,12 @@ func GrandTotal(plans []*plan.Plan, workloads []WorkloadChange, changes []Object
 	return "Total: " + strings.Join(parts, "; ") + "."
 }
 
-// UnfitText says why this machine has no pod of a DaemonSet, and what to do.
+// UnfitText describes why this machine has no pod of a DaemonSet, and how to change that.
 func UnfitText(why string) string {
 	return terminal.PrintableLine(why) + " (its labels are given with node-labels)"
 }
 
-// WorkloadOutcome says what a pass over a workload's pods has come to.
+// WorkloadOutcome describes the result of a pass over a workload's pods.
 func WorkloadOutcome(c *WorkloadChange) string {
 	text := fmt.Sprintf("%s: ", c.Key())
 	switch {
@@ -273,7 +275,7 @@ func WorkloadOutcome(c *WorkloadChange) string {
 	return text + "; the next apply goes on, --wait waits for all"
 }
 
-// WorkloadCounts counts the pods of a workload, as they were seen last.
+// WorkloadCounts counts the pods of a workload in the last observation.
 func WorkloadCounts(c *WorkloadChange) string {
 	if c.Status == nil {
 		return fmt.Sprintf("%d active, %d succeeded, %d failed", c.Job.Active, c.Job.Succeeded, c.Job.Failed)
@@ -285,13 +287,13 @@ func WorkloadCounts(c *WorkloadChange) string {
 	return text
 }
 
-// What becomes of something that is in the manifests of its set no more.
+// Outcomes for objects that are no longer in the manifests of their set.
 const (
 	IsPruned      = "pruned"
 	WouldBePruned = "would be pruned"
 )
 
-// Prune is what becomes of something that is in the manifests of its set no more, as a document.
+// Prune is the document of an object that is no longer in the manifests of its set.
 type Prune struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
@@ -299,15 +301,15 @@ type Prune struct {
 	Outcome    string     `json:"outcome"`
 }
 
-// PruneOf is the document of one pod, workload or object.
+// PruneOf returns the document of one pod, workload or object.
 func PruneOf(key state.ObjectKey, outcome string) Prune {
 	return Prune{APIVersion: model.APIVersion, Kind: "Prune", Object: nameOf(key), Outcome: outcome}
 }
 
-// PruneLine says it in one line.
+// PruneLine describes a Prune in one line.
 func PruneLine(p *Prune) string { return fmt.Sprintf("%s %s", p.Object.Key(), p.Outcome) }
 
-// PruneSummary counts what would be pruned.
+// PruneSummary counts the objects that would be pruned.
 func PruneSummary(docs []Prune) string {
 	if len(docs) == 0 {
 		return "Prune: nothing."

@@ -1,4 +1,4 @@
-// Package view turns values into text for people: plans, the progress of their steps, pods and
-// containers. Values of runtime come in, text goes out. It calls nothing and decides nothing;
-// documents for programs are printed from the values themselves.
+// Package view formats values as text for people: plans, the progress of their steps, pods and containers. It takes
+// values of the runtime packages and returns text. It calls no service and makes no decisions. Documents for programs
+// are printed from the values themselves.
 package view

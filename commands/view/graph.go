@@ -10,17 +10,16 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// graph is the steps of a plan in levels: each step stands in a level after those that it waits
-// for.
+// graph arranges the steps of a plan in levels. Each step is in a level after the steps that it waits for.
 type graph struct {
 	levels [][]*plan.Step
 	at     map[string]place
 }
 
-// place is where a step stands: its level, and its row in it.
+// place is the level of a step and its row in the level.
 type place struct{ level, row int }
 
-// graphOf puts the steps of a plan into levels. The edges of a plan have no circle.
+// graphOf arranges the steps of a plan in levels. The edges of a plan have no cycles.
 func graphOf(p *plan.Plan) *graph {
 	g := &graph{at: map[string]place{}}
 	steps := map[string]*plan.Step{}
@@ -51,7 +50,7 @@ func graphOf(p *plan.Plan) *graph {
 	return g
 }
 
-// edgeText says which part of a step waits, where it is not the step as a whole.
+// edgeText describes which part of a step waits, unless the whole step waits.
 func edgeText(e plan.Edge) string {
 	var words []string
 	switch e.Phase {
@@ -67,14 +66,14 @@ func edgeText(e plan.Edge) string {
 	return strings.Join(words, ", ")
 }
 
-// stepText is what a step does, and to what, in one line.
+// stepText describes the action of a step and its object in one line.
 func stepText(s *plan.Step) string {
 	return terminal.PrintableLine(strings.TrimSpace(s.Kind.Verb() + " " + s.Object()))
 }
 
-// stepColor tells apart what comes, what goes and what changes, as the colours of a plan do.
+// stepColor returns different colours for steps that create, remove, change and check, like the colours of a plan.
 func stepColor(k plan.Kind) string {
-	switch k { //nolint:exhaustive // the others make something
+	switch k { //nolint:exhaustive // the others create something
 	case plan.StopContainer, plan.StopSandbox, plan.RemoveContainer, plan.RemoveSandbox, plan.RemoveVolume, plan.RemoveCgroup, plan.ArchiveLogs:
 		return "#c0392b"
 	case plan.UpdateContainer, plan.UpdatePod, plan.UpdateVolume, plan.RotateLog:
@@ -85,7 +84,7 @@ func stepColor(k plan.Kind) string {
 	return "#27ae60"
 }
 
-// WriteDOT writes the steps of plans, and what waits for what, in the language of Graphviz.
+// WriteDOT writes the steps of plans and their dependencies in the language of Graphviz.
 func WriteDOT(w io.Writer, plans []*plan.Plan) error {
 	var b strings.Builder
 	b.WriteString("digraph plan {\n  rankdir=LR;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n")
@@ -118,7 +117,7 @@ func WriteDOT(w io.Writer, plans []*plan.Plan) error {
 
 func dotID(pod int, step string) string { return dotText(fmt.Sprintf("%d/%s", pod, step)) }
 
-// graphTitle names the pod, and says so when there is nothing to draw.
+// graphTitle returns the name of the pod, with a note if the plan has no steps.
 func graphTitle(p *plan.Plan) string {
 	if len(p.Steps) == 0 {
 		return p.Pod.String() + ": no steps"
@@ -131,7 +130,7 @@ func dotText(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(text) + `"`
 }
 
-// The measures of the picture of a plan, in pixels.
+// The dimensions of the picture of a plan, in pixels. boxLetters is a number of letters.
 const (
 	boxWidth   = 190
 	boxHeight  = 28
@@ -142,8 +141,8 @@ const (
 	boxLetters = 27
 )
 
-// WriteSVG draws the steps of plans, and what waits for what, as a picture: time runs to the
-// right. A dashed line is what only a part of a step waits for.
+// WriteSVG draws the steps of plans and their dependencies. Time goes from left to right. A dashed line is a dependency
+// of only a part of a step.
 func WriteSVG(w io.Writer, plans []*plan.Plan) error {
 	var body strings.Builder
 	width, y := 400, 0
@@ -157,7 +156,7 @@ func WriteSVG(w io.Writer, plans []*plan.Plan) error {
 	return writePicture(w, width, max(y, graphTop), body.String())
 }
 
-// rows is the height of the largest level, and at least one.
+// rows returns the number of rows of the largest level, and at least 1.
 func (g *graph) rows() int {
 	rows := 1
 	for _, level := range g.levels {
@@ -166,7 +165,7 @@ func (g *graph) rows() int {
 	return rows
 }
 
-// draw draws lines first, so that boxes lie above them.
+// draw draws the lines first, so that boxes cover them.
 func (g *graph) draw(b *strings.Builder, top int) {
 	for _, s := range slices.Concat(g.levels...) {
 		for _, e := range s.Needs {
@@ -203,14 +202,14 @@ func (g *graph) drawEdge(b *strings.Builder, top int, from, to place, text strin
 	fmt.Fprintf(b, `<path d="M%d %d L%d %d L%d %d Z" fill="#999"/>`+"\n", x2-7, y2-4, x2, y2, x2-7, y2+4)
 }
 
-// writePicture writes a picture on a white ground; its size is in pixels.
+// writePicture writes a picture with a white background. The size is in pixels.
 func writePicture(w io.Writer, width, height int, body string) error {
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n"+
 		`<rect width="100%%" height="100%%" fill="white"/>`+"\n%s</svg>\n", width, height, body)
 	return err
 }
 
-// xmlText makes a text safe inside a picture: what XML cannot hold is left out.
+// xmlText escapes a text for XML. Characters that XML does not allow become spaces.
 func xmlText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff {

@@ -20,7 +20,7 @@ func graphPlan() *plan.Plan {
 	}}
 }
 
-// TestLevels: a step stands after all that it waits for.
+// TestLevels: a step is in a level after all steps that it waits for.
 func TestLevels(t *testing.T) {
 	p := graphPlan()
 	g := graphOf(p)
@@ -36,8 +36,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestPictures have a box for each step and a line for each edge, and hold texts of others as
-// texts.
+// TestPictures: pictures have a box for each step and a line for each edge, and escape texts from manifests.
 func TestPictures(t *testing.T) {
 	var dot, svg strings.Builder
 	if err := errors.Join(WriteDOT(&dot, []*plan.Plan{graphPlan()}), WriteSVG(&svg, []*plan.Plan{graphPlan(), {}})); err != nil {

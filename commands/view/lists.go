@@ -13,36 +13,35 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 )
 
-// Lists prints tables of pods, workloads and objects, as kubectl does.
+// Lists formats tables of pods, workloads and objects, as kubectl does.
 type Lists struct {
 	Now time.Time
-	// Wide adds the columns of -o wide, Namespaces those of the namespaces.
+	// Wide adds the columns of -o wide, Namespaces the column with the namespace.
 	Wide, Namespaces bool
 	LabelColumns
 }
 
-// Row is a line of a table.
+// Row is a row of a table.
 type Row struct {
 	Cells []string
-	// State is what is in it without times: it changes when something happens.
+	// State has the contents of the row without elapsed times, so that it differs only after a change.
 	State string
 }
 
-// Add puts cells at the end of a row.
+// Add appends cells.
 func (r *Row) Add(cells ...string) {
 	for _, cell := range cells {
 		r.addTimed(cell, cell)
 	}
 }
 
-// addTimed puts a cell at the end of a row, of which the state is what does not change with the
-// time alone.
+// addTimed appends a cell that contains an elapsed time. state is its contribution to State.
 func (r *Row) addTimed(cell, state string) {
 	r.Cells = append(r.Cells, cell)
 	r.State += state + "\x00"
 }
 
-// header has the columns of a kind between those that all kinds have.
+// header returns the columns of a kind between the columns that all kinds have.
 func (v *Lists) header(columns ...string) []string {
 	if v.Namespaces {
 		columns = slices.Insert(columns, 0, "NAMESPACE")
@@ -50,7 +49,7 @@ func (v *Lists) header(columns ...string) []string {
 	return append(columns, v.labelHeader()...)
 }
 
-// row fills the columns of header.
+// row returns a row with the columns of header. fill adds the cells of the kind.
 func (v *Lists) row(meta *metav1.ObjectMeta, fill func(row *Row)) Row {
 	var row Row
 	if v.Namespaces {
@@ -61,7 +60,7 @@ func (v *Lists) row(meta *metav1.ObjectMeta, fill func(row *Row)) Row {
 	return row
 }
 
-// wide leaves out what only -o wide shows.
+// wide returns cells with -o wide, and otherwise nil.
 func (v *Lists) wide(cells ...string) []string {
 	if !v.Wide {
 		return nil
@@ -69,7 +68,7 @@ func (v *Lists) wide(cells ...string) []string {
 	return cells
 }
 
-// since is how long ago something happened.
+// since returns the time since at.
 func (v *Lists) since(at time.Time) string {
 	if at.IsZero() {
 		return "<unknown>"
@@ -79,12 +78,12 @@ func (v *Lists) since(at time.Time) string {
 
 // LabelColumns are the last columns of a table.
 type LabelColumns struct {
-	// Labels adds the values of labels, ShowLabels all labels.
+	// Labels are the labels that get a column of their own. ShowLabels adds a column with all labels.
 	Labels     []string
 	ShowLabels bool
 }
 
-// labelHeader names the columns of labels: a label by what follows its prefix, as in kubectl.
+// labelHeader returns the headers of the label columns. Like kubectl, it drops the prefix of a label.
 func (c *LabelColumns) labelHeader() (header []string) {
 	for _, name := range c.Labels {
 		header = append(header, strings.ToUpper(name[strings.LastIndex(name, "/")+1:]))

@@ -13,20 +13,20 @@ import (
 	"github.com/podctl/podctl/runtime/wait"
 )
 
-// moving is what changes while a command works: the steps that run, and what containers wait for.
-// All its methods are called one at a time.
+// moving has the contents of the live lines: the running steps, and the waits of containers. Callers must serialize all
+// calls.
 type moving struct {
 	now     func() time.Time
 	several bool
-	// steps are those that run, in the order in which they began.
+	// steps are the running steps, in the order in which they started.
 	steps []*runningStep
-	// waiting is what pods wait for, in the order in which they were first told of.
+	// waiting has the waits of pods, in the order in which they were first reported.
 	waiting []podWaits
-	// failures are those that have been printed.
+	// failures are the failures that have been printed.
 	failures map[string]bool
 }
 
-// runningStep is a step that has begun and not ended.
+// runningStep is a step that has started and not ended.
 type runningStep struct {
 	pod   model.PodRef
 	event executor.Event
@@ -39,8 +39,8 @@ type podWaits struct {
 	list []wait.Obstacle
 }
 
-// event takes in what happened to a step, and reports whether that is a failure, or a step
-// skipped for one, which has been printed before.
+// event records an event of a step. It reports whether the event is a failure, or a step skipped because of one, that
+// has been printed before.
 func (m *moving) event(ev *executor.Event) (repeated bool) {
 	if ev.Step == nil {
 		return false
@@ -71,7 +71,7 @@ func (m *moving) repeated(ev *executor.Event) bool {
 	return seen
 }
 
-// waits takes in what a pod waits for now.
+// waits records what a pod waits for now.
 func (m *moving) waits(pod model.PodRef, list []wait.Obstacle) {
 	if at := slices.IndexFunc(m.waiting, func(w podWaits) bool { return w.pod == pod }); at >= 0 {
 		m.waiting[at].list = list
@@ -80,8 +80,8 @@ func (m *moving) waits(pod model.PodRef, list []wait.Obstacle) {
 	m.waiting = append(m.waiting, podWaits{pod, list})
 }
 
-// lines are one for each step that runs, and one for each thing that is waited for. They end with
-// the time, which stays when a line is cut.
+// lines returns a line for each running step and for each wait. A line ends with the time, which remains when the line
+// is cut.
 func (m *moving) lines(width int) []string {
 	var lines []string
 	for _, s := range m.steps {
@@ -96,11 +96,11 @@ func (m *moving) lines(width int) []string {
 	return lines
 }
 
-// leastText is the room that a text needs to be of use. Where there is less, the namespace of the
-// pod gives way, and then the text.
+// leastText is the minimum width of a useful text, in columns. With less space, a line drops the namespace of the pod,
+// and then the text.
 const leastText = 8
 
-// line fits into the width. Its time is never cut.
+// line formats a line that fits into the width. It never cuts the time.
 func (m *moving) line(width int, pod model.PodRef, what, text, clock string) string {
 	text, tail := terminal.PrintableLine(text), indented(clock)
 	head, room := "", 0
@@ -117,7 +117,7 @@ func (m *moving) line(width int, pod model.PodRef, what, text, clock string) str
 	return head + "  " + terminal.Cut(text, room) + tail
 }
 
-// names are what a line can call its pod, the longest first.
+// names returns the forms of the pod's name for a line, the longest first.
 func (m *moving) names(pod model.PodRef) []string {
 	if !m.several {
 		return []string{""}
@@ -125,7 +125,7 @@ func (m *moving) names(pod model.PodRef) []string {
 	return []string{pod.String() + "  ", pod.Name + "  "}
 }
 
-// detail is how far a step is.
+// detail describes the progress of a step.
 func (s *runningStep) detail() string {
 	ev := &s.event
 	switch {
@@ -137,7 +137,7 @@ func (s *runningStep) detail() string {
 	return ev.Detail
 }
 
-// clock is when a container that was asked to end is killed, or how long the step has run.
+// clock returns the time until a stopping container is killed, or the time that the step has run.
 func (s *runningStep) clock(now time.Time) string {
 	if until := s.event.Until; !until.IsZero() {
 		return fmt.Sprintf("killed in %.0fs", max(0, until.Sub(now).Seconds()))
@@ -145,7 +145,7 @@ func (s *runningStep) clock(now time.Time) string {
 	return clock(now, s.began, time.Time{})
 }
 
-// clock is the time that is left, or else the time that has passed.
+// clock returns the remaining time if until is set, and otherwise the elapsed time.
 func clock(now, since, until time.Time) string {
 	switch {
 	case !until.IsZero():
@@ -156,10 +156,10 @@ func clock(now, since, until time.Time) string {
 	return ""
 }
 
-// rateWindow is the time over which bytes per second are counted.
+// rateWindow is the time over which a rate is measured.
 const rateWindow = time.Second
 
-// rate counts bytes per second.
+// rate measures bytes per second.
 type rate struct {
 	from  time.Time
 	bytes int64
@@ -178,7 +178,7 @@ func (r *rate) add(at time.Time, bytes int64) {
 	}
 }
 
-// String is the rate as it is shown; empty while it is not known.
+// String returns the rate for display. It is empty while the rate is unknown.
 func (r rate) String() string {
 	if r.last <= 0 {
 		return ""

@@ -13,8 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/wait"
 )
 
-// TestMovingLines: one line for each step that runs and for each thing that is waited for, none
-// for what has ended.
+// TestMovingLines: there is one line for each running step and for each wait, and none for ended ones.
 func TestMovingLines(t *testing.T) {
 	start := time.Unix(1000, 0)
 	now := start
@@ -57,7 +56,7 @@ func TestMovingLines(t *testing.T) {
 	want("all ended")
 }
 
-// TestMovingLinesAreCut where the text is, so that the time stays.
+// TestMovingLinesAreCut: a long line is cut in its text, so that the time remains.
 func TestMovingLinesAreCut(t *testing.T) {
 	m := &moving{now: func() time.Time { return time.Unix(9, 0) }, several: true}
 	m.waits(model.PodRef{Namespace: "a", Name: "b"}, []wait.Obstacle{{Container: "app", Text: "something that is rather long", Since: time.Unix(1, 0)}})
@@ -71,7 +70,7 @@ func TestMovingLinesAreCut(t *testing.T) {
 	}
 }
 
-// TestFailuresAreShownOnce: a wait tries again, and the same failure is no news.
+// TestFailuresAreShownOnce: when a wait tries again, the same failure is not printed again.
 func TestFailuresAreShownOnce(t *testing.T) {
 	m := &moving{failures: map[string]bool{}}
 	step := &plan.Step{ID: "pull"}

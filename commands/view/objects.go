@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/runtime/objects"
 )
 
-// Objects has one row for each stored object. All are of one kind. Users are what uses an object: workloads as KIND/NAME, pods of none,
-// and the pods behind a Service. Nil leaves the column out.
+// Objects returns a table of stored objects of one kind. users returns the users of an object: workloads as KIND/NAME,
+// pods without a workload, and the pods of a Service. A nil users omits the column.
 func (v *Lists) Objects(kind string, all []*podspec.Object, users func(*podspec.Object) []string) (header []string, rows []Row) {
 	header = slices.Concat([]string{"NAME"}, objectColumns(kind), []string{"AGE"})
 	switch {
@@ -34,7 +34,7 @@ func (v *Lists) Objects(kind string, all []*podspec.Object, users func(*podspec.
 	return v.header(header...), rows
 }
 
-// Endpoints has one row for each Service, with the endpoints that are ready and those that are not.
+// Endpoints returns a table of Services with their ready and not ready endpoints.
 func (v *Lists) Endpoints(services []*podspec.Object, endpoints func(i int) (ready, notReady []string)) (header []string, rows []Row) {
 	for i, o := range services {
 		ready, notReady := endpoints(i)
@@ -43,7 +43,8 @@ func (v *Lists) Endpoints(services []*podspec.Object, endpoints func(i int) (rea
 	return v.header("NAME", "ENDPOINTS", "NOT READY", "AGE"), rows
 }
 
-// objectRow has the cells of a kind between the name and the age, which is that of the object as it was stored first.
+// objectRow returns a row with the cells of a kind between the name and the age. The age counts from when the object
+// was first stored.
 func (v *Lists) objectRow(o *podspec.Object, cells []string, more func(row *Row)) Row {
 	return v.row(o.Meta(), func(row *Row) {
 		row.Add(o.Meta().Name)
@@ -78,7 +79,7 @@ func cells(o *podspec.Object) []string {
 	return []string{fmt.Sprint(len(o.ConfigMap.Data) + len(o.ConfigMap.BinaryData))}
 }
 
-// ClaimSpec is how much a claim asks for, and how it is used; empty if it does not say.
+// ClaimSpec returns the requested size and the access modes of a claim. They are empty if the claim does not set them.
 func ClaimSpec(c *v1.PersistentVolumeClaim) (size string, modes []string) {
 	if quantity, ok := c.Spec.Resources.Requests[v1.ResourceStorage]; ok {
 		size = quantity.String()
@@ -89,7 +90,8 @@ func ClaimSpec(c *v1.PersistentVolumeClaim) (size string, modes []string) {
 	return size, modes
 }
 
-// serviceCells are how a Service is reached, as kubectl prints it. The node's own addresses stand for that of a load balancer.
+// serviceCells returns the addresses and ports of a Service, as kubectl prints them. A load balancer has the addresses
+// of the node, shown as <node>.
 func serviceCells(s *v1.Service) []string {
 	var ports []string
 	for i := range s.Spec.Ports {
@@ -118,8 +120,7 @@ func joined(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// ObjectDocument is an object as kubectl prints it, with a mark in the place of each value of a
-// Secret.
+// ObjectDocument returns an object as kubectl prints it. The values of a Secret are replaced.
 func ObjectDocument(o *podspec.Object) any {
 	if o.Secret == nil {
 		return o.API()

@@ -22,24 +22,23 @@ const (
 	symbolKeep    = "="
 )
 
-// Plan writes plans for people.
+// Plan writes plans as text.
 type Plan struct {
 	Out    io.Writer
 	Colors terminal.Colors
-	// Unchanged shows what stays also in a plan that changes nothing.
+	// Unchanged also shows unchanged objects in a plan without changes.
 	Unchanged bool
-	// Width is how many columns there are; zero for no bound. A comment that finds no room
-	// beside its row stands below it.
+	// Width is the number of columns, or 0 for no limit. A comment that does not fit beside its row is written below
+	// it.
 	Width int
-	// Said are the remarks that are not repeated; nil repeats all.
+	// Said has the remarks that were already printed, so that they are not repeated. If nil, all are repeated.
 	Said map[string]bool
 }
 
-// planRow is one object of a plan: its symbol, what happens to it and why, and
-// the steps behind it.
+// planRow is one object of a plan: its symbol, its action with the reason, and the steps of the action.
 type planRow struct {
 	symbol, name, action, comment string
-	// field is a field that changes, in the place of an object and an action.
+	// field is a changed field. It replaces the name and the action.
 	field   string
 	details []planDetail
 }
@@ -50,7 +49,7 @@ type planDetail struct {
 	lines         []diffLine
 }
 
-// Write prints one plan.
+// Write writes one plan.
 func (v *Plan) Write(p *plan.Plan) error {
 	var b strings.Builder
 	b.WriteString(v.header(p) + "\n")
@@ -75,7 +74,7 @@ func (v *Plan) header(p *plan.Plan) string {
 	return v.Colors.Bold(terminal.PrintableLine(strings.Join(parts, " · ")))
 }
 
-// sandboxIPs are the addresses that the plan's kept sandbox has.
+// sandboxIPs returns the addresses of the sandbox that the plan keeps.
 func sandboxIPs(p *plan.Plan) string {
 	for i := range p.Keeps {
 		if k := &p.Keeps[i]; k.Container == "" && len(k.IPs) > 0 {
@@ -85,8 +84,7 @@ func sandboxIPs(p *plan.Plan) string {
 	return ""
 }
 
-// writeRows writes the rows as a table. A column is as wide as what stands before another
-// one needs it to be.
+// writeRows writes the rows as a table. Only cells with another cell after them widen a column.
 func (v *Plan) writeRows(b *strings.Builder, rows []planRow) {
 	nameWidth, actionWidth := 8, 8
 	for _, r := range rows {
@@ -124,10 +122,10 @@ func (v *Plan) writeLine(b *strings.Builder, line, text string, r planRow) {
 	v.writeBelow(b, r.comment)
 }
 
-// commentIndent is how far a comment below its row is indented.
+// commentIndent begins a comment below its row.
 const commentIndent = "      # "
 
-// writeBelow writes a comment below its row, in as many lines as it needs.
+// writeBelow writes a comment below its row, in as many lines as needed.
 func (v *Plan) writeBelow(b *strings.Builder, comment string) {
 	for line := range strings.Lines(terminal.Wrap(comment, v.Width-len(commentIndent))) {
 		b.WriteString(v.Colors.Dim(commentIndent+strings.TrimRight(line, "\n")) + "\n")
@@ -149,7 +147,7 @@ func (v *Plan) writeDetail(b *strings.Builder, d planDetail) {
 	}
 }
 
-// clean makes what comes from manifests and runtimes safe to print.
+// clean makes texts from manifests and runtimes safe to print.
 func (r planRow) clean() planRow {
 	r.name, r.action, r.comment = terminal.PrintableLine(r.name), terminal.PrintableLine(r.action), terminal.PrintableLine(r.comment)
 	r.field = terminal.PrintableLine(r.field)
@@ -191,7 +189,8 @@ func (v *Plan) writeLines(b *strings.Builder, p *plan.Plan) {
 	}
 }
 
-// Remarks are what a plan says and makes no step of, for those who do not see its rows.
+// Remarks returns the remarks of a plan, including the notes on when edits take effect. It is for output without the
+// rows of the plan.
 func Remarks(p *plan.Plan) []string { return append(remarks(p), effectNotes(p)...) }
 
 func remarks(p *plan.Plan) []string {
@@ -208,8 +207,7 @@ func remarks(p *plan.Plan) []string {
 	return lines
 }
 
-// paintSymbol colours a plan's symbol as terraform does: green for what comes, red for what
-// goes, yellow for what changes.
+// paintSymbol colours text like terraform: green for create, red for stop, yellow for change.
 func paintSymbol(p terminal.Colors, symbol, text string) string {
 	switch symbol {
 	case symbolCreate:

@@ -12,29 +12,26 @@ import (
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
-// The bounds of what a plan shows of changes: how long a comment may be, how much of a value
-// is shown around what changed, and how many lines and fields are.
+// The limits for changes in a plan. Lengths are in characters, the others are numbers of lines, fields or list entries.
 const (
 	maxComment  = 100
 	maxValue    = 64
 	valueMargin = 16
 	maxLines    = 20
-	// maxCompared bounds how many lines of a text are compared: matching takes up to the cube of
-	// their number.
+	// maxCompared limits the lines of a text that are compared, because matching takes up to the cube of their number.
 	maxCompared = 200
 	contextSize = 2
 	maxFields   = 20
 	maxEntries  = 2
 )
 
-// change is a field that differs, as a plan shows it: on one line, or with the lines that
-// differ below it.
+// change is a differing field in the form of a plan: on one line, or with the differing lines below it.
 type change struct {
 	text  string
 	lines []diffLine
 }
 
-// diffLine is a line of a unified diff: what goes, what comes, or what stands around it.
+// diffLine is a line of a unified diff: removed, added, or context.
 type diffLine struct{ mark, text string }
 
 const (
@@ -43,7 +40,7 @@ const (
 	markSame   = "  "
 )
 
-// paint gives a line the colour of its mark.
+// paint returns the line in the colour of its mark.
 func (l diffLine) paint(colors terminal.Colors) string {
 	switch text := l.mark + l.text; l.mark {
 	case markBefore:
@@ -55,7 +52,7 @@ func (l diffLine) paint(colors terminal.Colors) string {
 	}
 }
 
-// changesOf are the changes as they are shown.
+// changesOf converts changes to the form of a plan.
 func changesOf(list []diff.Change) []change {
 	var shown []change
 	for _, c := range list {
@@ -66,8 +63,8 @@ func changesOf(list []diff.Change) []change {
 	return shown
 }
 
-// entryChanges divides the change of a list into those of its entries, if it keeps its length
-// and few of them differ.
+// entryChanges splits the change of a list into changes of its entries. It does so if the length is the same and at
+// most maxEntries differ.
 func entryChanges(c diff.Change) []diff.Change {
 	before, after := listOf(c.Before), listOf(c.After)
 	if len(before) != len(after) {
@@ -85,7 +82,7 @@ func entryChanges(c diff.Change) []diff.Change {
 	return entries
 }
 
-// listOf reads a list of texts.
+// listOf parses a list of strings. It returns nil for other values.
 func listOf(value string) []string {
 	var list []string
 	if !strings.HasPrefix(value, "[") || json.Unmarshal([]byte(value), &list) != nil {
@@ -118,14 +115,13 @@ func changeOf(c diff.Change) change {
 	return change{text: fmt.Sprintf("%s: %s -> %s", c.Path, before, after)}
 }
 
-// aroundChange are the parts of two long values that differ, with a little of what is around
-// them.
+// aroundChange returns the differing parts of two long values with a margin around them.
 func aroundChange(before, after []rune) (was, is string) {
 	begin, end := shared(before, after)
 	return part(before, begin, end), part(after, begin, end)
 }
 
-// shared is how much two lists have in common at the beginning and at the end.
+// shared returns the lengths of the common prefix and suffix of two lists.
 func shared[T comparable](a, b []T) (begin, end int) {
 	for begin < min(len(a), len(b)) && a[begin] == b[begin] {
 		begin++
@@ -136,7 +132,7 @@ func shared[T comparable](a, b []T) (begin, end int) {
 	return begin, end
 }
 
-// part is a value without what lies far before and after its part that differs.
+// part returns the part of a value that differs, with a margin around it.
 func part(value []rune, begin, end int) string {
 	from, to := max(begin-valueMargin, 0), len(value)-max(end-valueMargin, 0)
 	text := value[from:to]
@@ -153,7 +149,7 @@ func part(value []rune, begin, end int) string {
 	return head + string(text) + tail
 }
 
-// lineChanges are the lines in which two texts differ, with a few of those around them.
+// lineChanges returns the differing lines of two texts with a few lines of context.
 func lineChanges(before, after string) []diffLine {
 	a, b, cut := comparedLines(linesOf(before), linesOf(after))
 	var lines []diffLine
@@ -181,8 +177,8 @@ func lineChanges(before, after string) []diffLine {
 	return lines
 }
 
-// comparedLines are the lines of two texts without what is far before and after all that differs,
-// and whether there are more of them than are compared.
+// comparedLines drops equal lines far from the first and last difference, and limits the rest to maxCompared. cut
+// reports whether lines beyond the limit were dropped.
 func comparedLines(a, b []string) (first, second []string, cut bool) {
 	begin, end := shared(a, b)
 	begin, end = max(begin-contextSize, 0), max(end-contextSize, 0)
@@ -197,7 +193,7 @@ func linesOf(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// marked are lines behind a mark, cut where they are too long.
+// marked prepends a mark to lines and cuts long lines.
 func marked(mark string, lines []string) []diffLine {
 	out := make([]diffLine, 0, len(lines))
 	for _, line := range lines {
@@ -209,7 +205,7 @@ func marked(mark string, lines []string) []diffLine {
 	return out
 }
 
-// explained adds to a row why: what changed in its comment if it is short, else below.
+// explained adds the reason and the changes to a row: in its comment if they are short, and otherwise below.
 func (r planRow) explained(why string, o *plan.Object) planRow {
 	shown := changesOf(o.Changes)
 	if len(shown) == 0 {
@@ -248,7 +244,7 @@ func unchangedText(o *plan.Object) string {
 
 func (c change) detail() planDetail { return planDetail{text: c.text, lines: c.lines} }
 
-// recordRows are the edits that only podctl's record gets.
+// recordRows returns rows for the edits that podctl only records.
 func recordRows(p *plan.Plan) []planRow {
 	var rows []planRow
 	for i := range p.Record {
@@ -264,7 +260,7 @@ func recordRows(p *plan.Plan) []planRow {
 	return rows
 }
 
-// effectText says when an edit takes effect.
+// effectText describes when an edit takes effect.
 func effectText(e plan.Effect) string {
 	switch e {
 	case plan.EffectLive:
@@ -282,7 +278,7 @@ func effectText(e plan.Effect) string {
 	return "no effect on what runs"
 }
 
-// effectNotes say in one line for each time when edits take effect.
+// effectNotes returns one line for each time at which edits take effect.
 func effectNotes(p *plan.Plan) []string {
 	var lines []string
 	for _, when := range []struct {

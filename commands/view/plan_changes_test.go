@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
-// TestChanges: a change is shown on one line if that is enough, of a list only the entries
-// that differ, of a long text only what is around the change, and of lines those that differ.
+// TestChanges: a short change is shown on one line. A list shows only the differing entries, a long text only the part
+// around the change, and a text of several lines only the differing lines.
 func TestChanges(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	for name, c := range map[string]struct {
@@ -51,8 +51,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestPlanSaysEachStep: each step but a check is in a row, in the order in which they run,
-// and the totals count the rows.
+// TestPlanSaysEachStep: each step except a check is in a row, in the order in which they run, and the totals count the
+// rows.
 func TestPlanSaysEachStep(t *testing.T) {
 	grace := new(int64(30))
 	for name, c := range map[string]struct {
@@ -169,7 +169,7 @@ Plan: 1 to replace, 1 to start.
 	}
 }
 
-// TestChangesAreColoured as a diff is: what goes red, what comes green.
+// TestChangesAreColoured: removed text is red, added text is green.
 func TestChangesAreColoured(t *testing.T) {
 	var b strings.Builder
 	v := &Plan{Out: &b, Colors: terminal.Colors{On: true}}
@@ -180,7 +180,7 @@ func TestChangesAreColoured(t *testing.T) {
 	}
 }
 
-// TestNarrowPlans: a comment that finds no room beside its row stands below it, in lines that fit.
+// TestNarrowPlans: a comment that does not fit beside its row is written below it, in lines that fit.
 func TestNarrowPlans(t *testing.T) {
 	p := &plan.Plan{Steps: []plan.Step{{Kind: plan.StopContainer, Container: "app", ContainerID: "a1", GracePeriodSeconds: new(int64(30)), Message: "liveness probe failed three times in a row: connection refused"}}, Summary: plan.Summary{Stop: 1}}
 	p.Only(func(*plan.Step) bool { return true })
@@ -201,8 +201,8 @@ func TestNarrowPlans(t *testing.T) {
 	}
 }
 
-// TestLongTextsAreCompared in bounded work: of what differs only the beginning is matched, and what
-// is far from it does not count.
+// TestLongTextsAreCompared: comparing long texts takes bounded time. Only the beginning of the difference is matched,
+// and equal text far from it does not count.
 func TestLongTextsAreCompared(t *testing.T) {
 	var up, down []string
 	for i := range 50_000 {

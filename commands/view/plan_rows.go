@@ -10,7 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// rows are one for each object of the plan, and the edits that are only recorded. Every step but a check is in one row.
+// rows returns a row for each object of the plan, and rows for the edits that are only recorded. Every step except a
+// check is in one row.
 func (v *Plan) rows(p *plan.Plan) []planRow {
 	var rows []planRow
 	for i := range p.Objects {
@@ -19,7 +20,7 @@ func (v *Plan) rows(p *plan.Plan) []planRow {
 	return append(rows, recordRows(p)...)
 }
 
-// objectRow says what happens to one object, and why.
+// objectRow describes the action on one object and its reason.
 func objectRow(p *plan.Plan, o *plan.Object) planRow {
 	row := planRow{name: label(o)}
 	steps := p.StepsOf(o)
@@ -46,7 +47,7 @@ func objectRow(p *plan.Plan, o *plan.Object) planRow {
 	return row
 }
 
-// actionText is the symbol and the words for what happens to an object.
+// actionText returns the symbol and the words for the action on an object.
 func actionText(o *plan.Object, steps []*plan.Step) (symbol, text string) {
 	switch o.Action {
 	case plan.Kept:
@@ -84,7 +85,7 @@ func actionText(o *plan.Object, steps []*plan.Step) (symbol, text string) {
 	return symbolCreate, steps[0].Kind.Verb()
 }
 
-// hasDetails reports whether the steps of a row say more than the row.
+// hasDetails reports whether the steps of a row add information to it.
 func hasDetails(o *plan.Object, steps []*plan.Step) bool {
 	switch {
 	case o.IsSandbox():
@@ -103,7 +104,7 @@ func hasDetails(o *plan.Object, steps []*plan.Step) bool {
 	return true
 }
 
-// stepDetails are lines for the steps of a row, in the order in which they begin.
+// stepDetails returns lines for the steps of a row, in the order in which they start.
 func stepDetails(own []*plan.Step) []planDetail {
 	width := 0
 	for _, s := range own {
@@ -112,7 +113,7 @@ func stepDetails(own []*plan.Step) []planDetail {
 	var details []planDetail
 	for _, s := range own {
 		d := planDetail{text: padded(s.Kind.Verb(), width) + " " + s.Detail()}
-		switch s.Kind { //nolint:exhaustive // the row says why
+		switch s.Kind { //nolint:exhaustive // the row has the reason
 		case plan.PullImage:
 			d.text, d.comment = padded(s.Kind.Verb(), width)+" "+s.Image, s.Message
 		case plan.UpdateContainer:
@@ -137,7 +138,7 @@ func holdComment(h *plan.Hold) string {
 	return fmt.Sprintf("%s: %s", h.Reason, h.Message)
 }
 
-// label names an object as a plan does: init containers and sidecars with their type.
+// label returns the name of an object in a plan. Init containers and sidecars have their type in front.
 func label(o *plan.Object) string {
 	if o.ContainerType == "" || o.ContainerType == podspec.Regular {
 		return o.Name

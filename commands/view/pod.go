@@ -19,7 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/observe"
 )
 
-// Pods has one row for each pod. Who made the pods is shown if podctl did not make all.
+// Pods returns a table of pods. It has the column OWNER if podctl did not create all of them.
 func (v *Lists) Pods(pods []*v1.Pod) (header []string, rows []Row) {
 	owners := slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod.Annotations[observe.AnnotationOwner] != "" })
 	header = append([]string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"}, v.wide("IP", "UID")...)
@@ -41,7 +41,7 @@ func (v *Lists) Pods(pods []*v1.Pod) (header []string, rows []Row) {
 	return v.header(header...), rows
 }
 
-// ReadyText counts the containers that are ready, sidecars included.
+// ReadyText counts the ready containers, including sidecars.
 func ReadyText(pod *v1.Pod) string {
 	ready, total := 0, len(pod.Spec.Containers)
 	for i := range pod.Status.ContainerStatuses {
@@ -60,9 +60,9 @@ func ReadyText(pod *v1.Pod) string {
 	return fmt.Sprintf("%d/%d", ready, total)
 }
 
-// StatusText is the one word for a pod's state: that it is being deleted, what its
-// containers wait for or how they ended, else its phase (kubectl: printPod). Unlike in kubectl, a
-// pod that has failed is shown by a container that failed, not by one that succeeded.
+// StatusText describes the state of a pod in one word: Terminating, what its containers wait for, how they ended, or
+// otherwise its phase (kubectl: printPod). Unlike in kubectl, a failed pod shows a container that failed, not one that
+// succeeded.
 func StatusText(pod *v1.Pod) string {
 	if pod.DeletionTimestamp != nil && !model.IsOver(&pod.Status) {
 		return "Terminating"
@@ -79,7 +79,7 @@ func StatusText(pod *v1.Pod) string {
 		s := &pod.Status.ContainerStatuses[i]
 		switch {
 		case pod.Status.Phase == v1.PodFailed && !failed(s):
-			// What has not failed is not why the pod did.
+			// A container that has not failed is not the reason for the failure of the pod.
 		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
 			reason = s.State.Waiting.Reason
 		case s.State.Terminated != nil:
@@ -99,7 +99,7 @@ func failed(s *v1.ContainerStatus) bool {
 	return s.State.Terminated != nil && s.State.Terminated.ExitCode != 0
 }
 
-// initText is the state of the init container that holds the pod up.
+// initText describes the init container that the pod waits for, or that has failed. It is empty if there is none.
 func initText(pod *v1.Pod) string {
 	total := len(pod.Spec.InitContainers)
 	for i, ref := range podspec.InitContainers(pod) {
@@ -126,7 +126,7 @@ func initText(pod *v1.Pod) string {
 	return ""
 }
 
-// EndText says how a container ended.
+// EndText describes how a container ended.
 func EndText(t *v1.ContainerStateTerminated, prefix string) string {
 	if t.Reason != "" {
 		return prefix + t.Reason
@@ -134,7 +134,7 @@ func EndText(t *v1.ContainerStateTerminated, prefix string) string {
 	return fmt.Sprintf("%sExitCode:%d", prefix, t.ExitCode)
 }
 
-// restartsOf counts restarts, and says when the last one was.
+// restartsOf counts the restarts and returns the time of the last one.
 func restartsOf(pod *v1.Pod) (restarts int, last time.Time) {
 	for i := range pod.Status.ContainerStatuses {
 		s := &pod.Status.ContainerStatuses[i]
@@ -153,7 +153,7 @@ func (v *Lists) restartsText(restarts int, last time.Time) string {
 	return fmt.Sprintf("%d (%s ago)", restarts, duration.HumanDuration(v.Now.Sub(last)))
 }
 
-// Containers has one row for each container, in the order of the manifest.
+// Containers returns a table with a row for each container, in the order of the manifest.
 func (v *Lists) Containers(pods []*v1.Pod) (header []string, rows []Row) {
 	header = v.header(append([]string{"POD", "CONTAINER", "TYPE", "STATE", "READY", "RESTARTS", "AGE", "IMAGE"}, v.wide("CONTAINER ID")...)...)
 	for _, pod := range pods {
@@ -171,7 +171,7 @@ func (v *Lists) Containers(pods []*v1.Pod) (header []string, rows []Row) {
 	return header, rows
 }
 
-// StatusOf finds the status of a container; an empty one when there is none.
+// StatusOf returns the status of a container. It is never nil, but empty if the pod has none.
 func StatusOf(pod *v1.Pod, name string) *v1.ContainerStatus {
 	for _, list := range [][]v1.ContainerStatus{
 		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
@@ -183,7 +183,7 @@ func StatusOf(pod *v1.Pod, name string) *v1.ContainerStatus {
 	return &v1.ContainerStatus{}
 }
 
-// stateText is one word for the state of a container, with its exit code.
+// stateText describes the state of a container in one word, with the exit code of a failed one.
 func stateText(s *v1.ContainerStatus) string {
 	switch {
 	case s.State.Running != nil:
@@ -198,7 +198,7 @@ func stateText(s *v1.ContainerStatus) string {
 	return "Waiting"
 }
 
-// stateBegan is since when a container has been in its state; zero if that is not known.
+// stateBegan returns when the container entered its state. It is zero if unknown.
 func stateBegan(s *v1.ContainerStatus) time.Time {
 	switch {
 	case s.State.Running != nil:

@@ -59,7 +59,7 @@ func TestPodView(t *testing.T) {
 
 func rowsOf(_ []string, rows []Row) []Row { return rows }
 
-// TestRowState: a row is another when something happens, not when time goes by.
+// TestRowState: the state of a row differs after a change, and not because time passes.
 func TestRowState(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	pod := &v1.Pod{Status: v1.PodStatus{Phase: v1.PodRunning, StartTime: &metav1.Time{Time: at}}}

@@ -13,19 +13,19 @@ import (
 	"github.com/podctl/podctl/runtime/wait"
 )
 
-// Progress shows steps while they run, and what a pod waits for: on a terminal in lines that are
-// drawn anew until they have ended, elsewhere in one plain line per step that has ended.
+// Progress shows running steps and the waits of pods. On a terminal it redraws lines until they end. Elsewhere it
+// prints one plain line for each ended step.
 type Progress struct {
 	io     *terminal.IO
 	colors terminal.Colors
-	// several reports whether more than one pod is worked on, so that lines name it.
+	// several is set for more than one pod. Lines then contain the name of the pod.
 	several bool
-	// moving is what the live lines show; nil without a terminal.
+	// moving has the contents of the live lines. It is nil without a terminal.
 	moving *moving
 	live   *terminal.Live
 }
 
-// NewProgress shows what happens to one pod, or to several concurrently. Stop has to be called.
+// NewProgress returns a Progress for a number of pods. The caller must call Stop.
 func NewProgress(out *terminal.IO, pods int) *Progress {
 	p := &Progress{io: out, colors: out.ErrColors(), several: pods > 1}
 	if out.ShowsLive() {
@@ -35,14 +35,14 @@ func NewProgress(out *terminal.IO, pods int) *Progress {
 	return p
 }
 
-// Stop takes the live lines away.
+// Stop removes the live lines.
 func (p *Progress) Stop() {
 	if p.live != nil {
 		p.live.Stop()
 	}
 }
 
-// Live reports whether steps are shown while they run.
+// Live reports whether running steps are shown.
 func (p *Progress) Live() bool { return p.live != nil }
 
 // Report shows one event.
@@ -55,8 +55,8 @@ func (p *Progress) Obstacles(pod model.PodRef, list []wait.Obstacle) {
 	}
 }
 
-// report prints one event. A failure that a wait has seen before is not printed again on a
-// terminal, where the live lines say that it is tried again.
+// report prints one event. On a terminal, it does not print a repeated failure again, because the live lines show the
+// next attempt.
 func (p *Progress) report(ev executor.Event) {
 	if ev.Step != nil && ev.Step.Kind == plan.CheckContainer && ev.Kind != executor.StepFailed {
 		return
@@ -78,8 +78,8 @@ func (p *Progress) report(ev executor.Event) {
 	}
 }
 
-// failureReason is the kubelet's word for a failure, and what happened. The line names the step,
-// so the error need not.
+// failureReason returns the kubelet's reason for a failure and the error. It drops the name of the step, which the line
+// already has.
 func failureReason(err error) string {
 	step, ok := errors.AsType[*executor.StepError](err)
 	switch {
@@ -91,20 +91,20 @@ func failureReason(err error) string {
 	return err.Error()
 }
 
-// print writes one line; what is in it of others is printable already.
+// print writes one line. The text must already be printable.
 func (p *Progress) print(mark, text string) {
-	fmt.Fprintln(p.io.Err, mark+text) //nolint:errcheck // progress is a courtesy
+	fmt.Fprintln(p.io.Err, mark+text) //nolint:errcheck // a lost line is harmless
 }
 
-// step names the step in the words of the plan.
+// step describes a step in the words of the plan.
 func (p *Progress) step(ev executor.Event) string {
 	return p.pod(ev) + stepName(ev.Step) + indented(ev.Step.Detail())
 }
 
-// stepName is what a step does, and to what.
+// stepName returns the action of a step and its object.
 func stepName(s *plan.Step) string { return fmt.Sprintf("%-7s %s", s.Kind.Verb(), s.Object()) }
 
-// pod names the pod where there are several.
+// pod returns the name of the pod if there are several pods.
 func (p *Progress) pod(ev executor.Event) string {
 	if p.several {
 		return ev.Pod.String() + "  "

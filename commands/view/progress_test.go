@@ -15,8 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestProgressIsColouredAndSafe: podctl's own colours reach a terminal, those of others
-// do not.
+// TestProgressIsColouredAndSafe: a terminal receives podctl's own colours, but no control characters from manifests and
+// runtimes.
 func TestProgressIsColouredAndSafe(t *testing.T) {
 	var out strings.Builder
 	p := &Progress{io: terminal.NewIO(&terminal.Env{Err: &out}), colors: terminal.Colors{On: true}}
@@ -27,8 +27,7 @@ func TestProgressIsColouredAndSafe(t *testing.T) {
 	}
 }
 
-// TestProgressOnAPipe: one line for each step that has ended, none that is
-// overwritten.
+// TestProgressOnAPipe: there is one line for each ended step, and no line is overwritten.
 func TestProgressOnAPipe(t *testing.T) {
 	step := &plan.Step{Kind: plan.PullImage, Container: "app", Image: "i\x1b[31m:1"}
 	events := []executor.Event{
@@ -49,8 +48,7 @@ func TestProgressOnAPipe(t *testing.T) {
 	}
 }
 
-// TestFailedStepsSayWhy: the line of a step that failed has the kubelet's word for it and what
-// happened, in one line.
+// TestFailedStepsSayWhy: the line of a failed step has the kubelet's reason and the error, in one line.
 func TestFailedStepsSayWhy(t *testing.T) {
 	var out strings.Builder
 	step := &plan.Step{Kind: plan.StartContainer, Container: "a"}
@@ -68,5 +66,5 @@ func TestFailedStepsSayWhy(t *testing.T) {
 	}
 }
 
-// notPlain is everything that asks a terminal for something.
+// notPlain matches control characters that affect a terminal.
 func notPlain() *regexp.Regexp { return regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f]|\x{9b}`) }

@@ -9,12 +9,12 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// toDo counts what a plan would do.
+// toDo counts the future actions of a plan.
 func toDo(p *plan.Plan) []string {
 	return summary(p, func(future, _ string) string { return future })
 }
 
-// done counts what was done.
+// done counts the completed actions of a plan.
 func done(p *plan.Plan) []string {
 	return summary(p, func(_, past string) string { return past })
 }
@@ -47,7 +47,7 @@ func summary(p *plan.Plan, tense func(future, past string) string) []string {
 	return parts
 }
 
-// unchanged counts what stays and is neither held nor updated.
+// unchanged counts the objects that are kept, and neither held nor updated.
 func unchanged(p *plan.Plan) int {
 	n := p.Summary.Keep
 	for i := range p.Keeps {
@@ -58,7 +58,7 @@ func unchanged(p *plan.Plan) int {
 	return n
 }
 
-// summaryLine counts what a plan would do.
+// summaryLine counts the future actions of a plan in one sentence.
 func summaryLine(p *plan.Plan) string {
 	switch idle := len(p.Steps)+len(p.Holds) == 0; {
 	case idle && p.Complete && len(p.Record) == 0 && p.Adopts:
@@ -75,7 +75,7 @@ func summaryLine(p *plan.Plan) string {
 	return "Plan: " + strings.Join(toDo(p), ", ") + "."
 }
 
-// Outcome says what became of a plan that was executed.
+// Outcome describes the result of an executed plan.
 func Outcome(p *plan.Plan) string {
 	recorded := p.Records()
 	switch {
@@ -95,8 +95,7 @@ func Outcome(p *plan.Plan) string {
 	return text
 }
 
-// Left says what the steps of a plan leave: what is held and why, what only time brings, and what
-// a later pass comes to.
+// Left describes what remains after the steps of a plan: holds with their reasons, waits, and later actions.
 func Left(p *plan.Plan) string {
 	var parts []string
 	if len(p.Holds) > 0 {
@@ -113,7 +112,7 @@ func Left(p *plan.Plan) string {
 
 func waits(p *plan.Plan) string { return "waits for " + strings.Join(p.WaitingFor, ", ") }
 
-// withRecorded adds how much a pass without steps has recorded.
+// withRecorded adds the number of recorded fields of a pass without steps.
 func withRecorded(p *plan.Plan, text string) string {
 	if len(p.Record) == 0 {
 		return text
@@ -130,7 +129,7 @@ func holds(p *plan.Plan) string {
 	return strings.Join(texts, ", ")
 }
 
-// NextApply says in a few words what a plan would do.
+// NextApply describes the future actions of a plan in a few words.
 func NextApply(p *plan.Plan) string {
 	parts := slices.DeleteFunc(toDo(p), func(part string) bool { return strings.HasSuffix(part, " unchanged") })
 	text := cmp.Or(strings.Join(parts, ", "), "nothing to do")

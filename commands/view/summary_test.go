@@ -6,7 +6,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestSummaries: what a plan would do and what was done are the same counts in two tenses.
+// TestSummaries: a plan and its outcome have the same counts in two tenses.
 func TestSummaries(t *testing.T) {
 	all := plan.Summary{Start: 1, Stop: 2, Replace: 3, Update: 4, Remove: 5, Keep: 6, Hold: 7}
 	record := &plan.Plan{Complete: true, Record: []plan.Edit{{TakesEffect: plan.EffectLive}}, Summary: plan.Summary{Record: 1, Keep: 2}}

@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Size is a size in powers of 1024, as Kubernetes' quantities are: 1.5MiB.
+// Size formats a size with units of powers of 1024, like the quantities of Kubernetes: 1.5MiB.
 func Size(bytes int64) string {
 	size, units := float64(bytes), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	for size >= 1024 && len(units) > 1 {
@@ -24,10 +24,10 @@ func Size(bytes int64) string {
 	return fmt.Sprintf("%.4g%s", size, units[0])
 }
 
-// Count is a number with its noun.
+// Count formats a number with its noun.
 func Count(n int, noun string) string { return document.Counted(n, noun) }
 
-// LastSeen is when an event happened, and how often (kubectl: printEvent).
+// LastSeen formats when an event last happened and how often (kubectl: printEvent).
 func LastSeen(now time.Time, e *state.PodEvent) string {
 	last := duration.HumanDuration(now.Sub(e.Last))
 	if e.Count == 1 {
@@ -36,8 +36,8 @@ func LastSeen(now time.Time, e *state.PodEvent) string {
 	return fmt.Sprintf("%s (x%d over %s)", last, e.Count, duration.HumanDuration(now.Sub(e.First)))
 }
 
-// LogPrefix names a container before each line of its log, after what names its pod, each in a
-// colour of its own.
+// LogPrefix returns a function that formats the prefix for lines of a container's log. pod comes before the name of the
+// container. Each prefix has its own colour.
 func LogPrefix(colors terminal.Colors, pod string) func(string) string {
 	palette := []color.Attribute{color.FgCyan, color.FgGreen, color.FgMagenta, color.FgYellow, color.FgBlue, color.FgHiCyan, color.FgHiGreen, color.FgHiMagenta}
 	return func(container string) string {
@@ -48,10 +48,10 @@ func LogPrefix(colors terminal.Colors, pod string) func(string) string {
 	}
 }
 
-// List is a versioned list, as a document.
+// List returns a versioned list as a document.
 func List[T any](kind string, items []T) any { return list(model.APIVersion, kind, items) }
 
-// CoreList is a v1.List, as kubectl prints it.
+// CoreList returns a v1.List, as kubectl prints it.
 func CoreList[T any](items []T) any { return list("v1", "List", items) }
 
 func list[T any](apiVersion, kind string, items []T) any {
@@ -65,7 +65,7 @@ func list[T any](apiVersion, kind string, items []T) any {
 	}{apiVersion, kind, items}
 }
 
-// PodList is pods as a v1.List, as kubectl prints them.
+// PodList returns pods as a v1.List, as kubectl prints them.
 func PodList[T any](pods []T) any {
 	if pods == nil {
 		pods = []T{}

@@ -12,19 +12,19 @@ import (
 	"github.com/podctl/podctl/runtime/events"
 )
 
-// Timelines are the starts of pods on one scale. Starts that were made together share a clock;
-// others begin at the same place, so that they can be compared.
+// Timelines draws the starts of pods on one scale. Starts that happened together share a clock. Other starts are
+// aligned at their beginning, so that they can be compared.
 type Timelines struct {
 	starts []*events.Timeline
-	// unknown are the pods of which no start is remembered.
+	// unknown are pods without a recorded start.
 	unknown []*events.Timeline
-	// together reports whether the starts share a clock, which begins at begin. The scale ends after length.
+	// together is set if the starts share a clock, which begins at begin. length is the length of the scale.
 	together bool
 	begin    time.Time
 	length   time.Duration
 }
 
-// NewTimelines puts starts on one scale, in the order in which they are given.
+// NewTimelines puts starts on one scale. It keeps their order.
 func NewTimelines(all []*events.Timeline) *Timelines {
 	v := &Timelines{}
 	for _, t := range all {
@@ -41,8 +41,7 @@ func NewTimelines(all []*events.Timeline) *Timelines {
 	return v
 }
 
-// setScale looks whether the starts were made together: none of them began later after the
-// others were over than the longest of them took.
+// setScale sets the scale. The starts happened together if no gap between them is longer than the longest start.
 func (v *Timelines) setScale() {
 	sorted := slices.SortedFunc(slices.Values(v.starts), func(a, b *events.Timeline) int { return a.Begin.Compare(b.Begin) })
 	end := sorted[0].End
@@ -61,7 +60,7 @@ func (v *Timelines) setScale() {
 	}
 }
 
-// origin is the moment that stands at the left of a start.
+// origin returns the time at the left edge of a start.
 func (v *Timelines) origin(t *events.Timeline) time.Time {
 	if v.together {
 		return v.begin
@@ -69,7 +68,7 @@ func (v *Timelines) origin(t *events.Timeline) time.Time {
 	return t.Begin
 }
 
-// title says what is drawn.
+// title describes the drawing.
 func (v *Timelines) title() string {
 	switch {
 	case len(v.starts) == 1:
@@ -80,7 +79,7 @@ func (v *Timelines) title() string {
 	return fmt.Sprintf("Starts of %d pods, each from its own beginning", len(v.starts))
 }
 
-// podTitle is the heading of one start of several.
+// podTitle returns the heading of one of several starts.
 func (v *Timelines) podTitle(t *events.Timeline) string {
 	if v.together {
 		return fmt.Sprintf("%s, %s", t.Pod, seconds(t.End.Sub(t.Begin)))
@@ -88,10 +87,10 @@ func (v *Timelines) podTitle(t *events.Timeline) string {
 	return fmt.Sprintf("%s at %s, %s", t.Pod, t.Begin.Local().Format(time.DateTime), seconds(t.End.Sub(t.Begin)))
 }
 
-// timelineWidth is how wide the bars of a timeline are, in characters.
+// timelineWidth is the width of a bar, in characters.
 const timelineWidth = 48
 
-// WriteText draws where the time of the starts went, one bar a line.
+// WriteText draws the parts of the starts with their durations, one bar a line.
 func (v *Timelines) WriteText(w io.Writer, colors terminal.Colors) error {
 	var b strings.Builder
 	for _, t := range v.unknown {
@@ -123,7 +122,7 @@ func (v *Timelines) WriteText(w io.Writer, colors terminal.Colors) error {
 	return err
 }
 
-// labelWidth is the same for all starts, so that their bars stand below one another.
+// labelWidth returns the width of the longest label of all starts, so that all bars are aligned.
 func (v *Timelines) labelWidth() int {
 	width := 0
 	for _, t := range v.starts {
@@ -138,7 +137,7 @@ func rowLabel(r events.TimelineRow) string {
 	return strings.TrimSpace(r.Kind + " " + terminal.PrintableLine(r.Object))
 }
 
-// bar is a row's bar; a moment is a mark.
+// bar draws the bar of a row. A row without a duration gets a mark.
 func (v *Timelines) bar(t *events.Timeline, r events.TimelineRow) string {
 	from, to := v.position(t, r.Begin), v.position(t, r.End)
 	bar := strings.Repeat("█", max(to-from, 1))
@@ -156,7 +155,7 @@ func (v *Timelines) position(t *events.Timeline, at time.Time) int {
 	return int(float64(at.Sub(v.origin(t))) / float64(v.length) * timelineWidth)
 }
 
-// rowTime is how long a row took, or for a moment when it was.
+// rowTime returns the duration of a row, or the time of a row without a duration.
 func (v *Timelines) rowTime(t *events.Timeline, r events.TimelineRow) string {
 	if r.Begin.Equal(r.End) {
 		return "at " + seconds(r.Begin.Sub(v.origin(t)))
@@ -170,7 +169,7 @@ func (v *Timelines) rowTime(t *events.Timeline, r events.TimelineRow) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3fs", d.Seconds()) }
 
-// The measures of the picture of starts, in pixels.
+// The dimensions of the picture of starts, in pixels.
 const (
 	timelineLabels = 220
 	timelineBars   = 640
@@ -179,7 +178,7 @@ const (
 	timelineTop    = 58
 )
 
-// WriteSVG draws the same as a picture.
+// WriteSVG draws the starts as a picture.
 func (v *Timelines) WriteSVG(w io.Writer) error {
 	var body strings.Builder
 	y := timelineTop
@@ -205,7 +204,7 @@ func (v *Timelines) WriteSVG(w io.Writer) error {
 	return writePicture(w, timelineLabels+timelineBars+timelineTimes, y+10, scale.String()+body.String())
 }
 
-// drawRow draws one bar, with its label before it and its time behind all bars.
+// drawRow draws one bar, with the label before it and the duration after all bars.
 func (v *Timelines) drawRow(b *strings.Builder, y int, t *events.Timeline, r events.TimelineRow) {
 	perSecond := v.pixelsPerSecond()
 	x := timelineLabels + r.Begin.Sub(v.origin(t)).Seconds()*perSecond
@@ -229,7 +228,7 @@ func (v *Timelines) pixelsPerSecond() float64 {
 	return timelineBars / max(v.length.Seconds(), 0.001)
 }
 
-// scaleStep is the shortest round time that a scale of at most ten steps is made of.
+// scaleStep returns the shortest round time that divides the scale into at most ten steps.
 func scaleStep(length time.Duration) time.Duration {
 	for step := time.Millisecond; ; step *= 10 {
 		for _, factor := range []time.Duration{1, 2, 5} {
@@ -240,7 +239,7 @@ func scaleStep(length time.Duration) time.Duration {
 	}
 }
 
-// rowColor tells the kinds of rows apart, and failures from all of them.
+// rowColor returns the colour for a kind of row, or red for a failure.
 func rowColor(r events.TimelineRow) string {
 	if r.Failed {
 		return "#c0392b"

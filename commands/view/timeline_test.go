@@ -16,8 +16,8 @@ import (
 
 var midnight = time.Date(2030, 1, 1, 0, 0, 0, 0, time.Local)
 
-// started is a start that takes two seconds: a sandbox for half of it, then a container, and a
-// moment at the end.
+// started returns a start that takes two seconds: a sandbox for half of it, then a container, and a row without a
+// duration at the end.
 func started(name string, after time.Duration) *events.Timeline {
 	at := func(d time.Duration) time.Time { return midnight.Add(after + d) }
 	return &events.Timeline{Pod: model.PodRef{Namespace: "default", Name: name}, Begin: at(0), End: at(2 * time.Second), Rows: []events.TimelineRow{
@@ -40,7 +40,7 @@ func bars(before, length int) string {
 	return strings.Repeat("·", before) + strings.Repeat("█", length) + strings.Repeat(" ", timelineWidth-before-length)
 }
 
-// TestTimelineOfOne has the times of one start, from its beginning.
+// TestTimelineOfOne: the times of a single start count from its beginning.
 func TestTimelineOfOne(t *testing.T) {
 	const name = "start <a&\\x1b>"
 	want := "Start of pod default/web at 2030-01-01 00:00:00, 2.000s\n\n" +
@@ -55,8 +55,8 @@ func TestTimelineOfOne(t *testing.T) {
 	}
 }
 
-// TestTimelinesOnOneScale: starts that were made together share a clock, however they are ordered.
-// Those that lie apart begin at the same place.
+// TestTimelinesOnOneScale: starts that happened together share a clock, in any order. Others are aligned at their
+// beginning.
 func TestTimelinesOnOneScale(t *testing.T) {
 	together := timelineText(t, started("second", 2*time.Second), started("first", 0))
 	for _, want := range []string{"Start of 2 pods at 2030-01-01 00:00:00, 4.000s\n", "  default/second, 2.000s\n  sandbox         " + bars(24, 12) + "  1.000s", "ready           " + strings.Repeat("·", 47) + "◆  at 4.000s", "  default/first, 2.000s\n  sandbox         " + bars(0, 12)} {
@@ -72,7 +72,7 @@ func TestTimelinesOnOneScale(t *testing.T) {
 	}
 }
 
-// TestTimelinePicture is a document with a row for each part of each start, and round times.
+// TestTimelinePicture: the picture is valid XML, with a row for each part of each start, and round times.
 func TestTimelinePicture(t *testing.T) {
 	var b strings.Builder
 	if err := NewTimelines([]*events.Timeline{started("a", 0), started("b", time.Second), {}}).WriteSVG(&b); err != nil {
@@ -95,7 +95,7 @@ func TestTimelinePicture(t *testing.T) {
 	}
 }
 
-// TestScaleSteps are round, and at most ten, also for what no start can take.
+// TestScaleSteps: steps are round, and there are at most ten, even for extreme lengths.
 func TestScaleSteps(t *testing.T) {
 	for length, want := range map[time.Duration]time.Duration{
 		0: time.Millisecond, 11 * time.Millisecond: 2 * time.Millisecond, 3 * time.Second: 500 * time.Millisecond, 50 * time.Second: 5 * time.Second,

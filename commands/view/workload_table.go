@@ -17,13 +17,13 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// WorkloadRow is a workload with what it comes to now.
+// WorkloadRow is a workload with its current expansion.
 type WorkloadRow struct {
 	Record    *controller.Record
 	Expansion *workload.Expansion
 }
 
-// Workloads has one row for each workload. All are of one kind, and there is at least one.
+// Workloads returns a table of workloads. They must be of one kind, and there must be at least one.
 func (v *Lists) Workloads(all []WorkloadRow) (header []string, rows []Row) {
 	header = slices.Concat([]string{"NAME"}, workloadColumns(all[0].Record.Workload.Kind()), []string{"AGE"}, v.wide("CONTAINERS", "IMAGES"))
 	for i := range all {
@@ -74,7 +74,7 @@ func (v *Lists) workloadCells(r *WorkloadRow) []string {
 	return []string{ready, fmt.Sprint(s.Updated), fmt.Sprint(s.Available)}
 }
 
-// jobState is a Job's state in one word (printJob of kubectl).
+// jobState describes the state of a Job in one word (printJob of kubectl).
 func jobState(job *batchv1.Job, status *batchv1.JobStatus) string {
 	if end := workload.JobEnd(status); end != nil {
 		return string(end.Type)
@@ -85,7 +85,7 @@ func jobState(job *batchv1.Job, status *batchv1.JobStatus) string {
 	return "Running"
 }
 
-// ContainersOf are the names and the images of a template's containers.
+// ContainersOf returns the names and the images of a template's containers, separated by commas.
 func ContainersOf(template *v1.PodTemplateSpec) (names, images string) {
 	var n, i []string
 	for c := range template.Spec.Containers {
@@ -94,7 +94,7 @@ func ContainersOf(template *v1.PodTemplateSpec) (names, images string) {
 	return strings.Join(n, ","), strings.Join(i, ",")
 }
 
-// WorkloadDocument is a workload as kubectl prints it, with the status that the API server would have.
+// WorkloadDocument returns a workload as kubectl prints it, with the status that a cluster would report.
 func WorkloadDocument(r *WorkloadRow) any {
 	w, s := r.Record.Workload, &r.Expansion.Status
 	desired, current, updated, ready, available := int32(s.Desired), int32(s.Current), int32(s.Updated), int32(s.Ready), int32(s.Available) //nolint:gosec // there are not that many pods
@@ -131,7 +131,7 @@ func WorkloadDocument(r *WorkloadRow) any {
 	return d
 }
 
-// deploymentConditions are what the controller of a cluster says of a Deployment.
+// deploymentConditions returns the conditions that a cluster's controller would set for a Deployment.
 func deploymentConditions(d *appsv1.Deployment, s *workload.Status) []appsv1.DeploymentCondition {
 	available := appsv1.DeploymentCondition{
 		Type: appsv1.DeploymentAvailable, Status: v1.ConditionTrue, Reason: "MinimumReplicasAvailable", Message: "Deployment has minimum availability.",
