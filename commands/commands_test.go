@@ -25,9 +25,8 @@ import (
 	"github.com/podctl/podctl/podspec/digest"
 )
 
-// TestEveryCommandHasHelp: help is printed without a runtime; it says in a line
-// and at length what the command does, with an example, and lists its exit codes.
-// No flag is defined twice.
+// TestEveryCommandHasHelp checks that each command prints its help without a runtime. The help has a short and a long
+// text, an example and the exit codes, and no flag is defined twice.
 func TestEveryCommandHasHelp(t *testing.T) {
 	count := 0
 	commandstest.Walk(New(&Env{Getenv: func(string) string { return "" }}), func(cmd *cobra.Command) {
@@ -54,7 +53,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 	}
 }
 
-// helpParts is what the help of a command has to show; an empty one is missing.
+// helpParts returns the required parts of a command's help. An empty part is missing.
 func helpParts(cmd *cobra.Command) []string {
 	long, codes, _ := strings.Cut(cmd.Long, "\n\nExit codes:\n  ")
 	parts := []string{long, cmd.Example, "Examples:\n", "Exit codes:\n"}
@@ -100,7 +99,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateAService: no pod has to name it.
+// TestValidateAService checks that a Service is valid even if no pod names it.
 func TestValidateAService(t *testing.T) {
 	code, stdout, _ := call(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n", "validate", "-")
 	if code != 0 || stdout != "service default/web is valid\n" {
@@ -108,7 +107,8 @@ func TestValidateAService(t *testing.T) {
 	}
 }
 
-// TestValidateSaysWhatAKubeletRejects: a pod that podctl runs all the same is valid, with a note.
+// TestValidateSaysWhatAKubeletRejects checks that a pod is valid, with a note, if podctl runs it and a kubelet would
+// reject it.
 func TestValidateSaysWhatAKubeletRejects(t *testing.T) {
 	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  dnsPolicy: ClusterFirst\n  nodeSelector: {disk: ssd}\n" +
 		"  securityContext: {sysctls: [{name: net.core.somaxconn, value: '1'}]}\n  containers: [{name: a, image: b, resources: {requests: {cpu: 100000}}}]\n"
@@ -128,7 +128,7 @@ func TestValidateSaysWhatAKubeletRejects(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfAManifest: who names another namespace than the manifest means another pod.
+// TestNamespaceOfAManifest checks that --namespace is refused if it differs from the namespace of the manifest.
 func TestNamespaceOfAManifest(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: a, image: b}]}\n"
 	for namespace, refused := range map[string]bool{"shop": false, "other": true} {
@@ -139,7 +139,7 @@ func TestNamespaceOfAManifest(t *testing.T) {
 	}
 }
 
-// TestSilentDocuments: what nobody writes to is waited for as long as --timeout says.
+// TestSilentDocuments checks that reading a pipe without a writer ends with --timeout.
 func TestSilentDocuments(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pod.json")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -163,8 +163,7 @@ func TestControlCharactersAreShown(t *testing.T) {
 	}
 }
 
-// TestRenderCRI: the messages hold no secret, and name what only a runtime can
-// tell.
+// TestRenderCRI checks that the messages hold no Secret, and have placeholders for values that only a runtime knows.
 func TestRenderCRI(t *testing.T) {
 	manifest := `apiVersion: v1
 kind: Secret
@@ -227,8 +226,8 @@ spec:
 	}
 }
 
-// TestFilesAreForTheirOwnerAlone: what is written where the caller says is readable for
-// nobody else, replaces what lay there, and never lands behind another user's link.
+// TestFilesAreForTheirOwnerAlone checks the files that commands write to a path from the command line. They are
+// readable only for their owner, replace existing files, and are never written through a link of another user.
 func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a link away")
@@ -287,8 +286,8 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	}
 }
 
-// TestDirectoryTakenForAName: what looks like a pod's name is one; the error says how a
-// directory of that name is meant.
+// TestDirectoryTakenForAName checks that an argument without a path is the name of a pod. If a directory has that name,
+// the error explains how to name it.
 func TestDirectoryTakenForAName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("stack", 0o700); err != nil {
@@ -303,8 +302,8 @@ func TestDirectoryTakenForAName(t *testing.T) {
 	}
 }
 
-// TestExportTakesOnePod: of a manifest of two none is printed, as a kubelet would miss the
-// other.
+// TestExportTakesOnePod checks that export refuses a manifest of two pods, because a kubelet would ignore the second
+// one.
 func TestExportTakesOnePod(t *testing.T) {
 	one := `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: b}]}}`
 	code, stdout, stderr := call(t, one+"\n---\n"+strings.Replace(one, "web", "second", 1), "export", "-")
@@ -321,7 +320,7 @@ func TestExportTakesOnePod(t *testing.T) {
 	}
 }
 
-// TestPodsThatNeedMounts are those that a kubelet's bind of its root directory harms.
+// TestPodsThatNeedMounts checks which pods break if a kubelet binds its root directory on itself.
 func TestPodsThatNeedMounts(t *testing.T) {
 	for text, want := range map[string]bool{
 		"volumes: [{name: v, emptyDir: {}}]":                                                          false,
@@ -342,8 +341,8 @@ func TestPodsThatNeedMounts(t *testing.T) {
 	}
 }
 
-// TestNodeDownNamesWhatItCannotRead: nobody can say whether a pod whose checkpoint cannot be
-// read is the node's.
+// TestNodeDownNamesWhatItCannotRead checks that node down reports unreadable checkpoints, because their pods may belong
+// to the node.
 func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
 	dir := commandstest.Applied(t, commandstest.Pods)
 	checkpoints, err := filepath.Glob(filepath.Join(dir, "pods", "*", "journal.json"))
@@ -363,8 +362,8 @@ func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestGlobalFlagsAreNotHidden: a command's own flag of the same name would not be seen by
-// what reads the global one, and a setting would win over the command line.
+// TestGlobalFlagsAreNotHidden checks that no command has a flag with the name of a global one. Code that reads the
+// global flag would not see it, and a setting would override the command line.
 func TestGlobalFlagsAreNotHidden(t *testing.T) {
 	root := New(&Env{Getenv: func(string) string { return "" }})
 	commandstest.Walk(root, func(cmd *cobra.Command) {
@@ -376,7 +375,7 @@ func TestGlobalFlagsAreNotHidden(t *testing.T) {
 	})
 }
 
-// TestCompletionScripts: each is written, names podctl, and takes no other shell.
+// TestCompletionScripts checks that a script is written for each supported shell, and that other shells are refused.
 func TestCompletionScripts(t *testing.T) {
 	for shell, part := range map[string]string{
 		"bash": "complete -o default -F __start_podctl podctl", "zsh": "#compdef podctl", "fish": "complete -c podctl", "powershell": "Register-ArgumentCompleter",
@@ -393,7 +392,8 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// TestNoHintsForCommands: the words for which podctl names another command are no commands themselves, and the commands exist.
+// TestNoHintsForCommands checks that hints are given only for words that are not commands, and that the commands they
+// name exist.
 func TestNoHintsForCommands(t *testing.T) {
 	root := New(commandstest.Env("", io.Discard, io.Discard, time.Now))
 	for _, cmd := range root.Commands() {

@@ -19,11 +19,11 @@ import (
 	"github.com/podctl/podctl/podspec/podspectest"
 )
 
-// pin writes the manifest with another value.
+// pin writes the manifest with the given value as its Secret.
 func (l *lab) pin(value string) string {
 	l.T().Helper()
 	l.T().Cleanup(func() {
-		// The volume lies in memory, and the test's own context has ended.
+		// The volume is in memory. The context of the test has already ended here.
 		if err := l.unmount(); err != nil {
 			l.T().Error(err)
 		}
@@ -55,8 +55,7 @@ const (
 	anotherKey = "another key, of another machine."
 )
 
-// allTold is everything that podctl tells of the pod on a machine, and what it writes on
-// containers.
+// allTold returns everything that podctl prints and writes about the pod, including container annotations.
 func allTold(t *testing.T, value, key string) string {
 	t.Helper()
 	l := newLab(t)
@@ -123,9 +122,8 @@ func unpackBundle(t *testing.T, path string) string {
 	}
 }
 
-// TestNothingTellsASecretToWhoTriesValues: a word that podctl tells and that depends on a
-// secret value depends on the machine's key as well. Otherwise six digits are found by
-// trying them all.
+// TestNothingTellsASecretToWhoTriesValues checks that output which depends on a Secret value also depends on the
+// machine's key. Without the key, a reader could find a value of six digits by trying all of them.
 func TestNothingTellsASecretToWhoTriesValues(t *testing.T) {
 	words := func(text string) map[string]bool {
 		found := map[string]bool{}
@@ -161,8 +159,8 @@ func around(text, word string) string {
 	return text[max(0, i-80):min(len(text), i+len(word)+20)]
 }
 
-// TestLosingTheKeyRestartsNothing: without the key nobody can tell whether a secret has
-// changed, which is said and stops nothing. What else changed is seen as ever.
+// TestLosingTheKeyRestartsNothing checks that podctl restarts no container when the key is lost. It reports that it
+// cannot compare the Secrets, and still detects other changes.
 func TestLosingTheKeyRestartsNothing(t *testing.T) {
 	l := newLab(t)
 	manifest := l.pin("271828")
@@ -192,7 +190,7 @@ func TestLosingTheKeyRestartsNothing(t *testing.T) {
 	}
 }
 
-// TestAnotherValueReplacesTheContainer: with the key a change is seen.
+// TestAnotherValueReplacesTheContainer checks that podctl detects a changed value with the key.
 func TestAnotherValueReplacesTheContainer(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.pin("271828"))
@@ -202,8 +200,8 @@ func TestAnotherValueReplacesTheContainer(t *testing.T) {
 	}
 }
 
-// TestASnapshotOnAnotherMachine: there nobody can compare the values of Secrets, which is
-// no change.
+// TestASnapshotOnAnotherMachine checks that Secret values which cannot be compared on another machine do not count as
+// changed.
 func TestASnapshotOnAnotherMachine(t *testing.T) {
 	here, there := newLab(t), newLab(t)
 	here.Must("apply", here.pin("271828"))

@@ -1,12 +1,14 @@
-// Package commands is everything a user sees: flags, tables, colours, exit codes. It builds the
-// tree of commands and runs one command line.
+// Package commands defines the user interface: flags, tables, colours and exit codes. It builds the command tree and
+// runs one command line.
 //
-// `podctl X` is in X.go, here or in the package of its group: lifecycle (plan, apply, run, ...),
-// inspect (get, describe, logs, ...), interact (exec, cp, ...), image and node. Commands that are
-// variants of one job share a file (diff: plan; scale: rollout; load and save of images: archive).
-// A file that serves one command has its name in front. What serves all of them is below, from the bottom:
-// exit (codes and errors), flags (values), terminal (streams), config (global flags), session
-// (the connection), selection (which pods), completion and view (values as text).
+// The command `podctl X` is in X.go, either here or in the package of its group: lifecycle (plan, apply, run, ...),
+// inspect (get, describe, logs, ...), interact (exec, cp, ...), image and node. Variants of a command share a file:
+// diff is in plan, scale in rollout, and the loading and saving of images in archive. A file that serves one command
+// starts with the name of that command.
 //
-// A command parses, calls runtime or podspec, and prints. It decides nothing.
+// Code for all commands is in the packages below, from the bottom up: exit (codes and errors), flags (values), terminal
+// (streams), config (global flags), session (the connection), selection (which pods), completion and view (values as
+// text).
+//
+// A command parses its arguments, calls runtime or podspec, and prints the result. It contains no other logic.
 package commands

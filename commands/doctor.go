@@ -23,7 +23,7 @@ type doctorOptions struct {
 	bundle string
 }
 
-// doctorDocument is `doctor -o json`.
+// doctorDocument is the output of `doctor -o json`.
 type doctorDocument struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -57,9 +57,9 @@ func newDoctor(sess *session.Session) *cobra.Command {
 
 func runDoctor(ctx context.Context, sess *session.Session, o *doctorOptions) error {
 	engine, err := sess.Engine()
-	client, _ := sess.Client() // The error is that of the engine.
+	client, _ := sess.Client() // Engine returns the same error.
 	if client != nil {
-		client.Starting = nil // How it is now is what is asked for.
+		client.Starting = nil // Report the current state instead of waiting for a start.
 	}
 	facts := diagnose.Diagnose(ctx, diagnose.Diagnosis{Client: client, Err: err, Layout: sess.Flags.Layout(), Now: sess.IO.Now()})
 	if ctx.Err() != nil {
@@ -91,8 +91,7 @@ func runDoctor(ctx context.Context, sess *session.Session, o *doctorOptions) err
 	return nil
 }
 
-// doctorText is one line for each check, and one with what to do for those that
-// are not passed.
+// doctorText returns one line per check. A check that has not passed has a second line with advice.
 func doctorText(p terminal.Colors, doc *doctorDocument) string {
 	var b strings.Builder
 	for _, c := range doc.Checks {

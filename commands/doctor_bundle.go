@@ -26,22 +26,22 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// bundle collects the files of an archive, all without values of Secrets.
+// bundle collects the files of the archive. None of them has values of Secrets.
 type bundle struct {
 	redactor *redaction.Redactor
 	at       time.Time
 	names    []string
 	texts    map[string][]byte
-	// problems are what is not in it, and why.
+	// problems lists the missing content, with the reasons.
 	problems []error
 }
 
-// writeBundle writes the archive for a bug report. What cannot be had is left out
-// and named in it: a bug report is written when something does not work.
+// writeBundle writes the archive for a bug report. It leaves out unavailable content and lists it in problems.txt,
+// because bug reports are written when something does not work.
 func writeBundle(ctx context.Context, sess *session.Session, file string, engine *runtime.Engine, doc *doctorDocument) error {
 	applied, unreadable, err := state.Applied(sess.Flags.Layout())
 	b := &bundle{redactor: session.NewRedactor(applied, &podspec.Desired{Objects: sess.Objects().Secrets()}), at: doc.TakenAt, texts: map[string][]byte{}, problems: append(unreadable, err)}
-	b.addDocument("doctor.json", doc, nil) // It is without values already.
+	b.addDocument("doctor.json", doc, nil) // The document has no values of Secrets.
 	versions := clientVersion()
 	answers := engine != nil && doc.Facts.Runtime.Problem == ""
 	if answers {
@@ -70,7 +70,7 @@ func writeBundle(ctx context.Context, sess *session.Session, file string, engine
 	return nil
 }
 
-// addPods adds what is observed of the pods and what would be done to them.
+// addPods adds the observed state of the pods and their plans.
 func (b *bundle) addPods(ctx context.Context, engine *runtime.Engine, applied []state.AppliedPod) {
 	var plans []*plan.Plan
 	var recording snapshot.Recording
@@ -106,7 +106,7 @@ func (b *bundle) add(name string, text []byte) {
 	b.texts[name] = text
 }
 
-// archive packs the files below one directory, for their owner alone.
+// archive packs the files into one directory. Only the owner can read them.
 func (b *bundle) archive() ([]byte, error) {
 	var out bytes.Buffer
 	zipped := gzip.NewWriter(&out)
@@ -124,22 +124,22 @@ func (b *bundle) archive() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// redactJSON takes values of Secrets out of the texts of a JSON document. Its keys, numbers and
-// form stay, and so do names, times and states: it can be read whatever the values are.
+// redactJSON removes values of Secrets from the strings of a JSON document. Keys, numbers, names, times and states
+// stay, so that the document is valid whatever the values are.
 func redactJSON(r *redaction.Redactor, document []byte) []byte {
 	if r == nil {
 		return document
 	}
 	d := &jsonRedaction{redactor: r, inside: []string{""}}
-	// A string, with the colon when it is a key, or a bracket.
+	// A token is a string, with the colon if it is a key, or a bracket.
 	token := regexp.MustCompile(`"(?:[^"\\]|\\.)*"(?:\s*:)?|[{}\[\]]`)
 	return token.ReplaceAllFunc(document, d.token)
 }
 
-// jsonRedaction is on its way through a JSON document.
+// jsonRedaction is the state while a JSON document is redacted.
 type jsonRedaction struct {
 	redactor *redaction.Redactor
-	// key is the last key, inside those whose objects and lists it is in.
+	// key is the last key. inside are the keys of the surrounding objects and lists.
 	key    string
 	inside []string
 }
@@ -157,13 +157,13 @@ func (d *jsonRedaction) token(found []byte) []byte {
 	}
 	if quoted, isKey := bytes.CutSuffix(found, []byte(":")); isKey {
 		d.key = ""
-		_ = json.Unmarshal(bytes.TrimSpace(quoted), &d.key) // One that is no text is none of podctl's.
+		_ = json.Unmarshal(bytes.TrimSpace(quoted), &d.key) // podctl's own keys are always valid strings.
 		return found
 	}
 	return d.text(found)
 }
 
-// text redacts a string of the document.
+// text redacts a string value.
 func (d *jsonRedaction) text(found []byte) []byte {
 	var text string
 	if json.Unmarshal(found, &text) != nil {
@@ -183,8 +183,8 @@ func (d *jsonRedaction) text(found []byte) []byte {
 	return quoted
 }
 
-// isOwn reports whether a text is podctl's or Kubernetes' own by its field and by its form: a
-// name, a time, a state. Below maps that others fill, nothing is.
+// isOwn reports whether podctl or Kubernetes chose the text, judging by field and form: a name, a time or a state. In
+// maps that users or other programs fill, it always returns false.
 func (d *jsonRedaction) isOwn(text string) bool {
 	for _, outer := range d.inside {
 		switch outer {

@@ -47,8 +47,7 @@ Pods cannot run on this machine: 1 problem, 1 warning.
 	}
 }
 
-// TestDoctorWithoutARuntime: what can be said without a runtime is said, and the
-// bundle is written all the same.
+// TestDoctorWithoutARuntime checks that doctor runs all checks that need no runtime, and writes the bundle.
 func TestDoctorWithoutARuntime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	code, stdout, stderr := call(t, "", "doctor", "-r", "/absent.sock", "--bundle", file)
@@ -99,8 +98,8 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// TestOrdinaryWordsAsSecrets: a Secret whose values are words of every document leaves the
-// documents readable, and hides the words in what others said.
+// TestOrdinaryWordsAsSecrets checks that documents stay readable if the values of a Secret are common words. The words
+// are hidden only in text from other programs.
 func TestOrdinaryWordsAsSecrets(t *testing.T) {
 	desired := &podspec.Desired{Pod: &v1.Pod{}, Objects: podspec.Objects{Secrets: map[string]*v1.Secret{"s": {Data: map[string][]byte{
 		"a": []byte("2026"), "b": []byte("default"), "c": []byte("podctl"), "d": []byte("v1alpha1"), "e": []byte("Error"), "f": []byte("Snapshot"),
@@ -126,7 +125,7 @@ func TestOrdinaryWordsAsSecrets(t *testing.T) {
 	}
 }
 
-// TestDoctorWithOrdinaryWordsAsSecrets: what doctor itself says is as ever, whatever a Secret is.
+// TestDoctorWithOrdinaryWordsAsSecrets checks that a Secret with common words does not change the output of doctor.
 func TestDoctorWithOrdinaryWordsAsSecrets(t *testing.T) {
 	l := newLab(t)
 	manifest := l.Path("web.yaml")

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestDocumentsAreDescribed: every kind of step, reason and check is in the page
-// that describes the documents.
+// TestDocumentsAreDescribed checks that docs/documents.md describes every kind of step, reason and check.
 func TestDocumentsAreDescribed(t *testing.T) {
 	page, err := os.ReadFile("../docs/documents.md")
 	if err != nil {
@@ -33,7 +32,7 @@ func TestDocumentsAreDescribed(t *testing.T) {
 	}
 }
 
-// contentsOf is what the files that match hold.
+// contentsOf returns the contents of the files that match a pattern.
 func contentsOf(t *testing.T, pattern string) string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -51,8 +50,7 @@ func contentsOf(t *testing.T, pattern string) string {
 	return all.String()
 }
 
-// TestThreatsHaveTheirTests: every test that the threat model names is there, and every
-// line of it names one.
+// TestThreatsHaveTheirTests checks that each line of the threat model names a test, and that the test exists.
 func TestThreatsHaveTheirTests(t *testing.T) {
 	page := contentsOf(t, "../docs/security.md")
 	there := map[string]bool{}

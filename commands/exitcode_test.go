@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// takers are the commands that take a pod or its manifest, which stands for POD.
+// takers returns the commands that take a pod or its manifest, with POD as the placeholder.
 func takers() []string {
 	return []string{
 		"plan POD", "diff POD", "apply POD", "run POD", "restart POD", "probe POD", "delete POD", "get POD", "describe POD", "events POD",
@@ -24,8 +24,8 @@ func takers() []string {
 	}
 }
 
-// TestCodesAreListed: a command that is refused its manifest, does not reach the runtime or
-// is interrupted ends with a code that its help lists.
+// TestCodesAreListed checks the exit codes for a refused manifest, an unreachable runtime and an interrupt. The help of
+// each command must list them.
 func TestCodesAreListed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
@@ -49,13 +49,13 @@ func TestCodesAreListed(t *testing.T) {
 func checkListed(ctx context.Context, t *testing.T, args []string) {
 	t.Helper()
 	code, stderr := callInVain(ctx, filepath.Join(t.TempDir(), "state"), args)
-	listed := codesOf(t, args) //nolint:contextcheck // it only reads a help
+	listed := codesOf(t, args) //nolint:contextcheck // the call only reads a help text
 	if !slices.Contains(listed, code) {
 		t.Errorf("%v: exit code %d, its help has %v\n%s", args, code, listed, stderr)
 	}
 }
 
-// callInVain runs a command line while there is no runtime.
+// callInVain runs a command line without a runtime.
 func callInVain(ctx context.Context, state string, args []string) (code int, stderr string) {
 	var out, errs bytes.Buffer
 	env := &Env{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
@@ -63,7 +63,7 @@ func callInVain(ctx context.Context, state string, args []string) (code int, std
 	return code, errs.String()
 }
 
-// codesOf are the codes in the help of the command that a line calls.
+// codesOf returns the exit codes in the help of a command.
 func codesOf(t *testing.T, args []string) []int {
 	t.Helper()
 	cmd, _, err := New(&Env{Getenv: func(string) string { return "" }}).Find(args)
@@ -95,7 +95,7 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// TestReadmeListsTheCodes: the README has the codes of the help, in the same words.
+// TestReadmeListsTheCodes checks that the README has the exit codes of the help, in the same words.
 func TestReadmeListsTheCodes(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -107,8 +107,7 @@ func TestReadmeListsTheCodes(t *testing.T) {
 	}
 }
 
-// TestDeadRuntimeIsNoAbsentPod: 127 says that there is no such pod, and 126 that podctl
-// could not ask.
+// TestDeadRuntimeIsNoAbsentPod checks that a missing pod exits with 127, and an unreachable runtime with 126.
 func TestDeadRuntimeIsNoAbsentPod(t *testing.T) {
 	dir := commandstest.Applied(t, commandstest.Pods)
 	for _, line := range []string{"exec POD -- true", "attach POD", "debug POD --image i"} {

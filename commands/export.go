@@ -67,10 +67,10 @@ func export(sess *session.Session, pod *v1.Pod, output string) error {
 	return nil
 }
 
-// takeoverNotes say how the kubelet has to be started.
+// takeoverNotes returns the flags and precautions that the kubelet needs.
 func takeoverNotes(pod *v1.Pod, stateDir, cgroupRoot string) []string {
 	notes := []string{fmt.Sprintf("a kubelet calls a static pod %s-NODE; containers keep running", pod.Name)}
-	// It takes the resources of the container that is gone (kubelet: recordContainerResizeOperations).
+	// The kubelet reads the resources of the removed container (kubelet: recordContainerResizeOperations).
 	notes = append(notes, "a kubelet 1.36 ends with a panic when a container or sidecar of a static pod is removed or renamed and the pod keeps its uid: "+
 		"change metadata.uid with such an edit, or remove the file and wait for the end of the pod first")
 	var emptyDirs []string
@@ -92,8 +92,7 @@ func takeoverNotes(pod *v1.Pod, stateDir, cgroupRoot string) []string {
 	return notes
 }
 
-// needsMounts reports whether a pod has something mounted below the state directory: volumes in
-// memory, and parts of volumes.
+// needsMounts reports whether a pod has mounts below the state directory: volumes in memory, or subPaths of volumes.
 func needsMounts(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		vol := &pod.Spec.Volumes[i]
@@ -110,8 +109,7 @@ func needsMounts(pod *v1.Pod) bool {
 	return false
 }
 
-// mountNotes warn of a kubelet that binds its root directory on itself (kubelet:
-// Mounter.MakeRShared).
+// mountNotes returns a warning if a kubelet would bind its root directory on itself (kubelet: Mounter.MakeRShared).
 func mountNotes(stateDir string) []string {
 	at, private, err := mounts.Private(stateDir)
 	if err != nil || !private {

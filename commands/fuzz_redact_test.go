@@ -23,7 +23,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// letters are what random secrets are made of: some of them are escaped by everybody.
+// letters are the characters of random secrets. Each encoding escapes some of them.
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$&'\"\\<>/=+-_.:@%;,~^*()[]{}|? \té"
 
 func randomLeaf(random *rand.Rand) string {
@@ -35,9 +35,9 @@ func randomLeaf(random *rand.Rand) string {
 	return "Z" + string(leaf) + "Q"
 }
 
-// secretOf puts a leaf into a value of some kind.
+// secretOf returns a Secret value that contains a leaf.
 func secretOf(random *rand.Rand, leaf string) string {
-	quoted, _ := json.Marshal(leaf) //nolint:errchkjson // it is a string
+	quoted, _ := json.Marshal(leaf) //nolint:errchkjson // a string can always be encoded
 	auth := base64.StdEncoding.EncodeToString([]byte("robot:" + leaf))
 	switch random.IntN(8) {
 	case 0:
@@ -58,14 +58,14 @@ func secretOf(random *rand.Rand, leaf string) string {
 	return leaf
 }
 
-// quotings are the forms in which a text is repeated and recognised: as it is, quoted by Go, JSON, URL, base64, quoted for
-// a shell and for YAML, and on two lines.
+// quotings returns the forms that redaction must recognise: plain text, quoted by Go, JSON, URL, base64, a shell or
+// YAML, and split over two lines.
 func quotings() []func(string) string {
 	return []func(string) string{
 		func(s string) string { return s },
 		func(s string) string { return fmt.Sprintf("%q", s) },
 		func(s string) string { return fmt.Sprintf("%+q", s) },
-		func(s string) string { text, _ := json.Marshal(s); return string(text) }, //nolint:errchkjson // it is a string
+		func(s string) string { text, _ := json.Marshal(s); return string(text) }, //nolint:errchkjson // a string can always be encoded
 		func(s string) string { return "{\"error\":" + fmt.Sprintf("%q", s) + "}" },
 		func(s string) string { return "exec: " + fmt.Sprintf("%q", "sh -c "+s) + ": not found" },
 		url.QueryEscape,
@@ -78,7 +78,7 @@ func quotings() []func(string) string {
 	}
 }
 
-// told is a text as every output has it.
+// told returns a text as each kind of output prints it.
 func told(t *testing.T, d *podspec.Desired, text string) []string {
 	t.Helper()
 	checkpoint := &state.Checkpoint{Memory: model.Memory{Applied: d}}
@@ -107,9 +107,10 @@ func told(t *testing.T, d *podspec.Desired, text string) []string {
 	}
 }
 
-// FuzzRedact states what redaction promises: the value of a Secret can be a text, a line of one, or the value of a key in
-// JSON, YAML, a docker configuration, a URL or settings. A text repeats it in two of the forms, one around the other,
-// and cut off anywhere. Then no output has twelve bytes of the value, neither as they are nor quoted.
+// FuzzRedact checks the guarantee of redaction. The value of a Secret can be a text, a line of it, or the value of a
+// key in JSON, YAML, a docker configuration, a URL or settings.
+// A text repeats the value in two nested forms and may be cut off anywhere. Even then, no output may contain twelve
+// bytes of the value, plain or quoted.
 func FuzzRedact(f *testing.F) {
 	for seed := range uint64(64) {
 		f.Add(seed, byte(seed), byte(seed/8), uint16(0), uint16(0))
@@ -140,7 +141,7 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// runsOf are the runs of twelve bytes of a leaf, as they are and as some quote them.
+// runsOf returns all runs of twelve bytes of a leaf, plain and quoted.
 func runsOf(leaf string, ways []func(string) string) []string {
 	var runs []string
 	for i := 1; i+12 < len(leaf); i++ {

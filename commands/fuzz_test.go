@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestFuzzTargets: `make fuzz` runs every fuzz test there is.
+// TestFuzzTargets checks that `make fuzz` runs all fuzz tests.
 func TestFuzzTargets(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// goldenActions is what a kubelet decided, or podctl in its words.
+// goldenActions are the decisions of a kubelet, or those of podctl in the same form.
 type goldenActions struct {
 	KillPod         bool        `json:"killPod"`
 	CreateSandbox   bool        `json:"createSandbox"`
@@ -45,7 +45,7 @@ type goldenRef struct {
 	Kill bool   `json:"kill"`
 }
 
-// actionsOf puts a plan into the kubelet's words.
+// actionsOf converts a plan into the kubelet's form.
 func actionsOf(p *plan.Plan) *goldenActions {
 	a := &goldenActions{KillPod: p.KillPod, CreateSandbox: p.CreateSandbox, SandboxID: p.SandboxID, Attempt: p.Attempt}
 	for i := range p.Steps {
@@ -108,8 +108,7 @@ func (a *goldenActions) addUpdate(s *plan.Step, ref goldenRef) {
 	}
 }
 
-// comparable brings both sides into one form: what is killed has no order, and a
-// pod that is killed is killed as a whole.
+// comparable normalises the actions: kills are sorted, and a pod that is killed has no kills of single containers.
 func (a *goldenActions) comparable() *goldenActions {
 	slices.SortFunc(a.Kills, func(x, y goldenRef) int { return cmp.Compare(x.ID, y.ID) })
 	slices.Sort(a.KillTargets.Containers)
@@ -140,8 +139,8 @@ var equateEmpty = gocmp.FilterValues(func(x, y any) bool {
 	return cOK && dOK && len(c)+len(d) == 0
 }, gocmp.Comparer(func(_, _ any) bool { return true }))
 
-// TestPlansAgreeWithTheKubelet plans for every recorded situation, from manifest
-// and snapshot to the JSON document, and compares with what a kubelet decided.
+// TestPlansAgreeWithTheKubelet makes a plan for each recorded situation, from manifest and snapshot to the JSON
+// document. It compares the plan with the decision of a kubelet.
 func TestPlansAgreeWithTheKubelet(t *testing.T) {
 	rules := differing(t, "testdata/actions.differ.txt")
 	counts := map[string]int{}
@@ -185,8 +184,8 @@ func judgeRow(t *testing.T, g *goldenCall, r *goldenRow, rules map[string]string
 	return rule
 }
 
-// diff compares a plan with what the kubelet did: it terminates a pod that has
-// finished, whatever it computes for it.
+// diff compares a plan with the actions of the kubelet. A kubelet terminates a finished pod, whatever actions it
+// computes for it.
 func (r *goldenRow) diff(t *testing.T, p *plan.Plan) string {
 	t.Helper()
 	want := &goldenActions{}
@@ -202,13 +201,13 @@ func (r *goldenRow) diff(t *testing.T, p *plan.Plan) string {
 	return diffActions(want, actionsOf(p))
 }
 
-// finished reports whether the kubelet saw the pod's end: it then terminates the pod,
-// whatever else it computed for it.
+// finished reports whether the kubelet saw the end of the pod. It then terminates the pod, whatever other actions it
+// computed.
 func (r *goldenRow) finished() bool {
 	return r.KubeletPhase == v1.PodSucceeded || r.KubeletPhase == v1.PodFailed
 }
 
-// diffTerminated: nothing starts, and what still runs is stopped.
+// diffTerminated checks that nothing starts, and that all running containers are stopped.
 func (r *goldenRow) diffTerminated(p *plan.Plan) string {
 	want := &goldenActions{}
 	for i := range r.CRI.Containers {

@@ -13,8 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// goldenBackoff is the history of a crashing container and how long a kubelet
-// that had seen it all would hold it.
+// goldenBackoff is the history of a crashing container, with the hold of a kubelet that saw all of it.
 type goldenBackoff struct {
 	ID           string         `json:"id"`
 	PodUID       string         `json:"podUID"`
@@ -35,10 +34,10 @@ type recordedExit struct {
 	ExitCode   int   `json:"exitCode"`
 }
 
-// decisionLead is how long before a start the kubelet of the records decided it.
+// decisionLead is the time from the recorded kubelet's decision to the start of the container.
 const decisionLead = 50 * time.Millisecond
 
-// fold replays the exits as podctl's checkpoint does, start by start.
+// fold replays the exits in the same way as podctl's checkpoint, start by start.
 func (r *goldenBackoff) fold() model.Backoff {
 	var b model.Backoff
 	for i := 1; i < len(r.Exits); i++ {
@@ -55,8 +54,7 @@ func (r *goldenBackoff) pod() object {
 	}
 }
 
-// row puts the history into a snapshot: with the newest records only, as a
-// runtime keeps them.
+// row converts the history into a snapshot with the newest records only, because a runtime keeps only those.
 func (r *goldenBackoff) row(t *testing.T, records int) *goldenRow {
 	t.Helper()
 	pod, err := json.Marshal(r.pod())
@@ -89,8 +87,8 @@ func (g *goldenCall) hold(t *testing.T, row *goldenRow) *plan.Hold {
 	return &p.Holds[0]
 }
 
-// TestBackoffAgreesWithTheKubelet: with the checkpoint's memory the hold is the
-// kubelet's own, to the nanosecond.
+// TestBackoffAgreesWithTheKubelet checks that the hold is exactly that of the kubelet, to the nanosecond, if the
+// checkpoint is available.
 func TestBackoffAgreesWithTheKubelet(t *testing.T) {
 	g := &goldenCall{dir: t.TempDir()}
 	rows, held := 0, 0
@@ -140,9 +138,8 @@ func (g *goldenCall) waitingMessage(t *testing.T, row *goldenRow) string {
 	return waiting.Message
 }
 
-// TestLostBackoffIsNeverLonger: without the checkpoint's memory, and with only some
-// of the records left, the hold is an estimate that says so, and never longer
-// than the truth.
+// TestLostBackoffIsNeverLonger checks the hold without the checkpoint and with only some of the records. It is marked
+// as an estimate, and never longer than the kubelet's.
 func TestLostBackoffIsNeverLonger(t *testing.T) {
 	g := &goldenCall{dir: t.TempDir()}
 	estimated := 0

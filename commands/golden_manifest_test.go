@@ -34,7 +34,7 @@ func TestRenderPrintsTheAPIServersDefaults(t *testing.T) {
 		case !r.Valid && code == exit.Refused:
 			return
 		case code == exit.Refused && strings.Contains(errs, "unknown field"):
-			// The kubelet drops unknown fields; podctl refuses them.
+			// The kubelet drops unknown fields. podctl refuses them.
 			return
 		case code != exit.OK:
 			t.Errorf("%s: exit code %d: %s", r.ID, code, errs)
@@ -56,7 +56,7 @@ func TestRenderPrintsTheAPIServersDefaults(t *testing.T) {
 	}
 }
 
-// store does to a recorded pod what the API server does after the defaults that were recorded.
+// store applies the changes that the API server makes after the recorded defaults.
 func store(pod *v1.Pod) {
 	if pod.Namespace == "" {
 		pod.Namespace = v1.NamespaceDefault
@@ -64,8 +64,8 @@ func store(pod *v1.Pod) {
 	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
 }
 
-// TestValidateRefusesWhatTheAPIServerRefuses compares the field paths of
-// `validate -o json` with those of the API server.
+// TestValidateRefusesWhatTheAPIServerRefuses compares the field paths of `validate -o json` with those of the API
+// server.
 func TestValidateRefusesWhatTheAPIServerRefuses(t *testing.T) {
 	type row struct {
 		ID       string `json:"id"`
@@ -97,7 +97,7 @@ func TestValidateRefusesWhatTheAPIServerRefuses(t *testing.T) {
 			}
 		}
 		for _, e := range r.Errors {
-			// podctl takes ephemeral containers from the manifest (docs/differences.md).
+			// podctl accepts ephemeral containers in the manifest (docs/differences.md).
 			if e.Field != "spec.ephemeralContainers" {
 				want = append(want, e.Field)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/podspec/podspectest"
 )
 
-// goldenStatus is a pod's status as a kubelet computed it, in few words.
+// goldenStatus is a short form of the status that a kubelet computed.
 type goldenStatus struct {
 	Phase          v1.PodPhase                `json:"phase"`
 	PodIPs         []string                   `json:"podIPs"`
@@ -71,8 +71,7 @@ func statesInFewWords(statuses []v1.ContainerStatus) map[string]goldenContState 
 	return states
 }
 
-// TestStatusAgreesWithTheKubelet compares what `get -o json` says of every
-// recorded situation.
+// TestStatusAgreesWithTheKubelet compares `get -o json` with the kubelet in each recorded situation.
 func TestStatusAgreesWithTheKubelet(t *testing.T) {
 	rows := 0
 	g := &goldenCall{dir: t.TempDir()}

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// goldenSync is what a kubelet's whole pass asked of its runtime.
+// goldenSync are the runtime calls of one whole pass of a kubelet.
 type goldenSync struct {
 	Calls []struct {
 		Op             string   `json:"op"`
@@ -29,7 +29,7 @@ type goldenSync struct {
 	Errors []string `json:"errors"`
 }
 
-// callSet lists what is run, created, stopped and pulled, in no order.
+// callSet returns the run, create, stop and pull calls, in no order.
 func (s *goldenSync) callSet() []string {
 	var calls []string
 	for i := range s.Calls {
@@ -52,7 +52,7 @@ func (s *goldenSync) callSet() []string {
 	return slices.Compact(calls)
 }
 
-// callsOf is what a plan's steps ask of the runtime.
+// callsOf returns the runtime calls of a plan's steps.
 func callsOf(p *plan.Plan) []string {
 	var calls []string
 	for i := range p.Steps {
@@ -91,9 +91,8 @@ func callsOfStep(p *plan.Plan, s *plan.Step) []string {
 	return calls
 }
 
-// withoutFailed leaves out the starts which the kubelet tried as well, and which
-// failed before anything was created: a debug container whose target is not
-// there. podctl's plan has them, and the step's own check fails.
+// withoutFailed leaves out starts that failed in the kubelet before anything was created: debug containers without
+// their target. podctl's plan has these steps, and their own check fails.
 func (s *goldenSync) withoutFailed(calls []string) []string {
 	return slices.DeleteFunc(calls, func(call string) bool {
 		return slices.ContainsFunc(s.Errors, func(failed string) bool {
@@ -110,7 +109,7 @@ func withLatest(image string) string {
 	return image + ":latest"
 }
 
-// TestPassesAgreeWithTheKubelet compares what a whole pass asks of the runtime.
+// TestPassesAgreeWithTheKubelet compares the runtime calls of whole passes.
 func TestPassesAgreeWithTheKubelet(t *testing.T) {
 	rules := differing(t, "testdata/sync.differ.txt")
 	counts := map[string]int{}

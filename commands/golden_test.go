@@ -14,8 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// goldenRow is a recorded situation of a real kubelet, in the form of its own
-// runtime's records.
+// goldenRow is a recorded situation of a real kubelet, in the form of its runtime's records.
 type goldenRow struct {
 	ID    string          `json:"id"`
 	Group string          `json:"group"`
@@ -31,7 +30,7 @@ type goldenRow struct {
 	ImagesPresent []string                     `json:"imagesPresent"`
 	KubeletPhase  v1.PodPhase                  `json:"kubeletPhase"`
 	Expect        json.RawMessage              `json:"expect"`
-	// Backoffs is the section of that name; nil leaves it out.
+	// Backoffs is the section of that name. Nil leaves it out.
 	Backoffs []object `json:"-"`
 }
 
@@ -68,7 +67,7 @@ type goldenContainer struct {
 
 type object = map[string]any
 
-// snapshot writes the situation as `podctl snapshot` would.
+// snapshot converts the situation into the document of `podctl snapshot`.
 func (r *goldenRow) snapshot() object {
 	doc := object{
 		"apiVersion": model.APIVersion, "kind": "Snapshot",
@@ -132,8 +131,7 @@ func (c *goldenContainer) status() object {
 	}
 }
 
-// goldenCall runs one command on a row: its pod is the manifest, its records are
-// the snapshot.
+// goldenCall runs one command on a row. The pod of the row is the manifest, and its records are the snapshot.
 type goldenCall struct {
 	dir string
 	now time.Time
@@ -158,8 +156,7 @@ func (g *goldenCall) run(t *testing.T, r *goldenRow, args ...string) (int, []byt
 	return code, out.Bytes(), errs.String()
 }
 
-// differing reads the rows in which podctl answers otherwise, each with the rule
-// that makes it so.
+// differing reads the rows with an intended difference, each with the name of its rule.
 func differing(t *testing.T, file string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(file)

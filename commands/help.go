@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// help prints a command's help in nerdctl's manner.
+// help prints the help of a command in the style of nerdctl.
 func help(cmd *cobra.Command, _ []string) {
 	var b strings.Builder
 	if cmd.Long != "" {
@@ -39,7 +39,7 @@ func help(cmd *cobra.Command, _ []string) {
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\nRun '%s COMMAND --help' for more information on a command.\n", cmd.CommandPath())
 	}
-	io.WriteString(cmd.OutOrStdout(), b.String()) //nolint:errcheck // there is nowhere else to print it
+	io.WriteString(cmd.OutOrStdout(), b.String()) //nolint:errcheck // there is no other place to print it
 }
 
 func writeGroup(b *strings.Builder, cmd *cobra.Command, id, title string) {

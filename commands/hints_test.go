@@ -14,11 +14,11 @@ import (
 	"github.com/podctl/podctl/commands/commandstest"
 )
 
-// hint is a command line that a text of podctl names in backquotes.
+// hint matches a podctl command line in backquotes.
 var hint = regexp.MustCompile("`podctl ([a-z][^`\n]*)`")
 
-// TestHintsNameCommands: each command line that an error, a help text or a comment names in backquotes has a command, flags and
-// arguments that podctl takes.
+// TestHintsNameCommands checks each command line in backquotes in errors, help texts and comments. podctl must accept
+// its command, flags and arguments.
 func TestHintsNameCommands(t *testing.T) {
 	seen := 0
 	for _, dir := range []string{".", "../runtime", "../podspec"} {
@@ -40,10 +40,10 @@ func TestHintsNameCommands(t *testing.T) {
 	}
 }
 
-// placeholder is a word that stands for an argument.
+// placeholder matches a word that stands for an argument.
 var placeholder = regexp.MustCompile(`^[A-Z]{2,}$`)
 
-// checkLine parses a command line without running it. A line without arguments may only name the command.
+// checkLine parses a command line without running it. A line without arguments may name a command that needs some.
 func checkLine(words []string) error {
 	root := New(commandstest.Env("", io.Discard, io.Discard, time.Now))
 	cmd, rest, err := root.Find(words)
@@ -64,7 +64,7 @@ func checkLine(words []string) error {
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }
 
-// sourcesBelow are the Go files below a directory without tests.
+// sourcesBelow returns the Go files below a directory, without tests.
 func sourcesBelow(t *testing.T, dir string) []string {
 	t.Helper()
 	var found []string

@@ -10,16 +10,16 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 )
 
-// Env is what podctl has of the world around it.
+// Env is the environment of one podctl: its streams, clock and variables.
 type Env = terminal.Env
 
-// System is the process's own environment.
+// System returns the environment of the process.
 func System() *Env { return terminal.System() }
 
-// Main runs one command line and returns the process's exit code.
+// Main runs one command line and returns the exit code of the process.
 func Main(ctx context.Context, env *Env, args []string) int {
 	p := newProgram(env)
-	root := p.root() //nolint:contextcheck // cobra hands the context to the commands
+	root := p.root() //nolint:contextcheck // cobra passes the context to the commands
 	root.SetArgs(args)
 	if completion.Requested(args) {
 		completion.Of(p.sess.Flags).Flags(root)
@@ -34,7 +34,7 @@ func Main(ctx context.Context, env *Env, args []string) int {
 		err = exit.Interruption(err)
 	}
 	p.sess.RefreshRedactor()
-	fmt.Fprintf(env.Err, "podctl: %s\n", terminal.PrintableLines(p.sess.ErrorText(err))) //nolint:errcheck // there is nowhere else to say it
+	fmt.Fprintf(env.Err, "podctl: %s\n", terminal.PrintableLines(p.sess.ErrorText(err))) //nolint:errcheck // there is no other place to print it
 	if usage := (*exit.UsageError)(nil); errors.As(err, &usage) {
 		fmt.Fprintf(env.Err, "See '%s --help'.\n", cmd.CommandPath()) //nolint:errcheck // as above
 	}

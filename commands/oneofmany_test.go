@@ -15,19 +15,19 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// silent is a lab with three pods, of one of which the runtime tells nothing.
+// silent returns a lab with three pods. For one of them, a call of the runtime fails.
 func silent(t *testing.T, method string) *lab {
 	t.Helper()
 	return withFault(t, runtimetest.Fault{Method: method, Err: status.Error(codes.Unknown, "its record is broken")})
 }
 
-// hanging is a lab with three pods, of one of which the runtime does not answer.
+// hanging returns a lab with three pods. For one of them, the runtime does not answer.
 func hanging(t *testing.T) *lab {
 	t.Helper()
 	return withFault(t, runtimetest.Fault{Method: "PodSandboxStatus", Hangs: true})
 }
 
-// withFault is a lab with three pods, in which calls about one of them fail.
+// withFault returns a lab with three pods. Calls about one of them fail.
 func withFault(t *testing.T, fault runtimetest.Fault) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -59,8 +59,8 @@ func isAbout(request any, ids []string) bool {
 	return false
 }
 
-// TestOnePodHidesNoOther: a pod that cannot be observed keeps no other from being shown, is
-// named with the reason, and is an error in the end.
+// TestOnePodHidesNoOther checks that the other pods are shown if one cannot be observed. The command reports that pod
+// with the reason, and exits with an error.
 func TestOnePodHidesNoOther(t *testing.T) {
 	for method, commands := range map[string][][]string{
 		"PodSandboxStatus": {
@@ -116,11 +116,11 @@ func TestOnePodHidesNoOther(t *testing.T) {
 	}
 }
 
-// isDocument reports whether a command line asks for a document, which has only what is known.
+// isDocument reports whether a command line prints a document, which contains only observed pods.
 func isDocument(args []string) bool { return slices.Contains(args, "json") && args[0] != "get" }
 
-// TestASilentPodHidesNoOther: when the runtime says nothing of one pod, until the time of a request
-// or of the command is over, the others are shown.
+// TestASilentPodHidesNoOther checks that the other pods are shown if the runtime does not answer for one of them within
+// the timeout of the request or of the command.
 func TestASilentPodHidesNoOther(t *testing.T) {
 	l := hanging(t)
 	for _, flag := range []string{"--request-timeout", "--timeout"} {
@@ -139,7 +139,7 @@ func containsAll(text string, words ...string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// TestAPlanOfSomeIsNotSaved: a plan that lacks a pod is in no file.
+// TestAPlanOfSomeIsNotSaved checks that an incomplete plan is not saved.
 func TestAPlanOfSomeIsNotSaved(t *testing.T) {
 	l := silent(t, "PodSandboxStatus")
 	code, stdout, stderr := l.Call("plan", "--save", l.Path("plan.json"))
@@ -151,7 +151,7 @@ func TestAPlanOfSomeIsNotSaved(t *testing.T) {
 	}
 }
 
-// TestARuntimeThatIsGoneIsOneError: what is wrong with all pods is said once.
+// TestARuntimeThatIsGoneIsOneError checks that an error which affects all pods is printed once.
 func TestARuntimeThatIsGoneIsOneError(t *testing.T) {
 	l := silent(t, "PodSandboxStatus")
 	l.Close()

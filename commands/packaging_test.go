@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestUnits: the units are well formed, and the podctl they call has the commands
-// and flags that they use. `make check-deb` asks systemd itself.
+// TestUnits checks that the systemd units are well formed, and that podctl has the commands and flags they use. `make
+// check-deb` checks the units with systemd itself.
 func TestUnits(t *testing.T) {
 	units, err := filepath.Glob("../docs/packaging/podctl*.*")
 	if err != nil || len(units) != 2 {
@@ -35,7 +35,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// readUnit reads a unit's settings by "Section/Name".
+// readUnit reads the settings of a unit, keyed by "Section/Name".
 func readUnit(t *testing.T, path string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -61,7 +61,7 @@ func readUnit(t *testing.T, path string) map[string][]string {
 	return unit
 }
 
-// checkCall takes a command line apart as podctl itself does, and runs nothing.
+// checkCall parses a command line in the same way as podctl, without running it.
 func checkCall(t *testing.T, path string, words []string) {
 	t.Helper()
 	if words[0] != "/usr/bin/podctl" {

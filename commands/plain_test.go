@@ -16,8 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// plainLab is a runtime in memory with pods that podctl has applied, so that every
-// command that looks has something to show.
+// plainLab is an in-memory runtime with applied pods, so that every inspection command has output.
 type plainLab struct {
 	state, socket, manifest string
 	clock                   *runtimetest.Clock
@@ -25,7 +24,7 @@ type plainLab struct {
 
 func newPlainLab(t *testing.T) *plainLab {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "podctl-plain-") //nolint:usetesting // a socket's path must be short
+	dir, err := os.MkdirTemp("", "podctl-plain-") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +42,7 @@ func newPlainLab(t *testing.T) *plainLab {
 	return l
 }
 
-// call runs a command line on pipes, or on a terminal with these variables.
+// call runs a command line on pipes, or on a terminal with the given variables.
 func (l *plainLab) call(t *testing.T, terminal map[string]string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -55,7 +54,7 @@ func (l *plainLab) call(t *testing.T, terminal map[string]string, args ...string
 	return out.String(), errs.String()
 }
 
-// commandLines are calls that need no container that runs.
+// commandLines returns calls that need no running container.
 func (l *plainLab) commandLines() [][]string {
 	return [][]string{
 		{"plan", l.manifest},
@@ -82,11 +81,11 @@ func (l *plainLab) commandLines() [][]string {
 	}
 }
 
-// notPlain is everything that asks a terminal for something.
+// notPlain matches control characters for a terminal.
 func notPlain() *regexp.Regexp { return regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f]|\x{9b}`) }
 
-// TestPipesGetPlainText: a pager, a log or another program reads text and
-// nothing else, on both streams.
+// TestPipesGetPlainText checks that both streams are plain text if they are not a terminal, for a pager, a log or
+// another program.
 func TestPipesGetPlainText(t *testing.T) {
 	l := newPlainLab(t)
 	for _, args := range l.commandLines() {
@@ -103,7 +102,7 @@ func TestPipesGetPlainText(t *testing.T) {
 	}
 }
 
-// TestHelpIsPlain: so is the help of every command, on a terminal too.
+// TestHelpIsPlain checks that help is plain text, on a terminal too.
 func TestHelpIsPlain(t *testing.T) {
 	l := newPlainLab(t)
 	commandstest.Walk(New(&Env{Getenv: func(string) string { return "" }}), func(cmd *cobra.Command) {
@@ -115,7 +114,7 @@ func TestHelpIsPlain(t *testing.T) {
 	})
 }
 
-// TestColours: a terminal gets them, unless it or the user does not want them.
+// TestColours checks that a terminal gets colours unless it or the user disables them.
 func TestColours(t *testing.T) {
 	l := newPlainLab(t)
 	for name, c := range map[string]struct {
@@ -137,14 +136,14 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestSystemKnowsPipes: what is no terminal is not taken for one.
+// TestSystemKnowsPipes checks that a pipe is not treated as a terminal.
 func TestSystemKnowsPipes(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = errors.Join(r.Close(), w.Close()) })
-	out, errs := os.Stdout, os.Stderr                      //nolint:forbidigo // the streams of the process are what is tested
+	out, errs := os.Stdout, os.Stderr                      //nolint:forbidigo // the test replaces the streams of the process
 	t.Cleanup(func() { os.Stdout, os.Stderr = out, errs }) //nolint:forbidigo // as above
 	os.Stdout, os.Stderr = w, w                            //nolint:forbidigo // as above
 	if env := System(); env.OutTTY || env.ErrTTY {

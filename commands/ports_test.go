@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOnePodGetsAPort: of several pods that publish the same port of the node and start at
-// once, one has it and the others are held.
+// TestOnePodGetsAPort starts several pods that publish the same port of the node. One of them gets the port, and the
+// others are held.
 func TestOnePodGetsAPort(t *testing.T) {
 	for try := range 5 {
 		l := newLab(t)

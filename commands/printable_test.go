@@ -13,11 +13,11 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 )
 
-// evil has everything that moves a cursor, turns a line round, or is not seen.
+// evil has characters that move a cursor, change the direction of text, or are invisible.
 const evil = "a\x1b[31mb\u009b1mc\u061cd\u200ee\u200ff\u202eg\u2066h\u2069i\u2028j\u2029k\u200bl\ufeffm\u00adn\U000e0041o\u0085p\x7fq\x00r\u2060s"
 
-// TestMessagesForgeNothing: whatever a program leaves as its message, no output has a line
-// of it that looks like podctl's own, or does something to a terminal.
+// TestMessagesForgeNothing checks that the message of a program cannot imitate a line of podctl's output, or control a
+// terminal.
 func TestMessagesForgeNothing(t *testing.T) {
 	l := newLab(t)
 	forged := "gone\nName:               other\nEvents:\n  Normal  Forged\npod default/web deleted\npodctl: forged\r" + evil

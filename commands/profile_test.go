@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestProfiles: each hidden flag writes its file, readable for nobody else, whether the
-// command succeeds or fails.
+// TestProfiles checks that each hidden flag writes its file, whether the command succeeds or fails. Only the owner can
+// read it.
 func TestProfiles(t *testing.T) {
 	for _, args := range [][]string{{"version", "--client"}, {"validate", "/nowhere.yaml"}} {
 		dir := t.TempDir()

@@ -60,7 +60,7 @@ func prune(ctx context.Context, sess *session.Session, o *pruneOptions) error {
 		return err
 	}
 	garbage, failed := o.collect(ctx, engine, garbage)
-	// Only now: a pod without a checkpoint may have claims, until it is gone.
+	// Claims come last, because a pod without a checkpoint may use claims until it is removed.
 	var claims []gc.Garbage
 	if o.volumes {
 		claims, err = engine.Garbage.UnusedClaims(ctx)
@@ -69,7 +69,7 @@ func prune(ctx context.Context, sess *session.Session, o *pruneOptions) error {
 	return errors.Join(failed, err, kept, showGarbage(sess, o, append(garbage, claims...)))
 }
 
-// collect removes garbage, unless it is only to be shown, and returns what was removed.
+// collect removes garbage and returns the removed items. With --dry-run it removes nothing and returns all of them.
 func (o *pruneOptions) collect(ctx context.Context, engine *runtime.Engine, garbage []gc.Garbage) ([]gc.Garbage, error) {
 	if o.dryRun {
 		return garbage, nil
@@ -100,7 +100,7 @@ func removeGarbage(ctx context.Context, engine *runtime.Engine, one gc.Garbage) 
 	return err
 }
 
-// summary is the sentence that sums up.
+// summary returns the last sentence of the output.
 func (o *pruneOptions) summary(garbage []gc.Garbage, size int64) string {
 	remove, rotate, full := "Removed", "rotated", 0
 	if o.dryRun {
@@ -118,7 +118,7 @@ func (o *pruneOptions) summary(garbage []gc.Garbage, size int64) string {
 	return text + "."
 }
 
-// showGarbage prints what was removed, or would be.
+// showGarbage prints the garbage that was removed, or would be.
 func showGarbage(sess *session.Session, o *pruneOptions, garbage []gc.Garbage) error {
 	if terminal.IsDocument(o.output) {
 		return terminal.WriteDocument(sess.IO.Out, o.output, o.document(garbage))
@@ -156,7 +156,7 @@ func (o *pruneOptions) document(garbage []gc.Garbage) any {
 	}{model.APIVersion, "GarbageList", !o.dryRun, garbage}
 }
 
-// ofPod says whose garbage it is; a claim says so itself.
+// ofPod returns the pod of the garbage as a suffix for errors. A claim names its pod itself.
 func ofPod(one *gc.Garbage) string {
 	if one.Kind == gc.GarbageClaim {
 		return ""

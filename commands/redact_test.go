@@ -18,7 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// rotated is a pod whose Secret has a value in JSON; SECRET stands for it.
+// rotated is a pod whose Secret has a JSON value. SECRET is the placeholder for it.
 const rotated = `apiVersion: v1
 kind: Secret
 metadata: {name: s}
@@ -36,8 +36,8 @@ spec:
     envFrom: [{secretRef: {name: s}}]
 `
 
-// TestNoOutputTellsASecret: what a program, the runtime and a probe repeat of Secrets, of that
-// before a rotation too, is in no output: quoted, encoded, cut off.
+// TestNoOutputTellsASecret checks that no output has a Secret value, even if a program, the runtime or a probe repeats
+// it quoted, encoded or cut off. This includes values from before a rotation.
 func TestNoOutputTellsASecret(t *testing.T) {
 	const before, after = "9fK2&xQ7\"vLm4Zp8Wt1", "swordfish-5Hn3Jd6Rb0Yc"
 	l := newLab(t)
@@ -55,7 +55,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	}
 	l.Behave("a", runtimetest.Behaviour{After: time.Second, ExitCode: 1})
 	apply(before)
-	// The container was started with the value before; nothing starts it again.
+	// The container was started with the old value, and nothing restarts it.
 	apply(after)
 	l.Clock.Advance(10 * time.Second)
 	files, err := filepath.Glob(l.Path("state/pods/*/containers/a/*"))
@@ -124,8 +124,8 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	}
 }
 
-// TestFailedStartsTellNoSecret: what the runtime quotes of the environment when a start fails
-// is not told by apply, whatever its output is.
+// TestFailedStartsTellNoSecret checks that apply does not print an environment that the runtime quotes in the error of
+// a start, in any output format.
 func TestFailedStartsTellNoSecret(t *testing.T) {
 	const secret = "pa ss\"w&rd-9fK2xQ7vLm4"
 	quoted := fmt.Sprintf("%q", secret)
@@ -142,8 +142,8 @@ func TestFailedStartsTellNoSecret(t *testing.T) {
 	}
 }
 
-// TestUnknownSecretsAreNotTold: where the checkpoint of a pod cannot be read, or is gone, nobody
-// knows its Secrets, and messages that may repeat them are withheld. A manifest has them.
+// TestUnknownSecretsAreNotTold checks that podctl withholds messages of pods whose checkpoint is missing or unreadable,
+// because their Secrets are unknown. A manifest has the Secrets.
 func TestUnknownSecretsAreNotTold(t *testing.T) {
 	const secret = "swordfish-5Hn3Jd6Rb0Yc"
 	for name, lose := range map[string]func(checkpoint string) error{

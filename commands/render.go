@@ -80,7 +80,7 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 	return terminal.WriteDocument(sess.IO.Out, cmp.Or(o.output, "yaml"), doc)
 }
 
-// criDocument is the messages of one pod, or a list of them.
+// criDocument returns the messages of one pod, or a list of them.
 func criDocument(sess *session.Session, pods []*podspec.Desired) (any, error) {
 	type document struct {
 		APIVersion string `json:"apiVersion"`
@@ -101,7 +101,7 @@ func criDocument(sess *session.Session, pods []*podspec.Desired) (any, error) {
 	return view.List("CRIMessagesList", docs), nil
 }
 
-// renderDocument is one pod as the API server would store it, several as a v1.List.
+// renderDocument returns one pod as the API server would store it, or several as a v1.List.
 func renderDocument(desired []*podspec.Desired) (any, error) {
 	pods := make([]*v1.Pod, 0, len(desired))
 	for _, d := range desired {

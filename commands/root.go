@@ -19,12 +19,12 @@ import (
 	"github.com/podctl/podctl/commands/session"
 )
 
-// program is one call of podctl.
+// program is one invocation of podctl.
 type program struct {
 	sess    *session.Session
 	profile profile.Profile
 	cancel  context.CancelFunc
-	// agent is the command that has a section of its own in configuration files.
+	// agent is the command with its own section in configuration files.
 	agent *cobra.Command
 }
 
@@ -33,7 +33,7 @@ func newProgram(env *Env) *program { return &program{sess: session.New(env)} }
 // New builds the command tree.
 func New(env *Env) *cobra.Command { return newProgram(env).root() }
 
-// The groups of commands in the help.
+// Groups of commands in the help.
 const (
 	groupMain   = "main"
 	groupLook   = "look"
@@ -96,10 +96,10 @@ func addCommands(root *cobra.Command, sess *session.Session, agent *cobra.Comman
 	add(groupUpkeep, image.New(sess), newPrune(sess), newDoctor(sess), agent, node.New(sess), newCompletion(), newVersion(sess))
 }
 
-// begin takes the configuration in, and bounds a command by --timeout.
+// begin loads the configuration and starts the timeout of the command.
 func (p *program) begin(cmd *cobra.Command, args []string) error {
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		// What comes after it is a command of the user's, and may have secrets in it.
+		// The arguments after the dash are a command of the user and may contain secrets.
 		args = args[:dash]
 	}
 	f := p.sess.Flags
@@ -117,12 +117,12 @@ func (p *program) begin(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// end ends what begin began, however the command went.
+// end releases the resources of begin, whether the command succeeded or not.
 func (p *program) end() error {
 	if p.cancel != nil {
 		p.cancel()
 	}
 	p.sess.Settle()
-	_ = p.sess.Close() // The process ends, or goes on without it.
+	_ = p.sess.Close() // The process ends, or continues without the connection.
 	return p.profile.Stop()
 }

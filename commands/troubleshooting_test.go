@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 )
 
-// TestTroubleshootingMessages: each message that docs/troubleshooting.md explains is one of podctl's,
-// or a reason of the kubelet's that it uses. What stands for a name there is left out.
+// TestTroubleshootingMessages checks that each message in docs/troubleshooting.md is in the source of podctl, or is a
+// reason of the kubelet that podctl uses. Placeholders for names are left out.
 func TestTroubleshootingMessages(t *testing.T) {
 	text, err := os.ReadFile("../docs/troubleshooting.md")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestTroubleshootingMessages(t *testing.T) {
 	}
 }
 
-// sourceText is the text of all files of the product.
+// sourceText returns the text of all source files of the product.
 func sourceText(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -58,7 +58,7 @@ func sourceText(t *testing.T) string {
 	return b.String()
 }
 
-// TestUsageExamples: the manifests of docs/usage.md and README are accepted.
+// TestUsageExamples checks that the manifests in docs/usage.md and README are valid.
 func TestUsageExamples(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```|<<END\n(.*?)END\n")
 	found := 0

@@ -101,7 +101,7 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 	for _, o := range m.Apart {
 		text := "%s is valid: apply stores it"
 		if o.Service != nil {
-			text = "%s is valid" // No pod has to name a Service.
+			text = "%s is valid" // A Service needs no pod that names it.
 		}
 		sess.IO.Print(text, objects.KeyOf(o))
 	}
@@ -110,13 +110,13 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 	}
 }
 
-// podNote is a remark about a pod as a whole.
+// podNote is a remark about a whole pod.
 type podNote struct {
 	Pod    model.PodRef `json:"pod"`
 	Detail string       `json:"detail"`
 }
 
-// admissionNotes say for what a kubelet on this machine would reject pods that podctl runs.
+// admissionNotes returns the reasons why a kubelet on this machine would reject pods that podctl runs.
 func admissionNotes(m *load.Manifest) []podNote {
 	notes := []podNote{}
 	if m.Err() != nil || len(m.Pods)+len(m.Workloads) == 0 {

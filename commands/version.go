@@ -13,10 +13,10 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// version is set by the build; a build without it says so.
+// version is set by the release build.
 var version = "devel"
 
-// kubernetesVersion is the kubelet whose behaviour podctl has.
+// kubernetesVersion is the version of the kubelet whose behaviour podctl follows.
 const kubernetesVersion = "1.36.3"
 
 type versionOptions struct {
@@ -24,7 +24,7 @@ type versionOptions struct {
 	output string
 }
 
-// versionDocument is `version -o json`.
+// versionDocument is the output of `version -o json`.
 type versionDocument struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -74,7 +74,7 @@ func runVersion(cmd *cobra.Command, sess *session.Session, o *versionOptions) er
 	return err
 }
 
-// clientVersion is what podctl says of itself.
+// clientVersion returns the versions that are known without a runtime.
 func clientVersion() versionDocument {
 	doc := versionDocument{APIVersion: model.APIVersion, Kind: "Version", Version: version, Kubernetes: kubernetesVersion}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -88,7 +88,7 @@ func askRuntime(ctx context.Context, sess *session.Session, doc *versionDocument
 	if err != nil {
 		return err
 	}
-	client.Starting = nil // How it is now is the answer.
+	client.Starting = nil // Report the current state instead of waiting for a start.
 	reply, err := client.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
 		return err
