@@ -33,15 +33,15 @@ type applyOptions struct {
 	dryRun   bool
 	parallel int
 	plan     string
-	// saved are the plans of that file.
+	// saved are the plans read from the file in plan.
 	saved   savedPlans
 	kubelet bool
 	adopt   bool
-	// doing is what has been done to workloads, if it is something else than to apply them.
+	// doing is the verb for the result of workloads, for example "restarted"; empty for apply.
 	doing string
 }
 
-// NewApply is `podctl apply`.
+// NewApply returns the command `podctl apply`.
 func NewApply(sess *session.Session) *cobra.Command {
 	o := &applyOptions{}
 	cmd := &cobra.Command{
@@ -84,13 +84,13 @@ func NewApply(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// adoptFlag moves pods from a runtime that is gone.
+// adoptFlag moves pods from a runtime that no longer exists.
 const (
 	adoptFlag = "adopt-endpoint"
 	adoptHelp = "Move pods here from a runtime that is gone for good, if nothing of them is left there"
 )
 
-// adoptEndpoint lets pods move to this runtime, because the user says so.
+// adoptEndpoint allows pods to move to this runtime. The user requests it with adoptFlag.
 func adoptEndpoint(sess *session.Session) error {
 	engine, err := sess.Engine()
 	if err == nil {
@@ -99,7 +99,7 @@ func adoptEndpoint(sess *session.Session) error {
 	return err
 }
 
-// applyGoals are what apply can wait for.
+// applyGoals are the values of --wait.
 func applyGoals() []string { return []string{"started", "ready", "completed"} }
 
 func addWaitFlag(cmd *cobra.Command, goal *string) {
@@ -119,7 +119,7 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 		return runPlan(ctx, sess, &o.planOptions, args)
 	}
 	if engine := sess.Prefetch(ctx); engine != nil && !o.kubelet {
-		go engine.Host.CheckKubelet() //nolint:errcheck // the pass asks for it
+		go engine.Host.CheckKubelet() //nolint:errcheck // the pass reports the error
 	}
 	found, err := o.find(ctx, sess, args)
 	if err != nil {
@@ -133,7 +133,7 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 	return exit.WithUnreadable(ctx, exit.Join(ctx, applied, o.prune(ctx, sess, &found, applied)), found.Unreadable)
 }
 
-// applyFound stores objects, and applies pods and the workloads that there are beside them.
+// applyFound stores objects, and applies pods and workloads.
 func (o *applyOptions) applyFound(ctx context.Context, sess *session.Session, found *selection.Found) error {
 	if o.plan != "" {
 		var err error
@@ -198,18 +198,19 @@ type applier struct {
 	engine *runtime.Engine
 	o      *applyOptions
 	report func(executor.Event)
-	// progress is what the user sees meanwhile; nil for documents.
+	// progress is shown during the passes; nil for documents.
 	progress *view.Progress
-	// changed says of pods how their source files differ from what is applied.
+	// changed describes, per pod, how the source file differs from the applied version.
 	changed map[model.PodRef]string
-	// takenBack says of pods whose manifests the agent does not leave in force why.
+	// takenBack has, per pod, the reason why the agent will replace the manifest with another one.
 	takenBack map[model.PodRef]string
-	// follows is set if an agent keeps the pods: a wait leaves all passes but the first to it.
+	// follows is set if an agent keeps the pods. A wait then makes only the first pass and leaves the others to the
+	// agent.
 	follows bool
-	// done are the outcomes of the pods whose last pass was made.
+	// done are the outcomes of the last pass of each pod.
 	mu   sync.Mutex
 	done map[model.PodRef]*executor.Outcome
-	// told are the digests of the manifests for which it was printed that the pod is as it must be.
+	// told are the digests of the manifests whose success was already printed.
 	told map[model.PodRef]string
 }
 
@@ -224,7 +225,7 @@ func newApplier(sess *session.Session, engine *runtime.Engine, o *applyOptions, 
 	return a
 }
 
-// stop takes away what was shown meanwhile.
+// stop removes the progress display.
 func (a *applier) stop() {
 	if a.progress != nil {
 		a.progress.Stop()
@@ -234,7 +235,7 @@ func (a *applier) stop() {
 func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	opts := a.options()
 	if a.o.probe {
-		// A slow machine may take longer from the answer to the pass than the probe needs to fail.
+		// On a slow machine, the time from the probe's answer to the pass may exceed the time in which the probe fails.
 		opts.ProbedSince = a.io.Now()
 		if err := selection.ProbeFirst(ctx, a.engine, d); err != nil {
 			return err
@@ -267,8 +268,8 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	return a.conclude(d, outcome, err, began)
 }
 
-// options are those of one pod. The remarks of its plans are reported before anything of them
-// is done, each once however many plans a wait makes.
+// options returns the options for one pod. The remarks of its plans are reported before the first step. Each remark is
+// reported once, however many plans a wait makes.
 func (a *applier) options() executor.Options {
 	reported := map[string]bool{}
 	return executor.Options{
@@ -284,12 +285,12 @@ func (a *applier) options() executor.Options {
 	}
 }
 
-// warn reports something that is no step's.
+// warn reports a warning that belongs to no step.
 func (a *applier) warn(pod model.PodRef, text string) {
 	a.report(executor.Event{Kind: executor.Warning, Pod: pod, Time: a.io.Now(), Detail: text})
 }
 
-// conclude says what became of the pod, and what is left.
+// conclude prints the result of a pod, and returns an error for failed and held work.
 func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err error, began time.Time) error {
 	a.mu.Lock()
 	a.done[model.RefOf(d.Pod)] = outcome
@@ -314,7 +315,7 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 	return nil
 }
 
-// isTold reports whether it was printed before that the pod has reached its goal, and nothing was done since.
+// isTold reports whether the success of the pod was printed before, and no step was needed since.
 func (a *applier) isTold(d *podspec.Desired, p *plan.Plan) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -324,7 +325,7 @@ func (a *applier) isTold(d *podspec.Desired, p *plan.Plan) bool {
 	return told
 }
 
-// left says what a pass with failures leaves beside them; nil if that is nothing.
+// left describes the remaining work after a pass with failures; nil if there is none.
 func left(outcome *executor.Outcome) error {
 	var parts []string
 	for _, s := range outcome.Skipped {
@@ -342,7 +343,7 @@ func left(outcome *executor.Outcome) error {
 	return fmt.Errorf("pod %s: %s", outcome.Plan.Pod, strings.Join(parts, "; "))
 }
 
-// withSkipped adds to an error which steps were not done.
+// withSkipped adds the skipped steps to an error.
 func withSkipped(outcome *executor.Outcome, err error) error {
 	if outcome == nil || len(outcome.Skipped) == 0 {
 		return err

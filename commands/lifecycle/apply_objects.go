@@ -19,7 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// storeObjects stores the objects of the manifests, and says which other pods take them next.
+// storeObjects stores the objects of the manifests, and prints which other pods use them in their next pass.
 func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, found *selection.Found) error {
 	if len(found.Apart) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 		return refusedObject(err)
 	}
 	if services {
-		// Containers that start next find the names.
+		// Containers that start from now on find the names of the Services.
 		if err := sess.SyncServices(ctx); err != nil {
 			return err
 		}
@@ -57,8 +57,8 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 	return nil
 }
 
-// checkSaved refuses to store objects for a saved plan that would be refused afterwards. The pods take the objects, so that these
-// are part of what the plan was made of.
+// checkSaved checks a saved plan before the objects are stored, so that podctl stores nothing for a refused plan. The
+// check assumes that the objects are stored, because the pods use them and the plan depends on them.
 func (o *applyOptions) checkSaved(ctx context.Context, sess *session.Session, found *selection.Found) error {
 	if other := unnamed(found); other != nil {
 		return exit.Usagef("--plan executes a plan of pods: apply %s by itself", objects.KeyOf(other))
@@ -81,7 +81,7 @@ func (o *applyOptions) checkSaved(ctx context.Context, sess *session.Session, fo
 	return nil
 }
 
-// unnamed is an object that no pod of the manifests names; nil if there is none.
+// unnamed returns an object that no pod of the manifests names; nil if there is none.
 func unnamed(found *selection.Found) *podspec.Object {
 	for _, o := range found.Apart {
 		if len(objects.Users(objects.KeyOf(o), found.Pods)) == 0 {
@@ -91,8 +91,7 @@ func unnamed(found *selection.Found) *podspec.Object {
 	return nil
 }
 
-// refusedObject gives an object that cannot be stored as it is the exit code of a manifest that
-// is refused.
+// refusedObject sets the exit code of a refused manifest if the object cannot be stored.
 func refusedObject(err error) error {
 	if objects.IsRefusal(err) {
 		return &exit.CodeError{Code: exit.Refused, Err: err}
@@ -100,8 +99,8 @@ func refusedObject(err error) error {
 	return err
 }
 
-// showStored says what became of an object. Pods take it with their next pass, which is not
-// this one.
+// showStored prints the result for an object. The users are pods outside this call, which use the object in their next
+// pass.
 func (o *applyOptions) showStored(sess *session.Session, c *objects.Change, users []*podspec.Desired) {
 	noteObject(sess, c)
 	if o.output == "json" {
@@ -121,7 +120,7 @@ func noteObject(sess *session.Session, c *objects.Change) {
 	}
 }
 
-// usersBeside are the applied pods that take an object, without those of this call.
+// usersBeside returns the applied pods that use an object, without the pods of this call.
 func usersBeside(key state.ObjectKey, applied, called []*podspec.Desired) []*podspec.Desired {
 	here := selection.UIDs(called)
 	var users []*podspec.Desired
@@ -133,7 +132,7 @@ func usersBeside(key state.ObjectKey, applied, called []*podspec.Desired) []*pod
 	return users
 }
 
-// userNames are the names of pods, and of workloads in the place of theirs.
+// userNames lists pods by name. Pods of a workload are listed as the workload.
 func userNames(pods []*podspec.Desired) string {
 	var names []string
 	for _, d := range pods {
@@ -148,7 +147,8 @@ func userNames(pods []*podspec.Desired) string {
 	return strings.Join(names, ", ")
 }
 
-// planObjects says what would become of the objects of the manifests. They count as stored from then on, and the applied pods that take one that changes are planned too.
+// planObjects returns the changes to the objects of the manifests. From then on the objects count as stored. Applied
+// pods that use a changed object are planned too.
 func (o *planOptions) planObjects(sess *session.Session, observed *selection.Observed) ([]view.ObjectChange, error) {
 	if len(observed.Apart) == 0 {
 		return nil, nil
@@ -182,7 +182,8 @@ func (o *planOptions) planObjects(sess *session.Session, observed *selection.Obs
 	return docs, addUsers(sess, observed, users)
 }
 
-// addUsers plans the pods that take an object, too. Those of a workload follow its rollout, so that the workload is planned.
+// addUsers also plans the pods that use an object. For a pod of a workload it plans the workload, because the rollout
+// decides when the pod follows.
 func addUsers(sess *session.Session, observed *selection.Observed, users []*podspec.Desired) error {
 	if len(users) == 0 {
 		return nil
@@ -208,7 +209,7 @@ func addUsers(sess *session.Session, observed *selection.Observed, users []*pods
 	return nil
 }
 
-// printFuture says what would become of an object, and the values that would change.
+// printFuture prints how an object and its values would change.
 func printFuture(sess *session.Session, c *objects.Change, doc *view.ObjectChange) {
 	sess.IO.Print("%s", view.FutureOutcome(c))
 	io.WriteString(sess.IO.Out, view.FutureTexts(doc, sess.IO.OutColors())) //nolint:errcheck // a closed pipe ends the process

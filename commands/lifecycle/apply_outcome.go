@@ -14,22 +14,22 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// podOutcome is what became of one pod of `apply -o json`.
+// podOutcome is the result of one pod in `apply -o json`.
 type podOutcome struct {
 	Pod model.PodRef `json:"pod"`
-	// Changed reports whether the last pass had steps, or an edit for podctl's record; Complete
-	// whether nothing is left to do. Both are missing when no pass was made.
+	// Changed reports whether the last pass had steps, or changed podctl's record. Complete reports whether no work is
+	// left. Both are nil if no pass was made.
 	Changed  *bool         `json:"changed,omitempty"`
 	Complete *bool         `json:"complete,omitempty"`
 	Summary  *plan.Summary `json:"summary,omitempty"`
 	Holds    []plan.Hold   `json:"holds,omitempty"`
-	// Skipped are the ids of the steps that were not begun.
+	// Skipped are the ids of the steps that were not started.
 	Skipped  []string `json:"skipped,omitempty"`
 	ExitCode int      `json:"exitCode"`
 	Error    string   `json:"error,omitempty"`
 }
 
-// showSkipped writes the objects that podctl has no use for, one per line. Text has them among the notes.
+// showSkipped writes the skipped objects as JSON lines. The text output has them in the notes.
 func (o *applyOptions) showSkipped(sess *session.Session, skipped []document.Skipped) {
 	if o.output != "json" {
 		return
@@ -43,7 +43,7 @@ func (o *applyOptions) showSkipped(sess *session.Session, skipped []document.Ski
 	}
 }
 
-// printOutcomes writes what became of each pod, as one line.
+// printOutcomes writes the results of all pods as one line.
 func (a *applier) printOutcomes(ctx context.Context, sess *session.Session, pods []*podspec.Desired, outcomes []error) {
 	items := make([]podOutcome, 0, len(pods))
 	for i, d := range pods {
@@ -56,7 +56,7 @@ func (a *applier) printOutcomes(ctx context.Context, sess *session.Session, pods
 func outcomeOf(ctx context.Context, sess *session.Session, ref model.PodRef, outcome *executor.Outcome, err error) podOutcome {
 	item := podOutcome{Pod: ref, ExitCode: exit.Code(ctx, err)}
 	if skipped := (*exit.SkippedError)(nil); errors.As(err, &skipped) {
-		err = skipped.Err // The steps have a field of their own.
+		err = skipped.Err // The steps have their own field.
 	}
 	if err != nil {
 		item.Error = sess.ErrorText(err)

@@ -21,7 +21,7 @@ type outcomes struct {
 	}
 }
 
-// TestOutcomeOfApply: the last line of a document says what became of each pod.
+// TestOutcomeOfApply checks that the last line of the JSON output has the result of each pod.
 func TestOutcomeOfApply(t *testing.T) {
 	l := newLab(t)
 	good, bad := l.Write("good", quickly), l.Write("bad", "  containers: [{name: a, image: 'absent:1', imagePullPolicy: Never}]\n")

@@ -20,13 +20,13 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// sourceChanges say how the source files of pods have changed since podctl stored the pods. What is said of a file depends on whether it
-// could be read.
+// sourceChanges returns, per pod, how the source file has changed since podctl stored the pod. The function say makes
+// the text. It gets the file, the change, and whether the file could be read.
 func sourceChanges(ctx context.Context, stored *objects.Store, pods []*podspec.Desired, say func(file, change string, read bool) string) map[model.PodRef]string {
 	s := &sources{stored: stored, read: map[sourceKey]*sourceFile{}}
 	changes := map[model.PodRef]string{}
 	for _, d := range pods {
-		// The manifest of a workload's pod is that of the workload.
+		// A pod of a workload has no manifest. Its workload has one.
 		if !d.Stored || !isSourceFile(d.Source) || metav1.GetControllerOf(d.Pod) != nil {
 			continue
 		}
@@ -37,24 +37,25 @@ func sourceChanges(ctx context.Context, stored *objects.Store, pods []*podspec.D
 	return changes
 }
 
-// sources compares pods, as they were applied, with the files that they came from.
+// sources compares applied pods with their source files.
 type sources struct {
 	stored *objects.Store
-	// read holds the files that were read, as many pods may come from one.
+	// read caches the files, because several pods may come from one file.
 	read map[sourceKey]*sourceFile
 }
 
-// sourceKey is a file, and the namespace of the pods in it that name none.
+// sourceKey is a file, with the default namespace of the objects in it.
 type sourceKey struct{ path, namespace string }
 
-// sourceFile is what a file holds now, or why that is not known.
+// sourceFile is the current content of a file. err is the reason why it is unknown.
 type sourceFile struct {
 	pods    []*podspec.Desired
 	objects []*podspec.Object
 	err     error
 }
 
-// change says how the source of a pod has changed, and whether it could be read; nothing when it has not changed.
+// change describes how the source of a pod has changed, and reports whether it could be read. The text is empty if
+// nothing has changed.
 func (s *sources) change(ctx context.Context, d *podspec.Desired) (text string, read bool) {
 	file := s.file(ctx, d)
 	refused := (*load.RefusedError)(nil)
@@ -74,7 +75,8 @@ func (s *sources) change(ctx context.Context, d *podspec.Desired) (text string, 
 	return "no longer holds this pod", true
 }
 
-// objectChange compares the stored objects that a pod takes with those that its file has now, if they came from it.
+// objectChange compares the stored objects that a pod uses with those in its file. It ignores stored objects from other
+// files.
 func (s *sources) objectChange(d *podspec.Desired, file *sourceFile) string {
 	for _, o := range file.objects {
 		key := objects.KeyOf(o)
@@ -92,7 +94,7 @@ func (s *sources) objectChange(d *podspec.Desired, file *sourceFile) string {
 	return ""
 }
 
-// changeOf compares a pod with what its file has now. Objects that the file does not bring count as they were.
+// changeOf compares a pod with the version in its file. Objects that are not in the file count as unchanged.
 func changeOf(applied, now *podspec.Desired) string {
 	with := &podspec.Desired{Pod: now.Pod, Objects: applied.Objects}
 	changes := plan.Edited(applied, with)
@@ -107,8 +109,8 @@ func changeOf(applied, now *podspec.Desired) string {
 	return fmt.Sprintf("has changed since it was applied (%s and %d more)", changes[0].Path, len(changes)-1)
 }
 
-// file reads the source of a pod once. The pod was applied in its namespace, by the manifest
-// or by the command line.
+// file reads the source of a pod, once per file and namespace. The namespace of the pod is the default, because the
+// manifest or the command line set it.
 func (s *sources) file(ctx context.Context, d *podspec.Desired) *sourceFile {
 	key := sourceKey{d.Source, d.Pod.Namespace}
 	if file := s.read[key]; file != nil {
@@ -123,8 +125,8 @@ func (s *sources) file(ctx context.Context, d *podspec.Desired) *sourceFile {
 	return file
 }
 
-// isSourceFile reports whether a source is a file or was one. A pipe that a shell made is not:
-// reading it again would block, or read something else.
+// isSourceFile reports whether a source is a regular file, or was one. A pipe of a shell is excluded, because a second
+// read would block or return other data.
 func isSourceFile(source string) bool {
 	if !filepath.IsAbs(source) || strings.HasPrefix(source, "/dev/") || strings.HasPrefix(source, "/proc/") {
 		return false

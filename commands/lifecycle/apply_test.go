@@ -18,8 +18,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestApplyTellsRemarks: what plan says of a pod and makes no step of, apply says as well,
-// before it begins, and once.
+// TestApplyTellsRemarks checks that apply prints the remarks of a plan that belong to no step, once and before the
+// first step.
 func TestApplyTellsRemarks(t *testing.T) {
 	l := newLab(t)
 	l.Behave("job", runtimetest.Behaviour{After: soon})
@@ -49,7 +49,8 @@ func TestApplyTellsRemarks(t *testing.T) {
 	}
 }
 
-// TestMissingPullSecretsAreTold: they hold nothing, so that no plan has them.
+// TestMissingPullSecretsAreTold checks that apply reports missing pull secrets. They hold up no container, so they are
+// in no plan.
 func TestMissingPullSecretsAreTold(t *testing.T) {
 	l := newLab(t)
 	web := l.Write("web", "  imagePullSecrets: [{name: login}]\n  containers: [{name: a, image: 'i:1'}]\n")
@@ -61,8 +62,8 @@ func TestMissingPullSecretsAreTold(t *testing.T) {
 	}
 }
 
-// TestApplyAllTellsOfSources: what is applied is the stored copy, and where the file has
-// changed since, that is said. The file may lack what came from others.
+// TestApplyAllTellsOfSources checks that apply --all applies the stored copy, and reports a source file that has
+// changed since. Objects that came from other files may be missing in it.
 func TestApplyAllTellsOfSources(t *testing.T) {
 	spec := "  containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: c}}]}]\n"
 	for name, c := range map[string]struct {
@@ -118,7 +119,7 @@ func fifo(l *lab, path string) {
 	}
 }
 
-// TestWaitNamesWhatIsHeld: a hold of the whole pod is no container's.
+// TestWaitNamesWhatIsHeld checks that a hold of the whole pod names no container.
 func TestWaitNamesWhatIsHeld(t *testing.T) {
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -140,8 +141,8 @@ func TestWaitNamesWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestFailuresTellWhatIsLeft: beside what failed, the last lines say what is held and why, what was
-// not started, and what comes later.
+// TestFailuresTellWhatIsLeft checks the last lines after a failure. They name the held containers with the reasons,
+// those that were not started, and the later work.
 func TestFailuresTellWhatIsLeft(t *testing.T) {
 	l := newLab(t)
 	l.Behave("bad", runtimetest.Behaviour{StartError: "told to fail"})
@@ -161,8 +162,8 @@ func TestFailuresTellWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestEditsAreNoCrashes: what edits of the sandbox's settings stop runs again at once, however
-// soon one follows another, init containers too.
+// TestEditsAreNoCrashes checks that containers stopped by an edit of the sandbox start again without delay, however
+// quickly edits follow each other. This includes init containers.
 func TestEditsAreNoCrashes(t *testing.T) {
 	l := newLab(t)
 	done := runtimetest.Behaviour{After: soon}
@@ -181,8 +182,8 @@ func TestEditsAreNoCrashes(t *testing.T) {
 	}
 }
 
-// TestPlanTellsOfTheSource: a plan of podctl's own copy says when its file is another now, and
-// what it asks for; one that is gone, or of the same pod, says nothing.
+// TestPlanTellsOfTheSource checks the plan of a stored copy whose file has changed. It reports the change and the
+// command that shows it. A file that is missing or has the same pod is not reported.
 func TestPlanTellsOfTheSource(t *testing.T) {
 	l := newLab(t)
 	spec := "  containers: [{name: a, image: 'i:1'}]\n"
@@ -206,8 +207,8 @@ func TestPlanTellsOfTheSource(t *testing.T) {
 	check("none", exit.OK, "No changes. ")
 }
 
-// TestRecordAlone: plan and apply agree on an edit that starts and stops nothing, and the next
-// plan has none.
+// TestRecordAlone checks that plan and apply agree on an edit that starts and stops nothing, and that the next plan is
+// empty.
 func TestRecordAlone(t *testing.T) {
 	l := newLab(t)
 	spec := "  containers: [{name: a, image: 'i:1'}]\n"
@@ -228,8 +229,8 @@ func TestRecordAlone(t *testing.T) {
 	}
 }
 
-// TestApplyActsOnItsOwnProbes: on a machine that takes longer from a probe's answer to the plan than the probe needs to fail,
-// --probe restarts the container all the same.
+// TestApplyActsOnItsOwnProbes checks that --probe restarts a container on a machine where the time from the probe's
+// answer to the plan exceeds the time in which the probe fails.
 func TestApplyActsOnItsOwnProbes(t *testing.T) {
 	l := newLab(t)
 	path := l.Write("sick", "  containers:\n  - {name: a, image: i:1, livenessProbe: {exec: {command: [check]}, periodSeconds: 1, failureThreshold: 1}}\n")

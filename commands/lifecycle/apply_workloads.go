@@ -25,7 +25,8 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// applyWorkloads keeps workloads, and makes one pass over their pods and others. With --wait it makes as many as it takes.
+// applyWorkloads stores workloads, and makes one pass over their pods and the other pods. With --wait it makes as many
+// passes as needed.
 func (o *applyOptions) applyWorkloads(ctx context.Context, sess *session.Session, found *selection.Found) error {
 	key := controller.KeyOf(found.Workloads[0])
 	switch {
@@ -62,13 +63,13 @@ func (o *applyOptions) applyWorkloads(ctx context.Context, sess *session.Session
 type workloadApplier struct {
 	*expander
 	o *applyOptions
-	// all are the workloads with what they come to.
+	// all are the workloads with their pods.
 	all []*expanded
-	// beside is set where an agent keeps the pods too.
+	// beside is set if an agent also keeps the pods.
 	beside bool
-	// follows is set where that agent keeps the pods of all the workloads.
+	// follows is set if that agent keeps the pods of all the workloads.
 	follows bool
-	// stale is set if nobody could look at the workloads after the last pass.
+	// stale is set if the workloads could not be observed after the last pass.
 	stale bool
 }
 
@@ -80,7 +81,7 @@ func (a *workloadApplier) keys() []state.ObjectKey {
 	return keys
 }
 
-// keep writes the workloads down.
+// keep stores the workloads.
 func (a *workloadApplier) keep(ctx context.Context) error {
 	for _, x := range a.all {
 		c, err := a.sess.Workloads().Put(ctx, x.Record.Workload)
@@ -94,7 +95,8 @@ func (a *workloadApplier) keep(ctx context.Context) error {
 	return nil
 }
 
-// apply makes a pass over all pods. With --wait it goes on until the workloads are as they must be, or leaves that to the agent that keeps them.
+// apply makes a pass over all pods. With --wait it continues until the workloads are complete, or leaves this to the
+// agent that keeps them.
 func (a *workloadApplier) apply(ctx context.Context, beside []*podspec.Desired) error {
 	var outcome error
 	switch {
@@ -111,8 +113,8 @@ func (a *workloadApplier) apply(ctx context.Context, beside []*podspec.Desired) 
 	return exit.Join(ctx, outcome, a.conclude(ctx))
 }
 
-// follow watches workloads whose pods an agent keeps. It makes no passes over them: two processes that take turns at the locks of the pods would hold
-// each other up.
+// follow watches workloads whose pods an agent keeps. It makes no passes itself, because two processes that alternate
+// on the locks of the pods would delay each other.
 func (a *workloadApplier) follow(ctx context.Context, beside []*podspec.Desired) error {
 	if len(beside) > 0 {
 		if err := a.o.apply(ctx, a.sess, beside); err != nil {
@@ -134,7 +136,7 @@ func (a *workloadApplier) follow(ctx context.Context, beside []*podspec.Desired)
 	return nil
 }
 
-// missing says what the workloads lack.
+// missing describes the incomplete workloads.
 func (a *workloadApplier) missing() string {
 	var texts []string
 	for _, x := range a.all {
@@ -145,7 +147,8 @@ func (a *workloadApplier) missing() string {
 	return strings.Join(texts, "; ")
 }
 
-// reread looks at the workloads as the agent has stored them. A Job that it has deleted since has lived its time.
+// reread observes the workloads as the agent has stored them. A Job that is gone and has ttlSecondsAfterFinished has
+// finished and expired.
 func (a *workloadApplier) reread(ctx context.Context) error {
 	var gone []*expanded
 	for _, x := range a.all {
@@ -170,7 +173,7 @@ func (a *workloadApplier) reread(ctx context.Context) error {
 	return a.again(ctx)
 }
 
-// again looks at the workloads anew.
+// again observes the workloads again.
 func (a *workloadApplier) again(ctx context.Context) error {
 	changes := make([]controller.Change, 0, len(a.all))
 	for _, x := range a.all {
@@ -185,8 +188,7 @@ func (a *workloadApplier) again(ctx context.Context) error {
 	return err
 }
 
-// pass deletes the pods that shall go, and makes a pass over those that shall be there. What has become of each workload
-// is known afterwards.
+// pass deletes the surplus pods and makes a pass over the others. It updates the state of the workloads.
 func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) error {
 	pods, gone := podsOf(a.all)
 	outcome := DeletePods(ctx, a.sess, slices.DeleteFunc(gone, a.isUnknown), a.o.output)
@@ -197,7 +199,7 @@ func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) e
 	if pods = slices.Concat(beside, pods); len(pods) > 0 {
 		err := a.o.apply(ctx, a.sess, pods)
 		if failed := (*wait.FailedError)(nil); errors.As(err, &failed) && a.areJobs() {
-			// Whether a Job has failed with it is the Job's to say.
+			// The Job decides whether the failure of a pod is its own failure.
 			err = nil
 		}
 		outcome = exit.Join(ctx, outcome, err)
@@ -208,7 +210,7 @@ func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) e
 	return exit.Join(ctx, outcome, a.keepJobs(ctx))
 }
 
-// keepJobs looks at the workloads after a pass, and keeps how far Jobs are. One that has lived its time is forgotten.
+// keepJobs observes the workloads after a pass and stores the progress of Jobs. It removes an expired Job.
 func (a *workloadApplier) keepJobs(ctx context.Context) error {
 	if err := a.again(ctx); err != nil {
 		return err
@@ -226,15 +228,16 @@ func (a *workloadApplier) keepJobs(ctx context.Context) error {
 	return exit.Join(ctx, outcomes...)
 }
 
-// unsettled leaves out the pods that are as they shall be, which a pass has just seen, and those that stay as they are while
-// an agent keeps them.
+// unsettled leaves out pods that the last pass found up to date. Beside an agent it also leaves out pods that keep
+// their stored version.
 func (a *workloadApplier) unsettled(pods []*podspec.Desired) []*podspec.Desired {
 	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool {
 		return a.beside && d.Stored || slices.ContainsFunc(a.all, func(x *expanded) bool { return slices.Contains(x.Settled, model.RefOf(d.Pod)) })
 	})
 }
 
-// isUnknown reports whether a pod could not be observed. A pass over it, or its deletion, would fail in the same way.
+// isUnknown reports whether a pod could not be observed. A pass over it, or its deletion, would fail with the same
+// error.
 func (a *workloadApplier) isUnknown(ref model.PodRef) bool {
 	return slices.ContainsFunc(a.all, func(x *expanded) bool { return x.isUnknown(ref) })
 }
@@ -243,7 +246,7 @@ func (a *workloadApplier) areJobs() bool {
 	return !slices.ContainsFunc(a.all, func(x *expanded) bool { return x.Job == nil })
 }
 
-// done reports whether no other pass is needed for what is waited for.
+// done reports whether the goal of --wait needs no other pass.
 func (a *workloadApplier) done() bool {
 	return !slices.ContainsFunc(a.all, func(x *expanded) bool { return !a.isDone(x) })
 }
@@ -259,10 +262,10 @@ func (a *workloadApplier) isDone(x *expanded) bool {
 	return len(x.Waits)+len(x.Gone) == 0 && x.Status.Complete()
 }
 
-// lookEach is how often workloads are looked at that wait for nothing whose time is known.
+// lookEach is the interval at which workloads are observed if the time of their next change is unknown.
 const lookEach = time.Second
 
-// untilChange is the time until something can have changed.
+// untilChange returns the time until the next possible change.
 func (a *workloadApplier) untilChange() time.Duration {
 	now := a.sess.IO.Now()
 	until := now.Add(lookEach)
@@ -274,10 +277,12 @@ func (a *workloadApplier) untilChange() time.Duration {
 	return max(until.Sub(now), time.Millisecond)
 }
 
-// lastLook bounds the look at workloads after the time of the command is over. The state before it is printed if it takes longer.
+// lastLook is the timeout for the observation after the timeout of the command. If it takes longer, the earlier state
+// is printed.
 const lastLook = 2 * time.Second
 
-// outOfTime says what the workloads lacked at the end of the time. The last pass may have been cut off before anybody looked at what it did.
+// outOfTime reports the incomplete workloads at the timeout. It observes them again, because the last pass may have
+// ended before its result was observed.
 func (a *workloadApplier) outOfTime(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
@@ -297,7 +302,7 @@ func (a *workloadApplier) outOfTime(ctx context.Context) error {
 	return exit.Join(ctx, outcomes...)
 }
 
-// conclude says what has become of each workload.
+// conclude prints the result of each workload.
 func (a *workloadApplier) conclude(ctx context.Context) error {
 	var outcomes []error
 	for _, x := range a.all {

@@ -17,23 +17,22 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// noteReturns says of pods that were deleted which of them the agent makes again, because a source
-// of it has their manifest.
+// noteReturns reports which of the deleted pods the agent recreates, because one of its sources has their manifest.
 func noteReturns(ctx context.Context, sess *session.Session, deleted []model.PodRef) {
 	if len(deleted) == 0 {
 		return
 	}
 	kept := sess.AgentPods(ctx)
 	for _, ref := range deleted {
-		// Of a pod of a workload it is said with the workload (noteOwners).
+		// noteOwners reports the pods of workloads.
 		if p := kept[ref.UID]; hasSource(p) && p.Source != controller.Keeper {
 			sess.IO.Note("note: pod %s comes back: its manifest is in %s; remove it from there to delete the pod", ref, p.File)
 		}
 	}
 }
 
-// takenBack says of manifests which of them the agent does not leave in force: those of pods whose
-// manifest a source of it has in another file.
+// takenBack returns, per pod, a note if the agent will replace the manifest, because a source has the pod in another
+// file.
 func (o *planOptions) takenBack(ctx context.Context, sess *session.Session, pods []*podspec.Desired) map[model.PodRef]string {
 	given := func(d *podspec.Desired) bool { return !d.Stored && !d.Rebuilt && d.Keeper != controller.Keeper }
 	if !slices.ContainsFunc(pods, given) {
@@ -49,14 +48,15 @@ func (o *planOptions) takenBack(ctx context.Context, sess *session.Session, pods
 	return texts
 }
 
-// hasSource reports whether a source of the agent wants a pod.
+// hasSource reports whether a source of the agent has the pod.
 func hasSource(p *api.Pod) bool { return p != nil && p.Source != "" }
 
-// ruled are the workloads and objects that sources of the agent have, each with its file. The agent keeps them as that says, whatever
-// commands change; there are none while no agent runs.
+// ruled are the workloads and objects in sources of the agent, each with its file. The agent restores the version of
+// the file after any change by a command. Without an agent there are none.
 type ruled struct {
 	sess *session.Session
-	// silent is set while an agent runs that does not answer. All that a source brought is taken to be ruled then.
+	// silent is set if an agent runs and does not answer. All workloads and objects from any source then count as
+	// ruled.
 	silent    bool
 	workloads map[state.ObjectKey]string
 	sources   map[string]bool
@@ -80,7 +80,7 @@ func findRuled(ctx context.Context, sess *session.Session) *ruled {
 	return r
 }
 
-// workload is the file of a stored workload; empty if no source has it.
+// workload returns the file of a stored workload; empty if no source has it.
 func (r *ruled) workload(key state.ObjectKey) string {
 	if !r.silent {
 		return r.workloads[key]
@@ -91,7 +91,7 @@ func (r *ruled) workload(key state.ObjectKey) string {
 	return ""
 }
 
-// object is the file of a stored object; empty if no source has it.
+// object returns the file of a stored object; empty if no source has it.
 func (r *ruled) object(key state.ObjectKey) string {
 	if len(r.sources) == 0 && !r.silent {
 		return ""
@@ -102,12 +102,12 @@ func (r *ruled) object(key state.ObjectKey) string {
 	return ""
 }
 
-// error says which file rules.
+// error returns the error that names the file to change.
 func (*ruled) error(key state.ObjectKey, file string) error {
 	return fmt.Errorf("%s: the agent keeps it as %s says: change it there", key, file)
 }
 
-// note says that something that was deleted comes back.
+// note reports that the agent recreates a deleted workload or object.
 func (r *ruled) note(key state.ObjectKey, file string) {
 	if file == "" {
 		return
@@ -119,7 +119,7 @@ func (r *ruled) note(key state.ObjectKey, file string) {
 	r.sess.IO.Note("note: %s comes back%s: its manifest is in %s; remove it from there to delete it", key, text, file)
 }
 
-// conflicts are the errors of what manifests would change of what the files of sources say.
+// conflicts returns an error for each workload or object that differs from its version in a source of the agent.
 func (o *planOptions) conflicts(ctx context.Context, sess *session.Session, found *selection.Found) (errs []error) {
 	if len(found.Workloads)+len(found.Apart) == 0 {
 		return nil
@@ -156,7 +156,8 @@ func (o *planOptions) conflicts(ctx context.Context, sess *session.Session, foun
 	return errs
 }
 
-// refuseConflicts refuses manifests of what files of the agent have in another version: it would take them back at once.
+// refuseConflicts refuses manifests that differ from a source of the agent, because the agent would undo the change at
+// once.
 func (o *planOptions) refuseConflicts(ctx context.Context, sess *session.Session, found *selection.Found) error {
 	if errs := o.conflicts(ctx, sess, found); len(errs) > 0 {
 		return &exit.CodeError{Code: exit.Refused, Err: errors.Join(errs...)}
@@ -164,7 +165,7 @@ func (o *planOptions) refuseConflicts(ctx context.Context, sess *session.Session
 	return nil
 }
 
-// refuseRuled refuses to change stored workloads otherwise than by their files.
+// refuseRuled refuses to change stored workloads that are in a source of the agent.
 func refuseRuled(ctx context.Context, sess *session.Session, keys []state.ObjectKey) error {
 	r := findRuled(ctx, sess)
 	var errs []error

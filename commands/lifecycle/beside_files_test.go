@@ -17,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// brought stores what a text has as the agent does that has it from a file of a source.
+// brought stores the objects of a text in the same way as an agent that reads them from a file of a source.
 func brought(l *lab, file, text string) {
 	l.T().Helper()
 	m, err := load.Loader{Workloads: true}.Parse(input.Source{Name: file, Text: []byte(text)})
@@ -44,8 +44,8 @@ func brought(l *lab, file, text string) {
 
 const apart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: apart}\ndata: {a: one}\n"
 
-// TestFilesRule: what a source of the agent has in a file is not changed by commands, which name the file; a restart is none of its
-// business, and what is deleted comes back. The file itself can be applied.
+// TestFilesRule checks that commands do not change an object in a source of the agent, and name its file. A restart is
+// allowed, a deleted object comes back, and the file itself can be applied.
 func TestFilesRule(t *testing.T) {
 	l := newLab(t)
 	text := deployment(1, "i:1", "") + "---\n" + apart
@@ -85,7 +85,8 @@ func TestFilesRule(t *testing.T) {
 	}
 }
 
-// TestFilesRuleLater: without an agent a command changes what a source has brought, and says that this does not last.
+// TestFilesRuleLater checks that, without an agent, a command changes an object from a source, and reports that an
+// agent will undo the change.
 func TestFilesRuleLater(t *testing.T) {
 	l := newLab(t)
 	l.Must("get")
@@ -98,7 +99,8 @@ func TestFilesRuleLater(t *testing.T) {
 	}
 }
 
-// TestFilesRuleOfASilentAgent: while the agent runs and does not answer, what sources brought is not changed.
+// TestFilesRuleOfASilentAgent checks that objects from sources are not changed while the agent runs and does not
+// answer.
 func TestFilesRuleOfASilentAgent(t *testing.T) {
 	l := newLab(t)
 	l.Must("get")

@@ -12,14 +12,13 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// keptPod is a pod that an agent keeps. No source means that it was applied by hand.
+// keptPod is a pod that an agent keeps. It has no source if it was applied by hand.
 func (l *lab) keptPod(name, source string) api.Pod {
 	out, _ := l.Must("get", name, "-o", "jsonpath={.metadata.uid}")
 	return api.Pod{PodRef: model.PodRef{Namespace: "default", Name: name, UID: types.UID(out)}, Source: source, File: source + "/file.yaml"}
 }
 
-// TestDeletedPodsThatComeBack: who deletes a pod whose manifest a source of the agent has is told
-// where it is.
+// TestDeletedPodsThatComeBack checks that delete names the file from which the agent recreates a pod.
 func TestDeletedPodsThatComeBack(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("kept", quickly), l.Write("hand", quickly), l.Write("other", quickly))
@@ -33,9 +32,8 @@ func TestDeletedPodsThatComeBack(t *testing.T) {
 	}
 }
 
-// TestManifestsThatTheAgentTakesBack: who applies another manifest of a pod that a source of the
-// agent has is told which one rules. The same file, a pod that was applied by hand, and podctl's own
-// copy are nothing to tell.
+// TestManifestsThatTheAgentTakesBack checks that apply names the file of the agent's source if it has another version
+// of the pod. There is no note for the same file, a pod that was applied by hand, or podctl's own copy.
 func TestManifestsThatTheAgentTakesBack(t *testing.T) {
 	l := newLab(t)
 	path := l.Write("kept", quickly)
@@ -60,8 +58,8 @@ func TestManifestsThatTheAgentTakesBack(t *testing.T) {
 	}
 }
 
-// TestWaitBesideAnAgent: apply --wait leaves the pods of a workload to the agent that keeps it, and says what it works on. Beside an agent that does not keep
-// it, the command makes the passes.
+// TestWaitBesideAnAgent checks that apply --wait leaves the pods of a workload to the agent that keeps it, and prints
+// its progress. If the agent does not keep the workload, the command makes the passes.
 func TestWaitBesideAnAgent(t *testing.T) {
 	for name, kept := range map[string][]api.Workload{"kept": {{Namespace: "default", Kind: "Deployment", Name: "web"}}, "not kept": nil} {
 		l := newLab(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// TestDaemonSetOfOtherNodes: a DaemonSet has a pod where the labels of the node are those that it asks for; elsewhere it has none, and
-// plan, apply, get and rollout status say so.
+// TestDaemonSetOfOtherNodes checks that a DaemonSet has a pod only if the labels of the node match. Otherwise plan,
+// apply, get and rollout status report that it has none.
 func TestDaemonSetOfOtherNodes(t *testing.T) {
 	l := newLab(t)
 	text := strings.NewReplacer("kind: Deployment", "kind: DaemonSet", "  replicas: 1\n", "", "      terminationGrace", "      nodeSelector: {kubernetes.io/os: linux, disk: ssd}\n      terminationGrace").Replace(deployment(1, "i:1", ""))

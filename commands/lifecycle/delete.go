@@ -27,17 +27,17 @@ type deleteOptions struct {
 	grace  int64
 	force  bool
 	dryRun bool
-	// absent takes a pod that is not there for a deleted one.
+	// absent treats a pod that does not exist as deleted.
 	absent bool
-	// volumes removes the pods' claims as well.
+	// volumes also removes the claims of the pods.
 	volumes  bool
 	parallel int
 	adopt    bool
-	// deleted are the workloads that are deleted.
+	// deleted are the workloads that this command deletes.
 	deleted []state.ObjectKey
 }
 
-// NewDelete is `podctl delete`.
+// NewDelete returns the command `podctl delete`.
 func NewDelete(sess *session.Session) *cobra.Command {
 	o := &deleteOptions{}
 	cmd := &cobra.Command{
@@ -101,7 +101,7 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 	return exit.WithUnreadable(ctx, outcome, found.Unreadable)
 }
 
-// targets are what the arguments name. All of a kind are deleted only with --all or a selector.
+// targets parses the arguments. A kind without names needs --all or a selector.
 func (o *deleteOptions) targets(sess *session.Session, args []string) (selection.Targets, error) {
 	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
 	switch {
@@ -115,8 +115,8 @@ func (o *deleteOptions) targets(sess *session.Session, args []string) (selection
 	return targets, o.checkKinds(&targets)
 }
 
-// checkKinds refuses kinds without --all or a selector, and fills in those that --all or a selector alone stand for: all kinds, of
-// which claims need --volumes, or pods.
+// checkKinds refuses kinds without --all or a selector. Without kinds, --all stands for all kinds, claims only with
+// --volumes, and a selector alone stands for pods.
 func (o *deleteOptions) checkKinds(targets *selection.Targets) error {
 	nothing := len(targets.Pods)+len(targets.Objects)+len(targets.Workloads) == 0 && !o.Manifests()
 	switch {
@@ -144,14 +144,15 @@ func (o *deleteOptions) looksForPods(targets *selection.Targets) bool {
 	return len(targets.Pods) > 0 || o.Manifests() || slices.Contains(targets.Kinds, podspec.KindPod)
 }
 
-// find finds the pods, and what manifests have beside them. Of several names the error says which do not exist.
+// find finds the pods, and the other objects of the manifests. If some of several names do not exist, the error lists
+// them.
 func (o *deleteOptions) find(ctx context.Context, sess *session.Session, targets *selection.Targets) (selection.Found, error) {
 	if !o.looksForPods(targets) {
 		return selection.Found{}, nil
 	}
 	s := o.Selection
 	if s.For = selection.Delete; len(targets.Kinds) > 0 {
-		// Workloads are among the targets: --all means all pods, those of workloads too.
+		// Workloads are already in targets: --all stands for all pods, including those of workloads.
 		s.For = selection.DeleteKinds
 	}
 	found, absent := s.Find(ctx, sess, targets.Pods)
@@ -161,7 +162,7 @@ func (o *deleteOptions) find(ctx context.Context, sess *session.Session, targets
 	return found, absent
 }
 
-// noteNothing says that there is nothing to delete.
+// noteNothing prints a note if there is nothing to delete.
 func (o *deleteOptions) noteNothing(sess *session.Session, targets *selection.Targets, found *selection.Found) {
 	if len(targets.Kinds) == 0 || len(targets.Objects)+len(targets.Workloads)+len(found.Pods) > 0 {
 		return
@@ -173,8 +174,7 @@ func (o *deleteOptions) noteNothing(sess *session.Session, targets *selection.Ta
 	sess.IO.Note("%s %s.", what, o.Where(sess.Flags.Namespace))
 }
 
-// deletePods deletes the pods that were found. One name that is not there does not keep the others,
-// as in kubectl.
+// deletePods deletes the pods that were found, even if others do not exist, as kubectl does.
 func (o *deleteOptions) deletePods(ctx context.Context, sess *session.Session, found selection.Found, absent error) error {
 	if len(found.Pods) == 0 {
 		return absent
@@ -196,7 +196,7 @@ func (o *deleteOptions) delete(ctx context.Context, sess *session.Session, engin
 	}
 	limit := o.parallel
 	if o.volumes {
-		// The last pod that uses a claim takes it along, and there has to be a last one.
+		// The data of a claim is deleted with its last pod, so the pods must be deleted one after the other.
 		limit = 1
 	}
 	return newDeleter(sess, engine, o.planning()).delete(ctx, pods, limit)
@@ -223,10 +223,11 @@ func planDeletion(ctx context.Context, sess *session.Session, engine *runtime.En
 	return showPlans(sess, &o.planOptions, plans)
 }
 
-// stopsAtOnce is how many pods are stopped at a time unless the user says otherwise.
+// stopsAtOnce is the default number of pods that are stopped concurrently.
 const stopsAtOnce = 10
 
-// DeletePods deletes pods as `podctl delete` does without flags. With the output json, events are printed as lines.
+// DeletePods deletes pods in the same way as `podctl delete` without flags. With the output json, it prints events as
+// lines.
 func DeletePods(ctx context.Context, sess *session.Session, pods []model.PodRef, output string) error {
 	if len(pods) == 0 {
 		return nil
@@ -240,12 +241,12 @@ func DeletePods(ctx context.Context, sess *session.Session, pods []model.PodRef,
 	return d.delete(ctx, pods, stopsAtOnce)
 }
 
-// deleter deletes several pods concurrently: most of it is waiting for their containers to end.
+// deleter deletes several pods concurrently, because most of the time is spent waiting for containers to stop.
 type deleter struct {
 	sess   *session.Session
 	engine *runtime.Engine
 	opts   executor.Options
-	// lines is set where events are printed as lines of JSON.
+	// lines is set if events are printed as JSON lines.
 	lines bool
 }
 

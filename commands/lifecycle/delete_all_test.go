@@ -18,7 +18,7 @@ const (
 		"  volumes: [{name: d, persistentVolumeClaim: {claimName: disk}}]\n"
 )
 
-// stocked is a lab with a pod, a Deployment, and objects of every other kind.
+// stocked returns a lab with a pod, a Deployment, and an object of every other kind.
 func stocked(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -28,13 +28,14 @@ func stocked(t *testing.T) *lab {
 	return l
 }
 
-// left are the names of all that is stored and runs.
+// left lists the names of all stored objects and pods.
 func left(l *lab) string {
 	stdout, _ := l.Must("get", "pods,deploy,cronjobs,jobs,svc,cm,secrets,pvc", "-o", "name")
 	return strings.Join(strings.Fields(stdout), " ")
 }
 
-// TestDeleteAll: --all deletes everything, and of one kind what is of that kind. Claims stay without --volumes.
+// TestDeleteAll checks that --all deletes everything, and KIND --all only objects of that kind. Claims stay without
+// --volumes.
 func TestDeleteAll(t *testing.T) {
 	const (
 		pods    = "pod/alone pod/web-0 pod/web-1 "
@@ -69,7 +70,7 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// TestDeleteAllOfDamaged: --all also deletes what cannot be read.
+// TestDeleteAllOfDamaged checks that --all also deletes unreadable records.
 func TestDeleteAllOfDamaged(t *testing.T) {
 	l := stocked(t)
 	for _, name := range []string{"objects/default/configmaps/kept", "workloads/default/cronjobs/tick"} {
@@ -83,7 +84,7 @@ func TestDeleteAllOfDamaged(t *testing.T) {
 	}
 }
 
-// TestDeleteOfKindsIsRefused: kinds without names need --all or a selector, and neither can be used with names.
+// TestDeleteOfKindsIsRefused checks that kinds without names need --all or a selector, and that names exclude both.
 func TestDeleteOfKindsIsRefused(t *testing.T) {
 	l := stocked(t)
 	for line, want := range map[string]string{
@@ -104,7 +105,7 @@ func TestDeleteOfKindsIsRefused(t *testing.T) {
 	}
 }
 
-// TestGrandTotal: below the plans of several things all of them are counted, and below one plan nothing.
+// TestGrandTotal checks that the output has a total below several plans, and none below a single plan.
 func TestGrandTotal(t *testing.T) {
 	l := newLab(t)
 	alone, objects := l.Write("alone", withClaim), l.file("objects.yaml", labelled)

@@ -17,12 +17,12 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// addStored adds the stored workloads and objects of the kinds. The error says which could not be read.
+// addStored adds the stored workloads and objects of the kinds. The error lists unreadable ones.
 func (o *deleteOptions) addStored(sess *session.Session, targets *selection.Targets) error {
 	if o.Selects() {
 		return o.AddStored(sess, targets)
 	}
-	// Names are enough, so that --all also deletes what is damaged.
+	// Only names are read, so that --all also deletes damaged records.
 	others := func(key state.ObjectKey) bool {
 		return !slices.Contains(targets.Kinds, key.Kind) || !o.Reaches(sess, key.Namespace)
 	}
@@ -34,7 +34,7 @@ func (o *deleteOptions) addStored(sess *session.Session, targets *selection.Targ
 	return errors.Join(storedErr, workloadsErr)
 }
 
-// deleteData deletes the data of all claims that no pod uses, if the command line names claims and --volumes.
+// deleteData deletes the data of all unused claims if the command line has the kind of claims and --volumes.
 func (o *deleteOptions) deleteData(ctx context.Context, sess *session.Session, targets *selection.Targets) error {
 	if !o.volumes || !slices.Contains(targets.Kinds, podspec.KindClaim) || o.Selects() {
 		return nil
@@ -65,8 +65,8 @@ func (o *deleteOptions) deleteData(ctx context.Context, sess *session.Session, t
 	return exit.Join(ctx, errs...)
 }
 
-// deleteObjects deletes stored objects, and says which pods name them. One that a command line names must be there, and one of a
-// manifest need not be.
+// deleteObjects deletes stored objects, and prints which pods name them. An object that the command line names must
+// exist. An object of a manifest may be missing.
 func (o *deleteOptions) deleteObjects(ctx context.Context, sess *session.Session, named []state.ObjectKey, found *selection.Found) error {
 	if len(named)+len(found.Apart) == 0 {
 		return nil
@@ -119,7 +119,7 @@ func (o *deleteOptions) deleteObject(ctx context.Context, sess *session.Session,
 	return nil
 }
 
-// noteUsers says which pods name an object that is deleted, and what follows for them.
+// noteUsers reports the pods that name a deleted object, and the consequence for them.
 func noteUsers(sess *session.Session, key state.ObjectKey, applied []*podspec.Desired) {
 	then := ", which cannot start without it, unless the reference is optional"
 	if key.Kind == podspec.KindClaim {
@@ -130,8 +130,8 @@ func noteUsers(sess *session.Session, key state.ObjectKey, applied []*podspec.De
 	}
 }
 
-// deleteWorkloads forgets workloads, so that nothing makes their pods again, and adds their pods to those that are to be
-// deleted. What is named and not there is added to absent.
+// deleteWorkloads removes the records of workloads, so that their pods are not recreated, and adds their pods to found.
+// The first result is absent, with the named workloads that do not exist.
 func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Session, named []state.ObjectKey, found *selection.Found, absent error) (error, error) {
 	if len(named)+len(found.Workloads) == 0 {
 		return absent, nil
@@ -169,7 +169,7 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 	return absent, nil
 }
 
-// withOwned are workloads that are named and others, with the Jobs of CronJobs.
+// withOwned joins the named and the other workloads, and adds the Jobs of CronJobs.
 func withOwned(named []state.ObjectKey, others []*podspec.Workload, records []*controller.Record) []state.ObjectKey {
 	for _, w := range others {
 		named = append(named, controller.KeyOf(w))
@@ -184,7 +184,7 @@ func withOwned(named []state.ObjectKey, others []*podspec.Workload, records []*c
 	return named
 }
 
-// withPods are pods with those of a workload, each once.
+// withPods adds the pods of a workload, without duplicates.
 func withPods(pods []*podspec.Desired, own []state.AppliedPod) []*podspec.Desired {
 	known := selection.UIDs(pods)
 	for _, p := range own {
@@ -195,7 +195,7 @@ func withPods(pods []*podspec.Desired, own []state.AppliedPod) []*podspec.Desire
 	return pods
 }
 
-// forget removes the record of a workload, and reports whether there was one.
+// forget removes the record of a workload, and reports whether it existed.
 func (o *deleteOptions) forget(ctx context.Context, sess *session.Session, key state.ObjectKey) (there bool, err error) {
 	if o.dryRun {
 		if _, err = sess.Workloads().Get(key); err == nil {
@@ -213,7 +213,7 @@ func (o *deleteOptions) forget(ctx context.Context, sess *session.Session, key s
 	return there, err
 }
 
-// noteOwners says of pods that are deleted which of them a workload makes again that is not deleted itself.
+// noteOwners reports which deleted pods will be recreated, because their workload is not deleted.
 func (o *deleteOptions) noteOwners(sess *session.Session, pods []*podspec.Desired) {
 	records, err := sess.Workloads().List(func(state.ObjectKey) bool { return true })
 	if err != nil {

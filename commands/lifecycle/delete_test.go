@@ -14,8 +14,8 @@ const (
 	slowly  = "  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {sleep: {seconds: 1}}}}]\n"
 )
 
-// TestPodsAreDeletedSideBySide: a pod that takes its time to end keeps no other waiting,
-// and lines name the pod they are about.
+// TestPodsAreDeletedSideBySide checks that a slow pod does not delay the deletion of others, and that each line names
+// its pod.
 func TestPodsAreDeletedSideBySide(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("slow", slowly), l.Write("quick", quickly))
@@ -32,7 +32,7 @@ func TestPodsAreDeletedSideBySide(t *testing.T) {
 	}
 }
 
-// TestDeleteGoesOnWithoutWhatIsNotThere: as in kubectl.
+// TestDeleteGoesOnWithoutWhatIsNotThere checks that pods are deleted even if others do not exist, as in kubectl.
 func TestDeleteGoesOnWithoutWhatIsNotThere(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("here", quickly))
@@ -47,7 +47,8 @@ func TestDeleteGoesOnWithoutWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestIgnoreNotFound: what is not there counts as deleted, but not what is only out of sight.
+// TestIgnoreNotFound checks that --ignore-not-found accepts missing pods, but not running pods
+// without a checkpoint.
 func TestIgnoreNotFound(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("here", quickly))
@@ -68,8 +69,8 @@ func TestIgnoreNotFound(t *testing.T) {
 	l.Must("delete", l.Path("lost.yaml"))
 }
 
-// TestNamespaceOfTheCommand: a manifest without a namespace is in that of the command, one of
-// another namespace is refused.
+// TestNamespaceOfTheCommand checks that a manifest without a namespace gets that of the command, and that another
+// namespace is refused.
 func TestNamespaceOfTheCommand(t *testing.T) {
 	l := newLab(t)
 	path := l.Write("here", quickly)
@@ -100,7 +101,7 @@ func TestNamespaceOfTheCommand(t *testing.T) {
 	}
 }
 
-// TestNoCgroupIsLeft: an edit of its resources gives a pod another cgroup, and both go with it.
+// TestNoCgroupIsLeft checks that a deletion removes both cgroups of a pod whose resources were edited.
 func TestNoCgroupIsLeft(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1', resources: {requests: {memory: 32Mi}}}]\n"))
@@ -115,7 +116,7 @@ func TestNoCgroupIsLeft(t *testing.T) {
 	}
 }
 
-// TestDeletionHasNoDocument: an output format is not ignored while the pod goes.
+// TestDeletionHasNoDocument checks that an output format is refused without --dry-run.
 func TestDeletionHasNoDocument(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web", quickly))

@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// TestDirectories: a directory is read as kubectl reads it, with -R all below it; workloads in it are planned, applied, compared
-// and deleted, and -l narrows them too.
+// TestDirectories checks that a directory is read as in kubectl, recursively with -R. Workloads in it can be planned,
+// applied, compared and deleted, and -l selects among them.
 func TestDirectories(t *testing.T) {
 	l := newLab(t)
 	write := func(name, text string) {

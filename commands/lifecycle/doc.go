@@ -1,4 +1,3 @@
-// Package lifecycle has the commands that change pods and wait for them: plan, apply, run,
-// restart, delete and wait. A command finds its pods (package selection), calls the engine,
-// and prints what became of it (package view).
+// Package lifecycle has the commands that change pods and wait for them: plan, apply, run, restart, delete and wait. A
+// command finds its pods (package selection), calls the engine, and prints the result (package view).
 package lifecycle

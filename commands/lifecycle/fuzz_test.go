@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// FuzzSavedPlan: whatever is read as a saved plan, it is refused, or what comes of it is
-// steps that are made here and now.
+// FuzzSavedPlan checks that any input as a saved plan is either refused, or results only in steps that podctl computes
+// itself.
 func FuzzSavedPlan(f *testing.F) {
 	m, err := load.Load(f.Context(), input.Reader{}, "../../docs/examples/hello.yaml")
 	if err != nil || m.Err() != nil {

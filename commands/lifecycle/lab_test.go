@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// lab is a runtime in memory and the directories of one podctl.
+// lab is an in-memory runtime with the directories of one podctl.
 type lab struct{ *commandstest.Lab }
 
 func newLab(t *testing.T) *lab {
@@ -17,7 +17,7 @@ func newLab(t *testing.T) *lab {
 	return &lab{commandstest.NewLab(t, commands.Main)}
 }
 
-// soon is how long what a runtime does takes in a test.
+// soon is the time that actions of the runtime take in a test.
 const soon = time.Millisecond
 
 func TestMain(m *testing.M) { runtimetest.Main(m) }

@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// file writes a manifest as it is.
+// file writes a manifest without changes.
 func (l *lab) file(name, text string) string {
 	l.T().Helper()
 	path := l.Path(name)
@@ -20,8 +20,8 @@ func (l *lab) file(name, text string) string {
 	return path
 }
 
-// wants runs a command line, and compares its exit code, and what it says in any order with
-// what it shall say, and shall not.
+// wants runs a command line, and compares its exit code and its output. The order of the expected texts does not
+// matter. A text with ! in front must not occur.
 func (l *lab) wants(code int, says []string, args ...string) string {
 	l.T().Helper()
 	got, stdout, stderr := l.Call(args...)
@@ -43,7 +43,8 @@ const (
 		"    volumeMounts: [{name: c, mountPath: /c}]\n  volumes: [{name: c, configMap: {name: settings}}]\n"
 )
 
-// TestDrawingsOfPlansWithObjects: the output of plan --graph is the drawing alone, also if the manifests have ConfigMaps.
+// TestDrawingsOfPlansWithObjects checks that plan --graph prints only the drawing, even if the manifests have
+// ConfigMaps.
 func TestDrawingsOfPlansWithObjects(t *testing.T) {
 	l := newLab(t)
 	path := l.file("all.yaml", settings+"---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: i:1}]}\n")
@@ -54,7 +55,8 @@ func TestDrawingsOfPlansWithObjects(t *testing.T) {
 	}
 }
 
-// TestColorsOfPlans: on a terminal, headings and totals are bold, and no escape sequence is shown as text.
+// TestColorsOfPlans checks that headings and totals are bold on a terminal, and that no escape sequence is printed as
+// text.
 func TestColorsOfPlans(t *testing.T) {
 	l := newLab(t)
 	path := l.file("all.yaml", settings+"---\n"+deployment(2, "i:1", ""))
@@ -66,8 +68,8 @@ func TestColorsOfPlans(t *testing.T) {
 	}
 }
 
-// TestObjectsApartFromPods: what a manifest has for pods of other manifests is stored, said as
-// kubectl says it, and taken by those pods.
+// TestObjectsApartFromPods checks that objects in a manifest without their pods are stored, reported as kubectl reports
+// them, and used by pods of other manifests.
 func TestObjectsApartFromPods(t *testing.T) {
 	l := newLab(t)
 	web := l.Write("web", withStore)
@@ -110,7 +112,8 @@ func TestObjectsApartFromPods(t *testing.T) {
 	l.wants(exit.OK, []string{"configmap default/settings not found", "secret default/login deleted"}, "delete", "-f", both)
 }
 
-// TestOwnObjectsWin: what --configmap adds counts before what is stored, and stays with the pod. What the manifest has is stored.
+// TestOwnObjectsWin checks that objects from --configmap take precedence over stored ones and stay with the pod.
+// Objects of the manifest are stored.
 func TestOwnObjectsWin(t *testing.T) {
 	l := newLab(t)
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
@@ -143,7 +146,7 @@ func TestOwnObjectsWin(t *testing.T) {
 	l.wants(exit.Error, []string{"--save saves plans of pods"}, "plan", "--save", l.Path("p.json"), stored)
 }
 
-// TestObjectsStayInTheirNamespace: a pod sees no object of another namespace.
+// TestObjectsStayInTheirNamespace checks that a pod cannot use an object of another namespace.
 func TestObjectsStayInTheirNamespace(t *testing.T) {
 	l := newLab(t)
 	web := l.Write("web", withStore)
@@ -152,8 +155,8 @@ func TestObjectsStayInTheirNamespace(t *testing.T) {
 	l.wants(exit.NotYet, []string{"ConfigMap default/settings, which volume c names, is missing"}, "apply", "--configmap", l.file("login.yaml", password), web)
 }
 
-// TestAContainerWithoutItsReference: containers that need nothing start, and the exit code says
-// that something is missing.
+// TestAContainerWithoutItsReference checks that containers without missing references start, and that the exit code
+// reports the missing object.
 func TestAContainerWithoutItsReference(t *testing.T) {
 	l := newLab(t)
 	lacks := "    envFrom: [{configMapRef: {name: none}}]\n"
@@ -165,8 +168,8 @@ func TestAContainerWithoutItsReference(t *testing.T) {
 	l.wants(exit.OK, []string{"start"}, "plan", "one")
 }
 
-// TestRefusedObjects: what the API server refuses to change is refused, and so is a Secret that
-// podctl printed.
+// TestRefusedObjects checks that changes which the API server refuses are refused, and that a Secret in podctl's own
+// output is refused.
 func TestRefusedObjects(t *testing.T) {
 	l := newLab(t)
 	frozen := settings + "immutable: true\n"
@@ -178,8 +181,8 @@ func TestRefusedObjects(t *testing.T) {
 	l.wants(exit.Refused, []string{"its key password has what podctl prints in the place of values"}, "apply", l.file("d.yaml", printed))
 }
 
-// TestSavedPlanWithObjects: the objects that the pods of a saved plan take are part of it, and a plan that does not fit any more stores
-// none.
+// TestSavedPlanWithObjects checks that a saved plan includes the objects of its pods, and that a plan which is out of
+// date stores none.
 func TestSavedPlanWithObjects(t *testing.T) {
 	l := newLab(t)
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
@@ -208,8 +211,8 @@ func TestSavedPlanWithObjects(t *testing.T) {
 	l.wants(exit.Error, []string{"apply configmap default/other by itself"}, "apply", "--plan", saved, both, l.file("other.yaml", strings.Replace(settings, "settings", "other", 1)))
 }
 
-// TestRolloutOfAnEnvironment: the pods of a Deployment take a changed value of their environment in its rollout and not all at once,
-// and that of a volume with their next pass.
+// TestRolloutOfAnEnvironment checks that pods of a Deployment get a changed environment value through the rollout, not
+// all at once. They get a changed volume in their next pass.
 func TestRolloutOfAnEnvironment(t *testing.T) {
 	l := newLab(t)
 	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: web}}\n" +
@@ -228,7 +231,8 @@ func TestRolloutOfAnEnvironment(t *testing.T) {
 	l.wants(exit.OK, []string{"1 ", "!2 "}, "rollout", "history", "deployment/web")
 }
 
-// TestPersistentVolumes: a pod mounts the path of the PersistentVolume that its claim is bound to, also when it is applied alone later.
+// TestPersistentVolumes checks that a pod mounts the path of the PersistentVolume to which its claim is bound, also if
+// it is applied alone later.
 func TestPersistentVolumes(t *testing.T) {
 	l := newLab(t)
 	const volume = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: {storage: 2Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /srv/disk}}\n---\n"
@@ -244,7 +248,8 @@ func TestPersistentVolumes(t *testing.T) {
 	l.wants(exit.OK, []string{"volumes.d: hostPath /srv/disk -> hostPath /srv/other"}, "plan", moved)
 }
 
-// TestSelectedPodsKeepTheirObjects: a selector does not leave out what a selected pod names, but delete does.
+// TestSelectedPodsKeepTheirObjects checks that apply with a selector stores the objects that a selected pod names, and
+// that delete leaves them.
 func TestSelectedPodsKeepTheirObjects(t *testing.T) {
 	l := newLab(t)
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
@@ -254,7 +259,8 @@ func TestSelectedPodsKeepTheirObjects(t *testing.T) {
 	l.wants(exit.OK, []string{"settings"}, "get", "cm")
 }
 
-// TestObjectsOfAPodsManifestAreStored: they outlive the manifest, every pod that names one follows it, and delete -f removes them.
+// TestObjectsOfAPodsManifestAreStored checks that objects of a pod's manifest are stored. Every pod that names one
+// follows it, and delete -f removes them.
 func TestObjectsOfAPodsManifestAreStored(t *testing.T) {
 	l := newLab(t)
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"

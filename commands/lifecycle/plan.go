@@ -35,19 +35,19 @@ type planOptions struct {
 	pin       bool
 	admission config.Admission
 	graph     string
-	// objects are what would become of the objects of the manifests that are no pods and no workloads.
+	// objects are the changes to the objects of the manifests that are neither pods nor workloads.
 	objects []view.ObjectChange
-	// workloads are what those of the manifests come to.
+	// workloads are the workloads of the manifests with their pods.
 	workloads []*expanded
-	// skipped are the objects of the manifests that podctl has no use for.
+	// skipped are the objects of the manifests that podctl does not use.
 	skipped []document.Skipped
-	// deletes is set when all plans delete pods.
+	// deletes is set if all plans delete pods.
 	deletes bool
-	// pruned is what is not in the manifests any more; nil without --prune.
+	// pruned is the content of the set that is no longer in the manifests; nil without --prune.
 	pruned *pruned
 }
 
-// NewPlan is `podctl plan`.
+// NewPlan returns the command `podctl plan`.
 func NewPlan(sess *session.Session) *cobra.Command {
 	o := &planOptions{}
 	cmd := &cobra.Command{
@@ -87,13 +87,13 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// The exit codes of `podctl diff`, which are those of diff and of kubectl diff.
+// Exit codes of `podctl diff`, the same as those of diff and kubectl diff.
 const (
 	differs    = 1
 	diffFailed = 2
 )
 
-// NewDiff is `podctl diff`.
+// NewDiff returns the command `podctl diff`.
 func NewDiff(sess *session.Session) *cobra.Command {
 	o := &planOptions{exitCode: true}
 	cmd := &cobra.Command{
@@ -162,7 +162,7 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 	return exit.WithUnreadable(ctx, outcome, observed.Unreadable)
 }
 
-// plan makes the plans of pods, and shows them.
+// plan makes the plans of pods and shows them.
 func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed *selection.Observed) error {
 	opts := o.planning()
 	var probed error
@@ -171,7 +171,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 		probed = selection.ProbeFirst(ctx, observed.Engine, observed.Pods...)
 	}
 	if o.save != "" && observed.Engine != nil {
-		// The plan is compared with one that another process makes.
+		// Another process compares the plan with its own, so it needs the same key.
 		if err := observed.Engine.Digests.Keep(); err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 		takenBack = o.takenBack(ctx, sess, observed.Pods)
 		edited = sourceChanges(ctx, sess.Objects(), observed.Pods, func(file, change string, read bool) string {
 			if !read {
-				return "" // The copy that podctl has is planned.
+				return "" // The stored copy is planned.
 			}
 			return fmt.Sprintf("%s %s; podctl plan %[1]s shows what it asks for", file, change)
 		})
@@ -218,7 +218,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	return exit.With(o.code(plans))
 }
 
-// unplanned are the headings of pods without a plan, with the reason.
+// unplanned returns a heading with the reason for each pod without a plan.
 func unplanned(pods []model.PodRef, outcomes []error) []string {
 	var texts []string
 	for i, err := range outcomes {
@@ -229,8 +229,8 @@ func unplanned(pods []model.PodRef, outcomes []error) []string {
 	return texts
 }
 
-// showSome prints the plans that could be made, where others could not. They are saved
-// nowhere: who executes the file would take it for all.
+// showSome prints the available plans if others could not be made. It does not save them, because the file would look
+// complete.
 func (o *planOptions) showSome(ctx context.Context, sess *session.Session, plans []*plan.Plan, unplanned []string, failure error) error {
 	outcomes := []error{failure}
 	if o.save != "" {
@@ -247,11 +247,10 @@ func (o *planOptions) showSome(ctx context.Context, sess *session.Session, plans
 	return exit.Join(ctx, outcomes...)
 }
 
-// isText reports whether the output is text for people, and no document or drawing.
+// isText reports whether the output is text, not a document or a drawing.
 func (o *planOptions) isText() bool { return !terminal.IsDocument(o.output) && o.graph == "" }
 
-// showPlans prints plans in the output format. The basis they were made from is only for the
-// saved file.
+// showPlans prints plans in the output format. It removes their basis, which only the saved file needs.
 func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error {
 	for _, p := range plans {
 		p.Basis = nil
@@ -289,7 +288,7 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 	return nil
 }
 
-// showTotal prints what becomes of everything, below the plans of several things.
+// showTotal prints the total below several plans.
 func (o *planOptions) showTotal(sess *session.Session, plans []*plan.Plan, things int) {
 	if things+len(o.objects) < 2 {
 		return
@@ -303,7 +302,7 @@ func (o *planOptions) showTotal(sess *session.Session, plans []*plan.Plan, thing
 	sess.IO.PrintBold(view.GrandTotal(plans, documentsOf(o.workloads), o.objects, gone))
 }
 
-// document is the plans, and what would become of objects that are no pods.
+// document returns the plans with the changes to other objects.
 func (o *planOptions) document(plans []*plan.Plan) any {
 	if len(o.objects)+len(o.workloads)+len(o.skipped) == 0 && o.pruned == nil {
 		return PlanDocument(plans)
@@ -322,7 +321,7 @@ func (o *planOptions) document(plans []*plan.Plan) any {
 	}{model.APIVersion, "PlanList", o.objects, documentsOf(o.workloads), o.pruned.documents(view.WouldBePruned), o.skipped, plans}
 }
 
-// PlanDocument is one plan as it is, several as a list.
+// PlanDocument returns one plan as it is, and several as a list.
 func PlanDocument(plans []*plan.Plan) any {
 	if len(plans) == 1 {
 		return plans[0]
@@ -330,7 +329,8 @@ func PlanDocument(plans []*plan.Plan) any {
 	return view.List("PlanList", plans)
 }
 
-// code is 2 when something changes, or a source file has changed, 3 when something is held or waits, else 0; of several things the worst.
+// code returns the exit code: 2 if something or a source file has changed, 3 if something is held or waits, else 0. For
+// several pods or objects it is the worst code.
 func (o *planOptions) code(plans []*plan.Plan) int {
 	code := exit.OK
 	add := func(changes, waits bool) {
@@ -354,7 +354,7 @@ func (o *planOptions) code(plans []*plan.Plan) int {
 	return code
 }
 
-// planning turns flags into the planner's words.
+// planning converts the flags into options of the planner.
 func (o *planOptions) planning() plan.Options {
 	opts := plan.Options{IgnoreBackoff: o.ignore, KeepBasis: o.save != ""}
 	if enforced := o.admission.Enforced(); enforced != nil {

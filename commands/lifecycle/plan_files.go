@@ -19,8 +19,8 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// savePlans writes plans for `apply --plan`. Only its owner may read the file, as it says what
-// runs here and how.
+// savePlans writes plans for `apply --plan`. Only the owner can read the file, because it describes the processes on
+// the machine.
 func savePlans(path string, plans []*plan.Plan) error {
 	var text bytes.Buffer
 	if err := terminal.WriteDocument(&text, "json", PlanDocument(plans)); err != nil {
@@ -32,10 +32,10 @@ func savePlans(path string, plans []*plan.Plan) error {
 	return nil
 }
 
-// savedPlans are the plans of a file, to be executed.
+// savedPlans are plans read from a file, to be executed.
 type savedPlans []*plan.Plan
 
-// readSaved reads what savePlans wrote.
+// readSaved reads a file from savePlans.
 func readSaved(ctx context.Context, sess *session.Session, path string) (savedPlans, error) {
 	text, err := sess.IO.ReadFile(ctx, path)
 	if err != nil {
@@ -70,7 +70,7 @@ func parseSaved(text []byte) (savedPlans, error) {
 	return doc.Items, nil
 }
 
-// of finds the plan of a pod.
+// of returns the plan of a pod.
 func (s savedPlans) of(d *podspec.Desired) (*plan.Plan, error) {
 	ref := model.RefOf(d.Pod)
 	for _, p := range s {
@@ -81,8 +81,7 @@ func (s savedPlans) of(d *podspec.Desired) (*plan.Plan, error) {
 	return nil, fmt.Errorf("pod %s (uid %s) is not in the saved plan", ref, ref.UID)
 }
 
-// pin prints manifests as they were written, with the digests of the images that
-// the runtime has instead of tags.
+// pin prints manifests as they were written, with the digests of the runtime's images instead of tags.
 func pin(ctx context.Context, sess *session.Session, manifests []string, recursive bool) error {
 	for _, one := range manifests {
 		if !input.IsManifest(one) {

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// planWorkloads finds out what the workloads of a selection would come to. Their pods are planned as others are.
+// planWorkloads computes the pods of the workloads, and adds them to the pods to plan.
 func (o *planOptions) planWorkloads(ctx context.Context, sess *session.Session, observed *selection.Observed) error {
 	if len(observed.Workloads) == 0 {
 		return nil
@@ -49,7 +49,7 @@ type workloadPlans struct {
 	plans  []*plan.Plan
 }
 
-// plansOfWorkloads sorts plans by the workloads of their pods.
+// plansOfWorkloads groups plans by the workloads of their pods.
 func (o *planOptions) plansOfWorkloads(plans []*plan.Plan) (own []*workloadPlans, rest []*plan.Plan) {
 	of := map[model.PodRef]*workloadPlans{}
 	for _, x := range o.workloads {
@@ -72,7 +72,7 @@ func (o *planOptions) plansOfWorkloads(plans []*plan.Plan) (own []*workloadPlans
 	return own, rest
 }
 
-// showWorkloads prints the plans of each workload's pods under its name. Those that change nothing are only counted.
+// showWorkloads prints the plans of each workload's pods under its name. Plans without changes are only counted.
 func (o *planOptions) showWorkloads(sess *session.Session, text *view.Plan, own []*workloadPlans, before int) error {
 	for i, w := range own {
 		if before+i > 0 {

@@ -17,19 +17,19 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// pruned is what belongs to a set and is not in its manifests any more.
+// pruned is the content of a set that is no longer in its manifests.
 type pruned struct {
 	sets.Pruned
-	// pods are all that go, those of workloads too.
+	// pods are all pods to delete, including those of workloads.
 	pods []*podspec.Desired
-	// workloads are those that go, with the Jobs of CronJobs.
+	// workloads are those to delete, including the Jobs of CronJobs.
 	workloads []state.ObjectKey
-	// applied are all pods, and unreadable says of which nothing is known.
+	// applied are all pods. unreadable lists the checkpoints that could not be read.
 	applied    []*podspec.Desired
 	unreadable error
 }
 
-// findPruned finds what is to be pruned; nil without --prune.
+// findPruned finds the content to prune; nil without --prune.
 func (o *planOptions) findPruned(ctx context.Context, sess *session.Session, found *selection.Found) (*pruned, error) {
 	if !o.Prune {
 		return nil, nil
@@ -51,7 +51,7 @@ func (o *planOptions) findPruned(ctx context.Context, sess *session.Session, fou
 	return p, nil
 }
 
-// contentOf are pods, with the stored workloads and objects that have some names.
+// contentOf returns pods, with the stored workloads and objects whose keys match.
 func contentOf(sess *session.Session, pods []*podspec.Desired, match func(state.ObjectKey) bool) (*sets.Content, []*controller.Record, error) {
 	records, err := sess.Workloads().List(match)
 	if err != nil {
@@ -65,7 +65,7 @@ func contentOf(sess *session.Session, pods []*podspec.Desired, match func(state.
 	return content, records, err
 }
 
-// addOwned adds to workloads what they have made.
+// addOwned adds the Jobs and pods of the workloads.
 func (p *pruned) addOwned(records []*controller.Record) {
 	for _, w := range p.Workloads {
 		key := controller.KeyOf(w)
@@ -82,7 +82,7 @@ func (p *pruned) addOwned(records []*controller.Record) {
 	}
 }
 
-// refs are the pods that go; none without --prune.
+// refs returns the pods to delete; none without --prune.
 func (p *pruned) refs() []model.PodRef {
 	if p == nil {
 		return nil
@@ -90,7 +90,7 @@ func (p *pruned) refs() []model.PodRef {
 	return selection.Refs(p.pods)
 }
 
-// noteClaims says which claims stay.
+// noteClaims reports the claims that stay.
 func (p *pruned) noteClaims(sess *session.Session) {
 	for _, o := range p.Claims {
 		key := objects.KeyOf(o)
@@ -98,7 +98,7 @@ func (p *pruned) noteClaims(sess *session.Session) {
 	}
 }
 
-// documents are what becomes of what is pruned.
+// documents returns the pruned objects with an outcome.
 func (p *pruned) documents(outcome string) []view.Prune {
 	if p == nil {
 		return nil
@@ -116,7 +116,7 @@ func (p *pruned) documents(outcome string) []view.Prune {
 	return docs
 }
 
-// showPruned says what would be pruned, below the plans.
+// showPruned prints the objects that would be pruned, below the plans.
 func (o *planOptions) showPruned(sess *session.Session) {
 	if o.pruned == nil {
 		return
@@ -132,7 +132,7 @@ func (o *planOptions) showPruned(sess *session.Session) {
 	o.pruned.noteClaims(sess)
 }
 
-// prune deletes what is not in the manifests any more, once all that is in them was applied.
+// prune deletes the content of the set that is no longer in the manifests, after everything in them was applied.
 func (o *applyOptions) prune(ctx context.Context, sess *session.Session, found *selection.Found, applied error) error {
 	if !o.Prune {
 		return nil
@@ -153,7 +153,7 @@ func (o *applyOptions) prune(ctx context.Context, sess *session.Session, found *
 	return exit.WithUnreadable(ctx, outcome, p.unreadable)
 }
 
-// pruneWorkloads forgets workloads, so that nothing makes their pods again.
+// pruneWorkloads removes the records of workloads, so that their pods are not recreated.
 func (o *applyOptions) pruneWorkloads(ctx context.Context, sess *session.Session, p *pruned) error {
 	for _, key := range p.workloads {
 		there, err := sess.Workloads().Delete(ctx, key)
@@ -198,7 +198,7 @@ func (o *applyOptions) showPrune(sess *session.Session, key state.ObjectKey) {
 	sess.IO.Print("%s", view.PruneLine(&doc))
 }
 
-// noteMoves says what belonged to another set until now.
+// noteMoves reports objects that belonged to another set before.
 func (o *planOptions) noteMoves(sess *session.Session, found *selection.Found) error {
 	if o.Set == "" {
 		return nil

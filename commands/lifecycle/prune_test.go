@@ -16,7 +16,7 @@ func named(name, label string) string {
 	return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", labels: {app: " + label + "}}\nspec: {terminationGracePeriodSeconds: 0, containers: [{name: a, image: 'i:1'}]}\n"
 }
 
-// object is a ConfigMap, or another object with data.
+// object is an object with a label, and with data if it is a ConfigMap.
 func object(kind, name, label string) string {
 	return "---\napiVersion: v1\nkind: " + kind + "\nmetadata: {name: " + name + ", labels: {app: " + label + "}}\n"
 }
@@ -25,7 +25,7 @@ func claim(name, label string) string {
 	return object("PersistentVolumeClaim", name, label) + "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 }
 
-// everything is what the lab has, by kind and name.
+// everything lists the content of the lab by kind and name.
 func everything(l *lab) string {
 	pods, _ := l.Must("get", "pods", "-A", "-o", "name")
 	workloads, _ := l.Must("get", "deployments", "-A", "-o", "name")
@@ -35,8 +35,8 @@ func everything(l *lab) string {
 	return strings.Join(strings.Fields(pods+workloads+objects+secrets+claims), " ")
 }
 
-// TestPruneSet: what was applied with a set's name and left its manifests is deleted, as plan has shown; what is of other sets, or
-// of none, and claims with their data stay.
+// TestPruneSet checks that objects which left the manifests of their set are deleted, as plan shows. Objects of other
+// sets or of none stay, and so do claims with their data.
 func TestPruneSet(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", written(l, "other", named("mine", "web")+object("ConfigMap", "mine", "web")))
@@ -83,8 +83,8 @@ func TestPruneSet(t *testing.T) {
 	}
 }
 
-// TestSetIsNoEdit: a set is kept with what is in it, restarts nothing, outlives what podctl does with its own copies, and ends
-// when something is applied without it.
+// TestSetIsNoEdit checks that a set is stored with its members and restarts nothing. It survives when podctl applies
+// its own copies, and ends when an object is applied without it.
 func TestSetIsNoEdit(t *testing.T) {
 	l := newLab(t)
 	file := written(l, "web", deployment(1, "i:1", "")+named("one", "web")+object("ConfigMap", "conf", "web"))
@@ -114,7 +114,7 @@ func TestSetIsNoEdit(t *testing.T) {
 	if stdout, _ := l.Must("plan", "--prune", "--set", "web", none); !strings.Contains(stdout, "Prune: 5 objects") {
 		t.Errorf("plan: %s", stdout)
 	}
-	// The same set of another namespace is another one.
+	// The set of another namespace is a different set, even with the same name.
 	if stdout, _ := l.Must("plan", "-n", "other", "--prune", "--set", "web", none); !strings.Contains(stdout, "Prune: nothing.") {
 		t.Errorf("plan elsewhere: %s", stdout)
 	}
@@ -128,8 +128,8 @@ func TestSetIsNoEdit(t *testing.T) {
 	}
 }
 
-// TestPruneLabels: with a selector only what has the labels is pruned, in the namespaces of the manifests, and nothing that is in
-// them though its labels are others.
+// TestPruneLabels checks that a selector prunes only objects with the labels, in the namespaces of the manifests. An
+// object in the manifests stays even if its labels differ.
 func TestPruneLabels(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", written(l, "all", named("one", "web")+named("two", "web")+named("three", "db")+named("four", "web")+object("ConfigMap", "conf", "web")))
@@ -148,7 +148,7 @@ func TestPruneLabels(t *testing.T) {
 	}
 }
 
-// TestPruneRefused: there is no pruning without a set and manifests, and what is empty is no manifest.
+// TestPruneRefused checks that --prune needs a set and manifests, and that an empty input is not a manifest.
 func TestPruneRefused(t *testing.T) {
 	l := newLab(t)
 	file := written(l, "one", named("one", "web"))
@@ -176,7 +176,7 @@ func TestPruneRefused(t *testing.T) {
 	if after := everything(l); after != "pod/one" {
 		t.Errorf("left: %s", after)
 	}
-	// What could not be applied keeps everything else.
+	// If something cannot be applied, nothing is pruned.
 	l.Fail(runtimetest.Fault{Method: "PullImage", Times: 9, Err: errors.New("no such image")})
 	broken := written(l, "broken", strings.ReplaceAll(named("two", "web"), "i:1", "absent:1"))
 	if code, stdout, stderr := l.Call("apply", "--prune", "--set", "web", broken); code == exit.OK || !strings.Contains(stderr, "nothing was pruned") || !strings.Contains(everything(l), "pod/one") {
@@ -184,8 +184,8 @@ func TestPruneRefused(t *testing.T) {
 	}
 }
 
-// TestPruneLeavesOthers: pods that an agent's source brought, and pods of workloads that stay, are never pruned, whatever labels they
-// have.
+// TestPruneLeavesOthers checks that --prune never deletes pods from a source of the agent, or pods of workloads that
+// stay, whatever their labels are.
 func TestPruneLeavesOthers(t *testing.T) {
 	l := newLab(t)
 	file := written(l, "web", deployment(1, "i:1", ""))
@@ -210,7 +210,7 @@ func TestPruneLeavesOthers(t *testing.T) {
 	}
 }
 
-// TestPruneDocuments: a plan has what would be pruned as JSON, and apply prints nothing but JSON.
+// TestPruneDocuments checks that the JSON plan has the objects to prune, and that apply prints only JSON.
 func TestPruneDocuments(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", "--wait", "--set", "web", written(l, "all", deployment(1, "i:1", "")+named("one", "web")+object("ConfigMap", "conf", "web")))

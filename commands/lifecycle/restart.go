@@ -28,7 +28,7 @@ type restartOptions struct {
 	grace      int64
 }
 
-// NewRestart is `podctl restart`.
+// NewRestart returns the command `podctl restart`.
 func NewRestart(sess *session.Session) *cobra.Command {
 	o := &restartOptions{}
 	cmd := &cobra.Command{
@@ -65,7 +65,7 @@ func runRestart(ctx context.Context, sess *session.Session, o *restartOptions, a
 	}
 	work := make([]*restart, 0, len(pods))
 	for _, d := range pods {
-		// A container that one of the pods does not have is a mistake, found before anything is stopped.
+		// A container that one of the pods does not have is an error before anything is stopped.
 		names, wrong := restarted(d, slices.Concat(o.containers, args[min(len(args), 1):]))
 		if wrong != nil {
 			return wrong
@@ -91,7 +91,7 @@ func runRestart(ctx context.Context, sess *session.Session, o *restartOptions, a
 	return exit.Join(ctx, selection.ForEach(work, o.parallel, func(r *restart) error { return a.restart(ctx, r.pod, r.opts) })...)
 }
 
-// find finds the pods to restart: one that is named, or those that are selected.
+// find finds the pods to restart: one by name, or several by selector.
 func (o *restartOptions) find(ctx context.Context, sess *session.Session, args []string) ([]*podspec.Desired, error) {
 	if len(args) > 0 && !o.All && !o.Selects() {
 		if _, ok := selection.WorkloadNamed(args[0], sess.Flags.Namespace); ok {
@@ -108,13 +108,14 @@ func (o *restartOptions) find(ctx context.Context, sess *session.Session, args [
 	return found.Pods, err
 }
 
-// restart is a pod and what of it is restarted.
+// restart is a pod with the containers to restart.
 type restart struct {
 	pod  *podspec.Desired
 	opts plan.Options
 }
 
-// running leaves the pods that run. A pod that is named has to.
+// running returns the pods that run. A pod that does not run is an error if it was named, and a note if it was
+// selected.
 func (o *restartOptions) running(ctx context.Context, sess *session.Session, engine *runtime.Engine, work []*restart) ([]*restart, error) {
 	var run []*restart
 	for _, r := range work {
@@ -133,7 +134,7 @@ func (o *restartOptions) running(ctx context.Context, sess *session.Session, eng
 	return run, nil
 }
 
-// show prints what would be done.
+// show prints the plans.
 func (o *restartOptions) show(ctx context.Context, sess *session.Session, engine *runtime.Engine, work []*restart) error {
 	plans, outcomes := selection.Look(work, func(r *restart) (*plan.Plan, error) { return engine.Pods.Plan(ctx, r.pod, r.opts) })
 	if err := selection.Outcome(ctx, outcomes); err != nil {
@@ -145,7 +146,7 @@ func (o *restartOptions) show(ctx context.Context, sess *session.Session, engine
 	return showPlans(sess, &o.planOptions, plans)
 }
 
-// restart makes the pass that restarts containers, and waits without restarting them again.
+// restart makes the pass that restarts containers. With --wait, the later passes do not restart them again.
 func (a *applier) restart(ctx context.Context, d *podspec.Desired, opts plan.Options) error {
 	began := a.io.Now()
 	run := a.options()
@@ -158,8 +159,7 @@ func (a *applier) restart(ctx context.Context, d *podspec.Desired, opts plan.Opt
 	return a.conclude(d, outcome, err, began)
 }
 
-// restarted are the names of the containers to restart: those the user names, or
-// all regular containers and sidecars.
+// restarted returns the names of the containers to restart: the given names, or all regular containers and sidecars.
 func restarted(d *podspec.Desired, names []string) ([]string, error) {
 	for _, name := range names {
 		ref, ok := podspec.FindContainer(d.Pod, name)
@@ -181,17 +181,18 @@ func restarted(d *podspec.Desired, names []string) ([]string, error) {
 	return names, nil
 }
 
-// notRunning says why nothing of a pod can be restarted: it was never started, or has ended.
+// notRunning returns the reason why a pod cannot be restarted: it was never started, or has ended. The reason is nil if
+// it can.
 func notRunning(ctx context.Context, engine *runtime.Engine, layout state.Layout, d *podspec.Desired) (reason, err error) {
 	pods, err := engine.Lister.List(ctx, []*podspec.Desired{d})
 	if err != nil {
 		return nil, err
 	}
 	if pods[0].Status.Reason == string(model.Evicted) {
-		return nil, nil // It is made anew.
+		return nil, nil // An evicted pod is recreated.
 	}
 	known := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.ContainerID != "" })
-	// A container runs while its postStart hook does, although its status does not show it yet.
+	// While a postStart hook runs, its container runs too, but is not in the status yet.
 	if !known && len(layout.Pod(d.Pod.UID).Hooks().Running()) == 0 {
 		return fmt.Errorf("pod %s was never started; apply it first", model.RefOf(d.Pod)), nil
 	}

@@ -14,36 +14,36 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// errOutdated ends the wait for a pod that is no longer wanted so.
+// errOutdated cancels the work on a pod whose version is out of date.
 var errOutdated = errors.New("the workload wants another version of the pod, or none")
 
-// rolling makes passes over the pods of workloads until these are as they must be. Each pod is worked on by itself: one that takes long to stop holds up no
-// other that may be updated meanwhile.
+// rolling makes passes over the pods of workloads until the workloads are complete. Each pod has its own goroutine, so
+// that a slow pod does not delay the others.
 type rolling struct {
 	*workloadApplier
 	applier *applier
 	deleter *deleter
-	// working are the pods that are worked on.
+	// working are the pods with work in progress.
 	working map[model.PodRef]work
 	ended   chan workEnd
-	// worked are the pods on which work has ended, with the moment. They rest until something can have changed.
+	// worked are the pods whose work has ended. The next try is made when something can have changed.
 	worked map[model.PodRef]workEnd
-	// begun reports whether all pods have been begun once, also those that are as they must be.
+	// begun reports whether work on all pods was started once, including pods that are up to date.
 	begun bool
-	// applied are the pods of all passes, with the end of the last one.
+	// applied are the pods of all passes. outcomes are the results of their last passes.
 	applied  []*podspec.Desired
 	outcomes map[model.PodRef]error
-	// applies and deletes bound how many pods are worked on at a time.
+	// applies and deletes limit the number of concurrent passes and deletions.
 	applies, deletes chan struct{}
 }
 
-// work is what is done to one pod. The digest is that of its manifest; empty for a deletion.
+// work is the current work on a pod. digest is that of its manifest, or empty for a deletion.
 type work struct {
 	digest string
 	cancel context.CancelCauseFunc
 }
 
-// workEnd is the end of the work on a pod.
+// workEnd is the result of the work on a pod.
 type workEnd struct {
 	pod    model.PodRef
 	digest string
@@ -67,7 +67,7 @@ func newRolling(ctx context.Context, a *workloadApplier, beside []*podspec.Desir
 	return r
 }
 
-// run works until everything is done, something has failed, or the time is over.
+// run works until the workloads are complete, a pass fails, or the context ends.
 func (r *rolling) run(ctx context.Context, beside []*podspec.Desired) error {
 	defer r.applier.stop()
 	for _, d := range beside {
@@ -83,7 +83,7 @@ func (r *rolling) run(ctx context.Context, beside []*podspec.Desired) error {
 		}
 		outcome = exit.Join(ctx, outcome, r.next(ctx))
 		if outcome == nil && ctx.Err() == nil {
-			// What the end of the time cuts off is no failure: outOfTime looks once more.
+			// An error after the timeout is not a failure, because outOfTime observes the workloads again.
 			if err := r.keepJobs(ctx); ctx.Err() == nil {
 				outcome = err
 			}
@@ -93,7 +93,7 @@ func (r *rolling) run(ctx context.Context, beside []*podspec.Desired) error {
 	return outcome
 }
 
-// begin begins what there is to do now. Work on a pod that is wanted otherwise by now is ended first.
+// begin starts all work that is possible now. It cancels work on a pod whose version is out of date.
 func (r *rolling) begin(ctx context.Context) {
 	pods, gone := podsOf(r.all)
 	for _, ref := range slices.DeleteFunc(gone, r.isUnknown) {
@@ -112,14 +112,14 @@ func (r *rolling) begin(ctx context.Context) {
 	}
 }
 
-// isHeldBack reports whether a pod stays as it is until others are there.
+// isHeldBack reports whether a pod must wait for other pods.
 func (r *rolling) isHeldBack(d *podspec.Desired) bool {
 	return slices.ContainsFunc(r.all, func(x *expanded) bool {
 		return x.Record.Key().Namespace == d.Pod.Namespace && slices.ContainsFunc(x.Waits, func(w workload.Wait) bool { return w.Pod == d.Pod.Name })
 	})
 }
 
-// isFree reports whether nothing is done to a pod, and it is worth another try. Work for another version of it is ended.
+// isFree reports whether work on a pod may start. It cancels work on another version of the pod.
 func (r *rolling) isFree(ref model.PodRef, digest string) bool {
 	if w, busy := r.working[ref]; busy {
 		if w.digest != "" && w.digest != digest {
@@ -140,7 +140,7 @@ func (r *rolling) apply(ctx context.Context, d *podspec.Desired) {
 	r.work(ctx, ref, d.Digest(), r.applies, func(ctx context.Context) error {
 		err := r.applier.one(ctx, d)
 		if failed := (*wait.FailedError)(nil); errors.As(err, &failed) && jobs {
-			// Whether a Job has failed with it is the Job's to say.
+			// The Job decides whether the failure of a pod is its own failure.
 			return nil
 		}
 		return err
@@ -151,7 +151,7 @@ func (r *rolling) delete(ctx context.Context, ref model.PodRef) {
 	r.work(ctx, ref, "", r.deletes, func(ctx context.Context) error { return r.deleter.one(ctx, ref) })
 }
 
-// work does something to a pod as soon as a turn is free.
+// work runs a function for a pod when a slot in turns is free.
 func (r *rolling) work(ctx context.Context, ref model.PodRef, digest string, turns chan struct{}, do func(context.Context) error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.working[ref] = work{digest, cancel}
@@ -171,11 +171,11 @@ func (r *rolling) work(ctx context.Context, ref model.PodRef, digest string, tur
 	}()
 }
 
-// next waits until work has ended, or something else can have changed. It returns how the work ended.
+// next waits until work has ended or something can have changed, and returns the error of the work.
 func (r *rolling) next(ctx context.Context) error {
 	stop := ctx.Done()
 	if len(r.working) > 0 {
-		// Work ends with the time, and what it says counts.
+		// The work ends with the context. Its result is still needed.
 		stop = nil
 	}
 	timer := time.NewTimer(r.untilChange())
@@ -195,7 +195,7 @@ func (r *rolling) next(ctx context.Context) error {
 	return nil
 }
 
-// printOutcomes writes what became of the pods that were applied, as one line of JSON.
+// printOutcomes writes the results of the applied pods as one JSON line.
 func (r *rolling) printOutcomes(ctx context.Context) {
 	if r.o.output != "json" {
 		return

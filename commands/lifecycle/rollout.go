@@ -26,7 +26,7 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// NewRollout is `podctl rollout`.
+// NewRollout returns the command `podctl rollout`.
 func NewRollout(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout COMMAND",
@@ -72,7 +72,7 @@ func newRolloutHistory(sess *session.Session) *cobra.Command {
 	}
 }
 
-// oneWorkload allows KIND/NAME, or KIND NAME as kubectl also takes it.
+// oneWorkload accepts KIND/NAME, or KIND NAME as kubectl does.
 func oneWorkload(cmd *cobra.Command, args []string) error {
 	if len(args) == 2 && podspec.KindOfWord(args[0]).Name != "" {
 		return nil
@@ -80,7 +80,7 @@ func oneWorkload(cmd *cobra.Command, args []string) error {
 	return cobra.ExactArgs(1)(cmd, args)
 }
 
-// recordNamed is the record of the workload that the arguments name, as oneWorkload allows.
+// recordNamed returns the record of the workload in the arguments (see oneWorkload).
 func recordNamed(sess *session.Session, args []string) (*controller.Record, error) {
 	key, ok := selection.WorkloadNamed(strings.Join(args, "/"), sess.Flags.Namespace)
 	if !ok {
@@ -108,7 +108,7 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStat
 		}
 		x, err := lookAt(ctx, sess, engine, r.Key())
 		if err != nil && said != "" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			// What was seen last is printed.
+			// The last observed state was already printed.
 			return exit.With(exit.NotYet)
 		}
 		if err != nil {
@@ -145,7 +145,7 @@ func runRolloutHistory(sess *session.Session, args []string) error {
 	return terminal.Table(sess.IO.Out, []string{"REVISION", "AGE", "IMAGES", "RESTARTED AT"}, rows)
 }
 
-// NewScale is `podctl scale`.
+// NewScale returns the command `podctl scale`.
 func NewScale(sess *session.Session) *cobra.Command {
 	o, replicas := &applyOptions{}, int32(0)
 	cmd := &cobra.Command{
@@ -175,7 +175,7 @@ func NewScale(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// scale gives a workload another number of pods.
+// scale sets the number of pods of a workload.
 func scale(w *podspec.Workload, key state.ObjectKey, replicas int32) error {
 	switch {
 	case w.Deployment != nil:
@@ -227,7 +227,7 @@ func (o *applyOptions) registerChange(cmd *cobra.Command) {
 	addWaitFlag(cmd, &o.wait)
 }
 
-// goBack gives a workload an earlier version of its template; 0 for the one before.
+// goBack sets an earlier version of the template. Revision 0 is the previous one.
 func goBack(r *controller.Record, revision int64) error {
 	if r.Workload.Job != nil {
 		return exit.Usagef("%s is a Job: its template does not change", r.Key())
@@ -264,7 +264,7 @@ func newRolloutRestart(sess *session.Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// With whole seconds, as kubectl writes them, a pod of the same second would not count as older.
+			// kubectl writes whole seconds. A pod created in the same second would then not count as older.
 			at := sess.IO.Now().UTC().Format(time.RFC3339Nano)
 			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error { return restartAt(r.Workload, r.Key(), at) })
 		},
@@ -273,7 +273,7 @@ func newRolloutRestart(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// restartAt restarts the pods of a workload at a time. It refuses what kubectl refuses (ObjectRestarter).
+// restartAt sets the restart time of a workload. It refuses the same workloads as kubectl (ObjectRestarter).
 func restartAt(w *podspec.Workload, key state.ObjectKey, at string) error {
 	switch {
 	case w.Deployment != nil && w.Deployment.Spec.Paused:
@@ -285,7 +285,7 @@ func restartAt(w *podspec.Workload, key state.ObjectKey, at string) error {
 	return nil
 }
 
-// namedWorkloads are the workloads that the arguments name. They must name nothing else.
+// namedWorkloads returns the workloads in the arguments. Other arguments are an error.
 func namedWorkloads(sess *session.Session, args []string, usage string) ([]state.ObjectKey, error) {
 	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
 	if err == nil && (len(targets.Workloads) == 0 || len(targets.Pods)+len(targets.Objects) > 0) {
@@ -294,7 +294,7 @@ func namedWorkloads(sess *session.Session, args []string, usage string) ([]state
 	return targets.Workloads, err
 }
 
-// change changes stored workloads, each once, and makes a pass, or shows what it would do.
+// change changes stored workloads, each once, and makes a pass. With --dry-run it shows the plan.
 func (o *applyOptions) change(ctx context.Context, sess *session.Session, keys []state.ObjectKey, change func(*controller.Record) error) error {
 	var found selection.Found
 	var errs []error

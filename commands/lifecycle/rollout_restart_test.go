@@ -9,7 +9,8 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// made are the sandboxes that the runtime has made since some were there, as "web-0:1": pod and attempt.
+// made lists the sandboxes that the runtime created after the first `since` ones, as pod and attempt, for example
+// "web-0:1".
 func (l *lab) made(since int) []string {
 	var made []string
 	for _, s := range l.Created().Sandboxes[since:] {
@@ -18,7 +19,7 @@ func (l *lab) made(since int) []string {
 	return made
 }
 
-// wantMade holds what was made since the last call.
+// wantMade compares the sandboxes created since the last call.
 func (l *lab) wantMade(since *int, want ...string) {
 	l.T().Helper()
 	if got := l.made(*since); !slices.Equal(got, want) {
@@ -27,8 +28,8 @@ func (l *lab) wantMade(since *int, want ...string) {
 	*since = len(l.Created().Sandboxes)
 }
 
-// TestRolloutRestart: pods are made anew as the strategy allows, and count as updated once they are; the restart is a version of
-// its own, stays when the manifest is applied again, and undo restarts nothing.
+// TestRolloutRestart checks that pods are recreated as the strategy allows, and then count as updated. The restart is a
+// version of its own and survives another apply of the manifest. Undo restarts nothing.
 func TestRolloutRestart(t *testing.T) {
 	l := newLab(t)
 	slowly := "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}\n"
@@ -69,7 +70,8 @@ func TestRolloutRestart(t *testing.T) {
 	l.wantMade(&since)
 }
 
-// TestRolloutRestartInOrder: a StatefulSet goes from its last pod to its first, and several workloads are one rollout each.
+// TestRolloutRestartInOrder checks that a StatefulSet restarts from its last pod to its first, and that each workload
+// has its own rollout.
 func TestRolloutRestartInOrder(t *testing.T) {
 	l := newLab(t)
 	set := strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "selector: {m", "serviceName: web\n  selector: {m").Replace(deployment(3, "i:1", ""))
@@ -88,7 +90,8 @@ func TestRolloutRestartInOrder(t *testing.T) {
 	l.wantMade(&since, "web-1:1", "web-0:1")
 }
 
-// TestRolloutRestartRefused: what kubectl refuses is refused, all of it at once, and nothing is restarted then.
+// TestRolloutRestartRefused checks that podctl refuses the same restarts as kubectl, all of them at once, and then
+// restarts nothing.
 func TestRolloutRestartRefused(t *testing.T) {
 	l := newLab(t)
 	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: pi}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: job, image: 'i:1'}]}}}\n"
@@ -112,7 +115,7 @@ func TestRolloutRestartRefused(t *testing.T) {
 	}
 }
 
-// TestRolloutAsKubectlHasIt: KIND NAME counts as KIND/NAME, and a command that podctl does not have is an error.
+// TestRolloutAsKubectlHasIt checks that KIND NAME means KIND/NAME, and that an unknown subcommand is an error.
 func TestRolloutAsKubectlHasIt(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", "--wait", written(l, "web", deployment(1, "i:1", "")))
@@ -133,7 +136,7 @@ func TestRolloutAsKubectlHasIt(t *testing.T) {
 	}
 }
 
-// TestRolloutStatusWaits until its time is up, for what nobody does here.
+// TestRolloutStatusWaits checks that --watch waits until the timeout if no program continues the rollout.
 func TestRolloutStatusWaits(t *testing.T) {
 	l := newLab(t)
 	slowly := "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}\n"

@@ -35,11 +35,11 @@ import (
 type runOptions struct {
 	applyOptions
 	remove bool
-	// from is a CronJob, of which a Job is run.
+	// from is the CronJob to run a Job of.
 	from string
 }
 
-// NewRun is `podctl run`.
+// NewRun returns the command `podctl run`.
 func NewRun(sess *session.Session) *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
@@ -78,7 +78,7 @@ func runRun(ctx context.Context, sess *session.Session, o *runOptions, args []st
 	}
 	engine, err := sess.Engine()
 	if err == nil && !o.kubelet {
-		// Before the pass, which asks for it too: --rm must not follow a refusal.
+		// The check comes before the pass, which repeats it, so that --rm does not delete the pod after a refusal.
 		err = engine.Host.CheckKubelet()
 	}
 	if err != nil {
@@ -103,7 +103,7 @@ type runner struct {
 	pod    *podspec.Desired
 }
 
-// runWhileRead runs the pod until it ends, or until the output is closed.
+// runWhileRead runs the pod until it ends or the output is closed.
 func (r *runner) runWhileRead(ctx context.Context, opts executor.Options) (code int, begun bool, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -121,8 +121,8 @@ func (r *runner) runWhileRead(ctx context.Context, opts executor.Options) (code 
 	return code, begun, err
 }
 
-// run makes the passes and follows the logs, at the same time. Until a pass has begun the pod
-// is none of this process's.
+// run makes the passes and follows the logs concurrently. begun reports whether a pass has begun. Until then, the pod
+// does not belong to this process.
 func (r *runner) run(ctx context.Context, opts executor.Options) (begun bool, err error) {
 	following, stop := context.WithCancel(ctx)
 	defer stop()
@@ -135,14 +135,14 @@ func (r *runner) run(ctx context.Context, opts executor.Options) (begun bool, er
 			r.io.NoteOnce("%s", text)
 		}
 		if len(p.Keeps) > 0 {
-			// It was begun before.
+			// The pod was started before this command.
 			follow()
 		}
 	}
 	opts.Report = func(ev executor.Event) {
 		switch {
 		case ev.Kind == executor.StepFailed:
-			// It is tried again, and until then there would be nothing to see.
+			// The step is retried. Without this note the user would see nothing until then.
 			r.io.NoteOnce("%v", ev.Err)
 		case ev.Kind == executor.StepDone && ev.Step.Kind == plan.StartContainer:
 			follow()
@@ -150,10 +150,10 @@ func (r *runner) run(ctx context.Context, opts executor.Options) (begun bool, er
 	}
 	_, err = r.engine.Waiter.Wait(ctx, r.pod, wait.Completed, opts)
 	if failed := (*wait.FailedError)(nil); errors.As(err, &failed) {
-		err = nil // Its exit code says so.
+		err = nil // The exit code reports the failure.
 	}
 	if err == nil {
-		// The followers end by themselves, once all is shown.
+		// The followers end by themselves after the last line.
 		logs.Wait()
 	}
 	stop()
@@ -172,8 +172,8 @@ func (r *runner) follow(ctx context.Context) {
 	}
 }
 
-// remove deletes the pod also when the user has interrupted the run, and leaves it alone when
-// another manifest was applied to it meanwhile.
+// remove deletes the pod, even if the user has interrupted the run. It does not delete a pod to which another manifest
+// was applied meanwhile.
 func (r *runner) remove(ctx context.Context) error {
 	stored := *r.pod
 	stored.Stored = true
@@ -187,8 +187,8 @@ func (r *runner) remove(ctx context.Context) error {
 	return outcome.Err()
 }
 
-// podCode is the exit code of the regular container that failed first, or zero. A pod that
-// failed without one says why: its init containers have no code of their own here.
+// podCode returns the exit code of the regular container that failed first, or zero. For a pod that failed without one,
+// it returns an error with the reason, because the exit codes of init containers are not passed on.
 func podCode(pod *v1.Pod) (int, error) {
 	var first *v1.ContainerStateTerminated
 	for i := range pod.Status.ContainerStatuses {
@@ -206,7 +206,7 @@ func podCode(pod *v1.Pod) (int, error) {
 	return exit.RunFailed, fmt.Errorf("pod %s %s", model.RefOf(pod), wait.Ending(&pod.Status))
 }
 
-// runFrom starts a run of a CronJob by hand, as kubectl create job --from does, and waits for its end.
+// runFrom starts a Job of a CronJob, as kubectl create job --from does, and waits until it ends.
 func runFrom(ctx context.Context, sess *session.Session, o *runOptions, from string) (err error) {
 	key, ok := selection.WorkloadNamed(from, sess.Flags.Namespace)
 	if !ok || key.Kind != podspec.KindCronJob {

@@ -17,8 +17,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestRunSaysWhyAPodFailed: where no regular container has an exit code to pass on, an
-// error says how the pod ended.
+// TestRunSaysWhyAPodFailed checks that an error describes the end of a pod if no regular container has an exit code to
+// pass on.
 func TestRunSaysWhyAPodFailed(t *testing.T) {
 	l := newLab(t)
 	l.Behave("i", runtimetest.Behaviour{After: soon, ExitCode: 9})
@@ -34,7 +34,7 @@ func TestRunSaysWhyAPodFailed(t *testing.T) {
 	}
 }
 
-// TestRunBesideAKubelet: a refusal names a flag, which run has.
+// TestRunBesideAKubelet checks that run has the flag that its refusal names.
 func TestRunBesideAKubelet(t *testing.T) {
 	l := newLab(t)
 	l.besideKubelet()
@@ -47,14 +47,14 @@ func TestRunBesideAKubelet(t *testing.T) {
 	l.Must("run", "--allow-kubelet", job)
 }
 
-// besideKubelet runs a process that is taken for a kubelet on the lab's runtime.
+// besideKubelet starts a process that looks like a kubelet on the lab's runtime.
 func (l *lab) besideKubelet() {
 	l.T().Helper()
 	script := l.Path("kubelet")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 60\n"), 0o700); err != nil {
 		l.T().Fatal(err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(l.T().Context()), script, "--container-runtime-endpoint="+l.Path("cri.sock")) //nolint:gosec // the test's own
+	cmd := exec.CommandContext(context.WithoutCancel(l.T().Context()), script, "--container-runtime-endpoint="+l.Path("cri.sock")) //nolint:gosec // the script is a file of the test
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		l.T().Fatal(err)
@@ -64,7 +64,7 @@ func (l *lab) besideKubelet() {
 		_ = cmd.Wait()
 	})
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(soon) {
-		// A process has its new name before its new arguments.
+		// A process gets its new name before its new arguments.
 		name, nameErr := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/comm")
 		args, argsErr := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/cmdline")
 		if nameErr == nil && argsErr == nil && string(name) == "kubelet\n" && bytes.Contains(args, []byte(script)) {
@@ -74,8 +74,8 @@ func (l *lab) besideKubelet() {
 	l.T().Fatal("nobody takes the process for a kubelet")
 }
 
-// TestAFailedStartCompletes: under Never it is the end of its container like any other
-// exit code, and the pod completes once the others have ended.
+// TestAFailedStartCompletes checks that, under Never, a failed start ends the container like any exit code. The pod
+// completes after the others have ended.
 func TestAFailedStartCompletes(t *testing.T) {
 	for name, spec := range map[string]string{
 		"alone":  "  restartPolicy: Never\n  containers: [{name: bad, image: 'i:1'}]\n",
@@ -107,8 +107,8 @@ func TestAFailedStartCompletes(t *testing.T) {
 	}
 }
 
-// TestRunEndsUnread: a run whose output nobody reads ends as by SIGPIPE, without a word, and
-// --rm takes the pod away.
+// TestRunEndsUnread checks that run ends silently, as by SIGPIPE, if its output is closed, and that --rm deletes the
+// pod.
 func TestRunEndsUnread(t *testing.T) {
 	for _, remove := range []bool{true, false} {
 		l := newLab(t)
@@ -129,7 +129,7 @@ func TestRunEndsUnread(t *testing.T) {
 	}
 }
 
-// talk writes a line into the log of a container, once it has one.
+// talk writes a line into the log of a container as soon as the log exists.
 func (l *lab) talk(container string) {
 	for l.T().Context().Err() == nil {
 		time.Sleep(soon)

@@ -25,8 +25,8 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}]}
 `
 
-// TestServices: a Service is applied, shown, named in the place of its pods and deleted like any other object. The rules of the
-// kernel are the end-to-end tests'.
+// TestServices checks that a Service is applied, shown, named in place of its pods, and deleted like other objects. The
+// end-to-end tests check the rules of the kernel.
 func TestServices(t *testing.T) {
 	l := newLab(t)
 	file := written(l, "web", withService)
@@ -61,7 +61,8 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// TestServicesFindEachOther: who is started later finds the names in its hosts file, and who runs finds those of later Services.
+// TestServicesFindEachOther checks that a new pod finds the names of Services in its hosts file, and that a running pod
+// gets the names of later Services.
 func TestServicesFindEachOther(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", "--wait", written(l, "web", withService))
@@ -72,7 +73,8 @@ func TestServicesFindEachOther(t *testing.T) {
 	}
 }
 
-// TestPrunedServicesLoseTheirNames: pods that run do not find a Service any more once apply --prune has deleted it.
+// TestPrunedServicesLoseTheirNames checks that running pods no longer find a Service after apply --prune has deleted
+// it.
 func TestPrunedServicesLoseTheirNames(t *testing.T) {
 	l := newLab(t)
 	deployment, _, _ := strings.Cut(withService, "---")
@@ -84,14 +86,14 @@ func TestPrunedServicesLoseTheirNames(t *testing.T) {
 	}
 }
 
-// podFile is a file of a pod that runs.
+// podFile returns the content of a file of a running pod.
 func podFile(t *testing.T, l *lab, pod, name string) string {
 	t.Helper()
 	uid, _ := l.Must("get", pod, "-o", "jsonpath={.metadata.uid}")
 	return filepath.Join(l.Path("state"), "pods", uid, name)
 }
 
-// TestServicesThatAreRefused: of a manifest with one nothing is applied.
+// TestServicesThatAreRefused checks that nothing of a manifest with a refused Service is applied.
 func TestServicesThatAreRefused(t *testing.T) {
 	l := newLab(t)
 	for edit, want := range map[string]string{

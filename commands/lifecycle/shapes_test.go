@@ -7,14 +7,14 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// shape is what a tool prints, and what becomes of it.
+// shape describes the expected result for the output of a tool.
 type shape struct {
-	// notes are said of what has no effect, applied of what is applied.
+	// notes are fields and objects without effect, applied are the objects that apply stores.
 	notes, applied []string
 }
 
-// shapes are the files of testdata/shapes: each in the form of what helm template, kustomize build, kompose convert and podman
-// generate kube print.
+// shapes are the files of testdata/shapes. Each has the form of the output of helm template, kustomize build, kompose
+// convert or podman generate kube.
 func shapes() map[string]shape {
 	return map[string]shape{
 		"helm": {
@@ -41,8 +41,8 @@ func shapes() map[string]shape {
 	}
 }
 
-// TestShapes: what other tools print is validated, planned, applied, unchanged afterwards, and deleted; every note says what has no
-// effect, and no value of a Secret is told.
+// TestShapes checks that output of other tools is validated, planned, applied, then unchanged, and deleted. Each field
+// without effect has a note, and no value of a Secret is printed.
 func TestShapes(t *testing.T) {
 	for name, s := range shapes() {
 		t.Run(name, func(t *testing.T) {

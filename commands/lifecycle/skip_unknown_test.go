@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// chart is a Deployment with what charts have beside it.
+// chart is a Deployment with other objects that charts have.
 const chart = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.example.com}
@@ -31,8 +31,8 @@ items:
 ---
 `
 
-// TestSkipUnknown: without the flag nothing is changed, and the error names it. With it, the rest is planned, applied and deleted, and
-// each skipped object is named once.
+// TestSkipUnknown checks that nothing is changed without the flag, and that the error names the flag. With it, the rest
+// is planned, applied and deleted, and each skipped object is named once.
 func TestSkipUnknown(t *testing.T) {
 	l := newLab(t)
 	path := l.Path("chart.yaml")
@@ -68,7 +68,7 @@ func TestSkipUnknown(t *testing.T) {
 	}
 }
 
-// TestOnlySkippedObjects: manifests without anything that podctl applies are refused, unless the user allows it.
+// TestOnlySkippedObjects checks that manifests without any usable object are refused unless the flag allows it.
 func TestOnlySkippedObjects(t *testing.T) {
 	l := newLab(t)
 	path := l.Path("crd.yaml")

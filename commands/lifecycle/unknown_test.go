@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// unreadable makes the status of a pod's sandbox fail.
+// unreadable makes the status call for a pod's sandbox fail.
 func unreadable(l *lab, pod string) {
 	uid, _ := l.Must("get", pod, "-o", "jsonpath={.metadata.uid}")
 	id := l.SandboxOf(uid)
@@ -21,7 +21,7 @@ func unreadable(l *lab, pod string) {
 	}})
 }
 
-// TestAPodThatCannotBeObserved: it affects its own row and step only.
+// TestAPodThatCannotBeObserved checks that an unobservable pod affects only its own row and step.
 func TestAPodThatCannotBeObserved(t *testing.T) {
 	l := newLab(t)
 	const slowly = "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 2}}\n"
@@ -55,7 +55,8 @@ func TestAPodThatCannotBeObserved(t *testing.T) {
 	}
 }
 
-// TestAPodInTheWayOfNone: an unknown pod that stays keeps no other pod from its update, and a wait ends once the others are done.
+// TestAPodInTheWayOfNone checks that an unobservable pod does not prevent updates of other pods, and that a wait ends
+// after the others are done.
 func TestAPodInTheWayOfNone(t *testing.T) {
 	l := newLab(t)
 	const slowly = "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 2}}\n"

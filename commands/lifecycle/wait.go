@@ -29,7 +29,7 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// NewWait is `podctl wait`.
+// NewWait returns the command `podctl wait`.
 func NewWait(sess *session.Session) *cobra.Command {
 	s := &selection.Selection{}
 	goal := string(wait.Ready)
@@ -44,7 +44,7 @@ func NewWait(sess *session.Session) *cobra.Command {
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if goal == "delete" {
-				goal = string(wait.Deleted) // kubectl's word
+				goal = string(wait.Deleted) // kubectl's name for it
 			}
 			switch {
 			case !slices.Contains(goals(), goal) && (!strings.HasPrefix(goal, "condition=") || goal == "condition="):
@@ -64,12 +64,12 @@ func NewWait(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// goals are what can be waited for by one word.
+// goals are the goals without a parameter.
 func goals() []string {
 	return []string{string(wait.Started), string(wait.Ready), string(wait.Completed), string(wait.Deleted)}
 }
 
-// awaited are the pods to wait for. One that is not there is deleted already.
+// awaited returns the pods to wait for. With the goal deleted, a pod that does not exist has reached it.
 func awaited(ctx context.Context, sess *session.Session, s selection.Selection, goal wait.Goal, args []string) ([]*podspec.Desired, error) {
 	if goal != wait.Deleted || s.All || s.Selects() {
 		pods, err := s.Pods(ctx, sess, args...)
@@ -139,13 +139,13 @@ func awaitPods(ctx context.Context, sess *session.Session, s selection.Selection
 	})...)
 }
 
-// workloadCondition is a condition of a Deployment or a Job, as --for=condition=Available names it. Other conditions are those of
-// pods.
+// workloadCondition is a condition of a Deployment or a Job, as in --for=condition=Available. Other conditions are
+// those of pods.
 type workloadCondition struct {
 	name, value string
 }
 
-// conditionOf is the condition that a goal names. No workload has one named as another goal.
+// conditionOf returns the condition that a goal names. For another goal it returns a name that no workload has.
 func conditionOf(goal wait.Goal) workloadCondition {
 	text := strings.TrimPrefix(string(goal), "condition=")
 	name, value, given := strings.Cut(text, "=")
@@ -164,7 +164,7 @@ func (c workloadCondition) isOf(kind string) bool {
 	return slices.ContainsFunc(known, func(one string) bool { return strings.EqualFold(one, c.name) })
 }
 
-// holds reports whether an object has the condition.
+// holds reports whether an object has the condition with the wanted value.
 func (c workloadCondition) holds(document any) bool {
 	is := func(kind string, status v1.ConditionStatus) bool {
 		return strings.EqualFold(kind, c.name) && strings.EqualFold(string(status), c.value)
@@ -178,7 +178,7 @@ func (c workloadCondition) holds(document any) bool {
 	return false
 }
 
-// workloads separates the workloads that have the condition themselves from what else is named.
+// workloads separates the workloads that have the condition themselves from the other arguments.
 func (c workloadCondition) workloads(args []string, namespace string) (keys []state.ObjectKey, rest []string) {
 	for _, arg := range args {
 		if key, ok := selection.WorkloadNamed(arg, namespace); ok && c.isOf(key.Kind) {
@@ -216,7 +216,7 @@ func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.E
 	}
 }
 
-// lookAt says how a workload stands.
+// lookAt observes a workload.
 func lookAt(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey) (*expanded, error) {
 	r, err := sess.Workloads().Get(key)
 	if err != nil {
@@ -229,7 +229,7 @@ func lookAt(ctx context.Context, sess *session.Session, engine *runtime.Engine, 
 	return all[0], nil
 }
 
-// probeAll asks the probes of a workload's pods. One that fails shows in the status.
+// probeAll runs the probes of a workload's pods. The status shows failures, so errors are ignored.
 func probeAll(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey) {
 	if pods, err := (selection.Selection{}).Pods(ctx, sess, key.Word()+"/"+key.Namespace+"/"+key.Name); err == nil {
 		_ = selection.ProbeFirst(ctx, engine, pods...)

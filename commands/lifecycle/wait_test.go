@@ -10,13 +10,13 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// twoContainers is a pod of two containers, by the restart policy and the fields of both.
+// twoContainers is a pod of two containers, with a restart policy and the fields of both.
 func twoContainers(policy, a, b string) string {
 	return fmt.Sprintf("  restartPolicy: %s\n  containers: [{name: a, image: 'i:1', %s}, {name: b, image: 'i:1', %s}]\n", policy, a, b)
 }
 
-// TestAContainerThatEndedBlocksAWait: what has ended for good never becomes ready, so
-// that a pod which cannot succeed either ends the wait.
+// TestAContainerThatEndedBlocksAWait checks that a wait ends if the pod can neither become ready nor succeed, because a
+// container has ended for good.
 func TestAContainerThatEndedBlocksAWait(t *testing.T) {
 	const onlyTime = "is not ready in time"
 	all := "restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [1]}}]"
@@ -47,8 +47,8 @@ func TestAContainerThatEndedBlocksAWait(t *testing.T) {
 	}
 }
 
-// TestAWaitTellsWhatItWaitsFor: a pod may succeed once all its containers have ended, and
-// nobody knows when that is.
+// TestAWaitTellsWhatItWaitsFor checks the wait for a pod that succeeds after all its containers have ended. The wait
+// names the containers, because their end cannot be predicted.
 func TestAWaitTellsWhatItWaitsFor(t *testing.T) {
 	const reason = "container a has exited 0 and does not run again: the pod is ready only once all its containers have ended\n"
 	l := newLab(t)

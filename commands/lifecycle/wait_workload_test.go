@@ -10,7 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestWaitForADeployment: condition=Available is that of the Deployment, as with kubectl, in any case of letters.
+// TestWaitForADeployment checks that condition=Available is that of the Deployment, as in kubectl, whatever the case of
+// its letters.
 func TestWaitForADeployment(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", "--wait", written(l, "web", deployment(2, "i:1", "")))
@@ -23,7 +24,7 @@ func TestWaitForADeployment(t *testing.T) {
 	if code != exit.NotYet || !strings.Contains(stderr, "deployment default/web is not Available in time: 2 of 2 pods updated, 2 available") {
 		t.Errorf("%d %s", code, stderr)
 	}
-	// Of the pods, as before.
+	// Other conditions are those of the pods.
 	if out, _ := l.Must("wait", "--timeout", "1m", "--for=condition=Ready", "deployment/web"); !strings.Contains(out, "pod default/web-1 is Ready") {
 		t.Errorf("%s", out)
 	}
@@ -36,7 +37,7 @@ func TestWaitForADeployment(t *testing.T) {
 	}
 }
 
-// TestWaitForAJob: one that has failed never completes.
+// TestWaitForAJob checks that a failed Job never completes.
 func TestWaitForAJob(t *testing.T) {
 	l := newLab(t)
 	l.Behave("a", runtimetest.Behaviour{After: soon, ExitCode: 1})
@@ -48,7 +49,8 @@ func TestWaitForAJob(t *testing.T) {
 	}
 }
 
-// TestStateAtTheEndOfTheTime: if the time is over, each workload that is not as it must be is named, with the state of its pods as they were seen last.
+// TestStateAtTheEndOfTheTime checks that, at the timeout, each incomplete workload is named with the last observed
+// state of its pods.
 func TestStateAtTheEndOfTheTime(t *testing.T) {
 	l := newLab(t)
 	crashes := runtimetest.Behaviour{After: soon, ExitCode: 3}
@@ -70,8 +72,8 @@ func TestStateAtTheEndOfTheTime(t *testing.T) {
 	}
 }
 
-// TestStateOfACutOffPass: what a pass has done that the end of the time cut off is looked at once more. If the runtime does not answer in time, the state
-// is said to be an earlier one.
+// TestStateOfACutOffPass checks that the result of a pass which the timeout cut off is observed again. If the runtime
+// does not answer in time, the printed state is marked as an earlier one.
 func TestStateOfACutOffPass(t *testing.T) {
 	for answers, want := range map[bool]string{
 		true: "deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is ContainerCreating", false: "deployment default/web, as seen before the last pass, 0 of 1 pods updated",
@@ -91,7 +93,7 @@ func TestStateOfACutOffPass(t *testing.T) {
 	}
 }
 
-// TestJobsWithoutPods: why a Job has no logs.
+// TestJobsWithoutPods checks that the reason why a Job has no logs is printed.
 func TestJobsWithoutPods(t *testing.T) {
 	l := newLab(t)
 	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  suspend: true\n  template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'i:1'}]}}\n"

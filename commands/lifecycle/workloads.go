@@ -17,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// expanded is a workload with what it comes to now.
+// expanded is a workload with its pods and their current state.
 type expanded struct {
 	controller.Change
 	*workload.Expansion
@@ -27,7 +27,7 @@ func (x *expanded) document() view.WorkloadChange {
 	return view.WorkloadChangeOf(&x.Change, x.Expansion)
 }
 
-// missing says how the workload stands, and what it lacks. It does not name the workload.
+// missing describes the state of the workload and the missing pods, without the name of the workload.
 func (x *expanded) missing() string {
 	doc := x.document()
 	return strings.Join(append([]string{view.WorkloadCounts(&doc)}, view.WorkloadMissing(&doc, x.Expansion)...), "; ")
@@ -38,7 +38,7 @@ func (x *expanded) isUnknown(ref model.PodRef) bool {
 	return slices.ContainsFunc(x.Unknown, func(u workload.Unknown) bool { return u.Pod == ref })
 }
 
-// onlyUnknownLeft reports whether all pods are settled except those that could not be observed, and those that wait for them.
+// onlyUnknownLeft reports whether all observable pods are settled.
 func (x *expanded) onlyUnknownLeft() bool {
 	busy := slices.ContainsFunc(x.Gone, func(ref model.PodRef) bool { return !x.isUnknown(ref) })
 	return !busy && !slices.ContainsFunc(x.Pods, func(d *podspec.Desired) bool {
@@ -47,16 +47,16 @@ func (x *expanded) onlyUnknownLeft() bool {
 	})
 }
 
-// expander finds out which pods workloads shall have.
+// expander computes the pods of workloads.
 type expander struct {
 	sess   *session.Session
 	engine *runtime.Engine
-	// labels are those that the command line gives the node; nil for none.
+	// labels are the node labels from the command line; nil for none.
 	labels map[string]string
 }
 
-// change looks at what workloads would come to, before anything is kept of them. No pod of theirs may have the name of another, or of
-// one beside them.
+// change computes the changes to workloads without storing them. It refuses pods with the name of another pod or of a
+// pod in beside.
 func (e *expander) change(ctx context.Context, workloads []*podspec.Workload, beside []*podspec.Desired) ([]*expanded, error) {
 	changes := make([]controller.Change, 0, len(workloads))
 	for _, w := range workloads {
@@ -74,7 +74,7 @@ func (e *expander) change(ctx context.Context, workloads []*podspec.Workload, be
 	return all, checkTwice(slices.Concat(beside, pods))
 }
 
-// expand looks at workloads as they are kept, or would be.
+// expand computes the pods of workloads, stored or not.
 func (e *expander) expand(ctx context.Context, changes []controller.Change) ([]*expanded, error) {
 	applied, unreadable, err := state.Applied(e.sess.Flags.Layout())
 	if err != nil {
@@ -96,13 +96,13 @@ func (e *expander) expand(ctx context.Context, changes []controller.Change) ([]*
 		all = append(all, &expanded{Change: c, Expansion: expansion})
 	}
 	if ctx.Err() != nil {
-		// Pods that were not looked at in time would count as missing.
+		// Pods that were not observed in time would count as missing.
 		return nil, context.Cause(ctx)
 	}
 	return all, nil
 }
 
-// checkNames refuses a workload whose pods would take the place of others.
+// checkNames refuses a workload if one of its pods has the name of a pod that it does not own.
 func checkNames(key state.ObjectKey, pods []*podspec.Desired, applied []state.AppliedPod) error {
 	there := map[model.PodRef]*podspec.Desired{}
 	for _, p := range applied {
@@ -116,12 +116,12 @@ func checkNames(key state.ObjectKey, pods []*podspec.Desired, applied []state.Ap
 	return nil
 }
 
-// nameOf is the name of a pod without its uid.
+// nameOf returns the reference of a pod without its uid.
 func nameOf(d *podspec.Desired) model.PodRef {
 	return model.PodRef{Namespace: d.Pod.Namespace, Name: d.Pod.Name}
 }
 
-// checkTwice refuses pods of which two would have the same name.
+// checkTwice refuses two pods with the same name.
 func checkTwice(pods []*podspec.Desired) error {
 	seen := map[model.PodRef]bool{}
 	for _, d := range pods {
@@ -133,7 +133,7 @@ func checkTwice(pods []*podspec.Desired) error {
 	return nil
 }
 
-// podsOf are all pods that workloads shall have, and those that shall go.
+// podsOf returns the pods to keep and the pods to delete of all workloads.
 func podsOf(all []*expanded) (pods []*podspec.Desired, gone []model.PodRef) {
 	for _, x := range all {
 		pods = append(pods, x.Pods...)

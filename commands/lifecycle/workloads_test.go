@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// deployment is a Deployment of an image.
+// deployment is a Deployment with an image.
 func deployment(replicas int, image, more string) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
@@ -27,7 +27,7 @@ spec:
 `, replicas, more, image)
 }
 
-// written is the path of a manifest.
+// written writes a manifest and returns its path.
 func written(l *lab, name, text string) string {
 	path := l.Path(name + ".yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -36,8 +36,8 @@ func written(l *lab, name, text string) string {
 	return path
 }
 
-// TestDeploymentFromPlanToDelete: what plan shows, apply does; a second one changes nothing; scale and delete take the pods
-// away.
+// TestDeploymentFromPlanToDelete checks that apply does what plan shows, that a second apply changes nothing, and that
+// scale and delete remove the pods.
 func TestDeploymentFromPlanToDelete(t *testing.T) {
 	l := newLab(t)
 	file := written(l, "web", deployment(2, "i:1", ""))
@@ -71,8 +71,8 @@ func TestDeploymentFromPlanToDelete(t *testing.T) {
 	}
 }
 
-// TestRollingUpdate: one pass does what the strategy allows, says what the others wait for, and the next goes on; a version
-// can be taken back.
+// TestRollingUpdate checks that one pass makes the updates that the strategy allows and reports what the others wait
+// for. The next pass continues, and undo restores a version.
 func TestRollingUpdate(t *testing.T) {
 	l := newLab(t)
 	slowly := "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}\n"
@@ -104,7 +104,8 @@ func TestRollingUpdate(t *testing.T) {
 	}
 }
 
-// TestWorkloadsAndOtherPods: a workload takes the place of no pod, and no two have pods of one name.
+// TestWorkloadsAndOtherPods checks that a pod of a workload cannot replace another pod, and that two workloads cannot
+// have pods with the same name.
 func TestWorkloadsAndOtherPods(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web-0", "  containers: [{name: a, image: 'i:1'}]\n"))
@@ -124,7 +125,7 @@ func TestWorkloadsAndOtherPods(t *testing.T) {
 	}
 }
 
-// TestWorkloadNames: KIND/NAME means the pods of a workload, and the first of them where one is needed.
+// TestWorkloadNames checks that KIND/NAME selects the pods of a workload, and the first of them if a command needs one.
 func TestWorkloadNames(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", written(l, "web", deployment(2, "i:1", "")))
@@ -153,7 +154,7 @@ func TestWorkloadNames(t *testing.T) {
 	}
 }
 
-// TestJob: its tries run as far as parallelism allows, and its end is what is waited for.
+// TestJob checks that the tries of a Job run as parallelism allows, and that a wait ends with the Job.
 func TestJob(t *testing.T) {
 	job := `apiVersion: batch/v1
 kind: Job
@@ -183,7 +184,7 @@ spec:
 	}
 }
 
-// TestDiff: its exit codes are those of kubectl diff.
+// TestDiff checks that the exit codes are those of kubectl diff.
 func TestDiff(t *testing.T) {
 	l := newLab(t)
 	web := l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n")
@@ -202,7 +203,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestCronJob: it is kept, its Jobs can be run by hand, and they go with it.
+// TestCronJob checks that a CronJob is stored, its Jobs can be run by hand, and delete removes them too.
 func TestCronJob(t *testing.T) {
 	l := newLab(t)
 	file := written(l, "tick", `apiVersion: batch/v1
