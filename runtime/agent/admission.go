@@ -12,25 +12,26 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// admitting knows what a pass has to know to admit a pod, and which pods were not admitted.
+// admitting decides about admission for passes, and records the pods that were not admitted.
 type admitting struct {
 	*loopState
 
-	// settings are those of every pod; nil admits all.
+	// settings apply to every pod. If nil, every pod is admitted.
 	settings *admission.Settings
-	// refused are the pods that are not as their manifests say, with the reason that was written.
+	// refused holds the pods that do not match their manifests, with the reason that was logged.
 	refused map[types.UID]refusal
-	// again are the rejected pods that are asked to be admitted once more.
+	// again holds the rejected pods that get another admission check.
 	again map[types.UID]bool
-	// changes is how often room may have appeared; looked is that number when the last pass of a pod began.
+	// changes counts the events that may have freed resources. looked is the count at the start of each pod's last
+	// pass.
 	changes int
 	looked  map[types.UID]int
 }
 
-// refusal is why a pod, or an edit of it, is not admitted.
+// refusal is the reason why a pod, or an edit of a pod, is not admitted.
 type refusal struct {
 	reason model.Reason
-	// rejected reports whether the pod as a whole is.
+	// rejected reports whether the whole pod is rejected, not only an edit.
 	rejected bool
 }
 
@@ -40,7 +41,7 @@ func newAdmitting(s *loopState) *admitting {
 	}
 }
 
-// of is how a pod is admitted in the pass that begins now.
+// of returns the admission settings for the pass of a pod that begins now.
 func (a *admitting) of(uid types.UID, conditions []v1.NodeConditionType) *plan.Admission {
 	if a.settings == nil {
 		return nil
@@ -49,8 +50,7 @@ func (a *admitting) of(uid types.UID, conditions []v1.NodeConditionType) *plan.A
 	return &plan.Admission{Settings: *a.settings, Final: !a.again[uid], First: a.before(uid), Going: a.keeper.going(), Conditions: conditions}
 }
 
-// before are the pods that come before one and are not admitted yet, in the order of the sources and
-// of names.
+// before returns the pods that come before a pod and are not admitted yet, in the order of sources and names.
 func (a *admitting) before(uid types.UID) []*v1.Pod {
 	if !a.isOpen(uid) {
 		return nil
@@ -66,11 +66,11 @@ func (a *admitting) before(uid types.UID) []*v1.Pod {
 			}
 		}
 	}
-	// It was applied by hand: nothing comes before it.
+	// The pod was applied by hand, so no pod comes before it.
 	return nil
 }
 
-// isOpen reports whether it is not decided yet whether a pod is admitted.
+// isOpen reports whether the admission of a pod is still undecided.
 func (a *admitting) isOpen(uid types.UID) bool {
 	s, known := a.keeper.stored[uid]
 	wanted := a.keeper.kept[uid]
@@ -81,8 +81,8 @@ func (a *admitting) isOpen(uid types.UID) bool {
 	return !known || anew || a.again[uid] || !s.Desired.SameManifest(wanted)
 }
 
-// passed takes note of what a pass came to, and writes what is new of it. A pod that waits for room that
-// may have appeared during its pass has another.
+// passed records and logs the admission result of a pass. If resources may have been freed during the pass, a pod that
+// waits for them gets another pass.
 func (a *admitting) passed(now time.Time, p *passed) {
 	uid := p.pass.Ref.UID
 	if p.planned() == nil {
@@ -112,12 +112,12 @@ func (a *admitting) passed(now time.Time, p *passed) {
 	}
 }
 
-// rejects reports whether a pass has rejected a pod that was not before.
+// rejects reports whether a pass has rejected a pod that was not rejected before.
 func (p *passed) rejects() bool {
 	return p.outcome.Input == nil || p.outcome.Input.Observed.Memory.Rejection != p.outcome.Plan.Rejection
 }
 
-// ended takes note of a pod that is gone.
+// ended forgets a pod that is gone and wakes the pods that wait for its resources.
 func (a *admitting) ended(now time.Time, uid types.UID) {
 	delete(a.refused, uid)
 	delete(a.again, uid)
@@ -125,7 +125,7 @@ func (a *admitting) ended(now time.Time, uid types.UID) {
 	a.wake(now)
 }
 
-// wake lets pods try again that wait for what others have. Those that were rejected stay so.
+// wake starts passes for the pods that wait for resources of others. Rejected pods stay rejected.
 func (a *admitting) wake(now time.Time) {
 	a.changes++
 	for other, r := range a.refused {
@@ -135,7 +135,7 @@ func (a *admitting) wake(now time.Time) {
 	}
 }
 
-// askAgain lets every rejected pod be admitted that fits by now.
+// askAgain checks the admission of every rejected pod again.
 func (a *admitting) askAgain(now time.Time) {
 	for uid, r := range a.refused {
 		if r.rejected {
@@ -145,7 +145,7 @@ func (a *admitting) askAgain(now time.Time) {
 	}
 }
 
-// going are the pods that nobody wants any more, as far as that is known, and that are still there.
+// going returns the pods that still exist but are no longer wanted, as far as known.
 func (k *keeper) going() []types.UID {
 	var uids []types.UID
 	for uid, s := range k.stored {
@@ -154,7 +154,7 @@ func (k *keeper) going() []types.UID {
 		}
 	}
 	for uid := range k.leaving {
-		// It may have no checkpoint yet: its first pass is being cut short.
+		// The pod may have no checkpoint yet: its first pass is being cut short.
 		if k.workers.Ending(uid) {
 			uids = append(uids, uid)
 		}

@@ -43,7 +43,7 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.text.String(), text)
 }
 
-// admittingLab is an agent on a machine with four cores that admits pods.
+// admittingLab returns an agent that admits pods on a machine with four cores.
 func admittingLab(t *testing.T) (*lab, *lines) {
 	t.Helper()
 	l, log := newLab(t), &lines{}
@@ -52,7 +52,7 @@ func admittingLab(t *testing.T) (*lab, *lines) {
 	return l, log
 }
 
-// sized is a pod of the source that requests so many cores.
+// sized returns a pod of the source that requests the given number of cores.
 func (l *lab) sized(name, cores string) *podspec.Desired {
 	l.t.Helper()
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {terminationGracePeriodSeconds: 1, containers: [
@@ -65,7 +65,7 @@ func (l *lab) sized(name, cores string) *podspec.Desired {
 	return m.Pods[0]
 }
 
-// status is what an agent says of a pod; nil for nothing.
+// status returns the agent's status of a pod. It is nil if the agent does not list the pod.
 func (l *lab) status(a *Agent, name string) *api.Pod {
 	l.t.Helper()
 	s, err := a.Status(l.t.Context())
@@ -80,7 +80,7 @@ func (l *lab) status(a *Agent, name string) *api.Pod {
 	return nil
 }
 
-// checkpoint is what is remembered of a pod.
+// checkpoint returns the stored state of a pod.
 func (l *lab) checkpoint(name string) *model.Memory {
 	l.t.Helper()
 	c, err := l.layout.Pod(podspec.UID("default", name)).Checkpoint().Read()
@@ -90,15 +90,15 @@ func (l *lab) checkpoint(name string) *model.Memory {
 	return &c.Memory
 }
 
-// rejected reports whether a pod is, and stays.
+// rejected reports whether a pod is rejected in the status and in its checkpoint.
 func (l *lab) rejected(a *Agent, name string) bool {
 	p := l.status(a, name)
 	return p != nil && p.Rejection != nil && p.Rejection.Reason == "OutOfcpu" && l.checkpoint(name).Rejection != nil
 }
 
-// TestAdmission: of two pods that do not fit together the first runs and the other has failed, also
-// for the next agent; smaller, it runs. An edit for which there is no room is not applied until there
-// is some. What runs is left alone.
+// TestAdmission checks two pods that do not fit together. The first runs and the second fails, also with the next
+// agent. A smaller second pod runs. An edit that does not fit is applied only when resources are free. Running pods are
+// not touched.
 func TestAdmission(t *testing.T) {
 	l, log := admittingLab(t)
 	c := newChannel()
@@ -157,7 +157,8 @@ func TestAdmission(t *testing.T) {
 	stop()
 }
 
-// TestRejectedPodsAreAskedAgain: on a reload, by an agent that admits all, and by hand.
+// TestRejectedPodsAreAskedAgain checks that rejected pods get another admission check on a reload, by an agent that
+// admits all, and when applied by hand.
 func TestRejectedPodsAreAskedAgain(t *testing.T) {
 	for name, ask := range map[string]func(*lab, *channel, *Agent, func()) func(){
 		"a reload": func(_ *lab, _ *channel, a *Agent, stop func()) func() {
@@ -196,8 +197,7 @@ func TestRejectedPodsAreAskedAgain(t *testing.T) {
 	}
 }
 
-// TestNewcomersWait: a pod for which there is room once another is gone that nobody wants waits for
-// that, and is not rejected.
+// TestNewcomersWait checks that a pod is not rejected if it fits once an unwanted pod is gone. It waits for that.
 func TestNewcomersWait(t *testing.T) {
 	l, log := admittingLab(t)
 	c := newChannel()
@@ -212,8 +212,8 @@ func TestNewcomersWait(t *testing.T) {
 	}
 }
 
-// TestRoomThatAppearsDuringAPass: a pass that found no room saw the pod that has gone meanwhile. Its pod is
-// looked at again at once.
+// TestRoomThatAppearsDuringAPass checks a pass that found no free resources because it still observed a pod that has
+// since gone. The pod gets another pass at once.
 func TestRoomThatAppearsDuringAPass(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		l := newStill(t)
@@ -238,7 +238,7 @@ func TestRoomThatAppearsDuringAPass(t *testing.T) {
 	}
 }
 
-// TestWhoComesFirst: sources in their order and pods by name, of those that are not admitted yet.
+// TestWhoComesFirst checks the admission order: sources in their order, then pods by name, without admitted pods.
 func TestWhoComesFirst(t *testing.T) {
 	l := newStill(t)
 	l.agent.admits.settings = &admission.Settings{}
@@ -268,8 +268,8 @@ func TestWhoComesFirst(t *testing.T) {
 	}
 }
 
-// TestGoing: a pod is on its way out also if its first pass has not ended, so that the room it takes
-// is waited for.
+// TestGoing checks that a pod is leaving even if its first pass has not ended, so that other pods wait for its
+// resources.
 func TestGoing(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")

@@ -23,61 +23,60 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Settings are what an agent is told.
+// Settings configure an agent.
 type Settings struct {
-	// Sources say which pods shall be there, in the order of their rank.
+	// Sources provide the wanted pods, in the order of their rank.
 	Sources []sources.Source
-	// Applied keeps the pods that were applied by hand too.
+	// Applied also keeps the pods that were applied by hand.
 	Applied bool
-	// Parallel is how many passes change something at the same time.
+	// Parallel is the maximum number of passes that change something at the same time.
 	Parallel int
-	// Admission admits pods as a kubelet does; nil admits every pod.
+	// Admission admits pods as a kubelet does. If nil, every pod is admitted.
 	Admission *admission.Settings
-	// AllowKubelet goes on beside a kubelet on the same runtime.
+	// AllowKubelet lets the agent run beside a kubelet on the same runtime.
 	AllowKubelet bool
-	// Now is the clock, Log where decisions are written.
+	// Now is the clock. Decisions are written to Log.
 	Now func() time.Time
 	Log *slog.Logger
-	// Random gives numbers from 0 to below 1, which spread passes and probes over time; nil means the
-	// usual ones.
+	// Random returns numbers in [0, 1), which spread passes and probes over time. If nil, math/rand is used.
 	Random func() float64
-	// Events are how often the runtime is asked; the zero value means the usual times.
+	// Events sets how often the runtime is queried. The zero value means the default times.
 	Events pleg.Times
-	// StopPods stops all pods within this time when the agent ends; zero lets them run on.
+	// StopPods stops all pods within this time when the agent ends. If zero, the pods keep running.
 	StopPods time.Duration
-	// Started is called once the agent has begun to keep pods; it may be nil.
+	// Started is called once the agent has begun to keep pods. It may be nil.
 	Started func()
-	// Listeners are notified of what the agent does, after its log, its metrics and its lists of pods.
+	// Listeners are notified after the log, the metrics and the pod lists of the agent.
 	Listeners []Listener
-	// Workloads are the stored workloads; nil for an agent that keeps none.
+	// Workloads are the stored workloads. They are nil for an agent that keeps none.
 	Workloads Workloads
-	// Ready is called once every source was read and every pod has had a pass; it may be nil.
+	// Ready is called once every source has been read and every pod has had a pass. It may be nil.
 	Ready func()
 }
 
-// World is what an agent works with.
+// World is the environment of an agent.
 type World struct {
 	Passes  Passes
 	Records Records
 	Prober  Prober
 	Client  *cri.Client
-	// Exits calls told with the id of each container whose process ends, before the runtime's records show it; see
-	// pleg.Generator. Nil for nobody who could tell.
+	// Exits calls told with the ID of each container whose process ends, before the runtime's records show it (see
+	// pleg.Generator). It is nil if nothing can report exits.
 	Exits  func(ctx context.Context, told func(id string)) error
 	Lister Lister
-	// Renew lets the facts of the machine and the runtime be asked for again.
+	// Renew discards the cached facts of the machine and the runtime.
 	Renew func()
 }
 
 // Workloads are the workloads that an agent keeps.
 type Workloads interface {
-	// Look takes up the stored workloads as they are now.
+	// Look reads the stored workloads again.
 	Look(ctx context.Context) error
-	// States are those that are kept, for the status.
+	// States returns the kept workloads for the status.
 	States() []api.Workload
 }
 
-// Agent keeps pods until it is stopped. All that it decides is decided by one goroutine, its loop.
+// Agent keeps pods until it is stopped. One goroutine, the loop, makes all decisions.
 type Agent struct {
 	*loopState
 	*shownPods
@@ -90,18 +89,18 @@ type Agent struct {
 	pulls  *pulling
 	paths  *pathWatch
 	ending *ending
-	// beside makes a pass beside the loop.
+	// beside runs do, which makes the pass p, in parallel to the loop.
 	beside func(p *podworkers.Pass, do func())
-	// rereads let each source look now.
+	// rereads make each source read its pods now.
 	rereads []func() reread
 	pulse   pulse
 }
 
-// ErrHandover says, as the cause of the end of the context of Run, that another agent follows at once:
-// pods run on in any case.
+// ErrHandover is the cause of the end of Run's context if another agent follows at once. The pods then keep running in
+// any case.
 var ErrHandover = errors.New("another agent follows")
 
-// New makes an agent.
+// New returns an agent. Run starts it.
 func New(w World, s Settings) *Agent {
 	if s.Random == nil {
 		s.Random = rand.Float64
@@ -124,7 +123,7 @@ func New(w World, s Settings) *Agent {
 	return a
 }
 
-// resolved follows what the keeper has decided.
+// resolved applies and logs a decision of the keeper.
 func (a *Agent) resolved() {
 	for _, p := range a.log.tellProblems(a.keeper.problems) {
 		a.wakePod(p.Pod)
@@ -136,17 +135,18 @@ func (a *Agent) resolved() {
 	a.look()
 }
 
-// recordsEach is how often all checkpoints are looked at, for pods of which the runtime has
-// nothing; renewEach how often the facts of the machine and the runtime are asked for again.
+// recordsEach is how often all checkpoints are read, because the runtime reports no events for pods without containers.
+// renewEach is how often the facts of the machine and the runtime are renewed.
 const (
 	recordsEach = time.Minute
 	renewEach   = time.Minute
-	// changesEach is how often it is looked whether a pod came or went, or a stored ConfigMap or Secret has changed.
+	// changesEach is how often the state directory is checked for pods that came or went and for changed ConfigMaps and
+	// Secrets.
 	changesEach = time.Second
 )
 
-// Run keeps pods until the context ends. Then no pass begins any more, and those that run come to
-// their end. Pods run on, unless the settings say that they are to stop.
+// Run keeps pods until the context ends. Then no new pass begins, and Run waits for the running passes. The pods keep
+// running unless Settings.StopPods is set.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = a.now()
 	if err := a.reader.all(); err != nil {
@@ -164,7 +164,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// watch starts what tells the loop of changes.
+// watch starts the goroutines that notify the loop of changes.
 func (a *Agent) watch(ctx context.Context) {
 	tell := func(e pleg.Event) { a.inbox.post(ctx, func() { a.runtimeTells(&e) }) }
 	generator := pleg.New(a.world.Client, cmp.Or(a.settings.Events, pleg.Usual()), tell)
@@ -184,10 +184,10 @@ func (a *Agent) watch(ctx context.Context) {
 	go a.reader.watch(ctx)
 }
 
-// Evictions lets a manager evict pods of the agent.
+// Evictions returns the interface through which a manager evicts pods.
 func (a *Agent) Evictions() eviction.Pods { return a.evicts }
 
-// KeptPods are the pods that are kept; none once the agent has ended. It may be called from any goroutine.
+// KeptPods returns the pods that are kept, or none once the agent has ended. It is safe for concurrent use.
 func (s *loopState) KeptPods(ctx context.Context) []model.PodRef {
 	refs, _ := ask(ctx, s.inbox, func() []model.PodRef {
 		refs := make([]model.PodRef, 0, len(s.keeper.kept))
@@ -206,14 +206,14 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// sourceTells takes what a source wants.
+// sourceTells handles an update of a source.
 func (a *Agent) sourceTells(u sources.Update) {
 	a.log.tellNotes(u.Source, u.Notes)
 	a.keeper.sourceSays(a.now(), u)
 	a.admits.wake(a.now())
 }
 
-// runtimeTells takes what has happened in the runtime.
+// runtimeTells handles an event of the runtime.
 func (a *Agent) runtimeTells(e *pleg.Event) {
 	now := a.now()
 	switch {
@@ -229,14 +229,14 @@ func (a *Agent) runtimeTells(e *pleg.Event) {
 	}
 	for _, uid := range e.Pods {
 		if !a.workers.Knows(uid) {
-			// It may have been applied by hand just now.
+			// The pod may have just been applied by hand.
 			a.reader.one(uid)
 		}
 		a.workers.Wake(now, uid)
 	}
 }
 
-// checkReady tells once that every source was read and every pod has had a pass.
+// checkReady calls Settings.Ready once every source has been read and every pod has had a pass.
 func (s *loopState) checkReady() {
 	if s.ready || !s.keeper.ledger.Complete() {
 		return

@@ -27,7 +27,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// lab is an agent before a runtime in memory, in real time.
+// lab is an agent on a runtime in memory. It runs in real time.
 type lab struct {
 	t      *testing.T
 	server *runtimetest.Server
@@ -35,9 +35,9 @@ type lab struct {
 	client *cri.Client
 	layout state.Layout
 	engine *runtime.Engine
-	// stopPods is the time in which the agent stops its pods at its end; zero lets them run.
+	// stopPods is the time in which the agent stops its pods at its end. If zero, the pods keep running.
 	stopPods time.Duration
-	// admission is how pods are admitted on the node; nil admits all. log is where the agent writes.
+	// admission sets how pods are admitted on the node. If nil, all are admitted. log receives the agent's log.
 	admission *admission.Settings
 	node      criconfig.Node
 	log       slog.Handler
@@ -54,7 +54,7 @@ func newLab(t *testing.T) *lab {
 	return &lab{t: t, server: server, socket: socket, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, node: criconfig.Node{Name: "node"}, log: slog.DiscardHandler}
 }
 
-// connect begins as a new process does: with a connection of its own.
+// connect opens a new connection, as a new process does.
 func (l *lab) connect() {
 	l.t.Helper()
 	client, err := cri.Connect(cri.Endpoint{Address: "unix://" + l.socket, Origin: "test"}, "", time.Minute)
@@ -69,7 +69,7 @@ func (l *lab) connect() {
 	})
 }
 
-// channel is a source that is told by the test.
+// channel is a source that the test controls.
 type channel struct {
 	updates chan []*podspec.Desired
 	ended   chan model.PodRef
@@ -98,7 +98,7 @@ func (c *channel) Run(ctx context.Context, reread <-chan chan struct{}, tell fun
 	}
 }
 
-// run runs an agent until the function that it returns is called.
+// run runs an agent until the returned function is called.
 func (l *lab) run(c *channel) (a *Agent, stop func()) {
 	l.t.Helper()
 	l.connect()
@@ -119,7 +119,7 @@ func (l *lab) run(c *channel) (a *Agent, stop func()) {
 	}
 }
 
-// manifest is a pod of the source with one container.
+// manifest returns a pod of the source with one container.
 func (l *lab) manifest(name, image string) *podspec.Desired {
 	l.t.Helper()
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {terminationGracePeriodSeconds: 1, containers: [
@@ -132,7 +132,7 @@ func (l *lab) manifest(name, image string) *podspec.Desired {
 	return m.Pods[0]
 }
 
-// running maps pods to the ids of their containers that run.
+// running maps pods to the IDs of their running containers.
 func (l *lab) running() map[string]string {
 	l.t.Helper()
 	reply, err := l.client.ListContainers(l.t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
@@ -157,8 +157,8 @@ func (l *lab) until(what string, done func() bool) {
 	}
 }
 
-// TestAgent: it makes, changes and deletes pods as a source says, starts again what ends, asks
-// probes, and is followed by another agent that restarts nothing.
+// TestAgent checks that the agent creates, changes and deletes pods as a source requires, restarts ended containers and
+// runs probes. The next agent restarts nothing.
 func TestAgent(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
@@ -197,8 +197,8 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// TestSlowPullsKeepNobodyWaiting: with as many pulls that hang as there may be passes other pods start,
-// and containers that end start again.
+// TestSlowPullsKeepNobodyWaiting checks that Parallel hanging pulls neither block the start of other pods nor the
+// restart of ended containers.
 func TestSlowPullsKeepNobodyWaiting(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
@@ -221,7 +221,7 @@ func TestSlowPullsKeepNobodyWaiting(t *testing.T) {
 	stop()
 }
 
-// TestSocket: who may reach the agent's socket hears how it is.
+// TestSocket checks that the agent's socket serves its status.
 func TestSocket(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
@@ -249,8 +249,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestStopPods: pods stop when they are told to, and start again when the shutdown is called off, or
-// with the next agent.
+// TestStopPods checks that pods stop on request. They start again when the shutdown is canceled or with the next agent.
 func TestStopPods(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()

@@ -1,24 +1,23 @@
-// Package agent keeps pods as their manifests say until it is stopped: the kubelet's syncLoop
-// around the same pass that podctl apply makes.
+// Package agent keeps pods in the state of their manifests until it is stopped. It is the kubelet's syncLoop around the
+// same pass that podctl apply makes.
 //
-// In: sources, the state directory and the runtime. Out: passes, and what it shows of them. It
-// decides when a pod is looked at, and never what is done to it: that is the plan of the pass.
+// Its inputs are the sources, the state directory and the runtime. Its outputs are passes and their status. It decides
+// when a pod gets a pass. The plan of the pass decides what is done to the pod.
 //
-//	agent.go     the agent, and what tells it of changes
+//	agent.go     the agent, and the goroutines that notify it of changes
 //	state.go     the state that only the loop changes, and the inbox through which other goroutines reach it
-//	listeners.go who is notified of what the agent does
+//	listeners.go the notifications about what the agent does
 //	loop.go      the loop
-//	keeper.go    gives the workers the pods that are wanted, as package owner decides
-//	passes.go    one pass, and what it came to
-//	ending.go    all pods are stopped when the machine shuts down
+//	keeper.go    passes the wanted pods to the workers, as package owner decides
+//	passes.go    one pass and its result
+//	ending.go    stops all pods when the machine shuts down
 //	records.go   the pods that have a checkpoint
 //	reader.go    when checkpoints are read
-//	status.go    what it shows
-//	pods.go      the pods that it shows
-//	measures.go  what it counts
+//	status.go    the status
+//	pods.go      the list of pods
+//	measures.go  the metrics of passes
 //
-// Its rooms: podworkers (when each pod gets a pass), sources (what is wanted), owner (which source a
-// pod belongs to), declared (what sources have beside pods), probers (when each probe is asked), pleg
-// (which pods something happened to), housekeeping (what pods left goes), api (the socket), podsapi
-// (the kubelet's local Pods API), metrics.
+// Its packages: podworkers (when each pod gets a pass), sources (the wanted pods), owner (which source a pod belongs
+// to), declared (the other objects of sources), probers (when each probe runs), pleg (events of the runtime),
+// housekeeping (removal of leftovers), api (the socket), podsapi (the kubelet's local Pods API), metrics.
 package agent

@@ -16,17 +16,17 @@ import (
 type ending struct {
 	*loopState
 
-	// order is the shutdown that is under way; nil as a rule.
+	// order is the shutdown in progress. It is nil if there is none.
 	order *shutdown.Shutdown
-	// told are the pods that were told to stop.
+	// told holds the stops that were ordered.
 	told []shutdown.Stop
-	// done is closed when all pods have stopped, or their time is over.
+	// done is closed when all pods have stopped or the time is over.
 	done   chan struct{}
 	closed bool
 }
 
-// StopPods stops all pods within some time, those with the lowest priority first, and returns when
-// they have stopped or the time is over. No pass begins for them until ResumePods, or the next agent.
+// StopPods stops all pods within a time limit, those with the lowest priority first. It returns when they have stopped
+// or the time is over. They get no pass until ResumePods is called or the next agent starts.
 func (a *Agent) StopPods(ctx context.Context, within time.Duration) error {
 	done, err := ask(ctx, a.inbox, func() <-chan struct{} { return a.ending.begin(within) })
 	if err != nil {
@@ -40,7 +40,7 @@ func (a *Agent) StopPods(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// ResumePods starts again what StopPods has stopped: the machine does not shut down after all.
+// ResumePods starts the pods that StopPods has stopped. It is called if the shutdown of the machine is canceled.
 func (a *Agent) ResumePods(ctx context.Context) {
 	a.inbox.post(ctx, a.ending.callOff)
 }
@@ -54,7 +54,7 @@ func (e *ending) callOff() {
 	}
 }
 
-// begin lets no pass begin any more, and stops the pods, if that has not begun yet.
+// begin prevents new passes and starts to stop the pods, unless it has already done so.
 func (e *ending) begin(within time.Duration) <-chan struct{} {
 	if e.order != nil {
 		return e.done
@@ -67,7 +67,7 @@ func (e *ending) begin(within time.Duration) <-chan struct{} {
 	return e.done
 }
 
-// pods are those that are kept, and those that are being deleted: they run until they are gone.
+// pods returns the kept pods and those that are being deleted: they run until they are gone.
 func (e *ending) pods() []*v1.Pod {
 	all := maps.Clone(e.keeper.kept)
 	for uid, d := range e.keeper.leaving {
@@ -82,15 +82,15 @@ func (e *ending) pods() []*v1.Pod {
 	return pods
 }
 
-// stopDue stops the pods whose turn it is, and returns when the next turn comes; zero while nothing
-// is to stop.
+// stopDue stops the pods whose turn it is, and returns the time of the next turn. It returns zero if nothing is left to
+// stop.
 func (e *ending) stopDue() time.Time {
 	if e.order == nil || e.closed {
 		return time.Time{}
 	}
 	now := e.now()
 	stop, wake, done := e.order.Next(now, func(uid types.UID) bool { return !e.workers.Stopped(uid) })
-	// A pod that somebody has deleted beside the agent may come back with another worker.
+	// A pod that was deleted outside the agent may come back with another worker.
 	e.told = append(e.told, stop...)
 	for _, s := range e.told {
 		e.workers.Stop(now, s.UID, s.Grace)
@@ -102,7 +102,7 @@ func (e *ending) stopDue() time.Time {
 	return wake
 }
 
-// loopUntilStopped stops all pods after the agent was told to end.
+// loopUntilStopped runs the loop until all pods have stopped, after the context of the agent has ended.
 func (a *Agent) loopUntilStopped(ctx context.Context) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := a.ending.begin(a.settings.StopPods)

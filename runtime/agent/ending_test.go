@@ -15,7 +15,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// makes lets a source have one pod, and waits until it runs.
+// makes adds a pod to a source, and waits until it runs.
 func (l *life) makes(name, uid string) {
 	l.t.Helper()
 	l.wants["one"][name] = l.manifest("one", name, uid, 1)
@@ -27,15 +27,15 @@ func (l *life) makes(name, uid string) {
 	}
 }
 
-// deliverAll lets the loop of the agent take all that it is told.
+// deliverAll delivers all pending mail to the agent's loop.
 func (l *life) deliverAll() {
 	for len(l.mail) > 0 {
 		l.deliver()
 	}
 }
 
-// TestAShutdownWaitsForDeletions: also what is being deleted runs until it is gone, and what is to be made anew after that
-// is not waited for.
+// TestAShutdownWaitsForDeletions checks that a shutdown waits for pods that are being deleted, and not for those that
+// would be recreated afterwards.
 func TestAShutdownWaitsForDeletions(t *testing.T) {
 	for name, again := range map[string]bool{"gone": false, "anew": true} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,8 @@ func TestAShutdownWaitsForDeletions(t *testing.T) {
 	}
 }
 
-// TestAShutdownWaitsForNobodyWhoIsGone: a pod that a user has deleted, as its pass finds while the shutdown begins.
+// TestAShutdownWaitsForNobodyWhoIsGone checks a pod that a user has deleted and whose pass finds that while the
+// shutdown begins.
 func TestAShutdownWaitsForNobodyWhoIsGone(t *testing.T) {
 	l := newStill(t)
 	l.makes("a", "a1")

@@ -15,15 +15,15 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// evicting evicts pods for who watches the machine (eviction.Pods), by passes of their workers.
+// evicting implements eviction.Pods: it evicts pods by passes of their workers.
 type evicting struct {
 	*loopState
 
-	// waiting are told how the eviction of a pod ended.
+	// waiting receives the result of each eviction.
 	waiting map[types.UID]chan error
 }
 
-// evictionLimit is how long the end of an evicted pod is waited for (kubelet: podCleanupTimeout).
+// evictionLimit is how long Evict waits for the end of an evicted pod (kubelet: podCleanupTimeout).
 const evictionLimit = 30 * time.Second
 
 var (
@@ -31,7 +31,7 @@ var (
 	errTooLong    = errors.New("it has not ended in time")
 )
 
-// Active are the pods that were admitted and have not ended (kubelet: GetActivePods).
+// Active returns the pods that were admitted and have not ended (kubelet: GetActivePods).
 func (e *evicting) Active(ctx context.Context) []*v1.Pod {
 	pods, _ := ask(ctx, e.inbox, func() []*v1.Pod {
 		var active []*v1.Pod
@@ -78,12 +78,12 @@ func (e *evicting) Evict(ctx context.Context, uid types.UID, why *model.Eviction
 	}
 }
 
-// Pressure takes what the node is short of.
+// Pressure sets the conditions of the node.
 func (e *evicting) Pressure(ctx context.Context, conditions []v1.NodeConditionType) {
 	e.inbox.post(ctx, func() { e.conditions = conditions })
 }
 
-// passed takes the end of a pass: an eviction has ended, or the pod is gone.
+// passed handles the end of a pass that may have evicted or deleted a pod.
 func (e *evicting) passed(p *passed) {
 	if p.pass.Kind == podworkers.Sync {
 		return
@@ -98,13 +98,13 @@ func (e *evicting) passed(p *passed) {
 	}
 }
 
-// evicts reports whether a pass has evicted the pod, which was not before.
+// evicts reports whether a pass has evicted a pod that was not evicted before.
 func (p *passed) evicts() bool {
 	made := p.planned()
 	return made != nil && made.Eviction == p.pass.Eviction
 }
 
-// idle reports whether a pod takes nothing any more: it has finished, was not admitted, or was evicted.
+// idle reports whether a pod uses no resources any more: it has finished, was not admitted, or was evicted.
 func (p *passed) idle(before bool) bool {
 	if p.planned() == nil || p.outcome.Input == nil {
 		return before
@@ -112,7 +112,7 @@ func (p *passed) idle(before bool) bool {
 	return p.outcome.Input.Observed.Memory.Completion != nil || p.outcome.Plan.Rejection != nil || p.outcome.Plan.Eviction != nil
 }
 
-// pressure are the conditions of the node in words.
+// pressure returns the names of the node's conditions.
 func (e *evicting) pressure() []string {
 	var names []string
 	for _, c := range e.conditions {

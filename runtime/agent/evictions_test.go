@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// active are the names of the pods that can be evicted.
+// active returns the names of the pods that can be evicted.
 func (l *lab) active(a *Agent) string {
 	l.t.Helper()
 	var names []string
@@ -23,9 +23,8 @@ func (l *lab) active(a *Agent) string {
 	return strings.Join(names, " ")
 }
 
-// TestEvictions: an evicted pod is gone when Evict returns, and stays Failed, also for the next agent,
-// until its manifest changes. What else runs is left alone, and while the node is short of something no
-// pod is admitted.
+// TestEvictions checks that an evicted pod is gone when Evict returns. It stays Failed, also with the next agent, until
+// its manifest changes. Other pods are not touched. While the node has a pressure condition, no pod is admitted.
 func TestEvictions(t *testing.T) {
 	l, log := admittingLab(t)
 	c := newChannel()
@@ -76,7 +75,7 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
-// TestEvictionsThatCannotBe: nobody waits for a pod that is not there, or that goes anyway.
+// TestEvictionsThatCannotBe checks that Evict does not wait for a pod that does not exist or is being deleted.
 func TestEvictionsThatCannotBe(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()

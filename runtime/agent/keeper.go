@@ -15,26 +15,26 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// keeper gives the workers the pods that are kept: those that sources want, and those that were applied by hand. Which these are is
-// decided by package owner. It has no clock and no goroutine.
+// keeper passes the kept pods to the workers: the pods of sources and those that were applied by hand. Package owner
+// decides which pods are kept. The keeper has no clock and no goroutine.
 type keeper struct {
 	workers *podworkers.Workers
-	// ledger has what sources want, and decided is when it has decided last.
+	// ledger holds the pods that sources want. decided is the time of its last decision.
 	ledger  *owner.Ledger
 	decided time.Time
-	// stored are the pods that have a checkpoint. One that cannot be read now, which are those of unreadable, counts as
-	// it was read last.
+	// stored holds the pods that have a checkpoint. For a checkpoint that cannot be read now (unreadable), it holds the
+	// last version that was read.
 	stored     map[types.UID]Stored
 	unreadable map[types.UID]bool
 
-	// kept are the pods that are wanted, leaving those that were given to the workers for deletion,
-	// problems what is wrong with what sources want.
+	// kept holds the wanted pods. leaving holds those that the workers delete. problems are the problems of the
+	// sources.
 	kept     map[types.UID]*podspec.Desired
 	leaving  map[types.UID]*podspec.Desired
 	problems []sources.Problem
-	// read reads what is remembered of a pod; nil for nothing.
+	// read reads the checkpoint of a pod. It returns nil if there is none.
 	read func(types.UID) (*Stored, error)
-	// resolved is called when these may be others than before.
+	// resolved is called when kept, leaving or problems may have changed.
 	resolved func()
 }
 
@@ -49,13 +49,13 @@ func newKeeper(workers *podworkers.Workers, from []sources.Source, byHand bool, 
 	return k
 }
 
-// sourceSays takes what a source wants.
+// sourceSays handles an update of a source.
 func (k *keeper) sourceSays(now time.Time, update sources.Update) {
 	k.ledger.Updates[update.Source] = update
 	k.resolve(now)
 }
 
-// recordsSay takes what is remembered of all pods, and why that of some cannot be read.
+// recordsSay handles the checkpoints of all pods, and the errors of those that cannot be read.
 func (k *keeper) recordsSay(now time.Time, stored map[types.UID]Stored, unreadable map[types.UID]error) {
 	clear(k.unreadable)
 	for uid := range unreadable {
@@ -71,7 +71,7 @@ func (k *keeper) recordsSay(now time.Time, stored map[types.UID]Stored, unreadab
 	k.resolve(now)
 }
 
-// recordSays takes what is remembered of one pod; nil for nothing.
+// recordSays handles the checkpoint of one pod. It is nil if there is none.
 func (k *keeper) recordSays(now time.Time, uid types.UID, stored *Stored) {
 	delete(k.unreadable, uid)
 	if k.remember(uid, stored); stored == nil {
@@ -88,18 +88,18 @@ func (k *keeper) remember(uid types.UID, stored *Stored) {
 	}
 }
 
-// recordUnreadable takes note that what is remembered of a pod cannot be read now.
+// recordUnreadable records that the checkpoint of a pod cannot be read now.
 func (k *keeper) recordUnreadable(uid types.UID) { k.unreadable[uid] = true }
 
-// missing lets a pod of which nothing is remembered wait for one of its name that is there: whatever was made of it is
-// gone.
+// missing handles a pod without a checkpoint: nothing of it exists. It must wait if another pod has its name.
 func (k *keeper) missing(uid types.UID) {
 	if _, known := k.stored[uid]; !known && !k.unreadable[uid] {
 		k.workers.MadeNothing(uid)
 	}
 }
 
-// settle counts what sources do not want once it is time, and returns when that is; zero if it has been, or is not known.
+// settle decides again when the ledger's waiting time for missing pods is over. It returns when that is, or zero if it
+// has passed or is unknown.
 func (k *keeper) settle(now time.Time) time.Time {
 	if due := k.ledger.Settles(k.decided); !due.IsZero() && !now.Before(due) {
 		k.resolve(now)
@@ -107,7 +107,7 @@ func (k *keeper) settle(now time.Time) time.Time {
 	return k.ledger.Settles(now)
 }
 
-// resolve tells the workers what has changed.
+// resolve notifies the workers of changes.
 func (k *keeper) resolve(now time.Time) {
 	decision, wanted := k.decide(now)
 	for uid, d := range k.kept {
@@ -128,7 +128,7 @@ func (k *keeper) resolve(now time.Time) {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(wanted)) {
 		if k.stored[uid].Deleting {
-			// Somebody else has begun to delete it: it is made anew after its end.
+			// Another process has begun to delete the pod. It is recreated after its end.
 			k.workers.Remove(now, model.RefOf(wanted[uid].Pod), nil)
 		}
 		k.workers.Update(now, wanted[uid])
@@ -136,8 +136,9 @@ func (k *keeper) resolve(now time.Time) {
 	k.resolved()
 }
 
-// decide decides, and returns the pods that are wanted as well. If a pod would be deleted because a pod that was applied by hand has
-// its name, the checkpoint of that one is read first: a user may have deleted it just now. While that cannot be read, the pod stays.
+// decide returns the decision and the wanted pods. If a pod would be deleted because a pod applied by hand has its
+// name, decide first reads the checkpoint of that pod, because a user may have just deleted it. While the checkpoint
+// cannot be read, the pod stays.
 func (k *keeper) decide(now time.Time) (decision *owner.Decision, wanted map[types.UID]*podspec.Desired) {
 	decision, wanted = k.ledger.Decide(now, k.records()), map[types.UID]*podspec.Desired{}
 	anew := false
@@ -166,7 +167,7 @@ func (k *keeper) decide(now time.Time) (decision *owner.Decision, wanted map[typ
 	return decision, wanted
 }
 
-// records are the pods that have a checkpoint.
+// records returns the pods that have a checkpoint.
 func (k *keeper) records() []owner.Record {
 	all := make([]owner.Record, 0, len(k.stored))
 	for _, s := range k.stored {
@@ -175,7 +176,7 @@ func (k *keeper) records() []owner.Record {
 	return all
 }
 
-// tell takes the problems of sources, and those between them.
+// tell collects the problems of each source and the conflicts between sources.
 func (k *keeper) tell(now time.Time, decision *owner.Decision) {
 	var problems []sources.Problem
 	for _, name := range k.ledger.Order {
@@ -185,7 +186,7 @@ func (k *keeper) tell(now time.Time, decision *owner.Decision) {
 	k.problems = problems
 }
 
-// takeoversOf are those of a source: of its pods, and of its workloads and objects.
+// takeoversOf returns the takeovers of a source: those of its pods, workloads and objects.
 func (k *keeper) takeoversOf(source string) (all []sources.Problem) {
 	for _, uid := range slices.Sorted(maps.Keys(k.kept)) {
 		if p, is := k.takeover(uid); is && k.kept[uid].Keeper == source {
@@ -195,7 +196,7 @@ func (k *keeper) takeoversOf(source string) (all []sources.Problem) {
 	return sources.Few(source, append(all, k.ledger.Updates[source].Takeovers...))
 }
 
-// takeover is that of a pod that was applied by hand and that a source has brought since.
+// takeover returns the takeover of a pod that was applied by hand and that a source has since provided.
 func (k *keeper) takeover(uid types.UID) (p sources.Problem, is bool) {
 	p, is = k.ledger.Takeovers[owner.PodID(uid)]
 	return p, is
@@ -203,7 +204,8 @@ func (k *keeper) takeover(uid types.UID) (p sources.Problem, is bool) {
 
 func byName(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) }
 
-// holderByHand is the pod that was applied by hand and keeps a pod of a source from its name; nil if there is none.
+// holderByHand returns the pod that was applied by hand and has the name of a source's pod. It returns nil if there is
+// none.
 func (k *keeper) holderByHand(d *podspec.Desired) *model.PodRef {
 	r := k.ledger.Holder(k.records(), d)
 	if r == nil {
@@ -215,16 +217,15 @@ func (k *keeper) holderByHand(d *podspec.Desired) *model.PodRef {
 // isOwn reports whether a source is one of the agent's.
 func (k *keeper) isOwn(source string) bool { return k.ledger.Owns(source) }
 
-// mayBeRemembered reports whether a pod of a source may have a checkpoint of which nothing is known: its first pass has
-// not ended, or the checkpoint cannot be read.
+// mayBeRemembered reports whether a pod of a source may have a checkpoint that the agent has not seen: its first pass
+// has not ended, or the checkpoint cannot be read.
 func (k *keeper) mayBeRemembered(d *podspec.Desired) bool {
 	uid := d.Pod.UID
 	_, known := k.stored[uid]
 	return !known && k.isOwn(d.Keeper) && (k.unreadable[uid] || k.workers.Making(uid))
 }
 
-// asStored is a manifest that no source may want any more: it counts only as long as the checkpoint
-// has it.
+// asStored returns a manifest that a source may no longer want. It is valid only as long as the checkpoint contains it.
 func asStored(d *podspec.Desired) *podspec.Desired {
 	if d.Stored {
 		return d
@@ -234,13 +235,13 @@ func asStored(d *podspec.Desired) *podspec.Desired {
 	return &kept
 }
 
-// release lets go of a pod that is not wanted. It is deleted if the decision says so, or if it was given to the workers and has no
-// checkpoint yet; another is not the agent's to delete.
+// release releases a pod that is not wanted. The pod is deleted if the decision requires it, or if the workers got it
+// and it has no checkpoint yet. Other pods are not the agent's to delete.
 func (k *keeper) release(now time.Time, d *podspec.Desired, decision *owner.Decision) {
 	uid := d.Pod.UID
 	_, known := k.stored[uid]
 	ends := slices.ContainsFunc(decision.Ends, func(r owner.Record) bool { return r.Pod.Pod.UID == uid })
-	// One that was kept as it was stored has lost its checkpoint, or that cannot be read now.
+	// A pod kept in its stored version has lost its checkpoint, or the checkpoint cannot be read now.
 	if ends || !known && k.isOwn(d.Keeper) && (!d.Stored || k.workers.Making(uid)) {
 		k.workers.Remove(now, model.RefOf(d.Pod), decision.GraceOf(uid))
 		k.leaving[uid] = d
@@ -250,7 +251,7 @@ func (k *keeper) release(now time.Time, d *podspec.Desired, decision *owner.Deci
 	delete(k.leaving, uid)
 }
 
-// warnings are that a file has taken over a pod, and its other manifests, which do not count.
+// warnings returns the warnings of a pod: a file has taken it over, or other manifests of the same pod have no effect.
 func (k *keeper) warnings(uid types.UID) (warnings []executor.PodWarning) {
 	if p, is := k.takeover(uid); is {
 		warnings = append(warnings, executor.PodWarning{Reason: "TakenOver", Text: p.File + " " + p.Text, Since: p.Since})
@@ -263,7 +264,7 @@ func (k *keeper) warnings(uid types.UID) (warnings []executor.PodWarning) {
 	return warnings
 }
 
-// applied takes note of a pod that a pass has brought about.
+// applied records a pod that a pass has applied.
 func (k *keeper) applied(d *podspec.Desired) {
 	s, known := k.stored[d.Pod.UID]
 	if known && !s.Deleting && s.Desired.Keeper == d.Keeper && s.Desired.SameManifest(d) {
@@ -272,7 +273,7 @@ func (k *keeper) applied(d *podspec.Desired) {
 	k.stored[d.Pod.UID] = Stored{Desired: asStored(d)}
 }
 
-// keeperOf is the source that brought a pod; empty for one that was applied by hand.
+// keeperOf returns the source of a pod. It is empty for a pod that was applied by hand.
 func (k *keeper) keeperOf(uid types.UID) string {
 	if s, known := k.stored[uid]; known {
 		return s.Desired.Keeper
@@ -280,7 +281,7 @@ func (k *keeper) keeperOf(uid types.UID) string {
 	return ""
 }
 
-// ended takes note of a pod that is gone.
+// ended forgets a pod that is gone.
 func (k *keeper) ended(now time.Time, uid types.UID) {
 	delete(k.stored, uid)
 	delete(k.unreadable, uid)
@@ -290,8 +291,8 @@ func (k *keeper) ended(now time.Time, uid types.UID) {
 	k.resolve(now)
 }
 
-// shown are the pods that are kept, as they were applied last, or else as they are wanted, and those
-// that are being deleted.
+// shown returns the kept pods and those that are being deleted. Each is in the version that was applied last, or else
+// in the wanted version.
 func (k *keeper) shown() []*podspec.Desired {
 	all := maps.Clone(k.kept)
 	maps.Copy(all, k.leaving)
@@ -306,7 +307,7 @@ func (k *keeper) shown() []*podspec.Desired {
 	return shown
 }
 
-// asApplied is a pod as it was applied last, or else as it is wanted.
+// asApplied returns a pod in the version that was applied last, or else in the wanted version.
 func (k *keeper) asApplied(d *podspec.Desired) *podspec.Desired {
 	if s, known := k.stored[d.Pod.UID]; known {
 		return s.Desired

@@ -22,7 +22,7 @@ func at(seconds float64) time.Time {
 	return time.Unix(1_700_000_000, 0).Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// pod is a pod of a source, or one that was applied by hand for an empty source.
+// pod returns a pod of a source, or one applied by hand if the source is empty.
 func pod(name, uid, image, source string) *podspec.Desired {
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Image: image}}}}
 	p.Namespace, p.Name, p.UID = "default", name, types.UID(uid)
@@ -45,7 +45,7 @@ func update(source string, pods ...*podspec.Desired) sources.Update {
 	return sources.Update{Source: source, Pods: pods, Complete: true}
 }
 
-// passes are those that begin now, in words: "sync a i:1" or "terminate a".
+// passes returns the passes that begin now, such as "sync a i:1" or "terminate a".
 func passes(k *keeper, now float64) string {
 	due, _, _ := k.workers.Next(at(now))
 	var texts []string
@@ -67,7 +67,7 @@ func want(t *testing.T, k *keeper, now float64, wants string) {
 	}
 }
 
-// end ends a pass well.
+// end ends a pass successfully.
 func end(k *keeper, now float64, d *podspec.Desired, kind podworkers.Kind) {
 	k.workers.Done(at(now), d.Pod.UID, podworkers.Result{})
 	if kind == podworkers.Terminate {
@@ -93,9 +93,9 @@ func newTestKeeper(byHand bool, order ...string) *keeper {
 	return k
 }
 
-// TestPodsOfSources are made, changed and deleted as the sources say (kubelet:
-// TestKubelet_HandlePodCleanups, "pod is added to worker by sync method", "missing pod is requested
-// for termination", "started pod that is not in config"; pods that only the runtime has are left alone).
+// TestPodsOfSources checks that pods are created, changed and deleted as the sources require (kubelet:
+// TestKubelet_HandlePodCleanups, "pod is added to worker by sync method", "missing pod is requested for termination",
+// "started pod that is not in config"). Pods that only the runtime has are not touched.
 func TestPodsOfSources(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
@@ -112,9 +112,9 @@ func TestPodsOfSources(t *testing.T) {
 	want(t, k, 6, "")
 }
 
-// TestNothingIsDeletedBeforeAllIsRead: what is remembered of a source goes on as it was until every
-// source has been read, and after that only what no source wants is deleted (kubelet:
-// TestStaticPodExclusion, HandlePodCleanups and its condition that all sources are ready).
+// TestNothingIsDeletedBeforeAllIsRead checks that the stored pods of a source stay as they were until every source has
+// been read. After that, only pods that no source wants are deleted (kubelet: TestStaticPodExclusion, HandlePodCleanups
+// and its condition that all sources are ready).
 func TestNothingIsDeletedBeforeAllIsRead(t *testing.T) {
 	k := newTestKeeper(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "url")
@@ -132,8 +132,8 @@ func TestNothingIsDeletedBeforeAllIsRead(t *testing.T) {
 	want(t, k, 6, "terminate a")
 }
 
-// TestAPodThatIsBeingMadeStays, as its checkpoint has it, until every source has been read, if its
-// manifest goes away during its first pass. One whose pass has not begun is not made.
+// TestAPodThatIsBeingMadeStays checks a pod whose manifest goes away during its first pass. Until every source has been
+// read, it stays as its checkpoint has it. A pod whose pass has not begun is not created.
 func TestAPodThatIsBeingMadeStays(t *testing.T) {
 	k := newTestKeeper(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "dir")
@@ -155,7 +155,7 @@ func TestAPodThatIsBeingMadeStays(t *testing.T) {
 	want(t, k, 4, "terminate a")
 }
 
-// TestAnUnreadableCheckpointDeletesNothing: while it is missing the pod is left alone, before every
+// TestAnUnreadableCheckpointDeletesNothing checks that a pod with an unreadable checkpoint is not touched before every
 // source has been read.
 func TestAnUnreadableCheckpointDeletesNothing(t *testing.T) {
 	k := newTestKeeper(true, "dir")
@@ -169,8 +169,8 @@ func TestAnUnreadableCheckpointDeletesNothing(t *testing.T) {
 	want(t, k, 201, "sync a i:1")
 }
 
-// TestOnlyTheSourceThatBroughtAPodDeletesIt: neither one applied by hand, nor one of a source that
-// the agent does not have, goes because a source lacks it.
+// TestOnlyTheSourceThatBroughtAPodDeletesIt checks that a source does not delete pods applied by hand or pods of a
+// source that the agent does not have.
 func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
 	for _, byHand := range []bool{true, false} {
 		k := newTestKeeper(byHand, "dir")
@@ -187,8 +187,8 @@ func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsMissingAtTheStart: a pod is left alone whose file comes back within two seconds after the start of an
-// agent.
+// TestAFileThatIsMissingAtTheStart checks that a pod is not touched if its file comes back within two seconds after the
+// start of an agent.
 func TestAFileThatIsMissingAtTheStart(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
@@ -203,8 +203,7 @@ func TestAFileThatIsMissingAtTheStart(t *testing.T) {
 	want(t, k, 3, "terminate a")
 }
 
-// TestInvalidManifestsLeaveTheirPods: a file that cannot be used at the start keeps what came from
-// it.
+// TestInvalidManifestsLeaveTheirPods checks that a file that is invalid at the start keeps its pods.
 func TestInvalidManifestsLeaveTheirPods(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
@@ -219,7 +218,8 @@ func TestInvalidManifestsLeaveTheirPods(t *testing.T) {
 	want(t, k, 2, "terminate a")
 }
 
-// TestASourceAdoptsWhatWasAppliedByHand, and gives it back when somebody applies it again.
+// TestASourceAdoptsWhatWasAppliedByHand checks that a source takes over a pod applied by hand, and gives it back when a
+// user applies it again.
 func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	hand, own := pod("web", "a", "i:1", ""), pod("web", "a", "i:2", "dir")
@@ -231,7 +231,7 @@ func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
 	end(k, 2, own, podworkers.Sync)
 	k.sourceSays(at(3), update("dir"))
 	want(t, k, 3, "terminate a")
-	// The deletion finds that it was applied by hand since.
+	// The deletion finds that the pod was applied by hand in the meantime.
 	k.workers.Done(at(4), "a", podworkers.Result{Failed: true})
 	k.workers.Forget("a")
 	k.recordSays(at(4), "a", new(stored(hand)["a"]))
@@ -241,8 +241,8 @@ func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
 	want(t, k, 100, "")
 }
 
-// TestTakeovers: a file that brings a pod that was applied by hand is reported, once, as long as it has the pod. The source's own
-// pods, those of another source and those of workloads are not.
+// TestTakeovers checks that a file that provides a pod applied by hand is reported once, as long as it has the pod. The
+// source's own pods, those of another source and those of workloads are not reported.
 func TestTakeovers(t *testing.T) {
 	k := newTestKeeper(true, "dir", model.WorkloadKeeper)
 	hand, own, other, made := pod("web", "a", "i:1", ""), pod("own", "b", "i:1", "dir"), pod("other", "c", "i:1", "gone"), pod("made", "d", "i:1", "")
@@ -270,7 +270,8 @@ func TestTakeovers(t *testing.T) {
 	}
 }
 
-// TestANameThatAPodHasByHand is not taken by another uid of a source: nobody asked to end that pod.
+// TestANameThatAPodHasByHand checks that a source's pod with another UID does not replace a pod applied by hand that
+// has its name.
 func TestANameThatAPodHasByHand(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	k.recordsSay(at(0), stored(pod("web", "h", "i:1", "")), nil)
@@ -291,8 +292,8 @@ func TestANameThatAPodHasByHand(t *testing.T) {
 	}
 }
 
-// TestANameThatAPodOfNobodyHas: the pod of a workload does not take the place of one that was applied by hand and is not the
-// workload's own, although both have the uid of their name. It does of its own.
+// TestANameThatAPodOfNobodyHas checks that the pod of a workload does not replace a pod that was applied by hand and is
+// not the workload's own, although both have the UID of their name. It replaces the workload's own pod.
 func TestANameThatAPodOfNobodyHas(t *testing.T) {
 	owned := func(owner, image, source string) *podspec.Desired {
 		d := pod("web-0", "u", image, source)
@@ -317,10 +318,10 @@ func TestANameThatAPodOfNobodyHas(t *testing.T) {
 	}
 }
 
-// TestDeletionsGoOn: a deletion that was cut off is finished, whoever began it; if a source wants the
-// pod it is made anew afterwards (kubelet: TestKubelet_HandlePodCleanups, "pod that is terminating is
-// recreated by config with the same UID", "terminated pod is restarted in the same invocation"; e2e_node:
-// unknown_pods, restart).
+// TestDeletionsGoOn checks that an interrupted deletion is finished, no matter which program began it. If a source
+// wants the pod, it is recreated afterwards (kubelet: TestKubelet_HandlePodCleanups, "pod that is terminating is
+// recreated by config with the same UID", "terminated pod is restarted in the same invocation"; e2e_node: unknown_pods,
+// restart).
 func TestDeletionsGoOn(t *testing.T) {
 	k := newTestKeeper(false, "dir")
 	all := stored(pod("web", "a", "i:1", ""), pod("db", "b", "i:1", "dir"))
@@ -335,8 +336,8 @@ func TestDeletionsGoOn(t *testing.T) {
 	want(t, k, 1, "sync b i:1")
 }
 
-// TestAPodByHandThatIsGone deletes no pod of its name: what is remembered of it is read before one is deleted for it. While that
-// cannot be read the other stays as it is.
+// TestAPodByHandThatIsGone checks that a pod is not deleted because of a pod applied by hand that is gone. The
+// checkpoint of that pod is read first. While it cannot be read, the other pod stays as it is.
 func TestAPodByHandThatIsGone(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	hand, a := pod("web", "h", "i:1", ""), pod("web", "a", "i:1", "dir")
@@ -351,7 +352,8 @@ func TestAPodByHandThatIsGone(t *testing.T) {
 	want(t, k, 4, "sync a i:2")
 }
 
-// TestADeletionOfSomebodyElse is finished, also if a source wants the pod; it is made anew after its end.
+// TestADeletionOfSomebodyElse checks that a deletion by another process is finished even if a source wants the pod. The
+// pod is recreated afterwards.
 func TestADeletionOfSomebodyElse(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
@@ -366,8 +368,8 @@ func TestADeletionOfSomebodyElse(t *testing.T) {
 	want(t, k, 3, "sync a i:1")
 }
 
-// TestShownWhileDeleted: a pod is shown until it is gone, also if it was to be deleted before its
-// first pass had ended; one that never began is not.
+// TestShownWhileDeleted checks that a pod is shown until it is gone, also if it must be deleted before its first pass
+// has ended. A pod whose first pass never began is not shown.
 func TestShownWhileDeleted(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
@@ -401,7 +403,7 @@ func TestShownWhileDeleted(t *testing.T) {
 	}
 }
 
-// TestShownAfterAnEdit: a pod is shown as it was applied last, and not as it was before.
+// TestShownAfterAnEdit checks that a pod is shown in the version that was applied last.
 func TestShownAfterAnEdit(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	first, edited := pod("web", "a", "i:1", "dir"), pod("web", "a", "i:2", "dir")
@@ -421,7 +423,7 @@ func TestShownAfterAnEdit(t *testing.T) {
 	}
 }
 
-// TestManyLosers: pods that two sources want are listed in part.
+// TestManyLosers checks that only some of the pods that two sources want are listed.
 func TestManyLosers(t *testing.T) {
 	k := newTestKeeper(true, "one", "two")
 	var first, second []*podspec.Desired
@@ -437,8 +439,8 @@ func TestManyLosers(t *testing.T) {
 	}
 }
 
-// TestTwoPodsOfAName: of two pods that there are with one name, as another process or an agent before
-// may have left them, the one that no source wants is deleted.
+// TestTwoPodsOfAName checks two existing pods with one name, which another process or an earlier agent may have left.
+// The one that no source wants is deleted.
 func TestTwoPodsOfAName(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
@@ -453,10 +455,10 @@ func TestTwoPodsOfAName(t *testing.T) {
 	want(t, k, 3, "")
 }
 
-// TestCleanups: pods that no source wants any more are deleted, whatever became of their passes, and
-// deletions that fail are tried again (kubelet: TestKubelet_HandlePodCleanups, "pod that could not
-// start and is not in config", "terminating pod that errored and is not in config", "terminating pod
-// that is known to the config gets no update").
+// TestCleanups checks that pods that no source wants any more are deleted, whatever the result of their passes, and
+// that failed deletions are retried (kubelet: TestKubelet_HandlePodCleanups, "pod that could not start and is not in
+// config", "terminating pod that errored and is not in config", "terminating pod that is known to the config gets no
+// update").
 func TestCleanups(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
@@ -477,8 +479,8 @@ func TestCleanups(t *testing.T) {
 	want(t, k, 26, "sync a i:1")
 }
 
-// TestAnUnreadableCheckpointCountsAsItWas: neither its pod nor one of its name is touched for it, and what is known of other
-// pods changes.
+// TestAnUnreadableCheckpointCountsAsItWas checks that neither the pod of an unreadable checkpoint nor another pod of
+// its name is touched. Other pods are updated.
 func TestAnUnreadableCheckpointCountsAsItWas(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	hand, a := pod("web", "h", "i:1", ""), pod("db", "a", "i:1", "dir")
@@ -496,7 +498,8 @@ func TestAnUnreadableCheckpointCountsAsItWas(t *testing.T) {
 	want(t, k, 4, "sync w i:1")
 }
 
-// TestAPodThatIsGoneWaitsForItsName: what somebody else deleted is made again only when no other pod of its name is there.
+// TestAPodThatIsGoneWaitsForItsName checks that a pod deleted by another process is recreated only when no other pod of
+// its name exists.
 func TestAPodThatIsGoneWaitsForItsName(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")

@@ -12,35 +12,35 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// Listener is notified of what an agent does: its log, its metrics and its lists of pods are listeners. A listener changes nothing of
-// the agent, and must not wait. Except for Stepped, the loop calls it.
+// Listener is notified of what an agent does. The log, the metrics and the pod lists of the agent are listeners. A
+// listener must not change the agent and must not block. The loop calls it, except for Stepped.
 type Listener func(ctx context.Context, e *Event)
 
-// EventKind is what has happened.
+// EventKind is the kind of an Event.
 type EventKind int
 
 // The kinds of events.
 const (
-	// Stepped is a step of a pass that runs, reported from beside the loop.
+	// Stepped is a step of a running pass. It is reported from the goroutine of the pass, not from the loop.
 	Stepped EventKind = iota
 	// Passed is the end of a pass.
 	Passed
-	// Probed is an answer of a probe that was written, or could not be.
+	// Probed is a probe result that was written, or could not be written.
 	Probed
-	// Ended is the end of a pod: nothing is left of it.
+	// Ended is the end of a pod: nothing of it is left.
 	Ended
 )
 
-// Event is something that an agent has done.
+// Event is an action of an agent.
 type Event struct {
 	Kind EventKind
 	Pod  model.PodRef
 	// Step is the step of a Stepped event.
 	Step executor.Event
-	// Outcome is the result of a pass, with what it observed; nil if the pass could not be made.
+	// Outcome is the result of a pass with its observations. It is nil if the pass could not be made.
 	Outcome *executor.Outcome
-	// Changed reports whether a pass has, or may have, changed its pod, or found it in another phase or readiness than the one
-	// before.
+	// Changed reports whether a pass has, or may have, changed its pod, or has found another phase or readiness than
+	// the pass before.
 	Changed bool
 	// pass is the pass that has ended.
 	pass *passed
@@ -52,13 +52,13 @@ func (s *loopState) notify(ctx context.Context, e *Event) {
 	}
 }
 
-// finding is what others may wait for of a pod.
+// finding is the part of a pod's status that other programs may wait for.
 type finding struct {
 	phase v1.PodPhase
 	ready bool
 }
 
-// found is how a pass has found its pod; zero if that is not known.
+// found returns the phase and readiness that a pass has found. It is zero if they are unknown.
 func (p *passed) found(now time.Time) (f finding) {
 	if p.outcome == nil || p.outcome.Input == nil || p.pod() == nil {
 		return f
@@ -73,7 +73,7 @@ func (p *passed) found(now time.Time) (f finding) {
 	return f
 }
 
-// hasChanged reports whether a pass has, or may have, changed something of its pod.
+// hasChanged reports whether a pass has, or may have, changed its pod.
 func (p *passed) hasChanged() bool {
 	return p.err != nil || p.pass.Kind != podworkers.Sync || p.result().Pending
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// live is a pod of the source with a liveness probe that fails after one answer.
+// live returns a pod of the source with a liveness probe that fails after one negative answer.
 func (l *lab) live() *podspec.Desired {
 	l.t.Helper()
 	text := `{apiVersion: v1, kind: Pod, metadata: {name: one}, spec: {terminationGracePeriodSeconds: 1, containers: [
@@ -27,8 +27,8 @@ func (l *lab) live() *podspec.Desired {
 	return m.Pods[0]
 }
 
-// TestLivenessOnASlowRuntime: a runtime that needs longer for an answer than a liveness probe needs to fail does not
-// keep its container from being restarted. The agent has asked the probe all the time, so its failure holds.
+// TestLivenessOnASlowRuntime checks that a container is restarted even if the runtime needs longer to answer than the
+// liveness probe needs to fail. The agent has run the probe all the time, so its failure is valid.
 func TestLivenessOnASlowRuntime(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()

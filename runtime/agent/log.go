@@ -16,23 +16,23 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// logger writes one line for each decision. What repeats itself is written once.
+// logger writes one line for each decision. It writes repeated messages once.
 type logger struct {
 	*slog.Logger
-	// problems are those of the sources that were written last, failures the last of each pod.
+	// problems are the problems of sources that were logged last. failures is the last logged failure of each pod.
 	problems map[toldProblem]bool
 	failures map[model.PodRef]string
-	// holds are those that were written, by pod.
+	// holds are the logged holds by pod.
 	holds map[model.PodRef][]string
-	// notes are those of each source that were written.
+	// notes are the logged notes by source.
 	notes map[string]map[string]bool
-	// takeovers are those of each source that were written.
+	// takeovers are the logged takeovers by source.
 	takeovers map[string]map[toldProblem]bool
-	// records are the checkpoints that could not be read, as they were written last.
+	// records are the logged errors of unreadable checkpoints.
 	records map[string]bool
 }
 
-// toldProblem is a problem of a source, whenever it was found.
+// toldProblem is a problem of a source, without the time when it was found.
 type toldProblem struct{ file, text string }
 
 func (p toldProblem) compare(other toldProblem) int {
@@ -43,7 +43,7 @@ func newLogger(l *slog.Logger) *logger {
 	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, holds: map[model.PodRef][]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}, takeovers: map[string]map[toldProblem]bool{}}
 }
 
-// hear writes what passes do.
+// hear logs what passes do.
 func (l *logger) hear(ctx context.Context, e *Event) {
 	switch e.Kind {
 	case Stepped:
@@ -55,7 +55,8 @@ func (l *logger) hear(ctx context.Context, e *Event) {
 	}
 }
 
-// step writes what a pass has done. The context is that of the pass: what fails once it has ended was cut short.
+// step logs a step of a pass. The context is the context of the pass: a step that fails after it has ended was cut
+// short.
 func (l *logger) step(ctx context.Context, e executor.Event) {
 	attrs := []any{"pod", e.Pod.String()}
 	if e.Step != nil {
@@ -85,7 +86,7 @@ func (l *logger) step(ctx context.Context, e executor.Event) {
 	}
 }
 
-// failed writes why a pass could not be made; the failure of a step has been written.
+// failed logs why a pass could not be made. The failures of steps are logged by step.
 func (l *logger) failed(p *passed) {
 	switch {
 	case p.err == nil || p.superseded() || p.cut:
@@ -96,7 +97,7 @@ func (l *logger) failed(p *passed) {
 	}
 }
 
-// held writes what holds a pod and is looked at again and again: once, when it changes, and that it is over.
+// held logs the holds of a pod that are checked again: each once, and when they are over.
 func (l *logger) held(p *passed) {
 	ref, made, now := p.pass.Ref, p.planned(), []string(nil)
 	if p.pass.Kind != podworkers.Sync || p.superseded() {
@@ -128,7 +129,7 @@ func (l *logger) held(p *passed) {
 	}
 }
 
-// tellProblems writes the problems of sources that are new, which it returns, and those that have gone.
+// tellProblems logs new problems of sources, which it returns, and problems that are gone.
 func (l *logger) tellProblems(now []sources.Problem) (news []sources.Problem) {
 	current := map[toldProblem]bool{}
 	for _, one := range now {
@@ -148,7 +149,7 @@ func (l *logger) tellProblems(now []sources.Problem) (news []sources.Problem) {
 	return news
 }
 
-// tellNotes writes what has no effect in the texts of a source, each once while it is there.
+// tellNotes logs the parts of a source's files that have no effect, each once while it is there.
 func (l *logger) tellNotes(source string, notes []string) {
 	now := map[string]bool{}
 	for _, text := range notes {
@@ -159,7 +160,7 @@ func (l *logger) tellNotes(source string, notes []string) {
 	l.notes[source] = now
 }
 
-// tellTakeovers writes what files have taken over from what was applied by hand, each once.
+// tellTakeovers logs the pods applied by hand that files have taken over, each once.
 func (l *logger) tellTakeovers(source string, takeovers []sources.Problem) {
 	now := map[toldProblem]bool{}
 	for _, one := range takeovers {
@@ -171,7 +172,7 @@ func (l *logger) tellTakeovers(source string, takeovers []sources.Problem) {
 	l.takeovers[source] = now
 }
 
-// unreadable writes which checkpoints cannot be read, each once.
+// unreadable logs the checkpoints that cannot be read, each once.
 func (l *logger) unreadable(errs map[types.UID]error) {
 	for _, uid := range slices.Sorted(maps.Keys(errs)) {
 		if text := errs[uid].Error(); !l.records[text] {

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/executor"
 )
 
-// TestNotes: what has no effect is written once while a source has it, and again if it comes back.
+// TestNotes checks that a note is logged once while a source has it, and again if it comes back.
 func TestNotes(t *testing.T) {
 	var out bytes.Buffer
 	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
@@ -28,7 +28,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestPassesThatAreCutShort are no errors: neither the pass, nor the step that it was at.
+// TestPassesThatAreCutShort checks that a pass that is cut short and its current step are not logged as errors.
 func TestPassesThatAreCutShort(t *testing.T) {
 	var out bytes.Buffer
 	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
@@ -50,7 +50,7 @@ func TestPassesThatAreCutShort(t *testing.T) {
 	}
 }
 
-// TestTakeoversAreWritten once while a source has them, as warnings.
+// TestTakeoversAreWritten checks that takeovers are logged once as warnings while a source has them.
 func TestTakeoversAreWritten(t *testing.T) {
 	var out bytes.Buffer
 	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))

@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// loop does what it is told and begins what is due.
+// loop runs posted functions and begins what is due, until the context ends.
 func (a *Agent) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -36,8 +36,8 @@ func (a *Agent) loop(ctx context.Context) {
 	}
 }
 
-// begin begins the passes and asks the probes that are due, and returns when the next one is. Most probes
-// are asked and answered without a look at the pods: there are many of both.
+// begin begins the passes and runs the probes that are due. It returns when the next one is due. Most probes are run
+// and answered without a look at the pods, because there are many of both.
 func (a *Agent) begin(ctx context.Context) time.Time {
 	if !a.still || !a.next.IsZero() && !a.now().Before(a.next) {
 		a.next = a.beginPasses(ctx)
@@ -46,7 +46,7 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 	return model.Earlier(a.next, a.probes.ask(ctx))
 }
 
-// beginPasses begins the passes that are due, and returns when the next one is.
+// beginPasses begins the passes that are due, and returns when the next one is due.
 func (a *Agent) beginPasses(ctx context.Context) time.Time {
 	ends := a.ending.stopDue()
 	settles := a.keeper.settle(a.now())
@@ -63,7 +63,7 @@ func (a *Agent) beginPasses(ctx context.Context) time.Time {
 	return model.Earlier(model.Earlier(wake, ends), settles)
 }
 
-// start makes a pass beside the loop. The end of the agent does not cut off a deletion or a stop: it
+// start makes a pass in parallel to the loop. The end of the agent does not cancel a deletion or a stop, because it
 // lasts no longer than its grace period.
 func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	own := ctx
@@ -72,7 +72,7 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 		a.probes.end(p.Ref.UID)
 	}
 	if p.Kind == podworkers.Stop || p.Kind == podworkers.Evict {
-		// What is stopped is what was applied; the manifest may say something else by now.
+		// Stop the version that was applied: the manifest may have changed since.
 		p.Pod = a.keeper.asApplied(p.Pod)
 	}
 	own, cancel := context.WithCancelCause(own)
@@ -88,7 +88,7 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	})
 }
 
-// drain waits for the passes that run, and for what the end of the agent has cut short.
+// drain waits for the running passes, and for probes that the end of the agent has cut short.
 func (a *Agent) drain() {
 	for len(a.running) > 0 {
 		(<-a.inbox)()
@@ -96,7 +96,7 @@ func (a *Agent) drain() {
 	a.probes.beside.Wait()
 }
 
-// passed takes what a pass came to.
+// passed handles the result of a pass.
 func (a *Agent) passed(ctx context.Context, p *passed) {
 	uid, now := p.pass.Ref.UID, a.now()
 	delete(a.running, uid)
@@ -137,7 +137,8 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	}
 }
 
-// forgetGone drops what is known of pods that are neither kept nor deleted by the agent: somebody else has deleted them.
+// forgetGone drops the state of pods that the agent neither keeps nor deletes, because another process has deleted
+// them.
 func (a *Agent) forgetGone() {
 	for uid := range a.last {
 		if a.workers.Knows(uid) || a.running[uid] != nil {
@@ -150,7 +151,7 @@ func (a *Agent) forgetGone() {
 	}
 }
 
-// ended takes note of a pod that is gone.
+// ended forgets a pod that is gone.
 func (a *Agent) ended(ctx context.Context, p *passed) {
 	uid := p.pass.Ref.UID
 	delete(a.last, uid)

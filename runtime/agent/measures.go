@@ -20,12 +20,12 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// measuring counts what the agent does.
+// measuring updates the metrics of the agent.
 type measuring struct {
 	*metrics.Metrics
 	client *cri.Client
 	now    func() time.Time
-	// starting are the pods that were seen and do not run yet, and since when.
+	// starting maps pods that were seen but do not run yet to the time when they were first seen.
 	starting map[types.UID]time.Time
 }
 
@@ -36,7 +36,7 @@ func newMeasuring(client *cri.Client, now func() time.Time) *measuring {
 	return m
 }
 
-// measure counts what passes do.
+// measure counts events.
 func (s *loopState) measure(ctx context.Context, e *Event) {
 	switch e.Kind {
 	case Stepped:
@@ -49,7 +49,7 @@ func (s *loopState) measure(ctx context.Context, e *Event) {
 	}
 }
 
-// wanted counts what is wanted, and notes when pods are seen for the first time.
+// wanted counts the wanted pods, and records when pods are first seen.
 func (m *measuring) wanted(k *keeper, last map[types.UID]lastPass) {
 	m.Desired(len(k.kept), len(k.problems))
 	maps.DeleteFunc(m.starting, func(uid types.UID, _ time.Time) bool { return k.kept[uid] == nil })
@@ -60,9 +60,8 @@ func (m *measuring) wanted(k *keeper, last map[types.UID]lastPass) {
 	}
 }
 
-// passed counts a pass that has ended, in the kubelet's words (SyncPodType). A pod runs once a
-// pass sees that all its regular containers have started; one that the first pass sees so was not
-// started by this agent.
+// passed counts a pass under the kubelet's operation names (SyncPodType). A pod runs once a pass sees that all its
+// regular containers have started. If the first pass already sees that, this agent has not started the pod.
 func (m *measuring) passed(p *passed, last map[types.UID]lastPass) {
 	before, had := last[p.pass.Ref.UID]
 	operation := "sync"
@@ -85,7 +84,7 @@ func (m *measuring) passed(p *passed, last map[types.UID]lastPass) {
 	}
 }
 
-// hasStarted reports whether a pass saw a record of a run of each regular container.
+// hasStarted reports whether a pass has observed a start of each regular container.
 func hasStarted(p *passed) bool {
 	if p.outcome == nil || p.outcome.Input == nil {
 		return false
@@ -98,7 +97,7 @@ func hasStarted(p *passed) bool {
 	return true
 }
 
-// step counts what a pass does. Pulls are looked up beside it.
+// step counts a step. The sizes of pulled images are read in another goroutine.
 func (m *measuring) step(ctx context.Context, e executor.Event) {
 	failed := e.Kind == executor.StepFailed
 	if e.Step == nil || !failed && e.Kind != executor.StepDone {
@@ -114,7 +113,7 @@ func (m *measuring) step(ctx context.Context, e executor.Event) {
 	}
 }
 
-// pull takes a pull, which is counted by the size of its image.
+// pull records a pull by the size of its image.
 func (m *measuring) pull(ctx context.Context, e executor.Event) {
 	reply, err := m.client.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: e.Step.Image}})
 	if err == nil && reply.GetImage() != nil {
@@ -122,7 +121,7 @@ func (m *measuring) pull(ctx context.Context, e executor.Event) {
 	}
 }
 
-// kindOf is the kubelet's word for a kind of container.
+// kindOf returns the kubelet's name for a type of container.
 func kindOf(t podspec.ContainerType) string {
 	switch t {
 	case podspec.Init, podspec.Sidecar:
@@ -134,7 +133,7 @@ func kindOf(t podspec.ContainerType) string {
 	return "container"
 }
 
-// failureOf is the kubelet's word for a failure; empty for none.
+// failureOf returns the kubelet's name for a failure. It is empty for none.
 func failureOf(err error) string {
 	if err == nil {
 		return ""
@@ -145,7 +144,8 @@ func failureOf(err error) string {
 	return "RunContainerError"
 }
 
-// countRunning counts what runs (metrics.Look). All that the runtime has counts, as in a kubelet.
+// countRunning counts running pods and containers (metrics.Look). It includes all that the runtime has, as in a
+// kubelet.
 func (m *measuring) countRunning(ctx context.Context) (pods int, states map[string]int, err error) {
 	ready := &runtimeapi.PodSandboxFilter{State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}}
 	sandboxes, err := m.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: ready})

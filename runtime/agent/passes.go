@@ -23,29 +23,29 @@ type Passes interface {
 	Delete(ctx context.Context, ref model.PodRef, opts executor.Options) (*executor.Outcome, error)
 }
 
-// passed is how a pass ended.
+// passed is the result of a pass.
 type passed struct {
 	pass    podworkers.Pass
 	outcome *executor.Outcome
 	err     error
-	// redactor knows the Secrets of a pod with probes.
+	// redactor redacts the Secrets of a pod that has probes.
 	redactor *redaction.Redactor
-	// missing are the hostPaths that the pod is held for.
+	// missing are the hostPaths for which the pod is held.
 	missing []string
-	// took is how long it was.
+	// took is the duration of the pass.
 	took time.Duration
-	// cut is set for a pass that was cut short, because something else is wanted of the pod or the agent ends. That is no failure.
+	// cut is set if the pass was cut short, because the wanted state changed or the agent ends. This is not a failure.
 	cut bool
 }
 
-// passMaker makes passes, beside the loop. Of its state it reads what never changes.
+// passMaker makes passes in parallel to the loop. It reads only the immutable parts of loopState.
 type passMaker struct {
 	*loopState
 
 	pulls *pulling
 }
 
-// one makes one pass of a pod, with the options that the loop knows.
+// one makes one pass of a pod with the options from the loop.
 func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Options) passed {
 	opts.PullBackoff, opts.AllowKubelet, opts.Watched = true, m.settings.AllowKubelet, true
 	opts.Report = func(e executor.Event) { m.notify(ctx, &Event{Kind: Stepped, Pod: p.Ref, Step: e}) }
@@ -72,7 +72,7 @@ func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Op
 	return done
 }
 
-// stillOurs ends the deletion of a pod that somebody has applied by hand meanwhile.
+// stillOurs returns a precondition that stops the deletion of a pod that a user has applied by hand in the meantime.
 func (m *passMaker) stillOurs(ref model.PodRef) func(*state.Checkpoint) error {
 	return func(c *state.Checkpoint) error {
 		if mayEnd(c, m.keeper.ledger.Order) {
@@ -82,8 +82,9 @@ func (m *passMaker) stillOurs(ref model.PodRef) func(*state.Checkpoint) error {
 	}
 }
 
-// asKnown ends a pass of a pod that somebody has deleted, or has begun to delete, and the loop does not know: the deletion
-// is finished first, and one that is gone may have to wait for another pod of its name.
+// asKnown returns a precondition that stops the pass of a pod that another process has deleted, or has begun to delete,
+// without the loop's knowledge. The loop finishes the deletion first. A deleted pod may have to wait for another pod of
+// its name.
 func asKnown(p *podworkers.Pass) func(*state.Checkpoint) error {
 	return func(c *state.Checkpoint) error {
 		switch {
@@ -96,7 +97,7 @@ func asKnown(p *podworkers.Pass) func(*state.Checkpoint) error {
 	}
 }
 
-// pod is what the pass has brought about: as it was applied before, if an edit is not admitted.
+// pod returns the pod that the pass has applied: the earlier version if an edit is not admitted.
 func (p *passed) pod() *podspec.Desired {
 	if p.outcome != nil && p.outcome.Desired != nil {
 		return p.outcome.Desired
@@ -104,10 +105,10 @@ func (p *passed) pod() *podspec.Desired {
 	return p.pass.Pod
 }
 
-// superseded reports whether a pass found that somebody else has changed or deleted the pod.
+// superseded reports whether a pass found that another process has changed or deleted the pod.
 func (p *passed) superseded() bool { return errors.As(p.err, new(*syncpod.SupersededError)) }
 
-// failure is why a pass, or a step of it, failed; nil if none did.
+// failure returns the error of a pass or of one of its steps. It is nil if none failed.
 func (p *passed) failure() error {
 	if p.err != nil || p.outcome == nil {
 		return p.err
@@ -115,7 +116,7 @@ func (p *passed) failure() error {
 	return p.outcome.Err()
 }
 
-// failureText is why the pass failed; empty for one that did not, or was cut short.
+// failureText returns the error of the pass. It is empty for a pass that succeeded or was cut short.
 func (p *passed) failureText() string {
 	if p.cut {
 		return ""
@@ -123,7 +124,7 @@ func (p *passed) failureText() string {
 	return textOf(p.failure())
 }
 
-// planned is the plan that the pass has executed last; nil if it came to none.
+// planned returns the last plan that the pass has executed. It is nil if there is none.
 func (p *passed) planned() *plan.Plan {
 	if p.outcome == nil {
 		return nil
@@ -131,7 +132,7 @@ func (p *passed) planned() *plan.Plan {
 	return p.outcome.Plan
 }
 
-// result is what the pass means for the pod's worker.
+// result returns the result for the pod's worker.
 func (p *passed) result() podworkers.Result {
 	r := podworkers.Result{Failed: p.failure() != nil}
 	if made := p.planned(); made != nil {
@@ -140,7 +141,7 @@ func (p *passed) result() podworkers.Result {
 	return r
 }
 
-// waiting says what the pod waits for after the pass, in the words of its plan.
+// waiting returns the conditions that the pod waits for after the pass, as worded in its plan.
 func (p *passed) waiting() []string {
 	made := p.planned()
 	if made == nil {
@@ -153,7 +154,7 @@ func (p *passed) waiting() []string {
 	return append(texts, made.WaitingFor...)
 }
 
-// holdText says what holds a pod, or a container of it.
+// holdText describes a hold of a pod or container.
 func holdText(h *plan.Hold) string {
 	text := fmt.Sprintf("%s: %s", h.Reason, h.Message)
 	if h.Container != "" {

@@ -10,8 +10,9 @@ import (
 	"github.com/podctl/podctl/runtime/syncpod"
 )
 
-// TestWhatAPassFindsOfItsPod: one that somebody has deleted, or has begun to delete, is not brought about before the loop
-// knows. One that is made for the first time, and one that nobody can read of, is.
+// TestWhatAPassFindsOfItsPod checks the precondition of a pass. The pass stops if another process has deleted the pod,
+// or has begun to, without the loop's knowledge. A pod in its first pass, and one with an unreadable checkpoint, is
+// applied.
 func TestWhatAPassFindsOfItsPod(t *testing.T) {
 	d := pod("web", "a", "i:1", "dir")
 	ref := model.RefOf(d.Pod)
@@ -37,7 +38,8 @@ func TestWhatAPassFindsOfItsPod(t *testing.T) {
 	}
 }
 
-// TestAPodThatAUserDeleted beside the agent is made anew by the pass after the one that finds it gone.
+// TestAPodThatAUserDeleted checks that a pod deleted outside the agent is recreated by the pass after the one that
+// finds it gone.
 func TestAPodThatAUserDeleted(t *testing.T) {
 	l := newStill(t)
 	l.wants["one"]["a"] = l.manifest("one", "a", "a1", 1)

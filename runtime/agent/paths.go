@@ -15,21 +15,21 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// maxWatches bounds the pods whose missing hostPaths are watched: the kernel gives a user few inotify instances. Other pods are looked at
-// again as all that are held.
+// maxWatches limits the number of pods whose missing hostPaths are watched, because the kernel gives a user few inotify
+// instances. Other held pods are only checked periodically.
 const maxWatches = 32
 
-// pathWatch wakes pods that are held when a hostPath appears that they miss. It watches the nearest parent of each path that exists.
+// pathWatch wakes a held pod when a missing hostPath appears. It watches the nearest existing parent of each path.
 // While no pod misses a path, it watches nothing.
 type pathWatch struct {
-	// wake is called beside the loop.
+	// wake is called from other goroutines than the loop.
 	wake func(ctx context.Context, uid types.UID)
-	// missing are the paths of the pods that are watched, and watchers watch for them.
+	// missing are the missing paths of each watched pod. watchers are their watchers.
 	missing  map[types.UID][]string
 	watchers map[types.UID]*fsnotify.Watcher
 }
 
-// missingPaths are the hostPaths of a held pod that do not exist.
+// missingPaths returns the hostPaths of a held pod that do not exist.
 func missingPaths(d *podspec.Desired, made *plan.Plan) []string {
 	if made == nil || made.Recheck == 0 {
 		return nil
@@ -47,8 +47,8 @@ func missingPaths(d *podspec.Desired, made *plan.Plan) []string {
 	return paths
 }
 
-// follow takes what a pod misses now; nothing for one that misses nothing, or is gone. What cannot be watched is found by the next look
-// at the pod.
+// follow sets the missing paths of a pod. They are empty for a pod that misses none or is gone. If paths cannot be
+// watched, the next check of the pod finds them.
 func (w *pathWatch) follow(ctx context.Context, uid types.UID, paths []string) {
 	if slices.Equal(w.missing[uid], paths) {
 		return
@@ -64,7 +64,7 @@ func (w *pathWatch) follow(ctx context.Context, uid types.UID, paths []string) {
 	w.missing[uid], w.watchers[uid] = paths, watcher
 	watchNearest(watcher, paths)
 	go func() {
-		defer watcher.Close() //nolint:errcheck // nothing is lost
+		defer watcher.Close() //nolint:errcheck // no data is lost
 		for appears(ctx, watcher, paths) {
 			watchNearest(watcher, paths)
 			w.wake(ctx, uid)
@@ -72,16 +72,16 @@ func (w *pathWatch) follow(ctx context.Context, uid types.UID, paths []string) {
 	}()
 }
 
-// forget takes that a pod misses nothing any more.
+// forget stops watching the paths of a pod.
 func (w *pathWatch) forget(uid types.UID) {
 	if watcher := w.watchers[uid]; watcher != nil {
-		_ = watcher.Close() // It ends the goroutine.
+		_ = watcher.Close() // This ends the goroutine.
 		delete(w.watchers, uid)
 		delete(w.missing, uid)
 	}
 }
 
-// watchNearest watches the nearest parents of paths, and nothing else any more.
+// watchNearest makes the watcher watch only the nearest existing parents of paths.
 func watchNearest(watcher *fsnotify.Watcher, paths []string) {
 	before := watcher.WatchList()
 	for _, path := range paths {
@@ -94,7 +94,7 @@ func watchNearest(watcher *fsnotify.Watcher, paths []string) {
 	}
 }
 
-// nearestDir is the nearest parent of a path that is a directory.
+// nearestDir returns the nearest parent of a path that is a directory.
 func nearestDir(path string) string {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); dir == "/" || err == nil && info.Mode().Type() == fs.ModeDir {
@@ -103,7 +103,8 @@ func nearestDir(path string) string {
 	}
 }
 
-// appears waits until one of the paths, or a directory above one, appears. It reports false at the end of the context or of the watcher.
+// appears waits until one of the paths, or a directory above one, appears. It returns false at the end of the context
+// or of the watcher.
 func appears(ctx context.Context, watcher *fsnotify.Watcher, paths []string) bool {
 	for {
 		select {

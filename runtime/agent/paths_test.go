@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 )
 
-// safeBuffer is a buffer for several goroutines.
+// safeBuffer is a buffer that is safe for concurrent use.
 type safeBuffer struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -28,7 +28,7 @@ func (b *safeBuffer) Write(p []byte) (int, error) {
 	return b.buffer.Write(p)
 }
 
-// lines are those with a word in them.
+// lines returns the lines that contain a word.
 func (b *safeBuffer) lines(word string) (lines []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,7 +40,7 @@ func (b *safeBuffer) lines(word string) (lines []string) {
 	return lines
 }
 
-// withHostPath is a pod of the source that mounts a directory of the node.
+// withHostPath returns a pod of the source that mounts a directory of the node.
 func (l *lab) withHostPath(path string) *podspec.Desired {
 	l.t.Helper()
 	text := "{apiVersion: v1, kind: Pod, metadata: {name: one}, spec: {terminationGracePeriodSeconds: 1, volumes: [{name: v, hostPath: {path: " + path +
@@ -53,8 +53,8 @@ func (l *lab) withHostPath(path string) *podspec.Desired {
 	return m.Pods[0]
 }
 
-// TestHostPathThatAppears: the pod starts as soon as the directory is there, whichever of its parents were
-// missing. The hold is written to the log once, and its end.
+// TestHostPathThatAppears checks that the pod starts as soon as the directory exists, no matter how many of its parents
+// were missing. The hold and its end are logged once.
 func TestHostPathThatAppears(t *testing.T) {
 	l, log := newLab(t), &safeBuffer{}
 	l.log = slog.NewTextHandler(log, nil)
@@ -98,8 +98,8 @@ func TestHostPathThatAppears(t *testing.T) {
 	}
 }
 
-// TestNetworkThatBecomesReady: a pod that waits for the network of its runtime starts soon after that is ready.
-// The waiting is an event and a line of the log once, however often the runtime is asked.
+// TestNetworkThatBecomesReady checks that a pod that waits for the network of its runtime starts soon after the network
+// is ready. The hold is recorded as one event and one log line, however often the runtime is queried.
 func TestNetworkThatBecomesReady(t *testing.T) {
 	l, log := newLab(t), &safeBuffer{}
 	l.log = slog.NewTextHandler(log, nil)

@@ -13,17 +13,18 @@ import (
 	"github.com/podctl/podctl/runtime/agent/podsapi"
 )
 
-// Lister gives pods their status.
+// Lister adds the status to pods.
 type Lister interface {
 	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
 }
 
-// shownPods shows the pods of an agent with their status.
+// shownPods serves the pods of an agent with their status.
 type shownPods struct {
 	*loopState
 
 	pods *podsapi.Server
-	// news counts what may have changed a status. mu guards listed, the last list, and listedAt, the news that it has.
+	// news counts the events that may have changed a status. mu guards listed, the last list, and listedAt, the value
+	// of news at that list.
 	news     atomic.Int64
 	mu       sync.Mutex
 	listed   *v1.PodList
@@ -36,7 +37,7 @@ func newShownPods(state *loopState, dropped func()) *shownPods {
 	return s
 }
 
-// hear notes what may have changed the status of a pod.
+// hear notes that the status of a pod may have changed.
 func (s *shownPods) hear(_ context.Context, e *Event) {
 	s.news.Add(1)
 	if e.Kind == Ended {
@@ -46,18 +47,18 @@ func (s *shownPods) hear(_ context.Context, e *Event) {
 	}
 }
 
-// List gives pods their status.
+// List returns pods with their status.
 func (s *shownPods) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
 	return s.world.Lister.List(ctx, pods)
 }
 
-// Shown are the pods that the agent keeps, as they were applied, and those that it is deleting.
+// Shown returns the pods that the agent keeps, in the applied version, and those that it is deleting.
 func (s *shownPods) Shown(ctx context.Context) ([]*podspec.Desired, error) {
 	return ask(ctx, s.inbox, s.keeper.shown)
 }
 
-// Pods lists the pods that are shown, with their status. One that cannot be observed is Unknown and
-// says why.
+// Pods lists the shown pods with their status. A pod that cannot be observed has the phase Unknown and the error as its
+// message.
 func (s *shownPods) Pods(ctx context.Context) (*v1.PodList, error) {
 	shown, err := s.Shown(ctx)
 	if err != nil {
@@ -74,13 +75,14 @@ func (s *shownPods) Pods(ctx context.Context) (*v1.PodList, error) {
 	return list, nil
 }
 
-// look says that other pods may be shown now.
+// look notes that the set of shown pods may have changed.
 func (s *shownPods) look() {
 	s.news.Add(1)
 	s.pods.Look()
 }
 
-// lately is Pods without a question to the runtime as long as nothing has happened: metrics are read each few seconds.
+// lately is like Pods, but queries the runtime only if something has happened since the last list. Metrics are read
+// every few seconds.
 func (s *shownPods) lately(ctx context.Context) (*v1.PodList, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

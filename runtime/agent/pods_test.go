@@ -21,8 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// watchPods watches the pods of an agent over a socket; the function that it returns waits for an
-// event.
+// watchPods watches the pods of an agent over a socket. The returned function next waits for an event.
 func watchPods(t *testing.T, a *Agent) (next func() (string, *v1.Pod), all *[]byte) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
@@ -63,8 +62,8 @@ func watchPods(t *testing.T, a *Agent) (next func() (string, *v1.Pod), all *[]by
 	}, all
 }
 
-// TestWatchOfPods: who watches hears how a pod comes, runs, is ready and is gone,
-// also if somebody deletes it by hand; no value of a Secret is told.
+// TestWatchOfPods checks that a watch reports when a pod is added, runs, is ready and is gone, also if a user deletes
+// it by hand. No value of a Secret is sent.
 func TestWatchOfPods(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
@@ -125,7 +124,7 @@ func TestWatchOfPods(t *testing.T) {
 	}
 }
 
-// TestPodsLately: the runtime is asked again only after something has happened, and after a failure.
+// TestPodsLately checks that the runtime is queried again only after an event or a failure.
 func TestPodsLately(t *testing.T) {
 	l := &countingLister{}
 	in := make(inbox)
@@ -164,7 +163,7 @@ func TestPodsLately(t *testing.T) {
 	}
 }
 
-// countingLister lists no pods, and counts how often it is asked.
+// countingLister returns no pods, and counts its calls.
 type countingLister struct {
 	asked int
 	err   error

@@ -18,19 +18,19 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// Prober asks probes and writes down what they say.
+// Prober runs probes and records their results.
 type Prober interface {
 	AskOne(ctx context.Context, probe *v1.Probe, target probe.Target, redactor *redaction.Redactor) probe.Result
 	Keep(ctx context.Context, now time.Time, ref model.PodRef, reports []probe.Report) error
 }
 
-// probing asks the probes of the pods that run. Only the loop touches it.
+// probing runs the probes of running pods. Only the loop uses it.
 type probing struct {
 	*loopState
 
 	set  *probers.Set
 	pods map[types.UID]probed
-	// beside are the goroutines that ask, and that write answers down.
+	// beside are the goroutines that run probes and write results.
 	beside sync.WaitGroup
 }
 
@@ -38,13 +38,13 @@ func newProbing(s *loopState) *probing {
 	return &probing{loopState: s, set: probers.New(s.now(), s.settings.Random), pods: map[types.UID]probed{}}
 }
 
-// probed is what the agent knows of a pod whose probes are asked.
+// probed is the state of a pod whose probes are run.
 type probed struct {
 	seen     probers.Seen
 	redactor *redaction.Redactor
 }
 
-// sync lets the probes follow what a pass has seen and done.
+// sync updates the probes from the observations and steps of a pass.
 func (b *probing) sync(ctx context.Context, p *passed) {
 	uid := p.pass.Ref.UID
 	if p.pass.Kind != podworkers.Sync || p.outcome == nil || p.outcome.Input == nil {
@@ -65,7 +65,7 @@ func (b *probing) sync(ctx context.Context, p *passed) {
 	}
 }
 
-// end lets a pod that is being deleted have its readiness asked only.
+// end limits the probes of a pod that is being deleted to readiness.
 func (b *probing) end(uid types.UID) {
 	if one, known := b.pods[uid]; known {
 		one.seen.Deleting = true
@@ -82,7 +82,7 @@ func (b *probing) forget(uid types.UID) {
 	b.set.Forget(uid)
 }
 
-// ask asks the probes that are due, beside the loop, and returns when the next one is.
+// ask starts the probes that are due in other goroutines, and returns when the next one is due.
 func (b *probing) ask(ctx context.Context) time.Time {
 	due, wake := b.set.Next(b.now())
 	for i := range due {
@@ -97,7 +97,7 @@ func (b *probing) ask(ctx context.Context) time.Time {
 	return wake
 }
 
-// answered takes the answer of a probe.
+// answered handles the result of a probe.
 func (b *probing) answered(ctx context.Context, ask probers.Ask, result probe.Result) {
 	report := b.set.Done(b.now(), ask, result)
 	look := func() { b.still = true }
@@ -111,8 +111,7 @@ func (b *probing) answered(ctx context.Context, ask probers.Ask, result probe.Re
 	}
 }
 
-// keep writes reports down, beside the loop. What follows from them is done after that, not before:
-// a pass reads what is written.
+// keep writes reports in another goroutine. It calls then after the write, because a pass reads the written results.
 func (b *probing) keep(ctx context.Context, ref model.PodRef, reports []probe.Report, then func()) {
 	if len(reports) == 0 {
 		return
@@ -130,8 +129,8 @@ func (b *probing) keep(ctx context.Context, ref model.PodRef, reports []probe.Re
 	})
 }
 
-// running are the containers of a pod that run after a pass, without those that it has started: the
-// pass that follows has seen them.
+// running returns the containers of a pod that run after a pass. It leaves out containers that the pass has started:
+// the next pass observes them.
 func running(o *executor.Outcome) []probers.Running {
 	stopped := map[string]bool{}
 	for i := range o.Plan.Steps {

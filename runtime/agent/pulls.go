@@ -6,16 +6,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pulling lets a pass that waits for a registry keep no other from beginning: with as many slow pulls
-// as there may be passes no container would be restarted.
+// pulling lets other passes begin while a pass waits for a registry. Otherwise a few slow pulls could take all Parallel
+// slots and no container would be restarted.
 type pulling struct {
 	*loopState
 
-	// turns are the pulls that have ended, by pod, whose passes wait until they may go on.
+	// turns holds, by pod, the pulls that have ended and whose passes wait to continue.
 	turns map[types.UID][]chan struct{}
 }
 
-// of is called by the pass of a pod when it begins to pull, and what it returns when the pull has ended.
+// of returns the callback of a pod's pass. The pass calls it when it begins to pull, and calls its result when the pull
+// has ended.
 func (b *pulling) of(ctx context.Context, uid types.UID) func() func(context.Context) error {
 	return func() func(context.Context) error {
 		b.inbox.post(ctx, func() { b.workers.Pulling(uid) })
@@ -35,7 +36,7 @@ func (b *pulling) of(ctx context.Context, uid types.UID) func() func(context.Con
 	}
 }
 
-// goOn lets passes go on whose pulls have ended.
+// goOn lets passes continue whose pulls have ended.
 func (b *pulling) goOn() {
 	if len(b.turns) == 0 {
 		return

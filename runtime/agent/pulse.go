@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// stalledAfter is how long one turn of the loop may take before the agent counts as stalled. A turn takes milliseconds: what takes
-// longer is done beside the loop. The kubelet's limit is the same (SyncLoopHealthCheck).
+// stalledAfter is how long one turn of the loop may take before the agent is reported as stalled. A turn takes
+// milliseconds: longer work is done in other goroutines. The kubelet has the same limit (SyncLoopHealthCheck).
 const stalledAfter = 5 * time.Minute
 
-// pulse is since when the loop works on its present turn; nil while it waits for something to do.
+// pulse is the start time of the loop's present turn. It is nil while the loop waits.
 type pulse struct{ since atomic.Pointer[time.Time] }
 
 func (p *pulse) work(now time.Time) { p.since.Store(&now) }
@@ -26,15 +26,16 @@ func (p *pulse) check(now time.Time) error {
 	return fmt.Errorf("the agent's loop has been stalled for %s", now.Sub(*since).Round(time.Second))
 }
 
-// began reports whether the loop still works on a turn that it began before some time.
+// began reports whether the loop still works on a turn that began before a time.
 func (p *pulse) began(before time.Time) bool {
 	since := p.since.Load()
 	return since != nil && since.Before(before)
 }
 
-// Lingers reports whether the loop is still at what it did when the agent was told to end. An agent that must stop its pods is waited
-// for; any other may be left: pods run on, and the next agent goes on from what is stored.
+// Lingers reports whether the loop is still in a turn that began before told, the time when the agent was asked to end.
+// The caller must wait for an agent that stops its pods. It may abandon any other agent: pods keep running, and the
+// next agent continues from the stored state.
 func (a *Agent) Lingers(told time.Time) bool { return a.settings.StopPods == 0 && a.pulse.began(told) }
 
-// Healthy returns an error if the loop is stalled. It may be called at any time.
+// Healthy returns an error if the loop is stalled. It is safe for concurrent use.
 func (a *Agent) Healthy() error { return a.pulse.check(a.now()) }

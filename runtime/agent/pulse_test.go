@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestPulse: the loop is stalled when one turn takes minutes, and not while it waits.
+// TestPulse checks that the loop is stalled when one turn takes minutes, and not while it waits.
 func TestPulse(t *testing.T) {
 	var p pulse
 	now := time.Unix(1_000_000, 0)
@@ -29,7 +29,8 @@ func TestPulse(t *testing.T) {
 	}
 }
 
-// TestLingers: only a turn that began before the end, and goes on, is left; none of an agent that must stop its pods.
+// TestLingers checks that only an agent in a turn that began before the end is abandoned. An agent that must stop its
+// pods is never abandoned.
 func TestLingers(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	a := &Agent{loopState: &loopState{}}

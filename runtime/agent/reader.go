@@ -12,11 +12,11 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// recordReader reads checkpoints, and lets the keeper know what they say.
+// recordReader reads checkpoints and passes them to the keeper.
 type recordReader struct{ *loopState }
 
-// watch has the pods that name ConfigMaps, Secrets or claims looked at when one has changed, and those that were applied or
-// deleted by hand. The directory of a pod is made a moment before its checkpoint, so there is a second look.
+// watch wakes the pods that use ConfigMaps, Secrets or claims when one changes. It also reads the pods that were
+// applied or deleted by hand. The directory of a pod is created shortly before its checkpoint, so watch reads twice.
 func (r *recordReader) watch(ctx context.Context) {
 	objects, pods, looks := r.world.Records.ObjectsChangedAt(), time.Time{}, 0
 	for sleep.For(ctx, changesEach) == nil {
@@ -34,7 +34,7 @@ func (r *recordReader) watch(ctx context.Context) {
 	}
 }
 
-// wakeUsers has the pods looked at that name a stored object.
+// wakeUsers wakes the pods that refer to a stored object.
 func (r *recordReader) wakeUsers() {
 	for uid, d := range r.keeper.kept {
 		if len(podspec.ReferredObjects(d.Pod)) > 0 {
@@ -54,12 +54,12 @@ func (r *recordReader) all() error {
 	return nil
 }
 
-// news reads the checkpoints of pods that came or went beside the agent: the runtime says nothing of one that has no
-// container. What a pass has made is read when the pass ends.
+// news reads the checkpoints of pods that came or went outside the agent. The runtime reports no events for pods
+// without containers. The checkpoints that passes write are read when the pass ends.
 func (r *recordReader) news() {
 	remembered, err := r.world.Records.Remembered()
 	if err != nil {
-		return // The next reading of all checkpoints says so.
+		return // The next read of all checkpoints logs the error.
 	}
 	is, news := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, uid := range remembered {
@@ -87,8 +87,9 @@ func (r *recordReader) one(uid types.UID) {
 	r.keeper.recordSays(r.now(), uid, stored)
 }
 
-// made reads what was remembered of a pod in its first pass, or in one that failed: how far it came, and whether somebody
-// has deleted the pod since, is known on disk alone. So is whether its name is taken still: it is deleted if it is.
+// made reads the checkpoint of a pod after its first pass or a failed pass. Only the disk shows how far the pass came
+// and whether a user has deleted the pod since. made also reads the checkpoint of a pod applied by hand that has the
+// same name: if that pod still exists, the new one is deleted.
 func (r *recordReader) made(d *podspec.Desired) {
 	if other := r.keeper.holderByHand(d); other != nil {
 		r.one(other.UID)

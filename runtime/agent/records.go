@@ -12,37 +12,37 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Stored is a pod as its checkpoint has it.
+// Stored is a pod as recorded in its checkpoint.
 type Stored struct {
 	Desired *podspec.Desired
-	// Deleting reports whether its deletion has begun and was not finished.
+	// Deleting reports whether the pod's deletion has begun but not finished.
 	Deleting bool
-	// Rejection is why it was not admitted; nil for one that was.
+	// Rejection is the reason why the pod was not admitted. It is nil if it was admitted.
 	Rejection *model.Rejection
-	// Idle is set for one that has finished, was not admitted, or was evicted.
+	// Idle is set if the pod has finished, was not admitted, or was evicted.
 	Idle bool
 }
 
 // Records are the pods that have a checkpoint.
 type Records interface {
-	// All reads every checkpoint. One that cannot be read does not hide the others.
+	// All reads every checkpoint. An unreadable checkpoint does not hide the others.
 	All() (pods map[types.UID]Stored, unreadable map[types.UID]error, err error)
-	// Read reads that of one pod; nil if it has none.
+	// Read reads the checkpoint of one pod. It returns nil if there is none.
 	Read(uid types.UID) (*Stored, error)
-	// Remembered are the pods that have one, and PodsChangedAt is when one came or went last.
+	// Remembered returns the pods that have a checkpoint. PodsChangedAt returns when a pod was last added or removed.
 	Remembered() ([]types.UID, error)
 	PodsChangedAt() time.Time
-	// ObjectsChangedAt is when a ConfigMap or Secret that pods share was changed last.
+	// ObjectsChangedAt returns when a stored ConfigMap or Secret last changed.
 	ObjectsChangedAt() time.Time
-	// Redactor knows the Secrets of a pod, those of earlier manifests too.
+	// Redactor returns a redactor for the Secrets of a pod, including those of earlier manifests.
 	Redactor(d *podspec.Desired) *redaction.Redactor
 }
 
-// Checkpoints are the records in a state directory.
+// Checkpoints reads the records in a state directory.
 type Checkpoints struct {
 	Layout state.Layout
-	// Leaves reports whether a pod is taken for one that was applied by hand, whatever its record says: for an agent that keeps the
-	// workloads of its sources and no others. Nil is for none.
+	// Leaves reports whether to treat a pod as applied by hand, whatever its record contains. An agent that keeps only
+	// the workloads of its sources uses it. If nil, no pod is treated so.
 	Leaves func(*podspec.Desired) bool
 }
 
@@ -72,16 +72,16 @@ func (c Checkpoints) Read(uid types.UID) (*Stored, error) {
 	return c.storedOf(checkpoint), nil
 }
 
-// Remembered are the pods that have a checkpoint.
+// Remembered returns the pods that have a checkpoint.
 func (c Checkpoints) Remembered() ([]types.UID, error) { return c.Layout.Pods().Remembered() }
 
-// PodsChangedAt is when a pod came or went last.
+// PodsChangedAt returns when a pod was last added or removed.
 func (c Checkpoints) PodsChangedAt() time.Time { return c.Layout.Pods().ChangedAt() }
 
-// ObjectsChangedAt is when a ConfigMap or Secret was changed last.
+// ObjectsChangedAt returns when a ConfigMap or Secret last changed.
 func (c Checkpoints) ObjectsChangedAt() time.Time { return c.Layout.Objects().ChangedAt() }
 
-// Redactor knows the Secrets of a pod.
+// Redactor returns a redactor for the Secrets of a pod.
 func (c Checkpoints) Redactor(d *podspec.Desired) *redaction.Redactor {
 	checkpoint, err := c.Layout.Pod(d.Pod.UID).Checkpoint().Read()
 	if err != nil {
@@ -90,7 +90,7 @@ func (c Checkpoints) Redactor(d *podspec.Desired) *redaction.Redactor {
 	return checkpoint.Redactor(d)
 }
 
-// storedOf is the pod of a checkpoint; nil if it has none.
+// storedOf returns the pod of a checkpoint. It returns nil if there is none.
 func (c Checkpoints) storedOf(one *state.Checkpoint) *Stored {
 	if one.Applied == nil || one.Applied.Pod == nil {
 		return nil
@@ -105,9 +105,8 @@ func (c Checkpoints) storedOf(one *state.Checkpoint) *Stored {
 	}
 }
 
-// mayEnd reports whether the agent may take a pod away that is remembered so: one that a source of
-// its own brought, one whose deletion has begun, and one of which only leftovers are there. A pod
-// that was applied by hand since is not.
+// mayEnd reports whether the agent may delete a pod with this checkpoint. It may if one of its own sources provided the
+// pod, if the deletion has begun, or if only leftovers exist. It must not delete a pod that was applied by hand since.
 func mayEnd(c *state.Checkpoint, own []string) bool {
 	return c.Applied == nil || c.Deletion != nil || slices.Contains(own, c.Applied.Keeper)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestCheckpointsLeave: a pod that is left alone is as one that was applied by hand, whatever its record says.
+// TestCheckpointsLeave checks that a pod for which Leaves returns true is treated as applied by hand, whatever its
+// record contains.
 func TestCheckpointsLeave(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		c := Checkpoints{Leaves: func(d *podspec.Desired) bool { return leaves && d.Pod.Name == "web-0" }}

@@ -8,10 +8,10 @@ import (
 	"github.com/podctl/podctl/runtime/agent/sources"
 )
 
-// rereadWait is how long a reload waits for the sources.
+// rereadWait is how long Reload waits for the sources.
 const rereadWait = 3 * time.Second
 
-// Look takes up the stored workloads as they are now.
+// Look reads the stored workloads again.
 func (a *Agent) Look(ctx context.Context) error {
 	if a.settings.Workloads == nil {
 		return nil
@@ -19,8 +19,8 @@ func (a *Agent) Look(ctx context.Context) error {
 	return a.settings.Workloads.Look(ctx)
 }
 
-// Reload lets every source look now, and the facts of the machine be asked for again. Pods that were
-// rejected are asked to be admitted once more. It returns the sources that are still being read after a few seconds.
+// Reload makes every source read its pods now, renews the facts of the machine, and checks the admission of rejected
+// pods again. It waits up to rereadWait and returns the sources that are still being read.
 func (a *Agent) Reload(ctx context.Context) (*api.Reloaded, error) {
 	rereads, err := ask(ctx, a.inbox, func() []reread {
 		a.world.Renew()
@@ -37,13 +37,13 @@ func (a *Agent) Reload(ctx context.Context) (*api.Reloaded, error) {
 	return &api.Reloaded{Reading: stillRead(ctx, rereads)}, context.Cause(ctx)
 }
 
-// reread is a look at a source that was asked for. Done is closed after it.
+// reread is a requested read of a source. done is closed after the read.
 type reread struct {
 	source string
 	done   chan struct{}
 }
 
-// rereads returns a function that asks a source for a look.
+// rereads returns a function that requests a read of a source.
 func rereads(ctx context.Context, s sources.Source, to chan<- chan struct{}) func() reread {
 	return func() reread {
 		r := reread{s.Name(), make(chan struct{})}
@@ -57,7 +57,7 @@ func rereads(ctx context.Context, s sources.Source, to chan<- chan struct{}) fun
 	}
 }
 
-// stillRead waits for looks, and returns the sources of those that have not ended in time.
+// stillRead waits for reads, and returns the sources whose reads have not ended in time.
 func stillRead(ctx context.Context, all []reread) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, rereadWait)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestReloadNamesWhatIsStillRead, and waits for sources that answer in time.
+// TestReloadNamesWhatIsStillRead checks that a reload waits for sources that answer in time and returns the others.
 func TestReloadNamesWhatIsStillRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, soon, never := make(chan struct{}), make(chan struct{}), make(chan struct{})

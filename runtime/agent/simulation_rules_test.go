@@ -13,28 +13,28 @@ import (
 	"github.com/podctl/podctl/runtime/agent/sources"
 )
 
-// rules are what an agent may never do:
-//   - two passes of a pod, or of two pods of one name, at the same time;
-//   - anything for a manifest that is not the newest that it was told, and to take a newer one back;
-//   - to take a deletion back, also one of an agent before it;
-//   - to stop a container that no manifest, deletion, probe or shutdown asks to stop;
-//   - to end with anything else than what sources and users want.
+// rules check what an agent must never do:
+//   - run two passes of a pod, or of two pods with one name, at the same time;
+//   - act on a manifest that is not the newest it has received, or replace a newer one;
+//   - cancel a deletion, including one of an earlier agent;
+//   - stop a container that no manifest, deletion, probe or shutdown requires to stop;
+//   - end in another state than the one that sources and users want.
 //
-// They are told of what happens and know nothing of how the agent decides.
+// They receive the events and do not know how the agent decides.
 type rules struct {
 	*life
-	// delivered is what each source has told this agent; nothing for one that has not spoken.
+	// delivered holds the pods that each source has sent to this agent. A source that has not sent any has no entry.
 	delivered map[string]map[string]*podspec.Desired
-	// all is when the last of them spoke for the first time.
+	// all is when every source had sent its first update.
 	all time.Time
-	// seen are the pods that one of them has wanted.
+	// seen are the pods that a source has wanted.
 	seen map[types.UID]bool
-	// newest is the newest version that was written down of a pod of a source.
+	// newest is the newest version that was recorded of each pod of a source.
 	newest map[string]int
-	// unwanted are the pods that some manifest, or its absence, has asked to delete, ending those whose
-	// deletion has begun.
+	// unwanted are the pods that must be deleted because of a manifest or its absence. ending are those whose deletion
+	// has begun.
 	unwanted, ending map[types.UID]bool
-	// first are the containers that nobody ever asks to stop.
+	// first are the containers that must never be stopped.
 	first map[types.UID]int
 }
 
@@ -45,7 +45,7 @@ func version(d *podspec.Desired) int {
 	return n
 }
 
-// told forgets what sources have told.
+// told resets the updates that sources have sent.
 func (r *rules) told(delivered map[string]map[string]*podspec.Desired) {
 	if r.delivered = delivered; delivered == nil {
 		r.delivered = map[string]map[string]*podspec.Desired{}
@@ -53,13 +53,13 @@ func (r *rules) told(delivered map[string]map[string]*podspec.Desired) {
 	r.all, r.seen = time.Time{}, map[types.UID]bool{}
 }
 
-// counts reports whether it counts that no source wants a pod: all have spoken, and one has wanted it before or its file
-// had the time to come back.
+// counts reports whether the absence of a pod from all sources is final: all sources have sent an update, and either
+// one has wanted the pod before or its file had the time to come back.
 func (r *rules) counts(uid types.UID) bool {
 	return !r.all.IsZero() && (r.seen[uid] || !r.now.Before(r.all.Add(sources.Lingers)))
 }
 
-// heard takes note of what the agent has been asked to delete.
+// heard records the deletions that the agent must make.
 func (r *rules) heard() {
 	if len(r.delivered) == len(sourceNames) && r.all.IsZero() {
 		r.all = r.now
@@ -79,7 +79,7 @@ func (r *rules) heard() {
 	}
 }
 
-// restarted is the end of an agent: the next one knows only what is written down.
+// restarted handles the end of an agent. The next one knows only what is stored.
 func (r *rules) restarted() {
 	for uid := range r.ending {
 		if p := r.pods[uid]; p == nil || !p.deleting {
@@ -89,7 +89,8 @@ func (r *rules) restarted() {
 	clear(r.unwanted)
 }
 
-// read is what an agent reads of pods: it knows who is gone, also if it did not see the end of the deletion.
+// read handles a read of pods by the agent. The agent then knows which pods are gone, even if it did not see the end of
+// the deletion.
 func (r *rules) read(uids ...types.UID) {
 	for _, uid := range uids {
 		if r.pods[uid] == nil {
@@ -98,16 +99,16 @@ func (r *rules) read(uids ...types.UID) {
 	}
 }
 
-// notOurs is a pod of which the agent has to find out anew what it is.
+// notOurs handles a pod whose state the agent must read again.
 func (r *rules) notOurs(uid types.UID) { delete(r.ending, uid) }
 
-// gone is the end of a deletion, by the agent or by a user.
+// gone handles the end of a deletion by the agent or a user.
 func (r *rules) gone(uid types.UID) {
 	delete(r.ending, uid)
 	delete(r.unwanted, uid)
 }
 
-// isCurrent reports whether a source wants a pod exactly so, as far as the agent was told.
+// isCurrent reports whether a source wants exactly this version of a pod, as far as the agent has been notified.
 func (r *rules) isCurrent(d *podspec.Desired) bool {
 	for _, wants := range r.delivered {
 		if now := wants[d.Pod.Name]; now != nil && now.Pod.UID == d.Pod.UID && version(now) == version(d) {
@@ -117,7 +118,7 @@ func (r *rules) isCurrent(d *podspec.Desired) bool {
 	return false
 }
 
-// mayBegin holds a pass that the agent begins.
+// mayBegin checks a pass that the agent begins.
 func (r *rules) mayBegin(p *podworkers.Pass) {
 	uid := p.Ref.UID
 	for _, one := range r.tasks {
@@ -134,7 +135,7 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 		}
 		r.ending[uid] = true
 	case r.ending[uid] && (r.pods[uid] == nil || !r.pods[uid].deleting):
-		// Of one that is written down the pass finds out, and mayWrite holds it.
+		// If the deletion is recorded, the pass finds it, and mayWrite checks that.
 		r.wrong("the deletion of %s is taken back", uid)
 	case p.Kind == podworkers.Sync && !p.Pod.Stored && r.counts(uid) && !r.isCurrent(p.Pod):
 		r.wrong("a pass begins for %s, which is not wanted any more", versionOf(p.Pod))
@@ -143,8 +144,8 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 	}
 }
 
-// asksEnd reports whether a pod may be deleted: its deletion has begun, or every source has spoken
-// and none wants it. That of a pod that was applied by hand is found out under its lock.
+// asksEnd reports whether a pod may be deleted: its deletion has begun, or every source has sent an update and none
+// wants it. The pass checks under the pod's lock whether the pod was applied by hand.
 func (r *rules) asksEnd(d *podspec.Desired) bool {
 	name, uid := d.Pod.Name, d.Pod.UID
 	if r.ending[uid] || d.Keeper == "" {
@@ -158,14 +159,14 @@ func (r *rules) asksEnd(d *podspec.Desired) bool {
 	}
 	for _, source := range sourceNames {
 		if d := r.delivered[source][name]; d != nil {
-			// If it is another pod, that one has the name or will have it.
+			// If this is another pod, it has the name or will have it.
 			return d.Pod.UID != uid
 		}
 	}
 	return true
 }
 
-// heldByHand reports whether somebody has applied another pod of a name.
+// heldByHand reports whether a user has applied another pod with a name.
 func (r *rules) heldByHand(name string, but types.UID) bool {
 	for uid, p := range r.pods {
 		if uid != but && p.desired.Pod.Name == name && p.desired.Keeper == "" {
@@ -175,7 +176,7 @@ func (r *rules) heldByHand(name string, but types.UID) bool {
 	return false
 }
 
-// mayWrite holds what a pass writes down as applied.
+// mayWrite checks what a pass records as applied.
 func (r *rules) mayWrite(pass *podworkers.Pass, d *podspec.Desired) {
 	uid := d.Pod.UID
 	if pass == nil {
@@ -197,8 +198,8 @@ func (r *rules) mayWrite(pass *podworkers.Pass, d *podspec.Desired) {
 	r.newest[key] = version(d)
 }
 
-// mayMake holds a pod that is made: it waits for the end of another one of its name whose pass began before. A pass that only
-// finds that nothing is there of its pod disturbs nobody.
+// mayMake checks the creation of a pod. It must wait for the end of another pod with its name whose pass began before.
+// A pass that only finds nothing of its pod does not matter.
 func (r *rules) mayMake(pass *podworkers.Pass) {
 	for _, one := range r.tasks {
 		if one.pass == pass || r.pods[pass.Ref.UID] != nil {
@@ -210,7 +211,7 @@ func (r *rules) mayMake(pass *podworkers.Pass) {
 	}
 }
 
-// mayStop holds a stop: for a manifest d, or for a deletion.
+// mayStop checks the stop of a container for a manifest d, or for a deletion if d is nil.
 func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired) {
 	if pass == nil {
 		return
@@ -221,7 +222,7 @@ func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired)
 		delete(r.first, c.uid)
 	case c.failing:
 	case pass.Kind == podworkers.Terminate:
-		// Whether the pod may be deleted was held when the pass began.
+		// The deletion was checked when the pass began.
 	case d == nil || p == nil || imageOf(p.desired) == c.image:
 		r.wrong("container %d of %s is stopped, and nobody asked for it", c.id, c.uid)
 	case !d.Stored && r.counts(c.uid) && !r.isCurrent(d):
@@ -229,7 +230,7 @@ func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired)
 	}
 }
 
-// started takes note of the first container of a pod that nobody asks to stop.
+// started records the first container of a pod that must never be stopped.
 func (r *rules) started(c *container) {
 	if (c.uid == "s1" || c.uid == "h1") && r.first[c.uid] == 0 {
 		r.first[c.uid] = c.id
@@ -241,8 +242,8 @@ func (r *rules) started(c *container) {
 	}
 }
 
-// wanted is what there shall be in the end: what the first source wants, then the second, and what
-// was applied by hand and whose name no source gives to the same uid.
+// wanted returns the state that must be reached: the pods of the first source, then of the second, and pods applied by
+// hand unless a source uses their name for the same UID.
 func (r *rules) wanted() map[types.UID]string {
 	all, holders := map[types.UID]string{}, map[string]types.UID{}
 	for uid, p := range r.pods {
@@ -260,8 +261,8 @@ func (r *rules) wanted() map[types.UID]string {
 	return all
 }
 
-// converged holds the end: what is written down and runs is what is wanted, and what nobody ever asked
-// to stop is what ran at first.
+// converged checks the end: the recorded and running pods are the wanted ones, and the containers that must never be
+// stopped are the first ones.
 func (r *rules) converged() {
 	has := map[types.UID]string{}
 	for uid, p := range r.pods {

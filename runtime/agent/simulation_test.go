@@ -25,45 +25,43 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// life is one random life of an agent, its sources, its pods and its users. Everything that happens
-// follows from its seed: one thing happens at a time, and the life says which is next.
+// life is one random run of an agent, its sources, its pods and its users. All events follow from its seed. One event
+// happens at a time, and the life selects the next one.
 type life struct {
 	*world
 	*rules
 	agent *Agent
-	// ctx is that of Run, which end ends.
+	// ctx is the context of Run. end ends it.
 	ctx context.Context //nolint:containedctx // it stands for the goroutine of the loop
 	end context.CancelFunc
-	// wake is when the agent's timer ends, records when all checkpoints are read again.
+	// wake is when the agent's timer fires. records is when all checkpoints are read again.
 	wake, records time.Time
-	// wants is what each source wants. versions counts all manifests.
+	// wants holds the pods that each source wants. versions counts all manifests.
 	wants    map[string]map[string]*podspec.Desired
 	versions int
-	// tasks are under way, and mail is under way to the agent's loop.
+	// tasks are in progress. mail is on its way to the agent's loop.
 	tasks []*task
 	mail  []mail
-	// restless lets the machine shut down and boot, watchful lets the agent look each second which pods came or went.
+	// restless lets the machine shut down and boot. watchful lets the agent check every second which pods came or went.
 	restless, watchful bool
-	// news is when it looks next.
+	// news is the time of the next such check.
 	news time.Time
 }
 
-// task is a pass of the agent or a command of a user. It goes on from one call to the next when the
-// life says so.
+// task is a pass of the agent or a command of a user. It proceeds from one call to the next when the life runs it.
 type task struct {
 	name string
-	// pass is that of the agent; nil for a user's.
+	// pass is the agent's pass. It is nil for a user's command.
 	pass  *podworkers.Pass
 	next  func() (struct{}, bool)
 	kill  func()
 	yield func(struct{}) bool
 }
 
-// killed is the end of a task in the middle.
+// killed is the panic value that ends a task in the middle.
 type killed struct{}
 
-// mail is something that the agent's loop is to do. What has the same sender arrives in order, all
-// else in any.
+// mail is a function for the agent's loop. Mail from the same sender arrives in order. Other mail arrives in any order.
 type mail struct {
 	from, text string
 	do         func()
@@ -79,19 +77,19 @@ func newWholeWorld(t *testing.T, seed uint64) *life {
 	return l
 }
 
-// newStill is a life without pods, in which nothing happens by itself.
+// newStill returns a life without pods, in which nothing happens by itself.
 func newStill(t *testing.T) *life {
 	l := newWholeWorld(t, 0)
 	l.start()
 	return l
 }
 
-// has lets a pod be applied already.
+// has adds a pod that is already applied.
 func (l *life) has(d *podspec.Desired) {
 	l.pods[d.Pod.UID] = &record{desired: stored(d)[d.Pod.UID].Desired}
 }
 
-// tellNow tells what a source wants at once.
+// tellNow delivers an update of a source at once.
 func (l *life) tellNow(source string) {
 	l.tell(source)
 	for _, m := range l.mail {
@@ -102,7 +100,7 @@ func (l *life) tellNow(source string) {
 
 func newLife(t *testing.T, seed uint64) *life {
 	l := newWholeWorld(t, seed)
-	// Nobody ever asks to stop these two.
+	// These two must never be stopped.
 	l.wants["one"]["s"] = l.manifest("one", "s", "s1", 0)
 	l.use("apply h1", func() { _, _ = l.userApplies(l.manifest("", "h", "h1", 0)) })
 	for len(l.tasks) > 0 {
@@ -113,7 +111,7 @@ func newLife(t *testing.T, seed uint64) *life {
 	return l
 }
 
-// named is a source that is told by the test.
+// named is a source that the test controls.
 type named string
 
 func (n named) Name() string                                                  { return string(n) }
@@ -121,7 +119,7 @@ func (named) Run(context.Context, <-chan chan struct{}, func(sources.Update)) {}
 func (named) Rules() sources.Rules                                            { return sources.Rules{Lingers: sources.Lingers} }
 func (named) Ended(model.PodRef)                                              {}
 
-// start begins an agent on what is there.
+// start starts an agent on the current state.
 func (l *life) start() {
 	l.mail, l.records = nil, l.now.Add(recordsEach)
 	l.told(nil)
@@ -130,7 +128,7 @@ func (l *life) start() {
 		Sources: []sources.Source{named("one"), named("two")}, Applied: true, Parallel: 3,
 		Now: func() time.Time { return l.now }, Log: slog.New(journal{l}), Random: l.rand.Float64,
 	})
-	// The loop's mail waits until the life delivers it.
+	// The life delivers the loop's mail.
 	a.inbox = make(inbox, 100)
 	a.beside = func(p *podworkers.Pass, do func()) {
 		l.mayBegin(p)
@@ -143,8 +141,7 @@ func (l *life) start() {
 	l.wake = a.begin(l.ctx)
 }
 
-// kill is the end of the agent by kill -9: calls that are under way have had their effect, and nobody
-// hears of it.
+// kill ends the agent as kill -9 does: calls in progress have had their effect, but their results are lost.
 func (l *life) kill() {
 	l.note("the agent is killed")
 	for _, one := range slices.Clone(l.tasks) {
@@ -157,7 +154,7 @@ func (l *life) kill() {
 	l.start()
 }
 
-// terminate is the end of the agent that it is asked for: passes come to their end (Agent.Run).
+// terminate ends the agent on request: running passes finish (Agent.Run).
 func (l *life) terminate() {
 	l.note("the agent ends")
 	l.end()
@@ -180,7 +177,7 @@ func (l *life) terminate() {
 	l.start()
 }
 
-// spawn begins a task, which does nothing yet.
+// spawn adds a task, which does nothing yet.
 func (l *life) spawn(one *task, do func()) {
 	l.note("begin %s", one.name)
 	one.next, one.kill = iter.Pull(func(yield func(struct{}) bool) {
@@ -195,10 +192,10 @@ func (l *life) spawn(one *task, do func()) {
 	l.tasks = append(l.tasks, one)
 }
 
-// use lets a user do something.
+// use starts a user's command.
 func (l *life) use(name string, do func()) { l.spawn(&task{name: "user: " + name}, do) }
 
-// run lets a task go on until its next call.
+// run runs a task until its next call.
 func (l *life) run(one *task) {
 	l.current = one
 	if _, more := one.next(); more {
@@ -215,7 +212,7 @@ func (l *life) killTask(one *task) {
 	l.tasks = slices.DeleteFunc(l.tasks, func(other *task) bool { return other == one })
 }
 
-// collect takes what was posted to the agent's loop.
+// collect collects the functions posted to the agent's loop.
 func (l *life) collect(text string) {
 	for l.agent != nil {
 		select {
@@ -229,7 +226,7 @@ func (l *life) collect(text string) {
 
 func (l *life) post(from, text string, do func()) { l.mail = append(l.mail, mail{from, text, do}) }
 
-// deliver lets the agent's loop do one thing.
+// deliver lets the agent's loop run one function.
 func (l *life) deliver() {
 	if len(l.mail) == 0 {
 		return
@@ -246,7 +243,7 @@ func (l *life) deliver() {
 	l.wake = l.agent.begin(l.ctx)
 }
 
-// event tells the agent of a pod in the runtime, unless that is lost on the way; or twice.
+// event notifies the agent of a pod's event in the runtime. In a faulty world the event may be lost or repeated.
 func (l *life) event(uid types.UID) {
 	times := 1
 	if l.faulty {
@@ -260,7 +257,7 @@ func (l *life) event(uid types.UID) {
 	}
 }
 
-// tell lets a source tell what it wants, now and then twice.
+// tell sends an update of a source, sometimes twice.
 func (l *life) tell(source string) {
 	u, wants := sources.Update{Source: source, Complete: true}, maps.Clone(l.wants[source])
 	for _, name := range slices.Sorted(maps.Keys(wants)) {
@@ -274,7 +271,7 @@ func (l *life) tell(source string) {
 	}
 }
 
-// manifest is a new version of a pod, by hand or in a source.
+// manifest returns a new version of a pod of a source, or of a pod applied by hand.
 func (l *life) manifest(source, name, uid string, image int) *podspec.Desired {
 	l.versions++
 	d := pod(name, uid, fmt.Sprintf("i:%d", image), source)
@@ -282,13 +279,13 @@ func (l *life) manifest(source, name, uid string, image int) *podspec.Desired {
 	return d
 }
 
-// some are names and uids; they are few, so that they meet.
+// some returns a name and a UID. There are few of them, so that conflicts happen.
 func (l *life) some() (name, uid string) {
 	name = []string{"a", "b", "c"}[l.rand.IntN(3)]
 	return name, name + []string{"1", "1", "1", "2"}[l.rand.IntN(4)]
 }
 
-// step is one thing that happens.
+// step makes one random event happen.
 func (l *life) step() {
 	l.now = l.now.Add(time.Duration(l.rand.IntN(700)) * time.Millisecond)
 	if l.rand.IntN(40) == 0 {
@@ -317,7 +314,7 @@ func (l *life) step() {
 	l.tick()
 }
 
-// tick does what follows from the time.
+// tick does what is due at the current time.
 func (l *life) tick() {
 	if !l.now.Before(l.records) {
 		l.records = l.now.Add(recordsEach)
@@ -329,7 +326,7 @@ func (l *life) tick() {
 	}
 }
 
-// edit changes what a source wants. The pod s is edited in what needs no restart.
+// edit changes the pods that a source wants. The pod s gets only edits that need no restart.
 func (l *life) edit() {
 	source := sourceNames[l.rand.IntN(2)]
 	name, uid := l.some()
@@ -349,7 +346,7 @@ func (l *life) edit() {
 	l.note("%s wants %s", source, versionOf(l.wants[source][name]))
 }
 
-// user is somebody who applies or deletes a pod beside the agent, and may give up in the middle.
+// user starts a command that applies or deletes a pod outside the agent, or kills one in progress.
 func (l *life) user() {
 	if i := slices.IndexFunc(l.tasks, func(one *task) bool { return one.pass == nil }); i >= 0 && l.rand.IntN(2) == 0 {
 		l.killTask(l.tasks[i])
@@ -364,7 +361,7 @@ func (l *life) user() {
 	l.use("apply "+versionOf(d), func() { _, _ = l.userApplies(d) })
 }
 
-// happens is what containers do by themselves: they end, or their probes fail.
+// happens makes a container end or its probe fail.
 func (l *life) happens() {
 	_, uid := l.some()
 	c := l.runs(types.UID(uid))
@@ -380,7 +377,7 @@ func (l *life) happens() {
 	}
 }
 
-// seldom is what happens to the machine and to the agent.
+// seldom makes a rare event of the machine or the agent happen.
 func (l *life) seldom() {
 	switch n := l.rand.IntN(16); {
 	case n < 3:
@@ -408,7 +405,7 @@ func (l *life) seldom() {
 	}
 }
 
-// goDown ends the runtime for a while; up brings it back.
+// goDown stops the runtime. up starts it again.
 func (l *life) goDown() {
 	l.down = true
 	l.post("pleg", "the runtime is down", func() { l.agent.runtimeTells(&pleg.Event{Down: errDown}) })
@@ -419,7 +416,7 @@ func (l *life) up() {
 	l.post("pleg", "the runtime is up", func() { l.agent.runtimeTells(&pleg.Event{Up: true}) })
 }
 
-// boot is the end of everything that runs.
+// boot ends all processes and containers.
 func (l *life) boot() {
 	l.note("the machine boots")
 	for _, one := range slices.Clone(l.tasks) {
@@ -439,7 +436,7 @@ func (l *life) callOff() {
 	l.post("logind", "the shutdown is called off", <-l.agent.inbox)
 }
 
-// settle lets everything come to rest.
+// settle ends all faults and lets the system converge.
 func (l *life) settle() {
 	l.faulty, l.full = false, false
 	if l.down {
@@ -451,7 +448,7 @@ func (l *life) settle() {
 	l.rest(6 * time.Minute)
 }
 
-// rest lets time pass without anything that happens from outside.
+// rest lets time pass without outside events.
 func (l *life) rest(d time.Duration) {
 	for until := l.now.Add(d); !l.t.Failed(); l.tick() {
 		for turns := 0; len(l.tasks)+len(l.mail) > 0 && !l.t.Failed(); turns++ {
@@ -479,7 +476,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// journal is a log that is part of a life's.
+// journal is a log handler that writes to the life's journal.
 type journal struct{ *life }
 
 func (journal) Enabled(context.Context, slog.Level) bool { return true }
@@ -495,7 +492,7 @@ func (j journal) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// live is a whole life; its journal says what happened.
+// live runs a whole life and returns its journal.
 func live(t *testing.T, seed uint64) (journal []string) {
 	l := newLife(t, seed)
 	defer func() {
@@ -525,18 +522,21 @@ func live(t *testing.T, seed uint64) (journal []string) {
 	return nil
 }
 
-// broke are lives beyond the usual ones that broke a rule once:
-//   - a pod was made beside one of its name that was being deleted: a user had deleted it, and the agent had not heard of it
-//     or could not read it (5167, 10058, 11156, 12429, 17522, 27527, 35719, 54080), or a pass that had nothing to stop made it
-//     count as one that is there (115247);
-//   - a pod that one source had just replaced was deleted before all had spoken, while its checkpoint could not be read (15332);
-//   - a pod was deleted because a pod of its name had been applied by hand, which a user had deleted meanwhile (331882);
-//   - a deletion was taken back by an agent that could not read at its start that it had begun (6293, 7915, 12265).
+// broke returns seeds of lives that once broke a rule:
+//   - A pod was created beside one of its name that was being deleted. A user had deleted it, and the agent had not
+//     noticed that or could not read it (5167, 10058, 11156, 12429, 17522, 27527, 35719, 54080), or a pass that had
+//     nothing to stop made it count as existing (115247).
+//   - A pod that one source had just replaced was deleted before all sources were read, while its checkpoint could not
+//     be read (15332).
+//   - A pod was deleted because a pod of its name had been applied by hand, although a user had deleted that one
+//     (331882).
+//   - An agent canceled a deletion because it could not read at its start that the deletion had begun (6293, 7915,
+//     12265).
 func broke() []uint64 {
 	return []uint64{5167, 6293, 7915, 10058, 11156, 12265, 12429, 15332, 17522, 27527, 35719, 54080, 115247, 331882}
 }
 
-// all are the seeds of so many lives, and of those that broke a rule once.
+// all returns the given number of seeds, after those of broke.
 func all(lives uint64) []uint64 {
 	seeds := broke()
 	for seed := range lives {
@@ -545,10 +545,9 @@ func all(lives uint64) []uint64 {
 	return seeds
 }
 
-// TestRandomLives: whatever happens in whatever order, whatever fails and whoever is killed, the rules
-// (see rules) hold at every moment, and in the end there is what sources and users want. On a failure
-// it prints the seed; PODCTL_LIFE=SEED lives that life alone and prints all of it, and PODCTL_LIVES=FROM-TO
-// lives many and names all that break a rule.
+// TestRandomLives checks that the rules (see rules) hold at every moment and that the wanted state is reached, whatever
+// order, faults and kills occur. On a failure it prints the seed. PODCTL_LIFE=SEED runs one life and prints its
+// journal. PODCTL_LIVES=FROM-TO runs many and names those that break a rule.
 func TestRandomLives(t *testing.T) {
 	if text := os.Getenv("PODCTL_LIFE"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -573,7 +572,7 @@ func TestRandomLives(t *testing.T) {
 	}
 }
 
-// liveMany lives all lives of a range; one that breaks a rule ends no other.
+// liveMany runs all lives of a range, also after one breaks a rule.
 func liveMany(t *testing.T, text string) {
 	var from, to uint64
 	if _, err := fmt.Sscanf(text, "%d-%d", &from, &to); err != nil {
@@ -584,7 +583,7 @@ func liveMany(t *testing.T, text string) {
 	}
 }
 
-// TestOneSeedOneLife: what happens follows from the seed alone.
+// TestOneSeedOneLife checks that all events follow from the seed alone.
 func TestOneSeedOneLife(t *testing.T) {
 	for seed := range uint64(40) {
 		one, two := live(t, seed), live(t, seed)

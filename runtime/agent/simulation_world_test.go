@@ -20,31 +20,31 @@ import (
 	"github.com/podctl/podctl/runtime/syncpod"
 )
 
-// world is a runtime and a state directory in memory, with passes that lock, observe, write down what
-// they are about to do and make one call after the other, as those of syncpod do. Each call and each
-// write may fail; at each the agent or the user may be killed, or the pass cut short.
+// world is a runtime and a state directory in memory. Its passes lock, observe, record their intent and make one call
+// after the other, as those of syncpod do. Each call and each write may fail. At each, the agent or the user may be
+// killed, or the pass cut short.
 type world struct {
 	t     *testing.T
 	rand  *rand.Rand
 	now   time.Time
 	rules *rules
-	// event is told of every change of a container.
+	// event is called for every change of a container.
 	event func(types.UID)
 
 	pods       map[types.UID]*record
 	containers []*container
-	// deaths counts the ends of containers that nobody asked for.
+	// deaths counts the unrequested ends of containers.
 	deaths map[types.UID]int
 	locked map[types.UID]bool
-	// faulty lets calls fail now and then, down all of them, and full all writes.
+	// faulty makes some calls fail, down all calls, and full all writes.
 	faulty, down, full bool
-	// current is the task that goes on now.
+	// current is the running task.
 	current *task
 	lines   []string
 	activity
 }
 
-// activity counts what an agent that has nothing to do does not do.
+// activity counts actions that an idle agent must not do.
 type activity struct{ calls, writes, logged, ids int }
 
 // record is a checkpoint.
@@ -57,10 +57,10 @@ type container struct {
 	id    int
 	uid   types.UID
 	image string
-	// started and running tell where it is: created, running, or exited at some time.
+	// started and running are the container's state: created, running, or exited at some time.
 	started, running bool
 	exited           time.Time
-	// failing reports that its liveness probe has failed.
+	// failing reports that the container's liveness probe has failed.
 	failing bool
 }
 
@@ -82,7 +82,7 @@ func (w *world) note(format string, args ...any) {
 	w.lines = append(w.lines, w.now.Sub(at(0)).String()+" "+fmt.Sprintf(format, args...))
 }
 
-// wrong is what may not be.
+// wrong reports a broken rule.
 func (w *world) wrong(format string, args ...any) {
 	w.note("WRONG: "+format, args...)
 	w.t.Errorf(format, args...)
@@ -94,7 +94,7 @@ func versionOf(d *podspec.Desired) string {
 	return fmt.Sprintf("%s v%s %s", d.Pod.UID, d.Pod.Annotations["version"], imageOf(d))
 }
 
-// pause lets others go on. It does not return in a process that is killed meanwhile.
+// pause lets other tasks run. It does not return if the process is killed in the meantime.
 func (w *world) pause() {
 	one := w.current
 	if !one.yield(struct{}{}) {
@@ -102,11 +102,10 @@ func (w *world) pause() {
 	}
 }
 
-// chance is whether something goes wrong.
+// chance reports whether something fails, with a probability in percent.
 func (w *world) chance(percent int) bool { return w.faulty && w.rand.IntN(100) < percent }
 
-// call is one call of the runtime. It fails before or after it took effect, or nobody waits any more
-// for its answer.
+// call makes one call of the runtime. It may fail before or after it took effect, or its answer may be lost.
 func (w *world) call(ctx context.Context, what string, effect func()) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -130,7 +129,7 @@ func (w *world) call(ctx context.Context, what string, effect func()) error {
 	return err
 }
 
-// write changes what is on disk, or fails.
+// write changes the state on disk, or fails.
 func (w *world) write(what string, change func()) error {
 	if w.full || w.chance(4) {
 		w.note("%s: %s %v", w.current.name, what, errFull)
@@ -195,7 +194,7 @@ func (w *world) Apply(ctx context.Context, d *podspec.Desired, opts executor.Opt
 	return w.sync(ctx, d, seen, opts.Stop)
 }
 
-// checkpoint is what is remembered of a pod.
+// checkpoint returns the stored state of a pod.
 func (w *world) checkpoint(uid types.UID) *state.Checkpoint {
 	c := &state.Checkpoint{}
 	if p := w.pods[uid]; p != nil {
@@ -207,7 +206,7 @@ func (w *world) checkpoint(uid types.UID) *state.Checkpoint {
 	return c
 }
 
-// userApplies is podctl apply: it refuses a name that another uid has.
+// userApplies is podctl apply. It refuses a name that another UID has.
 func (w *world) userApplies(d *podspec.Desired) (*executor.Outcome, error) {
 	ctx := w.t.Context()
 	unlock, _ := w.lock(ctx, d.Pod.UID)
@@ -230,7 +229,7 @@ type step struct {
 	do   func()
 }
 
-// sync brings a pod to the state of its manifest, or stops it for a while.
+// sync applies the manifest of a pod, or stops the pod temporarily.
 func (w *world) sync(ctx context.Context, d *podspec.Desired, seen []container, stop bool) (*executor.Outcome, error) {
 	uid := d.Pod.UID
 	steps, until := w.stepsOf(d, seen, stop)
@@ -250,7 +249,7 @@ func (w *world) sync(ctx context.Context, d *podspec.Desired, seen []container, 
 	return outcome, nil
 }
 
-// stepsOf are the calls of a pass, and when it can do more.
+// stepsOf returns the calls of a pass, and the time when it can do more.
 func (w *world) stepsOf(d *podspec.Desired, seen []container, stop bool) (steps []step, until time.Time) {
 	image, runs := imageOf(d), false
 	var last []step
@@ -308,7 +307,7 @@ func (w *world) starts(c *container) step {
 	}}
 }
 
-// stops stops a container, for a manifest or a deletion.
+// stops returns the step that stops a container, for a manifest or a deletion.
 func (w *world) stops(c *container, d *podspec.Desired) step {
 	return step{fmt.Sprintf("stop %d", c.id), func() {
 		if !c.running {
@@ -328,7 +327,7 @@ func (w *world) removes(c *container) step {
 	}}
 }
 
-// exits is the end of a container that nobody asked for.
+// exits ends a container without a request.
 func (w *world) exits(c *container) {
 	c.running, c.exited = false, w.now
 	w.deaths[c.uid]++
@@ -343,7 +342,7 @@ func (w *world) find(id int) *container {
 	return w.containers[i]
 }
 
-// runs is the container of a pod that runs; nil for none.
+// runs returns the running container of a pod. It is nil if there is none.
 func (w *world) runs(uid types.UID) *container {
 	i := slices.IndexFunc(w.containers, func(c *container) bool { return c.uid == uid && c.running })
 	if i < 0 {
@@ -352,7 +351,7 @@ func (w *world) runs(uid types.UID) *container {
 	return w.containers[i]
 }
 
-// Delete makes a pass of the agent that takes a pod away (syncpod.Syncer.Delete).
+// Delete makes a pass of the agent that deletes a pod (syncpod.Syncer.Delete).
 func (w *world) Delete(ctx context.Context, ref model.PodRef, opts executor.Options) (*executor.Outcome, error) {
 	unlock, err := w.lock(ctx, ref.UID)
 	if err != nil {
@@ -385,7 +384,7 @@ func (w *world) userDeletes(ref model.PodRef) (*executor.Outcome, error) {
 	return w.remove(ctx, ref, seen), nil
 }
 
-// remove stops and removes a pod. That it is being deleted is written down first, if that can be.
+// remove stops and removes a pod. It first records the deletion, if the write succeeds.
 func (w *world) remove(ctx context.Context, ref model.PodRef, seen []container) *executor.Outcome {
 	p := w.pods[ref.UID]
 	if p != nil && !p.deleting {
@@ -417,7 +416,7 @@ func (w *world) remove(ctx context.Context, ref model.PodRef, seen []container) 
 	return outcome
 }
 
-// All reads every record; one may be unreadable, or all.
+// All reads every record. Some or all may be unreadable.
 func (w *world) All() (map[types.UID]Stored, map[types.UID]error, error) {
 	if w.chance(5) {
 		return nil, nil, errFault
@@ -447,7 +446,7 @@ func (w *world) Read(uid types.UID) (*Stored, error) {
 	return &Stored{Desired: p.desired, Deleting: p.deleting}, nil
 }
 
-// Remembered are the pods that have a record.
+// Remembered returns the pods that have a record.
 func (w *world) Remembered() ([]types.UID, error) {
 	if w.chance(5) {
 		return nil, errFault
@@ -455,11 +454,11 @@ func (w *world) Remembered() ([]types.UID, error) {
 	return sortedUIDs(w.pods), nil
 }
 
-// PodsChangedAt is never: the life has the agent look itself.
+// PodsChangedAt returns zero: the life triggers the agent's checks itself.
 func (w *world) PodsChangedAt() time.Time { return time.Time{} }
 
-// ObjectsChangedAt is never: the life wakes all pods itself.
+// ObjectsChangedAt returns zero: the life wakes all pods itself.
 func (w *world) ObjectsChangedAt() time.Time { return time.Time{} }
 
-// Redactor knows no Secrets.
+// Redactor returns nil, because there are no Secrets.
 func (w *world) Redactor(*podspec.Desired) *redaction.Redactor { return nil }

@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// loopState is the state of an agent. Only its loop changes it; other goroutines post to the inbox. The parts of the agent (probing,
-// admitting and so on) embed it, and add what they alone need.
+// loopState is the state of an agent. Only its loop changes it. Other goroutines post functions to the inbox. The parts
+// of the agent, such as probing and admitting, embed it and add their own fields.
 type loopState struct {
 	settings Settings
 	world    World
@@ -25,16 +25,16 @@ type loopState struct {
 	listeners []Listener
 	workers   *podworkers.Workers
 	keeper    *keeper
-	// running are the passes that run, by pod; last is how the last pass of each ended.
+	// running cancels the running pass of each pod. last is the result of each pod's last pass.
 	running map[types.UID]context.CancelFunc
 	last    map[types.UID]lastPass
-	// conditions are what the node is short of.
+	// conditions are the pressure conditions of the node.
 	conditions []v1.NodeConditionType
 	runtime    runtimeState
 	started    time.Time
 	ready      bool
-	// next is when a pass is due, as begin has found it; zero for never. It holds while still is set:
-	// since then nothing has happened that a pass could follow from.
+	// next is when a pass is due, as begin has computed it. It is zero if none is. It is valid while still is set,
+	// which means that nothing has happened since that could lead to a pass.
 	next  time.Time
 	still bool
 }
@@ -50,37 +50,37 @@ func newLoopState(w World, s Settings, resolved func()) *loopState {
 
 func (s *loopState) now() time.Time { return s.settings.Now() }
 
-// wakePod has a pod looked at.
+// wakePod requests a pass of a pod.
 func (s *loopState) wakePod(uid types.UID) { s.workers.Wake(s.now(), uid) }
 
-// lastPass is what the last pass of a pod came to.
+// lastPass is the result of a pod's last pass.
 type lastPass struct {
 	at time.Time
-	// pod is what it brought about.
+	// pod is the pod that the pass has applied.
 	pod     *podspec.Desired
 	failure string
 	waiting []string
-	// rejection is why the pod is not admitted; nil for one that is.
+	// rejection is the reason why the pod is not admitted. It is nil if it is admitted.
 	rejection *model.Rejection
-	// eviction is why the pod is evicted; nil for one that is not.
+	// eviction is the reason why the pod is evicted. It is nil if it is not evicted.
 	eviction *model.Eviction
-	// idle is set for a pod that takes nothing any more.
+	// idle is set for a pod that uses no resources any more.
 	idle bool
-	// found is how the pass has found it.
+	// found is the phase and readiness that the pass has found.
 	found finding
 }
 
-// runtimeState is whether the runtime answers.
+// runtimeState records whether the runtime answers.
 type runtimeState struct {
 	up    bool
 	since time.Time
 	err   string
 }
 
-// inbox is how goroutines beside the loop reach it: it does what they post, one after the other.
+// inbox passes functions from other goroutines to the loop, which runs them one after the other.
 type inbox chan func()
 
-// post lets the loop do something, unless the context ends before.
+// post makes the loop run a function, unless the context ends first.
 func (i inbox) post(ctx context.Context, do func()) {
 	select {
 	case i <- do:
@@ -88,14 +88,14 @@ func (i inbox) post(ctx context.Context, do func()) {
 	}
 }
 
-// every posts something to do, again and again.
+// every posts a function periodically.
 func (i inbox) every(ctx context.Context, period time.Duration, do func()) {
 	for sleep.For(ctx, period) == nil {
 		i.post(ctx, do)
 	}
 }
 
-// ask lets the loop find something out, and waits for it.
+// ask runs find in the loop and waits for its result.
 func ask[T any](ctx context.Context, i inbox, find func() T) (found T, err error) {
 	reply := make(chan T, 1)
 	i.post(ctx, func() { reply <- find() })

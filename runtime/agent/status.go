@@ -14,12 +14,12 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Status says what the agent does and waits for.
+// Status reports what the agent does and waits for.
 func (a *Agent) Status(ctx context.Context) (*api.Status, error) {
 	return ask(ctx, a.inbox, a.status)
 }
 
-// Metrics shows what the agent counts.
+// Metrics serves the metrics of the agent.
 func (a *Agent) Metrics() http.Handler { return a.metrics.Handler() }
 
 func (a *Agent) status() *api.Status {
@@ -51,7 +51,7 @@ func (a *Agent) status() *api.Status {
 	return s
 }
 
-// statuses are the verdicts of all probes by pod.
+// statuses returns the results of all probes by pod.
 func (b *probing) statuses() map[types.UID][]api.Probe {
 	all := map[types.UID][]api.Probe{}
 	for _, v := range b.set.Verdicts() {

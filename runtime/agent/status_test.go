@@ -22,7 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// TestStatusHasVerdicts: the status of a pod has what its probes came to, and since when.
+// TestStatusHasVerdicts checks that the status of a pod contains the results of its probes and their times.
 func TestStatusHasVerdicts(t *testing.T) {
 	l := newStill(t)
 	d := l.manifest("one", "a", "a1", 1)
@@ -44,7 +44,7 @@ func TestStatusHasVerdicts(t *testing.T) {
 	}
 }
 
-// asApplied gives pods a status, and cannot observe one.
+// asApplied lists pods as they are, with an error for one that cannot be observed.
 type asApplied struct{}
 
 func (asApplied) List(_ context.Context, pods []*podspec.Desired) (list []*v1.Pod, err error) {
@@ -54,8 +54,8 @@ func (asApplied) List(_ context.Context, pods []*podspec.Desired) (list []*v1.Po
 	return list, errors.New("one cannot be observed")
 }
 
-// TestPods: the list has the pods that are kept, as they were applied last, also if one of them
-// cannot be observed.
+// TestPods checks that the list contains the kept pods in the version that was applied last, even if one of them cannot
+// be observed.
 func TestPods(t *testing.T) {
 	l := newStill(t)
 	l.agent.world.Lister = asApplied{}
@@ -72,8 +72,8 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestOperationsOfPasses: a pass is counted by what it was for, and a pod is timed that the agent has
-// seen before it ran, once.
+// TestOperationsOfPasses checks that a pass is counted by its purpose, and that a pod is timed once if the agent has
+// seen it before it ran.
 func TestOperationsOfPasses(t *testing.T) {
 	l := newStill(t)
 	d, edited := l.manifest("one", "a", "a1", 1), l.manifest("one", "a", "a1", 2)

@@ -18,7 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// behindProxy lets the agent reach the runtime through a proxy that disturbs its calls.
+// behindProxy connects the agent to the runtime through a proxy that disturbs its calls.
 func (l *lab) behindProxy() *runtimetest.Proxy {
 	l.t.Helper()
 	front := filepath.Join(filepath.Dir(l.socket), "front.sock")
@@ -31,7 +31,7 @@ func (l *lab) behindProxy() *runtimetest.Proxy {
 	return proxy
 }
 
-// look is what the loop of an agent sees.
+// look evaluates a function in the loop of an agent.
 func look[T any](l *lab, a *Agent, see func() T) T {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 10*time.Second)
@@ -43,7 +43,7 @@ func look[T any](l *lab, a *Agent, see func() T) T {
 	return seen
 }
 
-// edited is a pod of the source with another value of a variable.
+// edited returns a pod of the source with another value of a variable.
 func (l *lab) edited(name, image, value string) *podspec.Desired {
 	l.t.Helper()
 	d := l.manifest(name, image)
@@ -53,8 +53,8 @@ func (l *lab) edited(name, image, value string) *podspec.Desired {
 	return again
 }
 
-// TestAHungRuntimeKeepsNobodyWaiting: the agent answers, and takes what it is told, while the runtime does not say what
-// it is, also when that is to be asked again.
+// TestAHungRuntimeKeepsNobodyWaiting checks that the agent answers and handles updates while the runtime does not
+// answer a query of its configuration, also when that must be repeated.
 func TestAHungRuntimeKeepsNobodyWaiting(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
@@ -71,7 +71,8 @@ func TestAHungRuntimeKeepsNobodyWaiting(t *testing.T) {
 	stop()
 }
 
-// TestAnEditDuringAPull: a pull that is cut short says nothing of the image, so the next pass pulls at once.
+// TestAnEditDuringAPull checks that the next pass pulls at once after a pull was cut short, because the canceled pull
+// does not count as a failure of the image.
 func TestAnEditDuringAPull(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
@@ -90,7 +91,7 @@ func TestAnEditDuringAPull(t *testing.T) {
 	stop()
 }
 
-// TestProbesThatAreRemoved are asked no more, although their container runs on.
+// TestProbesThatAreRemoved checks that removed probes no longer run, although their container keeps running.
 func TestProbesThatAreRemoved(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
@@ -109,7 +110,8 @@ func TestProbesThatAreRemoved(t *testing.T) {
 	stop()
 }
 
-// TestPodsOfUsersAreForgotten once their users have deleted them: an agent lives long.
+// TestPodsOfUsersAreForgotten checks that pods that users have deleted use no memory, because an agent runs for a long
+// time.
 func TestPodsOfUsersAreForgotten(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
@@ -131,7 +133,8 @@ func TestPodsOfUsersAreForgotten(t *testing.T) {
 	stop()
 }
 
-// TestAPassThatFailsAppliesNothing: what is shown and stopped is what is written down, and not an edit that never was.
+// TestAPassThatFailsAppliesNothing checks that the agent shows and stops the recorded version of a pod, and not an edit
+// that failed.
 func TestAPassThatFailsAppliesNothing(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
@@ -156,7 +159,8 @@ func TestAPassThatFailsAppliesNothing(t *testing.T) {
 	stop()
 }
 
-// TestATakeover of a pod that was applied by hand is an event of the pod, once, and in the status.
+// TestATakeover checks that the takeover of a pod applied by hand is recorded once as an event of the pod, and in the
+// status.
 func TestATakeover(t *testing.T) {
 	l := newLab(t)
 	l.connect()
@@ -193,7 +197,7 @@ func TestATakeover(t *testing.T) {
 	}
 }
 
-// TestTwoManifestsOfAPod: the one that does not count is an event of the pod, once.
+// TestTwoManifestsOfAPod checks that the manifest without effect is recorded once as an event of the pod.
 func TestTwoManifestsOfAPod(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
@@ -225,7 +229,7 @@ func TestTwoManifestsOfAPod(t *testing.T) {
 	stop()
 }
 
-// withCredentials is a pod of the source that pulls its image with a password.
+// withCredentials returns a pod of the source that pulls its image with a password.
 func (l *lab) withCredentials(name, image, password string) *podspec.Desired {
 	l.t.Helper()
 	d := l.manifest(name, image)
@@ -237,8 +241,8 @@ func (l *lab) withCredentials(name, image, password string) *podspec.Desired {
 	return d
 }
 
-// TestCorrectedCredentials: an image that could not be pulled is tried at once with other credentials, and its back-off
-// begins anew.
+// TestCorrectedCredentials checks that a failed pull is retried at once with other credentials, and its back-off is
+// reset.
 func TestCorrectedCredentials(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
@@ -265,7 +269,7 @@ func TestCorrectedCredentials(t *testing.T) {
 	stop()
 }
 
-// readiness is what is written down of a container of a pod.
+// readiness returns the recorded readiness of a container of a pod.
 func (l *lab) readiness(name, id string) model.ProbeResult {
 	l.t.Helper()
 	checkpoint, err := l.layout.Pod(podspec.UID("default", name)).Checkpoint().Read()
@@ -275,14 +279,14 @@ func (l *lab) readiness(name, id string) model.ProbeResult {
 	return checkpoint.Probes[id][model.Readiness].Result
 }
 
-// says lets all probes succeed or fail.
+// says makes all probes succeed or fail.
 func (l *lab) says(code int32) {
 	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
 		return &runtimeapi.ExecSyncResponse{ExitCode: code}
 	})
 }
 
-// ready runs an agent with a pod that is ready, whose container it returns.
+// ready runs an agent with a ready pod, and returns its container.
 func (l *lab) ready(c *channel) (id string, stop func()) {
 	l.t.Helper()
 	_, stop = l.run(c)
@@ -296,7 +300,7 @@ func (l *lab) ready(c *channel) (id string, stop func()) {
 	return id, stop
 }
 
-// TestAVerdictDuringAPull is written down while the pass that pulls has the pod's lock.
+// TestAVerdictDuringAPull checks that a probe result is recorded while a pulling pass has the pod's lock.
 func TestAVerdictDuringAPull(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
@@ -316,7 +320,7 @@ func TestAVerdictDuringAPull(t *testing.T) {
 	stop()
 }
 
-// TestReadinessDuringADeletion is written down until the pod is gone.
+// TestReadinessDuringADeletion checks that readiness is recorded until the pod is gone.
 func TestReadinessDuringADeletion(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
@@ -332,7 +336,8 @@ func TestReadinessDuringADeletion(t *testing.T) {
 	stop()
 }
 
-// TestPodsWithoutContainers that users apply and delete are noticed, although the runtime knows nothing of them.
+// TestPodsWithoutContainers checks that the agent notices pods without containers that users apply and delete, although
+// the runtime has no record of them.
 func TestPodsWithoutContainers(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()

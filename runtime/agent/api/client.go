@@ -14,39 +14,39 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// NotRunningError says that no agent answers on a socket.
+// NotRunningError reports that no agent answers on a socket.
 type NotRunningError struct{ Socket string }
 
-// Error says how to start one.
+// Error returns a message that explains how to start an agent.
 func (e *NotRunningError) Error() string {
 	return fmt.Sprintf("no agent runs here (%s); start one: podctl agent, or systemctl start podctl-agent", e.Socket)
 }
 
-// maxAnswer bounds an answer of the agent.
+// maxAnswer limits the size of an agent's answer, in bytes.
 const maxAnswer = 64 << 20
 
-// Client asks an agent.
+// Client sends requests to an agent.
 type Client struct{ Socket string }
 
-// Status asks what the agent does. The error is a *NotRunningError if none runs.
+// Status returns the status of the agent. The error is a *NotRunningError if no agent runs.
 func (c Client) Status(ctx context.Context) (*Status, error) {
 	var s Status
 	return &s, c.call(ctx, http.MethodGet, "/status", &s)
 }
 
-// Pods lists the pods of the agent with their status.
+// Pods returns the pods of the agent with their status.
 func (c Client) Pods(ctx context.Context) (*v1.PodList, error) {
 	var list v1.PodList
 	return &list, c.call(ctx, http.MethodGet, "/pods", &list)
 }
 
-// Reload lets the agent read its configuration and its sources again.
+// Reload makes the agent read its configuration and its sources again.
 func (c Client) Reload(ctx context.Context) (*Reloaded, error) {
 	var done Reloaded
 	return &done, c.call(ctx, http.MethodPost, "/reload", &done)
 }
 
-// Look lets the agent take up the stored workloads as they are now.
+// Look makes the agent read the stored workloads again.
 func (c Client) Look(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/look", &struct{}{})
 }
@@ -63,7 +63,7 @@ func (c Client) call(ctx context.Context, method, path string, into any) error {
 	if err != nil {
 		return fmt.Errorf("asking the agent: %w", err)
 	}
-	defer reply.Body.Close() //nolint:errcheck // it is read to its end or given up
+	defer reply.Body.Close() //nolint:errcheck // the body is read to its end or abandoned
 	text, err := io.ReadAll(io.LimitReader(reply.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("asking the agent: %w", err)

@@ -1,5 +1,5 @@
-// Package api is how podctl talks to the agent: documents over a unix socket in the state
-// directory, which is for its owner alone.
+// Package api connects podctl with the agent: documents over a unix socket in the state directory, which only its owner
+// can use.
 //
-// In: a Backend, or the path of a socket. Out: a server, or the agent's answers.
+// The server answers for a Backend. The client needs the path of the socket and returns the agent's answers.
 package api

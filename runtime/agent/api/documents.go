@@ -10,21 +10,21 @@ import (
 type Status struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// PID is the agent's process, StartedAt when it began.
+	// PID is the ID of the agent's process. StartedAt is when it started.
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"startedAt"`
 	// Ready reports whether every source has been read and every pod has had a pass.
 	Ready bool `json:"ready"`
-	// Applied reports whether the agent keeps the pods that were applied by hand, too.
+	// Applied reports whether the agent also keeps the pods that were applied by hand.
 	Applied bool     `json:"applied"`
 	Runtime Runtime  `json:"runtime"`
 	Sources []Source `json:"sources"`
 	Pods    []Pod    `json:"pods"`
-	// Workloads are those whose pods the agent keeps.
+	// Workloads are the workloads whose pods the agent keeps.
 	Workloads []Workload `json:"workloads,omitempty"`
-	// Pressure are the conditions of a node that is short of something.
+	// Pressure are the pressure conditions of the node.
 	Pressure []string `json:"pressure,omitempty"`
-	// Problems are those between sources: pods that two of them want.
+	// Problems are the conflicts between sources: pods that two of them want.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
@@ -38,26 +38,27 @@ type Reloaded struct {
 type Runtime struct {
 	Endpoint string `json:"endpoint"`
 	Answers  bool   `json:"answers"`
-	// Since is when that began; zero if it was never asked.
+	// Since is when this state began. It is zero if the runtime was never called.
 	Since time.Time `json:"since,omitzero"`
 	Error string    `json:"error,omitempty"`
 }
 
-// Source is a place that says which pods shall be there.
+// Source is a place that provides the wanted pods.
 type Source struct {
 	Name string `json:"name"`
-	// Read reports whether it has been read completely.
+	// Read reports whether the source has been read completely.
 	Read bool `json:"read"`
-	// Pods is how many pods it wants, Workloads how many workloads, and Objects how many objects it has stored.
+	// Pods and Workloads are the numbers of wanted pods and workloads. Objects is the number of stored objects.
 	Pods      int       `json:"pods"`
 	Workloads int       `json:"workloads,omitempty"`
 	Objects   int       `json:"objects,omitempty"`
 	Problems  []Problem `json:"problems,omitempty"`
-	// Takeovers are what was applied by hand and is the source's since: deleting the file deletes it.
+	// Takeovers are the objects that were applied by hand and belong to the source since. Deleting the file deletes
+	// them.
 	Takeovers []Problem `json:"takeovers,omitempty"`
 }
 
-// Problem is something wrong with what a source has.
+// Problem is a problem of a source.
 type Problem struct {
 	File  string    `json:"file"`
 	Text  string    `json:"text"`
@@ -69,13 +70,13 @@ type Workload struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Source is the source that brought it; empty for one that was applied by hand.
+	// Source is the source of the workload. It is empty for one that was applied by hand.
 	Source string `json:"source,omitempty"`
-	// File is the manifest it came from.
+	// File is the manifest of the workload.
 	File string `json:"file,omitempty"`
-	// Pods is how many pods it shall have now.
+	// Pods is the number of pods that the workload wants now.
 	Pods int `json:"pods"`
-	// Waiting is what it waits for, Error why nothing is known of it.
+	// Waiting is what the workload waits for. Error is the reason why its state is unknown.
 	Waiting []string `json:"waiting,omitempty"`
 	Error   string   `json:"error,omitempty"`
 }
@@ -83,40 +84,40 @@ type Workload struct {
 // Pod is one pod that the agent keeps.
 type Pod struct {
 	model.PodRef
-	// Source is the source that brought it; empty for one that was applied by hand.
+	// Source is the source of the pod. It is empty for one that was applied by hand.
 	Source string `json:"source,omitempty"`
-	// File is the manifest it came from.
+	// File is the manifest of the pod.
 	File string `json:"file,omitempty"`
-	// Doing is the pass that runs: sync, terminate, stop or evict; empty for none.
+	// Doing is the running pass: sync, terminate, stop or evict. It is empty if there is none.
 	Doing string `json:"doing,omitempty"`
 	// Deleting reports whether the pod is being deleted.
 	Deleting bool `json:"deleting,omitempty"`
-	// WaitsFor is the uid of the pod of the same name that has to be gone first.
+	// WaitsFor is the UID of the pod with the same name that must be gone first.
 	WaitsFor string `json:"waitsFor,omitempty"`
-	// LastPass is when its last pass ended, NextPass when the next one begins if nothing happens.
+	// LastPass is when the last pass ended. NextPass is when the next one begins if no event comes before.
 	LastPass time.Time `json:"lastPass,omitzero"`
 	NextPass time.Time `json:"nextPass,omitzero"`
-	// Error is why its last pass failed, Waiting what holds it or its containers.
+	// Error is the reason why the last pass failed. Waiting is what the pod or its containers wait for.
 	Error   string   `json:"error,omitempty"`
 	Waiting []string `json:"waiting,omitempty"`
-	// Rejection is why the pod was not admitted; missing for one that was.
+	// Rejection is the reason why the pod was not admitted. It is missing for an admitted pod.
 	Rejection *model.Rejection `json:"rejection,omitempty"`
-	// Eviction is why the pod was evicted; missing for one that was not.
+	// Eviction is the reason why the pod was evicted. It is missing for a pod that was not evicted.
 	Eviction *model.Eviction `json:"eviction,omitempty"`
-	// Probes are the verdicts of the probes of containers that run.
+	// Probes are the verdicts of the probes of running containers.
 	Probes []Probe `json:"probes,omitempty"`
 }
 
-// Probe is what an agent knows of one probe of a container that runs.
+// Probe is the state of one probe of a running container.
 type Probe struct {
 	Container   string          `json:"container"`
 	ContainerID string          `json:"containerID"`
 	Type        model.ProbeType `json:"type"`
-	// Result is the verdict, Since from when on it is what it is.
+	// Result is the verdict. Since is when it was reached.
 	Result model.ProbeResult `json:"result"`
 	Since  time.Time         `json:"since,omitzero"`
-	// AskedAt is when the probe was asked last; missing if it was not.
+	// AskedAt is when the probe last ran. It is missing if the probe never ran.
 	AskedAt time.Time `json:"askedAt,omitzero"`
-	// Message is what the last answer said.
+	// Message is the message of the last result.
 	Message string `json:"message,omitempty"`
 }

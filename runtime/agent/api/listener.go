@@ -6,14 +6,15 @@ import (
 	"sync"
 )
 
-// The connections of the port and of the owner's socket, so that descriptors remain for everything else: a process usually has 1,024.
+// The limits of connections on the port and on the owner's socket. They leave file descriptors for other uses: a
+// process usually has 1,024.
 const (
 	maxConnections = 64
 	ownConnections = 256
 )
 
-// bounded accepts at most a number of connections at a time. For each one more it closes the oldest: to refuse the newest would let
-// whoever keeps connections open lock others out.
+// bounded accepts at most max connections at a time. For each one more it closes the oldest: if it refused the newest,
+// a client that keeps connections open could lock others out.
 type bounded struct {
 	net.Listener
 	max int
@@ -51,11 +52,11 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 	var oldest *counted
 	if b.open.Len() > b.max {
-		oldest = b.open.Front().Value.(*counted) //nolint:forcetypeassert // there is nothing else in the list
+		oldest = b.open.Front().Value.(*counted) //nolint:forcetypeassert // the list holds nothing else
 	}
 	b.mu.Unlock()
 	if oldest != nil {
-		_ = oldest.Close() // Its client sees the end of the connection.
+		_ = oldest.Close() // The client sees the end of the connection.
 	}
 	return c, nil
 }

@@ -23,20 +23,20 @@ import (
 type Backend interface {
 	// Healthy returns an error if the agent's loop is stalled.
 	Healthy() error
-	// Status says what the agent does.
+	// Status returns the status of the agent.
 	Status(ctx context.Context) (*Status, error)
-	// Pods lists the pods that the agent keeps, with their status.
+	// Pods returns the pods that the agent keeps, with their status.
 	Pods(ctx context.Context) (*v1.PodList, error)
-	// Metrics shows what the agent counts.
+	// Metrics serves the metrics of the agent.
 	Metrics() http.Handler
-	// Reload reads the configuration and every source again. It does not wait long for a source.
+	// Reload reads the configuration and every source again. It waits only briefly for a source.
 	Reload(ctx context.Context) (*Reloaded, error)
-	// Look takes up the stored workloads as they are now. It returns once no pass begins for what they were.
+	// Look reads the stored workloads again. It returns once no pass begins for their earlier version.
 	Look(ctx context.Context) error
 }
 
-// The bounds of a connection. A request is one line and some headers, and an answer on the port takes moments. The owner's requests
-// may take as long as they need: a reload reads every source.
+// The limits of a connection. A request is one line and some headers, and an answer on the port takes moments. The
+// owner's requests may take as long as they need: a reload reads every source.
 const (
 	readTimeout  = 30 * time.Second
 	writeTimeout = time.Minute
@@ -44,8 +44,8 @@ const (
 	maxHeader    = 16 << 10
 )
 
-// Serve answers on a unix socket until the context ends. It removes what an agent that was killed left in the place of the socket:
-// the caller holds the agent's lock.
+// Serve serves a unix socket until the context ends. It removes the socket that a killed agent left. The caller must
+// hold the agent's lock.
 func Serve(ctx context.Context, socket string, b Backend) error {
 	l, err := Listen(ctx, socket)
 	if err != nil {
@@ -54,8 +54,9 @@ func Serve(ctx context.Context, socket string, b Backend) error {
 	return serve(ctx, l, ownConnections, &http.Server{Handler: handler(b)})
 }
 
-// ServePublic answers on a port until the context ends: how the agent is, and its metrics. All who reach the port may read them, so
-// there are no details of pods beyond names. Name is the host name under which the port was opened, if it is not an address.
+// ServePublic serves the health and the metrics of the agent on a port until the context ends. Everyone who reaches the
+// port may read them, so they contain no details of pods beyond names. name is the host name under which the port was
+// opened, if it is not an address.
 func ServePublic(ctx context.Context, l net.Listener, name string, b Backend) error {
 	return serve(ctx, l, maxConnections, &http.Server{Handler: forHosts(hostNames(name), public(b)), WriteTimeout: writeTimeout})
 }
@@ -73,11 +74,12 @@ func serve(ctx context.Context, l net.Listener, connections int, server *http.Se
 	return nil
 }
 
-// withoutBody refuses requests with a body: none needs one, and reading it would take as long as the client likes.
+// withoutBody refuses requests with a body. No request needs one, and reading it would take as long as the client
+// likes.
 func withoutBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
-			// The server would read the rest of the body before it answers.
+			// Otherwise the server would read the rest of the body before it answers.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 			w.Header().Set("Connection", "close")
 			http.Error(w, "a request must not have a body", http.StatusRequestEntityTooLarge)
@@ -87,7 +89,7 @@ func withoutBody(next http.Handler) http.Handler {
 	})
 }
 
-// hostNames are the names that a request may have in its Host header, beside addresses.
+// hostNames returns the names that are allowed in the Host header of a request, in addition to addresses.
 func hostNames(name string) []string {
 	names := []string{"localhost"}
 	if name != "" {
@@ -100,8 +102,9 @@ func hostNames(name string) []string {
 	return names
 }
 
-// forHosts answers only requests for an address or one of the names, or without a Host header: load balancers check with HTTP/1.0. A page in a browser cannot make such a request to another
-// server than its own, whatever its name resolves to (DNS rebinding).
+// forHosts serves only requests for an address or one of the names, or without a Host header, because load balancers
+// check with HTTP/1.0. This prevents DNS rebinding: a page in a browser cannot make such a request to a server other
+// than its own, whatever its name resolves to.
 func forHosts(names []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -118,8 +121,8 @@ func forHosts(names []string, next http.Handler) http.Handler {
 	})
 }
 
-// Listen makes a socket for its owner alone. Nobody else reaches it before its mode is set, as
-// nobody else may enter the state directory.
+// Listen creates a socket that only its owner can use. Other users cannot reach it before its mode is set, because they
+// may not enter the state directory.
 func Listen(ctx context.Context, socket string) (net.Listener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -131,7 +134,7 @@ func Listen(ctx context.Context, socket string) (net.Listener, error) {
 	return l, os.Chmod(socket, 0o600)
 }
 
-// public has what anybody may read.
+// public serves what everyone may read.
 func public(b Backend) *http.ServeMux {
 	mux, ready := http.NewServeMux(), &readiness{of: b}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -152,7 +155,7 @@ func public(b Backend) *http.ServeMux {
 	return mux
 }
 
-// handler has what the owner of the socket may read and do.
+// handler serves what the owner of the socket may read and do.
 func handler(b Backend) http.Handler {
 	rest, mux := public(b), http.NewServeMux()
 	mux.Handle("/", rest)
@@ -170,13 +173,13 @@ func handler(b Backend) http.Handler {
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(document) // Who asked may be gone.
+			_ = json.NewEncoder(w).Encode(document) // The client may be gone.
 		})
 	}
 	return mux
 }
 
-// answerReady answers that the agent is ready, or why it is not.
+// answerReady reports that the agent is ready, or why it is not.
 func answerReady(w http.ResponseWriter, why string) {
 	if why != "" {
 		http.Error(w, why, http.StatusServiceUnavailable)
@@ -185,7 +188,7 @@ func answerReady(w http.ResponseWriter, why string) {
 	io.WriteString(w, "ok\n") //nolint:errcheck // the client is gone
 }
 
-// readiness asks the agent at most once a second, so that requests on the port do not keep its loop busy.
+// readiness queries the agent at most once a second, so that requests on the port do not keep its loop busy.
 type readiness struct {
 	of Backend
 
@@ -194,12 +197,13 @@ type readiness struct {
 	last atomic.Pointer[string]
 }
 
-// text is why the agent is not ready, or "". While one request asks the agent, others get the last answer and do not wait.
+// text returns the reason why the agent is not ready, or "". While one request queries the agent, others get the last
+// answer without waiting.
 func (r *readiness) text(ctx context.Context) string {
 	if r.asks.TryLock() {
 		defer r.asks.Unlock()
 		if last := r.last.Load(); last == nil || time.Since(r.at) >= time.Second {
-			// Other requests must not get the end of this one's connection for an answer.
+			// A client that closes its connection must not cancel the query, because others use its answer.
 			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 			defer cancel()
 			text := notReady(asking, r.of)
@@ -213,7 +217,7 @@ func (r *readiness) text(ctx context.Context) string {
 	return "the agent has not answered yet"
 }
 
-// notReady says why the agent is not ready; nothing if it is.
+// notReady returns the reason why the agent is not ready. It is empty if the agent is ready.
 func notReady(ctx context.Context, b Backend) string {
 	status, err := b.Status(ctx)
 	switch {

@@ -32,8 +32,8 @@ func (backend) Metrics() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "counted 1\n") }) //nolint:errcheck // a recorder
 }
 
-// TestWhoMayAskWhat: the owner of the socket may ask everything; a port shows how the agent is, its
-// metrics, and no details.
+// TestWhoMayAskWhat checks that the owner of the socket may use all requests, and that a port serves only health and
+// metrics without details.
 func TestWhoMayAskWhat(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
@@ -60,12 +60,12 @@ func TestWhoMayAskWhat(t *testing.T) {
 	}
 }
 
-// stalled is an agent whose loop does nothing.
+// stalled is an agent whose loop is stalled.
 type stalled struct{ backend }
 
 func (stalled) Healthy() error { return errors.New("the loop is stalled") }
 
-// TestHealth fails when the loop is stalled.
+// TestHealth checks that the health check fails when the loop is stalled.
 func TestHealth(t *testing.T) {
 	w := httptest.NewRecorder()
 	public(stalled{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/healthz", http.NoBody))
@@ -74,7 +74,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// counting counts how often it is asked.
+// counting counts its calls.
 type counting struct {
 	backend
 	times *int
@@ -85,7 +85,7 @@ func (c counting) Status(ctx context.Context) (*Status, error) {
 	return c.backend.Status(ctx)
 }
 
-// TestReadinessIsAskedSeldom, however many requests there are.
+// TestReadinessIsAskedSeldom checks that the agent is queried rarely, however many requests there are.
 func TestReadinessIsAskedSeldom(t *testing.T) {
 	times := 0
 	r := &readiness{of: counting{times: &times}}
@@ -101,7 +101,7 @@ func TestReadinessIsAskedSeldom(t *testing.T) {
 	}
 }
 
-// TestReadinessOfAStalledLoop: only one request waits for it.
+// TestReadinessOfAStalledLoop checks that only one request waits for a stalled loop.
 func TestReadinessOfAStalledLoop(t *testing.T) {
 	r := &readiness{of: backend{}}
 	r.asks.Lock()
@@ -116,7 +116,7 @@ func TestReadinessOfAStalledLoop(t *testing.T) {
 	}
 }
 
-// served is the address of a public port.
+// served returns the address of a public port.
 func served(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -135,7 +135,7 @@ func served(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestHosts: a request must be for an address or a name of this machine.
+// TestHosts checks that a request must be for an address or a name of this machine.
 func TestHosts(t *testing.T) {
 	own, err := os.Hostname()
 	if err != nil {
@@ -164,7 +164,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestRequestsWithoutAHost are answered: a browser sends a host, and the health checks of load balancers may use HTTP/1.0.
+// TestRequestsWithoutAHost checks that such requests are answered: a browser always sends a host, and the health checks
+// of load balancers may use HTTP/1.0.
 func TestRequestsWithoutAHost(t *testing.T) {
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", served(t))
 	if err != nil {
@@ -179,7 +180,8 @@ func TestRequestsWithoutAHost(t *testing.T) {
 	}
 }
 
-// TestBodiesAreRefused at once, without waiting for their end, on the port and on the socket.
+// TestBodiesAreRefused checks that a request with a body is refused at once on the port and on the socket, without
+// waiting for its end.
 func TestBodiesAreRefused(t *testing.T) {
 	at := served(t)
 	for _, request := range []string{
@@ -207,7 +209,7 @@ func TestBodiesAreRefused(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: however many there are, the newest is answered and few are open.
+// TestConnectionsAreBounded checks that the newest connection is answered and few are open, however many there are.
 func TestConnectionsAreBounded(t *testing.T) {
 	at := served(t)
 	var slow []net.Conn
@@ -230,7 +232,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if answer.StatusCode != http.StatusOK {
 		t.Error(answer.Status)
 	}
-	// The oldest are closed: they end without an answer.
+	// The oldest are closed without an answer.
 	for _, conn := range slow[:4*maxConnections] {
 		if text, _ := io.ReadAll(conn); len(text) != 0 {
 			t.Errorf("answered by %q", text)

@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 )
 
-// Leaves reports whether a pod is one of a workload that was applied by hand, where those are not kept.
+// Leaves reports whether a pod belongs to a workload that was applied by hand, if such workloads are not kept.
 func (s *Source) Leaves(d *podspec.Desired) bool {
 	owner := metav1.GetControllerOfNoCopy(d.Pod)
 	if s.ByHand || d.Keeper != s.Name() || owner == nil {
@@ -21,11 +21,12 @@ func (s *Source) Leaves(d *podspec.Desired) bool {
 			return !s.declared.Brings(keeperOf(r, records))
 		}
 	}
-	// Whose it is cannot be known while a record cannot be read.
+	// While a record cannot be read, the owner of the pod is unknown.
 	return err != nil
 }
 
-// lately are the stored workloads, read anew only if one has changed: all pods are asked for one after the other.
+// lately returns the stored workloads. It reads them again only if one has changed, because Leaves is called for each
+// pod in turn.
 func (s *Source) lately() ([]*controller.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +41,8 @@ func (s *Source) lately() ([]*controller.Record, error) {
 	return records, err
 }
 
-// keeperOf is the source that brought a workload, or the CronJob that has made it; empty for one that was applied by hand.
+// keeperOf returns the source of a workload, or of the CronJob that has created it. It is empty for one that was
+// applied by hand.
 func keeperOf(r *controller.Record, records []*controller.Record) string {
 	for _, other := range records {
 		if r.Workload.Job != nil && slices.Contains(controller.JobsOf(other.Key(), []*controller.Record{r}), r) {

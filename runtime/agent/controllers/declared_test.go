@@ -25,7 +25,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// house is a state directory with an agent that stores what sources say, and with a clock.
+// house is a state directory with a clock and an agent that stores the objects of sources.
 type house struct {
 	t   *testing.T
 	now time.Time
@@ -34,9 +34,9 @@ type house struct {
 	objects   *objects.Store
 	layout    state.Layout
 	texts     map[string]*sources.Texts
-	// files are those of sources, by source and name.
+	// files are the files of each source, by source and name.
 	files map[string]map[string]string
-	// followed counts how often traffic has followed Services.
+	// followed counts the calls that let traffic follow Services.
 	followed int
 }
 
@@ -50,14 +50,14 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// standing says that pods are pending.
+// standing reports pods as pending.
 type standing struct{}
 
 func (standing) Standing(_ context.Context, pods []*podspec.Desired) ([]model.Standing, error) {
 	return make([]model.Standing, len(pods)), nil
 }
 
-// starts is the start of an agent, which has read nothing yet.
+// starts starts an agent that has read nothing yet.
 func (h *house) starts() {
 	clock := func() time.Time { return h.now }
 	expander := &controller.Expander{Layout: h.layout, Objects: h.objects, Lister: standing{}, Now: clock}
@@ -77,7 +77,7 @@ func (h *house) starts() {
 	}
 }
 
-// reads lets sources say what they have.
+// reads reads the files of sources.
 func (h *house) reads(names ...string) {
 	for _, name := range names {
 		r := sources.Reading{}
@@ -104,7 +104,7 @@ func (h *house) later(d time.Duration) {
 	}
 }
 
-// looks lets the source look, and returns what it wants.
+// looks runs one look of the source, and returns the wanted objects.
 func (h *house) looks() sources.Update {
 	h.t.Helper()
 	h.declared.Store(h.t.Context())
@@ -115,7 +115,7 @@ func (h *house) looks() sources.Update {
 	return u
 }
 
-// wants looks, and holds what is stored: its kind, name, a word of its own and its file.
+// wants looks, and checks what is stored: kind, name, a distinguishing word, and file.
 func (h *house) wants(what, want string) sources.Update {
 	h.t.Helper()
 	u := h.looks()
@@ -151,7 +151,7 @@ func (h *house) kept() string {
 	return strings.Join(all, ", ")
 }
 
-// applies lets a user apply a manifest by hand.
+// applies applies a manifest by hand.
 func (h *house) applies(text string) {
 	h.t.Helper()
 	h.appliesFrom("-", text)
@@ -176,7 +176,7 @@ func (h *house) appliesFrom(file, text string) {
 	}
 }
 
-// deletes lets a user delete something.
+// deletes deletes an object by hand.
 func (h *house) deletes(kind, name string) {
 	h.t.Helper()
 	key := state.ObjectKey{Namespace: "default", Kind: kind, Name: name}
@@ -207,7 +207,7 @@ const (
 	minutelyJob = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: tick}\nspec:\n  schedule: '* * * * *'\n  jobTemplate:\n    spec:\n      template:\n        spec: {restartPolicy: Never, containers: [{name: app, image: '1'}]}\n"
 )
 
-// problems are the texts of what is wrong.
+// problems returns the texts of the problems.
 func problems(u sources.Update) string {
 	var texts []string
 	for _, p := range u.Problems {
@@ -216,7 +216,8 @@ func problems(u sources.Update) string {
 	return strings.Join(texts, "\n")
 }
 
-// TestStored: what files have is stored, follows edits and other names, and goes two seconds after its file, a Service with its traffic.
+// TestStored checks that the objects of files are stored, follow edits and renames, and are removed two seconds after
+// their file. A Service is removed with its traffic.
 func TestStored(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["a"] = deployment("web", "1") + separator + webService
@@ -244,7 +245,7 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestTakenOver: files that bring what was applied by hand are reported, as long as they have it.
+// TestTakenOver checks that files that provide objects applied by hand are reported as long as they have them.
 func TestTakenOver(t *testing.T) {
 	h := newHouse(t)
 	h.applies(deployment("web", "1") + separator + configMap("x"))
@@ -264,7 +265,8 @@ func TestTakenOver(t *testing.T) {
 	}
 }
 
-// TestStoredByAnother: what another agent has stored goes only two seconds after every source was read, and stays if its file is damaged.
+// TestStoredByAnother checks that objects stored by another agent are removed only two seconds after every source was
+// read. They stay if their file is damaged.
 func TestStoredByAnother(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["a"], h.files["/one"]["b"] = deployment("web", "1"), deployment("db", "1")+separator+webService
@@ -290,8 +292,8 @@ func TestStoredByAnother(t *testing.T) {
 	h.wants("the damaged file is gone", "deployment mine:1@- by hand")
 }
 
-// TestStoredBesideUsers: files rule: what a user deletes or applies otherwise is as they say again. A restart that somebody asked for
-// stays, and what is in no file is the user's.
+// TestStoredBesideUsers checks that files take precedence: an object that a user deletes or applies differently is
+// restored. A restart that a user requested stays. An object without a file belongs to the user.
 func TestStoredBesideUsers(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["a"] = deployment("web", "1") + separator + webService
@@ -327,7 +329,8 @@ func TestStoredBesideUsers(t *testing.T) {
 	h.wants("applied by hand while nobody looked", "deployment web:4@- by hand")
 }
 
-// TestStoredTwice: of two manifests of one thing the first by source counts, and the other is a problem.
+// TestStoredTwice checks that the first manifest in source order wins if two have the same object, and that the other
+// is a problem.
 func TestStoredTwice(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["z"], h.files["/two"]["a"] = deployment("web", "1")+separator+configMap("x"), deployment("web", "2")+separator+configMap("z")
@@ -352,7 +355,7 @@ func TestStoredTwice(t *testing.T) {
 	}
 }
 
-// TestStoredRefused: what cannot be stored is a problem of its file, and nothing else waits for it.
+// TestStoredRefused checks that an object that cannot be stored is a problem of its file, and does not delay others.
 func TestStoredRefused(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["a"], h.files["/one"]["b"] = onceJob, webService
@@ -375,7 +378,8 @@ func TestStoredRefused(t *testing.T) {
 	}
 }
 
-// TestStoredObjectInUse: an object that a pod of its source names is stored for others too, as its file has it.
+// TestStoredObjectInUse checks that an object that a pod of its source names is also stored for others, as its file has
+// it.
 func TestStoredObjectInUse(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["c"] = configMap("x")
@@ -393,8 +397,8 @@ func TestStoredObjectInUse(t *testing.T) {
 	h.wants("its file is gone", "")
 }
 
-// TestJobsOfFiles: a Job that has lived its time goes with its pods and stays done as long as its file is there, also for the next
-// agent; the Jobs of a CronJob go with it.
+// TestJobsOfFiles checks that an expired Job is removed with its pods and stays done as long as its file exists, also
+// with the next agent. The Jobs of a CronJob are removed with it.
 func TestJobsOfFiles(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["a"], h.files["/one"]["b"] = onceJob, minutelyJob
@@ -428,12 +432,12 @@ func TestJobsOfFiles(t *testing.T) {
 	h.wants("a Job of nobody's file", "")
 }
 
-// finished is the status of a Job that is complete since a time.
+// finished returns the status of a Job that completed at a time.
 func finished(at time.Time) *batchv1.JobStatus {
 	return &batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}}}
 }
 
-// finishes lets a Job be complete.
+// finishes completes a Job.
 func (h *house) finishes(name string) {
 	h.t.Helper()
 	key := state.ObjectKey{Namespace: "default", Kind: podspec.KindJob, Name: name}
@@ -447,8 +451,8 @@ func (h *house) finishes(name string) {
 	}
 }
 
-// TestNotByHand: an agent that leaves alone what was applied by hand keeps the workloads of its sources with the Jobs of their CronJobs,
-// and no others; their pods are not taken for its own.
+// TestNotByHand checks an agent that does not keep objects applied by hand. It keeps only the workloads of its sources
+// with the Jobs of their CronJobs, and does not treat the pods of others as its own.
 func TestNotByHand(t *testing.T) {
 	h := newHouse(t)
 	h.applies(deployment("mine", "1") + separator + strings.ReplaceAll(minutelyJob, "tick", "tock"))
@@ -480,7 +484,7 @@ func TestNotByHand(t *testing.T) {
 	}
 }
 
-// TestStates: the workloads are shown with their source, and what they wait for.
+// TestStates checks that the workloads are shown with their source and what they wait for.
 func TestStates(t *testing.T) {
 	h := newHouse(t)
 	h.applies(deployment("mine", "1"))
@@ -495,8 +499,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestLivesOfFiles: whatever happens to files, users and agents, what is stored in the end is what files have and what was applied by
-// hand; meanwhile nothing goes that a file has, or that is not known.
+// TestLivesOfFiles checks random events of files, users and agents. In the end, the objects of files and those applied
+// by hand are stored. In between, no object is removed that a file has or whose file is unknown.
 func TestLivesOfFiles(t *testing.T) {
 	for seed := range uint64(15) {
 		if h := newHouse(t); !h.lives(rand.New(rand.NewPCG(seed, 0))) {
@@ -505,7 +509,7 @@ func TestLivesOfFiles(t *testing.T) {
 	}
 }
 
-// lives does things at random.
+// lives makes random events happen.
 func (h *house) lives(r *rand.Rand) bool {
 	h.applies(deployment("mine", "1"))
 	lastSeen, unread := map[string]time.Time{}, map[string]bool{"/one": true, "/two": true}
@@ -521,7 +525,7 @@ func (h *house) lives(r *rand.Rand) bool {
 		case 4:
 			h.starts()
 			unread = map[string]bool{"/one": true, "/two": true}
-			// Nobody knows how long a file has been missing that another agent saw last.
+			// It is unknown how long a file has been missing that another agent saw last.
 			for name := range lastSeen {
 				lastSeen[name] = h.now
 			}
@@ -572,7 +576,7 @@ func (h *house) keptNames() map[string]bool {
 	return names
 }
 
-// namesIn are the names of the Deployments in files.
+// namesIn returns the names of the Deployments in files.
 func namesIn(files map[string]string) (names []string) {
 	for _, text := range files {
 		_, rest, _ := strings.Cut(text, "{name: ")

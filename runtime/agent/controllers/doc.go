@@ -1,7 +1,9 @@
-// Package controllers keeps the pods of workloads: a source of the agent like a directory of manifests, whose pods are those
-// that the stored workloads shall have now. The workloads of directories, files and URLs are stored by package declared.
+// Package controllers keeps the pods of workloads. It is a source of the agent, like a directory of manifests, and
+// provides the pods that the stored workloads want. Package declared stores the workloads of directories, files and
+// URLs.
 //
-// In: stored workloads, word of what may have changed. Out: the pods that workloads want, each time that it is something else.
-// What a workload wants is decided by package workload; pods are made, changed and deleted by the agent as those of other
-// sources are. While nothing changes it asks nobody anything: it looks at the time of a directory once a second.
+// Its inputs are the stored workloads, and notifications of changes. It reports the wanted pods whenever they change.
+// Package workload decides which pods a workload wants. The agent creates, changes and deletes them like those of other
+// sources. While nothing changes, the package makes no calls: it only checks the modification time of a directory once
+// a second.
 package controllers

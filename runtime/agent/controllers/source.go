@@ -20,66 +20,67 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Workloads are what is kept of workloads and of their pods.
+// Workloads stores workloads and the state of their pods.
 type Workloads interface {
 	declared.Workloads
-	// Expand says which pods a workload shall have now.
+	// Expand returns the pods that a workload wants now.
 	Expand(ctx context.Context, r *controller.Record) (*controller.Expanded, error)
-	// KeepJob keeps the status of a Job.
+	// KeepJob stores the status of a Job.
 	KeepJob(ctx context.Context, r *controller.Record) error
-	// Tick starts the runs of a CronJob that are due, and says when the next is.
+	// Tick starts the runs of a CronJob that are due, and returns when the next is.
 	Tick(ctx context.Context, r *controller.Record, all []*controller.Record) (changed bool, next time.Time, err error)
 }
 
-// Settings say what a source looks at, and how.
+// Settings configure a Source.
 type Settings struct {
 	Workloads Workloads
 	Objects   declared.Objects
-	// ByHand keeps the workloads that were applied by hand too, and not only those of other sources.
+	// ByHand also keeps the workloads that were applied by hand.
 	ByHand bool
 	Now    func() time.Time
 	Log    *slog.Logger
 	Times  Times
 }
 
-// Times are how often a source looks.
+// Times are the intervals of a Source.
 type Times struct {
-	// Store is how often it is looked whether a workload was changed; zero means each second.
+	// Store is how often the source checks whether a workload has changed. Zero means every second.
 	Store time.Duration
-	// Settle is how long after a change of a pod it is looked at the workloads: others follow. Zero means 50 ms.
+	// Settle is how long the source waits after a change of a pod, because other changes often follow. Zero means 50
+	// ms.
 	Settle time.Duration
-	// Retry is when it is looked again after a failure; zero means 5 seconds.
+	// Retry is the time between a failure and the next look. Zero means 5 seconds.
 	Retry time.Duration
 }
 
-// Source wants the pods of workloads.
+// Source provides the pods of workloads.
 type Source struct {
 	Settings
 
 	// declared stores the workloads of the other sources.
 	declared *declared.Store
 
-	// poke has the source look soon, and told at once.
+	// poke requests a look soon, and told at once.
 	poke, told chan struct{}
-	// asks are closed once the source has looked and told what it found.
+	// asks requests a look. Each received channel is closed once the result has been reported.
 	asks chan chan struct{}
-	// mu guards own, which are the pods that it wants or has wanted, states, which are those of the workloads, and the workloads as
-	// they were read for Leaves.
+	// mu guards own, the pods that are or were wanted, states, the states of the workloads, and the workloads that were
+	// read for Leaves.
 	mu     sync.Mutex
 	own    map[types.UID]bool
 	states []api.Workload
 	read   []*controller.Record
 	readAt time.Time
 
-	// wanted are the pods that each workload wanted last; nil before the first look.
+	// wanted are the pods that each workload wanted last. It is nil before the first look.
 	wanted map[state.ObjectKey][]*podspec.Desired
-	// keepers are the sources that brought workloads.
+	// keepers are the sources of the workloads.
 	keepers map[state.ObjectKey]string
-	// failing is set from a failure until a look succeeds, so that it is written once.
+	// failing is set from a failure until a look succeeds, so that the failure is logged once.
 	failing bool
 }
 
-// New makes a source.
+// New returns a source.
 func New(s Settings) *Source {
 	t := &s.Times
 	for value, usual := range map[*time.Duration]time.Duration{&t.Store: time.Second, &t.Settle: 50 * time.Millisecond, &t.Retry: 5 * time.Second} {
@@ -93,21 +94,23 @@ func New(s Settings) *Source {
 	}
 }
 
-// Beside is another source. Its workloads and objects are stored before its updates are told as they are.
+// Beside wraps another source. The workloads and objects of the other source are stored before its updates are
+// reported.
 func (s *Source) Beside(one sources.Source) sources.Source {
 	return s.declared.Beside(one, func() { signal(s.told) })
 }
 
-// Name is what the pods' records have as their source.
+// Name returns the source in the records of the pods.
 func (s *Source) Name() string { return controller.Keeper }
 
-// Rules are those of sources with names. A workload that another agent has kept may still be read.
+// Rules returns the rules of sources that identify pods by name. Missing pods stay for Lingers, because the file of a
+// workload that another agent has kept may still be read.
 func (s *Source) Rules() sources.Rules { return sources.Rules{Lingers: sources.Lingers} }
 
-// Ended does nothing: Changed has said that something happened to the pod.
+// Ended does nothing, because Changed has already been called for the pod.
 func (s *Source) Ended(model.PodRef) {}
 
-// Changed says that something may have happened to a pod. It does not wait.
+// Changed notifies the source that a pod may have changed. It does not block.
 func (s *Source) Changed(uid types.UID) {
 	s.mu.Lock()
 	own := s.own[uid]
@@ -117,7 +120,7 @@ func (s *Source) Changed(uid types.UID) {
 	}
 }
 
-// signal sends without waiting: one that was not taken yet is enough.
+// signal sends without blocking. One pending value is enough.
 func signal(to chan<- struct{}) {
 	select {
 	case to <- struct{}{}:
@@ -125,7 +128,7 @@ func signal(to chan<- struct{}) {
 	}
 }
 
-// Look waits until the source has looked anew, and what it wants has been told.
+// Look waits until the source has looked again and reported the wanted pods.
 func (s *Source) Look(ctx context.Context) error {
 	done := make(chan struct{})
 	select {
@@ -140,8 +143,8 @@ func (s *Source) Look(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Run looks at the workloads when one was changed, when something happened to a pod of one, and when time alone changes
-// what they want.
+// Run looks at the workloads when one has changed, when a pod of one has changed, and when the passing of time changes
+// the wanted pods.
 func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {
 	looks := time.NewTicker(s.Times.Store)
 	defer looks.Stop()
@@ -166,7 +169,7 @@ func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, tell func
 	}
 }
 
-// wait waits until something may be different. It returns whom to tell of the next look; nil for nobody.
+// wait waits for a possible change. It returns the channel to close after the next look, or nil.
 func (s *Source) wait(ctx context.Context, reread <-chan chan struct{}, looks <-chan time.Time, changed [2]time.Time, next time.Time) (asked chan struct{}) {
 	var due <-chan time.Time
 	if !next.IsZero() {
@@ -197,12 +200,12 @@ func (s *Source) wait(ctx context.Context, reread <-chan chan struct{}, looks <-
 	}
 }
 
-// changedAt is when workloads and objects were changed last.
+// changedAt returns when workloads and objects last changed.
 func (s *Source) changedAt() [2]time.Time {
 	return [2]time.Time{s.Workloads.ChangedAt(), s.Objects.ChangedAt()}
 }
 
-// report writes once that workloads cannot be looked at, and that they can be again.
+// report logs a failure once, and the next success.
 func (s *Source) report(err error) {
 	switch {
 	case err != nil && !s.failing:
@@ -213,8 +216,8 @@ func (s *Source) report(err error) {
 	s.failing = err != nil
 }
 
-// look finds out what all workloads want, and when time alone changes that. What cannot be read or looked at wants what it
-// wanted before.
+// look computes the pods of all workloads, and when the passing of time will change them. A workload that cannot be
+// read or expanded keeps its earlier pods.
 func (s *Source) look(ctx context.Context) (update sources.Update, next time.Time, err error) {
 	records, next, unread := s.ticked(ctx)
 	if unread != nil && s.wanted == nil {
@@ -226,7 +229,7 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 		x, expandErr := s.Workloads.Expand(ctx, r)
 		if expandErr != nil {
 			if s.wanted == nil && x == nil {
-				// Nothing follows from what is missing before all is known.
+				// Before all workloads are known, the absence of pods has no meaning.
 				return sources.Update{}, time.Time{}, expandErr
 			}
 			if s.wanted != nil {
@@ -239,7 +242,7 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 				s.report(deleteErr)
 				continue
 			}
-			// It would be applied again, and run again, as long as its manifest is there.
+			// Deleting the record would apply and run the Job again while its manifest exists.
 			x = &controller.Expanded{}
 		}
 		s.keepJob(ctx, r, x)
@@ -257,7 +260,7 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 	return s.update(), next, err
 }
 
-// goOn adds what was wanted before of workloads that are not among those that could be read.
+// goOn adds the earlier pods of workloads that could not be read.
 func (s *Source) goOn(wanted map[state.ObjectKey][]*podspec.Desired, keepers map[state.ObjectKey]string) {
 	for key, pods := range s.wanted {
 		if _, read := wanted[key]; !read {
@@ -266,7 +269,7 @@ func (s *Source) goOn(wanted map[state.ObjectKey][]*podspec.Desired, keepers map
 	}
 }
 
-// ticked starts the runs of CronJobs that are due, and reads all workloads then. Next is when another run is due.
+// ticked starts the runs of CronJobs that are due, and then reads all workloads. next is when another run is due.
 func (s *Source) ticked(ctx context.Context) (records []*controller.Record, next time.Time, err error) {
 	records, err = s.kept()
 	anew := false
@@ -285,7 +288,8 @@ func (s *Source) ticked(ctx context.Context) (records []*controller.Record, next
 	return records, next, err
 }
 
-// kept are the workloads that are kept: those of sources with the Jobs of their CronJobs, and those that were applied by hand.
+// kept returns the kept workloads: those of sources with the Jobs of their CronJobs, and, with ByHand, those that were
+// applied by hand.
 func (s *Source) kept() ([]*controller.Record, error) {
 	records, err := s.Workloads.All()
 	if s.ByHand {
@@ -305,7 +309,7 @@ func (s *Source) keepJob(ctx context.Context, r *controller.Record, x *controlle
 	}
 }
 
-// stable are pods as the agent takes them from a source; one of which nothing changed is the one that was told before.
+// stable prepares pods for an update. An unchanged pod keeps its pointer.
 func (s *Source) stable(key state.ObjectKey, pods []*podspec.Desired) []*podspec.Desired {
 	stable := make([]*podspec.Desired, 0, len(pods))
 	for _, d := range pods {
@@ -323,7 +327,7 @@ func (s *Source) stable(key state.ObjectKey, pods []*podspec.Desired) []*podspec
 	return stable
 }
 
-// update is what all workloads want together.
+// update returns the pods of all workloads.
 func (s *Source) update() sources.Update {
 	u := sources.Update{Source: s.Name(), Complete: s.wanted != nil, Brought: map[types.UID]string{}}
 	u.Problems, u.Takeovers = s.declared.Told()

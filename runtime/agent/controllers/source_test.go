@@ -21,7 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// stock has one workload, whose pods the test says.
+// stock has one workload with the pods that the test sets.
 type stock struct {
 	mu      sync.Mutex
 	changed time.Time
@@ -91,7 +91,7 @@ func (s *stock) Delete(context.Context, state.ObjectKey) (bool, error) {
 	return true, nil
 }
 
-// noObjects are none.
+// noObjects is an empty store.
 type noObjects struct{}
 
 func (noObjects) All() ([]*podspec.Object, error)               { return nil, nil }
@@ -99,7 +99,7 @@ func (noObjects) ChangedAt() time.Time                          { return time.Ti
 func (noObjects) Apply(context.Context, *podspec.Object) error  { return nil }
 func (noObjects) Delete(context.Context, state.ObjectKey) error { return nil }
 
-// said are the updates of a source in words: "complete: web-0 i:1, web-1 i:1".
+// said records the updates of a source as text: "complete: web-0 i:1, web-1 i:1".
 type said struct {
 	mu    sync.Mutex
 	texts []string
@@ -120,7 +120,7 @@ func (s *said) tell(u sources.Update) {
 	s.texts = append(s.texts, map[bool]string{true: "complete: ", false: "not complete: "}[u.Complete]+strings.Join(pods, ", "))
 }
 
-// want waits, and holds what was said meanwhile.
+// want waits, and checks the updates since the last call.
 func (s *said) want(t *testing.T, after time.Duration, want ...string) {
 	t.Helper()
 	time.Sleep(after)
@@ -133,7 +133,7 @@ func (s *said) want(t *testing.T, after time.Duration, want ...string) {
 	s.texts = nil
 }
 
-// run lets a source live until the end of the test.
+// run runs a source until the end of the test.
 func run(t *testing.T, w Workloads) (*Source, *said) {
 	t.Helper()
 	s, heard := New(Settings{Workloads: w, Objects: noObjects{}, ByHand: true, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), &said{}
@@ -144,8 +144,7 @@ func run(t *testing.T, w Workloads) (*Source, *said) {
 	return s, heard
 }
 
-// TestSource: it says what workloads want, when that is something else; a pod of which nothing changed is the one that was
-// told before.
+// TestSource checks that the source reports changes of the wanted pods, and that an unchanged pod keeps its pointer.
 func TestSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &stock{pods: []string{"web-0 i:1", "web-1 i:1"}}
@@ -165,7 +164,7 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// TestSourceIdle: while nothing happens, nobody is asked anything.
+// TestSourceIdle checks that the source makes no calls while nothing happens.
 func TestSourceIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &stock{pods: []string{"web-0 i:1"}}
@@ -181,7 +180,8 @@ func TestSourceIdle(t *testing.T) {
 	})
 }
 
-// TestSourceFailures: what cannot be looked at wants what it wanted before, and before that nothing follows from it.
+// TestSourceFailures checks that a workload that cannot be read keeps its earlier pods, and that nothing is reported
+// before the first success.
 func TestSourceFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &stock{pods: []string{"web-0 i:1"}, err: errors.New("the runtime is down")}
@@ -199,7 +199,7 @@ func TestSourceFailures(t *testing.T) {
 	})
 }
 
-// TestSourceExpired: a Job that has lived its time is forgotten, and its pods go.
+// TestSourceExpired checks that an expired Job is deleted with its pods.
 func TestSourceExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &stock{pods: []string{"web-0 i:1"}}

@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 )
 
-// States are the workloads that are kept, and what each waits for.
+// States returns the kept workloads and what each waits for.
 func (s *Source) States() []api.Workload {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type Stored struct {
 	Expander *controller.Expander
 }
 
-// Expand says which pods a workload shall have now.
+// Expand returns the pods that a workload wants now.
 func (w Stored) Expand(ctx context.Context, r *controller.Record) (*controller.Expanded, error) {
 	applied, _, err := state.Applied(w.Expander.Layout)
 	if err != nil {
@@ -25,7 +25,7 @@ func (w Stored) Expand(ctx context.Context, r *controller.Record) (*controller.E
 	return w.Expander.Expand(ctx, r, applied)
 }
 
-// Apply keeps a workload as a manifest has it, with the restart that somebody asked for since.
+// Apply stores a workload as its manifest has it, and keeps a restart that a user has requested since.
 func (w Stored) Apply(ctx context.Context, one *podspec.Workload) error {
 	one = one.DeepCopy()
 	w.Merge(one)
@@ -36,11 +36,11 @@ func (w Stored) Apply(ctx context.Context, one *podspec.Workload) error {
 // StoredObjects are the ConfigMaps, Secrets, claims and Services of a state directory.
 type StoredObjects struct {
 	*objects.Store
-	// Services lets names and traffic follow when a Service has changed.
+	// Services updates names and traffic after a change of a Service.
 	Services func(context.Context)
 }
 
-// Apply stores an object as a manifest has it.
+// Apply stores an object as its manifest has it.
 func (s StoredObjects) Apply(ctx context.Context, o *podspec.Object) error {
 	changed := false
 	err := s.Put(ctx, []*podspec.Object{o}, func(c objects.Change) { changed = c.Outcome != objects.Unchanged })
@@ -50,7 +50,7 @@ func (s StoredObjects) Apply(ctx context.Context, o *podspec.Object) error {
 	return err
 }
 
-// Delete removes an object. One that is gone is no error.
+// Delete removes an object. A missing object is not an error.
 func (s StoredObjects) Delete(ctx context.Context, key state.ObjectKey) error {
 	err := s.Store.Delete(ctx, key)
 	if gone := (*objects.NotFoundError)(nil); errors.As(err, &gone) {

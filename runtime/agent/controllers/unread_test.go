@@ -16,12 +16,12 @@ import (
 	"github.com/podctl/podctl/runtime/service"
 )
 
-// unread are workloads that cannot be read while there is an error.
+// unread is a store of workloads that cannot be read while err is set.
 type unread struct {
 	Workloads
 
 	err error
-	// reads counts how often all were read.
+	// reads counts how often all workloads were read.
 	reads int
 }
 
@@ -33,7 +33,7 @@ func (u *unread) All() ([]*controller.Record, error) {
 	return u.Workloads.All()
 }
 
-// refusing are objects that cannot be stored while there is an error.
+// refusing is a store of objects that fails to store while err is set.
 type refusing struct {
 	declared.Objects
 
@@ -47,7 +47,8 @@ func (r *refusing) Apply(ctx context.Context, o *podspec.Object) error {
 	return r.Objects.Apply(ctx, o)
 }
 
-// TestRemovedWhileUnread: a file that goes while what is stored cannot be read ends its workload as soon as it can be.
+// TestRemovedWhileUnread checks that the workload of a file that is removed while the store is unreadable is deleted as
+// soon as the store is readable.
 func TestRemovedWhileUnread(t *testing.T) {
 	h := newHouse(t)
 	store := &unread{Workloads: h.Workloads}
@@ -68,7 +69,7 @@ func TestRemovedWhileUnread(t *testing.T) {
 	h.wants("read again", "")
 }
 
-// TestUnreadBeforeAllSources: while sources have not been read, nothing is stored over what cannot be read.
+// TestUnreadBeforeAllSources checks that unreadable records are not overwritten before all sources have been read.
 func TestUnreadBeforeAllSources(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["a"], h.files["/two"]["b"] = deployment("web", "1"), deployment("web", "2")
@@ -83,7 +84,8 @@ func TestUnreadBeforeAllSources(t *testing.T) {
 	h.wants("read again", "deployment web:1@/one/a")
 }
 
-// TestTakenPort: a Service whose port is taken is tried again, because nobody tells when the port is free.
+// TestTakenPort checks that a Service whose port is in use is retried, because there is no event when the port becomes
+// free.
 func TestTakenPort(t *testing.T) {
 	h := newHouse(t)
 	store := &refusing{Objects: h.declared.Objects, err: &service.TakenError{}}
@@ -98,8 +100,8 @@ func TestTakenPort(t *testing.T) {
 	h.wants("the port is free", "service web:@/one/a")
 }
 
-// TestDamagedRecord: a record that cannot be read holds up no other workload. Its pods are still wanted, and to an agent that leaves
-// alone what was applied by hand they may be such pods.
+// TestDamagedRecord checks that an unreadable record does not delay other workloads. Its pods stay wanted. An agent
+// that does not keep objects applied by hand must assume that these pods may be such objects.
 func TestDamagedRecord(t *testing.T) {
 	h := newHouse(t)
 	h.applies(deployment("mine", "1"))
@@ -137,8 +139,8 @@ func TestDamagedRecord(t *testing.T) {
 	h.later(time.Second)
 }
 
-// TestItsOwnFileByHand: a workload or object that somebody applies by hand from the file of a source stays the source's, so that it
-// ends with the file.
+// TestItsOwnFileByHand checks that an object that a user applies from the file of a source still belongs to the source,
+// so that it ends with the file.
 func TestItsOwnFileByHand(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["a"] = deployment("web", "1") + separator + webService
@@ -151,7 +153,7 @@ func TestItsOwnFileByHand(t *testing.T) {
 	}
 }
 
-// saying is a source that says one thing.
+// saying is a source with one update.
 type saying struct {
 	sources.Source
 
@@ -166,7 +168,7 @@ func (s *saying) Run(_ context.Context, _ <-chan chan struct{}, tell func(source
 	tell(s.update)
 }
 
-// TestServicesComeFirst: when the pods of a source are told, its Services are stored.
+// TestServicesComeFirst checks that the Services of a source are stored before its pods are reported.
 func TestServicesComeFirst(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["a"] = webService
@@ -193,7 +195,7 @@ func TestServicesComeFirst(t *testing.T) {
 	}
 }
 
-// TestLeavesReadsOnce: while no workload changes, asking of many pods whether they are left alone reads the workloads once.
+// TestLeavesReadsOnce checks that Leaves reads the workloads once for many pods while no workload changes.
 func TestLeavesReadsOnce(t *testing.T) {
 	h := newHouse(t)
 	h.applies(deployment("mine", "1"))

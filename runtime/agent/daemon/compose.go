@@ -20,20 +20,21 @@ import (
 	"github.com/podctl/podctl/runtime/node"
 )
 
-// daemon is an agent with what surrounds it.
+// daemon is an agent with its surrounding services.
 type daemon struct {
 	*agent.Agent
 	Settings
 
 	engine *runtime.Engine
-	// housekeeper removes what pods leave behind; evictor evicts pods while something runs out, nil without thresholds.
+	// housekeeper removes leftovers of pods. evictor evicts pods while a resource runs out. It is nil without
+	// thresholds.
 	housekeeper *housekeeping.Housekeeper
 	evictor     *eviction.Manager
 	// restart receives a value when the configuration has changed.
 	restart chan struct{}
 }
 
-// agent makes the agent. What sources have beside pods is kept by the source of workloads.
+// agent creates the agent. The source of workloads stores the workloads and objects of the other sources.
 func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	workloads := controllers.New(controllers.Settings{
 		Workloads: controllers.Stored{Store: d.Workloads, Expander: d.engine.Expander(d.NodeLabels)},
@@ -65,8 +66,8 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	return a
 }
 
-// startPercent and gcPercent are by how much the heap may grow before it is collected: until all pods are known, and afterwards.
-// Other commands let it grow more (package early), because they end soon.
+// startPercent and gcPercent are the heap growth before a garbage collection: until all pods are known, and afterwards.
+// Other commands let the heap grow more (package early), because they end soon.
 const startPercent, gcPercent = 100, 30
 
 // collectAt sets the garbage collector, unless the environment does.
@@ -83,7 +84,7 @@ func (d *daemon) newHousekeeper() *housekeeping.Housekeeper {
 	})
 }
 
-// diskOf returns how full the file system of a directory is.
+// diskOf returns the capacity and the available bytes of a directory's file system.
 func diskOf(path string) (capacity, available int64, err error) {
 	if path == "" {
 		return 0, 0, errors.New("the runtime does not say where it keeps images")
@@ -107,7 +108,7 @@ func (d *daemon) newEvictor() *eviction.Manager {
 	)
 }
 
-// guard lets a shutdown of the machine wait for the pods.
+// guard makes a shutdown of the machine wait for the pods.
 func (d *daemon) guard() *logind.Guard {
 	return &logind.Guard{
 		Within: d.ShutdownGrace, Connect: logind.Connect, Resume: d.ResumePods, Log: d.Log, Pause: time.Second,

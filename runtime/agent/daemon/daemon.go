@@ -29,49 +29,50 @@ import (
 // Settings are the configuration of a daemon.
 type Settings struct {
 	Layout state.Layout
-	// Sources are where manifests come from, in the order of their rank. Applied also keeps what was applied by hand.
+	// Sources provide manifests, in the order of their rank. Applied also keeps pods and workloads that were applied by
+	// hand.
 	Sources []sources.Source
 	Applied bool
 	// Connect connects to the runtime. It returns cri.ErrNoEndpoint while there is none.
 	Connect   func() (*runtime.Engine, error)
 	Objects   *objects.Store
 	Workloads *controller.Store
-	// Admission admits pods as a kubelet does; nil admits every pod. NodeLabels are the labels of the node.
+	// Admission admits pods as a kubelet does. If nil, every pod is admitted. NodeLabels are the labels of the node.
 	Admission  *admission.Settings
 	NodeLabels map[string]string
-	// AllowKubelet continues beside a kubelet, AllowOtherAgent beside another agent on the same runtime.
+	// AllowKubelet allows a kubelet on the same runtime, AllowOtherAgent another agent.
 	AllowKubelet, AllowOtherAgent bool
-	// Parallel is how many passes change something at the same time.
+	// Parallel is the maximum number of passes that change something at the same time.
 	Parallel int
-	// Listen is where the metrics are also served by plain HTTP; nil for nowhere.
+	// Listen is the address where the metrics are also served over plain HTTP. If nil, they are not.
 	Listen *Address
-	// ShutdownGrace is how long pods may take to stop before the machine shuts down; zero if a shutdown does not wait for them.
-	// StopAtEnd also stops them within this time when the daemon ends.
+	// ShutdownGrace is how long pods may take to stop before the machine shuts down. If zero, a shutdown does not wait
+	// for them. StopAtEnd also stops them within this time when the daemon ends.
 	ShutdownGrace time.Duration
 	StopAtEnd     bool
 	// MaxRecords and Images limit what housekeeping keeps; see housekeeping.Settings.
 	MaxRecords int
 	Images     housekeeping.Thresholds
-	// Eviction are the thresholds at which pods are evicted; none evicts no pod.
+	// Eviction are the thresholds at which pods are evicted. Without thresholds, no pod is evicted.
 	Eviction []eviction.Threshold
-	// Changes returns the names of the settings that the configuration has changed since this process read it. A signal on Hangups
-	// reloads as a request does.
+	// Changes returns the names of the settings that have changed since this process read the configuration. A signal
+	// on Hangups reloads as a request does.
 	Changes func(ctx context.Context) ([]string, error)
 	Hangups <-chan os.Signal
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Address is a host and a port, as the user wrote them. Without a host only this machine reaches the port.
+// Address is a host and a port as the user wrote them. Without a host, only this machine reaches the port.
 type Address struct{ Host, Port string }
 
-// ErrRestart is the result of a daemon that ended because its configuration has changed: the process is to start again.
+// ErrRestart is the result of a daemon that ended because its configuration has changed. The process must start again.
 var ErrRestart = errors.New("restart")
 
 // errStopped is the result of a daemon that was stopped while it waited for a runtime.
 var errStopped = errors.New("stopped")
 
-// Run keeps pods until the context ends, or the configuration has changed. Only one daemon of a state directory runs at a time.
+// Run keeps pods until the context ends, or the configuration has changed. Only one daemon can run per state directory.
 func Run(ctx context.Context, s Settings) (err error) {
 	if err = s.Layout.Prepare(); err != nil {
 		return err
@@ -107,10 +108,10 @@ func Run(ctx context.Context, s Settings) (err error) {
 	return d.serve(ctx, public)
 }
 
-// listener opens the port that serves metrics; nil if there is none.
+// listener opens the port that serves metrics. It returns nil if there is none.
 func (s *Settings) listener(ctx context.Context) (net.Listener, error) {
 	if s.Listen == nil {
-		return nil, nil //nolint:nilnil // none was asked for
+		return nil, nil //nolint:nilnil // none was requested
 	}
 	name := net.JoinHostPort(s.Listen.Host, s.Listen.Port)
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(s.Listen.Host, "127.0.0.1"), s.Listen.Port))
@@ -124,7 +125,7 @@ func (s *Settings) listener(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// connect finds the runtime, and waits for one to appear.
+// connect connects to the runtime, and waits for one to appear.
 func (s *Settings) connect(ctx context.Context) (*runtime.Engine, error) {
 	for told := false; ; told = true {
 		engine, err := s.Connect()
@@ -140,8 +141,8 @@ func (s *Settings) connect(ctx context.Context) (*runtime.Engine, error) {
 	}
 }
 
-// alone takes the runtime for this agent. The function that it returns gives it back. An agent of another state directory does not
-// know the pods of this one, and the two undo each other's work.
+// alone locks the runtime for this agent. release unlocks it. An agent of another state directory does not know the
+// pods of this one, so each would undo the other's work.
 func (s *Settings) alone(ctx context.Context, endpoint string) (release func() error, err error) {
 	lock, err := s.Layout.Locks().Runtime(ctx, state.RuntimeLockDir, endpoint)
 	locked := (*filelock.LockedError)(nil)

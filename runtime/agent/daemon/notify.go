@@ -12,10 +12,10 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// notify tells systemd how the agent is (sd_notify). Nothing happens if systemd does not run it.
+// notify sends a state to systemd (sd_notify). It does nothing if systemd does not run the agent.
 func notify(state string) { _, _ = sd.SdNotify(false, state) }
 
-// notifyReloading tells systemd that a reload begins, and that it is done.
+// notifyReloading notifies systemd of the start and the end of a reload.
 func notifyReloading(reload func()) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err == nil {
@@ -25,8 +25,7 @@ func notifyReloading(reload func()) {
 	notify(sd.SdNotifyReady)
 }
 
-// watchdog tells systemd that the loop of the agent goes round, as often as it wants to hear it
-// (WATCHDOG_USEC).
+// watchdog notifies systemd that the loop of the agent runs, as often as systemd requires (WATCHDOG_USEC).
 func watchdog(ctx context.Context, a *agent.Agent) {
 	limit, err := sd.SdWatchdogEnabled(false)
 	if err != nil || limit <= 0 {
@@ -41,8 +40,8 @@ func watchdog(ctx context.Context, a *agent.Agent) {
 	}
 }
 
-// stopping tells systemd that the agent ends, and how long that may take: a deletion that is under
-// way comes to its end, and pods may have some time to stop.
+// stopping notifies systemd that the agent ends, and how long that may take: a running deletion finishes, and pods may
+// have time to stop.
 func stopping(ctx context.Context, pods time.Duration) {
 	context.AfterFunc(ctx, func() {
 		notify(fmt.Sprintf("%s\nEXTEND_TIMEOUT_USEC=%d", sd.SdNotifyStopping, (time.Minute + pods).Microseconds()))

@@ -13,13 +13,13 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// serve runs the agent with its sockets, and lets it read its configuration again on SIGHUP.
+// serve runs the agent with its sockets, and reloads the configuration on SIGHUP.
 func (d *daemon) serve(ctx context.Context, public net.Listener) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var servers sync.WaitGroup
 	defer func() {
 		stop()
-		// They take their sockets away.
+		// The servers remove their sockets.
 		servers.Wait()
 	}()
 	beside := func(what string, do func() error) {
@@ -53,15 +53,14 @@ func (d *daemon) servePods(ctx context.Context) error {
 	return d.ServePods(ctx, l)
 }
 
-// restartWait bounds how long passes may come to their end before a restart. One that is cut off is
-// taken up by the agent that follows.
+// restartWait limits how long a restart waits for passes to finish. The next agent continues a pass that is cut off.
 const (
 	restartWait = 2 * time.Second
 	answerWait  = 100 * time.Millisecond
 )
 
-// Reload reads the configuration. If it is as before the agent reads every source; else it starts
-// again, which no pod notices. A configuration that is wrong changes nothing.
+// Reload reads the configuration. If it is unchanged, the agent reads every source. Otherwise the agent restarts, which
+// does not affect pods. An invalid configuration changes nothing.
 func (d *daemon) Reload(ctx context.Context) (*api.Reloaded, error) {
 	changed, err := d.Changes(ctx)
 	if err != nil {
@@ -116,7 +115,7 @@ func (d *daemon) run(ctx context.Context) error {
 		return d.end(ended)
 	case <-d.restart:
 	}
-	// The answer to who asked for it goes out first.
+	// Let the answer to the request go out first.
 	_ = sleep.For(ctx, answerWait)
 	cancel(agent.ErrHandover)
 	select {
@@ -132,8 +131,8 @@ func (d *daemon) run(ctx context.Context) error {
 // turnWait is how long the loop may take to notice that the agent ends.
 const turnWait = time.Second
 
-// end waits until the agent has ended: deletions that run come to their end. It does not wait for a loop that is busy, and writes
-// nothing then: the loop may be writing a log that nothing reads.
+// end waits until the agent has ended: running deletions finish. If the loop is busy, end neither waits nor logs,
+// because the loop may be blocked on a log that no process reads.
 func (d *daemon) end(ended <-chan error) error {
 	told := time.Now()
 	select {

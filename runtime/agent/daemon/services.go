@@ -10,7 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// services has the traffic of Services, and the workloads, follow what passes change. A failure is written once, until it works again.
+// services returns a listener that updates the traffic of Services and the workloads after passes. A failure is logged
+// once, and the next success.
 func (d *daemon) services(ctx context.Context, workloads func(types.UID)) agent.Listener {
 	failing := false
 	d.engine.Proxy.Failed = func(err error) {
@@ -30,8 +31,8 @@ func (d *daemon) services(ctx context.Context, workloads func(types.UID)) agent.
 	}
 }
 
-// followed has names and traffic of Services follow at once, so that containers that start next find them. Why it failed is written
-// as that of other looks is.
+// followed returns a function that updates names and traffic of Services at once, so that containers that start next
+// find them. Failures are logged as those of other updates are.
 func (d *daemon) followed(ctx context.Context) func(context.Context) {
 	return func(context.Context) {
 		d.engine.Proxy.Changed(ctx, "")
@@ -39,10 +40,10 @@ func (d *daemon) followed(ctx context.Context) func(context.Context) {
 	}
 }
 
-// servicesEach is how often the rules of Services are written again, in case a removal was missed.
+// servicesEach is how often the rules of Services are rewritten, in case a removal was missed.
 const servicesEach = time.Minute
 
-// keepServices keeps the rules of Services in the kernel. It restores at once what another program removes.
+// keepServices keeps the rules of Services in the kernel. It restores rules at once that another program removes.
 func (d *daemon) keepServices(ctx context.Context) {
 	go func() {
 		if err := d.engine.Proxy.Restore(ctx); err != nil {

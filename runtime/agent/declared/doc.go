@@ -1,6 +1,7 @@
-// Package declared stores what sources have beside pods, as apply does: workloads, Services, ConfigMaps, Secrets and claims. It removes
-// what no source wants any more, as package owner decides.
+// Package declared stores the workloads, Services, ConfigMaps, Secrets and claims of sources, as apply does. It removes
+// those that no source wants any more, as package owner decides.
 //
-// In: updates of sources, stored workloads and objects. Out: workloads and objects stored and removed, problems, takeovers. It makes no
-// pass and does not query the runtime: a runtime that does not answer delays no update of a source.
+// Its inputs are updates of sources, and stored workloads and objects. It stores and removes workloads and objects, and
+// reports problems and takeovers. It makes no pass and does not query the runtime, so that a runtime that does not
+// answer delays no update of a source.
 package declared

@@ -18,50 +18,51 @@ import (
 
 // Workloads are the stored workloads.
 type Workloads interface {
-	// All reads them. With an error some are missing.
+	// All reads all workloads. With an error some are missing.
 	All() ([]*controller.Record, error)
-	// ChangedAt is when one was changed last; it is cheap.
+	// ChangedAt returns when a workload was last changed. It is cheap.
 	ChangedAt() time.Time
-	// Apply stores a workload as a manifest has it; nothing is written if that is how it is stored.
+	// Apply stores a workload as its manifest has it. It writes nothing if the workload is unchanged.
 	Apply(ctx context.Context, w *podspec.Workload) error
 	// Delete removes a workload.
 	Delete(ctx context.Context, key state.ObjectKey) (found bool, err error)
 }
 
-// Objects are the ConfigMaps, Secrets, claims and Services that are stored.
+// Objects are the stored ConfigMaps, Secrets, claims and Services.
 type Objects interface {
-	// All reads them. With an error some are missing.
+	// All reads all objects. With an error some are missing.
 	All() ([]*podspec.Object, error)
-	// ChangedAt is when one was changed last; it is cheap.
+	// ChangedAt returns when an object was last changed. It is cheap.
 	ChangedAt() time.Time
-	// Apply stores an object as a manifest has it; nothing is written if that is how it is stored.
+	// Apply stores an object as its manifest has it. It writes nothing if the object is unchanged.
 	Apply(ctx context.Context, o *podspec.Object) error
-	// Delete removes an object. One that is gone is no error.
+	// Delete removes an object. A missing object is not an error.
 	Delete(ctx context.Context, key state.ObjectKey) error
 }
 
-// Store stores what sources want beside pods.
+// Store stores the workloads and objects of sources.
 type Store struct {
 	Workloads Workloads
 	Objects   Objects
 	Now       func() time.Time
-	// Retry is when something that failed is tried again.
+	// Retry is the time between a failure and the next attempt.
 	Retry time.Duration
 
-	// mu guards the ledger, version, which counts its updates, and the problems of what sources want. It is never held for long.
+	// mu guards the ledger, version, which counts its updates, and the problems. It is held only briefly.
 	mu       sync.Mutex
 	ledger   *owner.Ledger
 	version  int
 	problems []sources.Problem
 
-	// storing is held while something is stored. It guards failed, which is set when something has to be tried again, and done, which
-	// is what was known when things were stored last.
+	// storing is held while things are stored. It guards failed, which is set if an attempt must be repeated, and done,
+	// the state of the last attempt.
 	storing sync.Mutex
 	failed  bool
 	done    knowledge
 }
 
-// knowledge is all that a decision follows from. Time alone changes it at settles; zero for never.
+// knowledge is the state on which a decision depends. The passing of time changes the decision at settles, or never if
+// zero.
 type knowledge struct {
 	version            int
 	workloads, objects time.Time
@@ -73,7 +74,7 @@ func New(w Workloads, o Objects, now func() time.Time, retry time.Duration) *Sto
 	return &Store{Workloads: w, Objects: o, Now: now, Retry: retry, ledger: owner.New(owner.Others, true)}
 }
 
-// Beside is a source whose workloads and objects are stored. Changed is called after each update of it.
+// Beside wraps a source and stores its workloads and objects. It calls changed after each update of the source.
 func (s *Store) Beside(one sources.Source, changed func()) sources.Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +90,8 @@ type beside struct {
 	changed func()
 }
 
-// Run stores new objects before the update is told: a container finds the ConfigMaps, Secrets and Services that are stored when it
-// starts.
+// Run stores new objects before it reports the update, because containers need the stored ConfigMaps, Secrets and
+// Services when they start.
 func (b *beside) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {
 	var before []*podspec.Object
 	b.Source.Run(ctx, reread, func(u sources.Update) {
@@ -104,7 +105,7 @@ func (b *beside) Run(ctx context.Context, reread <-chan chan struct{}, tell func
 	})
 }
 
-// Say takes what a source wants.
+// Say sets the update of a source.
 func (s *Store) Say(u sources.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,14 +113,14 @@ func (s *Store) Say(u sources.Update) {
 	s.version++
 }
 
-// Brings reports whether a source is one of those whose workloads and objects are stored.
+// Brings reports whether the workloads and objects of a source are stored.
 func (s *Store) Brings(source string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ledger.Owns(source)
 }
 
-// Absent are the workloads that no text has at the moment.
+// Absent returns the workloads that no text has at the moment.
 func (s *Store) Absent() (keys []state.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +132,7 @@ func (s *Store) Absent() (keys []state.ObjectKey) {
 	return keys
 }
 
-// Told are the problems of what sources want, and what they have taken over, by file.
+// Told returns the problems and the takeovers of sources by file.
 func (s *Store) Told() (problems, takeovers []sources.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +141,8 @@ func (s *Store) Told() (problems, takeovers []sources.Problem) {
 	return s.problems, sources.Few(controller.Keeper, takeovers)
 }
 
-// Store stores what sources want, and removes what they do not want any more. It does nothing while nothing is different. It
-// returns when it has to be called again; zero if only an update or a change of what is stored matters.
+// Store stores the things that sources want, and removes those that they no longer want. It does nothing if nothing has
+// changed. It returns when to call it again, or zero if only an update or a change of the stored things matters.
 func (s *Store) Store(ctx context.Context) (again time.Time) {
 	s.storing.Lock()
 	defer s.storing.Unlock()
@@ -160,15 +161,16 @@ func (s *Store) Store(ctx context.Context) (again time.Time) {
 	return known.settles
 }
 
-// known is what a decision would follow from now.
+// known returns the state on which a decision would depend now.
 func (s *Store) known(now time.Time) knowledge {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return knowledge{s.version, s.Workloads.ChangedAt(), s.Objects.ChangedAt(), s.ledger.Settles(now)}
 }
 
-// decide decides and does it, and returns when time alone changes the decision. While something that is stored cannot be read, it is
-// tried again; and as long as sources have not been read, nothing is done then, because it is not known who brought what.
+// decide makes and carries out a decision, and returns when the passing of time changes it. While a stored thing cannot
+// be read, decide is retried. If some sources have not been read either, decide does nothing, because the owners are
+// unknown.
 func (s *Store) decide(ctx context.Context, now time.Time) (settles time.Time) {
 	stored, err := s.stored()
 	s.failed = err != nil
@@ -193,8 +195,8 @@ func (s *Store) decide(ctx context.Context, now time.Time) (settles time.Time) {
 	return settles
 }
 
-// stored are the workloads and objects that are stored. One that cannot be read is not among them: it is replaced if a source has
-// it, and else left alone.
+// stored returns the stored workloads and objects. An unreadable one is left out: it is replaced if a source has it,
+// and otherwise not touched.
 func (s *Store) stored() (all []owner.Record, err error) {
 	records, unreadRecords := s.Workloads.All()
 	for _, r := range records {
@@ -207,7 +209,7 @@ func (s *Store) stored() (all []owner.Record, err error) {
 	return all, errors.Join(unreadRecords, unreadObjects)
 }
 
-// carryOut does what was decided. What cannot be done is a problem of its manifest, and keeps nothing else from being done.
+// carryOut carries out a decision. A failure is a problem of its manifest, and does not stop the rest.
 func (s *Store) carryOut(ctx context.Context, decision *owner.Decision) (problems []sources.Problem) {
 	blame := func(file string, err error) {
 		if err != nil {
@@ -235,7 +237,8 @@ func (s *Store) carryOut(ctx context.Context, decision *owner.Decision) (problem
 	return problems
 }
 
-// remove removes what is stored. The Jobs of a CronJob go first: an agent that is killed in between goes on with the CronJob.
+// remove removes a stored thing. The Jobs of a CronJob are removed first: if the agent is killed in between, the
+// CronJob continues.
 func (s *Store) remove(ctx context.Context, t *owner.Thing) error {
 	if t.Object != nil {
 		return s.Objects.Delete(ctx, objects.KeyOf(t.Object))

@@ -1,16 +1,16 @@
-// Package eviction ends pods while the machine runs out of memory, disk or process ids.
+// Package eviction ends pods while the machine runs out of memory, disk or process IDs.
 //
-// In: what the machine has left, what pods use, the time. Out: garbage to remove, one pod at a time to
-// evict with the kubelet's message, and the conditions under which no new pods are admitted. What
-// becomes of a pod is the planner's: this room names it and says why.
+// Its inputs are the available resources of the machine, the usage of pods, and the time. It removes garbage, then
+// evicts one pod at a time with the kubelet's message, and sets the conditions under which no new pods are admitted.
+// The package selects the pod and the reason. The planner decides what is done to the pod.
 //
 //	thresholds.go  signals and their thresholds; pure
 //	pressure.go    which thresholds are met, and the conditions of the node; pure
 //	rank.go        which pod goes first; pure
-//	message.go     the words of an eviction; pure
-//	measure.go     what the machine has left: memory, file systems, process ids
-//	usage.go       what pods use: files, and what the runtime tells
-//	manager.go     one look after the other
+//	message.go     the message of an eviction; pure
+//	measure.go     the available resources of the machine: memory, file systems, process IDs
+//	usage.go       the usage of pods: files, and the statistics of the runtime
+//	manager.go     the main loop
 //
 // # Where a rule is
 //

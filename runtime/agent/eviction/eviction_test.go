@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestParse has own versions of the kubelet's cases in TestParseThresholdConfig and TestParsePercentage.
+// TestParse covers the kubelet's cases in TestParseThresholdConfig and TestParsePercentage.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "",
@@ -54,7 +54,7 @@ func thresholds(t *testing.T, text string) []Threshold {
 	return all
 }
 
-// amounts are those of one file system each.
+// amounts returns the amounts of one file system for each signal.
 func amounts(left map[Signal]Amount) map[Signal][]Amount {
 	all := map[Signal][]Amount{}
 	for s, a := range left {
@@ -63,8 +63,7 @@ func amounts(left map[Signal]Amount) map[Signal][]Amount {
 	return all
 }
 
-// TestMet has own versions of the kubelet's TestThresholdsMet, TestPercentageThresholdsMet and
-// TestSortByEvictionPriority.
+// TestMet covers the kubelet's TestThresholdsMet, TestPercentageThresholdsMet and TestSortByEvictionPriority.
 func TestMet(t *testing.T) {
 	const set = "nodefs.available<10%,memory.available<1Ki,nodefs.inodesFree<5%,pid.available<10"
 	for name, c := range map[string]struct {
@@ -89,7 +88,7 @@ func TestMet(t *testing.T) {
 	}
 }
 
-// TestPressure has own versions of the kubelet's TestNodeConditions, TestNodeConditionsLastObservedAt and
+// TestPressure covers the kubelet's TestNodeConditions, TestNodeConditionsLastObservedAt and
 // TestNodeConditionsObservedSince: a condition lasts five minutes longer than its cause.
 func TestPressure(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -114,8 +113,7 @@ func TestPressure(t *testing.T) {
 	}
 }
 
-// ranked is a pod for a ranking: its name, priority, request and what it uses. An empty usage is none
-// that is known.
+// ranked is a pod for a ranking: its name, priority, request and usage. An empty usage is unknown.
 type ranked struct {
 	name     string
 	priority int32
@@ -123,7 +121,7 @@ type ranked struct {
 	usage    string
 }
 
-// order ranks pods for a signal, in which usage is memory, files of a kind, or processes.
+// order ranks pods for a signal. Their usage is memory, files of a kind, or processes.
 func order(s Signal, own bool, kind string, pods []ranked) string {
 	var all []*v1.Pod
 	usage := map[types.UID]*Usage{}
@@ -162,11 +160,10 @@ func order(s Signal, own bool, kind string, pods []ranked) string {
 	return strings.Join(names, " ")
 }
 
-// TestRank has own versions of the kubelet's TestOrderedByExceedsRequestMemory,
-// TestOrderedByExceedsRequestDisk,
+// TestRank covers the kubelet's TestOrderedByExceedsRequestMemory, TestOrderedByExceedsRequestDisk,
 // TestOrderedByPriority, TestOrderedbyDisk, TestOrderedbyInodes, TestOrderedByPriorityDisk,
-// TestOrderedByPriorityInodes, TestOrderedByMemory, TestOrderedByPriorityMemory,
-// TestOrderedByPriorityProcess and TestStatsNotFoundForPod. The pods come in the opposite order.
+// TestOrderedByPriorityInodes, TestOrderedByMemory, TestOrderedByPriorityMemory, TestOrderedByPriorityProcess and
+// TestStatsNotFoundForPod. The input is in the opposite order.
 func TestRank(t *testing.T) {
 	byMemory := []ranked{
 		{"unknown", 9, "1Gi", ""},
@@ -205,8 +202,8 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// TestDiskOfSignal: where images have a file system of their own, writable layers count there, and
-// logs and volumes on that of the node.
+// TestDiskOfSignal checks that writable layers count on a separate file system of images, if there is one. Logs and
+// volumes then count on the file system of the node.
 func TestDiskOfSignal(t *testing.T) {
 	u := &Usage{Containers: []ContainerUsage{{Root: &Disk{1, 10}, Logs: &Disk{2, 20}}, {Root: &Disk{4, 40}}}, Volumes: Disk{8, 80}}
 	for _, c := range []struct {
@@ -225,8 +222,8 @@ func TestDiskOfSignal(t *testing.T) {
 	}
 }
 
-// TestMessage has own versions of the cases of the kubelet's TestEvictionMessage, and the annotations of events that
-// podctl does not have are left out.
+// TestMessage covers the cases of the kubelet's TestEvictionMessage, without the annotations of events, which podctl
+// does not have.
 func TestMessage(t *testing.T) {
 	always := v1.ContainerRestartPolicyAlways
 	asks := func(name, memory string) v1.Container {
@@ -278,7 +275,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestMessageOfDisk: what is told of disk and inodes (kubelet: TestDiskPressureNodeFs_VerifyPodStatus).
+// TestMessageOfDisk checks the messages about disk and inodes (kubelet: TestDiskPressureNodeFs_VerifyPodStatus).
 func TestMessageOfDisk(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}}
 	usage := &Usage{Containers: []ContainerUsage{{Name: "a", Root: &Disk{1 << 20, 5}, Logs: &Disk{2 << 20, 5}}}}

@@ -20,34 +20,34 @@ import (
 // lookEach is how often the machine is measured (kubelet: evictionMonitoringPeriod).
 const lookEach = 10 * time.Second
 
-// World is what a Manager works with.
+// World is the environment of a Manager.
 type World struct {
-	// Look measures the machine, Usage what pods use.
+	// Look measures the machine. Usage measures pods.
 	Look  func(context.Context) (*Look, error)
 	Usage func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error)
-	// RemoveGarbage removes records and logs that nobody needs, RemoveImages images.
+	// RemoveGarbage removes unneeded records and logs. RemoveImages removes unused images.
 	RemoveGarbage, RemoveImages func(context.Context) error
 }
 
-// Settings are what a Manager is told.
+// Settings configure a Manager.
 type Settings struct {
 	Thresholds []Threshold
-	// Now is the clock, Log where decisions are written.
+	// Now is the clock. Decisions are written to Log.
 	Now func() time.Time
 	Log *slog.Logger
 }
 
 // Pods are the pods of an agent.
 type Pods interface {
-	// Active are those that were admitted and have not ended.
+	// Active returns the pods that were admitted and have not ended.
 	Active(context.Context) []*v1.Pod
 	// Evict ends a pod, and returns when it has ended.
 	Evict(context.Context, types.UID, *model.Eviction) error
-	// Pressure takes the conditions of the node when they have changed.
+	// Pressure sets the conditions of the node. It is called when they have changed.
 	Pressure(context.Context, []v1.NodeConditionType)
 }
 
-// Manager evicts pods while something runs out.
+// Manager evicts pods while a resource runs out.
 type Manager struct {
 	world    World
 	settings Settings
@@ -55,16 +55,16 @@ type Manager struct {
 
 	pressure   Pressure
 	conditions []v1.NodeConditionType
-	// told is what was written last of each kind, and is not written again.
+	// told is the last logged text of each kind, which is not logged again.
 	told map[string]string
 }
 
-// New makes a Manager.
+// New returns a Manager.
 func New(w World, s Settings) *Manager {
 	return &Manager{world: w, settings: s, pressure: Pressure{}, told: map[string]string{}}
 }
 
-// Run looks after the machine until the context ends. After an eviction it looks again at once.
+// Run measures the machine periodically until the context ends. After an eviction it measures again at once.
 func (m *Manager) Run(ctx context.Context, pods Pods) {
 	m.pods = pods
 	for {
@@ -79,7 +79,7 @@ func (m *Manager) Run(ctx context.Context, pods Pods) {
 	}
 }
 
-// synchronize is one look, with the eviction of one pod at most (kubelet: managerImpl.synchronize).
+// synchronize measures once and evicts at most one pod (kubelet: managerImpl.synchronize).
 func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
 	look, err := m.world.Look(ctx)
 	starved := met(m.settings.Thresholds, look)
@@ -98,7 +98,7 @@ func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
 	return evicted, errors.Join(err, failed)
 }
 
-// note takes the thresholds that are met, and tells what is new.
+// note updates the conditions from the thresholds that are met, and logs changes.
 func (m *Manager) note(ctx context.Context, look *Look, starved []Threshold) {
 	now := m.pressure.See(m.settings.Now(), starved)
 	if !slices.Equal(now, m.conditions) {
@@ -118,7 +118,7 @@ func (m *Manager) note(ctx context.Context, look *Look, starved []Threshold) {
 	}
 }
 
-// isNew reports whether a text of a kind is another than the last one.
+// isNew reports whether a text of a kind differs from the last one.
 func (m *Manager) isNew(kind, text string) bool {
 	before := m.told[kind]
 	m.told[kind] = text
@@ -135,9 +135,9 @@ func (m *Manager) tellFailure(err error) {
 	}
 }
 
-// reclaim removes garbage on the disk that runs full, and measures again; nil where there is none to
-// remove (kubelet: buildSignalToNodeReclaimFuncs, reclaimNodeLevelResources). Where images have a file
-// system of their own, they take nothing of that of the node.
+// reclaim removes garbage from the disk that runs full, and measures again. It returns nil if the signal is not about a
+// disk or the measurement failed (kubelet: buildSignalToNodeReclaimFuncs, reclaimNodeLevelResources). Images on a
+// separate file system take no space on that of the node, so they are not removed for it.
 func (m *Manager) reclaim(ctx context.Context, s Signal, look *Look) *Look {
 	if s.condition() != v1.NodeDiskPressure {
 		return nil
@@ -156,7 +156,7 @@ func (m *Manager) reclaim(ctx context.Context, s Signal, look *Look) *Look {
 	return again
 }
 
-// evictOne evicts the first pod that can go.
+// evictOne evicts the first pod that can be evicted.
 func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Look) (bool, error) {
 	active := m.pods.Active(ctx)
 	usage, err := m.world.Usage(ctx, active)

@@ -16,18 +16,18 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// lab is a Manager of a machine and pods that the test makes up.
+// lab is a Manager with a simulated machine and pods.
 type lab struct {
 	*Manager
 	now  time.Time
 	log  bytes.Buffer
 	look Look
 	pods []*v1.Pod
-	// usage is of memory, or of the disk, in MiB; a pod that is missing has nothing on the node.
+	// usage is the use of memory or disk in MiB. A pod that is not in it has nothing on the node.
 	usage map[types.UID]int64
-	// garbage and images are what their removal gives back of nodefs and imagefs.
+	// garbage and images are the amounts that their removal frees on nodefs and imagefs.
 	garbage, images int64
-	// done is what was done, in order.
+	// done lists the actions in order.
 	done []string
 	fail error
 }
@@ -70,7 +70,7 @@ func (l *lab) give(s Signal, mib int64) {
 
 func (l *lab) Active(context.Context) []*v1.Pod { return l.pods }
 
-// Evict gives back what the pod uses.
+// Evict frees what the pod uses.
 func (l *lab) Evict(_ context.Context, uid types.UID, why *model.Eviction) error {
 	l.done = append(l.done, "evict "+string(uid))
 	for i, pod := range l.pods {
@@ -96,7 +96,7 @@ func (l *lab) pod(name string, priority int32, mib int64) {
 	}
 }
 
-// looks makes looks, and returns what was done.
+// looks runs synchronize n times, and returns the actions.
 func (l *lab) looks(t *testing.T, n int) string {
 	t.Helper()
 	l.done = nil
@@ -114,9 +114,9 @@ func (l *lab) looks(t *testing.T, n int) string {
 	return strings.Join(l.done, ", ")
 }
 
-// TestManager has own versions of TestMemoryPressure, TestDiskPressureNodeFs, TestNodeReclaimFuncs,
-// TestPIDPressure and TestStaticCriticalPodsAreNotEvicted of the kubelet: garbage first, then one pod
-// at a time, until nothing runs out.
+// TestManager covers the kubelet's TestMemoryPressure, TestDiskPressureNodeFs, TestNodeReclaimFuncs, TestPIDPressure
+// and TestStaticCriticalPodsAreNotEvicted: garbage is removed first, then one pod at a time is evicted, until no
+// threshold is met.
 func TestManager(t *testing.T) {
 	const critical = 2_000_000_000
 	for name, c := range map[string]struct {
@@ -148,7 +148,7 @@ func TestManager(t *testing.T) {
 	}
 }
 
-// TestManagerTells each thing once, and the conditions end five minutes after their cause.
+// TestManagerTells checks that each message is logged once, and that the conditions end five minutes after their cause.
 func TestManagerTells(t *testing.T) {
 	l := newLab(t)
 	l.give(MemoryAvailable, -1000)
@@ -168,7 +168,7 @@ func TestManagerTells(t *testing.T) {
 	}
 }
 
-// TestManagerThatRuns measures at once, and ends with its context.
+// TestManagerThatRuns checks that Run measures at once, and ends with its context.
 func TestManagerThatRuns(t *testing.T) {
 	l := newLab(t)
 	l.pod("a", 0, 1000)
@@ -178,7 +178,7 @@ func TestManagerThatRuns(t *testing.T) {
 	look := l.world.Look
 	l.world.Look = func(ctx context.Context) (*Look, error) {
 		if looks++; looks == 2 {
-			cancel() // After an eviction it looks again at once.
+			cancel() // After an eviction, Run measures again at once.
 		}
 		return look(ctx)
 	}

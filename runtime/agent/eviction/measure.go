@@ -10,18 +10,18 @@ import (
 	"github.com/podctl/podctl/runtime/machine"
 )
 
-// Machine measures what the machine has left. It asks the runtime once, and reads some files after that.
+// Machine measures the available resources of the machine. It queries the runtime once. After that it only reads files.
 type Machine struct {
-	// NodeDirs lie on the file systems of the node.
+	// NodeDirs are directories on the file systems of the node.
 	NodeDirs []string
-	// ImageFs finds out where the runtime keeps images.
+	// ImageFs returns the directory where the runtime stores images. It is empty if unknown.
 	ImageFs func(context.Context) (string, error)
 
 	imageDir string
 	known    bool
 }
 
-// Look measures. What cannot be found out is missing, and is part of the error.
+// Look measures the machine. A value that cannot be measured is left out, and its error is returned.
 func (m *Machine) Look(ctx context.Context) (*Look, error) {
 	look := &Look{Left: map[Signal][]Amount{}}
 	errs := []error{look.addMemory(), look.addTasks()}
@@ -77,7 +77,7 @@ func (m *Machine) node(look *Look) (device uint64, failed error) {
 	return device, failed
 }
 
-// images measures the file system of images; nil where the runtime does not say which one it is.
+// images measures the file system of images. It returns nil if the runtime does not report one.
 func (m *Machine) images(ctx context.Context) (*machine.FileSystem, error) {
 	if !m.known {
 		dir, err := m.ImageFs(ctx)
@@ -92,7 +92,7 @@ func (m *Machine) images(ctx context.Context) (*machine.FileSystem, error) {
 	return measure(m.imageDir)
 }
 
-// measure looks at a file system. One without a limit of inodes has none of them.
+// measure measures a file system. A file system without a limit of inodes reports 0 inodes.
 func measure(dir string) (*machine.FileSystem, error) {
 	fs, err := machine.FileSystemOf(dir)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLook: the machine has memory, process ids and the file systems of its directories. The runtime is
-// asked until it has answered, once.
+// TestLook checks that memory, process IDs and the file systems of the directories are measured. The runtime is queried
+// until it has answered once.
 func TestLook(t *testing.T) {
 	asked := 0
 	dir := t.TempDir()
@@ -39,8 +39,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestLookAtSmallDisks: a small file system fills up, in bytes and in files; of two of the node
-// each counts, and images may have one of their own.
+// TestLookAtSmallDisks checks a small file system that fills up, in bytes and in files. Each of two file systems of the
+// node counts, and images may have a separate one.
 func TestLookAtSmallDisks(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount a file system")

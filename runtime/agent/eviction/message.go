@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// message says why a pod is evicted, in the kubelet's words (evictionMessage).
+// message returns the kubelet's message for an eviction (evictionMessage).
 func message(t *Threshold, left Amount, pod *v1.Pod, usage *Usage) string {
 	what := t.Signal.resource()
 	var b strings.Builder
@@ -32,8 +32,8 @@ func message(t *Threshold, left Amount, pod *v1.Pod, usage *Usage) string {
 	return b.String()
 }
 
-// message is what is said of a container that uses more than it requests; nothing of another, and of a
-// debug container, which cannot request anything.
+// message describes a container that uses more than it requests. It is empty for other containers, and for debug
+// containers, which cannot request resources.
 func (c *ContainerUsage) message(what v1.ResourceName, pod *v1.Pod) string {
 	ref, found := podspec.FindContainer(pod, c.Name)
 	used := c.of(what)
@@ -47,7 +47,7 @@ func (c *ContainerUsage) message(what v1.ResourceName, pod *v1.Pod) string {
 	return fmt.Sprintf("Container %s was using %s, request is %s, has larger consumption of %v. ", c.Name, used, &request, what)
 }
 
-// of is what the container uses of a resource; nil where that is not known, or is not told.
+// of returns the container's usage of a resource. It is nil if the usage is unknown or not part of the message.
 func (c *ContainerUsage) of(what v1.ResourceName) *resource.Quantity {
 	switch {
 	case what == v1.ResourceMemory && c.Memory != nil:

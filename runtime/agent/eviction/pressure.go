@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amount is how much there is of something, and how much of it is left.
+// Amount is the available amount and the capacity of a resource.
 type Amount struct{ Available, Capacity int64 }
 
-// available is what is left, as messages have it.
+// available returns the available amount as a quantity for messages.
 func (a Amount) available(s Signal) *resource.Quantity {
 	if what := s.resource(); what == inodes || what == pids {
 		return resource.NewQuantity(a.Available, resource.DecimalSI)
@@ -20,22 +20,23 @@ func (a Amount) available(s Signal) *resource.Quantity {
 	return resource.NewQuantity(a.Available, resource.BinarySI)
 }
 
-// Look is what the machine has at one time.
+// Look is the result of one measurement of the machine.
 type Look struct {
-	// Left is by signal, of each file system that counts; what could not be found out is missing.
+	// Left holds the amounts by signal, one for each relevant file system. Values that could not be measured are
+	// missing.
 	Left map[Signal][]Amount
-	// OwnImageFs is set where images have a file system of their own.
+	// OwnImageFs is set if images have a separate file system.
 	OwnImageFs bool
 }
 
-// counts says what of a pod lies on the file system of a signal: where images have one of their own,
-// writable layers lie there, and logs and volumes on that of the node (kubelet: buildSignalToRankFunc).
+// counts reports which parts of a pod are on the file system of a signal. If images have a separate file system,
+// writable layers are on it, and logs and volumes on that of the node (kubelet: buildSignalToRankFunc).
 func (l *Look) counts(s Signal) (layers, files bool) {
 	images := s == ImageFsAvailable || s == ImageFsInodesFree
 	return images || !l.OwnImageFs, !images || !l.OwnImageFs
 }
 
-// below is the first amount that is below a threshold; nothing for none.
+// below returns the first amount that is below a threshold, if any.
 func (l *Look) below(t *Threshold) (Amount, bool) {
 	for _, a := range l.Left[t.Signal] {
 		if t.of(a.Capacity).CmpInt64(a.Available) > 0 {
@@ -45,8 +46,7 @@ func (l *Look) below(t *Threshold) (Amount, bool) {
 	return Amount{}, false
 }
 
-// met are the thresholds that are met, the one to act on first (kubelet: thresholdsMet,
-// byEvictionPriority).
+// met returns the thresholds that are met. The first one is acted on (kubelet: thresholdsMet, byEvictionPriority).
 func met(thresholds []Threshold, look *Look) []Threshold {
 	return slices.DeleteFunc(slices.Clone(thresholds), func(t Threshold) bool {
 		_, below := look.below(&t)
@@ -54,15 +54,14 @@ func met(thresholds []Threshold, look *Look) []Threshold {
 	})
 }
 
-// transition is how long a condition lasts after its threshold was met last (kubelet:
+// transition is how long a condition lasts after its threshold was last met (kubelet:
 // EvictionPressureTransitionPeriod).
 const transition = 5 * time.Minute
 
-// Pressure is which conditions the node has.
+// Pressure maps the node's conditions to when they were last observed.
 type Pressure map[v1.NodeConditionType]time.Time
 
-// See takes the thresholds that are met now, and returns the conditions of the node in the order of
-// their names.
+// See records the thresholds that are met now, and returns the conditions of the node, sorted by name.
 func (p Pressure) See(now time.Time, met []Threshold) []v1.NodeConditionType {
 	for i := range met {
 		p[met[i].Signal.condition()] = now

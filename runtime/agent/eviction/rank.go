@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Disk is what something takes of a file system.
+// Disk is the usage of a file system.
 type Disk struct{ Bytes, Inodes int64 }
 
 func (d *Disk) add(other Disk) {
@@ -19,7 +19,7 @@ func (d *Disk) add(other Disk) {
 	d.Inodes += other.Inodes
 }
 
-// of is what counts for a resource.
+// of returns the part that counts for a resource.
 func (d Disk) of(what v1.ResourceName) int64 {
 	if what == inodes {
 		return d.Inodes
@@ -27,21 +27,21 @@ func (d Disk) of(what v1.ResourceName) int64 {
 	return d.Bytes
 }
 
-// ContainerUsage is what one container uses; nil for what is not known.
+// ContainerUsage is the usage of one container. A nil field is unknown.
 type ContainerUsage struct {
 	Name string
-	// Memory is its working set in bytes.
+	// Memory is the working set in bytes.
 	Memory *int64
-	// Root is its writable layer, Logs are the files of its log.
+	// Root is the writable layer. Logs are the log files.
 	Root, Logs *Disk
 }
 
-// Usage is what a pod uses.
+// Usage is the usage of a pod.
 type Usage struct {
 	Containers []ContainerUsage
-	// Volumes are those that lie on the disk of the node and end with the pod.
+	// Volumes is the usage of volumes that are on the node's disk and end with the pod.
 	Volumes Disk
-	// Processes is their number.
+	// Processes is the number of processes.
 	Processes int64
 }
 
@@ -55,7 +55,7 @@ func (u *Usage) memory() int64 {
 	return sum
 }
 
-// disk is what the pod takes of the file system of a signal.
+// disk returns the pod's usage of the file system of a signal.
 func (u *Usage) disk(s Signal, look *Look) Disk {
 	layers, files := look.counts(s)
 	var sum Disk
@@ -73,19 +73,19 @@ func (u *Usage) disk(s Signal, look *Look) Disk {
 	return sum
 }
 
-// candidate is a pod with what it uses of what runs out.
+// candidate is a pod with its usage of the resource that runs out.
 type candidate struct {
 	pod *v1.Pod
-	// known is unset for a pod of which nobody can say what it uses.
+	// known is unset if the pod's usage is unknown.
 	known bool
-	// above is what it uses beyond what it requests, exceeds whether that is anything.
+	// above is the usage beyond the request. exceeds reports whether the usage is higher than the request.
 	above   int64
 	exceeds bool
 }
 
-// rank is the order in which pods go: those of which nothing is known, those that use more than they
-// request, those of low priority, those that use most beyond their requests (kubelet:
-// rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure).
+// rank orders pods for eviction: first pods with unknown usage, then those that use more than they request, those with
+// low priority, and those that use most beyond their requests (kubelet: rankMemoryPressure, rankDiskPressureFunc,
+// rankPIDPressure).
 func rank(s Signal, look *Look, pods []*v1.Pod, usage map[types.UID]*Usage) []*v1.Pod {
 	all := make([]candidate, 0, len(pods))
 	for _, pod := range pods {
@@ -114,7 +114,7 @@ func newCandidate(s Signal, look *Look, pod *v1.Pod, usage *Usage) candidate {
 		quantity := requests[name]
 		return quantity.Value()
 	}
-	switch what := s.resource(); what { //nolint:exhaustive // the others are of disks
+	switch what := s.resource(); what { //nolint:exhaustive // the others are about disks
 	case v1.ResourceMemory:
 		c.above = usage.memory() - request(what)
 		c.exceeds = c.above > 0
@@ -123,7 +123,7 @@ func newCandidate(s Signal, look *Look, pod *v1.Pod, usage *Usage) candidate {
 	default:
 		used := usage.disk(s, look).of(what)
 		c.exceeds = used > request(what)
-		// The kubelet takes the request of storage off the number of inodes, too.
+		// The kubelet subtracts the storage request also from the number of inodes.
 		c.above = used - request(v1.ResourceEphemeralStorage)
 	}
 	return c
@@ -133,7 +133,7 @@ func (c *candidate) byPriority(other *candidate) int {
 	return cmp.Compare(podspec.Priority(c.pod), podspec.Priority(other.pod))
 }
 
-// first puts what is so before what is not (kubelet: cmpBool).
+// first orders true before false (kubelet: cmpBool).
 func first(a, b bool) int {
 	switch {
 	case a == b:

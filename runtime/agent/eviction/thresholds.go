@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Signal is something that can run out.
+// Signal is a resource that can run out.
 type Signal string
 
 // The signals, with the kubelet's names.
@@ -23,24 +23,24 @@ const (
 	PIDAvailable      Signal = "pid.available"
 )
 
-// Default are the kubelet's thresholds (DefaultEvictionHard), as a flag has them.
+// Default are the kubelet's thresholds (DefaultEvictionHard), in the syntax of the flag.
 const Default = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%"
 
-// The kubelet's own words for what has no name among the resources of a pod.
+// The kubelet's names for resources that pods cannot request.
 const (
 	inodes v1.ResourceName = "inodes"
 	pids   v1.ResourceName = "pids"
 )
 
-// meaning is what a signal stands for.
+// meaning is the resource and condition of a signal.
 type meaning struct {
 	signal    Signal
 	resource  v1.ResourceName
 	condition v1.NodeConditionType
 }
 
-// meanings are all signals in the order in which they are looked at: memory comes first (kubelet:
-// byEvictionPriority, signalToResource, signalToNodeCondition).
+// meanings returns all signals in the order in which they are handled: memory comes first (kubelet: byEvictionPriority,
+// signalToResource, signalToNodeCondition).
 func meanings() []meaning {
 	return []meaning{
 		{MemoryAvailable, v1.ResourceMemory, v1.NodeMemoryPressure},
@@ -52,7 +52,7 @@ func meanings() []meaning {
 	}
 }
 
-// rank is the place of a signal in that order; negative for a word that is none.
+// rank returns the position of a signal in that order. It is negative for an unknown signal.
 func (s Signal) rank() int {
 	return slices.IndexFunc(meanings(), func(m meaning) bool { return m.signal == s })
 }
@@ -61,16 +61,16 @@ func (s Signal) resource() v1.ResourceName { return meanings()[s.rank()].resourc
 
 func (s Signal) condition() v1.NodeConditionType { return meanings()[s.rank()].condition }
 
-// Threshold is how much has to be left of something.
+// Threshold is the amount of a resource that must be available.
 type Threshold struct {
 	Signal Signal
-	// Quantity is an amount; nil where it is Percent of what there is.
+	// Quantity is an absolute amount. If nil, the threshold is Percent of the capacity.
 	Quantity *resource.Quantity
 	Percent  float32
 }
 
-// Parse reads thresholds such as memory.available<100Mi,nodefs.available<10%. What is not named has
-// none, as in the kubelet's flag --eviction-hard. 0% and 100% are none either.
+// Parse parses thresholds such as memory.available<100Mi,nodefs.available<10%. A signal that is not named has no
+// threshold, as in the kubelet's flag --eviction-hard. 0% and 100% also mean no threshold.
 func Parse(text string) ([]Threshold, error) {
 	var all []Threshold
 	named := map[Signal]bool{}
@@ -101,7 +101,7 @@ func Parse(text string) ([]Threshold, error) {
 	return all, nil
 }
 
-// parse reads one threshold; nil for none (kubelet: parseThresholdStatement).
+// parse parses one threshold. It returns nil for 0% and 100% (kubelet: parseThresholdStatement).
 func parse(signal Signal, value string) (*Threshold, error) {
 	if number, isPercent := strings.CutSuffix(value, "%"); isPercent {
 		percent, err := strconv.ParseFloat(number, 32)
@@ -111,7 +111,7 @@ func parse(signal Signal, value string) (*Threshold, error) {
 		case percent < 0 || percent > 100:
 			return nil, fmt.Errorf("eviction percentage threshold %v must be between 0%% and 100%%: %s", signal, value)
 		case percent == 0 || percent == 100:
-			return nil, nil //nolint:nilnil // it is no threshold
+			return nil, nil //nolint:nilnil // 0% and 100% mean no threshold
 		}
 		return &Threshold{Signal: signal, Percent: float32(percent)}, nil
 	}
@@ -125,7 +125,7 @@ func parse(signal Signal, value string) (*Threshold, error) {
 	return &Threshold{Signal: signal, Quantity: &quantity}, nil
 }
 
-// of is the threshold as an amount (kubelet: GetThresholdQuantity).
+// of returns the threshold as an amount (kubelet: GetThresholdQuantity).
 func (t *Threshold) of(capacity int64) *resource.Quantity {
 	if t.Quantity != nil {
 		return t.Quantity

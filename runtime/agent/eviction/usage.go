@@ -17,16 +17,15 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// Meter measures what pods use: two calls to the runtime, and a walk over their files.
+// Meter measures the usage of pods. It makes two calls to the runtime and walks over the pods' files.
 type Meter struct {
 	Client *cri.Client
 	Layout state.Layout
-	// Node has the place of cgroups.
+	// Node returns the node configuration with the place of cgroups.
 	Node func() criconfig.Node
 }
 
-// Measure measures pods. One of which the runtime has no sandbox is missing: nothing of it is there that
-// an end of it would give back.
+// Measure measures pods. A pod without a sandbox is left out, because its eviction would free nothing.
 func (m *Meter) Measure(ctx context.Context, pods []*v1.Pod) (map[types.UID]*Usage, error) {
 	sandboxes, err := m.Client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {
@@ -70,7 +69,7 @@ func (m *Meter) container(s *runtimeapi.ContainerStats, labels map[string]string
 	return c
 }
 
-// volumes are those that end with the pod and lie on the disk of the node (kubelet: localVolumeNames).
+// volumes measures the volumes that end with the pod and are on the node's disk (kubelet: localVolumeNames).
 func (m *Meter) volumes(pod *v1.Pod) Disk {
 	var sum Disk
 	for i := range pod.Spec.Volumes {
@@ -93,7 +92,7 @@ func (m *Meter) volumes(pod *v1.Pod) Disk {
 func (m *Meter) processes(uid types.UID) int64 {
 	count := 0
 	for _, name := range criconfig.CgroupParents(uid, m.Node()) {
-		members, _ := cgroup.Machine{}.Members(name) // One that cannot be read counts nothing.
+		members, _ := cgroup.Machine{}.Members(name) // An unreadable cgroup counts as empty.
 		count += len(members)
 	}
 	return int64(count)

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Thresholds say when images go, in percent of their disk that is used.
+// Thresholds control when images are removed, in percent of disk usage.
 type Thresholds struct {
-	// High is the usage at which images go, Low that down to which they do.
+	// Images are removed at a usage of High, until the usage is down to Low.
 	High, Low int
 }
 
-// never is the high threshold with which images do not go at all (kubelet: StartGarbageCollection).
+// never is the high threshold that turns off the removal of images (kubelet: StartGarbageCollection).
 const never = 100
 
-// Check says what is wrong with the thresholds (kubelet: NewImageGCManager).
+// Check returns an error if the thresholds are invalid (kubelet: NewImageGCManager).
 func (t Thresholds) Check() error {
 	switch {
 	case t.High < 0 || t.High > 100:
@@ -30,17 +30,18 @@ func (t Thresholds) Check() error {
 	return nil
 }
 
-// minAge is the age below which no image goes: it may have been pulled for a container that is about
-// to be created (kubelet: ImageMinimumGCAge).
+// minAge is the minimum age of an image that is removed. A younger image may have been pulled for a container that is
+// about to be created (kubelet: ImageMinimumGCAge).
 const minAge = 2 * time.Minute
 
-// usage is how full the disk of images is.
+// usage is the usage of the image disk, in bytes.
 type usage struct{ Capacity, Available int64 }
 
-// errNoCapacity says that a disk has no size.
+// errNoCapacity reports a disk without a size.
 var errNoCapacity = errors.New("the disk of images has a capacity of 0 bytes")
 
-// excess is how many bytes have to go; zero where the usage is below the high threshold (kubelet: GarbageCollect).
+// excess returns how many bytes must be freed. It is zero if the usage is below the high threshold (kubelet:
+// GarbageCollect).
 func (t Thresholds) excess(u usage) (int64, error) {
 	if u.Capacity <= 0 {
 		return 0, errNoCapacity
@@ -51,24 +52,24 @@ func (t Thresholds) excess(u usage) (int64, error) {
 	return max(u.Capacity*int64(100-t.Low)/100-min(u.Available, u.Capacity), 0), nil
 }
 
-// percent is how much of the disk is used, rounded up.
+// percent returns the disk usage, rounded up.
 func (u usage) percent() int { return 100 - int(min(u.Available, u.Capacity)*100/u.Capacity) }
 
-// image is what there is to know of an image.
+// image is an image on the disk.
 type image struct {
 	ID   string
 	Size int64
-	// Used is set while something needs the image, Removable unless it has to stay whoever needs it.
+	// Used is set while a pod or container needs the image. Removable is unset if the image must stay even when unused.
 	Used, Removable bool
 }
 
-// imageRecord is what is remembered of an image: since when it is known, and when it was last needed.
+// imageRecord holds when an image was first seen and when it was last used.
 type imageRecord struct{ first, used time.Time }
 
-// imageRecords are those of all images, by id, between two looks.
+// imageRecords holds the records of all images by ID.
 type imageRecords map[string]imageRecord
 
-// see takes note of the images that there are (kubelet: detectImages).
+// see updates the records from the present images (kubelet: detectImages).
 func (a imageRecords) see(now time.Time, images []image) {
 	there := map[string]bool{}
 	for i := range images {
@@ -90,8 +91,8 @@ func (a imageRecords) see(now time.Time, images []image) {
 	}
 }
 
-// order is which images can go, the least recently used first; of those that were used last at the
-// same time, the one that has been there for longer (kubelet: imagesInEvictionOrder).
+// order returns the images that can be removed, the least recently used first. For equal times, the image that was seen
+// first comes first (kubelet: imagesInEvictionOrder).
 func (a imageRecords) order(now time.Time, images []image) []image {
 	can := slices.DeleteFunc(slices.Clone(images), func(img image) bool {
 		return img.Used || !img.Removable || now.Sub(a[img.ID].first) < minAge
@@ -103,8 +104,8 @@ func (a imageRecords) order(now time.Time, images []image) []image {
 	return can
 }
 
-// free removes images in their order until so many bytes are free, and returns how many were freed.
-// One that cannot be removed keeps no other (kubelet: freeSpace).
+// free removes images in order until the given number of bytes is free, and returns how many were freed. It continues
+// after an image that cannot be removed (kubelet: freeSpace).
 func free(order []image, bytes int64, remove func(image) error) (freed int64, failed error) {
 	for _, img := range order {
 		if freed >= bytes {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// sight is a look at images at a time: "a b*" is an unused and a used one.
+// sight is the list of images at a time. In "a b*", a is unused and b is used.
 type sight struct {
 	at     time.Duration
 	images string
 }
 
-// imagesOf reads images of 1024 bytes each; a star marks one that is in use, an exclamation mark one
-// that has to stay.
+// imagesOf parses a list of images of 1024 bytes each. A star marks a used image, an exclamation mark one that must
+// stay.
 func imagesOf(text string) []image {
 	var all []image
 	for word := range strings.FieldsSeq(text) {
@@ -27,19 +27,17 @@ func imagesOf(text string) []image {
 	return all
 }
 
-// TestImages has own versions of the kubelet's tests of the same rules,
-// pkg/kubelet/images/image_gc_manager_test.go:
+// TestImages covers the rules of these tests of the kubelet's pkg/kubelet/images/image_gc_manager_test.go:
 //
-//	TestDetectImagesInitialDetect, TestDetectImagesWithNewImage,
-//	TestDetectImagesContainerStopped, TestDetectImagesWithRemovedImages,
-//	TestDeleteUnusedImagesExemptSandboxImage, TestDeletePinnedImage, TestDoNotDeletePinnedImage,
-//	TestDeleteUnPinnedImage, TestAllPinnedImages,
-//	TestFreeSpaceImagesInUseContainersAreIgnored, TestDeleteUnusedImagesRemoveAllUnusedImages,
-//	TestDeleteUnusedImagesLimitByImageLiveTime, TestFreeSpaceRemoveByLeastRecentlyUsed,
-//	TestFreeSpaceTiesBrokenByDetectedTime, TestGarbageCollectImageNotOldEnough
+// TestDetectImagesInitialDetect, TestDetectImagesWithNewImage, TestDetectImagesContainerStopped,
+// TestDetectImagesWithRemovedImages, TestDeleteUnusedImagesExemptSandboxImage, TestDeletePinnedImage,
+// TestDoNotDeletePinnedImage, TestDeleteUnPinnedImage, TestAllPinnedImages,
+// TestFreeSpaceImagesInUseContainersAreIgnored, TestDeleteUnusedImagesRemoveAllUnusedImages,
+// TestDeleteUnusedImagesLimitByImageLiveTime, TestFreeSpaceRemoveByLeastRecentlyUsed,
+// TestFreeSpaceTiesBrokenByDetectedTime, TestGarbageCollectImageNotOldEnough
 //
-// and TestThresholds and TestFree of the others. TestGarbageCollectImageTooOld and
-// TestGarbageCollectImageMaxAgeDisabled have no counterpart: images do not go for their age alone.
+// TestThresholds and TestFree cover the others. TestGarbageCollectImageTooOld and TestGarbageCollectImageMaxAgeDisabled
+// have no counterpart: images are not removed because of their age alone.
 func TestImages(t *testing.T) {
 	const m = time.Minute
 	for name, c := range map[string]struct {
@@ -80,8 +78,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestThresholds has own versions of the kubelet's TestGarbageCollectBelowLowThreshold,
-// TestGarbageCollectBelowSuccess, TestGarbageCollectNotEnoughFreed and TestGarbageCollectCadvisorFailure.
+// TestThresholds covers the kubelet's TestGarbageCollectBelowLowThreshold, TestGarbageCollectBelowSuccess,
+// TestGarbageCollectNotEnoughFreed and TestGarbageCollectCadvisorFailure.
 func TestThresholds(t *testing.T) {
 	for name, c := range map[string]struct {
 		high, low           int
@@ -121,7 +119,8 @@ func TestThresholdsAreChecked(t *testing.T) {
 	}
 }
 
-// TestFree: as much goes as is asked for and no more, and one that cannot be removed keeps no other.
+// TestFree checks that no more images are removed than needed, and that removal continues after an image that cannot be
+// removed.
 func TestFree(t *testing.T) {
 	busy := errors.New("busy")
 	for name, c := range map[string]struct {
@@ -145,8 +144,8 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestRandomImages: whatever comes, is used and goes, no image goes that is in use, has to stay or is
-// new, none goes before one that was used longer ago, and no more go than are needed.
+// TestRandomImages checks with random images that no image is removed that is used, must stay or is new. The least
+// recently used images go first, and no more go than are needed.
 func TestRandomImages(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -1,17 +1,17 @@
-// Package housekeeping removes what kept pods leave behind: it rotates full logs, and removes the
-// records of containers that ended, what deleted pods left, and images when their disk is full.
+// Package housekeeping removes leftovers of the kept pods. It rotates full logs, and removes records of ended
+// containers, leftovers of deleted pods, and images when their disk is full.
 //
-// In: which pods the agent keeps, files, what the runtime has, the time. Out: removals, and a log
-// line for each. One chore runs at a time, beside the agent's loop. A pod that somebody works on
-// is left for the next time, and what is not podctl's is never touched.
+// Its inputs are the pods that the agent keeps, files, the state of the runtime, and the time. It removes objects and
+// logs a line for each. One task runs at a time, in parallel to the agent's loop. A pod that is locked by another
+// process is skipped until the next run. Objects that podctl did not create are never touched.
 //
-//	schedule.go      when each chore is due; pure
-//	choice.go        which images go; pure
-//	housekeeping.go  the chores, one after the other
-//	logs.go          full logs are rotated
-//	records.go       records of containers, and what deleted pods left
+//	schedule.go      when each task is due; pure
+//	choice.go        which images are removed; pure
+//	housekeeping.go  runs the tasks one after the other
+//	logs.go          rotates full logs
+//	records.go       records of containers, and leftovers of deleted pods
 //	images.go        images
-//	reclaim.go       everything at once, when a disk runs full
+//	reclaim.go       removes everything possible at once, when a disk runs full
 //
 // # Where a rule is
 //

@@ -15,56 +15,56 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// Settings are what a Housekeeper is told.
+// Settings configure a Housekeeper.
 type Settings struct {
-	// MaxRecords is how many records of containers that ended there may be; below zero means no limit.
+	// MaxRecords is the maximum number of records of ended containers. If negative, there is no limit.
 	MaxRecords int
 	Images     Thresholds
-	// OwnRuntime is set where the runtime is podctl's own: then images that others pulled go too.
+	// OwnRuntime is set if the runtime belongs to podctl. Then images that others pulled are removed, too.
 	OwnRuntime bool
-	// Now is the clock, Log where removals and failures are written.
+	// Now is the clock. Removals and failures are written to Log.
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// World is what a Housekeeper works with.
+// World is the environment of a Housekeeper.
 type World struct {
 	Garbage *gc.Collector
 	Images  *images.Store
-	// Disk tells how full the file system of a directory is.
+	// Disk returns the size and the available space of a directory's file system, in bytes.
 	Disk func(path string) (capacity, available int64, err error)
 }
 
-// Pods tells which pods the agent keeps.
+// Pods returns the pods that the agent keeps.
 type Pods func(ctx context.Context) []model.PodRef
 
-// Housekeeper does the chores of an agent.
+// Housekeeper runs the housekeeping tasks of an agent.
 type Housekeeper struct {
-	// mu is held by the chore that runs.
+	// mu is held by the running task.
 	mu sync.Mutex
 
 	world    World
 	settings Settings
 	pods     Pods
-	// told are the failures of the last run of each chore, which are not written again.
+	// told holds the failures of each task's last run, which are not logged again.
 	told [choreCount]map[string]bool
-	// looked are the large logs of which it is known that no container writes to them.
+	// looked holds the large logs to which no container writes.
 	looked map[string]gc.GrownLog
-	// images is what is remembered of images.
+	// images holds the records of images.
 	images imageRecords
 }
 
-// New makes a Housekeeper.
+// New returns a Housekeeper.
 func New(w World, s Settings) *Housekeeper {
 	return &Housekeeper{world: w, settings: s, looked: map[string]gc.GrownLog{}, images: imageRecords{}}
 }
 
-// limits bound how long a chore may take.
+// limits returns the maximum duration of a task.
 func limits(c chore) time.Duration {
 	return [choreCount]time.Duration{logChore: time.Minute, recordChore: 2 * time.Minute, imageChore: 5 * time.Minute}[c]
 }
 
-// Run does the chores until the context ends, one at a time.
+// Run runs the tasks until the context ends, one at a time.
 func (h *Housekeeper) Run(ctx context.Context, pods Pods) {
 	h.pods = pods
 	s := newSchedule(h.settings.Now())
@@ -78,7 +78,7 @@ func (h *Housekeeper) Run(ctx context.Context, pods Pods) {
 	}
 }
 
-// do does one chore within its time.
+// do runs one task within its time limit.
 func (h *Housekeeper) do(ctx context.Context, c chore) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +91,7 @@ func (h *Housekeeper) do(ctx context.Context, c chore) {
 	}
 }
 
-// tell writes the failures of a chore that it did not have the last time.
+// tell logs the failures of a task that its last run did not have.
 func (h *Housekeeper) tell(c chore, err error) {
 	now := map[string]bool{}
 	for _, one := range parts(err) {
@@ -104,7 +104,7 @@ func (h *Housekeeper) tell(c chore, err error) {
 	h.told[c] = now
 }
 
-// parts are the errors that were joined to one.
+// parts returns the errors that are joined in err.
 func parts(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -120,7 +120,7 @@ func parts(err error) []error {
 	return all
 }
 
-// remove removes a piece of garbage, unless somebody works on its pod or needs it again.
+// remove removes a piece of garbage, unless another process has locked its pod or it is needed again.
 func (h *Housekeeper) remove(ctx context.Context, g *gc.Garbage) error {
 	err := h.world.Garbage.RemoveIfFree(ctx, *g)
 	switch {

@@ -28,7 +28,7 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// lab is a Housekeeper before a runtime in memory.
+// lab is a Housekeeper on a runtime in memory.
 type lab struct {
 	*Housekeeper
 	t      *testing.T
@@ -77,7 +77,7 @@ func newLab(t *testing.T, s Settings) *lab {
 	return l
 }
 
-// pod is a pod that is kept, with a sandbox.
+// pod creates a kept pod with a sandbox.
 func (l *lab) pod(name, image string) (ref model.PodRef, sandbox string) {
 	l.t.Helper()
 	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  containers: [{name: a, image: '" + image + "'}]\n"
@@ -108,7 +108,7 @@ func labelsOf(ref model.PodRef) map[string]string {
 	return map[string]string{criconfig.LabelPodName: ref.Name, criconfig.LabelPodNamespace: ref.Namespace, criconfig.LabelPodUID: string(ref.UID)}
 }
 
-// run starts a container of a pod, and returns its id and its log.
+// run starts a container of a pod, and returns its ID and its log.
 func (l *lab) run(ref model.PodRef, sandbox, image string, attempt uint32) (id, log string) {
 	l.t.Helper()
 	log, err := l.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).File("a", attempt)
@@ -128,13 +128,13 @@ func (l *lab) run(ref model.PodRef, sandbox, image string, attempt uint32) (id, 
 	return reply.GetContainerId(), log
 }
 
-// calls does a chore, and returns the calls to the runtime that it made and the lines that it wrote.
+// calls runs a task, and returns its calls to the runtime and its log lines.
 func (l *lab) calls(c chore) (calls []string, lines string) {
 	l.t.Helper()
 	before := len(l.proxy.Calls())
 	l.log.Reset()
 	l.do(l.t.Context(), c)
-	// A pull that has ended asked how far it is, which may reach the proxy only now.
+	// A finished pull has queried its progress, which may reach the proxy only now.
 	late := func(method string) bool { return strings.HasSuffix(method, "ListStatuses") }
 	return slices.DeleteFunc(l.proxy.Calls()[before:], late), l.log.String()
 }
@@ -146,8 +146,8 @@ func (l *lab) grow(log string, size int64) {
 	}
 }
 
-// TestLogsAreRotated: a log that reaches its size is rotated, at most so many files stay, and small
-// logs and those of which it is known that nobody writes to them cost no call.
+// TestLogsAreRotated checks that a full log is rotated and that the number of files is limited. Small logs, and logs
+// without a writer, cost no call.
 func TestLogsAreRotated(t *testing.T) {
 	l := newLab(t, Settings{})
 	ref, sandbox := l.pod("web", "i:1")
@@ -166,7 +166,7 @@ func TestLogsAreRotated(t *testing.T) {
 		l.clock.Advance(10 * time.Second)
 	}
 	files, err := os.ReadDir(log[:strings.LastIndex(log, "/")])
-	if err != nil || len(files) != 4 { // One of the other attempt, and three of this one.
+	if err != nil || len(files) != 4 { // one of the other attempt, and three of this one
 		t.Errorf("files %v %v", files, err)
 	}
 	l.grow(ended, 5000)
@@ -182,7 +182,8 @@ func TestLogsAreRotated(t *testing.T) {
 	}
 }
 
-// TestFilesOfContainersAreTrimmed with the logs: termination messages of kept pods take little disk.
+// TestFilesOfContainersAreTrimmed checks that termination messages of kept pods are trimmed with the logs, so that they
+// take little disk space.
 func TestFilesOfContainersAreTrimmed(t *testing.T) {
 	l := newLab(t, Settings{})
 	ref, _ := l.pod("web", "i:1")
@@ -201,7 +202,7 @@ func TestFilesOfContainersAreTrimmed(t *testing.T) {
 	}
 }
 
-// TestLogsOfPodsThatAreNotKept are left alone.
+// TestLogsOfPodsThatAreNotKept checks that such logs are not touched.
 func TestLogsOfPodsThatAreNotKept(t *testing.T) {
 	l := newLab(t, Settings{})
 	ref, sandbox := l.pod("web", "i:1")
@@ -213,7 +214,7 @@ func TestLogsOfPodsThatAreNotKept(t *testing.T) {
 	}
 }
 
-// TestLockedPodsAreLeft: a pod that somebody works on is left for the next time, without a word.
+// TestLockedPodsAreLeft checks that a locked pod is skipped without a log line until the next run.
 func TestLockedPodsAreLeft(t *testing.T) {
 	l := newLab(t, Settings{MaxRecords: -1})
 	ref, sandbox := l.pod("web", "i:1")
@@ -242,8 +243,8 @@ func TestLockedPodsAreLeft(t *testing.T) {
 	}
 }
 
-// TestRecordsGo: of each container one record stays. When nothing is to be removed there is one list,
-// and nothing is written.
+// TestRecordsGo checks that one record of each container stays. If nothing has to be removed, there is one list call
+// and no log line.
 func TestRecordsGo(t *testing.T) {
 	l := newLab(t, Settings{MaxRecords: -1})
 	ref, sandbox := l.pod("web", "i:1")
@@ -269,7 +270,7 @@ func shortNames(calls []string) []string {
 	return all
 }
 
-// TestFailuresAreToldOnce, and again after they were gone.
+// TestFailuresAreToldOnce checks that a failure is logged once, and again after it was gone.
 func TestFailuresAreToldOnce(t *testing.T) {
 	l := newLab(t, Settings{MaxRecords: -1})
 	fail := func(times int) {
@@ -306,8 +307,8 @@ func (l *lab) present() string {
 	return strings.Join(names, " ")
 }
 
-// TestImagesGo: when the disk is full, those go that podctl pulled and nobody needs, and no others;
-// when it is not, containers are not asked for their images one by one.
+// TestImagesGo checks that a full disk leads to the removal of images that podctl pulled and no pod needs, and of no
+// others. If the disk is not full, the images of containers are not queried one by one.
 func TestImagesGo(t *testing.T) {
 	l := newLab(t, Settings{})
 	ref, sandbox := l.pod("web", "named.local/n:1")
@@ -315,9 +316,10 @@ func TestImagesGo(t *testing.T) {
 		l.pull(name)
 	}
 	l.run(ref, sandbox, "used.local/u:1", 0)
-	l.pull("i:1") // It was there before.
+	l.pull("i:1") // The image was present before.
 	calls, lines := l.calls(imageChore)
-	if names := shortNames(calls); lines != "" || slices.Contains(names, "ContainerStatus") || len(names) != 3 { // At the first look the disk does not matter.
+	// The first run ignores the disk usage.
+	if names := shortNames(calls); lines != "" || slices.Contains(names, "ContainerStatus") || len(names) != 3 {
 		t.Errorf("with room on the disk: %v\n%s", calls, lines)
 	}
 	l.clock.Advance(5 * time.Minute)
@@ -334,9 +336,9 @@ func TestImagesGo(t *testing.T) {
 	}
 }
 
-// TestImagesAfterARestart: another agent does not know how long nobody has needed an image. It lets none
-// go at its first look, and none before two minutes, however full the disk is (kubelet,
-// test/e2e_node/image_gc_test.go: "should not GC unused images prematurely", "should GC unused images").
+// TestImagesAfterARestart checks that a new agent, which does not know when images were last used, removes none in its
+// first run and none before two minutes, however full the disk is (kubelet, test/e2e_node/image_gc_test.go: "should not
+// GC unused images prematurely", "should GC unused images").
 func TestImagesAfterARestart(t *testing.T) {
 	l := newLab(t, Settings{})
 	l.pull("a.local/a:1")
@@ -355,7 +357,7 @@ func TestImagesAfterARestart(t *testing.T) {
 	}
 }
 
-// TestImagesThatOthersPulled again are theirs.
+// TestImagesThatOthersPulled checks that images that others pulled again are not removed.
 func TestImagesThatOthersPulled(t *testing.T) {
 	l := newLab(t, Settings{})
 	l.pull("a.local/a:1")
@@ -375,7 +377,8 @@ func TestImagesThatOthersPulled(t *testing.T) {
 	}
 }
 
-// TestImagesStayWhileItIsNotKnownWhoNeedsThem: a checkpoint that cannot be read may name any.
+// TestImagesStayWhileItIsNotKnownWhoNeedsThem checks that no image is removed while a checkpoint is unreadable, because
+// it may name any image.
 func TestImagesStayWhileItIsNotKnownWhoNeedsThem(t *testing.T) {
 	l := newLab(t, Settings{})
 	ref, _ := l.pod("web", "i:1")
@@ -391,7 +394,7 @@ func TestImagesStayWhileItIsNotKnownWhoNeedsThem(t *testing.T) {
 	}
 }
 
-// TestRunEndsWithItsContext, and does nothing before the first chore is due.
+// TestRunEndsWithItsContext checks that Run does nothing before the first task is due and ends with its context.
 func TestRunEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/images"
 )
 
-// removeImages takes note of the images that there are, and removes some when their disk is full.
+// removeImages records the present images, and removes some when their disk is full.
 func (h *Housekeeper) removeImages(ctx context.Context) error {
 	if h.settings.Images.High == never {
 		return nil
@@ -24,7 +24,7 @@ func (h *Housekeeper) removeImages(ctx context.Context) error {
 	}
 	first := len(h.images) == 0
 	h.images.see(h.settings.Now(), h.seen(found, notes))
-	// At the first look all images are new, and none would go.
+	// In the first run all images are new, so that none could be removed.
 	if err = h.world.Images.ForgetGone(notes, found); err != nil || first {
 		return err
 	}
@@ -44,7 +44,7 @@ func (h *Housekeeper) removeImages(ctx context.Context) error {
 	return err
 }
 
-// usage is how full the disk of images is.
+// usage returns the usage of the image disk.
 func (h *Housekeeper) usage(ctx context.Context) (u usage, err error) {
 	path, err := h.world.Images.FileSystem(ctx)
 	if err != nil {
@@ -56,8 +56,8 @@ func (h *Housekeeper) usage(ctx context.Context) (u usage, err error) {
 	return u, nil
 }
 
-// free removes images until so many bytes are free. Who needs which is looked at anew, and closely: of
-// a checkpoint that cannot be read nobody can say which images its pod needs.
+// free removes images until the given number of bytes is free. It reads again which images are needed. It removes none
+// if a checkpoint is unreadable, because the images of that pod are then unknown.
 func (h *Housekeeper) free(ctx context.Context, notes images.Notes, excess int64) (int64, error) {
 	found, unreadable, err := h.world.Images.List(ctx)
 	if err != nil {
@@ -78,9 +78,9 @@ func (h *Housekeeper) free(ctx context.Context, notes images.Notes, excess int64
 	})
 }
 
-// seen is what is to be known of images. Where the runtime is not podctl's own, only those can go
-// that podctl pulled; otherwise also those that others pulled, but none from an archive, which could
-// not be pulled again and has no digest.
+// seen converts images. If the runtime does not belong to podctl, only images that podctl pulled are removable.
+// Otherwise, images that others pulled are removable, too, but not images from an archive: they could not be pulled
+// again and have no digest.
 func (h *Housekeeper) seen(found []*images.Image, notes images.Notes) []image {
 	all := make([]image, 0, len(found))
 	for _, img := range found {

@@ -8,8 +8,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// rotateLogs rotates the logs of kept pods that are full (kubelet: rotateLogs), and trims other files that containers write to. The runtime is only
-// asked for a log that is large enough and has changed since nobody was found to write to it.
+// rotateLogs rotates the full logs of kept pods (kubelet: rotateLogs), and trims other files that containers write to.
+// It queries the runtime only for a log that is large enough, unless the log is unchanged since it had no writer.
 func (h *Housekeeper) rotateLogs(ctx context.Context) error {
 	kept := h.pods(ctx)
 	errs := []error{h.world.Garbage.TrimFiles(kept)}
@@ -38,7 +38,7 @@ func (h *Housekeeper) rotateLogs(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// noteIdle takes note of the large logs of a pod that no container writes to.
+// noteIdle records the large logs of a pod to which no container writes.
 func (h *Housekeeper) noteIdle(grown []gc.GrownLog, ref model.PodRef, full []gc.Garbage) {
 	written := map[string]bool{}
 	for i := range full {

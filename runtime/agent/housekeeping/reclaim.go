@@ -5,8 +5,7 @@ import (
 	"math"
 )
 
-// RemoveGarbage removes all records that nobody needs and what deleted pods left, because a disk runs
-// full.
+// RemoveGarbage removes all unneeded records and the leftovers of deleted pods, because a disk runs full.
 func (h *Housekeeper) RemoveGarbage(ctx context.Context) error {
 	return h.atOnce(ctx, recordChore, func(ctx context.Context) error {
 		garbage, err := h.world.Garbage.Reclaim(ctx)
@@ -14,7 +13,7 @@ func (h *Housekeeper) RemoveGarbage(ctx context.Context) error {
 	})
 }
 
-// RemoveImages removes all images that can go, because a disk runs full (kubelet: DeleteUnusedImages).
+// RemoveImages removes all removable images, because a disk runs full (kubelet: DeleteUnusedImages).
 func (h *Housekeeper) RemoveImages(ctx context.Context) error {
 	return h.atOnce(ctx, imageChore, func(ctx context.Context) error {
 		notes, err := h.world.Images.Notes()
@@ -25,7 +24,7 @@ func (h *Housekeeper) RemoveImages(ctx context.Context) error {
 	})
 }
 
-// atOnce does something within the time of a chore, when no other runs.
+// atOnce runs a function within the time limit of a task, after the running task has ended.
 func (h *Housekeeper) atOnce(ctx context.Context, c chore, do func(context.Context) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,9 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// TestReclaim: on a disk that runs full the logs of deleted pods and the records of runs before go at
-// once, and unused images with those of evicted pods; what is needed stays (kubelet:
-// TestNodeReclaimFuncs).
+// TestReclaim checks a disk that runs full. The logs of deleted pods and the records of earlier runs are removed at
+// once, as are unused images and those of evicted pods. Needed objects stay (kubelet: TestNodeReclaimFuncs).
 func TestReclaim(t *testing.T) {
 	l := newLab(t, Settings{MaxRecords: -1})
 	ref, sandbox := l.pod("web", "used.local/u:1")

@@ -7,14 +7,14 @@ import (
 	"github.com/podctl/podctl/runtime/gc"
 )
 
-// removeRecords removes records of containers that ended, sandboxes that were replaced, and what
-// deleted pods left (kubelet: containerGC.GarbageCollect, HandlePodCleanups).
+// removeRecords removes records of ended containers, replaced sandboxes, and leftovers of deleted pods (kubelet:
+// containerGC.GarbageCollect, HandlePodCleanups).
 func (h *Housekeeper) removeRecords(ctx context.Context) error {
 	garbage, err := h.world.Garbage.Upkeep(ctx, h.settings.MaxRecords)
 	return h.removeAll(ctx, garbage, err)
 }
 
-// removeAll removes what was found, whatever else could not be.
+// removeAll removes the garbage that was found. It continues after failures.
 func (h *Housekeeper) removeAll(ctx context.Context, garbage []gc.Garbage, failed error) error {
 	errs := []error{failed}
 	for i := range garbage {

@@ -2,10 +2,10 @@ package housekeeping
 
 import "time"
 
-// chore is one kind of work.
+// chore is a kind of housekeeping task.
 type chore int
 
-// The chores, in the order in which those begin that are due at the same time.
+// The tasks. If several are due at the same time, they run in this order.
 const (
 	logChore chore = iota
 	recordChore
@@ -13,20 +13,20 @@ const (
 	choreCount
 )
 
-// The kubelet's times (ContainerLogMonitorInterval, ContainerGCPeriod, ImageGCPeriod).
+// The periods of the kubelet (ContainerLogMonitorInterval, ContainerGCPeriod, ImageGCPeriod).
 const (
 	logsEach    = 10 * time.Second
 	recordsEach = time.Minute
 	imagesEach  = 5 * time.Minute
 )
 
-// schedule knows when each chore is due.
+// schedule computes when each task is due.
 type schedule struct {
 	each, due [choreCount]time.Duration
 	start     time.Time
 }
 
-// newSchedule begins at a time. Images are looked at soon: from then on it is known how old they are.
+// newSchedule starts a schedule at now. Images are checked early, because their age counts from the first check.
 func newSchedule(now time.Time) *schedule {
 	each := [choreCount]time.Duration{logChore: logsEach, recordChore: recordsEach, imageChore: imagesEach}
 	due := each
@@ -34,7 +34,7 @@ func newSchedule(now time.Time) *schedule {
 	return &schedule{each: each, due: due, start: now}
 }
 
-// next is the chore that comes next, and when.
+// next returns the next task and its time.
 func (s *schedule) next() (chore, time.Time) {
 	first := logChore
 	for c := range choreCount {
@@ -45,8 +45,7 @@ func (s *schedule) next() (chore, time.Time) {
 	return first, s.start.Add(s.due[first])
 }
 
-// done takes note of the end of a chore. The next time is counted from it, so that one that takes
-// long leaves room for the others.
+// done records the end of a task. The next run is counted from it, so that a long task leaves time for the others.
 func (s *schedule) done(c chore, now time.Time) {
 	s.due[c] = now.Sub(s.start) + s.each[c]
 }

@@ -9,8 +9,8 @@ import (
 
 func at(d time.Duration) time.Time { return time.Unix(1_700_000_000, 0).Add(d) }
 
-// TestSchedule: each chore has its own period, counted from the end of the last run, and chores that
-// are due at the same time come one after the other.
+// TestSchedule checks that each task has its own period, counted from the end of its last run, and that tasks that are
+// due at the same time run one after the other.
 func TestSchedule(t *testing.T) {
 	s := newSchedule(at(0))
 	var got []string
@@ -22,7 +22,7 @@ func TestSchedule(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%s@%s", []string{"logs", "records", "images"}[c], now))
 		if c == recordChore {
-			now += 25 * time.Second // It takes long: nothing is made up for.
+			now += 25 * time.Second // a long run: skipped runs are not made up for
 		}
 		s.done(c, at(now))
 	}

@@ -22,13 +22,13 @@ const (
 	systemdObject = dbus.ObjectPath("/org/freedesktop/systemd1")
 )
 
-// dropIn is a configuration of logind that lasts until the next boot.
+// dropIn is a configuration file of logind that lasts until the next boot.
 const dropIn = "/run/systemd/logind.conf.d/90-podctl.conf"
 
 // bus is logind on the system bus.
 type bus struct{ conn *dbus.Conn }
 
-// Connect reaches logind on the system bus.
+// Connect connects to logind on the system bus.
 func Connect(ctx context.Context) (Manager, error) {
 	conn, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
 	switch {
@@ -39,7 +39,7 @@ func Connect(ctx context.Context) (Manager, error) {
 	}
 	b := bus{conn}
 	if _, err = b.MaxDelay(ctx); err != nil {
-		_ = conn.Close() // The first failure tells.
+		_ = conn.Close() // The first error is returned.
 		if isUnknown(err) {
 			return nil, ErrNoLogind
 		}
@@ -48,7 +48,7 @@ func Connect(ctx context.Context) (Manager, error) {
 	return b, nil
 }
 
-// isUnknown reports whether an error says that the bus knows no such service.
+// isUnknown reports whether an error means that the service is not on the bus.
 func isUnknown(err error) bool {
 	told := dbus.Error{}
 	return errors.As(err, &told) && (told.Name == "org.freedesktop.DBus.Error.ServiceUnknown" || told.Name == "org.freedesktop.DBus.Error.NameHasNoOwner")
@@ -69,11 +69,11 @@ func (b bus) MaxDelay(context.Context) (time.Duration, error) {
 }
 
 func (b bus) RaiseMaxDelay(ctx context.Context, to time.Duration) error {
-	if err := os.MkdirAll(filepath.Dir(dropIn), 0o755); err != nil { //nolint:gosec // logind's own are so
+	if err := os.MkdirAll(filepath.Dir(dropIn), 0o755); err != nil { //nolint:gosec // as logind's own
 		return err
 	}
 	text := fmt.Sprintf("# Written by podctl agent: pods have this long to stop before a shutdown.\n[Login]\nInhibitDelayMaxSec=%.0f\n", to.Seconds())
-	if err := os.WriteFile(dropIn, []byte(text), 0o644); err != nil { //nolint:gosec // logind's own are so
+	if err := os.WriteFile(dropIn, []byte(text), 0o644); err != nil { //nolint:gosec // as logind's own
 		return err
 	}
 	call := b.conn.Object(systemd, systemdObject).CallWithContext(ctx, systemd+".Manager.KillUnit", 0, "systemd-logind.service", "all", int32(1))
@@ -121,7 +121,7 @@ func (b bus) Shutdowns(ctx context.Context) (<-chan bool, error) {
 	return told, nil
 }
 
-// begins reads a signal: a shutdown begins, or it was called off.
+// begins parses a signal. It returns whether a shutdown begins or was canceled.
 func begins(s *dbus.Signal) (begins, ok bool) {
 	if s == nil || s.Name != manager+".PrepareForShutdown" || len(s.Body) != 1 {
 		return false, false

@@ -11,44 +11,42 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// Manager is what systemd-logind offers.
+// Manager is the interface of systemd-logind.
 type Manager interface {
 	io.Closer
-	// MaxDelay is how long a lock can delay a shutdown.
+	// MaxDelay returns how long a lock can delay a shutdown.
 	MaxDelay(ctx context.Context) (time.Duration, error)
-	// RaiseMaxDelay makes MaxDelay at least that long, until the machine boots again.
+	// RaiseMaxDelay raises MaxDelay to at least that long, until the machine boots again.
 	RaiseMaxDelay(ctx context.Context, to time.Duration) error
-	// Inhibit takes a lock; closing it lets a shutdown go on.
+	// Inhibit takes a lock. Closing the lock lets a shutdown continue.
 	Inhibit(ctx context.Context) (io.Closer, error)
-	// Shutdowns receives true when a shutdown begins, and false when it was called off. It is closed when the
+	// Shutdowns receives true when a shutdown begins, and false when it is canceled. The channel is closed when the
 	// connection ends.
 	Shutdowns(ctx context.Context) (<-chan bool, error)
 }
 
-// ErrNoLogind says that the machine has no systemd-logind.
+// ErrNoLogind reports that the machine has no systemd-logind.
 var ErrNoLogind = errors.New("systemd-logind is not there")
 
 // Guard stops pods before the machine shuts down.
 type Guard struct {
 	// Within is how long the pods may take to stop.
 	Within time.Duration
-	// Stop stops the pods, and returns when they have stopped or their time is over. Resume starts
-	// them again.
+	// Stop stops the pods, and returns when they have stopped or their time is over. Resume starts them again.
 	Stop   func(ctx context.Context) error
 	Resume func(ctx context.Context)
-	// Connect reaches logind; ErrNoLogind ends the guard.
+	// Connect connects to logind. The error ErrNoLogind ends the guard.
 	Connect func(ctx context.Context) (Manager, error)
 	Log     *slog.Logger
-	// Pause is the time between two attempts to reach logind.
+	// Pause is the time between two attempts to connect to logind.
 	Pause time.Duration
 }
 
-// slack is how much longer than the pods logind waits: the agent has to hear of the shutdown, and to
-// give its lock back.
+// slack is how much longer logind waits than the pods need: the agent must receive the signal, and release its lock.
 const slack = 5 * time.Second
 
-// Run guards until the context ends. Without logind it returns at once. A connection that breaks is
-// made again.
+// Run guards the pods until the context ends. Without logind it returns at once. It reconnects after a broken
+// connection.
 func (g *Guard) Run(ctx context.Context) {
 	told := ""
 	for ctx.Err() == nil {
@@ -64,7 +62,7 @@ func (g *Guard) Run(ctx context.Context) {
 	}
 }
 
-// guard guards for as long as one connection lasts.
+// guard guards the pods while one connection lasts.
 func (g *Guard) guard(ctx context.Context) (err error) {
 	m, err := g.Connect(ctx)
 	if err != nil {
@@ -104,7 +102,7 @@ func (g *Guard) guard(ctx context.Context) (err error) {
 	}
 }
 
-// shutdown stops the pods, and then lets the shutdown go on.
+// shutdown stops the pods, and then lets the shutdown continue.
 func (g *Guard) shutdown(ctx context.Context, lock io.Closer) error {
 	if err := g.Stop(ctx); err != nil {
 		g.Log.Error("stopping pods", "error", err.Error())
@@ -112,10 +110,10 @@ func (g *Guard) shutdown(ctx context.Context, lock io.Closer) error {
 	return lock.Close()
 }
 
-// resume starts the pods again. The next shutdown waits as the one that was called off did.
+// resume starts the pods again, and takes a new lock for the next shutdown.
 func (g *Guard) resume(ctx context.Context, m Manager, lock io.Closer) (io.Closer, error) {
 	g.Resume(ctx)
-	_ = lock.Close() // It is closed as a rule.
+	_ = lock.Close() // It is usually closed already.
 	return m.Inhibit(ctx)
 }
 
@@ -128,7 +126,7 @@ func raise(ctx context.Context, m Manager, need time.Duration) error {
 	if err = m.RaiseMaxDelay(ctx, need); err != nil {
 		return err
 	}
-	// logind reads its configuration in its own time.
+	// logind reads its configuration asynchronously.
 	for range 50 {
 		if has, err = m.MaxDelay(ctx); err != nil || has >= need {
 			return err

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// machine is a logind that the test plays, and what happened in what order.
+// machine is a fake logind that records events in order.
 type machine struct {
 	mu     sync.Mutex
 	told   []string
@@ -65,7 +65,7 @@ func (h held) Close() error {
 	return nil
 }
 
-// guard is one whose pods are only told of.
+// guard returns a guard that only records its calls.
 func (m *machine) guard() *Guard {
 	return &Guard{
 		Within: 30 * time.Second, Log: slog.New(slog.DiscardHandler), Pause: time.Millisecond,
@@ -74,8 +74,8 @@ func (m *machine) guard() *Guard {
 	}
 }
 
-// TestShutdown: logind waits long enough, the pods stop before the lock is given back, and after a
-// shutdown that was called off there is a lock again.
+// TestShutdown checks that logind waits long enough, that the pods stop before the lock is released, and that there is
+// a new lock after a canceled shutdown.
 func TestShutdown(t *testing.T) {
 	m := &machine{delay: 5 * time.Second, raises: true, tells: make(chan bool)}
 	g := m.guard()
@@ -102,7 +102,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestWithoutLogind: the guard ends where there is none, and comes back to one that fails for a while.
+// TestWithoutLogind checks that the guard ends without logind, and reconnects after a temporary failure.
 func TestWithoutLogind(t *testing.T) {
 	m := &machine{}
 	g := m.guard()
@@ -119,7 +119,7 @@ func TestWithoutLogind(t *testing.T) {
 	}
 }
 
-// TestDelayThatStays: without the time that the pods need there is no lock, and an error says so.
+// TestDelayThatStays checks that raise returns an error if the delay remains too short.
 func TestDelayThatStays(t *testing.T) {
 	m := &machine{delay: time.Second}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -132,7 +132,7 @@ func TestDelayThatStays(t *testing.T) {
 	}
 }
 
-// TestSignals: only PrepareForShutdown with a truth value counts.
+// TestSignals checks that only PrepareForShutdown with a boolean is accepted.
 func TestSignals(t *testing.T) {
 	for _, c := range []struct {
 		signal     *dbus.Signal

@@ -1,6 +1,5 @@
-// Package metrics counts and times what an agent does, under the kubelet's own names and labels
-// (pkg/kubelet/metrics and pkg/kubelet/prober), so that dashboards and alerts of a kubelet fit.
+// Package metrics counts and times the actions of an agent, under the kubelet's names and labels (pkg/kubelet/metrics
+// and pkg/kubelet/prober), so that dashboards and alerts of a kubelet fit.
 //
-// In: what the agent tells. Out: a page in the text format of Prometheus. It has a registry of its
-// own.
+// Its inputs are calls of the agent. It serves a page in the text format of Prometheus, from its own registry.
 package metrics

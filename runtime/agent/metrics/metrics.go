@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics are those of one agent. All methods may be called at any time.
+// Metrics are the metrics of one agent. All methods are safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	shown    *recent
@@ -47,7 +47,8 @@ var (
 	imagePullBuckets = []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}                         //nolint:gochecknoglobals // a list
 )
 
-// New makes the metrics of an agent. Look says what runs, each time that they are read.
+// New returns the metrics of an agent. It calls look to count running pods and containers each time the metrics are
+// read.
 func New(look Look) *Metrics {
 	m := &Metrics{
 		registry:       prometheus.NewRegistry(),
@@ -103,39 +104,39 @@ func histograms(name, help string, buckets []float64, labels ...string) *prometh
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: kubelet, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// Handler shows the metrics. What cannot be found out is left out. Requests within a second get the same values, so that many of
-// them cost no more than one.
+// Handler serves the metrics. Values that cannot be read are left out. Requests within a second get the same values, so
+// that many of them cost no more than one.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.shown, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
-// Desired is how many pods are wanted, and how many problems their sources have.
+// Desired sets the number of wanted pods, and of the problems of their sources.
 func (m *Metrics) Desired(pods, problems int) {
 	m.desired.WithLabelValues("true").Set(float64(pods))
 	m.problems.Set(float64(problems))
 }
 
-// Pass takes a pass over a pod: create, update, sync or kill.
+// Pass records a pass over a pod. The operation is create, update, sync or kill.
 func (m *Metrics) Pass(operation string, took time.Duration) {
 	m.podWorker.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-// PodBegins takes the number of regular containers of a pod that gets its first pass (kubelet: startPodSync).
+// PodBegins records the number of regular containers of a pod that gets its first pass (kubelet: startPodSync).
 func (m *Metrics) PodBegins(containers int) { m.perPod.Observe(float64(containers)) }
 
-// PodRuns takes how long a pod took to run after it was seen first.
+// PodRuns records the time from when a pod was first seen to when it ran.
 func (m *Metrics) PodRuns(took time.Duration) { m.podStart.Observe(took.Seconds()) }
 
-// WatchDropped takes a watch of pods that was ended because it read too slowly.
+// WatchDropped records a watch of pods that was ended because it read too slowly.
 func (m *Metrics) WatchDropped() { m.watchDrops.Inc() }
 
-// Relisted takes a list of all containers.
+// Relisted records a list of all containers.
 func (m *Metrics) Relisted(at time.Time, took time.Duration) {
 	m.relist.Observe(took.Seconds())
 	m.lastSeen.Set(float64(at.Unix()))
 }
 
-// Called takes a call to the runtime.
+// Called records a call to the runtime.
 func (m *Metrics) Called(method string, took time.Duration, err error) {
 	operation := operationOf(method)
 	m.operations.WithLabelValues(operation).Inc()
@@ -145,8 +146,7 @@ func (m *Metrics) Called(method string, took time.Duration, err error) {
 	}
 }
 
-// operationOf is the kubelet's word for a method of the CRI
-// (pkg/kubelet/kuberuntime/instrumented_services.go).
+// operationOf returns the kubelet's name for a method of the CRI (pkg/kubelet/kuberuntime/instrumented_services.go).
 func operationOf(method string) string {
 	if method == "UpdateContainerResources" {
 		return "update_container"
@@ -161,7 +161,7 @@ func operationOf(method string) string {
 	return b.String()
 }
 
-// PodStarted takes a sandbox that was made, or why it could not be.
+// PodStarted records the creation of a sandbox, or its failure.
 func (m *Metrics) PodStarted(err error) {
 	m.pods.Inc()
 	if err != nil {
@@ -169,7 +169,7 @@ func (m *Metrics) PodStarted(err error) {
 	}
 }
 
-// ContainerStarted takes a container that was started, or could not be for a reason: container,
+// ContainerStarted records the start of a container, or the reason of its failure. The kind is container,
 // init_container or ephemeral_container.
 func (m *Metrics) ContainerStarted(kind, failure string) {
 	m.containers.WithLabelValues(kind).Inc()
@@ -178,18 +178,18 @@ func (m *Metrics) ContainerStarted(kind, failure string) {
 	}
 }
 
-// Pulled takes an image that was pulled.
+// Pulled records the pull of an image. The size is in bytes.
 func (m *Metrics) Pulled(size uint64, took time.Duration) {
 	m.imagePull.WithLabelValues(sizeOf(size)).Observe(took.Seconds())
 }
 
-// Rejected takes a pod that was not admitted.
+// Rejected records a pod that was not admitted.
 func (m *Metrics) Rejected(reason string) { m.rejections.WithLabelValues(rejectionOf(reason)).Inc() }
 
-// Evicted takes a pod that was evicted because something ran out.
+// Evicted records a pod that was evicted because a resource ran out.
 func (m *Metrics) Evicted(signal string) { m.evictions.WithLabelValues(signal).Inc() }
 
-// rejectionOf is the kubelet's label for the reason of a rejection (recordAdmissionRejection).
+// rejectionOf returns the kubelet's label for the reason of a rejection (recordAdmissionRejection).
 func rejectionOf(reason string) string {
 	switch reason {
 	case "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods", "SysctlForbidden", "AppArmor", "PodOSNotSupported",
@@ -202,7 +202,7 @@ func rejectionOf(reason string) string {
 	return "Other"
 }
 
-// sizeOf is the kubelet's label for the size of an image (metrics.GetImageSizeBucket).
+// sizeOf returns the kubelet's label for the size of an image in bytes (metrics.GetImageSizeBucket).
 func sizeOf(size uint64) string {
 	const mb, gb = 1 << 20, 1 << 30
 	for _, b := range []struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// page is what a reader of the metrics gets.
+// page returns the metrics as they are served.
 func page(m *Metrics) string {
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/metrics", http.NoBody))
@@ -23,7 +23,7 @@ func page(m *Metrics) string {
 
 var web = model.PodRef{Namespace: "default", Name: "web", UID: "1"}
 
-// full are metrics with something of each kind.
+// full returns metrics with a value of each kind.
 func full(look Look) *Metrics {
 	m := New(look)
 	m.Desired(3, 1)
@@ -41,7 +41,7 @@ func full(look Look) *Metrics {
 
 func two(context.Context) (int, map[string]int, error) { return 2, map[string]int{"running": 4}, nil }
 
-// TestNames: the metrics have the names and labels of a kubelet, and no others.
+// TestNames checks that the metrics have the names and labels of a kubelet, and no others.
 func TestNames(t *testing.T) {
 	text := page(full(two))
 	var names []string
@@ -100,7 +100,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreGone: nothing is said of them, and of others all.
+// TestPodsThatAreGone checks that such pods have no metrics any more, and that others keep theirs.
 func TestPodsThatAreGone(t *testing.T) {
 	m := full(two)
 	other := model.PodRef{Namespace: "default", Name: "other", UID: "2"}
@@ -111,7 +111,7 @@ func TestPodsThatAreGone(t *testing.T) {
 	}
 }
 
-// TestSilentRuntime: without an answer of the runtime the other metrics are there.
+// TestSilentRuntime checks that the other metrics are served if the runtime does not answer.
 func TestSilentRuntime(t *testing.T) {
 	text := page(full(func(context.Context) (int, map[string]int, error) { return 0, nil, errors.New("silence") }))
 	if strings.Contains(text, "kubelet_running_pods ") || !strings.Contains(text, "kubelet_desired_pods{") {
@@ -119,7 +119,7 @@ func TestSilentRuntime(t *testing.T) {
 	}
 }
 
-// TestOperations: methods of the CRI have the kubelet's words.
+// TestOperations checks that methods of the CRI get the kubelet's names.
 func TestOperations(t *testing.T) {
 	for method, want := range map[string]string{
 		"Version": "version", "PodSandboxStatus": "podsandbox_status", "ListPodSandbox": "list_podsandbox", "StopPodSandbox": "stop_podsandbox",

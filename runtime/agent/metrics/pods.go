@@ -11,8 +11,8 @@ import (
 // Pods lists the pods of the agent with their status.
 type Pods func(context.Context) (*v1.PodList, error)
 
-// podStates shows the status of pods and containers under the names and labels of kube-state-metrics, so that its dashboards and
-// alerts fit.
+// podStates exports the status of pods and containers under the names and labels of kube-state-metrics, so that its
+// dashboards and alerts fit.
 type podStates struct {
 	pods Pods
 
@@ -22,7 +22,7 @@ type podStates struct {
 	waitingReason, terminated *prometheus.Desc
 }
 
-// ShowPods shows the status of pods. It is called once, before the metrics are read.
+// ShowPods adds the status of pods. Call it once, before the metrics are read.
 func (m *Metrics) ShowPods(pods Pods) { m.registry.MustRegister(newPodStates(pods)) }
 
 func newPodStates(pods Pods) *podStates {
@@ -42,14 +42,14 @@ func newPodStates(pods Pods) *podStates {
 	}
 }
 
-// Describe names the metrics.
+// Describe sends the descriptions of the metrics.
 func (s *podStates) Describe(to chan<- *prometheus.Desc) {
 	for _, one := range []*prometheus.Desc{s.phase, s.ready, s.containerReady, s.restarts, s.initReady, s.initRestarts, s.waitingReason, s.terminated} {
 		to <- one
 	}
 }
 
-// Collect gives their values. Pods that cannot be listed have none.
+// Collect sends the values of the metrics. It sends none if pods cannot be listed.
 func (s *podStates) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestPodStates: pods and containers have the names and labels of kube-state-metrics. Pods that cannot be listed have none.
+// TestPodStates checks that pods and containers have the names and labels of kube-state-metrics. Pods that cannot be
+// listed have no metrics.
 func TestPodStates(t *testing.T) {
 	list := &v1.PodList{Items: []v1.Pod{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u"},

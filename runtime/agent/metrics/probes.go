@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Probed takes an answer of a probe. As in a kubelet, failures are counted and not timed (worker.doProbe).
+// Probed records a probe result. As in a kubelet, failures are counted and not timed (worker.doProbe).
 func (m *Metrics) Probed(pod model.PodRef, container string, t model.ProbeType, verdict model.ProbeResult, took time.Duration) {
 	result := map[model.ProbeResult]string{model.ProbeSuccess: "successful", model.ProbeFailure: "failed", model.ProbeUnknown: "unknown"}[verdict]
 	m.probes.WithLabelValues(t.Title(), result, container, pod.Name, pod.Namespace, string(pod.UID)).Inc()
@@ -17,7 +17,7 @@ func (m *Metrics) Probed(pod model.PodRef, container string, t model.ProbeType, 
 	}
 }
 
-// Forget drops what is counted of a pod that is gone.
+// Forget drops the metrics of a pod that is gone.
 func (m *Metrics) Forget(pod model.PodRef) {
 	m.probes.DeletePartialMatch(prometheus.Labels{"pod_uid": string(pod.UID)})
 	m.probeTimes.DeletePartialMatch(prometheus.Labels{"pod": pod.Name, "namespace": pod.Namespace})

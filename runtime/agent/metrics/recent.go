@@ -9,10 +9,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// freshFor is how long gathered metrics are shown.
+// freshFor is how long gathered metrics are reused.
 const freshFor = time.Second
 
-// recent gathers at most once a second: some metrics are asked of the runtime, and the port may be open to everybody.
+// recent gathers at most once a second: some metrics require calls to the runtime, and the port may be open to
+// everyone.
 type recent struct {
 	from prometheus.Gatherer
 	now  func() time.Time
@@ -27,7 +28,8 @@ type gathered struct {
 	err      error
 }
 
-// Gather returns the metrics of less than a second ago, or gathers them. While one request gathers, others get the last metrics.
+// Gather returns the metrics of the last second, or gathers them. While one request gathers, others get the last
+// metrics.
 func (r *recent) Gather() ([]*dto.MetricFamily, error) {
 	last := r.last.Load()
 	if last != nil && r.fresh(last) {
@@ -43,7 +45,7 @@ func (r *recent) Gather() ([]*dto.MetricFamily, error) {
 	if last = r.last.Load(); last == nil || !r.fresh(last) {
 		last = &gathered{}
 		last.families, last.err = r.from.Gather()
-		// The time of the end: gathering may take longer than a second.
+		// This is the end time, because gathering may take longer than a second.
 		last.at = r.now()
 		r.last.Store(last)
 	}

@@ -8,7 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// TestGatheredOnceASecond, however often the metrics are read, also when the clock is set back.
+// TestGatheredOnceASecond checks that metrics are gathered once a second, however often they are read, also when the
+// clock is set back.
 func TestGatheredOnceASecond(t *testing.T) {
 	now, times := time.Unix(1_000_000, 0), 0
 	r := &recent{now: func() time.Time { return now }, from: prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {

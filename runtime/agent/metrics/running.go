@@ -7,14 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Look counts the pods that have a running sandbox, and containers by their state: created, running,
-// exited or unknown.
+// Look counts the pods that have a running sandbox, and containers by their state: created, running, exited or unknown.
 type Look func(context.Context) (pods int, containers map[string]int, err error)
 
-// lookTimeout bounds a look.
+// lookTimeout limits a look.
 const lookTimeout = 5 * time.Second
 
-// running asks the runtime whenever the metrics are read: what is remembered could be wrong.
+// running queries the runtime whenever the metrics are read, because recorded values could be wrong.
 type running struct {
 	look             Look
 	pods, containers *prometheus.Desc
@@ -28,10 +27,10 @@ func newRunning(look Look) *running {
 	}
 }
 
-// Describe names the metrics.
+// Describe sends the descriptions of the metrics.
 func (r *running) Describe(to chan<- *prometheus.Desc) { to <- r.pods; to <- r.containers }
 
-// Collect gives their values. Without an answer of the runtime there are none.
+// Collect sends the values of the metrics. It sends none if the runtime does not answer.
 func (r *running) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()

@@ -15,30 +15,31 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Decision is what becomes of all that sources want, and of all that is stored.
+// Decision is the result for everything that sources want and everything that is stored.
 type Decision struct {
-	// Wanted are the things that take effect. A thing that waits is not among them: what is stored in its place stays.
+	// Wanted are the things that take effect. A waiting thing is not among them: the stored thing in its place stays.
 	Wanted []Thing
-	// Held are pods that do not take effect, because a pod that was applied by hand has their name.
+	// Held are pods without effect, because a pod that was applied by hand has their name.
 	Held []Held
-	// Stays and Ends are other stored things: those that are kept as they are, and those that are deleted. The rest is left alone.
+	// Stays are other stored things that are kept as they are. Ends are those that are deleted. The rest is not
+	// touched.
 	Stays, Ends []Record
-	// Problems are the claims that lost, by source.
+	// Problems are the conflicts of the claims that lost, by source.
 	Problems map[string][]sources.Problem
 
 	graces map[types.UID]*int64
 }
 
-// GraceOf is the grace period, in seconds, that the source of a pod gives its end; nil for the pod's own.
+// GraceOf returns the grace period in seconds that the source sets for the end of a pod. If nil, the pod's own applies.
 func (d *Decision) GraceOf(uid types.UID) *int64 { return d.graces[uid] }
 
-// Held is a pod that does not take effect, and the stored pod that has its name.
+// Held is a pod without effect, and the stored pod that has its name.
 type Held struct {
 	Pod    *podspec.Desired
 	Holder Record
 }
 
-// Decide decides about all that sources want and all that is stored.
+// Decide decides about everything that sources want and everything that is stored.
 func (l *Ledger) Decide(now time.Time, stored []Record) *Decision {
 	if l.Complete() && l.readAt.IsZero() {
 		l.readAt = now
@@ -79,7 +80,7 @@ func (l *Ledger) Decide(now time.Time, stored []Record) *Decision {
 	return d
 }
 
-// take gives a claim its name and its uid, or returns the problem that another claim has one of them.
+// take reserves the name and UID of a claim. If another claim has one of them, take returns the problem.
 func (c *claim) take(taken map[ID]*claim) *sources.Problem {
 	ids := []ID{c.ID()}
 	if !c.byUID {
@@ -96,7 +97,7 @@ func (c *claim) take(taken map[ID]*claim) *sources.Problem {
 	return nil
 }
 
-// lostTo is the problem of a claim in whose place another one takes effect.
+// lostTo returns the problem of a claim that loses to another.
 func (c *claim) lostTo(first *claim) sources.Problem {
 	what := c.String()
 	if c.name != first.name {
@@ -105,15 +106,16 @@ func (c *claim) lostTo(first *claim) sources.Problem {
 	return sources.Problem{File: c.File, Pod: first.uid, Text: fmt.Sprintf("%s: %s is given twice, first in %s", c.File, what, first.File)}
 }
 
-// heldBy is the problem of a pod whose name a pod has that was applied by hand.
+// heldBy returns the problem of a pod whose name is used by a pod that was applied by hand.
 func heldBy(d *podspec.Desired, holder *Record) sources.Problem {
 	return sources.Problem{File: d.Source, Pod: holder.uid, Text: fmt.Sprintf(
 		"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
 		model.RefOf(d.Pod), holder.uid, holder.uid)}
 }
 
-// Holder is the stored pod that keeps a pod of a source from its name: one that was applied by hand, and has another uid or is that
-// of another workload. It is nil if there is none. The agent does not end a pod that it did not bring.
+// Holder returns the stored pod that prevents a pod of a source from using its name: a pod that was applied by hand,
+// and has another UID or belongs to another workload. It returns nil if there is none. The agent does not end a pod
+// that its sources did not provide.
 func (l *Ledger) Holder(stored []Record, d *podspec.Desired) *Record {
 	return l.holder(indexed(stored), &claim{Thing: Pod(d), byUID: l.rules[d.Keeper].UIDs})
 }
@@ -135,7 +137,7 @@ func sameOwner(a, b *v1.Pod) bool {
 	return one == other || one != nil && other != nil && one.Kind == other.Kind && one.Name == other.Name
 }
 
-// index finds stored things by name and by identity. One that is not being deleted comes first, then the order is that of the uids.
+// index finds stored things by name and by ID. Things that are not being deleted come first, then the order is by UID.
 type index map[ID][]*Record
 
 func indexed(stored []Record) index {
@@ -161,7 +163,7 @@ func indexed(stored []Record) index {
 	return there
 }
 
-// first is the first stored thing with a name or an identity; nil if there is none.
+// first returns the first stored thing with a name or an ID. It returns nil if there is none.
 func (there index) first(id ID) *Record {
 	if all := there[id]; len(all) > 0 {
 		return all[0]
@@ -169,7 +171,7 @@ func (there index) first(id ID) *Record {
 	return nil
 }
 
-// inPlace is what is stored in the place of a claim: with its uid if uids identify it, else with its name.
+// inPlace returns the stored thing in the place of a claim: with its UID if UIDs identify it, else with its name.
 func (there index) inPlace(c *claim) *Record {
 	if c.byUID {
 		return there.first(c.ID())

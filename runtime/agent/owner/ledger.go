@@ -15,24 +15,25 @@ type Kinds int
 const (
 	// Pods are the pods of sources.
 	Pods Kinds = iota
-	// Others are their workloads and objects.
+	// Others are the workloads and objects of sources.
 	Others
 )
 
-// Ledger has what all sources want.
+// Ledger holds the wanted things of all sources.
 type Ledger struct {
-	// Kinds are the kinds that it decides about.
+	// Kinds are the kinds that the ledger decides about.
 	Kinds Kinds
-	// ByHand is set where pods that were applied by hand are kept as well.
+	// ByHand is set if pods that were applied by hand are kept as well.
 	ByHand bool
-	// Order has the names of the sources: an earlier one takes precedence. Updates has the last update of each.
+	// Order has the names of the sources. An earlier one takes precedence. Updates has the last update of each.
 	Order   []string
 	Updates map[string]sources.Update
-	// Takeovers are the things that were applied by hand and that a source has brought since.
+	// Takeovers are the things that were applied by hand and that a source has since provided.
 	Takeovers map[ID]sources.Problem
 
 	rules map[string]sources.Rules
-	// readAt is when every source had been read completely for the first time, and seen is what has taken effect since the start.
+	// readAt is when every source had been read completely for the first time. seen holds the things that have taken
+	// effect since the start.
 	readAt time.Time
 	seen   map[ID]bool
 }
@@ -45,13 +46,13 @@ func New(kinds Kinds, byHand bool) *Ledger {
 	}
 }
 
-// Add adds a source, which comes after those before.
+// Add adds a source after the earlier ones.
 func (l *Ledger) Add(s sources.Source) {
 	l.Order = append(l.Order, s.Name())
 	l.rules[s.Name()] = s.Rules()
 }
 
-// Owns reports whether a source is one of the ledger.
+// Owns reports whether a source is in the ledger.
 func (l *Ledger) Owns(source string) bool { return source != "" && slices.Contains(l.Order, source) }
 
 // Complete reports whether every source has been read completely at least once.
@@ -59,7 +60,8 @@ func (l *Ledger) Complete() bool {
 	return !slices.ContainsFunc(l.Order, func(name string) bool { return !l.Updates[name].Complete })
 }
 
-// Settles is when Decide will next give up something that no source has wanted since the start; zero if there is no such time.
+// Settles returns when Decide will next drop a thing that no source has wanted since the start. It is zero if there is
+// no such time.
 func (l *Ledger) Settles(now time.Time) (next time.Time) {
 	if l.readAt.IsZero() {
 		return next
@@ -72,7 +74,7 @@ func (l *Ledger) Settles(now time.Time) (next time.Time) {
 	return next
 }
 
-// Forget drops what is known of a thing that is gone.
+// Forget drops the state of a thing that is gone.
 func (l *Ledger) Forget(id ID) {
 	delete(l.seen, id)
 	delete(l.Takeovers, id)
@@ -81,16 +83,16 @@ func (l *Ledger) Forget(id ID) {
 // claim is a thing that a source wants.
 type claim struct {
 	Thing
-	// by is the source, and rank the place of the source that brought the pod or its workload.
+	// by is the source of the update. rank is the position of the source of the pod or of its workload.
 	by   string
 	rank int
-	// byUID is set where the uid alone identifies the pod.
+	// byUID is set if the UID alone identifies the pod.
 	byUID bool
-	// grace is the grace period of a pod that the source is deleting; nil for another.
+	// grace is the grace period of a pod that the source is deleting. It is nil for other pods.
 	grace *int64
 }
 
-// claims are the things that sources want, the first to be served first: by source, and of pods then by the name of the text.
+// claims returns the wanted things in order of precedence: by source, and for pods then by the name of the text.
 func (l *Ledger) claims() (all []claim) {
 	for i, name := range l.Order {
 		u := l.Updates[name]
@@ -111,7 +113,7 @@ func (l *Ledger) claims() (all []claim) {
 	return all
 }
 
-// describe adds what an update says of a pod.
+// describe adds the properties of a pod from an update.
 func (l *Ledger) describe(c *claim, u *sources.Update) {
 	c.byUID = l.rules[c.by].UIDs
 	if rank := slices.Index(l.Order, u.Brought[c.uid]); rank >= 0 {
@@ -122,7 +124,8 @@ func (l *Ledger) describe(c *claim, u *sources.Update) {
 	}
 }
 
-// things are those of an update, objects before workloads: containers find the objects when they start.
+// things returns the things of an update, objects before workloads, because containers need the objects when they
+// start.
 func (l *Ledger) things(u *sources.Update) (all []Thing) {
 	if l.Kinds == Pods {
 		for _, d := range u.Pods {
@@ -139,8 +142,8 @@ func (l *Ledger) things(u *sources.Update) (all []Thing) {
 	return all
 }
 
-// waits reports whether a claim must wait: the source of what is stored in its place takes precedence, and may still want it. The
-// source of workloads always may, because any source can have brought the workload.
+// waits reports whether a claim must wait: the source of the stored thing in its place takes precedence, and may still
+// want it. The source of workloads always takes precedence, because any source may have provided the workload.
 func (l *Ledger) waits(c *claim, stored *Record) bool {
 	if stored == nil || stored.Keeper == c.by {
 		return false
@@ -149,7 +152,8 @@ func (l *Ledger) waits(c *claim, stored *Record) bool {
 	return i >= 0 && (i < c.rank || stored.Keeper == model.WorkloadKeeper) && l.unknown(&stored.Thing)
 }
 
-// unknown reports whether the source of a stored thing may still want it: the source, or the text of the thing, could not be read.
+// unknown reports whether the source of a stored thing may still want it, because the source, or the text of the thing,
+// could not be read.
 func (l *Ledger) unknown(t *Thing) bool {
 	u := l.Updates[t.Keeper]
 	return !u.Complete || slices.Contains(u.Unread, t.File)
@@ -159,11 +163,11 @@ func (l *Ledger) unknown(t *Thing) bool {
 type Fate int
 
 const (
-	// Stays is for one that is kept as it is stored.
+	// Stays means that the thing is kept as it is stored.
 	Stays Fate = iota
-	// Ends is for one that is deleted.
+	// Ends means that the thing is deleted.
 	Ends
-	// Left is for one that is neither kept nor deleted, because no source brought it.
+	// Left means that the thing is neither kept nor deleted, because no source provided it.
 	Left
 )
 
@@ -183,17 +187,17 @@ func (l *Ledger) Fate(now time.Time, r *Record) Fate {
 	return Ends
 }
 
-// lingers reports whether a thing that another agent had from a source may come back soon. What the source has wanted in the life of
-// this agent has lingered there.
+// lingers reports whether a thing of an earlier agent may come back soon. For a thing that this agent has seen, the
+// source has already applied its delay.
 func (l *Ledger) lingers(now time.Time, t *Thing) bool {
 	return !l.seen[t.ID()] && now.Before(l.readAt.Add(l.rules[t.Keeper].Lingers))
 }
 
-// own notes that a claim takes effect in the place of what is stored.
+// own records that a claim takes effect in the place of a stored thing.
 func (l *Ledger) own(now time.Time, c *claim, stored *Record) {
 	id := c.ID()
 	l.seen[id] = true
-	// The pod of a workload stays the workload's, whoever applied that.
+	// The pod of a workload belongs to the workload, whether a source or a user applied the workload.
 	if stored == nil || stored.Deleting || stored.Keeper != "" || c.Keeper == model.WorkloadKeeper {
 		return
 	}

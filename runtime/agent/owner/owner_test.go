@@ -18,7 +18,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// source is a source by its name: that of an API server has uids and lets nothing linger, others have names and two seconds.
+// source is a source with a name. The source "api" is like an API server: UIDs identify its pods, and absent pods end
+// at once. Others use names and two seconds.
 type source string
 
 func (s source) Name() string { return string(s) }
@@ -34,7 +35,7 @@ func (source) Run(context.Context, <-chan chan struct{}, func(sources.Update)) {
 
 func (source) Ended(model.PodRef) {}
 
-// pod is a pod of a source, from the source's file "f", given as "name/uid" with an owner after a colon.
+// pod returns a pod from a source's file "f". The text is "name/uid", with an owner after a colon.
 func pod(text, keeper string) *podspec.Desired {
 	text, by, owned := strings.Cut(text, ":")
 	name, uid, _ := strings.Cut(text, "/")
@@ -45,8 +46,8 @@ func pod(text, keeper string) *podspec.Desired {
 	return &podspec.Desired{Pod: p, Origin: podspec.Origin{Keeper: keeper, Source: keeper + "/f"}}
 }
 
-// said is an update of a source with pods, in words: "one: web/a db/b", "one: unread", and "one: web/a!30" for a pod that ends in 30
-// seconds. "one: ?" has not been read, "one: ?f" could not read its file f.
+// said parses an update of a source with pods: "one: web/a db/b", "one: unread", and "one: web/a!30" for a pod that
+// ends in 30 seconds. "one: ?" has not been read. "one: ?f" could not read its file f.
 func said(text string) sources.Update {
 	name, pods, _ := strings.Cut(text, ": ")
 	u := sources.Update{Source: name, Complete: true, Brought: map[types.UID]string{}, Ending: map[types.UID]int64{}}
@@ -75,7 +76,8 @@ func said(text string) sources.Update {
 	return u
 }
 
-// stored are pods with a checkpoint: "one: web/a", ": web/a" for one that was applied by hand, "one: web/a!" for one being deleted.
+// stored parses pods with a checkpoint: "one: web/a", ": web/a" for one that was applied by hand, "one: web/a!" for one
+// that is being deleted.
 func stored(texts ...string) (all []Record) {
 	for _, text := range texts {
 		keeper, one, _ := strings.Cut(text, ": ")
@@ -85,7 +87,8 @@ func stored(texts ...string) (all []Record) {
 	return all
 }
 
-// words are a decision: "web/a of one" is wanted, "stays", "ends" (with its grace period) and "held by" are what they say.
+// words describes a decision: "web/a of one" is wanted. "stays", "ends" (with its grace period) and "held by" have
+// their literal meaning.
 func words(d *Decision) string {
 	var all []string
 	add := func(d *podspec.Desired, what string) {
@@ -118,8 +121,9 @@ func words(d *Decision) string {
 	return strings.Join(all, ", ")
 }
 
-// TestPods is the table of decisions about pods. The sources are one, two, workloads and api, in this order; each has been read and
-// wants nothing if the row has no update of it. The time is that of the first complete reading, or three seconds later.
+// TestPods is the table of decisions about pods. The sources are one, two, workloads and api, in this order. A source
+// without an update in a row has been read and wants nothing. The time is that of the first complete reading, or three
+// seconds later.
 func TestPods(t *testing.T) {
 	for what, c := range map[string]struct {
 		said, stored []string
@@ -139,7 +143,7 @@ func TestPods(t *testing.T) {
 		"it takes over from a source after it":          {said: []string{"one: web/a", "two: ?"}, stored: []string{"two: web/a"}, want: "web/a of one"},
 		"it takes over what another agent's source had": {said: []string{"one: web/a"}, stored: []string{"gone: web/a"}, want: "web/a of one"},
 
-		// A source that may still want what is stored keeps it from sources after it.
+		// A source that may still want a stored pod blocks later sources.
 		"it waits for a source before that is not read":   {said: []string{"one: ?", "two: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays"},
 		"it waits for a text before that is not read":     {said: []string{"one: ?f", "two: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays"},
 		"it waits for workloads that are not read":        {said: []string{"one: web/b", "workloads: ?"}, stored: []string{"workloads: web/a"}, want: "web/a stays"},
@@ -150,7 +154,7 @@ func TestPods(t *testing.T) {
 		"of two stored pods the one that does not end":    {said: []string{"one: ?", "two: web/c"}, stored: []string{"one: web/a", "two: web/0!"}, want: "web/0 ends, web/a stays"},
 		"a pod that is being deleted is no reason either": {said: []string{"two: web/b"}, stored: []string{"one: web/a!"}, want: "web/a ends, web/b of two"},
 
-		// A pod that was applied by hand keeps its name: the agent ends no pod that it did not bring.
+		// A pod that was applied by hand keeps its name: the agent ends no pod that its sources did not provide.
 		"a pod by hand holds another uid":             {said: []string{"one: web/b"}, stored: []string{": web/a"}, want: "web/a stays, web/b held by a"},
 		"also one of a source that is no more":        {said: []string{"one: web/b"}, stored: []string{"gone: web/a"}, want: "web/a stays, web/b held by a"},
 		"also the same uid, of another workload":      {said: []string{"one: web/a:x"}, stored: []string{": web/a:y"}, want: "web/a held by a, web/a stays"},
@@ -159,7 +163,7 @@ func TestPods(t *testing.T) {
 		"not where uids identify":                     {said: []string{"api: web/b"}, stored: []string{": web/a"}, want: "web/a stays, web/b of api"},
 		"what it holds has won its name all the same": {said: []string{"one: web/b", "two: web/c"}, stored: []string{": web/a"}, want: "two/f lost, web/a stays, web/b held by a"},
 
-		// What no source wants.
+		// Pods that no source wants.
 		"a pod of a source lingers at the start":            {stored: []string{"one: web/a"}, want: "web/a stays"},
 		"it ends when it has lingered":                      {stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
 		"not before every source has been read":             {said: []string{"two: ?"}, stored: []string{"one: web/a"}, later: true, want: "web/a stays"},
@@ -206,7 +210,7 @@ func (l *Ledger) says(texts ...string) {
 	}
 }
 
-// TestLeftAlone: an agent that keeps no pods that were applied by hand neither keeps nor ends them.
+// TestLeftAlone checks that an agent that does not keep pods applied by hand neither keeps nor ends them.
 func TestLeftAlone(t *testing.T) {
 	l := newLedger(Pods, "one")
 	l.ByHand = false
@@ -215,7 +219,8 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// TestSeen: what a source has wanted in the life of the agent has lingered in the source. It ends at once.
+// TestSeen checks that a thing that a source has wanted while the agent runs ends at once, because the source has
+// already applied its delay.
 func TestSeen(t *testing.T) {
 	l, now := newLedger(Pods, "one"), time.Unix(1000, 0)
 	there := stored("one: web/a", "one: db/b")
@@ -240,7 +245,8 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// TestTakeovers: what a source brings that was applied by hand is noted once. The pod of a workload is not: it is the workload's.
+// TestTakeovers checks that the takeover of a thing applied by hand is noted once. That of a workload's pod is not
+// noted: it belongs to the workload.
 func TestTakeovers(t *testing.T) {
 	l, now := newLedger(Pods, "one", "workloads"), time.Unix(1000, 0)
 	l.says("one: web/a db/b old/d", "workloads: made/c")
@@ -254,7 +260,7 @@ func TestTakeovers(t *testing.T) {
 	}
 }
 
-// TestProblems name the file that lost, the file that won, and the pod that keeps its manifest.
+// TestProblems checks that problems name the file that lost, the file that won, and the pod that keeps its manifest.
 func TestProblems(t *testing.T) {
 	l := newLedger(Pods, "one", "two")
 	l.says("one: web/a", "two: web/b db/a held/d")
@@ -269,14 +275,15 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// others are a Deployment and a ConfigMap of a name, as a source has them in its file "f".
+// others returns a Deployment and a ConfigMap with a name, from a source's file "f".
 func others(name, keeper string) (*podspec.Workload, *podspec.Object) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
 	return &podspec.Workload{Deployment: &appsv1.Deployment{ObjectMeta: meta}, Template: pod(name+"-0/"+name, keeper), Origin: podspec.Origin{Keeper: keeper, Source: keeper + "/f"}},
 		&podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: meta}, Origin: podspec.Origin{Keeper: keeper, Source: keeper + "/f"}}
 }
 
-// TestOthers: workloads and objects follow the same rules by kind and name, objects first. What was applied by hand holds nothing.
+// TestOthers checks that workloads and objects follow the same rules by kind and name, objects first. Objects applied
+// by hand do not block others.
 func TestOthers(t *testing.T) {
 	have := func(keeper string, names ...string) (u sources.Update, all []Record) {
 		u = sources.Update{Source: keeper, Complete: true}

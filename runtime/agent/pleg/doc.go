@@ -1,8 +1,7 @@
-// Package pleg tells which pods something has happened to: the kubelet's pod lifecycle event
-// generator.
+// Package pleg reports the pods with events in the runtime. It is the kubelet's pod lifecycle event generator.
 //
-// In: the runtime. Out: uids of pods to look at, and whether the runtime answers. Where the runtime sends container events they are listened
-// to, and all containers are listed each minute; where it does not, each second. Where the runtime is containerd, its report of a process
-// that has ended wakes the pod too: it comes before the CRI's event, and where there are none. An event only wakes: what has happened is for
-// the pass to observe.
+// Its input is the runtime. It reports the UIDs of pods that may have changed, and whether the runtime answers. If the
+// runtime sends container events, the package receives them and lists all containers once a minute. If not, it lists
+// them once a second. With containerd, the exit event of a process also wakes the pod: it comes before the CRI's event,
+// and also if there are none. An event only wakes a pod. The pass observes what has happened.
 package pleg

@@ -14,29 +14,28 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// Event is what the generator tells.
+// Event is a notification of the generator.
 type Event struct {
-	// Pods are the pods that something has happened to.
+	// Pods are the pods that may have changed.
 	Pods []types.UID
-	// Up is set when the runtime answers for the first time, and again after it did not: each pod
-	// may have changed.
+	// Up is set when the runtime answers for the first time or again. Each pod may have changed.
 	Up bool
-	// Down is why the runtime does not answer; nil if it does. It is told once.
+	// Down is the reason why the runtime does not answer. It is nil if the runtime answers. It is reported once.
 	Down error
 }
 
-// Times are how often the generator does what. The zero values are the kubelet's or podctl's own.
+// Times are the intervals of the generator.
 type Times struct {
-	// Relist is how often all containers are listed where the runtime sends no events, Resync
-	// where it does.
+	// Relist is how often all containers are listed if the runtime sends no events. Resync is how often they are listed
+	// if it does.
 	Relist, Resync time.Duration
-	// ReopenMin and ReopenMax bound the pause before a broken stream of events is opened again.
+	// ReopenMin and ReopenMax limit the pause before a broken stream of events is opened again.
 	ReopenMin, ReopenMax time.Duration
-	// Quiet is how long a stream without an error counts as one that sends nothing.
+	// Quiet is the time after which an open stream without events or errors counts as working.
 	Quiet time.Duration
 }
 
-// Usual are the times of an agent.
+// Usual returns the times of an agent.
 func Usual() Times {
 	return Times{Relist: time.Second, Resync: time.Minute, ReopenMin: 100 * time.Millisecond, ReopenMax: 5 * time.Second, Quiet: 2 * time.Second}
 }
@@ -46,37 +45,37 @@ type Generator struct {
 	client runtimeapi.RuntimeServiceClient
 	times  Times
 	tell   func(Event)
-	// Relisted is told how long each list took; nil tells nobody. It is set before Run.
+	// Relisted is called with the start and duration of each list. It may be nil. Set it before Run.
 	Relisted func(at time.Time, took time.Duration)
-	// Exits calls told with the id of each container whose process ends, until the context ends or the
-	// connection breaks; it is called again then, unless the error is an errors.ErrUnsupported. Nil
-	// watches nothing. It is set before Run.
+	// Exits calls told with the ID of each container whose process ends, until the context ends or the connection
+	// breaks. Then it is called again, unless the error is an errors.ErrUnsupported. If nil, exits are not watched. Set
+	// it before Run.
 	Exits func(ctx context.Context, told func(id string)) error
 
 	records records
-	// streams tells Run what becomes of the stream of events.
+	// streams carries the events of the listeners to Run.
 	streams chan streamed
-	// again lets the listener try a runtime that sent no events once more.
+	// again makes the listener retry a runtime that sent no events.
 	again chan struct{}
-	// sends is set while the runtime sends events, up while it answers.
+	// sends is set while the runtime sends events. up is set while it answers. told is set once either state was
+	// reported.
 	sends, up bool
 	told      bool
 }
 
-// New makes a generator. Tell is called from one goroutine.
+// New returns a generator. It calls tell from one goroutine.
 func New(client runtimeapi.RuntimeServiceClient, times Times, tell func(Event)) *Generator {
 	return &Generator{client: client, times: times, tell: tell, records: records{}, streams: make(chan streamed), again: make(chan struct{}, 1)}
 }
 
-// streamed is something that a listener tells: an event, the container whose process has ended, or
-// that the stream of events is open or broken.
+// streamed is a message of a listener: an event, the container of an ended process, or the state of the stream.
 type streamed struct {
 	event  *runtimeapi.ContainerEventResponse
 	exited string
 	open   bool
 }
 
-// Run watches until the context ends.
+// Run watches the runtime until the context ends.
 func (g *Generator) Run(ctx context.Context) {
 	go g.listen(ctx)
 	if g.Exits != nil {
@@ -99,7 +98,7 @@ func (g *Generator) Run(ctx context.Context) {
 	}
 }
 
-// pause is how long until the next list.
+// pause returns the time until the next list.
 func (g *Generator) pause() time.Duration {
 	if g.sends && g.up {
 		return g.times.Resync
@@ -107,12 +106,11 @@ func (g *Generator) pause() time.Duration {
 	return g.times.Relist
 }
 
-// streamed takes what the listener tells. It reports whether a list is due: with each change of
-// the stream, so that nothing that happened in between is missed, and for an event of a container
-// that is not known.
+// streamed handles a message of a listener. It reports whether a list is due: after each change of the stream, so that
+// nothing is missed, and for an event of an unknown container.
 func (g *Generator) streamed(s streamed) (relist bool) {
 	if s.exited != "" {
-		// An exit that is not known is that of a sandbox, or of a container that the next list has.
+		// An unknown exit is that of a sandbox, or of a container that the next list has.
 		if uid, known := g.records.podOf(s.exited); known {
 			g.tell(Event{Pods: []types.UID{uid}})
 		}
@@ -130,7 +128,7 @@ func (g *Generator) streamed(s streamed) (relist bool) {
 	return !known
 }
 
-// relist lists all containers and tells what has changed since the last list.
+// relist lists all containers and reports changes since the last list.
 func (g *Generator) relist(ctx context.Context) {
 	began := time.Now()
 	reply, err := g.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
@@ -156,7 +154,7 @@ func (g *Generator) relist(ctx context.Context) {
 	}
 }
 
-// retry lets the listener ask the runtime for events again: it may be another one by now.
+// retry makes the listener request events again, because the runtime may have been replaced.
 func (g *Generator) retry() {
 	select {
 	case g.again <- struct{}{}:
@@ -164,7 +162,7 @@ func (g *Generator) retry() {
 	}
 }
 
-// listen opens a stream of events, and again when it breaks.
+// listen opens a stream of events, and reopens it when it breaks.
 func (g *Generator) listen(ctx context.Context) {
 	again := pause{times: g.times}
 	for ctx.Err() == nil {
@@ -185,8 +183,7 @@ func (g *Generator) listen(ctx context.Context) {
 	}
 }
 
-// listenForExits wakes the pods of containers whose processes have ended, which the runtime's records show
-// only later.
+// listenForExits wakes the pods of containers whose processes have ended. The runtime's records show that only later.
 func (g *Generator) listenForExits(ctx context.Context) {
 	again := pause{times: g.times}
 	for ctx.Err() == nil {
@@ -198,14 +195,14 @@ func (g *Generator) listenForExits(ctx context.Context) {
 	}
 }
 
-// pause is the time before a broken stream is opened again. It doubles, and begins anew after a stream
-// that has lasted longer than the longest pause.
+// pause is the time before a broken stream is opened again. It doubles each time, and is reset after a stream that has
+// lasted longer than the longest pause.
 type pause struct {
 	times Times
 	last  time.Duration
 }
 
-// wait waits after a stream that was opened at a time.
+// wait waits after the end of a stream that was opened at began.
 func (p *pause) wait(ctx context.Context, began time.Time) error {
 	p.last = min(2*p.last, p.times.ReopenMax)
 	if p.last == 0 || time.Since(began) > p.times.ReopenMax {
@@ -214,12 +211,12 @@ func (p *pause) wait(ctx context.Context, began time.Time) error {
 	return sleep.For(ctx, p.last)
 }
 
-// supported reports whether a stream that ended so may send events another time.
+// supported reports whether the runtime may send events on another stream after this error.
 func supported(err error) bool {
 	return status.Code(err) != codes.Unimplemented && !errors.Is(err, io.EOF)
 }
 
-// receive passes on the events of one stream until it breaks.
+// receive forwards the events of one stream until it breaks.
 func (g *Generator) receive(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()

@@ -20,19 +20,19 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 )
 
-// fakeRuntime lists containers and sends events, or does not.
+// fakeRuntime lists containers and can send events.
 type fakeRuntime struct {
-	// tellsExits lets it tell of the exits, the ids of containers whose processes have ended.
+	// tellsExits turns on the reports of exits. exits carries the IDs of containers whose processes have ended.
 	tellsExits bool
 	exits      chan string
-	// watches counts how often they were asked for.
+	// watches counts the calls of watchExits.
 	watches int
 	runtimeapi.RuntimeServiceClient
 	mu         sync.Mutex
 	containers []*runtimeapi.Container
-	// down lets every call fail.
+	// down makes every call fail.
 	down error
-	// streams is how opening a stream ends; nil opens one.
+	// noEvents is the error of opening a stream. If nil, a stream is opened.
 	noEvents error
 	lists    int
 	opened   int
@@ -75,7 +75,7 @@ func (f *fakeRuntime) change(change func()) {
 	change()
 }
 
-// counted are the lists that were made and the streams that were opened.
+// counted returns the numbers of lists and of opened streams.
 func (f *fakeRuntime) counted() (lists, streams int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +97,7 @@ func (f *fakeRuntime) ListContainers(context.Context, *runtimeapi.ListContainers
 	return &runtimeapi.ListContainersResponse{Containers: f.containers}, f.down
 }
 
-// watchExits passes on exits until one without an id breaks the connection.
+// watchExits reports exits until one without an ID breaks the connection.
 func (f *fakeRuntime) watchExits(ctx context.Context, told func(string)) error {
 	f.change(func() { f.watches++ })
 	if !f.tellsExits {
@@ -125,8 +125,8 @@ const (
 	exited  = runtimeapi.ContainerState_CONTAINER_EXITED
 )
 
-// watched runs a generator before a runtime, in a time of its own. Told is what it has told since
-// it was asked last, with the seconds since it began.
+// watched runs a generator with a runtime in a synctest bubble. told returns the events since its last call, with the
+// seconds since the start.
 func watched(t *testing.T, f *fakeRuntime, test func(told func() string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +163,7 @@ func wantTold(t *testing.T, told func() string, want string) {
 	}
 }
 
-// TestWithoutEvents: all containers are listed each second (kubelet: TestRelisting).
+// TestWithoutEvents checks that all containers are listed each second (kubelet: TestRelisting).
 func TestWithoutEvents(t *testing.T) {
 	f := &fakeRuntime{noEvents: status.Error(codes.Unimplemented, "no"), containers: []*runtimeapi.Container{container("x", "p", running)}}
 	watched(t, f, func(told func() string) {
@@ -184,8 +184,8 @@ func TestWithoutEvents(t *testing.T) {
 	})
 }
 
-// TestWithEvents: they are told at once, and a list is made each minute. A list of what events have
-// told tells nothing again.
+// TestWithEvents checks that events are reported at once, and that containers are listed once a minute. A list does not
+// repeat the changes that events have reported.
 func TestWithEvents(t *testing.T) {
 	f := &fakeRuntime{containers: []*runtimeapi.Container{container("x", "p", running)}}
 	watched(t, f, func(told func() string) {
@@ -214,7 +214,7 @@ func event(id, pod string, happened runtimeapi.ContainerEventType) *runtimeapi.C
 	}
 }
 
-// TestEventsOfUnknownContainers are looked up in a list.
+// TestEventsOfUnknownContainers checks that the pod of such an event is found in a list.
 func TestEventsOfUnknownContainers(t *testing.T) {
 	f := &fakeRuntime{}
 	watched(t, f, func(told func() string) {
@@ -226,9 +226,9 @@ func TestEventsOfUnknownContainers(t *testing.T) {
 	})
 }
 
-// TestARuntimeThatGoes: it is told once, and all pods are looked at when it is back. Each new stream
-// begins with a list, and a broken one is opened again after a tenth of a second, then later and
-// later.
+// TestARuntimeThatGoes checks that a failure is reported once, and that all pods are checked when the runtime is back.
+// Each new stream starts with a list. A broken stream is opened again after a tenth of a second, then after increasing
+// pauses.
 func TestARuntimeThatGoes(t *testing.T) {
 	f := &fakeRuntime{containers: []*runtimeapi.Container{container("x", "p", running)}}
 	watched(t, f, func(told func() string) {
@@ -253,8 +253,8 @@ func TestARuntimeThatGoes(t *testing.T) {
 	})
 }
 
-// TestExits: the end of a process wakes its pod before the runtime's records show it, also where the runtime
-// sends no events. One of a sandbox costs no list, and a broken connection is made again.
+// TestExits checks that the end of a process wakes its pod before the runtime's records show it, also if the runtime
+// sends no events. The exit of a sandbox causes no list, and a broken connection is opened again.
 func TestExits(t *testing.T) {
 	f := &fakeRuntime{
 		tellsExits: true, noEvents: status.Error(codes.Unimplemented, "no"), containers: []*runtimeapi.Container{container("x", "p", running)},
@@ -282,7 +282,7 @@ func TestExits(t *testing.T) {
 	})
 }
 
-// TestNoExits: a runtime that cannot tell of exits is asked once.
+// TestNoExits checks that a runtime that cannot report exits is called once.
 func TestNoExits(t *testing.T) {
 	f := &fakeRuntime{}
 	watched(t, f, func(func() string) { time.Sleep(time.Hour) })

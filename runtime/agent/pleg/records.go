@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 )
 
-// records are the containers that the last list had, by id.
+// records are the containers of the last list by ID.
 type records map[string]record
 
 type record struct {
@@ -17,8 +17,8 @@ type record struct {
 	state runtimeapi.ContainerState
 }
 
-// replace takes a new list and returns the pods of which a container came, went or changed its
-// state, each once and in order (kubelet: GenericPLEG.Relist).
+// replace sets a new list and returns the sorted pods with a container that was added, removed or changed its state
+// (kubelet: GenericPLEG.Relist).
 func (r records) replace(list []*runtimeapi.Container) []types.UID {
 	var changed []types.UID
 	there := make(map[string]bool, len(list))
@@ -40,8 +40,8 @@ func (r records) replace(list []*runtimeapi.Container) []types.UID {
 	return slices.DeleteFunc(slices.Compact(changed), func(uid types.UID) bool { return uid == "" })
 }
 
-// take finds the pod of an event, and keeps what the next list will have of its container. The
-// event of a sandbox has the sandbox's id.
+// take returns the pod of an event, and updates the record of its container as the next list will show it. The event of
+// a sandbox has the sandbox's ID.
 func (r records) take(event *runtimeapi.ContainerEventResponse) (types.UID, bool) {
 	id, sandbox := event.GetContainerId(), event.GetPodSandboxStatus()
 	uid := types.UID(sandbox.GetMetadata().GetUid())
@@ -54,8 +54,8 @@ func (r records) take(event *runtimeapi.ContainerEventResponse) (types.UID, bool
 	return uid, uid != ""
 }
 
-// podOf finds the pod of a container whose process has ended. What the record says of it stays: the next list
-// still has the container as running if the runtime has not cleaned up.
+// podOf returns the pod of a container whose process has ended. It does not change the record: the next list still
+// shows the container as running if the runtime has not cleaned up.
 func (r records) podOf(id string) (types.UID, bool) {
 	c, known := r[id]
 	return c.pod, known && c.pod != ""

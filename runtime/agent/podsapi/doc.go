@@ -1,11 +1,11 @@
-// Package podsapi serves the kubelet's local Pods API (k8s.io/kubelet/pkg/apis/pods/v1alpha1) by
-// gRPC: ListPods, GetPod and WatchPods.
+// Package podsapi serves the kubelet's local Pods API (k8s.io/kubelet/pkg/apis/pods/v1alpha1) over gRPC: ListPods,
+// GetPod and WatchPods.
 //
-// In: an Agent, and word of what may have changed. Out: pods with their status, to those who ask
-// and those who watch. Nothing is looked at while nobody asks or watches.
+// Its inputs are an Agent and notifications of possible changes. It sends pods with their status to clients that list
+// or watch. Without clients it does not read pods.
 //
 //	server.go   the calls
-//	watches.go  who watches, and what they are told
+//	watches.go  the watches and their events
 //
-// Pods are as they were applied: what they take from Secrets is not in them.
+// Pods are in the applied version. They do not contain values from Secrets.
 package podsapi

@@ -16,35 +16,34 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Agent has the pods.
+// Agent provides the pods.
 type Agent interface {
-	// Shown are the pods that the agent keeps, and those that it is deleting.
+	// Shown returns the pods that the agent keeps, and those that it is deleting.
 	Shown(ctx context.Context) ([]*podspec.Desired, error)
-	// List gives pods their status, in their order. One that cannot be observed says so; without
-	// pods there is an error.
+	// List returns pods with their status, in the same order. The status of a pod that cannot be observed contains the
+	// error. If List returns no pods, it returns an error.
 	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
 }
 
-// The kubelet's limits of calls that are no watches (pkg/kubelet/apis/pods: DefaultQPS,
-// DefaultBurstTokens).
+// The kubelet's rate limits for unary calls (pkg/kubelet/apis/pods: DefaultQPS, DefaultBurstTokens).
 const (
 	callsPerSecond = 100
 	burst          = 10
 )
 
-// Server answers for an agent.
+// Server serves the pods of an agent.
 type Server struct {
 	podsv1alpha1.UnimplementedPodsServer
 	agent   Agent
 	watches watches
 }
 
-// New makes a server. Dropped is called for each watch that is ended because it reads too slowly.
+// New returns a server. It calls dropped for each watch that it ends because the client reads too slowly.
 func New(agent Agent, dropped func()) *Server {
 	return &Server{agent: agent, watches: watches{agent: agent, dropped: dropped, news: make(chan struct{}, 1)}}
 }
 
-// Serve answers on a socket until the context ends.
+// Serve serves a listener until the context ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	limit := rate.NewLimiter(callsPerSecond, burst)
 	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any, error) {
@@ -62,7 +61,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// ListPods lists all pods by uid.
+// ListPods lists all pods by UID.
 func (s *Server) ListPods(ctx context.Context, _ *podsv1alpha1.ListPodsRequest) (*podsv1alpha1.ListPodsResponse, error) {
 	shown, err := s.agent.Shown(ctx)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *Server) ListPods(ctx context.Context, _ *podsv1alpha1.ListPodsRequest) 
 	return &podsv1alpha1.ListPodsResponse{Pods: pods}, err
 }
 
-// GetPod finds one pod by its uid.
+// GetPod returns one pod by its UID.
 func (s *Server) GetPod(ctx context.Context, request *podsv1alpha1.GetPodRequest) (*podsv1alpha1.GetPodResponse, error) {
 	shown, err := s.agent.Shown(ctx)
 	if err != nil {
@@ -90,7 +89,7 @@ func (s *Server) GetPod(ctx context.Context, request *podsv1alpha1.GetPodRequest
 	return &podsv1alpha1.GetPodResponse{Pod: pods[0]}, nil
 }
 
-// WatchPods tells of all pods, that these were all, and then of each change.
+// WatchPods sends all pods, the end of the initial list, and then each change.
 func (s *Server) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1alpha1.Pods_WatchPodsServer) error {
 	w := s.watches.join()
 	defer s.watches.leave(w)
@@ -113,7 +112,7 @@ func (s *Server) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1alpha1
 
 func byUID(a, b *podspec.Desired) int { return cmp.Compare(a.Pod.UID, b.Pod.UID) }
 
-// encode gives pods their status, in the form of the API.
+// encode adds the status to pods and encodes them for the API.
 func encode(ctx context.Context, agent Agent, shown []*podspec.Desired) ([][]byte, error) {
 	if len(shown) == 0 {
 		return nil, nil

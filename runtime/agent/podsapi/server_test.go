@@ -98,7 +98,7 @@ func serve(t *testing.T, k *keeping) (*Server, podsv1alpha1.PodsClient) {
 	return s, podsv1alpha1.NewPodsClient(conn)
 }
 
-// words has a pod of the API in words: its name, its phase, and whether it has a spec.
+// words describes a pod of the API: its name, its phase, and whether it has a spec.
 func words(t *testing.T, data []byte) string {
 	t.Helper()
 	if data == nil {
@@ -115,8 +115,8 @@ func words(t *testing.T, data []byte) string {
 	return text
 }
 
-// TestCalls: the list is in the order of uids and has the status of now; one pod is found by its
-// uid (kubelet: TestListPods, TestGetPod, TestStatusOverlay of pkg/kubelet/apis/pods).
+// TestCalls checks that the list is in UID order with the current status, and that one pod is found by its UID
+// (kubelet: TestListPods, TestGetPod, TestStatusOverlay of pkg/kubelet/apis/pods).
 func TestCalls(t *testing.T) {
 	k := &keeping{phases: map[types.UID]v1.PodPhase{"1": v1.PodRunning, "2": v1.PodPending}}
 	_, client := serve(t, k)
@@ -140,7 +140,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestLimit: who asks again and again is refused (kubelet: WithRateLimiter).
+// TestLimit checks that a client that calls too often is refused (kubelet: WithRateLimiter).
 func TestLimit(t *testing.T) {
 	_, client := serve(t, &keeping{})
 	for range 5000 {
@@ -154,8 +154,8 @@ func TestLimit(t *testing.T) {
 	t.Error("5000 calls in a row are answered")
 }
 
-// TestWatch: who watches hears of all pods, that these were all, and then of each change once
-// (kubelet: TestWatchPods, TestStartEventLoop of pkg/kubelet/apis/pods).
+// TestWatch checks that a watch sends all pods, the end of the initial list, and then each change once (kubelet:
+// TestWatchPods, TestStartEventLoop of pkg/kubelet/apis/pods).
 func TestWatch(t *testing.T) {
 	k := &keeping{phases: map[types.UID]v1.PodPhase{"1": v1.PodPending, "2": v1.PodRunning}}
 	s, client := serve(t, k)
@@ -173,7 +173,7 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	hear(stream, "ADDED ns/pod-1=1:Pending", "ADDED ns/pod-2=2:Running", "INITIAL_SYNC_COMPLETE")
-	s.Changed("2") // Nothing is told: it is as it was.
+	s.Changed("2") // No event follows, because nothing has changed.
 	k.set("1", v1.PodRunning)
 	s.Changed("1")
 	hear(stream, "MODIFIED ns/pod-1=1:Running")
@@ -181,7 +181,7 @@ func TestWatch(t *testing.T) {
 	s.Look()
 	hear(stream, "ADDED ns/pod-3=3:Pending")
 	k.set("3", v1.PodFailed)
-	s.Ended("3") // It is there again.
+	s.Ended("3") // The pod exists again.
 	hear(stream, "DELETED ns/pod-3=3", "ADDED ns/pod-3=3:Failed")
 	k.set("1", "")
 	s.Look()
@@ -211,7 +211,7 @@ func TestWatch(t *testing.T) {
 	hear(second, "MODIFIED ns/pod-3=3:Running")
 }
 
-// TestNobodyWatches: then no pod is looked at, and nothing is remembered.
+// TestNobodyWatches checks that no pod is read and nothing is recorded without a watch.
 func TestNobodyWatches(t *testing.T) {
 	k := &keeping{phases: map[types.UID]v1.PodPhase{"1": v1.PodRunning}}
 	s := New(k, func() {})
@@ -238,8 +238,8 @@ func TestNobodyWatches(t *testing.T) {
 	}
 }
 
-// TestSlowWatches: who lies too far behind is dropped with an error and counted; others go on
-// (kubelet: TestBroadcaster_SlowClient, TestErrorsAndMetrics of pkg/kubelet/apis/pods).
+// TestSlowWatches checks that a slow watch is ended with an error and counted, and that others continue (kubelet:
+// TestBroadcaster_SlowClient, TestErrorsAndMetrics of pkg/kubelet/apis/pods).
 func TestSlowWatches(t *testing.T) {
 	k := &keeping{phases: map[types.UID]v1.PodPhase{"1": v1.PodRunning}}
 	drops := 0

@@ -17,11 +17,10 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// queued is how much a watch may lie behind (kubelet: WatchPods).
+// queued is the maximum number of pending batches of a watch (kubelet: WatchPods).
 const queued = 100
 
-// watches are those who watch. One goroutine looks at pods for all of them, and while there are
-// none it sleeps.
+// watches are the active watches. One goroutine reads pods for all of them, and sleeps while there are none.
 type watches struct {
 	agent   Agent
 	dropped func()
@@ -29,43 +28,42 @@ type watches struct {
 	news chan struct{}
 
 	mu sync.Mutex
-	// all maps watches to whether they have the list of all pods.
+	// all maps each watch to whether it has received the initial list.
 	all map[*watch]bool
-	// changed are the pods to look at, ended those that are gone, although another with the same
-	// uid may be there already.
+	// changed are the pods to read. ended are the pods that are gone. A new pod with the same UID may already exist.
 	changed, ended map[types.UID]bool
 
-	// told is what was told of each pod last. Only the goroutine touches it.
+	// told is the last state sent of each pod. Only the goroutine uses it.
 	told map[types.UID]told
 }
 
-// watch is one who watches.
+// watch is one client that watches.
 type watch struct {
-	// queue has events in their order. It is closed when the watch ends, because of end.
+	// queue holds events in order. It is closed when the watch ends. end is the reason.
 	queue chan []*podsv1alpha1.WatchPodsEvent
 	end   error
 }
 
-// told is what was told of one pod.
+// told is the last state sent of one pod.
 type told struct {
 	name types.NamespacedName
 	pod  []byte
 }
 
-// Changed says that the status of a pod may have changed.
+// Changed notifies watches that the status of a pod may have changed.
 func (s *Server) Changed(uid types.UID) {
 	s.watches.note(func(w *watches) { w.changed[uid] = true })
 }
 
-// Ended says that a pod is gone.
+// Ended notifies watches that a pod is gone.
 func (s *Server) Ended(uid types.UID) {
 	s.watches.note(func(w *watches) { w.changed[uid], w.ended[uid] = true, true })
 }
 
-// Look says that other pods may be shown now.
+// Look notifies watches that the set of shown pods may have changed.
 func (s *Server) Look() { s.watches.note(func(*watches) {}) }
 
-// note remembers something for those who watch; if nobody does there is nothing to remember.
+// note records a change if there are watches.
 func (w *watches) note(remember func(*watches)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +80,7 @@ func (w *watches) wake() {
 	}
 }
 
-// join begins a watch.
+// join starts a watch.
 func (w *watches) join() *watch {
 	one := &watch{queue: make(chan []*podsv1alpha1.WatchPodsEvent, queued)}
 	w.mu.Lock()
@@ -95,7 +93,7 @@ func (w *watches) join() *watch {
 	return one
 }
 
-// leave ends a watch that nobody reads any more.
+// leave ends a watch whose client is gone.
 func (w *watches) leave(one *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +101,7 @@ func (w *watches) leave(one *watch) {
 	w.wake()
 }
 
-// run tells what is new until the context ends.
+// run sends changes until the context ends.
 func (w *watches) run(ctx context.Context) {
 	for {
 		select {
@@ -115,7 +113,7 @@ func (w *watches) run(ctx context.Context) {
 	}
 }
 
-// turn looks at what may have changed and tells it.
+// turn reads the pods that may have changed, and sends the changes.
 func (w *watches) turn(ctx context.Context) {
 	w.mu.Lock()
 	fresh, old := false, false
@@ -138,14 +136,14 @@ func (w *watches) turn(ctx context.Context) {
 	}
 	w.tell(events, list, err)
 	if err != nil {
-		// The next news has them looked at.
+		// They are read again at the next change.
 		w.mu.Lock()
 		maps.Copy(w.changed, changed)
 		w.mu.Unlock()
 	}
 }
 
-// look finds out what has happened to the pods that may have changed, and to those that are new.
+// look returns events for the pods that may have changed and for new pods.
 func (w *watches) look(ctx context.Context, ended map[types.UID]bool, changed func(types.UID) bool) (events []*podsv1alpha1.WatchPodsEvent, err error) {
 	for _, uid := range slices.Sorted(maps.Keys(ended)) {
 		events = append(events, w.gone(uid)...)
@@ -174,7 +172,7 @@ func (w *watches) look(ctx context.Context, ended map[types.UID]bool, changed fu
 	return events, err
 }
 
-// seen is what is to be told of a pod as it is now; nothing if that was told.
+// seen returns the event for the present state of a pod. It is empty if that was already sent.
 func (w *watches) seen(p *v1.Pod, pod []byte) []*podsv1alpha1.WatchPodsEvent {
 	before, known := w.told[p.UID]
 	if known && bytes.Equal(before.pod, pod) {
@@ -188,7 +186,7 @@ func (w *watches) seen(p *v1.Pod, pod []byte) []*podsv1alpha1.WatchPodsEvent {
 	return []*podsv1alpha1.WatchPodsEvent{{Type: kind, Pod: pod}}
 }
 
-// gone is what is to be told of a pod that is gone: its name and uid (kubelet: OnPodRemoved).
+// gone returns the event for a pod that is gone, with its name and UID (kubelet: OnPodRemoved).
 func (w *watches) gone(uid types.UID) []*podsv1alpha1.WatchPodsEvent {
 	before, known := w.told[uid]
 	if !known {
@@ -198,14 +196,13 @@ func (w *watches) gone(uid types.UID) []*podsv1alpha1.WatchPodsEvent {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: before.name.Namespace, Name: before.name.Name, UID: uid}}
 	pod, err := p.Marshal()
 	if err != nil {
-		return nil // Three strings can be written.
+		return nil // Not reached: the pod has only three strings.
 	}
 	return []*podsv1alpha1.WatchPodsEvent{{Type: podsv1alpha1.EventType_DELETED, Pod: pod}}
 }
 
-// tell tells events to those who have the list of all pods, and that list to those who do not. Who
-// lies too far behind is dropped, as by the kubelet's broadcaster. With an error, those who wait for
-// the list are dropped.
+// tell sends events to the watches that have the initial list, and the list to the others. It drops a watch whose queue
+// is full, as the kubelet's broadcaster does. With an error, it drops the watches that wait for the list.
 func (w *watches) tell(events, list []*podsv1alpha1.WatchPodsEvent, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +210,7 @@ func (w *watches) tell(events, list []*podsv1alpha1.WatchPodsEvent, err error) {
 		switch {
 		case !has && err != nil:
 			w.drop(one, err)
-		case !has && list == nil: // It came meanwhile; its turn is next.
+		case !has && list == nil: // The watch started after the list was made. It gets its list in the next turn.
 		case !has:
 			w.all[one] = true
 			one.queue <- list
@@ -228,14 +225,14 @@ func (w *watches) tell(events, list []*podsv1alpha1.WatchPodsEvent, err error) {
 	}
 }
 
-// drop ends a watch.
+// drop ends a watch with an error.
 func (w *watches) drop(one *watch, because error) {
 	delete(w.all, one)
 	one.end = because
 	close(one.queue)
 }
 
-// list is what one is told who has just come: each pod, and that these were all.
+// list returns the initial events of a watch: each pod, and the end of the list.
 func (w *watches) list() []*podsv1alpha1.WatchPodsEvent {
 	events := make([]*podsv1alpha1.WatchPodsEvent, 0, len(w.told)+1)
 	for _, uid := range slices.Sorted(maps.Keys(w.told)) {

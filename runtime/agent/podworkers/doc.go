@@ -1,7 +1,7 @@
-// Package podworkers decides when each pod gets a pass, and what for.
+// Package podworkers decides when each pod gets a pass, and of which kind.
 //
-// In: what sources want (Update, Remove), what wakes a pod (Wake), how passes ended (Done), and the
-// time. Out: passes to begin, passes to cut short, and when to ask again (Next). It is the
-// pkg/kubelet/pod_workers.go as a value: it has no clock, no goroutine and no lock, and knows
-// nothing of the runtime. What a pass does is decided by the plan of that pass, not here.
+// Its inputs are the pods that sources want (Update, Remove), events of pods (Wake), the results of passes (Done), and
+// the time. Next returns the passes to begin, the passes to cut short, and the time of the next call. The package is
+// pkg/kubelet/pod_workers.go as a value: it has no clock, no goroutine and no lock, and does not depend on the runtime.
+// The plan of a pass decides what the pass does.
 package podworkers

@@ -6,8 +6,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// TestEvict: an eviction cuts short what is done for the pod, waits behind no other pass, and is made
-// once. One that fails goes on with the passes after it.
+// TestEvict checks that an eviction cuts the pod's running pass short, does not wait for other passes, and is made
+// once. After a failed eviction, normal passes continue.
 func TestEvict(t *testing.T) {
 	w := New(Settings{Parallel: 1})
 	why := &model.Eviction{Signal: "memory.available"}

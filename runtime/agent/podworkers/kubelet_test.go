@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// do is one thing that happens to workers, in words: "update web-1 i:2", "remove web-1", "remove
-// web-1 5", "done web-1", "fail web-1", "wake web-1". The name of a pod is its uid up to the hyphen.
+// do applies one event to workers, such as "update web-1 i:2", "remove web-1", "remove web-1 5", "done web-1", "fail
+// web-1" or "wake web-1". The name of a pod is its UID up to the hyphen.
 func do(w *Workers, second float64, words string) {
 	f := strings.Fields(words)
 	name, _, _ := strings.Cut(f[1], "-")
@@ -37,12 +37,12 @@ func do(w *Workers, second float64, words string) {
 	}
 }
 
-// TestCasesOfTheKubelet are those of pkg/kubelet/pod_workers_test.go that are about which pod gets
-// which pass: each line is what happens, and what begins or is cut short then. Cases that are held
-// elsewhere: TestUpdatePodParallel by TestParallel, TestCompleteWork_Enqueue by
-// TestWhenAPodIsLookedAt, Test_calculateEffectiveGracePeriod by TestDeletions, TestSyncKnownPods by
-// the keeper's TestShownWhileDeleted and TestPodsOfSources. TestTerminalPhaseTransition and the cases
-// of TestUpdatePod of a pod that has finished are about the plan of a pass, not about workers.
+// TestCasesOfTheKubelet has the cases of pkg/kubelet/pod_workers_test.go about which pod gets which pass. Each line is
+// an event, and the passes that begin or are cut short. Other tests cover these cases: TestParallel covers
+// TestUpdatePodParallel, TestWhenAPodIsLookedAt covers TestCompleteWork_Enqueue, TestDeletions covers
+// Test_calculateEffectiveGracePeriod, and the keeper's TestShownWhileDeleted and TestPodsOfSources cover
+// TestSyncKnownPods. TestTerminalPhaseTransition and the cases of TestUpdatePod for a finished pod are about the plan
+// of a pass, not about workers.
 func TestCasesOfTheKubelet(t *testing.T) {
 	for name, script := range map[string]string{
 		"TestUpdatePod: a new pod is recorded and started": `

@@ -2,32 +2,32 @@ package podworkers
 
 import "time"
 
-// Settings are the times of a set of workers. Their zero values are the kubelet's.
+// Settings are the limits and intervals of a set of workers. Zero values mean the kubelet's.
 type Settings struct {
-	// Parallel bounds how many Sync passes run at the same time; zero means no bound. Terminate
-	// passes do not count, nor do those that wait for an image.
+	// Parallel is the maximum number of Sync passes at the same time. Zero means no limit. Terminate passes and passes
+	// that wait for an image do not count.
 	Parallel int
-	// Resync is how long after a pass without failure a pod is looked at again, RetryAfter how
-	// long after one with a failure. Both are made longer by up to a half.
+	// Resync is the time from a successful pass to the next one. RetryAfter is the time after a failed pass. Both are
+	// extended randomly by up to a half.
 	Resync, RetryAfter time.Duration
-	// Jitter is a random number in [0,1).
+	// Jitter returns a random number in [0, 1).
 	Jitter func() float64
 }
 
-// The kubelet's times (syncFrequency and backOffPeriod).
+// The intervals of the kubelet (syncFrequency and backOffPeriod).
 const (
 	resync     = time.Minute
 	retryAfter = 10 * time.Second
 )
 
-// As many passes of a pod that did something follow each other at once. After that they are a pause
-// apart: a pod that never comes to rest shall not keep the machine busy.
+// Up to busyMax passes of a pod that made changes follow each other at once. Further ones are busyPause apart, so that
+// a pod that never settles does not keep the machine busy.
 const (
 	busyMax   = 5
 	busyPause = time.Second
 )
 
-// nextLook is when a pod is looked at again if nothing wakes it.
+// nextLook returns the time of a pod's next pass if no event comes before.
 func (s *Settings) nextLook(now time.Time, x *worker, result Result) time.Time {
 	var next time.Time
 	switch {
@@ -47,13 +47,13 @@ func (s *Settings) nextLook(now time.Time, x *worker, result Result) time.Time {
 		next = now.Add(busyPause)
 	}
 	if !result.Until.IsZero() {
-		// Until is a time of the clock on the wall, which may be set. What is left until then is not.
+		// Until is a wall-clock time, and the clock may be set. A duration from now is not affected.
 		next = earlier(next, now.Add(result.Until.Sub(now)))
 	}
 	return next
 }
 
-// jittered is a time from now, made longer by up to a half.
+// jittered returns the time after a duration that is extended by up to a half.
 func (s *Settings) jittered(now time.Time, after time.Duration) time.Time {
 	if s.Jitter == nil {
 		return now.Add(after)
@@ -61,7 +61,7 @@ func (s *Settings) jittered(now time.Time, after time.Duration) time.Time {
 	return now.Add(after + time.Duration(s.Jitter()*float64(after)/2))
 }
 
-// never is later than any moment that a pod is looked at.
+// never is later than the time of any pass.
 func never() time.Time { return time.Unix(1<<40, 0) }
 
 func earlier(a, b time.Time) time.Time {

@@ -2,8 +2,8 @@ package podworkers
 
 import "k8s.io/apimachinery/pkg/types"
 
-// Pulling says that a pass begins to pull an image. It keeps no other pass from beginning while it
-// waits for a registry.
+// Pulling notes that a pass begins to pull an image. While the pass waits for a registry, it does not count against
+// Settings.Parallel.
 func (w *Workers) Pulling(uid types.UID) {
 	if x := w.workers[uid]; x != nil && x.running != nil {
 		x.pulls++
@@ -11,7 +11,7 @@ func (w *Workers) Pulling(uid types.UID) {
 	}
 }
 
-// Pulled says that a pull has ended. The pass waits until Continue names it.
+// Pulled notes that a pull has ended. The pass must wait until Continue returns it.
 func (w *Workers) Pulled(uid types.UID) {
 	if x := w.workers[uid]; x != nil && x.pulls > 0 {
 		x.pulls--
@@ -19,8 +19,8 @@ func (w *Workers) Pulled(uid types.UID) {
 	}
 }
 
-// Continue names the pods whose passes may go on after a pull: as long as no more passes do
-// something than may at the same time, and those that wait for another image too.
+// Continue returns the pods whose passes may continue after a pull: as many as Settings.Parallel allows, and those that
+// still wait for another image.
 func (w *Workers) Continue() []types.UID {
 	free := w.freeSyncs()
 	var on []types.UID

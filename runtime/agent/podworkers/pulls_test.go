@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestPullsKeepNobodyWaiting: a pass that waits for an image leaves its place to another, and goes on
-// when there is one again.
+// TestPullsKeepNobodyWaiting checks that a pass that waits for an image leaves its slot to another, and continues when
+// a slot is free.
 func TestPullsKeepNobodyWaiting(t *testing.T) {
 	w := New(Settings{Parallel: 1, Jitter: func() float64 { return 0 }})
 	goOn := func(want ...types.UID) {
@@ -26,7 +26,7 @@ func TestPullsKeepNobodyWaiting(t *testing.T) {
 
 	w.Pulling("a")
 	w.Pulled("a")
-	goOn("a") // It still pulls another image, and is no pass that does something.
+	goOn("a") // It still pulls another image, and does not count.
 	w.Pulled("a")
 	goOn()
 	w.Done(at(2), "b", Result{})
@@ -38,7 +38,7 @@ func TestPullsKeepNobodyWaiting(t *testing.T) {
 
 	w.Pulling("b")
 	w.Done(at(5), "b", Result{})
-	w.Pulled("b") // Too late: the pass was cut short.
+	w.Pulled("b") // too late: the pass was cut short
 	goOn()
 	w.Pulling("nobody")
 	w.Pulled("nobody")

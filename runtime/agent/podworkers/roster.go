@@ -9,14 +9,14 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// roster is who is there, and who comes first.
+// roster holds the workers and their order.
 type roster struct {
 	workers map[types.UID]*worker
-	// arrivals counts the pods that came, so that the first is served first.
+	// arrivals counts the pods that were added, so that the first comes first.
 	arrivals int
 }
 
-// byDue lists those that are due longest first, so that a pod that wakes often delays no other.
+// byDue returns the workers by due time, so that a pod that wakes often does not delay others.
 func (r *roster) byDue() []*worker {
 	all := make([]*worker, 0, len(r.workers))
 	for _, x := range r.workers {
@@ -26,7 +26,7 @@ func (r *roster) byDue() []*worker {
 	return all
 }
 
-// add gives a pod a worker.
+// add creates a worker for a pod.
 func (r *roster) add(ref model.PodRef) *worker {
 	r.arrivals++
 	x := &worker{ref: ref, arrived: r.arrivals}
@@ -34,8 +34,8 @@ func (r *roster) add(ref model.PodRef) *worker {
 	return x
 }
 
-// occupant is the pod of the same name that has to be gone before a pod can be made: one that is there,
-// or that came before (kubelet: allowStaticPodStart).
+// occupant returns the pod with the same name that must be gone before a pod can start: one that exists, or that was
+// added earlier (kubelet: allowStaticPodStart).
 func (r *roster) occupant(x *worker) *worker {
 	if x.began {
 		return nil
@@ -50,7 +50,7 @@ func (r *roster) occupant(x *worker) *worker {
 	return first
 }
 
-// dropWaiting forgets the pods that wait for a name that a newer pod is to have.
+// dropWaiting drops the pods that wait for a name, because a newer pod gets it.
 func (r *roster) dropWaiting(ref model.PodRef) {
 	for uid, x := range r.workers {
 		if x.ref.SameName(ref) && r.occupant(x) != nil {

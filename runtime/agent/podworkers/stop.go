@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Hold lets no Sync pass begin until Resume, and cuts short those that run: the machine shuts down.
+// Hold prevents new Sync passes until Resume, and cuts running ones short, because the machine shuts down.
 func (w *Workers) Hold() {
 	w.held = true
 	for _, x := range w.workers {
@@ -18,8 +18,8 @@ func (w *Workers) Hold() {
 	}
 }
 
-// Stop stops a pod within so many seconds, until Resume. One that is being deleted has no longer for
-// it. It has an effect while the workers are held, and once.
+// Stop stops a pod within grace seconds, until Resume. It limits the grace period of a pod that is being deleted. It
+// has an effect only while the workers are held, and only once.
 func (w *Workers) Stop(now time.Time, uid types.UID, grace int64) {
 	x := w.workers[uid]
 	switch {
@@ -31,13 +31,13 @@ func (w *Workers) Stop(now time.Time, uid types.UID, grace int64) {
 	}
 }
 
-// Stopped reports whether a pod has stopped, is gone, or was never made because another has its name.
+// Stopped reports whether a pod has stopped, is gone, or never started because another pod has its name.
 func (w *Workers) Stopped(uid types.UID) bool {
 	x := w.workers[uid]
 	return x == nil || x.stopped || w.occupant(x) != nil
 }
 
-// Resume ends Hold: what was stopped is started again.
+// Resume ends Hold and starts the stopped pods again.
 func (w *Workers) Resume(now time.Time) {
 	w.held = false
 	for _, x := range w.workers {
@@ -46,12 +46,11 @@ func (w *Workers) Resume(now time.Time) {
 	}
 }
 
-// waits reports whether a pod gets no pass while the workers are held: it is not to stop yet, or has
-// stopped.
+// waits reports whether a pod gets no pass while the workers are held: it must not stop yet, or has stopped.
 func (w *Workers) waits(x *worker) bool { return w.held && (x.stop == nil || x.stopped) }
 
-// Evict ends a pod, and cuts short what is done for it. It reports whether that is possible: a pod that
-// is being deleted or stopped goes anyway, and one that has not begun has nothing.
+// Evict ends a pod, and cuts its running pass short. It returns false if the pod is being deleted or stopped anyway, or
+// has not started and uses nothing.
 func (w *Workers) Evict(now time.Time, uid types.UID, why *model.Eviction) bool {
 	x := w.workers[uid]
 	if x == nil || x.ending || x.forgotten || !x.began || w.held {

@@ -11,18 +11,18 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Kind is what a pass is for.
+// Kind is the purpose of a pass.
 type Kind string
 
 // The kinds of passes.
 const (
-	// Sync brings a pod to the state of its manifest.
+	// Sync applies the manifest of a pod.
 	Sync Kind = "sync"
 	// Terminate stops a pod and removes it.
 	Terminate Kind = "terminate"
-	// Stop stops a pod that is to run again later.
+	// Stop stops a pod that will run again later.
 	Stop Kind = "stop"
-	// Evict ends a pod to get back what it uses.
+	// Evict ends a pod to free its resources.
 	Evict Kind = "evict"
 )
 
@@ -30,32 +30,32 @@ const (
 type Pass struct {
 	Kind Kind
 	Ref  model.PodRef
-	// Pod is what a Sync pass brings about.
+	// Pod is the manifest that a Sync pass applies.
 	Pod *podspec.Desired
-	// Again is set if something of the pod has been there: it is not its first pass.
+	// Again is set if this is not the first pass of the pod, so that parts of the pod may exist.
 	Again bool
-	// Grace is how many seconds containers have to stop in a Terminate or Stop pass; nil means as
-	// the pod says.
+	// Grace is the time in seconds that containers have to stop in a Terminate or Stop pass. If nil, the pod's own
+	// grace period is used.
 	Grace *int64
-	// Eviction is why the pod is evicted in an Evict pass.
+	// Eviction is the reason of an Evict pass.
 	Eviction *model.Eviction
 }
 
-// Result is how a pass ended.
+// Result is the result of a pass.
 type Result struct {
-	// Failed reports that the pass, or a step of it, failed.
+	// Failed reports that the pass, or one of its steps, failed.
 	Failed bool
-	// Pending reports that the pass did something: another sees what came of it, and does the rest.
+	// Pending reports that the pass made changes. Another pass must observe them and do the rest.
 	Pending bool
-	// Until is the first moment at which something changes by itself: the end of a restart
-	// delay, a deadline, a hold. Zero means none is known.
+	// Until is the first time at which the passing of time changes something: the end of a restart delay, a deadline,
+	// or a hold. It is zero if there is none.
 	Until time.Time
-	// Recheck is how long after the pass it is worth looking whether what holds the pod has ended; zero if
-	// the usual time is soon enough.
+	// Recheck is the time after which to check again whether the pod is still held. It is zero if the usual interval is
+	// sufficient.
 	Recheck time.Duration
 }
 
-// Workers has one worker for each pod. Its methods are called one at a time.
+// Workers has one worker for each pod. Its methods must not be called concurrently.
 type Workers struct {
 	roster
 
@@ -64,7 +64,7 @@ type Workers struct {
 	held bool
 }
 
-// New makes a set without pods.
+// New returns a set without pods.
 func New(s Settings) *Workers {
 	s.Resync, s.RetryAfter = cmp.Or(s.Resync, resync), cmp.Or(s.RetryAfter, retryAfter)
 	return &Workers{settings: s, roster: roster{workers: map[types.UID]*worker{}}}
@@ -74,38 +74,39 @@ func New(s Settings) *Workers {
 type worker struct {
 	ref     model.PodRef
 	arrived int
-	// wanted is the pod as the last update has it; nil for one of which only the deletion is known.
+	// wanted is the pod of the last update. It is nil if only the deletion is known.
 	wanted *podspec.Desired
-	// ending reports that the pod is to be deleted, within grace seconds if that is set.
+	// ending reports that the pod must be deleted, within grace seconds if grace is set.
 	ending bool
 	grace  *int64
-	// again is the pod as it was wanted anew while it was being deleted.
+	// again is the pod of an update that came while the pod was being deleted.
 	again *podspec.Desired
-	// began reports that a pass of the pod has begun since it came.
+	// began reports that a pass of the pod has begun since it was added.
 	began bool
-	// running is the pass that runs now; nil for none. stale reports that it is for what is no
-	// longer wanted, cut that it has been told so.
+	// running is the running pass. It is nil if there is none. stale reports that the pass is for an outdated state.
+	// cut reports that Next has returned the pod in cut.
 	running    *Pass
 	stale, cut bool
-	// forgotten reports that nobody wants to hear of the pod any more once its pass has ended.
+	// forgotten reports that the worker is dropped when its pass has ended.
 	forgotten bool
-	// pulls counts the images that the pass pulls now. aside reports that it does not count as one that
-	// does something, back that it wants to go on after a pull.
+	// pulls counts the current image pulls of the pass. aside reports that the pass does not count against
+	// Settings.Parallel. back reports that it wants to continue after a pull.
 	pulls       int
 	aside, back bool
-	// stop is how many seconds the pod has to stop; nil if it is not to. stopped reports that it has.
+	// stop is the time in seconds in which the pod must stop. It is nil if the pod must not stop. stopped reports that
+	// the pod has stopped.
 	stop    *int64
 	stopped bool
-	// evict is why the pod is to be evicted; nil if it is not.
+	// evict is the reason of a requested eviction. It is nil if there is none.
 	evict *model.Eviction
-	// busy counts the passes that did something, one after the other.
+	// busy counts consecutive passes that made changes.
 	busy int
-	// due is when the next pass begins.
+	// due is the time of the next pass.
 	due time.Time
 }
 
-// Update says that a source wants a pod so. It replaces what was wanted before. A pod that is
-// being deleted is made again after its end.
+// Update sets the pod that a source wants, and replaces its earlier version. A pod that is being deleted is recreated
+// after its end.
 func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 	ref := model.RefOf(pod.Pod)
 	x := w.workers[ref.UID]
@@ -121,7 +122,8 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 		x.again = pod
 	case x.wanted == pod:
 	case x.wanted != nil && x.wanted.SameAs(pod) && x.wanted.Keeper == pod.Keeper:
-		// Its file may have another name now. Another source has to be noted, because it decides who may delete the pod.
+		// The file may have another name now. Another source must be recorded, because it decides who may delete the
+		// pod.
 		x.wanted = pod
 	case w.held:
 		x.wanted = pod
@@ -131,19 +133,18 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 	}
 }
 
-// Remove says that a pod is to be deleted, within so many seconds if grace is set. A deletion is
-// never taken back; its grace period can only become shorter, and is one second at least
-// (kubelet: calculateEffectiveGracePeriod).
+// Remove deletes a pod, within grace seconds if grace is set. A deletion cannot be canceled. Its grace period can only
+// become shorter, and is at least one second (kubelet: calculateEffectiveGracePeriod).
 func (w *Workers) Remove(now time.Time, ref model.PodRef, grace *int64) {
 	x := w.workers[ref.UID]
 	if x == nil {
-		// It is there, although it was not made here: it waits for no name.
+		// The pod exists, although it was not created here. It does not wait for its name.
 		x = w.add(ref)
 		x.began = true
 	}
 	x.again, x.forgotten = nil, false
 	if !x.ending && !x.began && w.occupant(x) != nil {
-		// It waited for its name, and has never been made.
+		// The pod waited for its name, and was never created.
 		delete(w.workers, ref.UID)
 		return
 	}
@@ -157,8 +158,8 @@ func (w *Workers) Remove(now time.Time, ref model.PodRef, grace *int64) {
 	}
 }
 
-// Forget drops a pod that somebody else has taken away, or looks after from now on. A pass of it
-// that runs comes to its end first; until then no other begins, also if the pod is wanted again.
+// Forget drops a pod that another process has deleted or manages from now on. A running pass finishes first. Until then
+// no other pass begins, even if the pod is wanted again.
 func (w *Workers) Forget(uid types.UID) {
 	x := w.workers[uid]
 	if x == nil || x.running == nil {
@@ -168,29 +169,29 @@ func (w *Workers) Forget(uid types.UID) {
 	x.forgotten, x.again = true, nil
 }
 
-// MadeNothing says that nothing is there of a pod, so that it waits for one of its name that is there. It changes nothing
-// of a pod that is being deleted, or whose pass runs.
+// MadeNothing notes that nothing of a pod exists, so that it waits if another pod has its name. It has no effect on a
+// pod that is being deleted, or whose pass runs.
 func (w *Workers) MadeNothing(uid types.UID) {
 	if x := w.workers[uid]; x != nil && x.running == nil && !x.ending {
 		x.began = false
 	}
 }
 
-// Wake says that something happened to a pod. It is looked at as soon as its pass has ended.
+// Wake requests a pass of a pod now, or as soon as its running pass has ended.
 func (w *Workers) Wake(now time.Time, uid types.UID) {
 	if x := w.workers[uid]; x != nil {
 		x.due = earlier(x.due, now)
 	}
 }
 
-// WakeAll wakes every pod: the runtime is back.
+// WakeAll wakes every pod, because the runtime is back.
 func (w *Workers) WakeAll(now time.Time) {
 	for uid := range w.workers {
 		w.Wake(now, uid)
 	}
 }
 
-// Done says how the pass of a pod ended.
+// Done ends the pass of a pod with its result.
 func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 	x := w.workers[uid]
 	if x == nil || x.running == nil {
@@ -209,14 +210,14 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 	case stale:
 		x.due = earlier(x.due, now)
 	case pass.Kind == Stop:
-		// There is little time for another try.
+		// There is little time for another attempt.
 		x.due = earlier(x.due, now.Add(busyPause))
 	default:
 		x.due = earlier(x.due, w.settings.nextLook(now, x, result))
 	}
 }
 
-// ended forgets a pod that is gone, or makes it anew.
+// ended drops a pod that is gone, or recreates it.
 func (w *Workers) ended(x *worker) {
 	delete(w.workers, x.ref.UID)
 	if x.again != nil {
@@ -224,21 +225,21 @@ func (w *Workers) ended(x *worker) {
 	}
 }
 
-// State is where a pod is.
+// State is the state of a pod's worker.
 type State struct {
 	Ref model.PodRef
-	// Kind is what its pass is for that runs; empty if none does.
+	// Kind is the kind of the running pass. It is empty if there is none.
 	Kind Kind
 	// Ending reports whether the pod is being deleted.
 	Ending bool
-	// Due is when it is looked at next, if nothing wakes it; zero while a pass runs and no other
-	// is due after it.
+	// Due is the time of the next pass if no event comes before. It is zero while a pass runs and no other is due after
+	// it.
 	Due time.Time
-	// WaitsFor is the pod of the same name that has to be gone first; nil for none.
+	// WaitsFor is the pod with the same name that must be gone first. It is nil if there is none.
 	WaitsFor *model.PodRef
 }
 
-// States lists all pods by name.
+// States returns the states of all pods by name.
 func (w *Workers) States() []State {
 	list := make([]State, 0, len(w.workers))
 	for _, x := range w.workers {
@@ -273,8 +274,8 @@ func (w *Workers) Making(uid types.UID) bool {
 // Ending reports whether a pod is being deleted.
 func (w *Workers) Ending(uid types.UID) bool { return w.workers[uid] != nil && w.workers[uid].ending }
 
-// Next begins the passes that are due. It returns them, the pods whose passes are to be cut short,
-// each once, and when there is something to do again if nothing is told until then; zero for never.
+// Next begins the passes that are due and returns them. cut are the pods whose passes must be cut short, each returned
+// once. wake is the time of the next call if nothing else happens, or zero for never.
 func (w *Workers) Next(now time.Time) (begin []Pass, cut []types.UID, wake time.Time) {
 	free := w.freeSyncs()
 	for _, x := range w.byDue() {
@@ -297,7 +298,7 @@ func (w *Workers) Next(now time.Time) (begin []Pass, cut []types.UID, wake time.
 	return begin, cut, wake
 }
 
-// freeSyncs is how many Sync passes may begin; negative means any number.
+// freeSyncs returns how many Sync passes may begin. A negative result means no limit.
 func (w *Workers) freeSyncs() int {
 	if w.settings.Parallel == 0 {
 		return -1
@@ -311,7 +312,7 @@ func (w *Workers) freeSyncs() int {
 	return max(free, 0)
 }
 
-// begin makes the pass of what is wanted now.
+// begin starts the pass for the wanted state.
 func (x *worker) begin() Pass {
 	p := Pass{Kind: Sync, Ref: x.ref, Pod: x.wanted, Again: x.began}
 	switch {
@@ -326,7 +327,7 @@ func (x *worker) begin() Pass {
 	return p
 }
 
-// replace makes the next pass one for what is wanted now, at once, and the one that runs stale.
+// replace makes the running pass stale and the next pass due now.
 func (x *worker) replace(now time.Time) {
 	x.stale = x.running != nil
 	x.due = earlier(x.due, now)

@@ -25,7 +25,7 @@ func pod(name, uid, image string) *podspec.Desired {
 	return podspec.New(p, "", p.UID)
 }
 
-// next is what Next says, in words.
+// next returns the results of Next as text.
 func next(w *Workers, now float64) string {
 	begin, cut, wake := w.Next(at(now))
 	text := ""
@@ -55,9 +55,8 @@ func wants(t *testing.T, w *Workers, now float64, want string) {
 	}
 }
 
-// TestWhenAPodIsLookedAt: after its pass at the end of a delay, after a minute, or after ten
-// seconds if something failed; at once if something happened, also during the pass (kubelet:
-// completeWork).
+// TestWhenAPodIsLookedAt checks the time of the next pass: after a delay, after a minute, or after ten seconds if
+// something failed. After an event, also during the pass, it begins at once (kubelet: completeWork).
 func TestWhenAPodIsLookedAt(t *testing.T) {
 	w := New(Settings{Jitter: func() float64 { return 0.5 }})
 	a := pod("web", "a", "i:1")
@@ -85,8 +84,8 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 	wants(t, w, 23, "sync a i:1; ")
 }
 
-// TestHoldsAreLookedAtSoon: what holds a pod may end by itself, so the pod is looked at sooner than as a rule. The
-// time counts from the end of the pass, however long that was.
+// TestHoldsAreLookedAtSoon checks that a held pod is checked sooner than usual, because the hold may end by itself. The
+// time counts from the end of the pass.
 func TestHoldsAreLookedAtSoon(t *testing.T) {
 	w := New(Settings{Jitter: func() float64 { return 0.5 }})
 	w.Update(at(0), pod("web", "a", "i:1"))
@@ -100,8 +99,8 @@ func TestHoldsAreLookedAtSoon(t *testing.T) {
 	}
 }
 
-// TestPodsThatNeverRest get five passes in a row, and then one each second; one whose passes fail
-// waits as long as ever, whatever they did.
+// TestPodsThatNeverRest checks that such pods get five passes in a row, and then one each second. A pod whose passes
+// fail waits for the usual time.
 func TestPodsThatNeverRest(t *testing.T) {
 	w := New(Settings{})
 	w.Update(at(0), pod("web", "a", "i:1"))
@@ -123,7 +122,7 @@ func TestPodsThatNeverRest(t *testing.T) {
 	wants(t, w, 200, "sync a i:1; ")
 }
 
-// TestTheLastUpdateWins: what came in between is never seen, and a pass for it is cut short once.
+// TestTheLastUpdateWins checks that intermediate updates are skipped, and that their pass is cut short once.
 func TestTheLastUpdateWins(t *testing.T) {
 	w := New(Settings{})
 	w.Update(at(0), pod("web", "a", "i:1"))
@@ -138,8 +137,8 @@ func TestTheLastUpdateWins(t *testing.T) {
 	wants(t, w, 3, "sync a i:3; ")
 }
 
-// TestAnotherSource: the record of a pod is written at once when another source brings the same manifest, and not when it is another
-// file of the source.
+// TestAnotherSource checks that the record of a pod is written at once when another source provides the same manifest,
+// but not when the source only renames the file.
 func TestAnotherSource(t *testing.T) {
 	w := New(Settings{})
 	hand, file, renamed := pod("web", "a", "i:1"), pod("web", "a", "i:1"), pod("web", "a", "i:1")
@@ -155,8 +154,8 @@ func TestAnotherSource(t *testing.T) {
 	}
 }
 
-// TestDeletions: none is taken back, its time only shrinks, one that fails is tried again, and
-// what is wanted meanwhile is made afterwards (kubelet: Test_calculateEffectiveGracePeriod,
+// TestDeletions checks that no deletion is canceled, that its time only becomes shorter, that a failed one is retried,
+// and that an update in between is applied afterwards (kubelet: Test_calculateEffectiveGracePeriod,
 // TestUpdatePodDoesNotForgetSyncPodKill).
 func TestDeletions(t *testing.T) {
 	w := New(Settings{})
@@ -193,7 +192,8 @@ func TestDeletions(t *testing.T) {
 	}
 }
 
-// TestAPodThatIsThere has its name also if its deletion was not known when another one came.
+// TestAPodThatIsThere checks that an existing pod keeps its name even if its deletion was not known when another pod
+// was added.
 func TestAPodThatIsThere(t *testing.T) {
 	w := New(Settings{})
 	there := model.RefOf(pod("web", "a", "i:1").Pod)
@@ -204,8 +204,8 @@ func TestAPodThatIsThere(t *testing.T) {
 	wants(t, w, 1, "sync b i:1; ")
 }
 
-// TestForgottenPods: no pass begins beside one of a pod that was forgotten and is wanted again, and one
-// that stays forgotten is gone once its pass has ended.
+// TestForgottenPods checks that no pass begins while a pass of a forgotten pod runs, even if the pod is wanted again. A
+// pod that stays forgotten is gone once its pass has ended.
 func TestForgottenPods(t *testing.T) {
 	w := New(Settings{})
 	ref := model.RefOf(pod("web", "a", "i:1").Pod)
@@ -240,9 +240,9 @@ func TestForgottenPods(t *testing.T) {
 	}
 }
 
-// TestOnePodOfAName: a pod waits until the one before it is gone, the newest of those that wait is
-// the one that comes, and one that never began is forgotten (kubelet: TestStaticPodExclusion,
-// Test_allowPodStart, Test_removeTerminatedWorker).
+// TestOnePodOfAName checks that a pod waits until the earlier one is gone, that the newest of the waiting pods is
+// started, and that one that never began is dropped (kubelet: TestStaticPodExclusion, Test_allowPodStart,
+// Test_removeTerminatedWorker).
 func TestOnePodOfAName(t *testing.T) {
 	w := New(Settings{})
 	first, second, third := pod("web", "1", "i:1"), pod("web", "2", "i:2"), pod("web", "3", "i:3")
@@ -267,8 +267,8 @@ func TestOnePodOfAName(t *testing.T) {
 	wants(t, w, 6, "")
 }
 
-// TestParallel: so many passes run at once; those that have been due longest go first, and
-// deletions wait for none of them.
+// TestParallel checks the limit of parallel passes. Pods that have been due longest go first, and deletions do not
+// wait.
 func TestParallel(t *testing.T) {
 	w := New(Settings{Parallel: 2})
 	for i, uid := range []string{"a", "b", "c", "d"} {
@@ -284,15 +284,15 @@ func TestParallel(t *testing.T) {
 	wants(t, w, 7, "sync a i; wake 67.0; ")
 }
 
-// life is a random life of pods, beside what is to come of it.
+// life is a random life of pods with its expected results.
 type life struct {
 	t       *testing.T
 	rand    *rand.Rand
 	now     float64
 	w       *Workers
 	running map[types.UID]*pass
-	// wanted are the pods that a source wants, removed those whose deletion was asked for and has
-	// not ended, made what runs in the world: its image by uid.
+	// wanted are the pods that a source wants. removed are those whose deletion is requested and has not ended. made is
+	// the running image by UID.
 	wanted  map[string]*podspec.Desired
 	removed map[types.UID]bool
 	made    map[types.UID]string
@@ -307,9 +307,8 @@ type pass struct {
 
 const parallel = 3
 
-// TestLives: at most one pass per pod and one pod per name at a time, the last update wins, no
-// deletion is taken back, nothing is deleted that nobody asked to, and once nothing changes any
-// more, what runs is what is wanted.
+// TestLives checks random lives: at most one pass per pod and one pod per name at a time, the last update wins, no
+// deletion is canceled, and only requested deletions are made. Once nothing changes any more, the wanted pods run.
 func TestLives(t *testing.T) {
 	for seed := range uint64(300) {
 		l := &life{
@@ -331,12 +330,12 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// change is what a source or the runtime does.
+// change makes a random change of a source or the runtime.
 func (l *life) change() {
 	name := fmt.Sprint("pod", l.rand.IntN(4))
 	have := l.wanted[name]
 	switch l.rand.IntN(5) {
-	case 0, 1: // A manifest comes or is edited, now and then with another uid.
+	case 0, 1: // a manifest is added or edited, sometimes with another UID
 		uid := fmt.Sprint(name, "-", l.rand.IntN(3))
 		d := pod(name, uid, fmt.Sprint("i:", l.rand.IntN(1000)))
 		if have != nil && have.Pod.UID != d.Pod.UID {
@@ -367,12 +366,12 @@ func (l *life) remove(d *podspec.Desired) {
 	}
 	l.w.Remove(at(l.now), model.RefOf(d.Pod), grace)
 	if l.w.workers[d.Pod.UID] == nil {
-		// It waited for its name, and there is nothing to delete.
+		// It waited for its name, so there is nothing to delete.
 		delete(l.removed, d.Pod.UID)
 	}
 }
 
-// step lets time pass: passes end when their time is over.
+// step lets time pass, and ends the passes whose time is over.
 func (l *life) step(seconds float64) {
 	l.begin()
 	l.now += seconds
@@ -418,13 +417,13 @@ func (l *life) begin() {
 	}
 }
 
-// check holds what may begin.
+// check checks whether a pass may begin.
 func (l *life) check(p Pass) {
 	uid := p.Ref.UID
 	if l.running[uid] != nil {
 		l.t.Errorf("two passes of %s at once", uid)
 	}
-	switch p.Kind { //nolint:exhaustive // TestStop has the other
+	switch p.Kind { //nolint:exhaustive // TestStop covers the other kinds
 	case Sync:
 		if l.removed[uid] {
 			l.t.Errorf("%s is made while it is to be deleted", uid)
@@ -448,7 +447,7 @@ func (l *life) end(uid types.UID, p *pass) {
 	failed := p.cut && l.rand.IntN(4) > 0 || l.rand.IntN(8) == 0
 	switch {
 	case p.Kind == Sync:
-		// Also a pass that fails may have made something.
+		// A failed pass may also have started something.
 		l.made[uid] = p.Pod.Pod.Spec.Containers[0].Image
 	case !failed:
 		delete(l.made, uid)
@@ -474,8 +473,7 @@ func (l *life) converged(seed uint64) {
 	}
 }
 
-// TestStop: while the workers are held nothing begins but what stops pods, and deletions; an update
-// takes effect after Resume.
+// TestStop checks that only stops and deletions begin while the workers are held. An update takes effect after Resume.
 func TestStop(t *testing.T) {
 	w := New(Settings{Parallel: 2})
 	w.Update(at(0), pod("a", "1", "i:1"))
@@ -511,7 +509,7 @@ func TestStop(t *testing.T) {
 	wants(t, w, 5, "sync 1 i:3; sync 2 i:1; ")
 }
 
-// TestStopUnheld: nothing is stopped while passes may begin.
+// TestStopUnheld checks that Stop has no effect while passes may begin.
 func TestStopUnheld(t *testing.T) {
 	w := New(Settings{})
 	w.Update(at(0), pod("a", "1", "i:1"))
@@ -519,8 +517,8 @@ func TestStopUnheld(t *testing.T) {
 	wants(t, w, 0, "sync 1 i:1; ")
 }
 
-// TestTheClockOnTheWall: what a plan waits for is a time of the clock on the wall. The worker waits as long as it was until
-// then, and not for ever if the clock is set back.
+// TestTheClockOnTheWall checks that the worker waits for the duration until a plan's wall-clock time, and not forever
+// if the clock is set back.
 func TestTheClockOnTheWall(t *testing.T) {
 	now := time.Now()
 	w := New(Settings{})

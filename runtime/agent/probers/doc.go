@@ -1,14 +1,13 @@
-// Package probers knows when each probe of each running container is asked, and what its answers
-// come to: a worker for each probe, as the kubelet has them.
+// Package probers decides when each probe of each running container runs, and computes the verdicts from the results.
+// It has a worker for each probe, as the kubelet does.
 //
-// In come containers that a pass saw running, the time, and answers; out go probes to ask, the
-// moment to look again, and verdicts to write down. It is a value: it reads no clock, starts no
-// goroutine and takes no lock, so its caller uses it from one goroutine at a time. It asks nobody
-// and writes nothing; runtime/probe does both.
+// Its inputs are the containers that a pass observed running, the time, and results. Its outputs are the probes to run,
+// the time of the next call, and verdicts to record. It is a value: it reads no clock, starts no goroutine and takes no
+// lock, so its caller uses it from one goroutine at a time. It runs no probe and writes nothing; runtime/probe does
+// both.
 //
-// All times are of one clock. Those that are given as now never go back, as readings of time.Now
-// in one process do not; those of containers and of records may lie in the future, which delays no
-// probe beyond its initial delay and its period.
+// All times are of one clock. The argument now must never go back, as readings of time.Now in one process do not. The
+// times of containers and of records may be in the future. They delay no probe beyond its initial delay and its period.
 //
 // # Where a rule is
 //

@@ -11,14 +11,14 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// The tests of this file have the cases of the kubelet's pkg/kubelet/prober/worker_test.go, whose names they
-// bear where they are about the same; restarts_test.go has those of containers that end, manager_test.go
-// those of pkg/kubelet/prober/prober_manager_test.go. What does not apply:
+// The tests of this file have the cases of the kubelet's pkg/kubelet/prober/worker_test.go, with the same names.
+// restarts_test.go has those of containers that end, manager_test.go those of
+// pkg/kubelet/prober/prober_manager_test.go. These do not apply:
 //
-//   - TestDoProbe, "No status" and "No container status": what no pass has seen has no worker here. "Pod
-//     failed": the agent forgets the probes of a pod that has finished.
-//   - TestChangeContainerStatusOnKubeletRestart, the cases without the feature: they keep a container as
-//     it was by leaving its result out. Here the checkpoint has the verdict.
+//   - TestDoProbe, "No status" and "No container status": a container that no pass has observed has no worker here.
+//     "Pod failed": the agent forgets the probes of a pod that has finished.
+//   - TestChangeContainerStatusOnKubeletRestart, the cases without the feature: they keep the state of a container by
+//     leaving its result out. Here the checkpoint has the verdict.
 
 const (
 	good    = model.ProbeSuccess
@@ -26,7 +26,7 @@ const (
 	unknown = model.ProbeUnknown
 )
 
-// TestDoProbe: what runs is asked, what does not run has no worker, and a deletion leaves only
+// TestDoProbe checks that running containers are probed and others have no worker, and that a deletion leaves only
 // readiness (kubelet: TestDoProbe; its phases and container states are Running or not here).
 func TestDoProbe(t *testing.T) {
 	for _, kind := range model.ProbeTypes() {
@@ -60,7 +60,7 @@ func probeOf(s *Seen, kind model.ProbeType) *v1.Probe {
 	return model.ProbeOf(&s.Desired.Pod.Spec.Containers[0], kind)
 }
 
-// TestSidecarsAreAsked: init containers that go on running have workers too (kubelet:
+// TestSidecarsAreAsked checks that sidecars have workers, too (kubelet:
 // TestDoProbe_TerminatedRestartableInitContainerWithRestartPolicyNever).
 func TestSidecarsAreAsked(t *testing.T) {
 	l := one(t, model.Readiness, every(10))
@@ -126,9 +126,9 @@ func TestSuccessThreshold(t *testing.T) {
 	}
 }
 
-// TestStartupProbeThresholds: a startup probe is on hold once it is decided, one way or the other,
-// and counts from zero again (kubelet: TestStartupProbeSuccessThreshold,
-// TestStartupProbeFailureThreshold, TestResultRunOnStartupCheckFailure).
+// TestStartupProbeThresholds checks that a startup probe is on hold once it is decided either way, and counts from zero
+// again (kubelet: TestStartupProbeSuccessThreshold, TestStartupProbeFailureThreshold,
+// TestResultRunOnStartupCheckFailure).
 func TestStartupProbeThresholds(t *testing.T) {
 	l := one(t, model.Startup, every(10))
 	l.ticks(1)
@@ -160,8 +160,8 @@ func TestResultRunOnLivenessCheckFailure(t *testing.T) {
 	l.want(model.Liveness, bad, 0, "fails for good")
 }
 
-// TestOnHold: what is decided is not asked before another container runs, which begins anew, also
-// with the failures of the one before (kubelet: TestOnHoldOnLivenessOrStartupCheckFailure).
+// TestOnHold checks that a decided probe does not run until another container runs. That container starts without the
+// failures of the earlier one (kubelet: TestOnHoldOnLivenessOrStartupCheckFailure).
 func TestOnHold(t *testing.T) {
 	for _, kind := range []model.ProbeType{model.Liveness, model.Startup} {
 		l := one(t, kind, with(every(10), func(p *v1.Probe) { p.FailureThreshold = 1 }))
@@ -184,7 +184,7 @@ func TestOnHold(t *testing.T) {
 	}
 }
 
-// TestCleanUp: what leaves is forgotten, as often as one likes, and its answers count for nothing
+// TestCleanUp checks that removed probes are forgotten, even if removed twice, and that their results are ignored
 // (kubelet: TestCleanUp).
 func TestCleanUp(t *testing.T) {
 	for name, leave := range map[string]func(l *lab){
@@ -206,8 +206,8 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
-// TestProbesDisabledByStarted: liveness and readiness wait for the startup probe, which ends when
-// it has passed (kubelet: TestLivenessProbeDisabledByStarted, TestStartupProbeDisabledByStarted).
+// TestProbesDisabledByStarted checks that liveness and readiness wait for the startup probe, which ends when it has
+// passed (kubelet: TestLivenessProbeDisabledByStarted, TestStartupProbeDisabledByStarted).
 func TestProbesDisabledByStarted(t *testing.T) {
 	l := newLab(t, map[model.ProbeType]*v1.Probe{model.Startup: every(10), model.Liveness: every(10), model.Readiness: every(10)})
 	l.fails = map[model.ProbeType]bool{model.Startup: true, model.Liveness: true}
@@ -230,8 +230,8 @@ func TestProbesDisabledByStarted(t *testing.T) {
 	l.want(model.Startup, good, 0, "has passed")
 }
 
-// TestErrorsCountNeitherWay: a probe that could not be asked is asked again a period later
-// (kubelet: doProbe throws the result away).
+// TestErrorsCountNeitherWay checks that a probe that could not run is repeated a period later (kubelet: doProbe
+// discards the result).
 func TestErrorsCountNeitherWay(t *testing.T) {
 	l := one(t, model.Readiness, every(10))
 	l.ticks(1)
@@ -245,9 +245,9 @@ func TestErrorsCountNeitherWay(t *testing.T) {
 	}
 }
 
-// TestAgentRestart: with its record a container stays what it was, and without one it is as a new
-// one, sidecars too (kubelet: TestChangeContainerStatusOnKubeletRestart, with the feature and, of
-// status, the checkpoint in its place).
+// TestAgentRestart checks that a container keeps its state if it has a record, and otherwise starts as a new one,
+// sidecars too (kubelet: TestChangeContainerStatusOnKubeletRestart, with the feature and with the checkpoint in place
+// of the status).
 func TestAgentRestart(t *testing.T) {
 	for _, kind := range model.ProbeTypes() {
 		for _, sidecar := range []bool{true, false} {

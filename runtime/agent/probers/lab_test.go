@@ -11,12 +11,12 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// records are those of one container.
+// records are the probe records of one container.
 type records = map[model.ProbeType]model.ProbeRecord
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// lab is a Set with one pod, and a clock. The agent has been there for an hour.
+// lab is a Set with one pod and a clock. The agent has been running for an hour.
 type lab struct {
 	*Set
 	t     *testing.T
@@ -43,7 +43,7 @@ func podOf(containers ...v1.Container) *podspec.Desired {
 	return &podspec.Desired{Pod: pod}
 }
 
-// newLab is a lab with a container that starts now.
+// newLab returns a lab with a container that starts now.
 func newLab(t *testing.T, probes map[model.ProbeType]*v1.Probe) *lab {
 	t.Helper()
 	c := v1.Container{Name: "a", LivenessProbe: probes[model.Liveness], ReadinessProbe: probes[model.Readiness], StartupProbe: probes[model.Startup]}
@@ -64,7 +64,7 @@ func (l *lab) answer(ask Ask, verdict probe.Verdict) probe.Report {
 	}[verdict])
 }
 
-// tick asks and answers what is due now, and returns what was asked.
+// tick runs the probes that are due now, and returns their types.
 func (l *lab) tick() (asked []model.ProbeType) {
 	l.t.Helper()
 	asks, _ := l.Next(l.now)
@@ -79,7 +79,7 @@ func (l *lab) tick() (asked []model.ProbeType) {
 	return asked
 }
 
-// ticks asks so many times, each when the Set wants to be called next.
+// ticks runs probes the given number of times, each at the time of the Set's next call.
 func (l *lab) ticks(times int) {
 	l.t.Helper()
 	for range times {
@@ -90,7 +90,7 @@ func (l *lab) ticks(times int) {
 	}
 }
 
-// advance goes to the moment at which the Set wants to be called next.
+// advance sets the clock to the time of the Set's next call.
 func (l *lab) advance() {
 	if _, wake := l.Next(l.now); !wake.IsZero() {
 		l.now = wake
@@ -115,7 +115,7 @@ func (l *lab) want(kind model.ProbeType, result model.ProbeResult, run int32, wh
 	}
 }
 
-// restart is a container that ran until now and runs again under another id.
+// restart replaces the container, which ran until now, with one that has another ID.
 func (l *lab) restart(id string) {
 	l.seen.Running = []Running{{Name: "a", ID: id, Address: "10.0.0.2", StartedAt: l.now}}
 	l.Sync(l.now, l.seen)

@@ -14,20 +14,20 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// told is what the test itself knows of one probe of one container, apart from the Set.
+// told is the test's own model of one probe of one container.
 type told struct {
 	result, last      model.ProbeResult
 	run               int32
 	hold, asking, now bool
-	// lost reports whether its verdict could not be written.
+	// lost reports whether the verdict could not be written.
 	lost bool
-	// asked, counted and within are when it was asked last, when its last answer counted, and from
-	// when on its period is what it is.
+	// asked is when the probe last ran, counted is when its last result counted, and within is when its current period
+	// started.
 	asked, counted, within time.Time
 }
 
-// life is a pod whose containers come and go, whose manifest is edited, and whose probes answer
-// after some time; the agent is restarted at times, and cannot always write.
+// life is a pod with random events: its containers start and end, its manifest is edited, and its probes answer after
+// some time. The agent is sometimes restarted, and its writes sometimes fail.
 type life struct {
 	*Set
 	t       *testing.T
@@ -72,7 +72,7 @@ func (l *life) fail(format string, args ...any) {
 	l.t.Fatalf("%s: %s", l.now.Sub(noon), fmt.Sprintf(format, args...))
 }
 
-// restart is a new agent, with nothing but the checkpoint.
+// restart starts a new agent that has only the checkpoint.
 func (l *life) restart() {
 	l.note("agent")
 	l.Set, l.began, l.pending = New(l.now, l.rand.Float64), l.now, nil
@@ -101,7 +101,7 @@ func (l *life) edit() {
 	c := &pod.Spec.Containers[l.rand.IntN(2)]
 	c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = some(model.Liveness), some(model.Readiness), some(model.Startup)
 	l.note("edit of %s: %v %v %v", c.Name, c.LivenessProbe, c.ReadinessProbe, c.StartupProbe)
-	// An old answer of another probe is another matter: here what is edited starts anew.
+	// Late results of an edited probe are not tested here: the edited container is restarted.
 	for i, r := range l.seen.Running {
 		if r.Name == c.Name {
 			l.seen.Running[i] = l.run(c.Name)
@@ -114,7 +114,7 @@ func (l *life) edit() {
 	l.sync()
 }
 
-// slower changes the period of what runs.
+// slower changes the period of running probes.
 func (l *life) slower() {
 	pod := l.seen.Desired.Pod.DeepCopy()
 	c := &pod.Spec.Containers[l.rand.IntN(2)]
@@ -138,7 +138,7 @@ func (l *life) run(name string) Running {
 	return Running{Name: name, ID: fmt.Sprint("id", l.ids), StartedAt: l.now}
 }
 
-// turn starts or ends a container, or replaces it.
+// turn starts, ends or replaces a container.
 func (l *life) turn() {
 	name := []string{"a", "b"}[l.rand.IntN(2)]
 	var others []Running
@@ -155,7 +155,7 @@ func (l *life) turn() {
 	l.sync()
 }
 
-// sync is a pass that has seen the pod. Verdicts that are not on disk are written now.
+// sync is a pass that has observed the pod. Verdicts that are not on disk are written now.
 func (l *life) sync() {
 	before := map[string]records{}
 	for i, r := range l.seen.Running {
@@ -175,7 +175,7 @@ func (l *life) sync() {
 		if k == nil {
 			k = l.begin(r, kind, p)
 		}
-		// A failure that the pass has seen is asked again once it is old.
+		// A failure that the pass has observed is checked again once it is old.
 		seen := before[r.ID][kind].CountedAt.Equal(k.counted)
 		if seen && k.hold && k.result == bad && l.now.Sub(k.counted) > model.Seconds(p.FailureThreshold*p.PeriodSeconds) {
 			k.hold, k.run = false, p.FailureThreshold-1
@@ -191,7 +191,7 @@ func (l *life) sync() {
 	}
 }
 
-// begin is a probe that was not known.
+// begin returns the model of a new probe.
 func (l *life) begin(r Running, kind model.ProbeType, p *v1.Probe) *told {
 	k := &told{result: map[model.ProbeType]model.ProbeResult{model.Liveness: good, model.Readiness: bad, model.Startup: unknown}[kind], within: l.now}
 	if on, ok := l.disk[r.ID][kind]; ok {
@@ -201,7 +201,7 @@ func (l *life) begin(r Running, kind model.ProbeType, p *v1.Probe) *told {
 		}
 	}
 	for _, other := range l.pending {
-		// It left and came back before its answer.
+		// The container was removed and came back before the result.
 		k.asking = k.asking || other.ask.Target.ContainerID == r.ID && other.ask.Type == kind
 	}
 	return k
@@ -214,7 +214,7 @@ func (l *life) write(a probe.Report) {
 	l.disk[a.ContainerID][a.Type] = a.Record
 }
 
-// each visits the probes that there are to ask.
+// each visits the current probes.
 func (l *life) each(visit func(r Running, kind model.ProbeType, p *v1.Probe)) {
 	for _, r := range l.seen.Running {
 		ref, _ := podspec.FindContainer(l.seen.Desired.Pod, r.Name)
@@ -232,7 +232,7 @@ func (l *life) waits(id string, kind model.ProbeType) bool {
 	return kind != model.Startup && startup != nil && startup.result != good
 }
 
-// next asks what the Set wants asked, and looks whether that is right, and all.
+// next runs the due probes of the Set, and checks that they are right and complete.
 func (l *life) next() time.Time {
 	asks, wake := l.Next(l.now)
 	for _, ask := range asks {
@@ -290,7 +290,7 @@ func (l *life) begun(ask Ask) {
 	l.pending = append(l.pending, pendingAnswer{ask, l.now.Add(took), k})
 }
 
-// done gives an answer, and looks whether the Set counts it as this test does.
+// done delivers a result, and checks that the Set counts it as the model does.
 func (l *life) done(a pendingAnswer) {
 	id, kind := a.ask.Target.ContainerID, a.ask.Type
 	verdict := []probe.Verdict{probe.Success, probe.Success, probe.Warning, probe.Failure, probe.Failure, probe.Unknown}[l.rand.IntN(6)]
@@ -309,11 +309,11 @@ func (l *life) done(a pendingAnswer) {
 	}
 	k.asking, k.lost = false, (change.Look || k.lost) && !written
 	if k != a.told || l.now.Sub(a.ask.At) > model.Seconds(a.ask.Probe.PeriodSeconds) {
-		// The next one is asked within a period of a slow answer.
+		// After a slow result, the next run comes within a period.
 		k.within = l.now
 	}
 	if k != a.told || *a.ask.Probe != *l.probeOf(id, kind) {
-		// The probe has another worker by now, or is another.
+		// The probe has another worker now, or has changed.
 		l.adopt(id, kind, k)
 		return
 	}
@@ -338,7 +338,7 @@ func (l *life) probeOf(id string, kind model.ProbeType) (p *v1.Probe) {
 	return p
 }
 
-// adopt takes the Set's word for an answer of which this test does not say whether it counts.
+// adopt copies the state of the Set for a result that the model cannot decide.
 func (l *life) adopt(id string, kind model.ProbeType, k *told) {
 	for _, v := range l.Verdicts() {
 		if v.ContainerID == id && v.Type == kind {
@@ -347,7 +347,7 @@ func (l *life) adopt(id string, kind model.ProbeType, k *told) {
 	}
 }
 
-// count is what an answer does to a probe.
+// count applies a result to the model.
 func (k *told) count(now time.Time, kind model.ProbeType, p *v1.Probe, verdict probe.Verdict) {
 	result := map[probe.Verdict]model.ProbeResult{probe.Success: good, probe.Warning: good, probe.Failure: bad}[verdict]
 	if result == "" {
@@ -365,7 +365,7 @@ func (k *told) count(now time.Time, kind model.ProbeType, p *v1.Probe, verdict p
 	}
 }
 
-// event is one thing that happens to the pod.
+// event makes one random event happen.
 func (l *life) event() {
 	switch n := l.rand.IntN(100); {
 	case n < 25:
@@ -400,9 +400,9 @@ func (l *life) event() {
 	}
 }
 
-// TestLifeOfASet: whatever happens, no probe is asked twice at once, during its initial delay, before
-// the startup probe has passed, on hold, within its period (but for AskNow) or of what does not run;
-// each is asked in time, and answers count as the kubelet counts them.
+// TestLifeOfASet checks random lives. No probe runs twice at once, during its initial delay, before the startup probe
+// has passed, on hold, within its period (except by AskNow), or without a running container. Each probe runs in time,
+// and results count as in the kubelet.
 func TestLifeOfASet(t *testing.T) {
 	asked := map[model.ProbeType]int{}
 	for seed := range uint64(40) {

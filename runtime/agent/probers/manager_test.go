@@ -16,12 +16,12 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// The tests of this file have the cases of the kubelet's pkg/kubelet/prober/prober_manager_test.go,
-// whose names they bear. Those of TestUpdatePodStatus and TestUpdatePodStatusWithInitContainers are about the status
-// that follows from verdicts: podstatus has them, in TestStartedAndReady.
+// The tests of this file have the cases of the kubelet's pkg/kubelet/prober/prober_manager_test.go, with the same
+// names. Those of TestUpdatePodStatus and TestUpdatePodStatusWithInitContainers check the status that follows from
+// verdicts: podstatus has them in TestStartedAndReady.
 
-// probed is a pod whose containers all run. Those whose name begins with readiness, liveness or startup
-// have such a probe, and those named all have each.
+// probed returns a pod whose containers all run. A container whose name starts with readiness, liveness or startup has
+// such a probe. One that is named all has each of them.
 func probed(uid types.UID, names ...string) Seen {
 	pod := &v1.Pod{}
 	pod.Namespace, pod.Name, pod.UID = "ns", string(uid), uid
@@ -44,7 +44,7 @@ func probed(uid types.UID, names ...string) Seen {
 	return seen
 }
 
-// workersOf are the probes of a Set, as "pod container type".
+// workersOf returns the probes of a Set, as "pod container type".
 func workersOf(s *Set) []string {
 	var list []string
 	for _, v := range s.Verdicts() {
@@ -82,9 +82,9 @@ func TestAddRemovePods(t *testing.T) {
 	}
 }
 
-// TestAddRemovePodsWithRestartableInitContainer: sidecars are asked (kubelet: the test of that name). Its
-// other half, that probes of an init container that is no sidecar are never asked, does not apply:
-// such a manifest is refused.
+// TestAddRemovePodsWithRestartableInitContainer checks that sidecars are probed (kubelet: the test of that name). The
+// other half of the kubelet's test does not apply: a manifest with probes of an init container that is not a sidecar is
+// refused.
 func TestAddRemovePodsWithRestartableInitContainer(t *testing.T) {
 	s, seen := newSet(), probed("u", "init", "all", "main")
 	spec := &seen.Desired.Pod.Spec
@@ -98,8 +98,7 @@ func TestAddRemovePodsWithRestartableInitContainer(t *testing.T) {
 	}
 }
 
-// TestCleanupPods: of two pods one goes, and the other is asked as before (kubelet: the test of that
-// name).
+// TestCleanupPods checks that the removal of one pod does not affect another (kubelet: the test of that name).
 func TestCleanupPods(t *testing.T) {
 	s := newSet()
 	s.Sync(noon, probed("goes", "readiness", "liveness", "startup"))
@@ -111,7 +110,7 @@ func TestCleanupPods(t *testing.T) {
 	}
 }
 
-// TestCleanupRepeated: many pods go, each more than once (kubelet: the test of that name).
+// TestCleanupRepeated checks the repeated removal of many pods (kubelet: the test of that name).
 func TestCleanupRepeated(t *testing.T) {
 	s := newSet()
 	for i := range 100 {
@@ -125,8 +124,8 @@ func TestCleanupRepeated(t *testing.T) {
 	wantWorkers(t, s, "all have gone")
 }
 
-// TestUpdateReadiness: a pod becomes ready with its first answer and not ready with the failures that
-// it takes, and the pod is looked at then and not between (kubelet: the test of that name).
+// TestUpdateReadiness checks that a pod becomes ready with its first success and not ready after failureThreshold
+// failures. Only these changes request a pass (kubelet: the test of that name).
 func TestUpdateReadiness(t *testing.T) {
 	l := one(t, model.Readiness, every(10))
 	for i, c := range []struct{ fails, look bool }{

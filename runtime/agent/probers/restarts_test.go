@@ -11,9 +11,9 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// The tests of this file have the cases of the kubelet's pkg/kubelet/prober/worker_test.go that are
-// about containers that end. A kubelet's worker goes on while its container may run again. Here the worker ends with
-// the container, and the next container has its own: podstatus decides whether there is one.
+// The tests of this file have the cases of the kubelet's pkg/kubelet/prober/worker_test.go about containers that end. A
+// kubelet's worker continues while its container may run again. Here, the worker ends with the container, and the next
+// container has its own: podstatus decides whether there is one.
 
 func rule(action v1.ContainerRestartRuleAction, code int32) []v1.ContainerRestartRule {
 	return []v1.ContainerRestartRule{{
@@ -21,7 +21,7 @@ func rule(action v1.ContainerRestartRuleAction, code int32) []v1.ContainerRestar
 	}}
 }
 
-// trigger is a container whose end with 1 restarts all containers of its pod.
+// trigger returns a container whose exit with code 1 restarts all containers of its pod.
 func trigger(name string) v1.Container {
 	return v1.Container{
 		Name: name, RestartPolicy: ptr.To(v1.ContainerRestartPolicyNever),
@@ -29,22 +29,22 @@ func trigger(name string) v1.Container {
 	}
 }
 
-// end is how the container of a lab ends.
+// end describes how the container of a lab ends.
 type end struct {
-	// policy is the pod's, own and rules are the container's.
+	// policy belongs to the pod, own and rules belong to the container.
 	policy v1.RestartPolicy
 	own    *v1.ContainerRestartPolicy
 	rules  []v1.ContainerRestartRule
 	code   int32
-	// beside is another container that has ended with 1.
+	// beside is another container that has exited with code 1.
 	beside *v1.Container
-	// sidecar makes the container one, removed takes its record away.
+	// sidecar makes the container a sidecar. removed removes its record.
 	sidecar, removed bool
-	// again reports whether it is to run again.
+	// again reports whether the container must run again.
 	again bool
 }
 
-// apply has the container of a lab end, and returns whether it is to run again.
+// apply ends the container of a lab, and returns whether it must run again.
 func (e *end) apply(l *lab) (again bool) {
 	spec := &l.seen.Desired.Pod.Spec
 	spec.RestartPolicy, spec.Containers[0].RestartPolicy, spec.Containers[0].RestartPolicyRules = e.policy, e.own, e.rules
@@ -67,9 +67,9 @@ func (e *end) apply(l *lab) (again bool) {
 	return pod.RestartsAll() || podstatus.RestartWanted(pod.Manifest, container, pod.Newest("a"))
 }
 
-// TestContainersThatEnd: a container that has ended is not asked, whether it is to run again or not,
-// and what it was asked before counts no more. If it runs again, by whichever rule, it is asked anew
-// (kubelet: TestDoProbeWithContainerRestartRules, TestDoProbeWithContainerRestartAllContainers,
+// TestContainersThatEnd checks that an ended container is not probed, whether it must run again or not, and that its
+// earlier results are dropped. If it runs again under any rule, its probes start from the beginning (kubelet:
+// TestDoProbeWithContainerRestartRules, TestDoProbeWithContainerRestartAllContainers,
 // TestDoProbe_TerminatedContainerWithRestartPolicyNever,
 // TestDoProbe_TerminatedRestartableInitContainerWithRestartPolicyNever).
 func TestContainersThatEnd(t *testing.T) {
@@ -118,9 +118,8 @@ func TestContainersThatEnd(t *testing.T) {
 	}
 }
 
-// TestThresholdsAcrossRestarts: answers of one container do not count for the next: its first failures
-// do not decide, and its first successes do not either. A kubelet carries the run of answers over
-// (worker.resultRun), which is a row of docs/differences.md.
+// TestThresholdsAcrossRestarts checks that the results of one container do not count for the next. A kubelet carries
+// the series of results over (worker.resultRun), as docs/differences.md notes.
 func TestThresholdsAcrossRestarts(t *testing.T) {
 	for _, kind := range model.ProbeTypes() {
 		l := one(t, kind, every(10))
@@ -146,8 +145,8 @@ func TestThresholdsAcrossRestarts(t *testing.T) {
 	l.want(model.Readiness, good, 2, "two successes of the third container")
 }
 
-// TestVerdictOfANewContainer: whatever the verdict was, another id begins with that of a new container,
-// and the initial delay begins anew (kubelet: doProbe sets the initial value).
+// TestVerdictOfANewContainer checks that a container with another ID starts with the verdict of a new container and
+// with the initial delay (kubelet: doProbe sets the initial value).
 func TestVerdictOfANewContainer(t *testing.T) {
 	for _, kind := range model.ProbeTypes() {
 		for _, fails := range []bool{true, false} {
@@ -158,7 +157,7 @@ func TestVerdictOfANewContainer(t *testing.T) {
 			if r := l.record(kind); (r.Result == bad) != fails {
 				t.Fatalf("%s, fails %t: %+v", kind, fails, r)
 			}
-			// The checkpoint has the verdict of the container before, under its id.
+			// The checkpoint has the verdict of the earlier container under its ID.
 			l.restart("2")
 			l.want(kind, model.InitialProbe(kind).Result, 0, "another container")
 			if asked := l.tick(); len(asked) > 0 {

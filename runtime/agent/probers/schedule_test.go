@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// TestSlowProbes: a probe that is slower than its period is asked at the next whole period after
-// its answer, never twice at once, and delays no other.
+// TestSlowProbes checks that a probe that is slower than its period runs again at the next whole period after its
+// result. It never runs twice at once, and delays no other probe.
 func TestSlowProbes(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		0: 10 * time.Second, 9 * time.Second: 10 * time.Second, 10 * time.Second: 10 * time.Second,
@@ -47,8 +47,8 @@ func dueOf(s *Set, kind model.ProbeType) time.Time {
 	return time.Time{}
 }
 
-// TestAskNow: readiness is asked at once, and each period from then on; the answer counts. What is
-// under way, delayed, waiting for its startup probe or unknown is left alone.
+// TestAskNow checks that readiness runs at once, and each period from then on, and that the result counts. A probe that
+// is running, delayed, waiting for its startup probe or unknown is not affected.
 func TestAskNow(t *testing.T) {
 	l := newLab(t, map[model.ProbeType]*v1.Probe{model.Liveness: every(10), model.Readiness: every(10)})
 	l.fails[model.Readiness] = true
@@ -84,8 +84,8 @@ func TestAskNow(t *testing.T) {
 	}
 }
 
-// TestSpread: what ran before the agent is asked within a period of its start, and what starts
-// later at once. What was counted is not counted again within its period.
+// TestSpread checks that containers that ran before the agent are probed within a period of its start, and later ones
+// at once. A result is not counted twice within its period.
 func TestSpread(t *testing.T) {
 	for name, c := range map[string]struct {
 		began, started, now, counted time.Duration
@@ -116,8 +116,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestEditedProbes: what the manifest has now is asked, a period after the last time, with what
-// was counted. The answer of the probe before counts for nothing.
+// TestEditedProbes checks that an edited probe runs a period after the last run, and keeps its count. A result of the
+// earlier probe is ignored.
 func TestEditedProbes(t *testing.T) {
 	l := one(t, model.Liveness, every(10))
 	l.fails[model.Liveness] = true
@@ -140,7 +140,7 @@ func TestEditedProbes(t *testing.T) {
 	}
 }
 
-// TestAddresses: a probe goes to where the container is by now.
+// TestAddresses checks that a probe uses the container's current address.
 func TestAddresses(t *testing.T) {
 	l := one(t, model.Liveness, every(10))
 	l.ticks(1)
@@ -151,8 +151,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestStaleFailures: a failure that was too old to act on when a pass saw it is asked again, once:
-// it is confirmed, which is to be written down, or taken back.
+// TestStaleFailures checks that a failure that was too old when a pass observed it is checked again once. It is
+// confirmed, and recorded, or canceled.
 func TestStaleFailures(t *testing.T) {
 	for _, recovers := range []bool{true, false} {
 		l := one(t, model.Liveness, every(10))
@@ -176,8 +176,8 @@ func TestStaleFailures(t *testing.T) {
 	}
 }
 
-// TestFailuresThatNoPassHasSeen: a pass that began before a failure says nothing of it, however late it ends. The
-// failure stays decided for the next pass.
+// TestFailuresThatNoPassHasSeen checks that a pass that began before a failure does not affect it, however late the
+// pass ends. The failure stays decided for the next pass.
 func TestFailuresThatNoPassHasSeen(t *testing.T) {
 	l := one(t, model.Liveness, every(10))
 	l.fails[model.Liveness] = true
@@ -189,8 +189,8 @@ func TestFailuresThatNoPassHasSeen(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOthers: what another process found out since is taken over when a pass sees it, an
-// answer from before then counts no more, and the next is asked a period after.
+// TestAnswersOfOthers checks that a pass takes over newer results of another process. An earlier result of the Set then
+// does not count, and the next run is a period later.
 func TestAnswersOfOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		counted time.Duration
@@ -224,8 +224,8 @@ func TestAnswersOfOthers(t *testing.T) {
 	}
 }
 
-// TestVerdictsBesideOthers: a verdict is as old as it is, also when another process confirms it, and
-// failures that both have seen within one period count once.
+// TestVerdictsBesideOthers checks that a verdict keeps its time when another process confirms it, and that failures
+// that both have seen within one period count once.
 func TestVerdictsBesideOthers(t *testing.T) {
 	l := one(t, model.Liveness, every(10))
 	hear := func(seconds int, result, last model.ProbeResult, run int32) {
@@ -248,7 +248,7 @@ func TestVerdictsBesideOthers(t *testing.T) {
 	}
 	l.fails[model.Liveness] = true
 	l.advance()
-	l.ticks(2) // At 14 and 24.
+	l.ticks(2) // at 14 and 24 s
 	l.want(model.Liveness, good, 2, "two failures")
 	hear(26, good, bad, 2)
 	l.want(model.Liveness, good, 2, "another has counted two in the same periods")
@@ -268,8 +268,8 @@ func TestVerdictsBesideOthers(t *testing.T) {
 	since(50, "another has decided")
 }
 
-// TestOldRunsAreNotContinued: of a run of answers that another agent has begun long ago nobody
-// knows what came after it.
+// TestOldRunsAreNotContinued checks that an old series of results of another agent is not continued, because later
+// results are unknown.
 func TestOldRunsAreNotContinued(t *testing.T) {
 	for ago, run := range map[time.Duration]int32{30 * time.Second: 2, 31 * time.Second: 0} {
 		l := one(t, model.Liveness, every(10))
@@ -280,8 +280,9 @@ func TestOldRunsAreNotContinued(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenDown: the first answer, and one that changes or decides the verdict; not those
-// between, also while the pod is being deleted. What could not be written down is told by the next Sync, until it is.
+// TestWhatIsWrittenDown checks that the first result is recorded, and each that changes or decides the verdict, also
+// while the pod is being deleted. Others are not recorded. The next Sync returns a verdict that could not be recorded,
+// until it is.
 func TestWhatIsWrittenDown(t *testing.T) {
 	l := one(t, model.Readiness, every(10))
 	var kept []bool
@@ -312,7 +313,7 @@ func TestWhatIsWrittenDown(t *testing.T) {
 	}
 }
 
-// TestRunsOfOthersEnd: what another process began to count in the checkpoint does not stay there.
+// TestRunsOfOthersEnd checks that a series of results of another process does not stay in the checkpoint.
 func TestRunsOfOthersEnd(t *testing.T) {
 	l := one(t, model.Liveness, every(10))
 	l.ticks(1)
@@ -325,8 +326,8 @@ func TestRunsOfOthersEnd(t *testing.T) {
 	}
 }
 
-// TestEvents: a probe that fails is told when it says something new, at most once a minute, and when
-// the verdict changes.
+// TestEvents checks that a failing probe becomes an event when its message is new, at most once a minute, and when the
+// verdict changes.
 func TestEvents(t *testing.T) {
 	l := one(t, model.Readiness, with(every(10), func(p *v1.Probe) { p.FailureThreshold = 5 }))
 	says := func(verdict probe.Verdict, output string) bool {
@@ -347,16 +348,16 @@ func TestEvents(t *testing.T) {
 		{probe.Success, "", false},
 		{probe.Failure, "no", true},     // 10 s: the first
 		{probe.Failure, "no", false},    // the same
-		{probe.Failure, "never", false}, // another, too soon
+		{probe.Failure, "never", false}, // a different message, too soon
 		{probe.Success, "", false},
 		{probe.Failure, "no", false}, // 50 s
 		{probe.Failure, "no", false},
-		{probe.Failure, "never", true}, // 70 s: another
+		{probe.Failure, "never", true}, // 70 s: a different message
 		{probe.Failure, "never", false},
-		{probe.Failure, "never", true}, // 90 s: it decides
+		{probe.Failure, "never", true}, // 90 s: decides the verdict
 		{probe.Failure, "never", false},
 		{probe.Success, "", false},                 // 110 s: the verdict changes
-		{probe.Failure, "never", true},             // and it is news again
+		{probe.Failure, "never", true},             // and the message is new again
 		{probe.Unknown, "cannot be asked", false},  // too soon
 		{probe.Warning, "redirected", false},       // too soon
 		{probe.Success, "", false},                 // 150 s
@@ -377,7 +378,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestVerdicts: in one order, with since when, when asked last, and when next.
+// TestVerdicts checks the order of verdicts and their times: since when, last run, and next run.
 func TestVerdicts(t *testing.T) {
 	l := newLab(t, map[model.ProbeType]*v1.Probe{model.Startup: every(10), model.Liveness: every(10)})
 	later := podOf(v1.Container{Name: "b", ReadinessProbe: every(10)}, v1.Container{Name: "a", ReadinessProbe: every(10)})

@@ -14,14 +14,14 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// Set has a worker for each probe of each container that runs, sidecars included.
+// Set has a worker for each probe of each running container, including sidecars.
 type Set struct {
 	began  time.Time
 	random func() float64
 	pods   map[types.UID]*pod
-	// asking are the probes that have not answered yet. An answer may outlive its worker.
+	// asking holds the running probes. A run may outlive its worker.
 	asking map[key]bool
-	// queue are the probes that are asked once they are due, in that order. It holds unless stale is set.
+	// queue holds the waiting probes, ordered by the time when they are due. It is valid unless stale is set.
 	queue []turn
 	stale bool
 }
@@ -34,7 +34,7 @@ type turn struct {
 	worker *worker
 }
 
-// before orders turns by when they are due, and those at the same moment by name.
+// before orders turns by the time when they are due, and then by name.
 func (t *turn) before(other *turn) int {
 	return cmp.Or(t.worker.due.Compare(other.worker.due), t.pod.Compare(other.pod),
 		cmp.Compare(t.in.spec.Name, other.in.spec.Name), cmp.Compare(t.probe, other.probe))
@@ -59,37 +59,37 @@ type container struct {
 	workers   map[model.ProbeType]*worker
 }
 
-// New makes a Set. Began is when the agent began: what ran before is asked at moments that are
-// random within one period. Random gives numbers from 0 to below 1.
+// New returns a Set. began is when the agent started: containers that ran before are probed at random times within one
+// period. random returns numbers in [0, 1).
 func New(began time.Time, random func() float64) *Set {
 	return &Set{began: began, random: random, pods: map[types.UID]*pod{}, asking: map[key]bool{}}
 }
 
-// Began is when the agent began: since then it asks the probes of its pods without a break.
+// Began returns when the agent started. It has run the probes of its pods without a break since then.
 func (s *Set) Began() time.Time { return s.began }
 
-// Running is a container that runs, as a pass has seen it.
+// Running is a container that a pass has observed running.
 type Running struct {
 	Name string
 	ID   string
-	// Address is that of the container's sandbox.
+	// Address is the address of the container's sandbox.
 	Address   string
 	StartedAt time.Time
-	// Records are those that the checkpoint has for this id.
+	// Records are the checkpoint's records for this ID.
 	Records map[model.ProbeType]model.ProbeRecord
 }
 
-// Seen is a pod as a pass has seen it.
+// Seen is a pod as a pass has observed it.
 type Seen struct {
 	Desired *podspec.Desired
-	// Running has one container for each name.
+	// Running has at most one container for each name.
 	Running []Running
-	// Deleting reports whether the pod is being deleted: liveness and startup probes end, and
-	// readiness goes on (kubelet: doProbe).
+	// Deleting reports whether the pod is being deleted. Then liveness and startup probes end, and readiness continues
+	// (kubelet: doProbe).
 	Deleting bool
 }
 
-// types are the probes that are asked.
+// types returns the types of probes that run.
 func (seen *Seen) types() []model.ProbeType {
 	if seen.Deleting {
 		return []model.ProbeType{model.Readiness}
@@ -97,9 +97,9 @@ func (seen *Seen) types() []model.ProbeType {
 	return model.ProbeTypes()
 }
 
-// Sync says what of a pod runs. A container with another id begins anew. Probes that changed in
-// the manifest are taken over; what does not run any more is forgotten. It returns the verdicts
-// that the checkpoint has not: those that could not be written.
+// Sync updates the probes of a pod. A container with another ID starts from the beginning. Probes that changed in the
+// manifest are updated, and those of ended containers are dropped. Sync returns the verdicts that the checkpoint lacks
+// because they could not be written.
 func (s *Set) Sync(now time.Time, seen Seen) []probe.Report {
 	s.stale = true
 	p := &pod{ref: model.RefOf(seen.Desired.Pod), containers: map[string]*container{}}
@@ -127,7 +127,7 @@ func (s *Set) Sync(now time.Time, seen Seen) []probe.Report {
 	return p.unkept()
 }
 
-// worker is that of a probe of the same container as before, or a new one.
+// worker returns the existing worker for a probe of the same container, or a new one.
 func (s *Set) worker(now time.Time, old, c *container, t model.ProbeType) *worker {
 	if old != nil && old.id == c.id && old.workers[t] != nil {
 		return old.workers[t]
@@ -137,7 +137,7 @@ func (s *Set) worker(now time.Time, old, c *container, t model.ProbeType) *worke
 	return w
 }
 
-// unkept are the verdicts that the checkpoint of the pod has not.
+// unkept returns the verdicts that the checkpoint of the pod lacks.
 func (p *pod) unkept() []probe.Report {
 	var unkept []probe.Report
 	for _, name := range slices.Sorted(maps.Keys(p.containers)) {
@@ -153,8 +153,8 @@ func (p *pod) unkept() []probe.Report {
 	return unkept
 }
 
-// spread is a random part of the period for a container that ran before the agent, so that not all
-// are asked at once (kubelet: worker.run).
+// spread returns a random part of the period for a container that ran before the agent, so that not all probes run at
+// once (kubelet: worker.run).
 func (s *Set) spread(now time.Time, c *container, p *v1.Probe) time.Duration {
 	period := periodOf(p)
 	if !c.startedAt.Before(s.began) || now.Sub(s.began) >= period {
@@ -169,20 +169,20 @@ func (s *Set) Forget(uid types.UID) {
 	s.stale = true
 }
 
-// Ask is one probe to ask now. Each is answered by a call of Done.
+// Ask is one probe to run now. The caller must pass its result to Done.
 type Ask struct {
 	Pod    model.PodRef
 	Type   model.ProbeType
 	Probe  *v1.Probe
 	Target probe.Target
-	// At is when it began.
+	// At is when the run started.
 	At time.Time
 }
 
 func (a *Ask) key() key { return key{a.Target.ContainerID, a.Type} }
 
-// Next begins the probes that are due, and says when to call it again: zero means not before a
-// call of another method.
+// Next returns the probes that are due, and when to call it again. A zero time means not before a call of another
+// method.
 func (s *Set) Next(now time.Time) (ask []Ask, wake time.Time) {
 	if s.stale {
 		s.order()
@@ -202,7 +202,7 @@ func (s *Set) Next(now time.Time) (ask []Ask, wake time.Time) {
 	return ask, wake
 }
 
-// order makes the queue anew.
+// order rebuilds the queue.
 func (s *Set) order() {
 	s.queue, s.stale = s.queue[:0], false
 	for _, p := range s.pods {
@@ -217,22 +217,22 @@ func (s *Set) order() {
 	slices.SortFunc(s.queue, func(a, b turn) int { return a.before(&b) })
 }
 
-// enqueue puts a probe into the queue that has answered, and is asked again.
+// enqueue adds a probe that has answered and will run again to the queue.
 func (s *Set) enqueue(t turn) {
 	at, _ := slices.BinarySearchFunc(s.queue, t, func(a, b turn) int { return a.before(&b) })
 	s.queue = slices.Insert(s.queue, at, t)
 }
 
-// asks reports whether a probe is asked once it is due: it is not decided, has answered, and the
-// startup probe has passed that the others wait for (kubelet: doProbe).
+// asks reports whether a probe runs when it is due: it is not decided, it is not running, and its startup probe has
+// passed (kubelet: doProbe).
 func (s *Set) asks(c *container, t model.ProbeType) bool {
 	startup := c.workers[model.Startup]
 	waits := t != model.Startup && startup != nil && startup.record.Result != model.ProbeSuccess
 	return !waits && !c.workers[t].record.OnHold && !s.asking[key{c.id, t}]
 }
 
-// Done takes an answer, and returns what is to be written down (probe.Prober.Keep). That of a container that does not run any more, of a probe that has
-// changed since, or from before an answer that another process got, counts for nothing.
+// Done processes a result, and returns what to record (probe.Prober.Keep). It ignores the result if the container has
+// ended, if the probe has changed, or if the probe started before a newer result of another process.
 func (s *Set) Done(now time.Time, ask Ask, result probe.Result) probe.Report {
 	delete(s.asking, ask.key())
 	stale := s.stale
@@ -250,7 +250,7 @@ func (s *Set) Done(now time.Time, ask Ask, result probe.Result) probe.Report {
 	r.Result = result
 	changed := w.fold(now, &r)
 	if !changed && !stale {
-		// Nothing has changed but when this one is due.
+		// Only the due time of this probe has changed.
 		s.stale = false
 		if s.asks(c, ask.Type) {
 			s.enqueue(turn{ask.Pod, c, ask.Type, w})
@@ -264,9 +264,9 @@ func (s *Set) Done(now time.Time, ask Ask, result probe.Result) probe.Report {
 	return r
 }
 
-// AskNow makes the readiness probe of a container due that a pass found not ready (kubelet:
-// UpdatePodStatus). It goes on with its period from then on. An answer that is under way is new
-// enough: the next is asked a period after it. The initial delay stays.
+// AskNow makes the readiness probe of a container due, because a pass found it not ready (kubelet: UpdatePodStatus).
+// The period starts again from now. A running probe is recent enough: the next run is a period after it. The initial
+// delay still applies.
 func (s *Set) AskNow(now time.Time, uid types.UID, name string) {
 	c := s.find(uid, name)
 	if c == nil || c.workers[model.Readiness] == nil {

@@ -8,24 +8,23 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Verdict is what is known of one probe.
+// Verdict is the state of one probe.
 type Verdict struct {
 	Pod         model.PodRef
 	Container   string
 	ContainerID string
 	Type        model.ProbeType
-	// Record has the verdict, whether it is decided, and what the last answer said.
+	// Record has the verdict, whether it is decided, and the last result.
 	Record model.ProbeRecord
-	// Since is from when on the verdict is what it is, AskedAt when the probe was asked last;
-	// zero if it was not.
+	// Since is when the verdict was reached. AskedAt is when the probe last ran, or zero if it never ran.
 	Since, AskedAt time.Time
-	// Asking reports whether an answer is under way, Due is when the next one is asked for: zero
-	// while the probe waits for another or is decided.
+	// Asking reports whether the probe is running. Due is the time of the next run. It is zero while the probe waits
+	// for another probe or is decided.
 	Asking bool
 	Due    time.Time
 }
 
-// Verdicts lists all probes by pod, container and type.
+// Verdicts returns all probes by pod, container and type.
 func (s *Set) Verdicts() []Verdict {
 	var all []Verdict
 	for _, p := range s.pods {

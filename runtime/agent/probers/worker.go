@@ -13,23 +13,22 @@ import (
 // worker is one probe of one run of a container.
 type worker struct {
 	probe *v1.Probe
-	// record is what the answers came to, since is from when on it has its result.
+	// record is the state computed from the results. since is when its verdict was reached.
 	record model.ProbeRecord
 	since  time.Time
-	// kept is what the checkpoint has, known whether it has a record at all.
+	// kept is the record in the checkpoint. known reports whether the checkpoint has one.
 	kept  model.ProbeRecord
 	known bool
-	// due is when to ask, asked when it was asked last.
+	// due is the time of the next run. asked is the time of the last run.
 	due, asked time.Time
-	// overtaken reports whether another process got an answer since this one asked.
+	// overtaken reports whether another process has recorded a result since this probe started.
 	overtaken bool
-	// told is the last answer that became an event since the verdict changed, toldAt when.
+	// told is the last result that became an event since the verdict changed. toldAt is its time.
 	told   string
 	toldAt time.Time
 }
 
-// take brings the worker to what a pass has seen: the probe as the manifest has it now, and the
-// records of the checkpoint.
+// take updates the worker with the probe from the manifest and the records from the checkpoint.
 func (w *worker) take(now time.Time, c *container, t model.ProbeType, records map[model.ProbeType]model.ProbeRecord) {
 	p := model.ProbeOf(c.spec, t)
 	changed := !equality.Semantic.DeepEqual(w.probe, p)
@@ -42,17 +41,16 @@ func (w *worker) take(now time.Time, c *container, t model.ProbeType, records ma
 	case learned:
 		w.due = later(w.due, due)
 	}
-	// A failure that this pass has seen, without stopping the container, is asked again once it is old, as
-	// `podctl probe` does: otherwise the container would stay as it is for ever. One that the pass has not
-	// seen is for the next pass, however slow the machine is.
+	// If this pass has observed a failure without stopping the container, the failure is checked again once it is old,
+	// as `podctl probe` does. Otherwise the container would stay as it is forever. A failure that this pass has not
+	// observed is left to the next pass, however slow the machine is.
 	if records[t].CountedAt.Equal(w.record.CountedAt) {
 		w.record = w.record.Reopened(w.probe, now, time.Time{})
 	}
 }
 
-// learn takes over what the checkpoint has, and reports whether it did: all of it at first, and
-// later what another process found out. A time that has not come yet is a clock's that was set
-// back.
+// learn takes over the record in the checkpoint, and reports whether it did. At first it takes any record, and later
+// only results of another process. It ignores a time in the future, which comes from a clock that was set back.
 func (w *worker) learn(now time.Time, records map[model.ProbeType]model.ProbeRecord, t model.ProbeType) bool {
 	record, ok := records[t]
 	others := ok && (!w.known || !record.CountedAt.Equal(w.kept.CountedAt))
@@ -67,7 +65,7 @@ func (w *worker) learn(now time.Time, records map[model.ProbeType]model.ProbeRec
 	}
 	w.record, w.overtaken = record, true
 	if record.Result != record.Last && record.Stale(w.probe, later(now, record.CountedAt), time.Time{}) {
-		// Nobody knows what it would have said since.
+		// Later results are unknown, so the series is not continued.
 		w.record.Last, w.record.Run = "", 0
 	}
 	if !record.CountedAt.After(now) {
@@ -83,14 +81,13 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// waitsFor reports whether the answer of an ask counts.
+// waitsFor reports whether the result of an ask counts.
 func (w *worker) waitsFor(ask Ask) bool {
 	return !w.overtaken && equality.Semantic.DeepEqual(w.probe, ask.Probe)
 }
 
-// fold counts an answer that has come now. The agent keeps to the period itself, and what a pass
-// asks for counts as it does for the kubelet, so that each answer counts (compare
-// model.ProbeRecord.Counts). It reports whether the verdict is another one now.
+// fold counts a result. Each result counts, because the agent itself keeps to the period, and an extra run requested by
+// a pass counts for the kubelet, too (compare model.ProbeRecord.Counts). fold reports whether the verdict has changed.
 func (w *worker) fold(now time.Time, r *probe.Report) (changed bool) {
 	r.Counted = true
 	r.Fold(w.record, now.Round(0).UTC())
@@ -102,8 +99,8 @@ func (w *worker) fold(now time.Time, r *probe.Report) (changed bool) {
 	return changed
 }
 
-// unkept reports whether the checkpoint is to get the record: the first one, another verdict, one
-// that is decided, or the end of a run of answers that another process has begun there.
+// unkept reports whether to write the record to the checkpoint: it is the first one, has another verdict, is decided,
+// or ends a series of results that another process has recorded there.
 func (w *worker) unkept() bool {
 	if w.record.CountedAt.IsZero() || w.known && w.record.CountedAt.Equal(w.kept.CountedAt) {
 		return false
@@ -112,11 +109,11 @@ func (w *worker) unkept() bool {
 	return !w.known || w.record.Result != w.kept.Result || w.record.OnHold || ended
 }
 
-// eventEvery is how often at most one probe becomes an event for what it says.
+// eventEvery is the minimum time between two events for new messages of one probe.
 const eventEvery = time.Minute
 
-// tells reports whether an answer becomes an event: with another verdict, and when a probe says
-// what it did not say before. A kubelet has an event for each answer that is no success.
+// tells reports whether a result becomes an event: the verdict has changed, or the message is new. A kubelet has an
+// event for each result except success.
 func (w *worker) tells(now time.Time, result probe.Result) bool {
 	decides := w.since.Equal(now) || w.record.OnHold
 	if result.Verdict == probe.Success {
@@ -134,15 +131,15 @@ func (w *worker) tells(now time.Time, result probe.Result) bool {
 	return true
 }
 
-// report is the state of the worker.
+// report returns the state of the worker.
 func (w *worker) report(pod model.PodRef, c *container, t model.ProbeType) probe.Report {
 	return probe.Report{
 		Pod: pod, Container: c.spec.Name, ContainerID: c.id, Type: t, Probe: w.probe, Asked: true, Record: w.record, Known: w.kept,
 	}
 }
 
-// wait is how long the probe is not due: until its container's initial delay has passed, and its
-// period since it was asked last.
+// wait returns the time until the probe is due: the rest of its container's initial delay, or of its period since the
+// last run.
 func (w *worker) wait(now time.Time, c *container) time.Duration {
 	period := time.Duration(0)
 	if !w.asked.IsZero() {
@@ -151,7 +148,7 @@ func (w *worker) wait(now time.Time, c *container) time.Duration {
 	return max(period, delay(now, c.startedAt, w.probe))
 }
 
-// delay is what is left of the initial delay.
+// delay returns the rest of the initial delay.
 func delay(now, startedAt time.Time, p *v1.Probe) time.Duration {
 	if model.AheadOf(now, startedAt) {
 		return 0
@@ -160,9 +157,8 @@ func delay(now, startedAt time.Time, p *v1.Probe) time.Duration {
 	return max(0, min(whole, startedAt.Add(whole).Sub(now)))
 }
 
-// next is when a probe is asked again that was asked at a moment and has answered now: a whole
-// number of periods after it, and not before its answer. A kubelet asks a slow probe at once
-// again, and then less than a period later.
+// next returns when a probe runs again that started at asked and has answered now: a whole number of periods after
+// asked, and not before now. A kubelet runs a slow probe again at once, and then less than a period later.
 func next(asked, now time.Time, period time.Duration) time.Time {
 	took := max(now.Sub(asked), 1)
 	return asked.Add((took + period - 1) / period * period)

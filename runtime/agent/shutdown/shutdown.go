@@ -1,8 +1,8 @@
 // Package shutdown decides in which order the pods of a machine end, and how long each may take.
 //
-// In: the pods with their priorities, the time that there is, and which pods still run. Out: the
-// pods to stop now. It is a value like the kubelet's node shutdown manager: it has no clock and no
-// goroutine. Of podctl it may import podspec only.
+// Its inputs are the pods with their priorities, the available time, and the pods that still run. It returns the pods
+// to stop now. It is a value that follows the kubelet's node shutdown manager: it has no clock and no goroutine. It may
+// import only podspec from podctl.
 package shutdown
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Stop is a pod to stop, and how many seconds its containers have for it.
+// Stop is a pod to stop, and the time in seconds that its containers have.
 type Stop struct {
 	UID   types.UID
 	Grace int64
@@ -25,13 +25,13 @@ type Stop struct {
 // Shutdown ends pods, those with the lowest priority first. Pods of one priority end together.
 type Shutdown struct {
 	turns [][]*v1.Pod
-	// end is when the last turn is over, until when this one is.
+	// end is the end of the last turn. until is the end of the current turn.
 	end, until time.Time
-	// current are the pods of this turn.
+	// current are the pods of the current turn.
 	current []*v1.Pod
 }
 
-// New begins to end pods within some time.
+// New starts a shutdown with a time limit.
 func New(now time.Time, within time.Duration, pods []*v1.Pod) *Shutdown {
 	sorted := slices.SortedFunc(slices.Values(pods), func(a, b *v1.Pod) int { return int(podspec.Priority(a)) - int(podspec.Priority(b)) })
 	s := &Shutdown{end: now.Add(within), until: now}
@@ -45,9 +45,9 @@ func New(now time.Time, within time.Duration, pods []*v1.Pod) *Shutdown {
 	return s
 }
 
-// Next are the pods to stop now. A turn is over when none of its pods runs, or when its time is over:
-// an equal share of what is left for this turn and those after it. Wake is when to ask again if no
-// pod ends before; done reports that all turns are over.
+// Next returns the pods to stop now. A turn ends when none of its pods runs, or when its time is over: an equal share
+// of the remaining time for this turn and those after it. wake is the time of the next call if no pod ends before. done
+// reports that all turns are over.
 func (s *Shutdown) Next(now time.Time, runs func(types.UID) bool) (stop []Stop, wake time.Time, done bool) {
 	for {
 		running := slices.ContainsFunc(s.current, func(p *v1.Pod) bool { return runs(p.UID) })

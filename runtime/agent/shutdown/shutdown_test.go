@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pod is one with a uid, a class or a number as its priority, and a grace period.
+// pod returns a pod with a UID, a grace period, and a priority as a class or a number.
 func pod(uid, class string, priority, grace int64) *v1.Pod {
 	p := &v1.Pod{}
 	p.UID, p.Spec.PriorityClassName, p.Spec.TerminationGracePeriodSeconds = types.UID(uid), class, &grace
@@ -20,8 +20,7 @@ func pod(uid, class string, priority, grace int64) *v1.Pod {
 	return p
 }
 
-// life runs a shutdown in which each pod ends so many seconds after it is told to, and says what
-// happens when.
+// life runs a shutdown in which each pod ends some seconds after its stop, and returns the events with their times.
 func life(within time.Duration, pods []*v1.Pod, takes map[types.UID]time.Duration) string {
 	now := time.Unix(1_700_000_000, 0)
 	began := now
@@ -47,8 +46,8 @@ func life(within time.Duration, pods []*v1.Pod, takes map[types.UID]time.Duratio
 	}
 }
 
-// TestOrder (kubelet: TestManager, Test_groupByPriority of nodeshutdown): lower priorities end first,
-// each with its share of the time, and what one leaves is for the others.
+// TestOrder checks that lower priorities end first, each with its share of the time, and that unused time goes to the
+// others (kubelet: TestManager, Test_groupByPriority of nodeshutdown).
 func TestOrder(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -1,7 +1,7 @@
-// Package sources reads what an agent's sources want: directories and files, and URLs. What a
-// source says too early, half or not at all changes nothing.
+// Package sources reads the wanted objects from an agent's sources: directories, files and URLs. A source that is half
+// written, unreadable or missing for a moment changes nothing.
 //
-// In: paths, URLs and the time. Out: an Update for each change of what a source wants: pods, workloads, and objects that no pod of
-// it names. Texts is pure: readings and the time come in. The package starts, stops and stores nothing; package owner decides which
-// source a pod belongs to.
+// Its inputs are paths, URLs and the time. It reports an Update for each change of the wanted pods, workloads, and
+// objects that no pod of the source names. Texts is pure: it gets readings and the time as arguments. The package
+// starts, stops and stores nothing. Package owner decides which source a pod belongs to.
 package sources

@@ -11,20 +11,20 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// Files is a directory of manifests, or one manifest.
+// Files is the source of a directory of manifests, or of one manifest.
 type Files struct {
 	textSource
 
 	path     string
 	settings Settings
-	// tree reads the files and what belongs to them; a file system may not answer.
+	// tree reads the files, with a timeout because a file system may not answer.
 	tree *input.Tree
-	// kept are the files as they were read last.
+	// kept holds the files of the last read.
 	kept keptFiles
 }
 
-// NewFiles makes the source of a path. A path that is not there is one of a manifest if it ends as
-// manifests do, and one of a directory if not.
+// NewFiles returns the source of a path. A path that does not exist is a manifest if it has the extension of one, and
+// else a directory.
 func NewFiles(path string, s Settings) (*Files, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -36,7 +36,7 @@ func NewFiles(path string, s Settings) (*Files, error) {
 	return &Files{textSource: textSource(path), path: path, settings: s, tree: &input.Tree{Reader: reader, Path: path}}, nil
 }
 
-// Run reads the files when they change, and all that changed each interval.
+// Run reads the files when they change. Each interval, it also reads the files that changed without an event.
 func (f *Files) Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -52,7 +52,7 @@ func (f *Files) Run(ctx context.Context, reread <-chan chan struct{}, tell func(
 	l.run(ctx, reread, tell)
 }
 
-// renew watches what is at the path now.
+// renew watches the current file or directory at the path.
 func (f *Files) renew(ctx context.Context, w *watch) error {
 	var failed error
 	if err := f.tree.Do(ctx, "watching", func() { failed = w.renew(ctx) }); err != nil {
@@ -61,8 +61,7 @@ func (f *Files) renew(ctx context.Context, w *watch) error {
 	return failed
 }
 
-// watched are the directory in which names change, and the one name that matters in it; empty for
-// all.
+// watched returns the directory to watch, and the only relevant name in it. The name is empty if all are relevant.
 func (f *Files) watched(ctx context.Context) (dir, only string) {
 	isFile := false
 	silent := f.tree.Do(ctx, "the path", func() {
@@ -75,7 +74,7 @@ func (f *Files) watched(ctx context.Context) (dir, only string) {
 	return f.path, ""
 }
 
-// read reads the files that are not as they were.
+// read reads the files that have changed since the last read.
 func (f *Files) read(ctx context.Context, now time.Time) Reading {
 	files, err := f.tree.Each(ctx, f.kept.known)
 	if err != nil {
@@ -92,24 +91,24 @@ func (f *Files) read(ctx context.Context, now time.Time) Reading {
 	return r
 }
 
-// keptFiles are files as they were read in one look. They are not changed any more.
+// keptFiles are the files of one read. They are immutable.
 type keptFiles map[string]keptFile
 
-// keptFile is a file as it was read.
+// keptFile is the content of a file.
 type keptFile struct {
 	text []byte
 	is   identity
 	read time.Time
 }
 
-// identity changes whenever a file does, if only its times are fine enough.
+// identity changes whenever a file changes, provided that the resolution of its times is fine enough.
 type identity struct {
 	device, inode  uint64
 	size           int64
 	written, inner syscall.Timespec
 }
 
-// identityOf is the identity of a file; the zero one if the system does not say.
+// identityOf returns the identity of a file. It is zero if the system does not provide it.
 func identityOf(info fs.FileInfo) identity {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -118,11 +117,11 @@ func identityOf(info fs.FileInfo) identity {
 	return identity{device: stat.Dev, inode: stat.Ino, size: stat.Size, written: stat.Mtim, inner: stat.Ctim}
 }
 
-// coarse is more than the times of files may be apart from when they were changed.
+// coarse is an upper limit of the difference between a file's times and its last change.
 const coarse = time.Second
 
-// known gives the text of a file that is as it was read. One that was changed just before it was
-// read may have been changed again within the same tick.
+// known returns the content of an unchanged file. A file that was changed just before it was read may have been changed
+// again within the same clock tick, so it is read again.
 func (all keptFiles) known(name string, info fs.FileInfo) ([]byte, bool) {
 	k, ok := all[name]
 	is := identityOf(info)

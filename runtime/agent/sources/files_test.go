@@ -18,10 +18,10 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// patient is how long a test waits for what must come.
+// patient is how long a test waits for an expected event.
 const patient = 30 * time.Second
 
-// teller keeps what a source tells.
+// teller records the updates of a source.
 type teller struct {
 	lock sync.Mutex
 	told []Update
@@ -57,7 +57,7 @@ func (l *teller) wants(t *testing.T, pods string) Update {
 	return l.awaits(t, pods, func(u Update) bool { return u.Complete && shown(u) == pods })
 }
 
-// blames waits for one problem, of a file and with some words.
+// blames waits for one problem of a file that contains some words.
 func (l *teller) blames(t *testing.T, file, words string) Update {
 	t.Helper()
 	return l.awaits(t, words, func(u Update) bool {
@@ -65,7 +65,7 @@ func (l *teller) blames(t *testing.T, file, words string) Update {
 	})
 }
 
-// never checks that no update was without any of some pods.
+// never checks that no update lacked any of some pods.
 func (l *teller) never(t *testing.T, without string) {
 	t.Helper()
 	for _, u := range l.all() {
@@ -95,7 +95,7 @@ func starts(t *testing.T, s Source) (*teller, chan chan struct{}) {
 	return l, reread
 }
 
-// watched runs the source of a path that is hardly ever looked at unless something changes.
+// watched runs the source of a path. The interval is long, so that only events lead to reads.
 func watched(t *testing.T, path string) *teller {
 	t.Helper()
 	s, err := NewFiles(path, Settings{Interval: time.Hour, Settle: 5 * time.Millisecond})
@@ -114,7 +114,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// must runs steps that may not fail.
+// must fails the test if a step failed.
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -122,8 +122,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// TestDirectory: files come, change by being written and by being replaced, and go; nothing that
-// is no manifest counts.
+// TestDirectory checks that files are added, written, replaced and removed, and that files that are not manifests are
+// ignored.
 func TestDirectory(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "one.yaml"), manifest("one", "", "1"))
@@ -156,8 +156,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestHalfWritten: a file that is being written changes nothing until it is complete, and is a
-// problem when it stays so.
+// TestHalfWritten checks that a file changes nothing while it is being written, and is reported as a problem if it
+// stays incomplete.
 func TestHalfWritten(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "one.yaml")
@@ -177,8 +177,8 @@ func TestHalfWritten(t *testing.T) {
 	l.never(t, "one:")
 }
 
-// TestReplacedFile: a file that is renamed to its name is complete and is read soon. One that is written in its place
-// is not, also when another one was moved away before.
+// TestReplacedFile checks that a file that is renamed to its name is complete and is read soon. A file that is written
+// in place is not, even if another one was moved away before.
 func TestReplacedFile(t *testing.T) {
 	dir, away := t.TempDir(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -206,7 +206,7 @@ func TestReplacedFile(t *testing.T) {
 	l.wants(t, "one:half")
 }
 
-// TestChanges: only a name that a file of the directory is renamed to is that of a file which was replaced.
+// TestChanges checks that only a file renamed within the directory counts as replaced.
 func TestChanges(t *testing.T) {
 	dir, away := t.TempDir(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -233,7 +233,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestVolumeSwap: the directory of a Kubernetes volume is swapped by renaming a link.
+// TestVolumeSwap checks a directory of a Kubernetes volume, which is swapped by renaming a link.
 func TestVolumeSwap(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -250,8 +250,8 @@ func TestVolumeSwap(t *testing.T) {
 	single.wants(t, "one:1")
 }
 
-// TestReplacedDirectory: a directory that is away for a moment keeps its pods, and is watched
-// again when it is back.
+// TestReplacedDirectory checks that a directory that is missing for a moment keeps its pods, and is watched again when
+// it is back.
 func TestReplacedDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pods")
 	path := filepath.Join(dir, "one.yaml")
@@ -279,8 +279,8 @@ func TestReplacedDirectory(t *testing.T) {
 	l.wants(t, "")
 }
 
-// TestMissingPaths: a directory that is missing says nothing; a file that is missing wants nothing,
-// unless its directory is missing, too.
+// TestMissingPaths checks that a missing directory is not read as empty. A missing file is, unless its directory is
+// missing, too.
 func TestMissingPaths(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Join(dir, "pods"), filepath.Join(dir, "pods", "one.yaml")} {
@@ -305,7 +305,7 @@ func TestMissingPaths(t *testing.T) {
 	l.wants(t, "one:1")
 }
 
-// TestUnreadableFiles hide no other.
+// TestUnreadableFiles checks that unreadable files do not hide others.
 func TestUnreadableFiles(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -326,7 +326,7 @@ func TestUnreadableFiles(t *testing.T) {
 	l.awaits(t, "no problem", func(u Update) bool { return len(u.Problems)+len(u.Unread) == 0 && shown(u) == "one:1" })
 }
 
-// TestReread: what no event tells is found at a look, and a look comes when it is asked for.
+// TestReread checks that a requested read finds changes without an event.
 func TestReread(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "text")
 	put(t, elsewhere, manifest("one", "", "1"))
@@ -345,7 +345,7 @@ func TestReread(t *testing.T) {
 	s.Ended(model.PodRef{})
 }
 
-// TestListing: without any event, the listing finds what changed.
+// TestListing checks that the periodic read finds changes without an event.
 func TestListing(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "text")
 	put(t, elsewhere, manifest("one", "", "1"))
@@ -358,7 +358,8 @@ func TestListing(t *testing.T) {
 	l.wants(t, "one:2")
 }
 
-// TestUnchangedFilesAreNotRead once they are older than the steps of a file's times.
+// TestUnchangedFilesAreNotRead checks that unchanged files are not read again once they are older than the resolution
+// of their times.
 func TestUnchangedFilesAreNotRead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "one.yaml")
@@ -393,7 +394,7 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	}
 }
 
-// TestLate: what cannot be watched is told in words that help.
+// TestLate checks that the message of a failed watch names the limit to raise.
 func TestLate(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.EMFILE: "fs.inotify.max_user_instances", syscall.ENOSPC: "fs.inotify.max_user_watches", syscall.EACCES: "permission denied",

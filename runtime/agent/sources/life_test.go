@@ -14,34 +14,34 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// line is a pod in a text of a life.
+// line is a pod in a text.
 type line struct {
 	name, uid, version string
 }
 
-// page is what a life knows of one text.
+// page is the expected state of one text.
 type page struct {
 	lines []line
-	// away is since when it is missing.
+	// away is when the text went missing.
 	away time.Time
 	here bool
 }
 
-// life writes, damages, renames and removes texts at random, and knows what must be wanted.
+// life writes, damages, renames and removes texts at random, and computes which pods must be wanted.
 type life struct {
 	*book
 	r     *rand.Rand
 	pages map[string]*page
-	// seen is when each pod was in the texts last.
+	// seen is when each pod was last in the texts.
 	seen map[line]time.Time
-	// before are the pods of the last update.
+	// before holds the pods of the last update.
 	before map[string]*podspec.Desired
 	log    []string
 }
 
 func (l *life) name() string { return fmt.Sprintf("t%d", l.r.IntN(5)) }
 
-// content is a text with up to two pods.
+// content returns a text with up to two pods.
 func (l *life) content() ([]line, string) {
 	var lines []line
 	var texts []string
@@ -56,7 +56,7 @@ func (l *life) content() ([]line, string) {
 	return lines, strings.Join(texts, "---\n")
 }
 
-// step does one thing to the texts.
+// step makes one random change to the texts.
 func (l *life) step() {
 	name, other := l.name(), l.name()
 	op := l.r.IntN(7)
@@ -88,7 +88,7 @@ func (l *life) step() {
 	}
 }
 
-// linesOf reads what content wrote; nothing of what is not valid.
+// linesOf parses the output of content. It returns nothing for an invalid text.
 func linesOf(text string) []line {
 	var lines []line
 	for one := range strings.SplitSeq(text, "---\n") {
@@ -124,7 +124,7 @@ func (l *life) leaves(name string) {
 	}
 }
 
-// present are the pods that the texts have now, the first of each name and uid.
+// present returns the pods in the current texts, the first of each name and UID.
 func (l *life) present() map[string]line {
 	pods, uids := map[string]line{}, map[types.UID]bool{}
 	for _, name := range slices.Sorted(maps.Keys(l.pages)) {
@@ -151,7 +151,7 @@ func lineOf(d *podspec.Desired) line {
 	return line{d.Pod.Name, strings.TrimPrefix(string(d.WrittenUID), "u-"), d.Pod.Spec.Containers[0].Image[len("registry.local/app:"):]}
 }
 
-// check holds an update against what must be wanted.
+// check compares an update with the expected pods.
 func (l *life) check() {
 	must, got := l.present(), map[string]*podspec.Desired{}
 	uids := map[types.UID]string{}
@@ -188,8 +188,8 @@ func (l *life) fatalf(format string, args ...any) {
 	l.t.Fatalf(format+"\n%s", append(args, strings.Join(l.log[max(0, len(l.log)-12):], "\n"))...)
 }
 
-// outage is a while in which the source cannot be read: nothing changes, and what was missing is
-// missing from its end.
+// outage makes the source unreadable for a while. Nothing changes, and the time of missing texts starts again at its
+// end.
 func (l *life) outage() {
 	was, start := shown(l.last), l.now
 	l.fails("gone")
@@ -208,8 +208,8 @@ func (l *life) outage() {
 	l.log = append(l.log, "outage")
 }
 
-// TestLives: whatever happens to texts, what they have is wanted, and nothing that is there again
-// in time is dropped.
+// TestLives checks with random changes that the pods in the texts are wanted, and that no pod is dropped that comes
+// back in time.
 func TestLives(t *testing.T) {
 	for seed := range uint64(20) {
 		l := &life{book: newBook(t), r: rand.New(rand.NewPCG(seed, 1)), pages: map[string]*page{}, seen: map[line]time.Time{}}

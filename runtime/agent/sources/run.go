@@ -7,22 +7,22 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// looker looks at a source again and again, and tells what is new.
+// looker reads a source periodically and reports changes.
 type looker struct {
 	texts *Texts
 	// look reads the source.
 	look func(context.Context) Reading
-	// interval is the time between two looks.
+	// interval is the time between two reads.
 	interval time.Duration
-	// events say that a look is worth while before that; nil if nothing says so.
+	// events requests a read before the interval is over. It is nil if the source has no events.
 	events <-chan struct{}
-	// looksTwice is set when what is missing is looked for again before it is given up.
+	// looksTwice is set if the source must be read again before a missing object is dropped.
 	looksTwice bool
 
 	told Update
 }
 
-// run looks until the context ends.
+// run reads the source until the context ends.
 func (l *looker) run(ctx context.Context, reread <-chan chan struct{}, tell func(Update)) {
 	var next time.Time
 	var asked chan struct{}
@@ -61,8 +61,8 @@ func (l *looker) run(ctx context.Context, reread <-chan chan struct{}, tell func
 	}
 }
 
-// settled sends once a row of events is over: files are written in several steps. One that does not end is reported after ten times as
-// long as nothing must happen.
+// settled sends once a series of events is over, because files are written in several steps. If the series does not
+// end, settled sends after ten times the quiet period.
 func settled(ctx context.Context, events <-chan change, quiet time.Duration) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	go func() {
@@ -75,7 +75,7 @@ func settled(ctx context.Context, events <-chan change, quiet time.Duration) <-c
 			case c := <-events:
 				if limit == nil {
 					row, limit = c, time.After(10*quiet)
-					// What was reported and not looked at waits for this row.
+					// A notification that was not received yet is replaced by the one for this series.
 					select {
 					case <-out:
 					default:
@@ -94,8 +94,8 @@ func settled(ctx context.Context, events <-chan change, quiet time.Duration) <-c
 	return out
 }
 
-// pause is how long nothing more may happen after a change before files are read. Several that are renamed to their
-// names, as by rsync, are read together.
+// pause returns how long no other event may follow a change before files are read. It lets several renamed files, as
+// from rsync, be read together.
 func (c change) pause(quiet time.Duration) time.Duration {
 	if c == replaced {
 		return quiet / 10

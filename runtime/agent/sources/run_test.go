@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 )
 
-// looked runs a looker in a bubble, with a source that the test changes between its sleeps.
+// looked runs a looker in a synctest bubble, with a source that the test changes.
 type looked struct {
 	lock    sync.Mutex
 	reading Reading
@@ -56,13 +56,13 @@ func (k *looked) has(texts ...string) {
 	}
 }
 
-// passes lets time pass, and everybody come to rest.
+// passes lets time pass, and waits until all goroutines are blocked.
 func passes(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// wants checks how often the source was looked at, how often it told something, and what last.
+// wants checks how often the source was read, how often it reported, and its last report.
 func (k *looked) wants(t *testing.T, looks, told int, pods string) {
 	t.Helper()
 	k.lock.Lock()
@@ -76,8 +76,7 @@ func (k *looked) wants(t *testing.T, looks, told int, pods string) {
 	}
 }
 
-// TestLooks: a source is looked at each interval, at an event and when it is asked for, and tells
-// only what is new.
+// TestLooks checks that a source is read at each interval, at an event and on request, and reports only changes.
 func TestLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := startLooked(t, false)
@@ -104,8 +103,7 @@ func TestLooks(t *testing.T) {
 	})
 }
 
-// TestGivesUp: what is missing is given up after its time, and where files are read, not without
-// another look.
+// TestGivesUp checks that a missing pod is dropped after its time. A file source is read once more before that.
 func TestGivesUp(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -129,7 +127,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestProblemsInTime: a problem is told when it has lasted, once.
+// TestProblemsInTime checks that a problem is reported once, after it has lasted.
 func TestProblemsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := startLooked(t, false)
@@ -146,7 +144,7 @@ func TestProblemsInTime(t *testing.T) {
 	})
 }
 
-// TestSettled: a row of events is one, and one that does not end is told in between.
+// TestSettled checks that a series of events leads to one report, and that an endless series is reported in between.
 func TestSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

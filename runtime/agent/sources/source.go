@@ -15,85 +15,87 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Source is a place that says which pods shall be there.
+// Source is a place that provides the wanted pods.
 type Source interface {
-	// Name identifies the source in messages and records: an absolute path, or a URL without its
-	// password.
+	// Name returns the name of the source in messages and records: an absolute path, or a URL without its password and
+	// query (input.URLName).
 	Name() string
-	// Rules are how the source identifies and ends what it wants.
+	// Rules returns how the source identifies and ends its objects.
 	Rules() Rules
-	// Run reads the source until the context ends, and tells of every change of what it wants and
-	// of its problems. Nothing is told twice. A value of reread asks for a look now; it is closed once that has been told.
+	// Run reads the source until the context ends. It calls tell for every change of the wanted objects and of the
+	// problems, and never twice for the same. A value received from reread requests a read now. Run closes it after the
+	// result was reported.
 	Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update))
-	// Ended tells the source that a pod that it brought is gone.
+	// Ended notifies the source that one of its pods is gone.
 	Ended(ref model.PodRef)
 }
 
-// Rules are how a source identifies and ends what it wants.
+// Rules are how a source identifies and ends its objects.
 type Rules struct {
-	// UIDs is set where uids identify pods: two pods with the same name are two pods. Elsewhere only one pod can have a name.
+	// UIDs is set if UIDs identify pods, so that two pods can have the same name. Otherwise, only one pod can have a
+	// name.
 	UIDs bool
-	// Lingers is how long something stays that the source does not have any more.
+	// Lingers is how long an object stays wanted after the source has lost it.
 	Lingers time.Duration
 }
 
-// Update is what a source wants now. Its slices are not changed any more.
+// Update is the state of a source. Its slices and maps are immutable.
 type Update struct {
 	// Source is the name of the source.
 	Source string
-	// Pods are all pods that the source wants, at most one of each name and of each uid, by
-	// namespace and name. A pod of which nothing changed is the same pointer as before.
+	// Pods are all wanted pods in the order of namespace and name. Names and UIDs are unique. An unchanged pod keeps
+	// its pointer.
 	Pods []*podspec.Desired
-	// Workloads are all workloads that the source wants, and Objects what it wants stored: Services, ConfigMaps,
-	// Secrets and claims. What has not changed is the same pointer as before.
+	// Workloads are all wanted workloads. Objects are the objects to store: Services, ConfigMaps, Secrets and claims.
+	// An unchanged object keeps its pointer.
 	Workloads []*podspec.Workload
 	Objects   []*podspec.Object
-	// Brought has, of pods that were made of workloads, the source that brought the workload: they have its rank. It is not
-	// changed any more.
+	// Brought maps pods of workloads to the source of the workload. They have the rank of that source.
 	Brought map[types.UID]string
-	// Ending has those of the pods that the source is deleting, with the grace period of each in seconds. It is not changed any more.
+	// Ending maps the pods that the source is deleting to their grace periods in seconds.
 	Ending map[types.UID]int64
-	// Complete reports whether the source has been read completely at least once. Before that,
-	// nothing follows from a pod's absence.
+	// Complete reports whether the source has been read completely at least once. Before that, the absence of a pod has
+	// no meaning.
 	Complete bool
-	// Problems say what is wrong with the source and its texts, by text.
+	// Problems are the problems of the source and its texts, sorted by text.
 	Problems []Problem
-	// Unread are the names of texts that are there and cannot be used, and of which no valid
-	// version is known. Pods that came from them earlier must be left as they are.
+	// Unread are the names of existing texts that are invalid and have no known valid version. Pods that came from them
+	// earlier must not be changed.
 	Unread []string
-	// Missing are the uids of the pods that no text has at the moment, in order. If that stays so, they
-	// will not be wanted soon.
+	// Missing are the sorted UIDs of the wanted pods that no text has at the moment. They will be dropped soon unless
+	// they come back.
 	Missing []types.UID
-	// Absent are the workloads of which the same is true.
+	// Absent are the workloads in the same state.
 	Absent []*podspec.Workload
-	// Notes say what has no effect in the texts that count.
+	// Notes describe the parts of valid texts that have no effect.
 	Notes []string
-	// Takeovers are the workloads and objects that were applied by hand and that a text has brought since.
+	// Takeovers are the workloads and objects that were applied by hand and that a text has since provided.
 	Takeovers []Problem
 }
 
-// Takeover says that something that was applied by hand is the source's from now on.
+// Takeover returns the notice that an object applied by hand belongs to a source from now on.
 func Takeover(file, what string, now time.Time) Problem {
 	return Problem{File: file, Since: now, Text: "takes over " + what + ", which was applied by hand: deleting the file deletes it"}
 }
 
-// Problem is something that is wrong with a source.
+// Problem is a problem of a source.
 type Problem struct {
-	// File is the text, or the source, that it is about.
+	// File is the name of the text or of the source.
 	File string
 	Text string
-	// Since is when it was first found so.
+	// Since is when the problem was first found.
 	Since time.Time
-	// Pod is the pod that keeps its manifest although the text has another one of it; empty if it is about no pod.
+	// Pod is the pod that keeps its manifest although the text has another one of it. It is empty if the problem is not
+	// about a pod.
 	Pod types.UID
 }
 
-// compare orders problems by their text.
+// compare orders problems by file, text and time.
 func (p Problem) compare(other Problem) int {
 	return cmp.Or(cmp.Compare(p.File, other.File), cmp.Compare(p.Text, other.Text), p.Since.Compare(other.Since))
 }
 
-// maxListed bounds the problems of one kind, and the notes, of a source. More help nobody, and each is a line of the log.
+// maxListed limits the problems of one kind, and the notes, of a source. Each is a line of the log.
 const maxListed = 20
 
 // Few returns the first problems of a source, and one that counts the others.
@@ -105,8 +107,8 @@ func Few(source string, problems []Problem) []Problem {
 	return append(slices.Clone(problems[:maxListed]), rest)
 }
 
-// Stamp gives problems that have no time the one since when they are, from those before, and
-// sorts them.
+// Stamp sets the time of problems that have none. It takes the time from the same problem in before, and otherwise now.
+// Then it sorts the problems.
 func Stamp(problems []Problem, now time.Time, before []Problem) {
 	for i, p := range problems {
 		if !p.Since.IsZero() {
@@ -124,7 +126,7 @@ func Stamp(problems []Problem, now time.Time, before []Problem) {
 
 func unlisted(n int, what string) string { return "not listed: " + document.Counted(n, "more "+what) }
 
-// SameAs reports whether two updates say the same.
+// SameAs reports whether two updates are equal.
 func (u Update) SameAs(other Update) bool {
 	return u.Complete == other.Complete && slices.Equal(u.Pods, other.Pods) && slices.Equal(u.Problems, other.Problems) &&
 		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Missing, other.Missing) && slices.Equal(u.Notes, other.Notes) &&
@@ -132,45 +134,45 @@ func (u Update) SameAs(other Update) bool {
 		maps.Equal(u.Brought, other.Brought) && maps.Equal(u.Ending, other.Ending) && slices.Equal(u.Takeovers, other.Takeovers)
 }
 
-// Settings say how sources are read.
+// Settings configure how sources are read.
 type Settings struct {
 	// Loader reads and parses the texts.
 	Loader load.Loader
-	// Interval is the time between two looks; zero means 20 seconds (kubelet: fileCheckFrequency).
+	// Interval is the time between two reads. Zero means 20 seconds (kubelet: fileCheckFrequency).
 	Interval time.Duration
-	// Settle is how long nobody must have written to a directory before it is read; zero means 10 ms. A tenth of it is
-	// enough where files were renamed to their names.
+	// Settle is how long a directory must be unchanged before it is read. Zero means 10 ms. A tenth of it is enough if
+	// files were renamed to their names.
 	Settle time.Duration
 }
 
-// Lingers is how long a pod is still wanted that no text has any more: files are renamed and directories are replaced.
+// Lingers is how long a pod stays wanted after its text is gone, because files are renamed and directories are
+// replaced.
 const Lingers = 2 * time.Second
 
-// textSource is a source of texts by its name: an absolute path, or a URL without its password. Its manifests have names. A pod ends with
-// the grace period of its own.
+// textSource is the common part of sources of texts. Its value is the name: an absolute path, or a URL without its
+// password and query. Names identify its manifests. A pod ends with its own grace period.
 type textSource string
 
-// Name is the name.
+// Name returns the name.
 func (s textSource) Name() string { return string(s) }
 
-// Rules are those of texts.
+// Rules returns the rules of texts.
 func (textSource) Rules() Rules { return Rules{Lingers: Lingers} }
 
-// Ended is of no use to texts.
+// Ended does nothing.
 func (textSource) Ended(model.PodRef) {}
 
 const (
 	interval = 20 * time.Second
 	settle   = 10 * time.Millisecond
-	// urlTimeout bounds the download of a text, fileTimeout the reading of a file.
+	// urlTimeout limits the download of a text. fileTimeout limits the read of a file.
 	urlTimeout  = 10 * time.Second
 	fileTimeout = 5 * time.Second
-	// patience is how long something must be wrong before it is a problem: a text may be half
-	// written.
+	// patience is how long a problem must last before it is reported, because a text may be half written.
 	patience = time.Second
 )
 
-// completed are the settings with what they leave out.
+// completed returns the settings with defaults filled in.
 func (s Settings) completed() Settings {
 	s.Interval, s.Settle = cmp.Or(s.Interval, interval), cmp.Or(s.Settle, settle)
 	s.Loader.Timeout = cmp.Or(s.Loader.Timeout, urlTimeout)

@@ -13,55 +13,53 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Text is one text of a source as it was read, or why it could not be.
+// Text is one text of a source, or the error of its read.
 type Text struct {
 	Name string
 	Text []byte
 	Err  error
 }
 
-// Reading is one look at a source.
+// Reading is the result of one read of a source.
 type Reading struct {
-	// Texts are all texts that are there, in any order. They are not changed any more.
+	// Texts are all existing texts, in any order. They are immutable.
 	Texts []Text
-	// Err says that the source could not be read: what it has is not known.
+	// Err is set if the source could not be read, so that its contents are unknown.
 	Err error
-	// Warning says what is wrong with the source although it could be read.
+	// Warning is a problem of a source that could be read.
 	Warning error
 }
 
-// Texts makes of the readings of a source what it wants. It has no clock, no goroutine and no
-// disk.
+// Texts computes the wanted objects from the readings of a source. It has no clock, no goroutine and no disk access.
 type Texts struct {
 	name   string
 	loader load.Loader
 	texts  map[string]*text
-	// pods, workloads and objects are what the source wants.
+	// pods, workloads and objects are the objects that the source wants.
 	pods, workloads, objects wants
 
-	// failed says why the last reading changed nothing; complete is set once one did not fail.
+	// failed is the reason why the last reading changed nothing. complete is set once a reading succeeded.
 	failed   *Problem
 	complete bool
-	// stale is set while something that was read has not been made pods of, and over when it is
-	// too much together.
+	// stale is set if the texts have changed since combine. over is set if the texts exceed a limit together.
 	stale   bool
 	over    *Problem
 	warning error
-	// found is what is wrong with all texts together, damaged are the texts of which no pods
-	// could be made beside the others, and notes are those of all.
+	// found are the problems of all texts together. damaged are the texts that became invalid in combination with the
+	// others. notes are the notes of all texts.
 	found   []Problem
 	damaged map[string]bool
 	notes   []string
-	// since is when what is found, and the warning, was found first.
+	// since is when each problem in found, and the warning, was first found.
 	since map[Problem]time.Time
 }
 
-// NewTexts makes the texts of a source that has not been read.
+// NewTexts returns the texts of a source that has not been read.
 func NewTexts(name string, loader load.Loader) *Texts {
 	return &Texts{name: name, loader: loader, texts: map[string]*text{}, pods: wants{}, workloads: wants{}, objects: wants{}}
 }
 
-// Take takes a reading. The times of all readings ascend.
+// Take processes a reading. The times of readings must ascend.
 func (t *Texts) Take(now time.Time, r Reading) {
 	t.warning = r.Warning
 	failed := t.take(now, r)
@@ -77,7 +75,7 @@ func (t *Texts) Take(now time.Time, r Reading) {
 	t.stamp(now)
 }
 
-// take returns why a reading changes nothing.
+// take returns the reason why a reading changes nothing.
 func (t *Texts) take(now time.Time, r Reading) *Problem {
 	if r.Err != nil {
 		return &Problem{File: t.name, Text: r.Err.Error()}
@@ -111,7 +109,7 @@ func (t *Texts) take(now time.Time, r Reading) *Problem {
 	return t.over
 }
 
-// thaw lets what was missing be so from now on: nobody knows whether it was there in between.
+// thaw restarts the time of missing texts, because it is unknown whether they existed during the failure.
 func (t *Texts) thaw(now time.Time) {
 	for _, x := range t.texts {
 		x.gone = thawed(x.gone, t.failed.Since, now)
@@ -121,8 +119,8 @@ func (t *Texts) thaw(now time.Time) {
 	}
 }
 
-// thawed is since when something is missing that was missing while a source could not be read.
-// What was over before that stays so.
+// thawed returns when the time of a missing object starts, after a failure of the source. A time that was over before
+// the failure is unchanged.
 func thawed(missing, failed, now time.Time) time.Time {
 	if missing.IsZero() || !failed.Before(missing.Add(Lingers)) {
 		return missing
@@ -130,8 +128,7 @@ func thawed(missing, failed, now time.Time) time.Time {
 	return now
 }
 
-// takeText takes one text as it was read. The error says that it could not be parsed because of
-// something else than the text.
+// takeText processes one text. It returns an error if the parse failed for a reason outside the text.
 func (t *Texts) takeText(now time.Time, in Text) error {
 	x := t.texts[in.Name]
 	if x == nil {
@@ -147,8 +144,8 @@ func (t *Texts) takeText(now time.Time, in Text) error {
 	case x.isAs(in.Text):
 		return nil
 	case document.IsEmpty(in.Text):
-		// It may be about to be written, or the disk was full when it was: a kubelet does not take it
-		// for a wish that its pods go either.
+		// The text may be about to be written, or the disk was full. A kubelet does not delete the pods of an empty
+		// file either.
 		t.stale = x.arrive(now) || t.stale
 		x.blame(now, "it holds no Kubernetes object: remove the file to delete its pods")
 		x.seen = in.Text
@@ -167,8 +164,8 @@ func (t *Texts) takeText(now time.Time, in Text) error {
 	return nil
 }
 
-// combine makes pods of all texts that count, each of which has been validated by itself. The error says that it could not because of
-// something else than the texts.
+// combine creates the objects from all texts in effect, each of which is valid by itself. It returns an error if this
+// failed for a reason outside the texts.
 func (t *Texts) combine(now time.Time) error {
 	var all []*load.Text
 	for _, name := range slices.Sorted(maps.Keys(t.texts)) {
@@ -191,7 +188,7 @@ func (t *Texts) combine(now time.Time) error {
 	return nil
 }
 
-// takeAll takes what the texts have together.
+// takeAll sets the wanted objects from the combined texts.
 func (t *Texts) takeAll(now time.Time, m *load.Manifest) {
 	var pods, workloads, objects []*want
 	for _, d := range m.Pods {
@@ -211,8 +208,8 @@ func (t *Texts) takeAll(now time.Time, m *load.Manifest) {
 	t.objects.take(now, objects, t.damaged)
 }
 
-// sort takes what is wrong with the texts together: with single objects that are left out, and
-// with whole texts.
+// sort sorts the problems of the combined texts into those of single objects, which are left out, and those of whole
+// texts.
 func (t *Texts) sort(problems []document.Problem) {
 	wrong := map[string][]document.Problem{}
 	t.found, t.damaged = nil, map[string]bool{}
@@ -241,8 +238,8 @@ func (t *Texts) notesOf(m *load.Manifest) []string {
 	return notes
 }
 
-// refusal says why a text is refused: the first of its problems, and how many there are besides.
-// It is empty for a text that is valid.
+// refusal returns the reason why a text is refused: its first problem and the number of others. It is empty for a valid
+// text.
 func refusal(problems []document.Problem) string {
 	text, n := "", 0
 	for _, p := range problems {
@@ -259,8 +256,8 @@ func refusal(problems []document.Problem) string {
 	return text
 }
 
-// Wanted is what the source wants at a time, and when to ask again: zero if only a reading can
-// change it.
+// Wanted returns the state of the source at a time, and when to call again. The time is zero if only a reading can
+// change the state.
 func (t *Texts) Wanted(now time.Time) (Update, time.Time) {
 	u := Update{Source: t.name, Complete: t.complete, Notes: t.notes, Unread: t.unread()}
 	var again time.Time
@@ -277,7 +274,7 @@ func (t *Texts) Wanted(now time.Time) (Update, time.Time) {
 	return u, again
 }
 
-// add adds what is wanted.
+// add adds a wanted object.
 func (u *Update) add(w *want) {
 	switch missing := !w.missing.IsZero(); {
 	case w.object != nil:
@@ -293,7 +290,7 @@ func (u *Update) add(w *want) {
 	}
 }
 
-// unread are the texts that are there and of which nothing valid is known.
+// unread returns the existing texts without a known valid version.
 func (t *Texts) unread() []string {
 	var names []string
 	for name, x := range t.texts {
@@ -305,7 +302,7 @@ func (t *Texts) unread() []string {
 	return names
 }
 
-// stamp notes since when things have been wrong.
+// stamp records when problems were first found.
 func (t *Texts) stamp(now time.Time) {
 	before := t.since
 	t.since = map[Problem]time.Time{}
@@ -318,7 +315,7 @@ func (t *Texts) stamp(now time.Time) {
 	}
 }
 
-// told are the problems that have lasted, and when the next one will have.
+// told returns the problems that have lasted long enough, and when the next one will have.
 func (t *Texts) told(now time.Time) (told []Problem, again time.Time) {
 	add := func(p Problem) {
 		if ripe := p.Since.Add(patience); ripe.After(now) {

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 )
 
-// manifest is a pod that tells its versions apart by image.
+// manifest returns a pod whose image is its version.
 func manifest(name, uid, version string) string {
 	text := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name + "\n"
 	if uid != "" {
@@ -28,13 +28,13 @@ func withConfig(name string) string {
 	return manifest(name, "", "1") + "    envFrom: [{configMapRef: {name: c, optional: true}}]\n"
 }
 
-// book is a source that a test writes: its texts by name, and a clock.
+// book is a source with texts by name and a clock, both set by a test.
 type book struct {
 	*Texts
 	t     *testing.T
 	now   time.Time
 	texts map[string]string
-	// unreadable are the names of texts that are there and cannot be read.
+	// unreadable are the names of existing texts that cannot be read.
 	unreadable map[string]bool
 	last       Update
 	again      time.Time
@@ -48,7 +48,7 @@ func newBook(t *testing.T) *book {
 	}
 }
 
-// read takes a reading of what the book has.
+// read processes a reading of all texts.
 func (b *book) read() Update {
 	r := Reading{}
 	for name, text := range b.texts {
@@ -62,19 +62,19 @@ func (b *book) read() Update {
 	return b.ask()
 }
 
-// ask is what is wanted now.
+// ask returns what is wanted now.
 func (b *book) ask() Update {
 	b.last, b.again = b.Wanted(b.now)
 	return b.last
 }
 
-// fails takes a reading of a source that cannot be read.
+// fails processes a failed reading.
 func (b *book) fails(text string) Update {
 	b.Take(b.now, Reading{Err: errors.New(text)})
 	return b.ask()
 }
 
-// write writes texts, given as name and text, and reads them.
+// write sets texts, given as name and text, and reads them.
 func (b *book) write(texts ...string) Update {
 	for i := 0; i < len(texts); i += 2 {
 		b.texts[texts[i]] = texts[i+1]
@@ -89,13 +89,13 @@ func (b *book) remove(names ...string) Update {
 	return b.read()
 }
 
-// later asks after a while, with no new reading.
+// later asks after a while, without a new reading.
 func (b *book) later(d time.Duration) Update {
 	b.now = b.now.Add(d)
 	return b.ask()
 }
 
-// shown are the pods of an update: name, version, and text if there are several.
+// shown returns the pods of an update: name, version, and the data of the ConfigMap, if any.
 func shown(u Update) string {
 	var pods []string
 	for _, d := range u.Pods {
@@ -116,7 +116,7 @@ func (b *book) wants(want string) {
 	}
 }
 
-// blames checks which texts have problems, each by a word of it.
+// blames checks the problems, each by a word in its text.
 func (b *book) blames(words ...string) {
 	b.t.Helper()
 	for i := range max(len(words), len(b.last.Problems)) {
@@ -126,7 +126,7 @@ func (b *book) blames(words ...string) {
 	}
 }
 
-// TestWanted: pods have their keeper and their text, and stay the same value until they change.
+// TestWanted checks that pods have their keeper and their text, and keep their pointer until they change.
 func TestWanted(t *testing.T) {
 	b := newBook(t)
 	u := b.write("b", manifest("two", "", "1"), "a", manifest("one", "", "1"))
@@ -144,7 +144,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// TestUnchangedTextsAreNotParsed again, valid or not.
+// TestUnchangedTextsAreNotParsed checks that unchanged texts are not parsed again, whether valid or not.
 func TestUnchangedTextsAreNotParsed(t *testing.T) {
 	b, parsed := newBook(t), 0
 	b.loader.Stored = func(d *podspec.Desired) (*podspec.Desired, []podspec.ObjectName, error) {
@@ -161,13 +161,13 @@ func TestUnchangedTextsAreNotParsed(t *testing.T) {
 		t.Errorf("%d pods parsed, then %d", before, parsed)
 	}
 	b.write("a", manifest("one", "", "2"))
-	// Once by itself, once together.
+	// once by itself, once together with the others
 	if parsed != before+2 {
 		t.Errorf("one change made %d pods", parsed-before)
 	}
 }
 
-// TestInvalidTexts: the last valid version counts, and the problem is told after a second.
+// TestInvalidTexts checks that the last valid version stays in effect, and that the problem is reported after a second.
 func TestInvalidTexts(t *testing.T) {
 	for name, damage := range map[string]func(*book){
 		"half":       func(b *book) { b.write("a", manifest("one", "", "2")[:50]) },
@@ -186,7 +186,7 @@ func TestInvalidTexts(t *testing.T) {
 		if b.wants("one:1 two:1"); len(b.last.Problems) != 1 || b.last.Problems[0].File != "a" || !b.last.Problems[0].Since.Equal(since) {
 			t.Fatalf("%s: problems %v", name, b.last.Problems)
 		}
-		// Other damage is the same problem.
+		// Different damage is the same problem.
 		b.unreadable = map[string]bool{}
 		b.write("a", "kind: [")
 		b.later(time.Hour)
@@ -199,8 +199,8 @@ func TestInvalidTexts(t *testing.T) {
 	}
 }
 
-// TestNothingKnown: a text that cannot be used and of which nothing valid is known is told at
-// once, so that its pods are left alone.
+// TestNothingKnown checks that an invalid text without a known valid version is reported at once, so that its pods are
+// not changed.
 func TestNothingKnown(t *testing.T) {
 	b := newBook(t)
 	b.unreadable["c"] = true
@@ -220,7 +220,7 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
-// TestMissingForAMoment: what is there again within two seconds was never away.
+// TestMissingForAMoment checks that an object that is missing for less than two seconds stays wanted.
 func TestMissingForAMoment(t *testing.T) {
 	one := manifest("one", "", "1")
 	for name, c := range map[string]struct{ away, back func(*book) }{
@@ -254,8 +254,8 @@ func TestMissingForAMoment(t *testing.T) {
 	}
 }
 
-// TestAnEmptyTextChangesNothing: a full disk may have emptied it, or somebody has not finished to
-// write it. It is reported.
+// TestAnEmptyTextChangesNothing checks that an empty text is reported and changes nothing, because the disk may be full
+// or a write unfinished.
 func TestAnEmptyTextChangesNothing(t *testing.T) {
 	for _, text := range []string{"", "# later\n", "---\n"} {
 		b := newBook(t)
@@ -270,7 +270,7 @@ func TestAnEmptyTextChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAnotherTakesThePlace at once, of the name or of the uid.
+// TestAnotherTakesThePlace checks that a pod with the same name or the same UID replaces another at once.
 func TestAnotherTakesThePlace(t *testing.T) {
 	b := newBook(t)
 	b.write("a", manifest("one", "x", "1"))
@@ -284,8 +284,8 @@ func TestAnotherTakesThePlace(t *testing.T) {
 	b.wants("two:3")
 }
 
-// TestDuplicates: the first by name wins, whatever came first, and only the second pod is left
-// out of its text.
+// TestDuplicates checks that the first text in name order wins, independent of the read order, and that only the second
+// pod is left out of its text.
 func TestDuplicates(t *testing.T) {
 	b := newBook(t)
 	b.write("b", manifest("one", "", "2")+"---\n"+manifest("two", "", "1"))
@@ -307,7 +307,8 @@ func TestDuplicates(t *testing.T) {
 	b.wants("one:2 three:1")
 }
 
-// TestObjectsOfOtherTexts: a ConfigMap is told apart from the pods that name it, and lingers as they do.
+// TestObjectsOfOtherTexts checks that a ConfigMap is separate from the pods that name it, and stays wanted as long
+// after its removal.
 func TestObjectsOfOtherTexts(t *testing.T) {
 	b := newBook(t)
 	b.write("pod", withConfig("one"), "config", fmt.Sprintf(config, "x"))
@@ -332,7 +333,8 @@ func TestObjectsOfOtherTexts(t *testing.T) {
 	}
 }
 
-// TestDamageByOthers: what another text makes invalid stays as it was, and hides nothing else.
+// TestDamageByOthers checks that a text that another text makes invalid keeps its last version, and does not affect
+// others.
 func TestDamageByOthers(t *testing.T) {
 	b := newBook(t)
 	b.write("pod", withConfig("one"), "config", fmt.Sprintf(config, "x"), "two", manifest("two", "", "1"))
@@ -350,7 +352,7 @@ func TestDamageByOthers(t *testing.T) {
 	b.blames()
 }
 
-// TestWholeSource: what cannot be read as a whole changes nothing, and is not complete.
+// TestWholeSource checks that an unreadable source changes nothing and is not complete.
 func TestWholeSource(t *testing.T) {
 	b := newBook(t)
 	b.fails("gone")
@@ -362,7 +364,7 @@ func TestWholeSource(t *testing.T) {
 	b.blames()
 	b.remove("a", "c")
 	b.later(time.Second)
-	// What was missing is not given up while nobody can look, nor right after.
+	// Missing objects are not dropped while the source is unreadable, nor right after.
 	b.fails("gone")
 	since := b.now
 	b.later(time.Hour)
@@ -381,7 +383,7 @@ func TestWholeSource(t *testing.T) {
 	b.hasBeside(t, "after two seconds", "")
 }
 
-// TestLimits: texts that are too many together change nothing, and do not make a source complete.
+// TestLimits checks that texts that exceed a limit together change nothing, and do not make a source complete.
 func TestLimits(t *testing.T) {
 	var many strings.Builder
 	for i := range document.MaxDocuments {
@@ -406,7 +408,7 @@ func TestLimits(t *testing.T) {
 	b.blames()
 }
 
-// TestStoreFails: what is stored cannot be read, and is read once it can.
+// TestStoreFails checks that texts are read again after a failure to read stored objects.
 func TestStoreFails(t *testing.T) {
 	b := newBook(t)
 	failed := errors.New("the disk is gone")
@@ -425,7 +427,7 @@ func TestStoreFails(t *testing.T) {
 	failed = nil
 	b.read()
 	b.wants("one:2")
-	// It fails only when all texts are put together.
+	// The failure occurs only when all texts are combined.
 	calls := 0
 	b.loader.Stored = func(d *podspec.Desired) (*podspec.Desired, []podspec.ObjectName, error) {
 		if calls++; calls == 2 {
@@ -439,7 +441,7 @@ func TestStoreFails(t *testing.T) {
 	b.wants("one:3")
 }
 
-// TestNotesAndWarnings are told beside the pods.
+// TestNotesAndWarnings checks that notes and warnings are reported.
 func TestNotesAndWarnings(t *testing.T) {
 	b := newBook(t)
 	b.write("a", manifest("one", "", "1")+"  schedulerName: x\n")
@@ -453,7 +455,8 @@ func TestNotesAndWarnings(t *testing.T) {
 	b.blames()
 }
 
-// TestManyProblems are listed in part, with one that counts the others. One that is fixed makes room.
+// TestManyProblems checks that only some problems are listed, with one that counts the others. When one is fixed,
+// another is listed.
 func TestManyProblems(t *testing.T) {
 	b := newBook(t)
 	const n = 1000
@@ -477,7 +480,7 @@ func TestManyProblems(t *testing.T) {
 	}
 }
 
-// TestManyNotes are listed in part too. The same note of several manifests is one.
+// TestManyNotes checks that only some notes are listed, and that the same note of several manifests is listed once.
 func TestManyNotes(t *testing.T) {
 	b := newBook(t)
 	for i := range 2 * maxListed {

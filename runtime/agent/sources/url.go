@@ -8,17 +8,17 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// URL is a text on a server.
+// URL is the source of a text on a server.
 type URL struct {
 	textSource
 
 	url      string
 	settings Settings
-	// answer is the last one that had a text.
+	// answer is the last answer that had a text.
 	answer input.Answer
 }
 
-// NewURL makes the source of a URL. It refuses one that nobody may trust.
+// NewURL returns the source of a URL. It refuses an insecure URL.
 func NewURL(url string, s Settings) (*URL, error) {
 	name, err := input.URLName(url)
 	if err != nil {
@@ -33,8 +33,8 @@ func (u *URL) Run(ctx context.Context, reread <-chan chan struct{}, tell func(Up
 	l.run(ctx, reread, tell)
 }
 
-// read fetches the text, unless it is as it was. A server that has nothing to say does not say
-// that nothing is wanted: that would be an empty List (a kubelet removes all its pods then).
+// read fetches the text if it has changed. An empty answer is an error and does not delete all pods, unlike in a
+// kubelet. Only an empty List does.
 func (u *URL) read(ctx context.Context) Reading {
 	answer, err := u.settings.Loader.Get(ctx, u.url, u.answer.ETag)
 	if err != nil {

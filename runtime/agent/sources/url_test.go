@@ -43,7 +43,7 @@ func (s *site) fails(code int) {
 	s.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
 }
 
-// source is the source of the site, asked often.
+// source returns the source of the site, with a short interval.
 func (s *site) source(t *testing.T) *URL {
 	t.Helper()
 	name := strings.Replace(s.URL, "http://", "http://me:hunter2@", 1) + "/pods.yaml"
@@ -54,7 +54,7 @@ func (s *site) source(t *testing.T) *URL {
 	return u
 }
 
-// TestURL: whatever is no complete, valid answer changes nothing, and is a problem.
+// TestURL checks that an incomplete or invalid answer changes nothing and is a problem.
 func TestURL(t *testing.T) {
 	s := newSite(t)
 	s.fails(http.StatusNotFound)
@@ -96,7 +96,7 @@ func TestURL(t *testing.T) {
 	defer other.Close()
 	s.answers(http.RedirectHandler(other.URL, http.StatusFound).ServeHTTP)
 	l.wants(t, "one:3")
-	// An empty list says that nothing is wanted.
+	// An empty List means that nothing is wanted.
 	s.serves("apiVersion: v1\nkind: List\nitems: []\n")
 	l.wants(t, "")
 	source.Ended(model.PodRef{})
@@ -105,14 +105,14 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// cut is an answer that ends too early, in the middle of a text that would be valid.
+// cut is an answer that ends early, in the middle of a text that would be valid.
 func cut(w http.ResponseWriter, _ *http.Request) {
 	text := manifest("two", "", "2")
 	w.Header().Set("Content-Length", fmt.Sprint(2*len(text)))
 	_, _ = w.Write([]byte(text))
 }
 
-// TestETag: a text that is as it was is not sent again, and counts as read.
+// TestETag checks that an unchanged text is not sent again, and counts as read.
 func TestETag(t *testing.T) {
 	s := newSite(t)
 	var sent atomic.Int64
@@ -135,14 +135,14 @@ func TestETag(t *testing.T) {
 	if sent.Load() != 1 || len(l.all()) != 1 {
 		t.Errorf("sent %d times, told %d times", sent.Load(), len(l.all()))
 	}
-	// An answer that is not taken is not the version that is known.
+	// The ETag of a refused answer is not used.
 	version(`"2"`, "")
 	l.awaits(t, "an empty answer", func(u Update) bool { return len(u.Problems) == 1 })
 	version(`"2"`, manifest("one", "", "2"))
 	l.wants(t, "one:2")
 }
 
-// TestSlowURL: an answer that does not come is given up, and the end of the agent does not wait.
+// TestSlowURL checks that a slow answer is abandoned, and that the end of the agent does not wait for it.
 func TestSlowURL(t *testing.T) {
 	s := newSite(t)
 	s.serves(manifest("one", "", "1"))
@@ -160,7 +160,7 @@ func TestSlowURL(t *testing.T) {
 	source.Run(ctx, nil, func(u Update) { t.Errorf("told %+v", u) })
 }
 
-// TestURLsThatAreRefused, without their passwords.
+// TestURLsThatAreRefused checks that insecure URLs are refused without their passwords in the error.
 func TestURLsThatAreRefused(t *testing.T) {
 	for _, name := range []string{"http://me:hunter2@192.0.2.1/", "https://me:hunter2@a b/", "https://me:hunter2@host:port/"} {
 		if u, err := NewURL(name, Settings{}); err == nil || strings.Contains(err.Error(), "hunter2") {

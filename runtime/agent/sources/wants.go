@@ -13,23 +13,24 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// want is something that a source wants: one of the first three fields is set.
+// want is an object that a source wants. Exactly one of its first three fields is set.
 type want struct {
 	pod      *podspec.Desired
 	workload *podspec.Workload
 	object   *podspec.Object
-	// missing is since when no text has it; zero while one has, or while that is not known.
+	// missing is when the object was first missing in the texts. It is zero while a text has it, or while that is
+	// unknown.
 	missing time.Time
 }
 
-// key names something that a source wants. Pods have no kind.
+// key names a wanted object. The kind of pods is empty.
 type key struct{ kind, namespace, name string }
 
 func (k key) compare(other key) int {
 	return cmp.Or(cmp.Compare(k.kind, other.kind), cmp.Compare(k.namespace, other.namespace), cmp.Compare(k.name, other.name))
 }
 
-// identify returns the name of what is wanted, the text that has it, and the uid of the pod or of the first pod of the workload.
+// identify returns the name of the object, its text, and the UID of the pod or of the workload's first pod.
 func (w *want) identify() (name key, source string, uid types.UID) {
 	switch {
 	case w.pod != nil:
@@ -42,7 +43,7 @@ func (w *want) identify() (name key, source string, uid types.UID) {
 	return key{w.object.Kind(), meta.Namespace, meta.Name}, w.object.Source, ""
 }
 
-// keep leaves what has not changed the same pointer as before.
+// keep keeps the pointer of an unchanged object.
 func (w *want) keep(before *want) {
 	switch {
 	case w.object != nil:
@@ -55,7 +56,7 @@ func (w *want) keep(before *want) {
 			return
 		}
 		w.workload.Template = template
-		// The templates are the same.
+		// The templates are equal, so they are left out of the comparison.
 		one, other := *before.workload, *w.workload
 		if one.Template, other.Template = nil, nil; equality.Semantic.DeepEqual(one, other) {
 			w.workload = before.workload
@@ -65,16 +66,16 @@ func (w *want) keep(before *want) {
 	}
 }
 
-// isSame reports whether nothing of a pod changed.
+// isSame reports whether a pod is unchanged.
 func isSame(a, b *podspec.Desired) bool {
 	return a == b || a.Source == b.Source && a.WrittenUID == b.WrittenUID && slices.Equal(a.Shared, b.Shared) && a.SameAs(b)
 }
 
-// wants are the pods, the workloads or the objects that a source wants. What goes missing lingers: files are renamed and directories
-// are replaced.
+// wants are the wanted pods, workloads or objects of a source. A missing object stays wanted for a while, because files
+// are renamed and directories are replaced.
 type wants map[key]*want
 
-// take takes what the texts have now. What damaged texts have stays as it was.
+// take sets the wanted objects from the current texts. Objects of damaged texts are unchanged.
 func (ws wants) take(now time.Time, found []*want, damaged map[string]bool) {
 	uids, here := map[types.UID]bool{}, map[key]bool{}
 	for _, w := range found {
@@ -101,14 +102,14 @@ func (ws wants) take(now time.Time, found []*want, damaged map[string]bool) {
 	}
 }
 
-// thaw lets what was missing when the source failed be so from now on.
+// thaw restarts the time of missing objects after a failure of the source.
 func (ws wants) thaw(failed, now time.Time) {
 	for _, w := range ws {
 		w.missing = thawed(w.missing, failed, now)
 	}
 }
 
-// expire drops what has been missing long enough. It returns when there will be more.
+// expire drops the objects that have been missing long enough. It returns when the next will be dropped.
 func (ws wants) expire(now time.Time) (again time.Time) {
 	for name, w := range ws {
 		switch over := w.missing.Add(Lingers); {
@@ -122,7 +123,7 @@ func (ws wants) expire(now time.Time) (again time.Time) {
 	return again
 }
 
-// sorted are all, by kind, namespace and name.
+// sorted returns all by kind, namespace and name.
 func (ws wants) sorted() []*want {
 	all := make([]*want, 0, len(ws))
 	for _, name := range slices.SortedFunc(maps.Keys(ws), key.compare) {

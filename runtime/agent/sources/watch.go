@@ -12,32 +12,32 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// watch reports what changes in a directory, and when the directory itself is replaced.
+// watch reports changes in a directory, and the replacement of the directory itself.
 type watch struct {
-	// dir is watched; only is the one file that matters in it, or empty for all.
+	// dir is the watched directory. only is the one relevant file in it, or empty for all.
 	dir, only string
 	watcher   *fsnotify.Watcher
-	// events has at most one that was not taken.
+	// events holds at most one change that was not received yet.
 	events chan change
 }
 
-// change is what an event says about a text. Of two that come together the lesser counts.
+// change is the kind of a change of a text. If two are merged, the smaller value is used.
 type change int
 
 const (
-	// written is a file that may be written still.
+	// written is a file that may still be written.
 	written change = iota
-	// replaced is a file that was renamed to its name: its text is complete.
+	// replaced is a file that was renamed to its name, so that its text is complete.
 	replaced
 )
 
-// newWatch watches nothing yet.
+// newWatch returns a watch that watches nothing yet.
 func newWatch(dir, only string) *watch {
 	return &watch{dir: dir, only: only, events: make(chan change, 1)}
 }
 
-// renew watches what is at the path now, until the context ends. The error says that changes are
-// found by looking only. A directory that is not there is found so as well.
+// renew watches the current directory at the path, until the context ends. If it returns an error, only the periodic
+// read finds changes. The same is true without an error if the directory does not exist.
 func (w *watch) renew(ctx context.Context) error {
 	if w.watcher == nil {
 		watcher, err := fsnotify.NewWatcher()
@@ -47,7 +47,7 @@ func (w *watch) renew(ctx context.Context) error {
 		w.watcher = watcher
 		go w.forward(ctx, watcher)
 	}
-	// What is watched already stays so, unless it is another directory now.
+	// This does nothing for a directory that is already watched.
 	for _, dir := range []string{filepath.Dir(w.dir), w.dir} {
 		if err := w.watcher.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return late(dir, err)
@@ -56,7 +56,7 @@ func (w *watch) renew(ctx context.Context) error {
 	return nil
 }
 
-// late says that changes are noticed late. The kernel's words for its limits mislead.
+// late adds to an error that changes are noticed late. It replaces the kernel's misleading texts for its limits.
 func late(dir string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EMFILE):
@@ -67,9 +67,9 @@ func late(dir string, err error) error {
 	return fmt.Errorf("changes in %s are noticed only by looking from time to time: %w", dir, err)
 }
 
-// forward passes on the events that matter.
+// forward reports the relevant events.
 func (w *watch) forward(ctx context.Context, watcher *fsnotify.Watcher) {
-	defer watcher.Close() //nolint:errcheck // nothing is lost
+	defer watcher.Close() //nolint:errcheck // no data is lost
 	for {
 		select {
 		case <-ctx.Done():
@@ -78,14 +78,14 @@ func (w *watch) forward(ctx context.Context, watcher *fsnotify.Watcher) {
 			if w.matters(filepath.Clean(event.Name)) {
 				w.pass(changeOf(event))
 			}
-		case <-watcher.Errors: //nolint:errcheck // events may have been lost: a look tells
+		case <-watcher.Errors: //nolint:errcheck // events may have been lost: read to find out
 			w.pass(written)
 		}
 	}
 }
 
-// changeOf tells the names that files of the directory have got from those that are new. Of the former fsnotify knows
-// what they were called before; it shows that only as text, but events are values.
+// changeOf distinguishes files that were renamed within the directory from new files. fsnotify records the old name
+// only in an unexported field, so changeOf compares the event with one that has no such name.
 func changeOf(event fsnotify.Event) change {
 	if event.Has(fsnotify.Create) && event != (fsnotify.Event{Name: event.Name, Op: event.Op}) {
 		return replaced
@@ -93,7 +93,7 @@ func changeOf(event fsnotify.Event) change {
 	return written
 }
 
-// pass hands an event on, together with the one that was not taken yet.
+// pass sends a change, merged with the one that was not received yet.
 func (w *watch) pass(c change) {
 	select {
 	case before := <-w.events:
@@ -103,8 +103,8 @@ func (w *watch) pass(c change) {
 	w.events <- c
 }
 
-// matters reports whether an event may be about what is read: a file, or what links lead through. What is hidden is
-// not read, but the links of a Kubernetes volume lead through a name of two dots.
+// matters reports whether an event may concern a file that is read, or a link to it. Hidden files are not read, but the
+// links of a Kubernetes volume lead through a name that starts with two dots.
 func (w *watch) matters(name string) bool {
 	base := filepath.Base(name)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 )
 
-// deployment is a Deployment that tells its versions apart by image, and takes the ConfigMap c.
+// deployment returns a Deployment whose image is its version, and which uses the ConfigMap c.
 func deployment(name, version string) string {
 	return fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %[1]s}\nspec:\n  selector: {matchLabels: {app: %[1]s}}\n"+
 		"  template:\n    metadata: {labels: {app: %[1]s}}\n    spec:\n      containers:\n      - {name: app, image: 'app:%[2]s', envFrom: [{configMapRef: {name: c, optional: true}}]}\n", name, version)
@@ -19,7 +19,7 @@ func deployment(name, version string) string {
 
 const service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: %d}]}\n"
 
-// newShop is a book whose texts may have workloads.
+// newShop returns a book whose texts may have workloads.
 func newShop(t *testing.T) *book {
 	t.Helper()
 	b := newBook(t)
@@ -27,7 +27,7 @@ func newShop(t *testing.T) *book {
 	return b
 }
 
-// beside are the workloads and objects of an update in words.
+// beside returns the workloads and objects of an update as text.
 func beside(u Update) string {
 	var all []string
 	for _, w := range u.Workloads {
@@ -54,8 +54,8 @@ func (b *book) hasBeside(t *testing.T, what, want string) Update {
 	return b.last
 }
 
-// TestWorkloads: workloads and objects are told with where they are from. Nothing of them changes while nothing is read anew; a
-// file that is renamed is another source of the same, and what is missing counts two seconds more.
+// TestWorkloads checks that workloads and objects are reported with their source. They keep their pointers while no
+// text changes. A renamed file only changes the source, and missing objects stay wanted for two seconds.
 func TestWorkloads(t *testing.T) {
 	b := newShop(t)
 	b.write("a", deployment("web", "1")+"---\n"+fmt.Sprintf(service, 80), "c", fmt.Sprintf(config, "x"), "s", "apiVersion: v1\nkind: Secret\nmetadata: {name: apart}\n")
@@ -83,7 +83,7 @@ func TestWorkloads(t *testing.T) {
 	b.hasBeside(t, "after two seconds", "ConfigMap@c")
 }
 
-// TestWorkloadsWrongTexts: a text that is damaged, empty or unreadable, and a source that fails, change nothing.
+// TestWorkloadsWrongTexts checks that a damaged, empty or unreadable text, and a failed source, change nothing.
 func TestWorkloadsWrongTexts(t *testing.T) {
 	b := newShop(t)
 	whole := deployment("web", "1") + "---\n" + fmt.Sprintf(service, 80)
@@ -109,7 +109,8 @@ func TestWorkloadsWrongTexts(t *testing.T) {
 	b.hasBeside(t, "the Service is in it no more", "web:3@a")
 }
 
-// TestTwiceInASource: of two manifests of one thing the first text counts; the problem is one of its pod, for whose events it is.
+// TestTwiceInASource checks that the first text wins if two manifests have the same object. The problem names its pod,
+// so that it becomes an event of that pod.
 func TestTwiceInASource(t *testing.T) {
 	b := newShop(t)
 	b.write("a", deployment("web", "1")+"---\n"+manifest("one", "", "1")+"---\n"+manifest("two", "x", "1")+"---\n"+fmt.Sprintf(service, 80))
@@ -126,7 +127,7 @@ func TestTwiceInASource(t *testing.T) {
 	}
 }
 
-// TestWorkloadChangesKind: a workload of another kind takes the place of one with the same pods at once.
+// TestWorkloadChangesKind checks that a workload of another kind replaces one with the same pods at once.
 func TestWorkloadChangesKind(t *testing.T) {
 	b := newShop(t)
 	b.write("a", deployment("web", "1"))
