@@ -53,7 +53,7 @@ func NewDescribe(sess *session.Session) *cobra.Command {
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
 	f.BoolVar(&o.All, "all", false, "Describe all pods that podctl applied in the namespace")
-	o.RegisterSelectors(f, "With --all or a selector, describe pods in all namespaces")
+	o.RegisterSelectors(f, "All namespaces (with --all or a selector)")
 	f.BoolVar(&o.timeline, "timeline", false, "Show how long each part of the last start took")
 	f.VarP(flags.Output(&o.output, "json", "yaml", "svg"), "output", "o", "Output format: text, json or yaml; with --timeline: text or svg")
 	return cmd

@@ -47,7 +47,7 @@ func NewEvents(sess *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runEvents(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Show events of all namespaces")
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "All namespaces")
 	f.BoolVarP(&o.watch, "watch", "w", false, "Watch for new events")
 	f.BoolVar(&o.warnings, "warnings", false, "Show only warnings")
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")

@@ -73,10 +73,10 @@ func NewGet(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
-	o.RegisterSelectors(f, "List objects of all namespaces")
+	o.RegisterSelectors(f, "All namespaces")
 	f.BoolVar(&o.printer.containers, "containers", false, "Print one line per container")
 	f.BoolVarP(&o.watch, "watch", "w", false, "Watch for changes")
-	f.BoolVar(&o.probe, "probe", false, "Run the probes of the pods first")
+	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.StringVar(&o.printer.sortBy, "sort-by", "", "Sort by a field, given as a JSONPath such as .status.startTime")
 	f.BoolVar(&o.printer.noHeaders, "no-headers", false, "Do not print headers")
 	f.StringVar(&o.Snapshot, "snapshot", "", "Read this snapshot file instead of the runtime")

@@ -57,7 +57,7 @@ func NewLogs(sess *session.Session) *cobra.Command {
 	o.container.Register(f, "Do not print which container was chosen")
 	f.BoolVar(&o.allContainers, "all-containers", false, "Print the logs of all containers of the pod")
 	f.BoolVar(&o.All, "all", false, "Print the logs of all pods that podctl applied in the namespace")
-	o.RegisterSelectors(f, "With --all or a selector, print logs of all namespaces")
+	o.RegisterSelectors(f, "All namespaces (with --all or a selector)")
 	f.BoolVarP(&o.follow, "follow", "f", false, "Follow the log")
 	f.BoolVarP(&o.previous, "previous", "p", false, "Print the log of the previous run")
 	f.BoolVar(&o.timestamps, "timestamps", false, "Print a timestamp before each line")

@@ -50,7 +50,7 @@ func NewProbe(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
-	o.RegisterSelectors(f, "Without names, run the probes of pods in all namespaces")
+	o.RegisterSelectors(f, "All namespaces (if no pod is named)")
 	f.StringVarP(&o.container, "container", "c", "", "Run only probes of this container")
 	f.Var(&flags.Choice{Value: &o.kind, Allowed: []string{"liveness", "readiness", "startup"}}, "type", "Run only probes of this type: liveness, readiness or startup")
 	f.BoolVar(&o.wait, "wait", false, "Repeat each probe at its period until it reaches a threshold")

@@ -51,7 +51,7 @@ func NewTop(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
-	o.RegisterSelectors(f, "Show pods of all namespaces")
+	o.RegisterSelectors(f, "All namespaces")
 	f.BoolVar(&o.view.containers, "containers", false, "Print one line per container")
 	f.BoolVar(&o.once, "once", false, "Print one table and exit (default if stdout is not a terminal)")
 	f.DurationVar(&o.interval, "interval", 2*time.Second, "Time between updates")
