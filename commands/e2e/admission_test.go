@@ -27,7 +27,7 @@ spec:
     resources: {requests: {cpu: %dm}}
 `
 
-// statusOf is the status of a pod; an empty one if the pod is not there.
+// statusOf returns the status of a pod. It is empty if the pod does not exist.
 func (m *machine) statusOf(t *testing.T, name string) v1.PodStatus {
 	t.Helper()
 	var pod v1.Pod
@@ -39,9 +39,9 @@ func (m *machine) statusOf(t *testing.T, name string) v1.PodStatus {
 	return pod.Status
 }
 
-// testAgentAdmission: of two pods that together ask for more cpu than there is, the first by name runs
-// and the other has failed. Smaller, it runs. Another agent touches nothing. (Kubelet, e2e_node: a pod
-// that does not fit is rejected with OutOfcpu.)
+// testAgentAdmission: if two pods together request more CPU than the machine has, the first by name runs and the other
+// fails. With a smaller request, it runs. A restarted agent changes nothing. (Kubelet, e2e_node: a pod that does not
+// fit is rejected with OutOfcpu.)
 func testAgentAdmission(t *testing.T, m *machine) {
 	most := 600 * goruntime.NumCPU()
 	a := startAgent(t, m, t.TempDir())

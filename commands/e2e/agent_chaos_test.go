@@ -19,25 +19,24 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// unrest is a directory of manifests that does not rest.
+// unrest is a directory of manifests that changes all the time.
 type unrest struct {
 	m     *machine
 	agent *agentProcess
 	rand  *rand.Rand
-	// files are the pods that they hold, and versions what these are to run.
+	// files maps each file to its pod. versions has the version that each pod must run.
 	files    map[string]string
 	versions map[string]int
-	// steady are the first containers of pods that nobody touched since.
+	// steady has the first containers of pods that the test has not touched since.
 	steady map[string]string
 	names  int
-	// disk is a small file system of its own, on which podctl keeps its checkpoints.
+	// disk is a small file system for the checkpoints of podctl.
 	disk string
 }
 
-// testAgentUnrest: files are edited, renamed, replaced and removed while the agent and containerd are
-// killed, and the disk of the checkpoints is full for a time. In the end what runs is what the directory
-// says, and the containers of pods that nobody touched are those of the beginning. It lasts
-// PODCTL_AGENT_UNREST (`make soak`: five minutes), or some seconds.
+// testAgentUnrest edits, renames, replaces and removes files. Meanwhile it kills the agent and containerd, and fills
+// the disk of the checkpoints for a while. In the end, exactly the pods of the directory run, and untouched pods still
+// have their first containers. The test takes PODCTL_AGENT_UNREST (`make soak`: five minutes), or some seconds.
 func testAgentUnrest(t *testing.T, m *machine) {
 	lasts := durationOf(t, "PODCTL_AGENT_UNREST", 20*time.Second)
 	seed := uint64(time.Now().UnixNano())
@@ -77,12 +76,12 @@ func testAgentUnrest(t *testing.T, m *machine) {
 	for file := range u.files {
 		u.remove(t, file)
 	}
-	// An agent that is told to end lets a deletion finish: only an idle one has to end at once.
+	// A stopping agent finishes a deletion first. Only an idle one must stop at once.
 	until(t, "all pods are gone", func() bool { return u.isEmpty(t) })
 	u.agent.stop(t)
 }
 
-// step is one thing that happens. Three pods are left alone.
+// step makes one random change. It leaves three pods alone.
 func (u *unrest) step(t *testing.T) {
 	t.Helper()
 	files := slices.Sorted(maps.Keys(u.files))
@@ -103,7 +102,7 @@ func (u *unrest) step(t *testing.T) {
 	case op < 14:
 		u.rename(t, file)
 	case op < 16:
-		// Somebody else ends a container.
+		// A user stops a container.
 		if id := u.running(t)[pod]; id != "" {
 			u.touched(pod)
 			_, _ = u.m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}) // It may have ended meanwhile.
@@ -123,7 +122,7 @@ func (u *unrest) step(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a file system of some megabytes until the test has ended.
+// smallDisk mounts a file system of some megabytes until the end of the test.
 func smallDisk(t *testing.T, dir string) string {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(dir, 0o700), unix.Mount("small", dir, "tmpfs", 0, "size=16m,mode=0700")); err != nil {
@@ -137,10 +136,10 @@ func smallDisk(t *testing.T, dir string) string {
 	return dir
 }
 
-// filler is the file that fills the disk. No pod has such a uid.
+// filler returns the file that fills the disk. No pod has such a UID.
 func (u *unrest) filler() string { return filepath.Join(u.disk, "a filler") }
 
-// fill leaves no room on the disk of the checkpoints.
+// fill fills the disk of the checkpoints.
 func (u *unrest) fill(t *testing.T) {
 	t.Helper()
 	f, err := os.Create(u.filler())
@@ -179,7 +178,7 @@ func (u *unrest) add(t *testing.T) {
 	u.write(t, file)
 }
 
-// write writes a file in place, or beside it and moves it there.
+// write writes a file in place, or writes a new file and renames it.
 func (u *unrest) write(t *testing.T, file string) {
 	t.Helper()
 	pod := u.files[file]
@@ -215,7 +214,7 @@ func (u *unrest) rename(t *testing.T, file string) {
 	delete(u.files, file)
 }
 
-// running maps the pods of the test to the ids of their containers that run.
+// running maps the pods of the test to the IDs of their running containers.
 func (u *unrest) running(t *testing.T) map[string]string {
 	t.Helper()
 	reply, err := u.m.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
@@ -223,7 +222,7 @@ func (u *unrest) running(t *testing.T) map[string]string {
 	}})
 	ids := map[string]string{}
 	if err != nil {
-		return ids // containerd is just starting.
+		return ids // containerd is starting.
 	}
 	for _, c := range reply.GetContainers() {
 		if name := c.GetLabels()["io.kubernetes.pod.name"]; strings.HasPrefix(name, "unrest-") {
@@ -233,7 +232,7 @@ func (u *unrest) running(t *testing.T) map[string]string {
 	return ids
 }
 
-// isEmpty reports whether the runtime has nothing of the pods of the test any more, and podctl no checkpoint.
+// isEmpty reports whether the runtime has no pods of the test, and podctl no checkpoints.
 func (u *unrest) isEmpty(t *testing.T) bool {
 	t.Helper()
 	checkpoints, err := os.ReadDir(u.disk)
@@ -249,7 +248,7 @@ func (u *unrest) isEmpty(t *testing.T) bool {
 	})
 }
 
-// isAsWanted reports whether every pod runs, in its version, and no other does.
+// isAsWanted reports whether every pod runs in its version, and no other pod runs.
 func (u *unrest) isAsWanted(t *testing.T) bool {
 	t.Helper()
 	now := u.running(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/podctl/podctl/runtime/agent/api"
 )
 
-// testAgentReload: the agent starts again with another configuration and touches nothing; one that is
-// wrong is told to who asks, and changes nothing.
+// testAgentReload: after a change of the configuration, the agent restarts and changes no pods. A wrong configuration
+// is reported to the caller and has no effect.
 func testAgentReload(t *testing.T, m *machine) {
 	first, second, file := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
 	configure := func(text string) {
@@ -54,7 +54,7 @@ func testAgentReload(t *testing.T, m *machine) {
 	}
 	until(t, "the second source has gone", func() bool {
 		var s api.Status
-		// While it starts again the agent does not answer.
+		// The agent does not answer while it restarts.
 		r := m.run(t, "agent", "status", "-o", "json")
 		return r.code == 0 && json.Unmarshal([]byte(r.stdout), &s) == nil &&
 			!slices.ContainsFunc(s.Sources, func(from api.Source) bool { return from.Name == second })
@@ -66,8 +66,8 @@ func testAgentReload(t *testing.T, m *machine) {
 	m.must(t, "delete", "first", "second")
 }
 
-// testAgentStopPods: with --stop-pods the pods end with the agent, those of low priority first, and
-// the next agent starts them again, also one that ended with success.
+// testAgentStopPods: with --stop-pods the pods stop with the agent, those of low priority first. The next agent starts
+// them again, even one that ended with success.
 func testAgentStopPods(t *testing.T, m *machine) {
 	a := startAgent(t, m, t.TempDir(), "--stop-pods", "--shutdown-grace", patient(10*time.Second).String())
 	low := strings.Replace(fmt.Sprintf(simplePod, "low", "1s"), "spec:\n", "spec:\n  restartPolicy: OnFailure\n", 1)
@@ -97,8 +97,8 @@ func testAgentStopPods(t *testing.T, m *machine) {
 	m.must(t, "delete", "low", "high")
 }
 
-// testAgentRestartSignals: signals that come while the agent starts again with another configuration are not
-// lost, and one to reload does not kill it.
+// testAgentRestartSignals: signals that arrive while the agent restarts are not lost, and a signal to reload does not
+// kill it.
 func testAgentRestartSignals(t *testing.T, m *machine) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
 	configure := func(seconds int) {

@@ -26,9 +26,8 @@ spec:
     volumeMounts: [{name: v, mountPath: /v}]
 `
 
-// testAgentEviction: on a small disk that a pod fills, this pod is evicted and no other, and its volume
-// goes. It stays so for the next agent and for apply, no pod is admitted meanwhile, and a restart makes
-// it anew.
+// testAgentEviction: the agent evicts the pod that fills a small disk, and no other pod, and removes its volume. It
+// remains evicted for the next agent and for apply. Meanwhile no pod is admitted. A restart recreates the pod.
 func testAgentEviction(t *testing.T, m *machine) {
 	smallDisk(t, filepath.Join(m.state, "pods"))
 	flag := []string{"--eviction-hard", "nodefs.available<6Mi"}
@@ -104,8 +103,7 @@ spec:
     args: [sleep, --memory, "%d"]
 `
 
-// testAgentEvictionMemory: of pods on a machine that runs short of memory, the one that uses most is
-// evicted, and the others stay.
+// testAgentEvictionMemory: if the machine runs short of memory, the agent evicts the pod that uses most, and no other.
 func testAgentEvictionMemory(t *testing.T, m *machine) {
 	used, err := cgroup.WorkingSet()
 	if err != nil {

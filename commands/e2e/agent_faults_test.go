@@ -19,8 +19,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// faultyAgent is an agent whose calls of the runtime go wrong at random, its stream of events and its lists too, while
-// its files change.
+// faultyAgent is an agent whose calls to the runtime fail at random, including its stream of events and its lists,
+// while its files change.
 type faultyAgent struct {
 	t        *testing.T
 	m        *machine
@@ -30,26 +30,26 @@ type faultyAgent struct {
 	// dead is set when a fault has killed the agent.
 	dead *atomic.Bool
 	r    *rand.Rand
-	// wanted are the containers of each pod that has a file.
+	// wanted has the containers of each pod with a file.
 	wanted map[string][]string
 	// others are the directories of pods that other tests left.
 	others []string
-	// kept are the running containers of pods that nobody touched since they were last seen to run.
+	// kept has the running containers of each pod that the test has not touched since they were last observed.
 	kept map[string]map[string]string
 	log  []string
-	// came is how many faults came about.
+	// came counts the faults that occurred.
 	came int
 }
 
 const (
 	faultyPods = 6
-	// faultsAtOnce is how many faults there are until everything has to come to rest.
+	// faultsAtOnce is the number of faults before the agent must settle.
 	faultsAtOnce = 40
-	// faultyRest is how long that may take: some passes that fail one after the other, and the delays of restarts.
+	// faultyRest is the time limit for that. It allows for some failing passes and the delays of restarts.
 	faultyRest = 3 * time.Minute
 )
 
-// steadyPods never change: nothing that goes wrong may touch their containers.
+// steadyPods never change. No fault may affect their containers.
 const steadyPods = `apiVersion: v1
 kind: Pod
 metadata: {name: steady}
@@ -63,14 +63,14 @@ spec:
     readinessProbe: {periodSeconds: 1, timeoutSeconds: 1, exec: {command: [/demo, exit, '0']}}
 `
 
-// TestAgentFaultsInMemory: the agent on a runtime in memory.
+// TestAgentFaultsInMemory runs the agent on a runtime in memory.
 func TestAgentFaultsInMemory(t *testing.T) { faultyAgents(t, machineInMemory(t), 60) }
 
-// testAgentFaults: the agent on containerd.
+// testAgentFaults runs the agent on containerd.
 func testAgentFaults(t *testing.T, m *machine) { faultyAgents(t, m, 30) }
 
-// faultyAgents holds that an agent loses, leaks and doubles nothing, and restarts no container that is healthy and as
-// it shall be, whatever goes wrong. PODCTL_TRIALS is how many faults come about; else a few.
+// faultyAgents checks that an agent loses, leaks and duplicates nothing, and does not restart a healthy and up-to-date
+// container, whatever fails. PODCTL_TRIALS is the number of faults. few is the default.
 func faultyAgents(t *testing.T, m *machine, few int) {
 	t.Helper()
 	socket := filepath.Join(os.TempDir(), filepath.Base(m.state)+".faults")
@@ -104,7 +104,7 @@ func faultyAgents(t *testing.T, m *machine, few int) {
 	f.end()
 }
 
-// start starts an agent, which a fault may kill at once.
+// start starts an agent. A fault may kill it at once.
 func (f *faultyAgent) start(dir string) {
 	f.t.Helper()
 	f.agent = launchAgent(f.t, f.m, dir, "-r", f.endpoint, "--request-timeout", "1s")
@@ -121,7 +121,7 @@ func (f *faultyAgent) live() {
 	}
 }
 
-// dies is the end of the agent that runs now.
+// dies returns a function that kills the current agent.
 func (f *faultyAgent) dies() func() {
 	process, dead := f.agent.cmd.Process, f.dead
 	return func() {
@@ -134,7 +134,7 @@ func (f *faultyAgent) note(format string, args ...any) {
 	f.log = append(f.log, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-// round has things go wrong for a while, and then holds that everything gets to where it shall be.
+// round causes faults for a while, and then checks that the agent settles.
 func (f *faultyAgent) round() {
 	f.t.Helper()
 	for range faultsAtOnce {
@@ -152,7 +152,7 @@ func (f *faultyAgent) round() {
 	f.settle()
 }
 
-// fault is one of those of the judge, or one of what only an agent calls.
+// fault returns a random fault of a call, or of one of the calls that only an agent makes.
 func (f *faultyAgent) fault() runtimetest.Disturbance {
 	d := randomFault(f.r, f.dies())
 	if f.r.IntN(3) == 0 {
@@ -161,7 +161,7 @@ func (f *faultyAgent) fault() runtimetest.Disturbance {
 	return d
 }
 
-// act is something that happens beside the faults.
+// act makes a random change beside the faults.
 func (f *faultyAgent) act() {
 	f.t.Helper()
 	name := fmt.Sprintf("faulty-%d", f.r.IntN(faultyPods))
@@ -184,7 +184,7 @@ func (f *faultyAgent) act() {
 
 func (f *faultyAgent) file(name string) string { return filepath.Join(f.agent.dir, name+".yaml") }
 
-// edit gives a pod another manifest, in place or by a file that takes the other's.
+// edit gives a pod another manifest, in place or by renaming a new file.
 func (f *faultyAgent) edit(name string) {
 	f.t.Helper()
 	text, containers := randomPod(f.r, name)
@@ -219,7 +219,7 @@ func (f *faultyAgent) remove(name string) {
 	}
 }
 
-// flicker takes a file away for less than the two seconds for which its pod is kept.
+// flicker removes a file for less than the two seconds for which its pod is kept.
 func (f *faultyAgent) flicker(name string) {
 	f.t.Helper()
 	if f.wanted[name] == nil {
@@ -231,7 +231,7 @@ func (f *faultyAgent) flicker(name string) {
 	f.move(f.file(name)+"~", f.file(name))
 }
 
-// hide takes the whole directory away for a moment.
+// hide removes the whole directory for a moment.
 func (f *faultyAgent) hide() {
 	f.t.Helper()
 	f.note("the directory flickers")
@@ -240,19 +240,19 @@ func (f *faultyAgent) hide() {
 	f.move(f.agent.dir+"~", f.agent.dir)
 }
 
-// kill ends a container of a pod. An edit after it keeps the delay of its restart short.
+// kill stops a container of a pod. The edit after it keeps the restart delay short.
 func (f *faultyAgent) kill(name string) {
 	f.t.Helper()
 	for container, ids := range f.m.allIDs(f.t, name) {
 		f.note("%s of %s dies", container, name)
-		_, _ = f.m.cri.StopContainer(f.t.Context(), &runtimeapi.StopContainerRequest{ContainerId: ids[0]}) // It may have gone.
+		_, _ = f.m.cri.StopContainer(f.t.Context(), &runtimeapi.StopContainerRequest{ContainerId: ids[0]}) // It may have ended.
 		f.edit(name)
 		return
 	}
 }
 
-// settle waits until every pod is as its file says, and no other is there, and holds that nothing was touched that
-// nobody had touch.
+// settle waits until exactly the pods with a file run, as their files describe. Then it checks that the containers of
+// untouched pods are unchanged.
 func (f *faultyAgent) settle() {
 	f.t.Helper()
 	for end := time.Now().Add(patient(faultyRest)); ; time.Sleep(patient(200 * time.Millisecond)) {
@@ -276,7 +276,7 @@ func (f *faultyAgent) settle() {
 	f.note("at rest: %v", f.kept)
 }
 
-// wrong is what is not yet as it shall be.
+// wrong describes the first difference from the wanted state. It is empty if there is none.
 func (f *faultyAgent) wrong() string {
 	f.t.Helper()
 	if left := f.left(); left != "" {
@@ -302,7 +302,7 @@ func (f *faultyAgent) wrong() string {
 	return ""
 }
 
-// left is what is there of pods that nobody wants.
+// left describes leftovers of pods without a file. It is empty if there are none.
 func (f *faultyAgent) left() string {
 	f.t.Helper()
 	if dirs := glob(f.t, filepath.Join(f.m.state, "pods", "*")); len(dirs) != len(f.others)+len(f.wanted) {
@@ -317,7 +317,7 @@ func (f *faultyAgent) left() string {
 	return ""
 }
 
-// end takes all files away, after which nothing is left.
+// end removes all files, and checks that nothing is left.
 func (f *faultyAgent) end() {
 	f.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(f.wanted)) {

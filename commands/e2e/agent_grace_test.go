@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/api"
 )
 
-// stubbornPod goes on in spite of signals, as long as its grace period lets it.
+// stubbornPod ignores signals, so that it runs until its grace period ends.
 const stubbornPod = `apiVersion: v1
 kind: Pod
 metadata: {name: %s}
@@ -28,20 +28,20 @@ spec:
     env: [{name: VERSION, value: v%d}]
 `
 
-// testAgentGracePeriods: a pod whose manifest goes or changes has its grace period, whatever happens
-// to the manifest meanwhile, and what the manifest says last comes after it. The cases are those of the
-// kubelet's test/e2e_node/mirror_pod_grace_period_test.go, of which each file is one:
+// testAgentGracePeriods: a pod whose manifest is removed or changed gets its grace period, whatever happens to the
+// manifest meanwhile. After it, the last manifest takes effect. Each file is a case of the kubelet's
+// test/e2e_node/mirror_pod_grace_period_test.go:
 //
 //   - goes: "mirror pod termination should satisfy grace period when static pod is deleted"
 //   - edited: "… when static pod is updated"
-//   - often: "should update a static pod when the static pod is updated multiple times during the
-//     graceful termination period"
-//   - back, other: the same for a file that comes back while its pod is being deleted, as the same pod
-//     and as one of another uid (pkg/kubelet/pod_workers_test.go: TestStaticPodExclusion)
-//   - down: "and the container runtime is temporarily down during pod termination": "the mirror pod
-//     should terminate successfully"
+//   - often: "should update a static pod when the static pod is updated multiple times during the graceful termination
+//     period"
+//   - back, other: the same for a file that comes back while its pod is being deleted, as the same pod and as a pod
+//     with another UID (pkg/kubelet/pod_workers_test.go: TestStaticPodExclusion)
+//   - down: "and the container runtime is temporarily down during pod termination": "the mirror pod should terminate
+//     successfully"
 //
-// There are no mirror pods; what those show, `podctl get` and `podctl agent status` do.
+// There are no mirror pods. `podctl get` and `podctl agent status` show their state.
 func testAgentGracePeriods(t *testing.T, m *machine) {
 	a := startAgent(t, m, t.TempDir())
 	grace := patient(4 * time.Second)
@@ -102,7 +102,7 @@ func testAgentGracePeriods(t *testing.T, m *machine) {
 	}
 }
 
-// testRuntimeIsDown: a deletion goes on when the runtime does.
+// testRuntimeIsDown: the agent continues a deletion when the runtime is back.
 func testRuntimeIsDown(t *testing.T, m *machine, a *agentProcess) {
 	a.remove(t, "down.yaml")
 	until(t, "down is being deleted", func() bool { return a.isDeleting(t, "down") })
@@ -115,7 +115,7 @@ func testRuntimeIsDown(t *testing.T, m *machine, a *agentProcess) {
 	until(t, "down is gone", func() bool { return m.isGone(t, "down") && a.podStatus(t, "down") == nil })
 }
 
-// remove removes files of the agent's directory.
+// remove removes files from the directory of the agent.
 func (a *agentProcess) remove(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -125,7 +125,7 @@ func (a *agentProcess) remove(t *testing.T, names ...string) {
 	}
 }
 
-// podStatus is what `podctl agent status` has of a pod; nil if the agent does not keep it.
+// podStatus returns the status of a pod in `podctl agent status`. It is nil if the agent does not keep the pod.
 func (a *agentProcess) podStatus(t *testing.T, name string) *api.Pod {
 	t.Helper()
 	for _, p := range a.status(t).Pods {

@@ -25,15 +25,15 @@ spec:
   - {name: e, image: "registry.local/podctl/demo:1", args: [sleep]}
 `
 
-// testHousekeeping: what pods leave behind goes while an agent keeps them, and nothing else does. The
-// node is its own, so that there are no other records. The cases are the kubelet's:
+// testHousekeeping: the agent removes the leftovers of its pods, and nothing else. The test has its own node, so that
+// there are no other records. The cases are the kubelet's:
 //
-//   - test/e2e_node/garbage_collector_test.go, "Should eventually garbage collect containers when we exceed the
-//     number of dead containers per container": "One Non-restarting Container" (two/b), "Many Restarting
-//     Containers" (many), "Many Pods with Many Restarting Containers" (both); of each container one record
-//     stays, of all no more than --max-dead-containers, and with their pods all go
-//   - test/e2e_node/container_log_rotation_test.go, "should be rotated and limited to a fixed amount of
-//     files": of several pods, as with several workers
+//   - test/e2e_node/garbage_collector_test.go, "Should eventually garbage collect containers when we exceed the number
+//     of dead containers per container": "One Non-restarting Container" (two/b), "Many Restarting Containers" (many),
+//     "Many Pods with Many Restarting Containers" (both). One record of each container remains, at most
+//     --max-dead-containers of all, and none after the deletion of their pods
+//   - test/e2e_node/container_log_rotation_test.go, "should be rotated and limited to a fixed amount of files": for
+//     several pods, as with several workers
 func testHousekeeping(t *testing.T, _ *machine) {
 	m := newMachine(t)
 	a := startAgent(t, m, t.TempDir(), "--container-log-max-size", "4Ki", "--container-log-max-files", "3",
@@ -55,7 +55,7 @@ func testHousekeeping(t *testing.T, _ *machine) {
 	m.endAll(t, map[string][]string{"two": {"a"}, "many": {"c", "d", "e"}})
 	m.endAll(t, map[string][]string{"two": {"a"}, "many": {"c", "d", "e"}})
 	m.endAll(t, map[string][]string{"two": {"a"}})
-	// The first chore of the minute comes at most a minute from now.
+	// Records are removed once a minute.
 	there := func() bool { _, err := os.Stat(gone); return err == nil }
 	dead := func() []string { return slices.Concat(m.dead(t, "two"), m.dead(t, "many")) }
 	for end := time.Now().Add(patient(90 * time.Second)); time.Now().Before(end) && (there() || len(dead()) > 3); {
@@ -81,7 +81,7 @@ func testHousekeeping(t *testing.T, _ *machine) {
 	a.stop(t)
 }
 
-// testRotation: the log of a pod that writes much has been rotated again and again, and has three files.
+// testRotation: the log of a pod with much output is rotated repeatedly, and has three files.
 func testRotation(t *testing.T, m *machine, a *agentProcess, name string) {
 	dir := filepath.Join(m.logs, "default_"+name+"_*", "app")
 	files := func() []string {
@@ -106,13 +106,13 @@ func testRotation(t *testing.T, m *machine, a *agentProcess, name string) {
 	if found := files(); len(found) != 3 {
 		t.Errorf("there are %v", found)
 	}
-	// The container goes on writing while the lines are counted and read.
+	// The container keeps writing while the lines are counted and read.
 	if r := m.must(t, "logs", "--tail", "100", name); strings.Count(r.stdout, "\n") < 100 || strings.Count(r.stdout, "\n") > 150 {
 		t.Errorf("the last lines of a log that is rotated:\n%s", r.stdout)
 	}
 }
 
-// endAll ends containers of pods, as somebody else would, and waits until they run again.
+// endAll stops containers of pods, as a user might, and waits until they run again.
 func (m *machine) endAll(t *testing.T, pods map[string][]string) {
 	t.Helper()
 	before := map[string]map[string]string{}
@@ -131,7 +131,7 @@ func (m *machine) endAll(t *testing.T, pods map[string][]string) {
 	}
 }
 
-// dead are the containers of a pod of which there are records of an end, one name for each.
+// dead returns the names of a pod's exited containers, one name for each record.
 func (m *machine) dead(t *testing.T, pod string) (names []string) {
 	t.Helper()
 	reply, err := m.cri.ListContainers(t.Context(), byPod(pod))
@@ -146,11 +146,11 @@ func (m *machine) dead(t *testing.T, pod string) (names []string) {
 	return names
 }
 
-// testAgentImages: images that nobody needs go when their disk is full, and none before the agent has
-// known it for some time (kubelet, test/e2e_node/image_gc_test.go: "should GC unused images", "should not GC
-// unused images prematurely"; of its ImageMaximumGCAge there is no counterpart, so that the disk is full
-// here). It takes more than five minutes, the time between two looks at the images; what housekeeping
-// does in that time is also held by its own tests, whose clock is not the machine's.
+// testAgentImages: unused images are removed when their disk is full, but only after the agent has known them for some
+// time. The cases are the kubelet's test/e2e_node/image_gc_test.go: "should GC unused images", "should not GC unused
+// images prematurely". podctl has no counterpart of ImageMaximumGCAge, so the disk is full here. The test takes more
+// than five minutes, the interval of image collection. The unit tests of housekeeping check the same with a simulated
+// clock.
 func testAgentImages(t *testing.T, _ *machine) {
 	if testing.Short() {
 		t.Skip("images are looked at every five minutes, which is longer than short tests may take")

@@ -30,13 +30,12 @@ spec:
     readinessProbe: {periodSeconds: 5, exec: {command: [/demo, check, file, /demo]}}
 `
 
-// idleTime is how long the agent has nothing to do. It ends before the first chore of each minute and
-// the first look at a pod of which nothing is heard.
+// idleTime is the time for which the agent has nothing to do. It ends before the first periodic task of a minute, and
+// before the agent first checks a pod without events.
 const idleTime = 25 * time.Second
 
-// testAgentIdle: while nothing happens, the agent writes no line of its log and no file, and asks the
-// runtime for nothing but its containers (each second where it sends no events, each minute where it
-// does) and what its probes ask.
+// testAgentIdle: an idle agent writes no log lines and no files. Its only calls to the runtime are lists of containers
+// (each second if the runtime sends no events, otherwise each minute) and the execs of its probes.
 func testAgentIdle(t *testing.T, m *machine) {
 	port := freePort(t)
 	a := startAgent(t, m, t.TempDir(), "--applied=false", "--listen", port)
@@ -51,7 +50,7 @@ func testAgentIdle(t *testing.T, m *machine) {
 	for _, name := range names {
 		until(t, name+" is ready", func() bool { return m.isReady(t, name) })
 	}
-	// Ten seconds after its start the agent looks at images for the first time.
+	// The agent first checks images ten seconds after its start.
 	time.Sleep(time.Until(began.Add(13 * time.Second)))
 
 	operations, lists := a.idleFor(t, port, idleTime)
@@ -67,7 +66,7 @@ func testAgentIdle(t *testing.T, m *machine) {
 	}
 	delete(operations, "exec_sync")
 	for _, operation := range []string{"list_podsandbox", "list_containers"} {
-		// The two reads of the metrics list what runs.
+		// The two reads of the metrics list the running containers.
 		if operations[operation] > lists+2 {
 			t.Errorf("%d calls of %s, with %d lists", operations[operation], operation, lists)
 		}
@@ -83,11 +82,11 @@ func testAgentIdle(t *testing.T, m *machine) {
 	a.stop(t)
 }
 
-// idleFor does nothing for a time, and returns how often the agent called the runtime and how often
-// it listed all containers meanwhile.
+// idleFor waits, and returns the number of the agent's calls to the runtime and of its full lists of containers in that
+// time.
 func (a *agentProcess) idleFor(t *testing.T, port string, idle time.Duration) (operations map[string]int, lists int) {
 	t.Helper()
-	countersOf(t, port) // The first reading of the metrics after a change looks at the pods.
+	countersOf(t, port) // The first read of the metrics after a change observes the pods.
 	time.Sleep(2 * time.Second)
 	log, files, written := a.log.String(), a.m.ownFiles(t), a.written(t)
 	before := countersOf(t, port)
@@ -112,7 +111,7 @@ func (a *agentProcess) idleFor(t *testing.T, port string, idle time.Duration) (o
 	return operations, after[relists] - before[relists]
 }
 
-// written is how many bytes the agent has written to disks.
+// written returns the number of bytes that the agent has written to disks.
 func (a *agentProcess) written(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", a.cmd.Process.Pid))
@@ -126,7 +125,7 @@ func (a *agentProcess) written(t *testing.T) string {
 
 var counterLine = regexp.MustCompile(`(?m)^(\S+) (\d+)$`)
 
-// countersOf are the metrics of the agent that are whole numbers.
+// countersOf returns the metrics of the agent that are whole numbers.
 func countersOf(t *testing.T, port string) map[string]int {
 	t.Helper()
 	counters := map[string]int{}
@@ -140,8 +139,8 @@ func countersOf(t *testing.T, port string) map[string]int {
 	return counters
 }
 
-// ownFiles are the files that podctl keeps, with the time of their last change: not those of the runtime
-// and not the logs, which containers write.
+// ownFiles returns the files of podctl with their modification times. It omits the files of the runtime, and the logs,
+// which containers write.
 func (m *machine) ownFiles(t *testing.T) map[string]time.Time {
 	t.Helper()
 	files := map[string]time.Time{}
@@ -164,7 +163,7 @@ func (m *machine) ownFiles(t *testing.T) map[string]time.Time {
 	return files
 }
 
-// changedFiles are those that are not as they were.
+// changedFiles returns the files that differ.
 func changedFiles(before, now map[string]time.Time) []string {
 	var changed []string
 	for path, at := range now {
@@ -176,7 +175,7 @@ func changedFiles(before, now map[string]time.Time) []string {
 	return changed
 }
 
-// sendsEvents reports whether the runtime sends events of its containers: containerd 1.6 does not.
+// sendsEvents reports whether the runtime sends container events. containerd 1.6 does not.
 func (m *machine) sendsEvents(t *testing.T) bool {
 	t.Helper()
 	reply, err := m.cri.Version(t.Context(), &runtimeapi.VersionRequest{})

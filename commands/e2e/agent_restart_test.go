@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// drainingPod ends with success, some time after a signal.
+// drainingPod ends with success some time after a signal.
 const drainingPod = `apiVersion: v1
 kind: Pod
 metadata: {name: draining}
@@ -23,20 +23,18 @@ spec:
   - {name: app, image: "registry.local/podctl/demo:1", args: [serve, --drain, 3s]}
 `
 
-// testAgentAfterRestarts: pods keep their containers and addresses when the runtime or the agent starts
-// again, what has ended takes no room, and deletions go on. The cases are those of the kubelet's
-// test/e2e_node/restart_test.go:
+// testAgentAfterRestarts: pods keep their containers and addresses when the runtime or the agent restarts. Ended pods
+// occupy no resources, and deletions continue. The cases are those of the kubelet's test/e2e_node/restart_test.go:
 //
-//   - "Network should recover from ip leak": the runtime is killed again and again
-//   - "should correctly account for terminated pods after restart": pods that have ended, and that ask
-//     for all cpu, before the agent is killed
-//   - "should delete pods which are marked as terminal and have a deletion timestamp set after restart":
-//     the pod draining
-//   - "should force-delete non-admissible pods that was admitted and running before kubelet restart":
-//     the pod labelled
+//   - "Network should recover from ip leak": the runtime is killed several times
+//   - "should correctly account for terminated pods after restart": pods that request all CPU have ended before the
+//     agent is killed
+//   - "should delete pods which are marked as terminal and have a deletion timestamp set after restart": the pod
+//     draining
+//   - "should force-delete non-admissible pods that was admitted and running before kubelet restart": the pod labelled
 //
-// "should force-delete non-admissible pods created and deleted during kubelet restart" does not apply: of
-// a manifest that comes and goes while no agent runs, nothing is left.
+// "should force-delete non-admissible pods created and deleted during kubelet restart" does not apply, because a
+// manifest that exists only while no agent runs leaves no trace.
 func testAgentAfterRestarts(t *testing.T, m *machine) {
 	a := startAgent(t, m, t.TempDir(), "--node-labels", "role=test")
 	most := 600 * goruntime.NumCPU()
@@ -80,7 +78,7 @@ func testAgentAfterRestarts(t *testing.T, m *machine) {
 	m.must(t, append([]string{"delete", "ended", "small"}, left...)...)
 }
 
-// lives are the ids of the containers of pods, and the pods' addresses.
+// lives returns the container IDs and the addresses of pods.
 func (m *machine) lives(t *testing.T, names []string) (containers map[string]map[string]string, addresses map[string]string) {
 	t.Helper()
 	containers, addresses = map[string]map[string]string{}, map[string]string{}
@@ -90,7 +88,7 @@ func (m *machine) lives(t *testing.T, names []string) (containers map[string]map
 	return containers, addresses
 }
 
-// wantLives holds that pods are ready and still what they were.
+// wantLives checks that pods are ready and have the same containers and addresses as before.
 func (m *machine) wantLives(t *testing.T, when string, names []string, containers map[string]map[string]string, addresses map[string]string) {
 	t.Helper()
 	of := map[string]string{}
@@ -98,7 +96,7 @@ func (m *machine) wantLives(t *testing.T, when string, names []string, container
 		until(t, name+" is ready", func() bool { return m.isReady(t, name) })
 		s := m.statusOf(t, name)
 		if now := m.ids(t, name); !maps.Equal(now, containers[name]) || s.PodIP != addresses[name] || s.ContainerStatuses[0].RestartCount != 0 {
-			text, _ := json.Marshal(s) //nolint:errchkjson // a status is no trouble
+			text, _ := json.Marshal(s) //nolint:errchkjson // a status is always valid
 			t.Errorf("%s: %s has %v, before %v: %s", when, name, now, containers[name], text)
 		}
 		if other := of[s.PodIP]; other != "" {

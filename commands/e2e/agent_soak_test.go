@@ -31,20 +31,20 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// soak is a long life of an agent and its pods, with something each second.
+// soak is a long run of an agent and its pods, with one action each second.
 type soak struct {
 	m     *machine
 	agent *agentProcess
 	port  string
 	rand  *rand.Rand
-	// images are references to images that differ.
+	// images are references to different images.
 	images []string
 	steps  int
-	// done counts what was done.
+	// done counts the actions by name.
 	done map[string]int
 }
 
-// soakPods is how many pods live.
+// soakPods is the number of pods.
 const soakPods = 8
 
 const soakPod = `apiVersion: v1
@@ -72,10 +72,9 @@ spec:
     args: [log, --forever, --every, 2ms]
 `
 
-// testAgentSoak: after a long time of edits, deaths, failed probes, restarts of the runtime, much log,
-// pulls and collected images the agent takes no more memory, goroutines, files and disk than after a tenth of
-// it, and once the pods are gone nothing of them is left. It lasts PODCTL_AGENT_SOAK (`make soak`: an
-// hour), or some seconds.
+// testAgentSoak: the agent runs through edits, deaths, failed probes, restarts of the runtime, much log output, pulls
+// and collected images. In the end it uses no more memory, goroutines, files and disk than after a tenth of the time.
+// Deleted pods leave nothing behind. The test takes PODCTL_AGENT_SOAK (`make soak`: an hour), or some seconds.
 func testAgentSoak(t *testing.T, m *machine) {
 	lasts := durationOf(t, "PODCTL_AGENT_SOAK", 15*time.Second)
 	seed := uint64(time.Now().UnixNano())
@@ -116,7 +115,7 @@ func testAgentSoak(t *testing.T, m *machine) {
 	s.agent.stop(t)
 }
 
-// durationOf is a duration that the environment may name.
+// durationOf returns a duration from the environment, or the usual one.
 func durationOf(t *testing.T, variable string, usual time.Duration) time.Duration {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -130,7 +129,7 @@ func durationOf(t *testing.T, variable string, usual time.Duration) time.Duratio
 	return d
 }
 
-// differentImages are images of the demo program in a registry, each with a layer of its own.
+// differentImages returns images of the demo program in a registry, each with a layer of its own.
 func differentImages(t *testing.T, count int) (refs []string) {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -160,15 +159,14 @@ func differentImages(t *testing.T, count int) (refs []string) {
 	return refs
 }
 
-// write writes the manifest of a pod: another image or another variable, and other content of its
-// volume.
+// write writes the manifest of a pod with a changed image or variable, and changed content of its volume.
 func (s *soak) write(t *testing.T, i int) {
 	t.Helper()
 	image := s.images[(i+s.steps/60)%len(s.images)]
 	s.agent.put(t, fmt.Sprintf("soak-%d.yaml", i), fmt.Sprintf(soakPod, i, s.steps, image, s.steps/4))
 }
 
-// live does something each second.
+// live performs one action each second.
 func (s *soak) live(t *testing.T, lasts time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(time.Second) {
@@ -201,13 +199,13 @@ func (s *soak) live(t *testing.T, lasts time.Duration) {
 	}
 }
 
-// kill ends the process of a container, if there is one.
+// kill kills the process of a container, if there is one.
 func (s *soak) kill(t *testing.T, pod string) {
 	t.Helper()
 	for _, id := range s.m.ids(t, pod) {
 		reply, err := s.m.cri.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 		if err != nil {
-			continue // It has gone meanwhile.
+			continue // It has ended meanwhile.
 		}
 		var pid int
 		_, rest, _ := strings.Cut(reply.GetInfo()["info"], `"pid":`)
@@ -218,7 +216,7 @@ func (s *soak) kill(t *testing.T, pod string) {
 	}
 }
 
-// fail switches the liveness of a pod off, if it runs.
+// fail makes the liveness probe of a pod fail, if the pod runs.
 func (s *soak) fail(t *testing.T, pod string) {
 	t.Helper()
 	address := strings.TrimSpace(s.m.run(t, "get", pod, "-o", "jsonpath={.status.podIP}").stdout)
@@ -228,11 +226,11 @@ func (s *soak) fail(t *testing.T, pod string) {
 	}
 	client := &http.Client{Timeout: time.Second}
 	if reply, err := client.Do(request); err == nil {
-		_ = reply.Body.Close() // Nothing is read.
+		_ = reply.Body.Close() // The body is not used.
 	}
 }
 
-// ready is how many pods are.
+// ready returns the number of ready pods.
 func (s *soak) ready(t *testing.T) (count int) {
 	t.Helper()
 	for i := range soakPods {
@@ -243,7 +241,7 @@ func (s *soak) ready(t *testing.T) (count int) {
 	return count
 }
 
-// uses are the metrics of what the agent takes, at rest.
+// uses returns the metrics of the agent's resource usage at rest.
 func (s *soak) uses(t *testing.T) map[string]float64 {
 	t.Helper()
 	time.Sleep(2 * time.Second)
@@ -260,7 +258,7 @@ func (s *soak) uses(t *testing.T) map[string]float64 {
 	return uses
 }
 
-// diskUse is how many bytes the files of a directory take, without those of other file systems.
+// diskUse returns the size of a directory on disk in bytes, without other file systems.
 func diskUse(t *testing.T, dir string) (bytes int64) {
 	t.Helper()
 	var top unix.Stat_t
@@ -274,7 +272,7 @@ func diskUse(t *testing.T, dir string) (bytes int64) {
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // It has gone meanwhile.
+			return nil // It was removed meanwhile.
 		case err != nil:
 			return err
 		case stat.Dev == top.Dev:
@@ -290,11 +288,11 @@ func diskUse(t *testing.T, dir string) (bytes int64) {
 	return bytes
 }
 
-// cgroupOfPod matches the cgroup of a pod, and not those above it, which stay.
+// cgroupOfPod matches the cgroups of pods. Their parents remain.
 var cgroupOfPod = regexp.MustCompile(`[-/]pod[0-9a-f]{8}`)
 
-// leftovers are what pods have beside their records and logs: mounts, cgroups, networks, shims,
-// addresses, containers and directories of state.
+// leftovers returns the resources of pods except records and logs: mounts, cgroups, networks, shims, addresses,
+// containers and state directories.
 func (s *soak) leftovers(t *testing.T) []string {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mountinfo")

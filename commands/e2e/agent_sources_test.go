@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// The files of a directory as a chart would come: a Deployment whose pods say their own name, its Service and its ConfigMap, a Job
-// and a CronJob, and kinds that have no effect.
+// The files of a directory, as a chart would generate them: a Deployment whose pods return their names, its Service and
+// its ConfigMap, a Job and a CronJob, and kinds without effect.
 const (
 	webFile = `apiVersion: apps/v1
 kind: Deployment
@@ -79,8 +79,9 @@ spec:
 `
 )
 
-// testAgentSources: a directory may have all that apply takes. It is rolled out when it is edited, stays when a file is renamed and
-// when the agent is killed, rules over commands, and ends with its files. A Job runs once, whatever becomes of the agent.
+// testAgentSources: a directory may contain everything that apply accepts. An edit is rolled out. A renamed file and a
+// killed agent change nothing. A file takes precedence over commands, and its objects are deleted with it. A Job runs
+// once, even if the agent is killed.
 func testAgentSources(t *testing.T, m *machine) {
 	a, c := startAgent(t, m, t.TempDir()), client{m}
 	for name, text := range map[string]string{"web.yaml": webFile, "words.yaml": wordsFile, "batch.yaml": batchFile, "client.yaml": clientFile} {
@@ -133,7 +134,7 @@ func testAgentSources(t *testing.T, m *machine) {
 	sourcesEnd(t, a)
 }
 
-// sourcesRule: commands do not change what a file says, and name it.
+// sourcesRule: commands do not change objects of a file, and their messages name the file.
 func sourcesRule(t *testing.T, a *agentProcess, rolled func() bool) {
 	t.Helper()
 	m, file := a.m, filepath.Join(a.dir, "shop.yaml")
@@ -167,7 +168,8 @@ func sourcesRule(t *testing.T, a *agentProcess, rolled func() bool) {
 	}
 }
 
-// sourcesEnd: what is in no file any more ends, also when the agent is killed over it; a Service leads nowhere then.
+// sourcesEnd: objects without a file are deleted, even if the agent is killed meanwhile. Their Service then has no
+// endpoints.
 func sourcesEnd(t *testing.T, a *agentProcess) {
 	t.Helper()
 	m := a.m
@@ -201,8 +203,8 @@ func sourcesEnd(t *testing.T, a *agentProcess) {
 	a.stop(t)
 }
 
-// testAgentOwnSources: with --applied=false the agent keeps the workloads of its sources and leaves those alone that were applied by
-// hand. What was applied by hand does not lose its place to a workload of a file.
+// testAgentOwnSources: with --applied=false, the agent keeps the workloads of its sources and does not touch those that
+// were applied by hand. A pod that was applied by hand is not replaced by the workload of a file.
 func testAgentOwnSources(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "1m", write(t, shop("one")))
 	m.must(t, "apply", write(t, strings.ReplaceAll(clientFile, "client", "late-0")))

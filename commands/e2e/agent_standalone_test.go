@@ -86,17 +86,17 @@ spec:
     readinessProbe: {periodSeconds: 1, exec: {command: [/demo, check, file, /demo]}}
 `
 
-// testAgentStandalone: pods of a directory, without an API server, as the agent's /pods shows them. The
-// cases are those of the kubelet's test/e2e_node/standalone_test.go:
+// testAgentStandalone: pods of a directory, without an API server, in the agent's /pods. The cases are those of the
+// kubelet's test/e2e_node/standalone_test.go:
 //
 //   - basic: "the pod should be running", "the pod should be running and kubelet not panic"
-//   - ported: "the pod with the port on host network should be running and can be upgraded when the
-//     container name changes", and when its namespace changes, which a kubelet does not do
+//   - ported: "the pod with the port on host network should be running and can be upgraded when the container name
+//     changes", and when its namespace changes, which a kubelet does not do
 //   - envfile: "the pod should be running and consume variables"
 //   - prepared: "should be ready after init container is removed and kubelet restarts"
 //   - together: "should restart all containers on regular container exit"
 //
-// A kubelet that starts again gives a pod another startTime; here it stays.
+// A restarted kubelet gives a pod another startTime. The agent keeps it.
 func testAgentStandalone(t *testing.T, m *machine) {
 	a := startAgent(t, m, t.TempDir())
 	_, port, err := net.SplitHostPort(freePort(t))
@@ -128,7 +128,7 @@ func testAgentStandalone(t *testing.T, m *machine) {
 	testInitRecordGoes(t, m, a)
 }
 
-// testInitRecordGoes removes the record of an init container that has done its work, and kills the agent.
+// testInitRecordGoes removes the record of a completed init container, and kills the agent.
 func testInitRecordGoes(t *testing.T, m *machine, a *agentProcess) {
 	until(t, "prepared is ready", func() bool { return isListedReady(a.listed(t, "default", "prepared")) })
 	before, ids := a.listed(t, "default", "prepared"), m.ids(t, "prepared")
@@ -157,7 +157,7 @@ func testInitRecordGoes(t *testing.T, m *machine, a *agentProcess) {
 	a.stop(t)
 }
 
-// pods are those of the agent's /pods.
+// pods returns the pods of the agent's /pods.
 func (a *agentProcess) pods(t *testing.T) []v1.Pod {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{
@@ -182,7 +182,7 @@ func (a *agentProcess) pods(t *testing.T) []v1.Pod {
 	return list.Items
 }
 
-// listed is a pod of the agent's /pods; nil if it is not there.
+// listed returns a pod of the agent's /pods, or nil if it is not there.
 func (a *agentProcess) listed(t *testing.T, namespace, name string) *v1.Pod {
 	t.Helper()
 	for _, p := range a.pods(t) {
@@ -206,7 +206,7 @@ func isListedReady(p *v1.Pod) bool {
 	return false
 }
 
-// restarts are the restart counts of all containers of a pod.
+// restarts returns the restart counts of all containers of a pod.
 func restarts(s *v1.PodStatus) map[string]int32 {
 	counts := map[string]int32{}
 	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {

@@ -23,17 +23,18 @@ import (
 	"github.com/podctl/podctl/runtime/agent/api"
 )
 
-// agentProcess is a `podctl agent` that runs.
+// agentProcess is a running `podctl agent`.
 type agentProcess struct {
 	m   *machine
 	cmd *exec.Cmd
 	dir string
-	// log are the lines of its log.
+	// log has the lines of its log.
 	log lockedBuffer
 }
 
-// startAgent runs an agent of a directory, or of what its configuration names. It is ended with the test, if it is not before.
-// It evicts no pods unless it is told to: the machine of the tests may have a full disk.
+// startAgent starts an agent for a directory, or for the sources in its configuration. The agent stops at the latest at
+// the end of the test. It evicts no pods unless args enable that, because the machine of the tests may have a full
+// disk.
 func startAgent(t *testing.T, m *machine, dir string, args ...string) *agentProcess {
 	t.Helper()
 	a := launchAgent(t, m, dir, args...)
@@ -41,7 +42,7 @@ func startAgent(t *testing.T, m *machine, dir string, args ...string) *agentProc
 	return a
 }
 
-// launchAgent starts an agent as startAgent does, and does not wait until it answers.
+// launchAgent starts an agent like startAgent, but does not wait until it answers.
 func launchAgent(t *testing.T, m *machine, dir string, args ...string) *agentProcess {
 	t.Helper()
 	a := &agentProcess{m: m, dir: dir}
@@ -69,7 +70,7 @@ func launchAgent(t *testing.T, m *machine, dir string, args ...string) *agentPro
 	return a
 }
 
-// kill ends the agent without a word.
+// kill kills the agent with SIGKILL.
 func (a *agentProcess) kill(t *testing.T) {
 	t.Helper()
 	if err := a.cmd.Process.Kill(); err != nil {
@@ -78,7 +79,7 @@ func (a *agentProcess) kill(t *testing.T) {
 	_ = a.cmd.Wait()
 }
 
-// stop ends the agent as systemd does, which has to be soon and well.
+// stop stops the agent as systemd does. The agent must stop soon and without an error.
 func (a *agentProcess) stop(t *testing.T) {
 	t.Helper()
 	began := time.Now()
@@ -109,13 +110,13 @@ func (a *agentProcess) status(t *testing.T) *api.Status {
 	return &s
 }
 
-// isReady reports whether a pod is there and ready.
+// isReady reports whether a pod exists and is ready.
 func (m *machine) isReady(t *testing.T, name string) bool {
 	t.Helper()
 	return m.ready(t, name).Status == v1.ConditionTrue
 }
 
-// readySince waits until the agent has seen that a pod is ready, and returns since when it is.
+// readySince waits until the agent has observed that a pod is ready, and returns since when it is ready.
 func (m *machine) readySince(t *testing.T, name string) (since time.Time) {
 	t.Helper()
 	until(t, name+" is seen to be ready", func() bool {
@@ -125,7 +126,7 @@ func (m *machine) readySince(t *testing.T, name string) (since time.Time) {
 	return since
 }
 
-// ready is the condition Ready of a pod; none if the pod is not there.
+// ready returns the condition Ready of a pod. It is empty if the pod does not exist.
 func (m *machine) ready(t *testing.T, name string) v1.PodCondition {
 	t.Helper()
 	r := m.run(t, "get", "-o", "json", name)
@@ -141,8 +142,7 @@ func (m *machine) ready(t *testing.T, name string) v1.PodCondition {
 	return v1.PodCondition{}
 }
 
-// runsAnother reports whether a container runs that is not the one of this id, and that one does
-// not any more.
+// runsAnother reports whether a container runs with another ID, and the one with this ID does not.
 func (m *machine) runsAnother(t *testing.T, pod, container, id string) bool {
 	t.Helper()
 	reply, err := m.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
@@ -171,8 +171,8 @@ spec:
     args: [log, --forever, --every, %s]
 `
 
-// testAgent: the agent makes, changes and deletes pods as the files of its directory say, starts
-// containers again that end, and may be killed at any time.
+// testAgent: the agent creates, changes and deletes pods according to the files of its directory. It restarts
+// containers that end, and may be killed at any time.
 func testAgent(t *testing.T, m *machine) {
 	text, err := os.ReadFile(hello)
 	if err != nil {
@@ -236,7 +236,7 @@ func testAgent(t *testing.T, m *machine) {
 	a.stop(t)
 }
 
-// freePort is an address of this machine that nobody listens on.
+// freePort returns an unused address of this machine.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -247,7 +247,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// read is what an address answers.
+// read returns the response body of a URL.
 func read(t *testing.T, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
@@ -266,7 +266,7 @@ func read(t *testing.T, url string) string {
 	return string(text)
 }
 
-// testAgentRestarts: a container that ends is started again, and the restart is counted.
+// testAgentRestarts: a container that ends is restarted, and the restart is counted.
 func testAgentRestarts(t *testing.T, m *machine) {
 	id := m.ids(t, "hello")["worker"]
 	if _, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
@@ -275,11 +275,11 @@ func testAgentRestarts(t *testing.T, m *machine) {
 	until(t, "the worker runs again", func() bool { return m.runsAnother(t, "hello", "worker", id) })
 }
 
-// testAgentBeside: users and the agent work on the same pods. What somebody applies by hand is kept
-// as long as it is there; what somebody deletes of a source comes back, and what its file brought goes
-// with it, also while no agent runs (kubelet, test/e2e_node/unknown_pods_test.go: "the static pod should be
-// terminated and cleaned up due to becoming a unknown pod due to being force deleted while kubelet is
-// not running"; its other case, of a pod of the API server, does not apply).
+// testAgentBeside: users and the agent work on the same pods. The agent keeps pods that a user applied by hand, until
+// they are deleted. A deleted pod of a source comes back, and is deleted with its file, even if no agent runs at that
+// time. The kubelet's case is in test/e2e_node/unknown_pods_test.go: "the static pod should be terminated and cleaned
+// up due to becoming a unknown pod due to being force deleted while kubelet is not running". The other case there needs
+// a pod of the API server and does not apply.
 func testAgentBeside(t *testing.T, m *machine) {
 	a := startAgent(t, m, t.TempDir())
 	a.put(t, "one.yaml", fmt.Sprintf(simplePod, "one", "5s"))
@@ -307,7 +307,7 @@ func testAgentBeside(t *testing.T, m *machine) {
 		t.Error("a pod that was applied by hand came back after its deletion")
 	}
 
-	// Nobody sees the end of the file that brought it, but the next agent does.
+	// No agent observes the removal of the file, but the next agent notices it.
 	a.stop(t)
 	if err := os.Remove(filepath.Join(a.dir, "one.yaml")); err != nil {
 		t.Fatal(err)
@@ -337,8 +337,8 @@ spec:
     env: [{name: WORD, valueFrom: {configMapKeyRef: {name: shared, key: word}}}]
 `
 
-// testAgentObjects: a pod that lacks a ConfigMap starts when somebody applies it, and the containers
-// that take a value from it are replaced when it changes.
+// testAgentObjects: a pod with a missing ConfigMap starts when a user applies the ConfigMap. When its value changes,
+// the containers that use it are replaced.
 func testAgentObjects(t *testing.T, m *machine) {
 	a := startAgent(t, m, t.TempDir())
 	a.put(t, "pod.yaml", configured)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// testAgentWorkloads: the agent goes on with what one apply has begun: it rolls an edit out, makes a pod again that was deleted,
-// scales, runs a Job to its end after it was killed itself, and lets go of what was deleted.
+// testAgentWorkloads: after one apply, the agent rolls out an edit, recreates a deleted pod, scales, completes a Job
+// despite being killed, and forgets deleted workloads.
 func testAgentWorkloads(t *testing.T, m *machine) {
 	a := startAgent(t, m, t.TempDir())
 	m.must(t, "apply", write(t, shop("one")))

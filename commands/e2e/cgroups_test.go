@@ -10,15 +10,15 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 )
 
-// slicePrefix is what the names of slices below a cgroup root begin with.
+// slicePrefix returns the prefix of the names of slices below a cgroup root.
 func slicePrefix(root string) string { return strings.ReplaceAll(root, "-", "_") }
 
-// cgroupRoots are the cgroups that a root may be: with cgroupfs and with systemd.
+// cgroupRoots returns the possible cgroups of a root: with cgroupfs and with systemd.
 func cgroupRoots(root string) []string {
 	return []string{"/" + root, "/" + slicePrefix(root) + ".slice"}
 }
 
-// removeCgroups removes what is left below a cgroup root, whatever the driver.
+// removeCgroups removes the remaining cgroups below a root, with any driver.
 func removeCgroups(root string) error {
 	var errs []error
 	for _, name := range cgroupRoots(root) {
@@ -27,7 +27,7 @@ func removeCgroups(root string) error {
 	return errors.Join(errs...)
 }
 
-// cgroupsBelow are the directories below a cgroup root, in any hierarchy and with any driver.
+// cgroupsBelow returns the directories below a cgroup root, in any hierarchy and with any driver.
 func cgroupsBelow(root string) ([]string, error) {
 	var found []string
 	for _, name := range cgroupRoots(root) {

@@ -16,7 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// atOnce runs podctl many times at once, and returns what each call did.
+// atOnce runs podctl several times concurrently, and returns the results.
 func (m *machine) atOnce(t *testing.T, calls ...[]string) []result {
 	t.Helper()
 	results := make([]result, len(calls))
@@ -40,8 +40,8 @@ func (m *machine) oneSet(t *testing.T, name string, containers int) {
 	}
 }
 
-// testManyAtOnce: twenty applies of a new pod at once make it once; applies of two
-// manifests with probes between them come to one of the two.
+// testManyAtOnce: twenty concurrent applies of a new pod create it once. Concurrent applies of two manifests, with
+// probes between them, end with one of the two.
 func testManyAtOnce(t *testing.T, m *machine) {
 	path := write(t, two)
 	var calls [][]string
@@ -87,8 +87,7 @@ spec:
     readinessProbe: {httpGet: {path: /readyz, port: 8080}, periodSeconds: 1}
 `
 
-// testDeleteWins: applies that wait keep no delete waiting, and none of them makes the
-// pod again.
+// testDeleteWins: waiting applies do not delay a delete, and do not recreate the pod.
 func testDeleteWins(t *testing.T, m *machine) {
 	path, logs := write(t, unready), t.TempDir()
 	before := m.locks(t)
@@ -107,7 +106,7 @@ func testDeleteWins(t *testing.T, m *machine) {
 				t.Errorf("exit code %d, %v\n%s", code, err, text)
 			}
 		})
-		// A second look at its containers shows that it waits.
+		// The apply waits once it has listed its containers again.
 		waitFor(t, func() bool {
 			text, err := os.ReadFile(log.Name())
 			return err == nil && strings.Count(string(text), "method=ListContainers") > 10
@@ -123,7 +122,7 @@ func testDeleteWins(t *testing.T, m *machine) {
 	}
 }
 
-// locks are the files of locks.
+// locks returns the lock files.
 func (m *machine) locks(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(m.state, "locks", "*"))
@@ -145,9 +144,8 @@ spec:
     lifecycle: {postStart: {exec: {command: [/demo, sleep]}}}
 `
 
-// testStoppedHolder: a process that is stopped in the middle of a pass keeps others
-// waiting for as long as they want to, and they say whom for. Once it is dead nobody
-// waits.
+// testStoppedHolder: if a process is stopped in the middle of a pass, others wait up to their time limit, and print the
+// holder of the lock. After the process is killed, they do not wait.
 func testStoppedHolder(t *testing.T, m *machine) {
 	path := write(t, slowHook)
 	holder := m.command(t.Context(), "apply", path)
@@ -172,8 +170,7 @@ func testStoppedHolder(t *testing.T, m *machine) {
 	m.must(t, "--lock-timeout", "5s", "delete", "slowhook")
 }
 
-// testManyPods: many pods at once, in one call and in a call for each. PODCTL_PODS is how
-// many.
+// testManyPods: many pods at once, in one call and in a call for each pod. PODCTL_PODS is the number of pods.
 func testManyPods(t *testing.T, m *machine) {
 	count, err := strconv.Atoi(os.Getenv("PODCTL_PODS"))
 	if err != nil {

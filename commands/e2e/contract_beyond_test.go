@@ -16,13 +16,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// What follows is what podctl relies on and the text of the CRI does not promise. Each test says
-// what happens with a runtime that does otherwise. `image load`, `image save`, `image tag` and
-// `exec --user` are not among it: they need containerd's own API, and podctl refuses them with
-// other runtimes.
+// The following tests cover behaviour that podctl relies on and the specification of the CRI does not guarantee. Each
+// test documents the effect of a runtime that behaves differently. `image load`, `image save`, `image tag` and `exec
+// --user` are not included, because they need containerd's own API, and podctl refuses them with other runtimes.
 
-// contractRemovalBesideStop: the record of a container that has ended can be removed while its
-// sandbox is being stopped. Otherwise the step fails, and the next pass removes the record.
+// contractRemovalBesideStop: the record of an ended container can be removed while its sandbox is being stopped.
+// Otherwise the step fails, and the next pass removes the record.
 func contractRemovalBesideStop(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "removal")
 	s.start(t, sandbox, config, "runs", s.Stubborn)
@@ -43,8 +42,8 @@ func contractRemovalBesideStop(t *testing.T, s *subject) {
 	}
 }
 
-// contractCreationBesideStop: the container that replaces another one can be created while that
-// one stops. Otherwise a replacement begins only when the stop has ended.
+// contractCreationBesideStop: the replacement of a container can be created while the old container stops. Otherwise
+// the replacement begins after the stop has ended.
 func contractCreationBesideStop(t *testing.T, s *subject) {
 	const grace = 2
 	sandbox, config := s.sandbox(t, "creation")
@@ -68,9 +67,9 @@ func contractCreationBesideStop(t *testing.T, s *subject) {
 	}
 }
 
-// contractEvents: container events, where a runtime sends them, come for each start and end, and
-// bear the uid of the pod. Where it does not send them (containerd before 1.7), the call is not
-// implemented or the stream stays silent, and podctl looks at the pod again and again.
+// contractEvents: if a runtime sends container events, it sends one for each start and end, with the UID of the pod. A
+// runtime without events (containerd before 1.7) does not implement the call, or its stream stays silent. podctl then
+// checks the pod periodically.
 func contractEvents(t *testing.T, s *subject) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -114,7 +113,7 @@ func receive(stream runtimeapi.RuntimeService_GetContainerEventsClient, to chan<
 	}
 }
 
-// awaitEvent waits for an event of a container, and leaves out all others.
+// awaitEvent waits for an event of a container, and ignores all others.
 func awaitEvent(events <-chan received, id string, want runtimeapi.ContainerEventType) (*runtimeapi.ContainerEventResponse, error) {
 	for patience := time.After(20 * time.Second); ; {
 		select {
@@ -128,9 +127,9 @@ func awaitEvent(events <-chan received, id string, want runtimeapi.ContainerEven
 	}
 }
 
-// contractLogs: each line of a log is a time, a stream, a tag and the text (kubelet: parseCRILog),
-// and a log whose file was moved is opened anew when that is asked for. podctl shows what it
-// cannot read as an error of that log; without ReopenContainerLog, logs are not rotated.
+// contractLogs: each line of a log has a time, a stream, a tag and the text (kubelet: parseCRILog). A runtime reopens a
+// log whose file was moved on request. podctl shows an unreadable line as an error of that log. Without
+// ReopenContainerLog, logs are not rotated.
 func contractLogs(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "logs")
 	s.ended(t, s.start(t, sandbox, config, "said", s.Once))

@@ -11,9 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// subject is a runtime that the contract suite looks at. Its image holds a
-// program that runs until it is stopped when it is called by Forever, until it is
-// killed when it is called by Stubborn, and ends with zero when it is called by Once.
+// subject is a runtime under test. Its image has a program that runs until it is stopped if called with Forever, runs
+// until it is killed if called with Stubborn, and exits with 0 if called with Once.
 type subject struct {
 	Runtime                 runtimeapi.RuntimeServiceClient
 	Images                  runtimeapi.ImageServiceClient
@@ -21,15 +20,15 @@ type subject struct {
 	Forever, Stubborn, Once []string
 	// LogDir is a directory for logs, CgroupParent a cgroup for the sandboxes.
 	LogDir, CgroupParent string
-	// Tick lets time pass for a runtime whose clock stands still.
+	// Tick advances the clock of a runtime with a simulated clock.
 	Tick func()
-	// StopsAtOnce and Silent are what the runtime in memory is: a stop takes no time, and nothing
-	// that runs writes a log.
+	// StopsAtOnce and Silent are set for the runtime in memory. Its stops take no time, and its running containers
+	// write no logs.
 	StopsAtOnce, Silent bool
 }
 
-// contract holds a runtime to what podctl relies on. The runtime in memory and
-// real ones are held to the same.
+// contract checks that a runtime has the behaviour that podctl relies on. The runtime in memory and real ones must pass
+// the same checks.
 func contract(t *testing.T, s subject) {
 	t.Helper()
 	for _, one := range []struct {
@@ -164,7 +163,7 @@ func contractLife(t *testing.T, s *subject) {
 	if _, err := s.Runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: 2}); err != nil {
 		t.Fatal(err)
 	}
-	// containerd 2 may answer before it has taken note of the end, if the shim went while it asked.
+	// containerd 2 may answer before it has recorded the end, if the shim ended during the request.
 	if st = s.ended(t, id); st.GetFinishedAt() == 0 {
 		t.Errorf("a stopped container: %v", st)
 	}
@@ -191,7 +190,7 @@ func contractAbsent(t *testing.T, s *subject) {
 	if _, err := s.Runtime.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: absent}); err != nil {
 		t.Errorf("removing no sandbox: %v", err)
 	}
-	// containerd says so before 2.0, and nothing after.
+	// containerd returns NotFound before 2.0, and no error after.
 	_, err := s.Runtime.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: absent})
 	if err != nil && status.Code(err) != codes.NotFound {
 		t.Errorf("stopping no sandbox: %v", err)

@@ -19,10 +19,10 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// The crash matrix with an agent in the place of the command: its directory says what shall be there, it
-// is killed on the way, and the next agent gets to the same end.
+// The crash matrix with an agent instead of a command. The directory of the agent defines the wanted state. The agent
+// is killed on the way, and the next agent reaches the same state.
 
-// agentCrashes are the crashes of agents, one for each shape of a command.
+// agentCrashes returns the crashes of agents, one for each shape of a command.
 func agentCrashes() map[string]crash {
 	all := map[string]crash{}
 	for name, c := range crashes() {
@@ -39,7 +39,7 @@ func agentCrashes() map[string]crash {
 	return all
 }
 
-// crashedWorkload is a Deployment of an image, with its Service and a ConfigMap that nothing names.
+// crashedWorkload returns a Deployment with its Service, and an unused ConfigMap.
 func crashedWorkload(version string) string {
 	return strings.ReplaceAll(`apiVersion: apps/v1
 kind: Deployment
@@ -65,12 +65,12 @@ data: {version: 'VERSION'}
 }
 
 const (
-	// agentPointsTried is how many points of each shape there is time for in each run of the tests.
+	// agentPointsTried is the number of points per shape in a normal run of the tests.
 	agentPointsTried = 4
-	// agentLimit is how long an agent may take to get to its goal.
+	// agentLimit is the time limit for an agent to reach its goal.
 	agentLimit = 30 * time.Second
-	// agentCalm is for how long nothing changes once an agent has got there: longer than the two seconds
-	// for which it keeps a pod whose manifest has gone.
+	// agentCalm is the time without changes after which an agent has reached its goal. It is longer than the two
+	// seconds for which an agent keeps a pod whose manifest was removed.
 	agentCalm = 3 * time.Second
 )
 
@@ -84,7 +84,7 @@ func TestAgentCrashMatrix(t *testing.T) {
 		}
 		maps.DeleteFunc(all, func(name string, _ crash) bool { return !slices.Contains(some, name) })
 	}
-	// An agent waits more than a command does: its calm takes seconds.
+	// Agents wait more than commands, because agentCalm takes seconds.
 	slots := make(chan struct{}, 4*goruntime.GOMAXPROCS(0))
 	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
@@ -98,10 +98,10 @@ func TestAgentCrashMatrix(t *testing.T) {
 	}
 }
 
-// source is the directory of an agent.
+// source returns the directory of the agent.
 func (l *crashLab) source() string { return l.path("source") }
 
-// prepareSource has an agent bring about what is there before the one that is killed.
+// prepareSource lets an agent create the initial state, before the agent that is killed starts.
 func (l *crashLab) prepareSource() {
 	l.t.Helper()
 	manifest := filepath.Join(l.source(), "pod.yaml")
@@ -122,7 +122,7 @@ func (l *crashLab) prepareSource() {
 	}
 }
 
-// again gives the command once more, to its end.
+// again runs the command again, to its end.
 func (l *crashLab) again() {
 	l.t.Helper()
 	if !l.crash.agent {
@@ -138,8 +138,8 @@ func (l *crashLab) again() {
 	}
 }
 
-// running runs a command to its end, and tells its process id. It keeps its thread: one that follows a
-// traced program waits for all that it has started.
+// running returns a function that runs a command to its end and reports its process ID. It keeps its thread, because a
+// thread that follows a traced program waits for all children that it has started.
 func running(cmd *exec.Cmd) func(started func(pid int)) error {
 	return func(started func(pid int)) error {
 		goruntime.LockOSThread()
@@ -152,7 +152,7 @@ func running(cmd *exec.Cmd) func(started func(pid int)) error {
 	}
 }
 
-// await runs a process to its end, which it brings about once an agent has done its work.
+// await runs a process to its end. It stops an agent once the agent has reached its goal.
 func (l *crashLab) await(run func(started func(pid int)) error) error {
 	l.t.Helper()
 	pid, done := make(chan int, 1), make(chan error, 1)
@@ -170,7 +170,7 @@ func (l *crashLab) await(run func(started func(pid int)) error) error {
 		}
 	}
 	if agent == 0 {
-		l.t.Fatal("the agent does not start") // The process 0 would be all of this group.
+		l.t.Fatal("the agent does not start") // Process ID 0 would address the whole process group.
 	}
 	if err := syscall.Kill(agent, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		l.t.Fatal(err)
@@ -178,14 +178,14 @@ func (l *crashLab) await(run func(started func(pid int)) error) error {
 	return <-done
 }
 
-// calmness is since when a state has not changed, of an agent all of whose pods had a pass.
+// calmness records since when a state has not changed, and whether all pods of the agent have had a pass.
 type calmness struct {
 	state string
 	since time.Time
 	ready bool
 }
 
-// isThere reports whether an agent has begun its work and got to its goal.
+// isThere reports whether an agent has started and reached its goal.
 func (l *crashLab) isThere(pid int, calm *calmness) bool {
 	l.t.Helper()
 	now := l.state()
@@ -206,14 +206,14 @@ func (l *crashLab) isThere(pid int, calm *calmness) bool {
 	return calm.ready && time.Since(calm.since) > agentCalm
 }
 
-// isOfAgent reports whether a line of the state is about what an agent has while it runs.
+// isOfAgent reports whether a line of the state is about a file that exists only while an agent runs.
 func isOfAgent(line string) bool {
 	return slices.ContainsFunc([]string{"agent.sock ", "pods.sock ", "locks/_agent.lock "}, func(name string) bool {
 		return strings.HasPrefix(line, "/state/"+name)
 	})
 }
 
-// deletePod has the command's kind delete the pod: an agent, whose manifest is taken away.
+// deletePod deletes the pod the way the crash does: with a command, or with an agent whose manifest is removed.
 func (l *crashLab) deletePod() {
 	l.t.Helper()
 	if !l.crash.agent {

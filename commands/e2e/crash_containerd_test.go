@@ -19,15 +19,15 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// How many points of each command are tried on a real runtime, where each takes seconds:
-// with all shapes, and in each run of the tests.
+// The number of points per command on a real runtime, where each point takes seconds: with all shapes, and in a normal
+// run of the tests.
 const (
 	crashesTried      = 12
 	crashesTriedShort = 5
 )
 
-// testKilled: the crash matrix on a real runtime. Beyond what one in memory can leave there
-// are processes, addresses and network namespaces.
+// testKilled runs the crash matrix on a real runtime. Unlike the one in memory, a real runtime can also leak processes,
+// addresses and network namespaces.
 func testKilled(t *testing.T, m *machine) {
 	all, tried := crashes(), crashesTried
 	delete(all, "a pull") // There is no registry: it is "two containers" here.
@@ -51,7 +51,7 @@ func testKilled(t *testing.T, m *machine) {
 	waitFor(t, func() bool { return len(subtract(nobodysNetworks(t), before)) == 0 })
 }
 
-// crashLab is a lab with the machine's runtime. The pod beside stays from lab to lab.
+// crashLab returns a lab with the runtime of the machine. All labs share the pod beside.
 func (m *machine) crashLab(t *testing.T, c crash) *crashLab {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podctl-kill-") //nolint:usetesting // a socket's path must be short
@@ -64,8 +64,8 @@ func (m *machine) crashLab(t *testing.T, c crash) *crashLab {
 	}
 	l.more = func() []string { return m.machinery(t) }
 	l.mend = func(said string) bool {
-		// containerd 1.6 may lose what is behind a record when the connection that asked for
-		// its removal is cut, and mends it when it starts (docs/limits.md).
+		// containerd 1.6 may lose the resources of a record if the connection that requested its removal is cut. It
+		// repairs that at its next start (docs/limits.md).
 		lost := strings.Contains(said, "once it is restarted this works")
 		if lost {
 			restartContainerd(t, m)
@@ -78,7 +78,7 @@ func (m *machine) crashLab(t *testing.T, c crash) *crashLab {
 		}
 		return errors.Join(os.RemoveAll(l.dir), os.RemoveAll(filepath.Join(m.logs, ".deleted")))
 	}
-	// Other tests delete pods too.
+	// Other tests also delete pods.
 	if err := os.RemoveAll(filepath.Join(m.logs, ".deleted")); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (m *machine) crashLab(t *testing.T, c crash) *crashLab {
 	return l
 }
 
-// demonstrated is a command whose containers run the demo program.
+// demonstrated returns a crash whose containers run the demo program.
 func demonstrated(c crash) crash {
 	c.Before, c.After = demonstrate(c.Before, c.Behave), demonstrate(c.After, c.Behave)
 	return c
@@ -94,7 +94,7 @@ func demonstrated(c crash) crash {
 
 var shapeContainer = regexp.MustCompile(`(name: (\w+)(,|\n) *)image: '\w+:(\d)'`)
 
-// demonstrate puts the demo program into a manifest. Another image is another argument.
+// demonstrate replaces the images of a manifest by the demo program. A different image becomes a different argument.
 func demonstrate(manifest string, behave map[string][]runtimetest.Behaviour) string {
 	return shapeContainer.ReplaceAllStringFunc(manifest, func(text string) string {
 		part := shapeContainer.FindStringSubmatch(text)
@@ -110,7 +110,7 @@ func demonstrate(manifest string, behave map[string][]runtimetest.Behaviour) str
 	})
 }
 
-// machinery is what a runtime has of pods outside of its records: shims, and addresses.
+// machinery returns the resources that a runtime has for pods besides their records: shims and addresses.
 func (m *machine) machinery(t *testing.T) []string {
 	t.Helper()
 	var lines []string
@@ -133,7 +133,7 @@ func glob(t *testing.T, pattern string) []string {
 	return found
 }
 
-// nobodysNetworks are the network namespaces that have a name and no process in them.
+// nobodysNetworks returns the named network namespaces without processes.
 func nobodysNetworks(t *testing.T) []string {
 	t.Helper()
 	used := map[string]bool{}
@@ -152,16 +152,15 @@ func nobodysNetworks(t *testing.T) []string {
 	return names
 }
 
-// restartContainerd ends the node's containerd without a word and starts it again.
+// restartContainerd kills the node's containerd and starts it again.
 func restartContainerd(t *testing.T, m *machine) {
 	t.Helper()
 	killContainerd(t, m)
 	m.must(t, "node", "up", "--containerd", need(t, "PODCTL_CONTAINERD"))
 }
 
-// testRuntimeRestartAtCalls: containerd is killed when it has done what a call asked for,
-// and started again. What was asked of podctl is done then, or it says why not, and the same
-// command comes to the same end as if nothing had happened.
+// testRuntimeRestartAtCalls: containerd is killed after it has executed a call, and restarted. podctl then completes
+// its task or reports why it cannot, and the same command reaches the same state as without the restart.
 func testRuntimeRestartAtCalls(t *testing.T, m *machine) {
 	sidecar := crashes()["sidecar"]
 	for _, one := range []struct {
@@ -180,8 +179,7 @@ func testRuntimeRestartAtCalls(t *testing.T, m *machine) {
 	m.must(t, "delete", "beside")
 }
 
-// restartAtCall runs the command while containerd is restarted, which has to be told from
-// an error of podctl's.
+// restartAtCall runs the command while containerd is restarted. An error must be a clear message about the pod.
 func (l *crashLab) restartAtCall(m *machine, method string) bool {
 	l.t.Helper()
 	restarted := false

@@ -29,26 +29,27 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// The crash matrix: podctl, a process of its own, is killed by SIGKILL before and after
-// each call to the runtime and before each change that it makes on disk. The same command
-// is given again, and in the end there is what there would have been without the kill.
+// The crash matrix: podctl runs in a separate process, which is killed with SIGKILL before and after each call to the
+// runtime, and before each change on disk. After the same command has run again, the state must be the same as without
+// the kill.
 
-// crashVar makes the tests try all points; else they try as many as there is time for.
+// crashVar makes the tests try all points. Without it, they try a sample.
 const crashVar = "PODCTL_CRASH"
 
 // crash is one command that is killed.
 type crash struct {
 	runtimetest.Shape
-	// args are the command; MANIFEST stands for the manifest's file, SOURCE for the directory of an agent.
+	// args are the arguments of the command. MANIFEST stands for the file of the manifest, SOURCE for the directory of
+	// an agent.
 	args []string
 	// agent is set for a command that does not end by itself.
 	agent bool
 }
 
-// crashes are the commands for all shapes. Each applied shape is deleted as well.
+// crashes returns the commands for all shapes. Each applied shape is also deleted.
 func crashes() map[string]crash {
 	shapes := runtimetest.Shapes()
-	// What crashes by itself ends up where the time leads it.
+	// The final state of a container that crashes by itself depends on time.
 	delete(shapes, "crashes")
 	if os.Geteuid() == 0 {
 		maps.Copy(shapes, runtimetest.MountedShapes())
@@ -71,7 +72,7 @@ func crashes() map[string]crash {
 	return all
 }
 
-// goalOf is what is waited for: that a pod is ready, or has completed, if its containers end.
+// goalOf returns the goal to wait for: completed if the containers of the pod end, otherwise ready.
 func goalOf(s runtimetest.Shape) string {
 	if strings.Contains(s.After, "restartPolicy: Never") && len(s.Behave) > 0 {
 		return "completed"
@@ -86,31 +87,31 @@ spec:
   containers: [{name: healthy, image: 'i:1'}]
 `
 
-// crashLab is a runtime behind a proxy, and podctl's directories.
+// crashLab is a runtime behind a proxy, with the directories of podctl.
 type crashLab struct {
 	t     *testing.T
 	dir   string
 	proxy *runtimetest.Proxy
 	crash crash
-	// podctl is the program that is killed, with what it needs in its environment.
+	// podctl is the program that is killed, env a variable for its environment.
 	podctl, env string
-	// socket is the runtime's own; the others are what podctl is told to use.
+	// socket is the runtime's own socket. The others are flags of podctl.
 	socket, stateDir, logRoot, cgroupRoot string
-	// more lists what else there may be of pods on the machine.
+	// more lists other resources of pods on the machine.
 	more func() []string
-	// mend does what a message of podctl's asks for, and reports whether it asks for something.
+	// mend follows an instruction in a message of podctl. It reports whether there was one.
 	mend func(said string) bool
-	// patience is how long to wait for what ends by itself, fifty times.
+	// patience is the interval for checking resources that disappear by themselves. There are up to fifty checks.
 	patience time.Duration
-	// end takes it down.
+	// end removes the lab.
 	end func() error
-	// healthy is the id of the container of the pod beside, whose manifest is beside.
+	// beside is the manifest of another pod, and healthy the ID of its container.
 	beside, healthy string
-	// goal is the state at which an agent is ended; nil for one that has not changed for a while.
+	// goal is the state at which an agent is stopped. If nil, it is stopped after agentCalm without changes.
 	goal []string
 }
 
-// newCrashLab is a lab with a runtime in memory.
+// newCrashLab returns a lab with a runtime in memory.
 func newCrashLab(t *testing.T, c crash) *crashLab {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podctl-crash-") //nolint:usetesting // a socket's path must be short
@@ -136,7 +137,7 @@ func newCrashLab(t *testing.T, c crash) *crashLab {
 	for name, runs := range c.Behave {
 		runs = slices.Clone(runs)
 		for i := range runs {
-			// Here the time is real.
+			// This lab uses real time.
 			runs[i].After /= 50
 		}
 		server.Behave(name, runs...)
@@ -145,7 +146,7 @@ func newCrashLab(t *testing.T, c crash) *crashLab {
 	return l
 }
 
-// prepare puts the proxy before the runtime, and makes what is there before the command.
+// prepare starts the proxy, and creates the initial state.
 func (l *crashLab) prepare() {
 	l.t.Helper()
 	var err error
@@ -160,11 +161,11 @@ func (l *crashLab) prepare() {
 		l.prepareFile()
 	}
 	l.proxy.Reset()
-	// The pod beside is looked at for the first time.
+	// Record the container of the pod beside.
 	l.records()
 }
 
-// prepareFile has a command bring about what is there before the one that is killed.
+// prepareFile lets a command create the initial state, before the command that is killed starts.
 func (l *crashLab) prepareFile() {
 	l.t.Helper()
 	if l.crash.Before != "" {
@@ -176,7 +177,7 @@ func (l *crashLab) prepareFile() {
 	}
 }
 
-// close ends all of it; it is no clean-up of the test, which has many labs.
+// close removes the lab. It is not a cleanup function of the test, because a test has many labs.
 func (l *crashLab) close() {
 	l.t.Helper()
 	if err := errors.Join(l.proxy.Close(), l.end()); err != nil {
@@ -193,7 +194,7 @@ func (l *crashLab) write(name, text string) {
 	}
 }
 
-// args are a command line for this lab.
+// args returns a command line for this lab.
 func (l *crashLab) args(args []string) []string {
 	all := []string{
 		"--state-dir", l.stateDir, "--log-root", l.logRoot, "--cgroup-root", l.cgroupRoot,
@@ -214,7 +215,7 @@ func (l *crashLab) args(args []string) []string {
 	return all
 }
 
-// must runs a command to its end. If it says what to do first, that is done once.
+// must runs a command to its end. If its message has an instruction, must follows it and tries again once.
 func (l *crashLab) must(args ...string) {
 	l.t.Helper()
 	code, said := l.run(args)
@@ -233,8 +234,7 @@ func (l *crashLab) run(args []string) (code int, said string) {
 	return code, out.String()
 }
 
-// killedAtCall runs the command in a process that is killed at a call, and reports whether
-// it came to that.
+// killedAtCall runs the command in a process that is killed at a call. It reports whether the kill happened.
 func (l *crashLab) killedAtCall(arrange func(kill func()) runtimetest.Disturbance) bool {
 	l.t.Helper()
 	cmd := exec.CommandContext(l.t.Context(), l.podctl, l.args(l.crash.args)...)
@@ -245,7 +245,7 @@ func (l *crashLab) killedAtCall(arrange func(kill func()) runtimetest.Disturbanc
 	kill := func() {
 		<-started
 		killed.Store(true)
-		cmd.Process.Kill() //nolint:errcheck // then it has ended, which is seen below
+		cmd.Process.Kill() //nolint:errcheck // the error is checked below
 	}
 	l.proxy.Disturb(arrange(kill))
 	err := l.await(func(tell func(pid int)) error {
@@ -261,15 +261,15 @@ func (l *crashLab) killedAtCall(arrange func(kill func()) runtimetest.Disturbanc
 	return killed.Load()
 }
 
-// trace runs the command in a process that is killed before a change on disk, with nth
-// above zero.
+// trace runs the command in a process and records its changes on disk. If nth is greater than 0, the process is killed
+// before that change.
 func (l *crashLab) trace(nth int) *runtimetest.Traced {
 	l.t.Helper()
 	output, err := os.Create(l.path("output"))
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer output.Close() //nolint:errcheck // it is only read when something went wrong
+	defer output.Close() //nolint:errcheck // it is only read after a failure
 	argv := append([]string{l.podctl}, l.args(l.crash.args)...)
 	traced := &runtimetest.Traced{}
 	err = l.await(func(started func(pid int)) (err error) {
@@ -287,7 +287,7 @@ func (l *crashLab) trace(nth int) *runtimetest.Traced {
 	return traced
 }
 
-// state is all that there is: records of the runtime, files, mounts and cgroups.
+// state returns the complete state: records of the runtime, files, mounts and cgroups.
 func (l *crashLab) state() []string {
 	l.t.Helper()
 	lines := slices.Concat(l.records(), l.files(l.stateDir), l.files(l.logRoot), strings.Fields(l.mounts()), l.cgroups(), l.more())
@@ -295,14 +295,13 @@ func (l *crashLab) state() []string {
 		lines[i] = timeless(strings.NewReplacer(l.logRoot, "/logs", l.stateDir, "/state", "/"+l.cgroupRoot, "/ROOT", slicePrefix(l.cgroupRoot), "ROOT").Replace(line))
 	}
 	slices.Sort(lines)
-	// A pass that is killed tells nothing of itself, and one that finds nothing to do
-	// neither.
+	// A killed pass and a pass without changes record no event.
 	return slices.DeleteFunc(lines, func(line string) bool { return eventsFile.MatchString(line) })
 }
 
 var eventsFile = regexp.MustCompile(`^/state/events/[^.]+\.json `)
 
-// varying are what differs in lines from run to run, and what stands for it.
+// varying has patterns for texts that vary between runs, with their replacements.
 var varying = func() map[*regexp.Regexp]string {
 	all := map[*regexp.Regexp]string{}
 	for pattern, with := range map[string]string{
@@ -311,7 +310,7 @@ var varying = func() map[*regexp.Regexp]string {
 		`(/containers/\w+)/[0-9a-f]+`:       "$1/HEX",
 		`[0-9a-f]{64}`:                      "ID",
 		`(/\.deleted/[^/ ]+)\.\d{8}-[\d.]+`: "$1.TIME",
-		// Who held the lock of a pod last.
+		// The last holder of a pod's lock.
 		`(/locks/[0-9a-f-]+\.lock \S+).*`: "$1",
 	} {
 		all[regexp.MustCompile(pattern)] = with
@@ -319,8 +318,7 @@ var varying = func() map[*regexp.Regexp]string {
 	return all
 }()
 
-// timeless takes out of a line what differs from run to run: attempts, and names made of
-// times and at random.
+// timeless replaces the varying parts of a line: attempts, times and random names.
 func timeless(line string) string {
 	for pattern, with := range varying {
 		line = pattern.ReplaceAllString(line, with)
@@ -334,7 +332,7 @@ func (l *crashLab) records() []string {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // it was only asked
+	defer conn.Close() //nolint:errcheck // it was only used for requests
 	cri := runtimeapi.NewRuntimeServiceClient(conn)
 	sandboxes, err := cri.ListPodSandbox(l.t.Context(), &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {
@@ -363,8 +361,8 @@ func (l *crashLab) records() []string {
 	return lines
 }
 
-// files are the names below a directory, with their kinds and modes; of volumes the
-// content too.
+// files returns the names below a directory with their types and modes. For files in volumes and locks it includes the
+// contents.
 func (l *crashLab) files(dir string) []string {
 	l.t.Helper()
 	var lines []string
@@ -373,8 +371,8 @@ func (l *crashLab) files(dir string) []string {
 			return nil
 		}
 		if path == filepath.Join(l.stateDir, "pulled") {
-			// Which images podctl pulled. A kill between a pull and its note leaves an image that the
-			// agent does not remove, as it does with those of others.
+			// The record of images that podctl pulled. After a kill between a pull and its record, the agent does not
+			// remove the image, like images that others pulled.
 			return fs.SkipDir
 		}
 		if path == filepath.Join(l.stateDir, "node") || (path != dir && path == l.logRoot) {
@@ -417,7 +415,7 @@ func fileLine(path string, entry fs.DirEntry) (string, error) {
 	return fmt.Sprintf("%s %s %s", path, info.Mode(), content), err
 }
 
-// mounts are the mount points below the lab's directory.
+// mounts returns the mount points below the lab's directory.
 func (l *crashLab) mounts() string {
 	l.t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
@@ -433,7 +431,7 @@ func (l *crashLab) mounts() string {
 	return strings.Join(found, " ")
 }
 
-// cgroups are the directories below the lab's cgroup root, in any hierarchy.
+// cgroups returns the directories below the lab's cgroup root, in any hierarchy.
 func (l *crashLab) cgroups() []string {
 	l.t.Helper()
 	lines, err := cgroupsBelow(l.cgroupRoot)
@@ -443,23 +441,23 @@ func (l *crashLab) cgroups() []string {
 	return lines
 }
 
-// undisturbed is how a command ends that nobody kills.
+// undisturbed is the result of a command that is not killed.
 type undisturbed struct {
-	// state is there after it, gone once the pod was deleted as well.
+	// state is the state after the command, gone the state after the deletion of the pod.
 	state, gone []string
 	points      []point
 	newLab      newLab
 }
 
-// point is one at which the process is killed.
+// point is a point at which the process is killed.
 type point struct {
 	name string
-	// kill runs the command up to there, and reports whether it came so far: what runs side by
-	// side takes another order at times.
+	// kill runs the command up to the point, and reports whether the point was reached. The order of concurrent calls
+	// can vary.
 	kill func(*crashLab) bool
 }
 
-// newLab makes a lab in which a command is going to be killed.
+// newLab creates a lab for a crash.
 type newLab func(*testing.T, crash) *crashLab
 
 func (newLab newLab) measure(t *testing.T, c crash) undisturbed {
@@ -475,8 +473,8 @@ func (newLab newLab) measure(t *testing.T, c crash) undisturbed {
 	return u
 }
 
-// callPoints are before and after each call that the command has made. A kill at one that
-// only asks is one after the change before it: it is tried if all are.
+// callPoints returns the points before and after each call of the command. A kill at a call that only reads is like a
+// kill after the change before it, so these points are only tried if all points are.
 func (l *crashLab) callPoints() []point {
 	var points []point
 	writes, count := l.proxy.Writes(), map[string]int{}
@@ -499,7 +497,7 @@ func (l *crashLab) callPoints() []point {
 	return sample(points, math.MaxInt)
 }
 
-// changePoints are before each change on disk.
+// changePoints returns the points before each change on disk.
 func changePoints(changes []string) []point {
 	points := make([]point, 0, len(changes))
 	for i, change := range changes {
@@ -508,12 +506,11 @@ func changePoints(changes []string) []point {
 	return sample(points, changesTried)
 }
 
-// changesTried is how many changes of each command there is time for in each run of the
-// tests. Which ones is left to chance, and all come in time.
+// changesTried is the number of changes per command in a normal run of the tests. The choice is random, so that
+// repeated runs cover all changes.
 const changesTried = 16
 
-// sample takes as many as there is time for: all if that is wanted, next to none in short
-// tests.
+// sample returns all points with crashVar, three in short tests, and otherwise some.
 func sample(points []point, some int) []point {
 	switch {
 	case os.Getenv(crashVar) != "":
@@ -524,7 +521,7 @@ func sample(points []point, some int) []point {
 	return spread(points, some)
 }
 
-// spread takes some of the points, at even distances from one by chance.
+// spread returns some of the points at even distances, starting at a random one.
 func spread(points []point, some int) []point {
 	step := max(float64(len(points))/float64(some), 1)
 	var taken []point
@@ -534,7 +531,7 @@ func spread(points []point, some int) []point {
 	return taken
 }
 
-// TestCrashMatrix runs several labs at a time: they wait a lot.
+// TestCrashMatrix runs several labs concurrently, because they mostly wait.
 func TestCrashMatrix(t *testing.T) {
 	all := crashes()
 	if testing.Short() {
@@ -552,7 +549,7 @@ func TestCrashMatrix(t *testing.T) {
 	}
 }
 
-// survivesAll tries all points, as many at one moment as there are slots. Most of them must be reached.
+// survivesAll tries all points. slots limits how many run concurrently. Most points must be reached.
 func (u *undisturbed) survivesAll(t *testing.T, c crash, slots chan struct{}) {
 	t.Helper()
 	var reached atomic.Int32
@@ -572,14 +569,14 @@ func (u *undisturbed) survivesAll(t *testing.T, c crash, slots chan struct{}) {
 	}
 }
 
-// survives kills the command at a point and gives it again, or in each third case deletes
-// the pod: there is what there would have been. It reports whether the point was reached.
+// survives kills the command at a point, and then runs it again, or in every third case deletes the pod. It checks that
+// the state is the same as without the kill. It reports whether the point was reached.
 func (u *undisturbed) survives(t *testing.T, c crash, p point, i int) bool {
 	t.Helper()
 	l := u.newLab(t, c)
 	defer l.close()
 	reached := p.kill(l)
-	// The agent that is killed may have points after it got to its goal; the next ones end there.
+	// A killed agent may have points after it has reached its goal. The following agents stop at the goal.
 	l.goal = u.state
 	if i%3 == 2 {
 		l.deletePod()
@@ -594,7 +591,7 @@ func (u *undisturbed) survives(t *testing.T, c crash, p point, i int) bool {
 	missing, left := l.settled(func() (missing, left []string) {
 		missing, left = compare(u.state, l.state())
 		if c.args[0] == "restart" {
-			// One restart more may have been finished, and each leaves a log.
+			// An additional restart may have completed, and each restart leaves a log.
 			left = slices.DeleteFunc(left, func(line string) bool { return strings.Contains(line, "/N.log ") })
 		}
 		return missing, left
@@ -609,20 +606,18 @@ func (u *undisturbed) survives(t *testing.T, c crash, p point, i int) bool {
 	return reached
 }
 
-// cutOffStart is what a start leaves that was under way in another goroutine when podctl was
-// killed: a real runtime gives it up, and keeps the record of a run that failed, with its log and
-// perhaps a task that was made and runs nothing. It goes with the record.
+// cutOffStart matches the leftovers of a start that ran in another goroutine when podctl was killed. A real runtime
+// aborts such a start. It keeps the record of a failed run with its log, and sometimes a task without a process. All
+// are removed with the record.
 var cutOffStart = regexp.MustCompile(`^container \w+ of \w+ CONTAINER_EXITED|/N\.log |/containers/\w+/HEX |/pod[0-9a-f-]{36}/ID$|/k8s\.io/ID/rootfs$`)
 
-// onlyCutOffStarts reports whether all that is too much may be of starts that were cut off, one
-// of them at least.
+// onlyCutOffStarts reports whether all extra lines can be leftovers of interrupted starts, with at least one record.
 func onlyCutOffStarts(left []string) bool {
 	return slices.ContainsFunc(left, func(line string) bool { return strings.Contains(line, "CONTAINER_EXITED") }) &&
 		!slices.ContainsFunc(left, func(line string) bool { return !cutOffStart.MatchString(line) })
 }
 
-// withoutDeletedLogs leaves out the logs that a deletion sets aside: what the pod had of
-// them is another matter.
+// withoutDeletedLogs removes the lines of archived logs. The logs that a deleted pod had can vary.
 func withoutDeletedLogs(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "/logs/.deleted") })
 }
@@ -634,7 +629,7 @@ func (l *crashLab) complain(what string, missing, left []string) {
 	}
 }
 
-// settled waits for what ends by itself, as the processes of a runtime do.
+// settled repeats a check until resources that disappear by themselves are gone, such as the processes of a runtime.
 func (l *crashLab) settled(look func() (missing, left []string)) (missing, left []string) {
 	for range 50 {
 		if missing, left = look(); len(missing)+len(left) == 0 || l.patience == 0 {
@@ -645,9 +640,8 @@ func (l *crashLab) settled(look func() (missing, left []string)) (missing, left 
 	return missing, left
 }
 
-// compare tells what is missing and what is too much.
-// isOfStore reports whether a directory is one of stored workloads and objects. A kill after the removal of the last one leaves it for the
-// next one.
+// isOfStore reports whether a directory is for stored workloads and objects. A kill after the removal of the last
+// object leaves an empty directory for the next one.
 func (l *crashLab) isOfStore(dir string) bool {
 	return slices.ContainsFunc([]string{"workloads", "objects"}, func(name string) bool {
 		return dir == filepath.Join(l.stateDir, name) || strings.HasPrefix(dir, filepath.Join(l.stateDir, name)+"/")
@@ -658,7 +652,7 @@ func compare(want, got []string) (missing, left []string) {
 	return subtract(want, got), subtract(got, want)
 }
 
-// subtract is what is in a and not in b; what is there twice has to be there twice.
+// subtract returns the lines of a that are not in b. It counts duplicates.
 func subtract(a, b []string) []string {
 	b = slices.Clone(b)
 	return slices.DeleteFunc(slices.Clone(a), func(line string) bool {

@@ -1,4 +1,4 @@
-// Package e2e holds the tests that run podctl from the outside: on a private containerd, with
-// the build tag e2e, and the crash matrix, which also runs against a runtime in memory without
-// it. It has no code of the product, and nothing imports it.
+// Package e2e has tests that run the program podctl. With the build tag e2e, they run it on a private containerd. The
+// crash matrix also runs without the tag, on a runtime in memory. The package has no code of the product, and no
+// package imports it.
 package e2e

@@ -32,7 +32,7 @@ spec:
   - {name: idle, image: "registry.local/podctl/demo:1", args: [sleep]}
 `
 
-// metrics is `podctl top -o json`.
+// metrics is the output of `podctl top -o json`.
 type metrics struct {
 	Kind  string
 	Items []struct {
@@ -46,7 +46,7 @@ type metrics struct {
 	}
 }
 
-// testTop: who works is seen to work, and who was killed to have been restarted.
+// testTop: a busy container has CPU usage, and a stopped one a restart.
 func testTop(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, busy))
 	if _, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: m.ids(t, "busy")["idle"]}); err != nil {
@@ -84,7 +84,7 @@ func testTop(t *testing.T, m *machine) {
 	m.must(t, "delete", "busy")
 }
 
-// testTopLive: tables follow each other until the command is interrupted.
+// testTopLive: the command prints tables until it is interrupted.
 func testTopLive(t *testing.T, m *machine) {
 	var out bytes.Buffer
 	cmd := m.command(t.Context(), "top", "-A", "--once=false", "--interval", "300ms")
@@ -105,7 +105,7 @@ func testTopLive(t *testing.T, m *machine) {
 	testTopScreen(t, m)
 }
 
-// testTopScreen: on a terminal every table takes the place of the one before.
+// testTopScreen: on a terminal, each table replaces the previous one.
 func testTopScreen(t *testing.T, m *machine) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -118,8 +118,7 @@ func testTopScreen(t *testing.T, m *machine) {
 	}
 }
 
-// testConfig: settings come from a file and are named by it, and -v tells of the
-// calls and of nothing in them.
+// testConfig: settings are read from a file, errors name the file, and -v logs calls without their contents.
 func testConfig(t *testing.T, m *machine) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	settings := func(lines string) []string {
@@ -153,14 +152,14 @@ func testConfig(t *testing.T, m *machine) {
 	}
 }
 
-// doctorDoc is `podctl doctor -o json`.
+// doctorDoc is the output of `podctl doctor -o json`.
 type doctorDoc struct {
 	Kind       string
 	CanRunPods bool
 	Checks     []struct{ Name, Result, Found, Advice string }
 }
 
-// failed names the checks that failed.
+// failed returns the names of the failed checks.
 func (d *doctorDoc) failed() string {
 	var names []string
 	for _, c := range d.Checks {
@@ -171,8 +170,7 @@ func (d *doctorDoc) failed() string {
 	return strings.Join(names, " ")
 }
 
-// testDoctor: a node that works is found to work, and one without a network or
-// without a runtime not to.
+// testDoctor: all checks pass on a working node, and fail without a network or without a runtime.
 func testDoctor(t *testing.T, m *machine) {
 	var doc doctorDoc
 	if err := json.Unmarshal([]byte(m.must(t, "doctor", "-o", "json").stdout), &doc); err != nil || doc.Kind != "Doctor" || !doc.CanRunPods || doc.failed() != "" {
@@ -207,7 +205,7 @@ func testDoctor(t *testing.T, m *machine) {
 	}
 }
 
-// The secret is in the environment and in a file of a program that repeats it.
+// A program that repeats a Secret from its environment and from a file.
 const confidant = `apiVersion: v1
 kind: Secret
 metadata: {name: confidant}
@@ -232,8 +230,7 @@ spec:
     volumeMounts: [{name: files, mountPath: /files}]
 `
 
-// testDoctorBundle: the archive has what a bug report needs and the value of no
-// Secret, not even where a program repeated it.
+// testDoctorBundle: the archive has the data for a bug report and no value of a Secret, even if a program printed it.
 func testDoctorBundle(t *testing.T, m *machine) {
 	const secret, filed = "hunter2-in-a-bundle", "swordfish\\nin two lines"
 	manifest := write(t, strings.NewReplacer("SECRET", secret, "FILED", filed).Replace(confidant))

@@ -27,13 +27,13 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// machine is a private containerd and the binary under test.
+// machine is a private containerd with the binary under test.
 type machine struct {
 	bin, state, logs string
 	cri              runtimeapi.RuntimeServiceClient
 }
 
-// result is what one call of podctl did.
+// result is the result of one call of podctl.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -48,8 +48,8 @@ func need(tb testing.TB, name string) string {
 	return value
 }
 
-// newMachine brings a node up in a directory of its own and takes it down at the
-// end, when nothing of it may be left.
+// newMachine starts a node in a directory of its own. At the end of the test it stops the node and checks that nothing
+// is left.
 func newMachine(tb testing.TB) *machine {
 	tb.Helper()
 	state, err := os.MkdirTemp("/tmp", "podctl-e2e-") //nolint:usetesting // a socket's path must be short
@@ -98,10 +98,10 @@ func mountsBelow(tb testing.TB, dir string) string {
 
 func (m *machine) socket() string { return filepath.Join(m.state, "node", "containerd.sock") }
 
-// cgroupRoot keeps the test's pods apart from others of the same name.
+// cgroupRoot returns a root of its own for each machine, which separates its pods from others with the same name.
 func (m *machine) cgroupRoot() string { return filepath.Base(m.state) }
 
-// cgroupParent is a cgroup in the words of the node's driver.
+// cgroupParent returns the cgroup in the notation of the node's driver.
 func (m *machine) cgroupParent(t *testing.T) string {
 	t.Helper()
 	var status node.Status
@@ -148,7 +148,7 @@ func (m *machine) must(tb testing.TB, args ...string) result {
 	return r
 }
 
-// mustFail runs podctl until a pod has failed, as it shall.
+// mustFail runs podctl, and fails the test unless the exit code reports a failed pod.
 func (m *machine) mustFail(tb testing.TB, args ...string) result {
 	tb.Helper()
 	r := m.run(tb, args...)
@@ -158,14 +158,14 @@ func (m *machine) mustFail(tb testing.TB, args ...string) result {
 	return r
 }
 
-// plan is `podctl plan -o json`.
+// plan returns the output of `podctl plan -o json`.
 func (m *machine) plan(t *testing.T, args ...string) *plan.Plan {
 	t.Helper()
 	r := m.must(t, append([]string{"plan", "-o", "json"}, args...)...)
 	return onePlan(t, r.stdout)
 }
 
-// onePlan is the plan of the one pod of a document: of a manifest with objects it is a list.
+// onePlan parses the plan of a single pod. The plan of a manifest with objects is a list.
 func onePlan(t *testing.T, text string) *plan.Plan {
 	t.Helper()
 	var doc struct {
@@ -181,7 +181,7 @@ func onePlan(t *testing.T, text string) *plan.Plan {
 	return &doc.Plan
 }
 
-// killContainerd ends the node's containerd without a word.
+// killContainerd kills the node's containerd.
 func killContainerd(t *testing.T, m *machine) {
 	t.Helper()
 	var status struct {
@@ -200,7 +200,7 @@ func killContainerd(t *testing.T, m *machine) {
 	waitFor(t, func() bool { return m.run(t, "node", "status").code == 3 })
 }
 
-// pod is `podctl get -o json NAME`.
+// pod returns the output of `podctl get -o json NAME`.
 func (m *machine) pod(t *testing.T, name string) *v1.Pod {
 	t.Helper()
 	r := m.must(t, "get", "-o", "json", name)
@@ -211,8 +211,8 @@ func (m *machine) pod(t *testing.T, name string) *v1.Pod {
 	return &pod
 }
 
-// ids maps the names of a pod's containers to the ids of their running records.
-// Two running records of one name are an error.
+// ids maps the names of a pod's containers to the IDs of their running records. Two running records with one name are
+// an error.
 func (m *machine) ids(t *testing.T, podName string) map[string]string {
 	t.Helper()
 	ids := map[string]string{}
@@ -225,8 +225,8 @@ func (m *machine) ids(t *testing.T, podName string) map[string]string {
 	return ids
 }
 
-// allIDs maps the names of a pod's containers to the ids of their running records. There may be two for a moment: a
-// container is replaced once its last process has ended, and the runtime says later that it has.
+// allIDs maps the names of a pod's containers to the IDs of their running records. There may be two for a moment,
+// because a container is replaced when its last process has ended, and the runtime reports the end later.
 func (m *machine) allIDs(t *testing.T, podName string) map[string][]string {
 	t.Helper()
 	reply, err := m.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
@@ -244,7 +244,7 @@ func (m *machine) allIDs(t *testing.T, podName string) map[string][]string {
 	return ids
 }
 
-// sandboxes lists a pod's sandboxes in a state.
+// sandboxes returns the IDs of a pod's sandboxes in a state.
 func (m *machine) sandboxes(t *testing.T, podName string, state runtimeapi.PodSandboxState) []string {
 	t.Helper()
 	reply, err := m.cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
@@ -270,7 +270,7 @@ func (m *machine) readySandbox(t *testing.T, podName string) string {
 	return ids[0]
 }
 
-// write puts a manifest into a file.
+// write writes a manifest to a temporary file and returns its path.
 func write(tb testing.TB, text string) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "pod.yaml")
@@ -280,7 +280,7 @@ func write(tb testing.TB, text string) string {
 	return path
 }
 
-// edited is a manifest with one text replaced by another.
+// edited writes a copy of a manifest in which one text is replaced.
 func edited(t *testing.T, path, before, after string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -407,7 +407,7 @@ func TestE2E(t *testing.T) {
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			skipMeasured(t, one.name)
-			// The connection to the runtime stays for all tests.
+			// All tests use the same connection to the runtime.
 			if _, err := m.cri.Version(t.Context(), &runtimeapi.VersionRequest{}); err != nil {
 				t.Fatal(err)
 			}
@@ -485,8 +485,8 @@ func testReplace(t *testing.T, m *machine) {
 	}
 }
 
-// testReplacementStartsEarly replaces a server that still listens for a while after the
-// signal: the next one needs its port, and does not need the runtime to have cleared up.
+// testReplacementStartsEarly replaces a server that keeps listening for a while after the signal. The replacement needs
+// the port, but does not need to wait until the runtime has cleaned up.
 func testReplacementStartsEarly(t *testing.T, m *machine) {
 	manifest := write(t, `apiVersion: v1
 kind: Pod
@@ -518,7 +518,7 @@ spec:
 	m.must(t, "delete", "early")
 }
 
-// eventAt is the line of a stream of events on which something is told of a step.
+// eventAt returns the index of the line with an event of a step.
 func eventAt(t *testing.T, stream, kind, step string) int {
 	t.Helper()
 	for i, line := range slices.Collect(strings.Lines(stream)) {
@@ -599,7 +599,7 @@ func waitFor(tb testing.TB, done func() bool) {
 	until(tb, "what the test waits for", done)
 }
 
-// until waits for something that takes longer on a slow machine.
+// until waits for a condition. The time limit is longer on a slow machine.
 func until(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
 	for deadline := time.Now().Add(patient(30 * time.Second)); !done(); time.Sleep(patient(50 * time.Millisecond)) {
@@ -672,7 +672,7 @@ spec:
 			t.Errorf("probe: exit code %d\n%s", r.code, r.stdout)
 		}
 	}
-	// On a busy machine the three take longer than a period, and more than one counts.
+	// On a busy machine, the three probes take longer than a period, and more than one counts.
 	if quick := time.Since(began) < time.Second; quick && len(m.plan(t, path).Steps) > 0 {
 		t.Error("three quick probes are enough to restart a container")
 	}
@@ -682,7 +682,7 @@ spec:
 		t.Errorf("the plan after the threshold:\n%s", r.stdout)
 	}
 	m.must(t, "apply", path)
-	// On a busy machine the failure may be older than two periods when it is acted on. Another one confirms it then.
+	// On a busy machine, the failure may be older than two periods by now. Then another failure must confirm it.
 	waitFor(t, func() bool {
 		after := m.ids(t, "sick")
 		if after["app"] != "" && after["app"] != before["app"] {
@@ -864,7 +864,7 @@ func testExamples(t *testing.T, m *machine) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			goal := "--wait"
 			if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "--wait=completed") {
-				// A pod that runs once is ready first, and has an end after that.
+				// A pod that runs once is ready first and completed later.
 				goal = "--wait=completed"
 			}
 			m.must(t, "apply", goal, "--timeout", "60s", path)
@@ -876,7 +876,7 @@ func testExamples(t *testing.T, m *machine) {
 	}
 }
 
-// testDeleteThirty: a pod of many containers ends as fast as they do.
+// testDeleteThirty: the containers of a large pod stop concurrently.
 func testDeleteThirty(t *testing.T, m *machine) {
 	var pod strings.Builder
 	pod.WriteString("apiVersion: v1\nkind: Pod\nmetadata: {name: thirty}\nspec:\n  terminationGracePeriodSeconds: 2\n  containers:\n")

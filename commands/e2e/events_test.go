@@ -31,11 +31,11 @@ spec:
   - {name: absent, image: "registry.local/absent:1", imagePullPolicy: Never}
 `
 
-// testEvents: what happened is told in a kubelet's words, counted, kept after the pod is
-// gone, and without secrets.
+// testEvents: events have the form of a kubelet's, are counted, remain after the deletion of the pod, and contain no
+// secrets.
 func testEvents(t *testing.T, m *machine) {
 	manifest := write(t, eventful)
-	// The container that crashes has to have ended twice before it is held back.
+	// The container must crash twice before it is held.
 	for i := 0; i < 4 || (i < 20 && !strings.Contains(m.must(t, "events", "eventful").stdout, "BackOff")); i++ {
 		m.run(t, "apply", "--wait=started", "--timeout", "2s", manifest)
 	}
@@ -78,5 +78,5 @@ func testEvents(t *testing.T, m *machine) {
 	}
 }
 
-// squeezed makes columns of a table comparable.
+// squeezed replaces runs of blanks by one blank, so that tables can be compared.
 func squeezed(text string) string { return strings.Join(strings.Fields(text), " ") }

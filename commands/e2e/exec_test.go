@@ -33,7 +33,7 @@ spec:
   - {name: echo, image: "registry.local/podctl/demo:1", args: [cat], stdin: true, stdinOnce: true}
 `
 
-// streamed is how many bytes go through a container and back.
+// streamed is the number of bytes that go through a container and back.
 const streamed = 64 << 20
 
 // testExec: exit codes, bytes and errors of commands in containers are exact.
@@ -64,8 +64,8 @@ func testExec(t *testing.T, m *machine) {
 	m.must(t, "delete", "--force", "inside")
 }
 
-// testExecAs: a command that differs from the container in user, directory and variables differs
-// in nothing else, and its exit codes, bytes and errors are as exact.
+// testExecAs: a command with another user, directory or variables does not differ from the container in anything else.
+// Its exit codes, bytes and errors are also exact.
 func testExecAs(t *testing.T, m *machine) {
 	status := m.must(t, "exec", "-q", "-u", "1000:2000", "-w", "/", "inside", "--", "/demo", "read", "/proc/self/status").stdout
 	own := m.must(t, "exec", "-q", "inside", "--", "/demo", "read", "/proc/self/status").stdout
@@ -103,7 +103,7 @@ func testExecAs(t *testing.T, m *machine) {
 		}
 	}
 	testBytes(t, m, "-w", "/")
-	// What is interrupted runs no longer.
+	// An interrupted command must not run any longer.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	cmd := m.command(ctx, "exec", "-q", "-u", "1000", "inside", "--", "/demo", "sleep")
@@ -113,7 +113,7 @@ func testExecAs(t *testing.T, m *machine) {
 	}
 }
 
-// lineOf is the line of a field of a process's status.
+// lineOf returns the line of a field in the status of a process.
 func lineOf(status, field string) string {
 	for line := range strings.Lines(status) {
 		if strings.HasPrefix(line, field+":") {
@@ -123,7 +123,7 @@ func lineOf(status, field string) string {
 	return ""
 }
 
-// testExecBytes: what goes in comes out, to the last byte.
+// testExecBytes: all bytes of the input arrive in the output.
 func testExecBytes(t *testing.T, m *machine) { testBytes(t, m) }
 
 func testBytes(t *testing.T, m *machine, flags ...string) {
@@ -139,7 +139,7 @@ func testBytes(t *testing.T, m *machine, flags ...string) {
 	}
 }
 
-// testExecFullDisk: what a command printed is not lost without a word.
+// testExecFullDisk: podctl reports an error if the output of a command cannot be written.
 func testExecFullDisk(t *testing.T, m *machine) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -154,7 +154,7 @@ func testExecFullDisk(t *testing.T, m *machine) {
 	}
 }
 
-// testExecTerminal: on a terminal the process has one too, of the same size.
+// testExecTerminal: on a terminal, the process also has one, with the same size.
 func testExecTerminal(t *testing.T, m *machine) {
 	cmd := m.command(t.Context(), "exec", "-q", "-it", "inside", "--", "/demo", "exit", "9")
 	script := exec.CommandContext(t.Context(), "script", "-qec", strings.Join(cmd.Args, " "), "/dev/null")
@@ -164,8 +164,8 @@ func testExecTerminal(t *testing.T, m *machine) {
 	}
 }
 
-// testExecVanished: a container that goes away in the middle ends the command, with
-// the code of a killed process or an error.
+// testExecVanished: if a container is removed during a command, the command ends with the code of a killed process or
+// an error.
 func testExecVanished(t *testing.T, m *machine) {
 	var stderr bytes.Buffer
 	cmd := m.command(t.Context(), "exec", "-i", "inside", "-c", "echo", "--", "/demo", "sleep")
@@ -181,8 +181,7 @@ func testExecVanished(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
 }
 
-// testAttach: the output of a container's own process can be watched, and one that
-// reads can be typed to.
+// testAttach: attach shows the output of a container's main process, and sends input to one that reads it.
 func testAttach(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
 	cmd := m.command(t.Context(), "attach", "-i", "-c", "echo", "inside")
@@ -196,8 +195,7 @@ func testAttach(t *testing.T, m *machine) {
 	m.must(t, "delete", "--force", "inside")
 }
 
-// testPortForward: connections come through on several ports, and the loss of the
-// pod ends it.
+// testPortForward: connections work on several ports, and the end of the pod ends the command.
 func testPortForward(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
 	if r := m.run(t, "port-forward", "inside", "nothing"); r.code != 1 || !strings.Contains(r.stderr, `no port "nothing"`) {
@@ -226,7 +224,7 @@ func testPortForward(t *testing.T, m *machine) {
 	m.must(t, "delete", "--force", "inside")
 }
 
-// testRefusedForward: where nobody listens is named.
+// testRefusedForward: the error names the port on which no process listens.
 func testRefusedForward(t *testing.T, m *machine) {
 	t.Helper()
 	cmd, ports := forwarding(t, m, "inside", ":7777")
@@ -234,13 +232,13 @@ func testRefusedForward(t *testing.T, m *machine) {
 		_ = reply.Body.Close()
 		t.Error("somebody answered where nobody listens")
 	}
-	_ = cmd.Wait() // Its code is what counts.
+	_ = cmd.Wait() // Its exit code is checked below.
 	if said := cmd.Stderr.(fmt.Stringer).String(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said, "7777") || !strings.Contains(said, "refused") {
 		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said)
 	}
 }
 
-// forwarding starts port-forward and returns the local ports it listens on.
+// forwarding starts port-forward and returns the local ports.
 func forwarding(t *testing.T, m *machine, args ...string) (*exec.Cmd, []string) {
 	t.Helper()
 	cmd := m.command(context.Background(), append([]string{"port-forward", "--address", "127.0.0.1"}, args...)...)
@@ -262,12 +260,11 @@ func forwarding(t *testing.T, m *machine, args ...string) (*exec.Cmd, []string) 
 		_, port, _ := strings.Cut(address, ":")
 		ports = append(ports, port)
 	}
-	go io.Copy(io.Discard, out) //nolint:errcheck // what else it says does not matter
+	go io.Copy(io.Discard, out) //nolint:errcheck // the rest of the output does not matter
 	return cmd, ports
 }
 
-// testCopy: trees go in and come out as they are, and no link leads out of the
-// container.
+// testCopy: trees are copied into and out of a container without changes, and links cannot leave the container.
 func testCopy(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
 	dir := t.TempDir()
@@ -301,8 +298,7 @@ func testCopy(t *testing.T, m *machine) {
 	m.must(t, "delete", "--force", "inside")
 }
 
-// testDebug: a debug container joins the running pod, is known to all commands, and no
-// later apply stops it.
+// testDebug: a debug container joins the running pod, all commands know it, and a later apply does not stop it.
 func testDebug(t *testing.T, m *machine) {
 	manifest := write(t, inside)
 	m.must(t, "apply", "--wait", "--timeout", "30s", manifest)
@@ -331,7 +327,7 @@ func testDebug(t *testing.T, m *machine) {
 		t.Errorf("debug -i of what ends with 5: exit code %d\n%s", r.code, r.stderr)
 	}
 	for _, flag := range []string{"-i", "-it"} {
-		// It has ended before anybody could connect, and without a terminal gets none.
+		// The container has ended before a connection was possible, and has no terminal.
 		r := m.run(t, "debug", "-q", flag, "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log", "--lines", "2")
 		if r.code != 0 || r.stdout != "line 1\nline 2\n" {
 			t.Errorf("debug %s of what ends at once: exit code %d, %q\n%s", flag, r.code, r.stdout, r.stderr)
@@ -367,7 +363,7 @@ spec:
     livenessProbe: {exec: {command: [/demo, check, file, /demo]}, periodSeconds: 1, failureThreshold: 1}
 `
 
-// lockedBuffer can be read while a process writes into it.
+// lockedBuffer can be read while a process writes to it.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -385,8 +381,8 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// testRuntimeRestart: a runtime that dies in the middle ends what it carried with a
-// sentence, and what only looks goes on when it is back. No probe fails for it.
+// testRuntimeRestart: if the runtime dies, commands that depend on a connection end with a clear message. Commands that
+// only observe continue when it is back. No probe fails because of it.
 func testRuntimeRestart(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, steady))

@@ -13,8 +13,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// features is what the runtime's default handler can do. Where the tests are told that it can do
-// everything (PODCTL_TEST_FEATURES=all), the want of a feature is a failure.
+// features returns the features of the runtime's default handler. With PODCTL_TEST_FEATURES=all, a missing feature is a
+// failure.
 func (m *machine) features(t *testing.T) *runtimeapi.RuntimeHandlerFeatures {
 	t.Helper()
 	reply, err := m.cri.Status(t.Context(), &runtimeapi.StatusRequest{})
@@ -34,7 +34,7 @@ func (m *machine) features(t *testing.T) *runtimeapi.RuntimeHandlerFeatures {
 	return features
 }
 
-// wantHold says that a plan holds a container for a reason, and that a pass does not make it.
+// wantHold checks that a plan holds a container for a reason, and that a pass does not create it.
 func (m *machine) wantHold(t *testing.T, manifest, container, reason string) {
 	t.Helper()
 	if r := m.run(t, "plan", manifest); !strings.Contains(r.stdout, " held ") || !strings.Contains(r.stdout, reason) {
@@ -80,9 +80,9 @@ spec:
   - {name: words, configMap: {name: words}}
 `
 
-// testUserNamespaces: root of a pod is another user of the node, in a range that no other pod
-// has and that it keeps; its volumes are root's in both views. Where the runtime cannot do it,
-// the plan says so and nothing starts.
+// testUserNamespaces: root in a pod is another user on the node, in a range of IDs that belongs to this pod only and
+// does not change. Volumes belong to root in both views. If the runtime does not support it, the plan reports that and
+// no container starts.
 func testUserNamespaces(t *testing.T, m *machine) {
 	manifest := write(t, ownUsers)
 	if !m.features(t).GetUserNamespaces() {
@@ -112,7 +112,7 @@ func testUserNamespaces(t *testing.T, m *machine) {
 	m.must(t, "delete", "held", "other")
 }
 
-// firstUser is the user of the node that root of a pod is.
+// firstUser returns the user on the node that is root in a pod.
 func (m *machine) firstUser(t *testing.T, pod string) int {
 	t.Helper()
 	text := m.must(t, "exec", pod, "--", "/demo", "read", "/proc/self/uid_map").stdout
@@ -124,7 +124,7 @@ func (m *machine) firstUser(t *testing.T, pod string) int {
 	return outside
 }
 
-// wantOwnedByRoot says that files in volumes of a pod are root's on the node.
+// wantOwnedByRoot checks that files in the volumes of a pod belong to root on the node.
 func (m *machine) wantOwnedByRoot(t *testing.T, pod string, files ...string) {
 	t.Helper()
 	for _, file := range files {
@@ -163,8 +163,8 @@ spec:
   - {name: host, hostPath: {path: HOST}}
 `
 
-// testRecursiveReadOnly: what is mounted below a mount is read-only too if the pod asks for it,
-// and the status says so. Where the runtime cannot do it, the plan says so.
+// testRecursiveReadOnly: mounts below a mount are also read-only if the pod requests it, and the status shows it. If
+// the runtime does not support it, the plan reports that.
 func testRecursiveReadOnly(t *testing.T, m *machine) {
 	host := t.TempDir()
 	below := filepath.Join(host, "below")

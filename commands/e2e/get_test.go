@@ -35,7 +35,7 @@ spec:
   - {name: side, image: "registry.local/podctl/demo:1", args: [exit, --after, 1s, "3"]}
 `
 
-// testGet: pods are picked, sorted and shown as kubectl shows them.
+// testGet: pods are selected, sorted and shown as in kubectl.
 func testGet(t *testing.T, m *machine) {
 	m.must(t, "apply", write(t, listed))
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func testGet(t *testing.T, m *machine) {
 	m.must(t, "delete", "ant", "zebra")
 }
 
-// testGetWatch: a watch shows what changes and nothing else, and ends with 130.
+// testGetWatch: a watch prints only changes, and ends with exit code 130.
 func testGetWatch(t *testing.T, m *machine) {
 	var out bytes.Buffer
 	cmd := m.command(t.Context(), "get", "-w", "-o", "name", "-l", "app=two")
@@ -84,7 +84,7 @@ func testGetWatch(t *testing.T, m *machine) {
 	}
 }
 
-// testGetForeign: pods that podctl has no checkpoint of are shown and marked.
+// testGetForeign: pods without a checkpoint are listed with their owner.
 func testGetForeign(t *testing.T, m *machine) {
 	pods, aside := filepath.Join(m.state, "pods"), filepath.Join(m.state, "aside")
 	if err := os.Rename(pods, aside); err != nil {
@@ -137,7 +137,7 @@ spec:
   - {name: other, image: "registry.local/podctl/demo:1", args: [sleep]}
 `
 
-// testRestart: what the user names is started anew, and nothing else.
+// testRestart: only the named containers are restarted.
 func testRestart(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, restartable))
 	before, sandbox := m.ids(t, "again"), m.readySandbox(t, "again")

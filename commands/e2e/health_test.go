@@ -26,8 +26,7 @@ spec:
     readinessProbe: {exec: {command: [/demo, check, file, /demo]}, periodSeconds: 1, timeoutSeconds: 20, successThreshold: 2}
 `
 
-// testProbeWait: probes are asked in their periods until their thresholds decide,
-// and what was decided is what plan acts on.
+// testProbeWait: probes run at their periods until their thresholds decide, and plan acts on the result.
 func testProbeWait(t *testing.T, m *machine) {
 	manifest := write(t, sick)
 	m.must(t, "apply", manifest)
@@ -71,7 +70,7 @@ spec:
   - {name: talks, image: "registry.local/podctl/demo:1", args: [log, --lines, "3"]}
 `
 
-// testRun: run shows the logs and exits as the pod does.
+// testRun: run prints the logs and exits with the exit code of the pod.
 func testRun(t *testing.T, m *machine) {
 	manifest := write(t, strings.Replace(ending, "600ms", patient(600*time.Millisecond).String(), 1))
 	r := m.run(t, "run", "--rm", manifest)
@@ -99,7 +98,7 @@ spec:
   containers: [{name: talks, image: "registry.local/podctl/demo:1", args: [log, --forever, --every, 50ms]}]
 `
 
-// testRunUnread: who has seen enough ends the run, and --rm removes the pod.
+// testRunUnread: closing the output ends the run, and --rm removes the pod.
 func testRunUnread(t *testing.T, m *machine) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -118,7 +117,7 @@ func testRunUnread(t *testing.T, m *machine) {
 	}
 }
 
-// testWait: wait sees what others do, and says when it cannot come any more.
+// testWait: wait observes changes by other processes, and reports when its goal cannot be reached any more.
 func testWait(t *testing.T, m *machine) {
 	manifest := write(t, ending)
 	m.must(t, "apply", manifest)
@@ -142,8 +141,7 @@ func testWait(t *testing.T, m *machine) {
 	group.Wait()
 }
 
-// testHealthyStays: nothing that podctl alone has forgotten or mistaken restarts a
-// healthy container.
+// testHealthyStays: a lost or damaged state of podctl does not restart a healthy container.
 func testHealthyStays(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", hello)
 	before := m.ids(t, "hello")
@@ -176,8 +174,8 @@ func testHealthyStays(t *testing.T, m *machine) {
 	}
 }
 
-// testStops: all hooks begin at once, sidecars end last, and what does not obey is
-// killed when its time is over; each line says how a container ended.
+// testStops: all hooks start at once, sidecars end last, and a container that ignores the signal is killed after its
+// grace period. Each line shows how a container ended.
 func testStops(t *testing.T, m *machine) {
 	dir := t.TempDir()
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, strings.ReplaceAll(`apiVersion: v1
@@ -213,8 +211,8 @@ spec:
 		}
 	}
 	if len(stops) == 3 {
-		// The sidecar waits for the others no longer than its grace period, at whose end the
-		// deaf one is killed.
+		// The sidecar waits for the others only for its grace period. At the end of that period, the deaf container is
+		// killed.
 		slices.Sort(stops[1:])
 	}
 	for i, want := range []struct{ name, ending string }{{"drains", "exited 3"}, {"deaf", "killed after 3s"}, {"proxy", "exited 5"}} {
@@ -224,8 +222,7 @@ spec:
 	}
 }
 
-// testDeadline: a pod that has been active for too long is stopped, in time by a wait
-// and else by the next apply.
+// testDeadline: a pod that exceeds its active deadline is stopped, at once by a wait and otherwise by the next apply.
 func testDeadline(t *testing.T, m *machine) {
 	manifest := write(t, `apiVersion: v1
 kind: Pod

@@ -12,16 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostile is a running pod with a state directory of its own, to which bad things
-// happen.
+// hostile is a running pod with a state directory of its own that the test damages.
 type hostile struct {
 	*machine
 	t *testing.T
-	// dir is the state directory, a small disk; logs is another one.
+	// dir is the state directory on a small disk. logs is on another one.
 	dir, logs string
-	// path is the manifest that was applied, changed another.
+	// path is the applied manifest, changed a changed copy.
 	path, changed string
-	// uid is the pod's, ids are its containers; without a uid they may change.
+	// uid is the UID of the pod, ids are its containers. If uid is empty, the containers may change.
 	uid string
 	ids map[string]string
 }
@@ -39,8 +38,8 @@ spec:
   - {name: b, image: "registry.local/podctl/demo:1", args: [sleep]}
 `
 
-// testHostile: whatever is wrong with the disk, the state directory or what lies in it,
-// each command says so in a sentence, and what runs goes on running.
+// testHostile: for each problem with the disk, the state directory or its contents, each command prints a clear
+// message, and running containers keep running.
 func testHostile(t *testing.T, m *machine) {
 	h := &hostile{machine: m, t: t, path: write(t, served)}
 	h.changed = edited(t, h.path, "[sleep]", "[sleep, \"100\"]")
@@ -73,8 +72,8 @@ func (h *hostile) run(args ...string) result {
 	return h.machine.run(h.t, append([]string{"--state-dir", h.dir, "--log-root", h.logs, "-r", h.socket()}, args...)...)
 }
 
-// expect runs a command and checks its exit code and what it says. The pod's containers
-// stay.
+// expect runs a command and checks its exit code and its output. It also checks that the containers of the pod are
+// unchanged.
 func (h *hostile) expect(code int, says string, args ...string) {
 	h.t.Helper()
 	r := h.run(args...)
@@ -91,7 +90,7 @@ func (h *hostile) expect(code int, says string, args ...string) {
 	}
 }
 
-// looks are the commands that change nothing, by pod: they show it all the same.
+// looks runs the commands that change nothing. They work despite the problem.
 func (h *hostile) looks() {
 	h.t.Helper()
 	h.expect(0, "No changes", "plan", h.path)
@@ -100,7 +99,7 @@ func (h *hostile) looks() {
 	h.expect(0, "sleeping", "logs", "hostile", "b")
 }
 
-// changes are the commands that change something: they say why they do not.
+// changes runs the commands that change something. They report the problem.
 func (h *hostile) changes(says string) {
 	h.t.Helper()
 	for _, args := range [][]string{{"apply", h.changed}, {"restart", "hostile", "b"}, {"delete", "hostile"}} {
@@ -126,7 +125,7 @@ func (h *hostile) remount(flags uintptr) {
 	}
 }
 
-// untrusted: others can write to the state directory, or own it.
+// untrusted: other users can write to the state directory, or own it.
 func (h *hostile) untrusted() {
 	h.t.Helper()
 	for says, bad := range map[string]func(back bool) error{
@@ -153,7 +152,7 @@ func (h *hostile) must(err error) {
 	}
 }
 
-// obstructed: something else lies where podctl's files should.
+// obstructed: another file exists in the place of podctl's files.
 func (h *hostile) obstructed() {
 	h.t.Helper()
 	locks := filepath.Join(h.dir, "locks")
@@ -176,7 +175,7 @@ func (h *hostile) obstructed() {
 	h.must(os.Remove(events))
 }
 
-// damaged: the checkpoint is cut off, no checkpoint, of a newer podctl, or no file.
+// damaged: the checkpoint is truncated, invalid, from a newer podctl, or not a file.
 func (h *hostile) damaged() {
 	h.t.Helper()
 	checkpoint := filepath.Join(h.dir, "pods", h.uid, "journal.json")
@@ -198,8 +197,7 @@ func (h *hostile) damaged() {
 	h.must(os.WriteFile(checkpoint, good, 0o600))
 }
 
-// unusable: who works with the checkpoint says what is wrong with it; what the runtime
-// knows is shown all the same.
+// unusable: commands that need the checkpoint report its problem. Other commands show the state of the runtime.
 func (h *hostile) unusable(says string) {
 	h.t.Helper()
 	for _, args := range [][]string{{"apply", h.path}, {"apply", h.changed}, {"plan", h.path}, {"delete", "-f", h.path}, {"delete", "hostile"}, {"probe", "hostile"}} {
@@ -212,8 +210,7 @@ func (h *hostile) unusable(says string) {
 	h.expect(0, says, "get")
 }
 
-// fullDisk: nothing can be written any more, neither state nor logs. The pod can be
-// deleted.
+// fullDisk: neither state nor logs can be written. The pod can still be deleted.
 func (h *hostile) fullDisk() {
 	h.t.Helper()
 	for _, dir := range []string{h.dir, h.logs} {
@@ -236,7 +233,7 @@ func (h *hostile) fullDisk() {
 	}
 }
 
-// fill writes until there is no room for a single byte.
+// fill writes until the disk is full to the last byte.
 func (h *hostile) fill(dir string) {
 	h.t.Helper()
 	f, err := os.Create(filepath.Join(dir, "fill"))

@@ -27,7 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// imageItem is one image of `image ls -o json`.
+// imageItem is one image in `image ls -o json`.
 type imageItem struct {
 	ID      string
 	Tags    []string
@@ -40,7 +40,7 @@ type imageItem struct {
 	NamedBy []struct{ Name string }
 }
 
-// image is what `image ls` has of a tag; nil when there is none.
+// image returns the entry of a tag in `image ls`, or nil if there is none.
 func (m *machine) image(t *testing.T, tag string) *imageItem {
 	t.Helper()
 	var list struct{ Items []*imageItem }
@@ -55,7 +55,7 @@ func (m *machine) image(t *testing.T, tag string) *imageItem {
 	return nil
 }
 
-// slowRegistry serves an image of two layers at a rate that leaves time to watch.
+// slowRegistry serves an image with two layers slowly, so that the progress can be observed.
 func slowRegistry(t *testing.T, pause time.Duration) string {
 	t.Helper()
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -88,7 +88,7 @@ func slowRegistry(t *testing.T, pause time.Duration) string {
 	return ref.Name()
 }
 
-// slowWriter pauses now and then.
+// slowWriter pauses between writes.
 type slowWriter struct {
 	http.ResponseWriter
 	pause time.Duration
@@ -108,9 +108,8 @@ func (w *slowWriter) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// testImages: images are listed with who uses them, saved, removed and loaded
-// again; one in use is kept. The node is its own: others use the same image under
-// other names.
+// testImages: images are listed with their users, saved, removed and loaded again, and an image in use is kept. The
+// test has its own node, because other tests use the same image under other names.
 func testImages(t *testing.T, _ *machine) {
 	m := newMachine(t)
 	const demo = "registry.local/podctl/demo:1"
@@ -153,8 +152,7 @@ func testImages(t *testing.T, _ *machine) {
 	}
 }
 
-// testImageLoad: what was saved can be loaded, compressed and by a pipe as well,
-// and a pod made of it runs.
+// testImageLoad: a saved image can be loaded, also compressed and from a pipe, and a pod with it runs.
 func testImageLoad(t *testing.T, m *machine, image, archive string) {
 	if r := m.must(t, "image", "rm", image); r.stdout != "removed "+image+"\n" || m.image(t, image) != nil {
 		t.Errorf("rm says %q", r.stdout)
@@ -184,8 +182,7 @@ func testImageLoad(t *testing.T, m *machine, image, archive string) {
 	m.must(t, "delete", "two")
 }
 
-// testImagePull: a pull tells how far it is on a terminal, and takes pull secrets
-// out of a manifest.
+// testImagePull: a pull shows its progress on a terminal, and uses the pull secrets of a manifest.
 func testImagePull(t *testing.T, _ *machine) {
 	m := newMachine(t)
 	slow := slowRegistry(t, 150*time.Millisecond)
@@ -224,7 +221,7 @@ spec:
 	testImagePrune(t, m, slow, private)
 }
 
-// testImagePullConfig: the credentials of docker's log-in are found.
+// testImagePullConfig: pull finds the credentials of docker login.
 func testImagePullConfig(t *testing.T, m *machine, image, config string) {
 	r := m.run(t, "image", "rm", image)
 	if r.code != 0 || !strings.Contains(r.stderr, "registry.local/podctl/demo:1") || m.image(t, image) != nil || m.image(t, "registry.local/podctl/demo:1") == nil {
@@ -241,7 +238,7 @@ func testImagePullConfig(t *testing.T, m *machine, image, config string) {
 	}
 }
 
-// testPlanPin: images become digests, and Secrets stay out of the output.
+// testPlanPin: plan replaces images by digests, and does not print Secrets.
 func testPlanPin(t *testing.T, m *machine, image, manifest string) {
 	digest := m.image(t, image).Digests[0]
 	r := m.must(t, "plan", "--pin", manifest)
@@ -257,8 +254,7 @@ func testPlanPin(t *testing.T, m *machine, image, manifest string) {
 	}
 }
 
-// testImagePrune: images that somebody needs are kept: by a container, by the
-// manifest of a pod, or by the runtime.
+// testImagePrune: images are kept if a container, the manifest of a pod or the runtime needs them.
 func testImagePrune(t *testing.T, m *machine, unused, named string) {
 	pod := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: named}\nspec:\n  restartPolicy: Never\n"+
 		"  containers: [{name: app, image: %q, args: [exit, \"0\"]}]\n", named)
@@ -281,7 +277,7 @@ func testImagePrune(t *testing.T, m *machine, unused, named string) {
 	m.must(t, "delete", "named")
 }
 
-// testDamagedCheckpoint: what nobody can say to be needless is not removed.
+// testDamagedCheckpoint: prune does not remove images if it cannot find out which ones are needed.
 func testDamagedCheckpoint(t *testing.T, m *machine) {
 	t.Helper()
 	damaged := filepath.Join(m.state, "pods", "damaged", "journal.json")
@@ -302,7 +298,7 @@ func testDamagedCheckpoint(t *testing.T, m *machine) {
 	}
 }
 
-// onTerminal runs podctl on a terminal and returns what it showed.
+// onTerminal runs podctl on a terminal and returns its output.
 func onTerminal(t *testing.T, m *machine, args ...string) string {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -326,7 +322,7 @@ func onTerminal(t *testing.T, m *machine, args ...string) string {
 		t.Fatal(err)
 	}
 	_ = slave.Close()
-	shown, _ := io.ReadAll(master) // a terminal whose last user has gone ends with an error
+	shown, _ := io.ReadAll(master) // a terminal without users ends with an error
 	_ = master.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("podctl %v: %v\n%s", args, err, shown)

@@ -23,26 +23,25 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// judge does random things to random pods while random calls go wrong, and looks
-// whether anything is lost, leaked or there twice, and whether people can read what
-// podctl says.
+// judge makes random changes to random pods while random calls fail. It checks that nothing is lost, leaked or
+// duplicated, and that the messages of podctl are readable.
 type judge struct {
 	t *testing.T
 	m *machine
-	// proxy stands before the runtime, and endpoint is where.
+	// proxy is in front of the runtime, at endpoint.
 	proxy    *runtimetest.Proxy
 	endpoint string
 	// others are the files of other pods.
 	others []string
 	r      *rand.Rand
-	// words are the containers of the pod as it shall be.
+	// words are the containers that the pod must have.
 	words []string
 	log   []string
-	// other is a pod that nothing may touch.
+	// other has the containers of a pod that must not change.
 	other map[string]string
 }
 
-// trials is how many there are: PODCTL_TRIALS, or else a few. PODCTL_SEED chooses others.
+// trials returns the number of trials from PODCTL_TRIALS, with few as the default. The seed is from PODCTL_SEED.
 func trials(few int) (count int, seed uint64) {
 	count, err := strconv.Atoi(os.Getenv("PODCTL_TRIALS"))
 	if err != nil {
@@ -55,10 +54,10 @@ func trials(few int) (count int, seed uint64) {
 	return count, seed
 }
 
-// TestRandomFaultsInMemory: the binary against a runtime in memory.
+// TestRandomFaultsInMemory runs the binary on a runtime in memory.
 func TestRandomFaultsInMemory(t *testing.T) { judgeAll(t, machineInMemory(t), 6) }
 
-// machineInMemory is a machine whose runtime is in memory.
+// machineInMemory returns a machine with a runtime in memory.
 func machineInMemory(t *testing.T) *machine {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "podctl-judge-") //nolint:usetesting // a socket's path must be short
@@ -89,7 +88,7 @@ func machineInMemory(t *testing.T) *machine {
 	return m
 }
 
-// testRandomFaults: the binary against containerd.
+// testRandomFaults runs the binary on containerd.
 func testRandomFaults(t *testing.T, m *machine) { judgeAll(t, m, 4) }
 
 func judgeAll(t *testing.T, m *machine, few int) {
@@ -115,7 +114,7 @@ func judgeAll(t *testing.T, m *machine, few int) {
 	j.podctl(t, "delete", "other")
 }
 
-// files are what lies on disk for pods, and the locks that are left.
+// files returns the files of pods and the lock files.
 func (j *judge) files(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -134,7 +133,7 @@ func (j *judge) podctl(t *testing.T, args ...string) {
 	j.m.must(t, append([]string{"-r", j.endpoint, "--timeout", "60s"}, args...)...)
 }
 
-// checkGone: nothing is left of the pod.
+// checkGone checks that nothing is left of the pod.
 func (j *judge) checkGone(t *testing.T) {
 	t.Helper()
 	if left := j.m.records(t, "two"); len(left) > 0 {
@@ -150,14 +149,14 @@ func (j *judge) checkGone(t *testing.T) {
 	}
 }
 
-// manifest is a random pod.
+// manifest returns a random pod.
 func (j *judge) manifest() (text string) {
 	text, j.words = randomPod(j.r, "two")
 	return text
 }
 
-// randomPod is a random pod, and the names of its containers; its init containers end at once in containerd and never
-// in memory, so it has sidecars alone.
+// randomPod returns a random pod and the names of its containers. Its only init containers are sidecars, because others
+// end at once in containerd and never in memory.
 func randomPod(r *rand.Rand, name string) (text string, containers []string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  terminationGracePeriodSeconds: 1\n", name)
@@ -184,7 +183,7 @@ func randomPod(r *rand.Rand, name string) (text string, containers []string) {
 	return b.String(), containers
 }
 
-// trial is a pod, perhaps another one after it, and what happens to them.
+// trial tests one pod, with a second version in some cases.
 func (j *judge) trial() {
 	path := write(j.t, j.manifest())
 	if j.r.IntN(3) > 0 {
@@ -208,7 +207,7 @@ func (j *judge) trial() {
 	}
 }
 
-// disturbed runs one command while one or two calls go wrong.
+// disturbed runs one command while one or two calls fail.
 func (j *judge) disturbed(path string, words ...string) {
 	if words == nil {
 		all := [][]string{{"apply"}, {"apply", "--wait"}, {"delete", "-f"}, {"apply", "--probe"}}
@@ -235,14 +234,14 @@ func (j *judge) disturbed(path string, words ...string) {
 	}
 }
 
-// fault is something that goes wrong with one of the next calls.
+// fault returns a random fault and logs it.
 func (j *judge) fault(die func()) runtimetest.Disturbance {
 	d := randomFault(j.r, die)
 	j.log = append(j.log, faultText(&d))
 	return d
 }
 
-// randomFault is something that goes wrong with one of the next calls.
+// randomFault returns a fault of one of the next calls.
 func randomFault(r *rand.Rand, die func()) runtimetest.Disturbance {
 	all := []runtimetest.Disturbance{
 		{Fail: codes.Unavailable},
@@ -274,7 +273,7 @@ func faultText(d *runtimetest.Disturbance) string {
 	return fmt.Sprintf("fault %s %d: fail %v lose %v delay %v hang %t kill %t after %t", d.Method, d.Nth, d.Fail, d.Lose, d.Delay, d.Hang, d.Kill != nil, d.KillAfter != nil)
 }
 
-// readable: an error is a sentence about the pod, without noise.
+// readable checks that an error is a sentence about the pod, without technical noise.
 func (j *judge) readable(stderr string, code int) {
 	last := stderr[strings.LastIndex(strings.TrimSuffix(stderr, "\n"), "\n")+1:]
 	if code != 1 && code != 3 {
@@ -297,7 +296,7 @@ func (j *judge) readable(stderr string, code int) {
 	}
 }
 
-// settled: the pod is as its manifest says, each container once.
+// settled checks that the pod is as its manifest describes, with each container once.
 func (j *judge) settled() {
 	ids := j.m.ids(j.t, "two")
 	for _, name := range j.words {

@@ -24,8 +24,8 @@ spec:
     readinessProbe: {exec: {command: [x]}, periodSeconds: 1}
 `
 
-// TestWatchesDoNotGrow: what goes on for ever takes as many goroutines and files after many
-// rounds as after a few. Containers are started anew meanwhile, which all of them follow.
+// TestWatchesDoNotGrow: commands that run forever do not use more goroutines and files over time. All of them follow
+// containers that restart meanwhile.
 func TestWatchesDoNotGrow(t *testing.T) {
 	l := newCrashLab(t, crash{Shape: runtimetest.Shape{Before: watched}})
 	defer l.close()
@@ -49,7 +49,7 @@ func TestWatchesDoNotGrow(t *testing.T) {
 	if now := fewestGoroutines(); now > goroutines+10 {
 		t.Errorf("%d goroutines, %d after three times as many rounds", goroutines, now)
 	}
-	// A call that is under way may have a file.
+	// A running call may have a file.
 	if now := openFiles(t); len(now) > len(files)+4 {
 		t.Errorf("%d open files, %d after three times as many rounds: %v", len(files), len(now), now)
 	}
@@ -57,8 +57,7 @@ func TestWatchesDoNotGrow(t *testing.T) {
 	group.Wait()
 }
 
-// fewestGoroutines is how many there are when as few calls as can be are under way, each
-// of which has some.
+// fewestGoroutines returns the lowest of several counts, because each running call has goroutines.
 func fewestGoroutines() int {
 	fewest := goruntime.NumGoroutine()
 	for range 100 {
@@ -68,7 +67,7 @@ func fewestGoroutines() int {
 	return fewest
 }
 
-// rounds lets all that watches look at the pod several times, before and after restarts.
+// rounds waits until all watches have observed the pod several times, before and after restarts.
 func (l *crashLab) rounds() {
 	l.t.Helper()
 	for range 3 {

@@ -24,7 +24,7 @@ spec:
   - {name: again, image: "registry.local/podctl/demo:1", args: [log, --lines, "3"]}
 `
 
-// testLogs: the logs of all runs, containers and files are found, in order.
+// testLogs: logs prints the logs of all runs, containers and files in order.
 func testLogs(t *testing.T, m *machine) {
 	manifest := write(t, talkers)
 	m.must(t, "apply", "--wait=started", "--timeout", "30s", manifest)
@@ -71,7 +71,7 @@ spec:
   - {name: stays, image: "registry.local/podctl/demo:1", args: [sleep]}
 `
 
-// testLogsEnd: a last line without an end is shown, and following ends with the pod.
+// testLogsEnd: a last line without a line end is printed, and following ends with the pod.
 func testLogsEnd(t *testing.T, m *machine) {
 	t.Helper()
 	m.must(t, "apply", "--wait=started", "--timeout", "30s", write(t, cutOff))
@@ -90,7 +90,7 @@ func testLogsEnd(t *testing.T, m *machine) {
 	}
 }
 
-// testLogsOfRuns: the run before is kept, and following shows every run.
+// testLogsOfRuns: the log of the previous run is kept, and following prints every run.
 func testLogsOfRuns(t *testing.T, m *machine, manifest string) {
 	t.Helper()
 	var out strings.Builder
@@ -119,7 +119,7 @@ func testLogsOfRuns(t *testing.T, m *machine, manifest string) {
 	}
 }
 
-// testLogFiles: a log that has grown is rotated by apply, and read on over its files.
+// testLogFiles: apply rotates a large log, and logs reads across its files.
 func testLogFiles(t *testing.T, m *machine, manifest string) {
 	t.Helper()
 	attach := m.command(t.Context(), "attach", "-i", "-c", "echo", "talkers")

@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// playEnv makes the test binary play podctl, for tests that kill it.
+// playEnv makes the test binary run as podctl, for tests that kill it.
 const playEnv = "PODCTL_TEST_PLAY"
 
 func TestMain(m *testing.M) {

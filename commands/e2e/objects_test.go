@@ -25,8 +25,8 @@ spec:
 
 const objectsSettings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {greeting: hello}\n"
 
-// testObjects: a ConfigMap that was applied apart from its pod is taken by it, and a changed one
-// updates the volume and restarts nothing.
+// testObjects: a pod uses a ConfigMap that was applied separately. A change of the ConfigMap updates the volume and
+// restarts nothing.
 func testObjects(t *testing.T, m *machine) {
 	pod := write(t, objectsPod)
 	if r := m.run(t, "apply", pod); r.code != 3 || !strings.Contains(r.stdout, "ConfigMap default/settings, which volume c names, is missing: apply a file that has it") {

@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// byPod lists the containers of a pod.
+// byPod returns a request for the containers of a pod.
 func byPod(name string) *runtimeapi.ListContainersRequest {
 	return &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		LabelSelector: map[string]string{"io.kubernetes.pod.name": name},
@@ -27,7 +27,7 @@ func removeContainer(t *testing.T, m *machine, id string) {
 	}
 }
 
-// copyOf makes a container like another one of the pod, which ends at once.
+// copyOf creates a copy of a pod's container that ends at once.
 func copyOf(t *testing.T, m *machine, podName string, attempt uint32, annotations map[string]string) string {
 	t.Helper()
 	sandbox := m.readySandbox(t, podName)
@@ -61,7 +61,7 @@ func copyOf(t *testing.T, m *machine, podName string, attempt uint32, annotation
 	return reply.GetContainerId()
 }
 
-// records are the ids of all containers of a pod.
+// records returns the IDs of all containers of a pod.
 func (m *machine) records(t *testing.T, podName string) []string {
 	t.Helper()
 	reply, err := m.cri.ListContainers(t.Context(), byPod(podName))
@@ -75,8 +75,7 @@ func (m *machine) records(t *testing.T, podName string) []string {
 	return ids
 }
 
-// testPrune: what nobody needs goes, and nothing that runs, that is remembered, or
-// that others made.
+// testPrune: prune removes leftovers. It does not remove running containers, recorded ones, or those of other tools.
 func testPrune(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, two))
 	m.must(t, "prune")
@@ -133,7 +132,7 @@ func testPrune(t *testing.T, m *machine) {
 	m.must(t, "delete", "two")
 }
 
-// garbageOf are the things in a document of prune.
+// garbageOf returns the items in a document of prune.
 func garbageOf(t *testing.T, text string) []string {
 	t.Helper()
 	var doc struct {
@@ -150,8 +149,7 @@ func garbageOf(t *testing.T, text string) []string {
 	return found
 }
 
-// testPruneLost leaves a pod that ended and whose checkpoint is lost. It returns its
-// log directory.
+// testPruneLost creates an ended pod whose checkpoint is lost. It returns the pod's log directory.
 func testPruneLost(t *testing.T, m *machine) string {
 	t.Helper()
 	m.must(t, "apply", "--wait=completed", "--timeout", "30s", write(t, `apiVersion: v1
@@ -167,8 +165,7 @@ spec:
 	return filepath.Join(m.logs, "default_lost_lost-uid")
 }
 
-// testPruneKeeps: the loss of the checkpoint is no reason to touch what runs, and a
-// sandbox of another tool is none of podctl's business.
+// testPruneKeeps: prune does not touch a running pod with a lost checkpoint, or a sandbox of another tool.
 func testPruneKeeps(t *testing.T, m *machine) {
 	t.Helper()
 	reply, err := m.cri.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// purged has something of everything that podctl leaves on a machine: rules, chains, interfaces, mounts, claims, cgroups and logs.
+// purged uses everything that podctl creates on a machine: rules, chains, interfaces, mounts, claims, cgroups and logs.
 const purged = serviced + `---
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -47,7 +47,7 @@ spec:
     volumeMounts: [{name: data, mountPath: /data}, {name: memory, mountPath: /memory}, {name: login, mountPath: /login}]
 `
 
-// TestPurge: node down --purge leaves the machine as it was before node up. It refuses while an agent runs.
+// TestPurge: node down --purge restores the state of the machine before node up. It refuses to run while an agent runs.
 func TestPurge(t *testing.T) {
 	removeGuards(t)
 	before := machineState(t, "")
@@ -84,7 +84,8 @@ func TestPurge(t *testing.T) {
 	m.must(t, "node", "down", "--purge")
 }
 
-// removeGuards removes the guards that tests before this one have left. podctl removes them as soon as no port is open any more.
+// removeGuards removes the guards that previous tests have left. podctl removes them itself when no port is open any
+// more.
 func removeGuards(t *testing.T) {
 	t.Helper()
 	tables, err := exec.CommandContext(t.Context(), "nft", "list", "tables").Output()
@@ -100,7 +101,7 @@ func removeGuards(t *testing.T) {
 	}
 }
 
-// difference lists what only one of two states has.
+// difference returns the lines that only one of two states has.
 func difference(a, b map[string]bool) []string {
 	var lines []string
 	for line := range a {
@@ -117,8 +118,8 @@ func difference(a, b map[string]bool) []string {
 	return lines
 }
 
-// machineState is what podctl and the plugins that it uses change on a machine, one line for each thing. Cgroups count only below a
-// root, if there is one: other tests have their own.
+// machineState returns the state that podctl and its plugins change on a machine, one line for each item. If cgroupRoot
+// is not empty, only cgroups below it are included, because other tests have their own.
 func machineState(t *testing.T, cgroupRoot string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -151,8 +152,8 @@ func machineState(t *testing.T, cgroupRoot string) map[string]bool {
 	return all
 }
 
-// kernelRules are the rules and chains of netfilter. The tables of iptables, which its programs make and keep, count only with what is
-// in them.
+// kernelRules returns the rules and chains of netfilter. The tables of iptables are only included with their contents,
+// because its programs create and keep the tables.
 func kernelRules(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -171,7 +172,7 @@ func kernelRules(t *testing.T) map[string]bool {
 	return all
 }
 
-// podctlFiles are the files and cgroups that podctl, containerd or CNI plugins may have made.
+// podctlFiles returns the files and cgroups that podctl, containerd or CNI plugins may have created.
 func podctlFiles(t *testing.T, cgroupRoot string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -181,7 +182,7 @@ func podctlFiles(t *testing.T, cgroupRoot string) map[string]bool {
 			if err == nil && names.MatchString(path) {
 				all["file "+path] = true
 			}
-			return nil // What goes meanwhile is not there.
+			return nil // It was removed meanwhile.
 		})
 		if err != nil {
 			t.Fatal(err)

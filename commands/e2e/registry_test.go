@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// privateRegistry serves the demo image to one user, and returns its name there.
+// privateRegistry serves the demo image to one user, and returns the name of the image.
 func privateRegistry(t *testing.T, user, password string) string {
 	t.Helper()
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -48,8 +48,8 @@ func privateRegistry(t *testing.T, user, password string) string {
 	return ref.Name()
 }
 
-// testPull pulls from a registry that wants credentials: without them the message
-// says so, with a pull secret in the manifest the pod runs.
+// testPull pulls from a registry that requires credentials. Without them, the message names the problem. With a pull
+// secret in the manifest, the pod runs.
 func testPull(t *testing.T, m *machine) {
 	image := privateRegistry(t, "reader", "s3cret")
 	pod := fmt.Sprintf(`apiVersion: v1
@@ -82,7 +82,7 @@ spec:
 	m.must(t, "delete", "pulled")
 }
 
-// testHostPort reaches a container through a port of the machine.
+// testHostPort connects to a container through a port of the machine.
 func testHostPort(t *testing.T, m *machine) {
 	path := write(t, `apiVersion: v1
 kind: Pod

@@ -22,7 +22,7 @@ spec:
   containers: [{name: a, image: 'i:1'}]
 `
 
-// call runs a command to its end, and returns its exit code and what it said.
+// call runs a command to its end, and returns its exit code and its output.
 func (l *crashLab) call(args ...string) (int, string) {
 	var said bytes.Buffer
 	env := &commands.Env{In: strings.NewReader(""), Out: &said, Err: &said, Now: time.Now, Getenv: func(string) string { return "" }}
@@ -30,7 +30,7 @@ func (l *crashLab) call(args ...string) (int, string) {
 	return code, said.String()
 }
 
-// runs proves that a container of the pod job runs, and allows some time for it.
+// runs checks that a container of the pod job runs, and waits up to five seconds for it.
 func (l *crashLab) runs(container string) {
 	l.t.Helper()
 	for range 500 {
@@ -44,7 +44,7 @@ func (l *crashLab) runs(container string) {
 	l.t.Errorf("container %s does not run:\n%s", container, strings.Join(l.records(), "\n"))
 }
 
-// TestRunRemovesItsOwnPod: with --rm nothing is left of a job that has ended.
+// TestRunRemovesItsOwnPod: with --rm, an ended job leaves nothing behind.
 func TestRunRemovesItsOwnPod(t *testing.T) {
 	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job, Behave: map[string][]runtimetest.Behaviour{"a": {{After: time.Second, ExitCode: 7}}}}})
 	defer l.close()
@@ -56,8 +56,8 @@ func TestRunRemovesItsOwnPod(t *testing.T) {
 	}
 }
 
-// TestRunLeavesWhatAnotherApplied: what another process made of the pod meanwhile is not
-// removed with --rm, which says that it stays.
+// TestRunLeavesWhatAnotherApplied: --rm does not remove a pod that another process has changed meanwhile, and reports
+// that it stays.
 func TestRunLeavesWhatAnotherApplied(t *testing.T) {
 	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job}})
 	defer l.close()
@@ -79,8 +79,7 @@ func TestRunLeavesWhatAnotherApplied(t *testing.T) {
 	l.runs("b")
 }
 
-// TestRunLeavesWhatItNeverHad: a run that did not get the lock removes nothing, also where
-// the pod is the same.
+// TestRunLeavesWhatItNeverHad: a run that did not get the lock removes nothing, even if the pod is the same.
 func TestRunLeavesWhatItNeverHad(t *testing.T) {
 	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job}})
 	defer l.close()

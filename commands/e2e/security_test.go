@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// A pod whose program and whose failing probe repeat the Secret, in their own words.
+// A pod whose program and failing probe repeat the Secret in their output.
 const talkative = `apiVersion: v1
 kind: Secret
 metadata: {name: talks}
@@ -46,8 +46,8 @@ spec:
     livenessProbe: {exec: {command: [/demo, read, /files/word, /absent]}, failureThreshold: 1, periodSeconds: 1}
 `
 
-// testSecrets: no command tells the value of a Secret, with debug logs and in files that
-// are written neither, although a probe repeats it.
+// testSecrets: no command prints the value of a Secret, not in debug logs and not in files, although a probe repeats
+// it.
 func testSecrets(t *testing.T, m *machine) {
 	const secret, next = "hunter2-that-nobody-tells", "swordfish-that-comes-next"
 	manifest := write(t, strings.Replace(talkative, "SECRET", secret, 1))
@@ -166,13 +166,12 @@ spec:
     - {name: file, mountPath: /file}
 `
 
-// testModes: what podctl writes has the same modes whatever the umask, the state
-// directory is for its owner alone, and nothing that others may write to lies outside
-// of it.
+// testModes: the modes of podctl's files do not depend on the umask. Only the owner can access the state directory, and
+// outside of it there is no file that others may write to.
 func testModes(t *testing.T, m *machine) {
 	seen := map[string]string{}
 	for _, umask := range []string{"000", "077"} {
-		dir, err := os.MkdirTemp("/tmp", "podctl-modes-") //nolint:usetesting // the same for both, as short as a socket's
+		dir, err := os.MkdirTemp("/tmp", "podctl-modes-") //nolint:usetesting // the path has the same length for both, as a socket's path must be short
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +209,7 @@ func testModes(t *testing.T, m *machine) {
 	}
 }
 
-// modesBelow lists modes and names; ids and times are left out of them.
+// modesBelow returns modes and names. It replaces IDs and times.
 func modesBelow(t *testing.T, dir string) string {
 	t.Helper()
 	varying := regexp.MustCompile(`[0-9a-f]{8,}|\.\.\d{4}_\d\d_\d\d_[0-9_.]+`)
@@ -231,8 +230,8 @@ func modesBelow(t *testing.T, dir string) string {
 	return strings.Join(lines, "")
 }
 
-// testListeners: neither podctl nor its containerd listens on anything but this
-// machine's own address, and their sockets are for their owner alone.
+// testListeners: podctl and its containerd listen only on the loopback address of the machine, and only the owner can
+// access their sockets.
 func testListeners(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: listens}\nspec:\n"+
 		"  terminationGracePeriodSeconds: 1\n  containers: [{name: app, image: 'registry.local/podctl/demo:1', args: [serve, --http, ':8080']}]\n"))
@@ -270,7 +269,7 @@ func testListeners(t *testing.T, m *machine) {
 	sockets := 0
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || filepath.Dir(path) != dir || entry.Type() != fs.ModeSocket {
-			return nil //nolint:nilerr // what containers remove meanwhile is no socket of the node
+			return nil //nolint:nilerr // files that containers remove meanwhile are not sockets of the node
 		}
 		sockets++
 		if info, err := entry.Info(); err != nil || info.Mode().Perm() != 0o600 {
@@ -284,7 +283,7 @@ func testListeners(t *testing.T, m *machine) {
 	m.must(t, "delete", "listens")
 }
 
-// processes are the node's containerd, its shims and calls of podctl for this machine.
+// processes returns the process IDs of the node's containerd, its shims, and podctl on this machine.
 func (m *machine) processes(t *testing.T) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -301,7 +300,7 @@ func (m *machine) processes(t *testing.T) []int {
 	return pids
 }
 
-// listening are the TCP addresses that processes listen on, in their own network.
+// listening returns the TCP addresses that processes listen on in their own network namespace.
 func listening(t *testing.T, pids []int) []string {
 	t.Helper()
 	var addresses []string
@@ -332,8 +331,7 @@ func listening(t *testing.T, pids []int) []string {
 	return addresses
 }
 
-// decodeAddress reads an address as the kernel writes it: words of four bytes, each
-// turned round.
+// decodeAddress parses an address in the notation of the kernel: words of four bytes in reverse byte order.
 func decodeAddress(t *testing.T, text string) string {
 	t.Helper()
 	host, port, _ := strings.Cut(text, ":")
@@ -352,11 +350,11 @@ func decodeAddress(t *testing.T, text string) string {
 	return net.JoinHostPort(ip.String(), strconv.FormatUint(n, 10))
 }
 
-// rssMax is what a call may use of memory when it is given a gigabyte, in MB.
+// rssMax is the maximum memory of a call with an input of a gigabyte, in MB.
 const rssMax = 128
 
-// testBoundedInputs: a gigabyte from wherever it comes is refused with a sentence, a
-// little memory, and long before it was read.
+// testBoundedInputs: a gigabyte of input from any source is refused with a clear message, with little memory, and long
+// before it is read completely.
 func testBoundedInputs(t *testing.T, m *machine) {
 	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for line := bytes.Repeat([]byte("# x\n"), 10_000); r.Context().Err() == nil; {
@@ -414,8 +412,8 @@ func testBoundedInputs(t *testing.T, m *machine) {
 	}
 }
 
-// runWatched runs a command, and looks at the largest memory it has while it runs, in MB.
-// What wait(2) tells counts the memory of the process that started it.
+// runWatched runs a command and returns its peak memory in MB. It polls, because the value of wait(2) includes the
+// memory of the parent process.
 func (m *machine) runWatched(t *testing.T, cmd *exec.Cmd) (r result, peak int64) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -426,7 +424,7 @@ func (m *machine) runWatched(t *testing.T, cmd *exec.Cmd) (r result, peak int64)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = cmd.Wait() // its exit code tells
+		_ = cmd.Wait() // the exit code is checked
 	}()
 	for {
 		select {
@@ -438,7 +436,7 @@ func (m *machine) runWatched(t *testing.T, cmd *exec.Cmd) (r result, peak int64)
 	}
 }
 
-// memoryPeak is the largest memory that a process has had, in MB; 0 when it has ended.
+// memoryPeak returns the peak memory of a process in MB, or 0 if it has ended.
 func memoryPeak(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -452,7 +450,7 @@ func memoryPeak(pid int) int64 {
 	return kib >> 10
 }
 
-// hugeHeader begins an archive whose first header says that a gigabyte of others follows.
+// hugeHeader returns the beginning of an archive whose first header announces a gigabyte of further headers.
 func hugeHeader(t *testing.T) []byte {
 	t.Helper()
 	var archive bytes.Buffer
@@ -471,7 +469,7 @@ func hugeHeader(t *testing.T) []byte {
 	return header
 }
 
-// A pod whose program, probe and manifest try to move the terminal's cursor.
+// A pod whose program, probe and manifest try to move the cursor of the terminal.
 const escaping = `apiVersion: v1
 kind: Pod
 metadata:
@@ -496,8 +494,8 @@ spec:
     command: ["/\e[31mred"]
 `
 
-// testEscapes: nothing that a program, a runtime or a manifest says reaches the terminal
-// raw, but for logs, which are the program's own; JSON stays JSON.
+// testEscapes: no output of a program, a runtime or a manifest reaches the terminal without escaping. Logs are an
+// exception, because they belong to the program. JSON remains valid.
 func testEscapes(t *testing.T, m *machine) {
 	manifest := write(t, escaping)
 	escape := regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f]|\x{9b}|\x{202e}`)
@@ -541,11 +539,10 @@ func testEscapes(t *testing.T, m *machine) {
 	m.must(t, "delete", "escapes")
 }
 
-// testForeignDirectories: what another user put where podctl would write is refused, by
-// everything that would act on it.
+// testForeignDirectories: commands refuse files and directories of another user in the places that podctl writes to.
 func testForeignDirectories(t *testing.T, m *machine) {
 	foreign := func() string {
-		dir, err := os.MkdirTemp("/tmp", "podctl-foreign-") //nolint:usetesting // another user's, as anybody can make it
+		dir, err := os.MkdirTemp("/tmp", "podctl-foreign-") //nolint:usetesting // another user can create it there
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// serviced are a Deployment whose pods can be made unready, its Services, and a client. Its pods say their own name.
+// serviced has a Deployment whose pods can be made unready and return their names, its Services, and a client.
 const serviced = `apiVersion: v1
 kind: Service
 metadata: {name: served}
@@ -53,16 +53,16 @@ spec:
   containers: [{name: app, image: "registry.local/podctl/demo:1", args: [sleep]}]
 `
 
-// client is a pod that asks others.
+// client is a pod that sends requests to others.
 type client struct{ *machine }
 
-// get is what the client is answered; empty for an error.
+// get returns the response to a request of the client. It is empty after an error.
 func (c client) get(t *testing.T, url string) string {
 	t.Helper()
 	return strings.TrimSpace(c.run(t, "exec", "client", "--", "/demo", "get", url).stdout)
 }
 
-// answers are who answers the client within so many questions.
+// answers counts the servers that answer a number of requests of the client.
 func (c client) answers(t *testing.T, url string, times int) map[string]int {
 	t.Helper()
 	who := map[string]int{}
@@ -72,7 +72,7 @@ func (c client) answers(t *testing.T, url string, times int) map[string]int {
 	return who
 }
 
-// switched makes a pod ready, or unready.
+// switched makes a pod ready or unready.
 func (c client) switched(t *testing.T, pod, state string) {
 	t.Helper()
 	ip := strings.TrimSpace(c.must(t, "get", pod, "-o", "jsonpath={.status.podIP}").stdout)
@@ -81,7 +81,7 @@ func (c client) switched(t *testing.T, pod, state string) {
 	}
 }
 
-// asked is what a server answers to the node.
+// asked returns the response to a request of the node.
 func asked(t *testing.T, method, url string) (string, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -96,8 +96,9 @@ func asked(t *testing.T, method, url string) (string, error) {
 	return string(text), errors.Join(err, answer.Body.Close())
 }
 
-// testServices: pods find a Service by its names and reach all its ready pods, also themselves, at its own port and at the port
-// of the node; headless names lead to pods. What is not ready gets nothing, and without a ready pod connections are refused.
+// testServices: pods find a Service by its names and reach all its ready pods, including themselves, at its port and at
+// the port of the node. Headless names resolve to pods. Pods that are not ready receive no traffic. Without a ready
+// pod, connections are refused.
 func testServices(t *testing.T, m *machine) {
 	file, c := write(t, serviced), client{m}
 	m.must(t, "apply", "--wait", "--timeout", "1m", file)
@@ -148,7 +149,7 @@ func testServices(t *testing.T, m *machine) {
 	}
 }
 
-// rulesOf are the rules of the kernel that podctl wrote.
+// rulesOf returns the kernel rules of podctl.
 func rulesOf(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "nft", "list", "ruleset").Output()
@@ -158,7 +159,8 @@ func rulesOf(t *testing.T) string {
 	return string(out)
 }
 
-// testAgentServices: under the agent the traffic of a Service follows readiness, deaths, scaling and lost rules by itself.
+// testAgentServices: with an agent, the traffic of a Service follows readiness, deaths, scaling and lost rules
+// automatically.
 func testAgentServices(t *testing.T, m *machine) {
 	file, c := write(t, serviced), client{m}
 	a := startAgent(t, m, t.TempDir())

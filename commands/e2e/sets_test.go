@@ -7,12 +7,13 @@ import (
 	"testing"
 )
 
-// lonely is a pod of its own.
+// lonely returns a pod without a workload.
 func lonely(name string) string {
 	return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers: [{name: app, image: 'registry.local/podctl/demo:1', args: [sleep]}]\n"
 }
 
-// testSets: putting running pods into a set restarts nothing; what has left the manifests is deleted as planned, and the rest runs on.
+// testSets: adding running pods to a set restarts nothing. Objects that are removed from the manifests are deleted as
+// planned, and all others keep running.
 func testSets(t *testing.T, m *machine) {
 	site := write(t, shop("one")+lonely("other")+lonely("stays"))
 	m.must(t, "apply", "--wait", "--timeout", "1m", site)

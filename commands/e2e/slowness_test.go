@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// slowness is how many times slower than usual this machine is: PODCTL_TEST_SLOWNESS. An
-// emulated one has such a factor.
+// slowness returns how many times slower than usual this machine is, from PODCTL_TEST_SLOWNESS. It is set for emulated
+// machines.
 func slowness() time.Duration {
 	n, err := strconv.Atoi(os.Getenv("PODCTL_TEST_SLOWNESS"))
 	if err != nil || n < 1 {
@@ -18,11 +18,11 @@ func slowness() time.Duration {
 	return time.Duration(n)
 }
 
-// patient is a time limit as this machine needs it.
+// patient returns a time limit adjusted to this machine.
 func patient(limit time.Duration) time.Duration { return limit * slowness() }
 
-// patiently are the arguments of podctl with the time limit that this machine needs. Limits
-// that a test wants to run out are written in one word, --timeout=1s, and stay.
+// patiently returns arguments of podctl with the time limit adjusted to this machine. It does not change limits in one
+// word, --timeout=1s, which a test wants to expire.
 func patiently(args []string) []string {
 	args = slices.Clone(args)
 	for i := 1; i < len(args); i++ {
@@ -36,8 +36,7 @@ func patiently(args []string) []string {
 	return args
 }
 
-// measured are the tests that look at how long something takes, which says nothing where
-// everything takes longer.
+// measured has the tests that measure time, with the reason. They are meaningless on a slow machine.
 func measured() map[string]string {
 	return map[string]string{
 		"replacement starts early": "what overlaps depends on how fast the machine is",
@@ -50,7 +49,7 @@ func measured() map[string]string {
 	}
 }
 
-// skipMeasured skips such a test on a slow machine, and says why.
+// skipMeasured skips such a test on a slow machine.
 func skipMeasured(t *testing.T, name string) {
 	t.Helper()
 	if why := measured()[name]; why != "" && slowness() > 1 {

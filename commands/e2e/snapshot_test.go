@@ -20,7 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// testContract: a real runtime keeps what the one in memory keeps.
+// testContract: a real runtime passes the same contract as the one in memory.
 func testContract(t *testing.T, m *machine) {
 	conn, err := grpc.NewClient("unix://"+m.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -34,7 +34,7 @@ func testContract(t *testing.T, m *machine) {
 	})
 }
 
-// at calls podctl in this process, with a clock that stands still.
+// at runs podctl in this process with a fixed clock.
 func (m *machine) at(t *testing.T, now time.Time, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -46,8 +46,8 @@ func (m *machine) at(t *testing.T, now time.Time, args ...string) string {
 	return out.String()
 }
 
-// testSnapshot: a plan made of a snapshot is the plan made live, byte for byte,
-// and the snapshot needs no runtime and holds no secret.
+// testSnapshot: a plan from a snapshot is equal to the live plan, byte for byte. The snapshot needs no runtime and
+// contains no secret.
 func testSnapshot(t *testing.T, m *machine) {
 	const secret = "hunter2-in-a-snapshot"
 	base := edited(t, hello, "name: hello\n  labels:", "name: shot\n  labels:")
@@ -76,7 +76,7 @@ func testSnapshot(t *testing.T, m *machine) {
 		live := m.at(t, now, "plan", "-o", "json", path)
 		recorded := m.at(t, now, "-r", "/nowhere.sock", "plan", "-o", "json", "--snapshot", snapshot, path)
 		a, b := onePlan(t, live), onePlan(t, recorded)
-		a.DesiredDigest, b.DesiredDigest = "", "" // The live one is of the Secret as it is stored.
+		a.DesiredDigest, b.DesiredDigest = "", "" // The live digest is that of the stored Secret.
 		if diff := cmp.Diff(a, b); diff != "" {
 			t.Errorf("%s (-live +from the snapshot)\n%s", name, diff)
 		}
@@ -90,7 +90,7 @@ func testSnapshot(t *testing.T, m *machine) {
 	m.must(t, "delete", "shot")
 }
 
-// testSavedPlan: what was planned is done, and only while nothing has changed.
+// testSavedPlan: a saved plan is executed, but only if nothing has changed since.
 func testSavedPlan(t *testing.T, m *machine) {
 	manifest := edited(t, hello, "name: hello\n  labels:", "name: saved\n  labels:")
 	file := filepath.Join(t.TempDir(), "plan.json")
@@ -123,8 +123,7 @@ spec:
     resources: {limits: {memory: 64Mi, cpu: 200m}}
 `
 
-// testResize: cpu and memory change on the running container, and a limit that
-// is taken away asks for a new one.
+// testResize: CPU and memory change on the running container, and the removal of a limit needs a new container.
 func testResize(t *testing.T, m *machine) {
 	manifest := write(t, resizable)
 	m.must(t, "apply", "--wait", "--timeout", "60s", manifest)
@@ -172,7 +171,7 @@ func (m *machine) memoryLimit(t *testing.T, id string) int64 {
 	return reply.GetStatus().GetResources().GetLinux().GetMemoryLimitInBytes()
 }
 
-// testDrift: what others did to the pod is named.
+// testDrift: the plan lists changes to the pod that others made.
 func testDrift(t *testing.T, m *machine) {
 	manifest := edited(t, hello, "name: hello\n  labels:", "name: drift\n  labels:")
 	m.must(t, "apply", "--wait", "--timeout", "60s", manifest)
@@ -201,7 +200,7 @@ func testDrift(t *testing.T, m *machine) {
 	m.must(t, "delete", "drift")
 }
 
-// createStranger puts a container without any label into a pod's sandbox.
+// createStranger creates a container without labels in a pod's sandbox.
 func (m *machine) createStranger(t *testing.T, sandbox string) {
 	t.Helper()
 	_, err := m.cri.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{

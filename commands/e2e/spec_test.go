@@ -34,8 +34,7 @@ spec:
     args: [exit, "5"]
 `
 
-// testTerminationMessage: what a container left as its last words is in its
-// status, from its file or from its log.
+// testTerminationMessage: the termination message of a container is in its status, from its file or from its log.
 func testTerminationMessage(t *testing.T, m *machine) {
 	m.mustFail(t, "apply", "--wait=completed", "--timeout", "60s", write(t, lastWords))
 	want := map[string]string{"file": "the disk is full", "log": "exiting with 4\n", "silent": ""}
@@ -74,10 +73,9 @@ spec:
   - {name: conf, emptyDir: {}}
 `
 
-// testEnvFile: a variable comes from a file that an init container wrote, and part of a
-// subPath comes from it.
+// testEnvFile: a variable and a part of a subPath come from a file that an init container wrote.
 func testEnvFile(t *testing.T, m *machine) {
-	// It takes its argument for a file, which is not there.
+	// The program takes its argument as a file name, and the file does not exist.
 	m.mustFail(t, "apply", "--wait=completed", "--timeout", "60s", write(t, envFile))
 	if r := m.must(t, "logs", "envfile", "app"); !strings.Contains(r.stdout, "blue green/$(MISSING)/") {
 		t.Errorf("the container printed %q", r.stdout)
@@ -85,8 +83,7 @@ func testEnvFile(t *testing.T, m *machine) {
 	m.must(t, "delete", "envfile")
 }
 
-// testHostPortConflict: a port that is taken holds the pod before anything
-// starts, whoever has it.
+// testHostPortConflict: a port in use holds the pod before any container starts, regardless of its owner.
 func testHostPortConflict(t *testing.T, m *machine) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -135,8 +132,7 @@ spec:
   - {name: data, persistentVolumeClaim: {claimName: data}}
 `
 
-// testClaim: what is written into a claim is there for the next pod, until it is
-// deleted with its volumes.
+// testClaim: files in a claim are kept for the next pod, until the claim is deleted with --volumes.
 func testClaim(t *testing.T, m *machine) {
 	first := write(t, claimPod)
 	if r := m.must(t, "validate", first); !strings.Contains(r.stdout, "no effect") {
@@ -245,7 +241,7 @@ spec:
   - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
 `
 
-// testEverything asserts what a container with most of the Pod spec sees.
+// testEverything checks the environment of a container with most of the Pod spec.
 func testEverything(t *testing.T, m *machine) {
 	manifest := write(t, everything)
 	r := m.must(t, "apply", "--wait=completed", "--timeout", "60s", manifest)
@@ -292,8 +288,7 @@ spec:
   - {name: tools, image: {reference: "registry.local/podctl/demo:1", pullPolicy: Never}}
 `
 
-// testImageVolume: an image is mounted as a volume where the runtime can, and the
-// plan says so where it cannot.
+// testImageVolume: an image is mounted as a volume if the runtime supports it. Otherwise the plan reports that.
 func testImageVolume(t *testing.T, m *machine) {
 	manifest := write(t, imageVolume)
 	if version := m.plan(t, manifest).Runtime.Version; strings.HasPrefix(version, "1.") {
@@ -309,8 +304,7 @@ func testImageVolume(t *testing.T, m *machine) {
 	m.must(t, "delete", "imagevolume")
 }
 
-// testTakeover: export prints the pod with its uid, and names what a kubelet would
-// refuse.
+// testTakeover: export prints the pod with its UID, and lists fields that a kubelet would refuse.
 func testTakeover(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, resizable))
 	r := m.must(t, "export", "resize")
@@ -327,7 +321,7 @@ func testTakeover(t *testing.T, m *machine) {
 	}
 }
 
-// testLiveKubelet: beside a kubelet on the same runtime nothing is applied.
+// testLiveKubelet: nothing is applied while a kubelet uses the same runtime.
 func testLiveKubelet(t *testing.T, m *machine) {
 	script := filepath.Join(t.TempDir(), "kubelet")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 60\n"), 0o700); err != nil {
@@ -342,7 +336,7 @@ func testLiveKubelet(t *testing.T, m *machine) {
 	}
 	t.Cleanup(func() { stop(); _ = cmd.Wait() })
 	waitFor(t, func() bool {
-		m.run(t, "delete", "hello") // A pod that needs no change is none of a kubelet's business.
+		m.run(t, "delete", "hello") // The kubelet does not matter for a pod that needs no change.
 		r := m.run(t, "apply", "--dry-run=false", hello)
 		return r.code == 1 && strings.Contains(r.stderr, "podctl export")
 	})

@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// needsUnified skips a test of what only cgroup v2 has.
+// needsUnified skips a test that needs cgroup v2.
 func needsUnified(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
@@ -21,7 +21,7 @@ func needsUnified(t *testing.T) {
 	}
 }
 
-// cgroupOf is the directory of the cgroup below the test's root whose name has a word.
+// cgroupOf returns the cgroup directory below the test's root whose name contains a word.
 func (m *machine) cgroupOf(t *testing.T, word string) string {
 	t.Helper()
 	dirs, err := cgroupsBelow(m.cgroupRoot())
@@ -35,8 +35,8 @@ func (m *machine) cgroupOf(t *testing.T, word string) string {
 	return dirs[i]
 }
 
-// wantFiles compares the files of a cgroup. Several values are divided by |; a file that the
-// kernel does not have for want of a controller is none.
+// wantFiles compares the files of a cgroup. Alternative values are separated by |. A file may be missing if the kernel
+// lacks the controller.
 func wantFiles(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	for file, values := range want {
@@ -67,9 +67,9 @@ spec:
     resources: {requests: {cpu: 50m, memory: 16Mi}, limits: {cpu: 250m, memory: 32Mi}}
 `
 
-// testUnifiedLimits: the names of cgroups, and the values that the kernel has of a pod and of
-// its containers, before and after a change in place. They are a kubelet's without gates:
-// memory.min and memory.high are left alone, and so is pids.max of a pod.
+// testUnifiedLimits checks the names of cgroups, and the values in the kernel for a pod and its containers, before and
+// after a change in place. They are those of a kubelet without feature gates: memory.min, memory.high and the pids.max
+// of a pod are not set.
 func testUnifiedLimits(t *testing.T, m *machine) {
 	needsUnified(t)
 	path := write(t, limited)
@@ -89,8 +89,8 @@ func testUnifiedLimits(t *testing.T, m *machine) {
 		"cpu.weight": "6", "cpu.max": "75000 100000", "memory.max": "100663296", "memory.min": "0", "memory.low": "0", "memory.high": "max",
 		"hugetlb.2MB.max": "0|none", "pids.max": "max", "memory.oom.group": "0",
 	})
-	// runc has turned shares into a weight in two ways. containerd leaves huge pages to the pod's
-	// cgroup unless it is told otherwise (disable_hugetlb_controller).
+	// runc has converted shares to a weight in two ways. By default, containerd leaves huge pages to the pod's cgroup
+	// (disable_hugetlb_controller).
 	wantFiles(t, app, map[string]string{
 		"cpu.weight": "4|17", "cpu.max": "50000 100000", "memory.max": "67108864", "memory.min": "0", "memory.high": "max",
 		"hugetlb.2MB.max": "0|max|none", "memory.oom.group": "1", "memory.swap.max": "0|none",
@@ -124,9 +124,9 @@ spec:
     resources: {limits: {memory: 48Mi}}
 `
 
-// testOutOfMemory: the kernel ends a container that takes too much, with all its processes
-// (memory.oom.group), and the status says so. It has the word of the runtime for it: containerd
-// sees the kill only while the cgroup is there, which that of a first process may not be.
+// testOutOfMemory: the kernel kills a container that uses too much memory, with all its processes (memory.oom.group),
+// and the status shows it. The reason comes from the runtime. containerd notices the kill only while the cgroup exists,
+// which may already be gone for the first process.
 func testOutOfMemory(t *testing.T, m *machine) {
 	needsUnified(t)
 	m.must(t, "apply", write(t, hungry))
@@ -165,7 +165,7 @@ spec:
   - {name: own, image: "registry.local/podctl/demo:1", args: [sleep], securityContext: {appArmorProfile: {type: Localhost, localhostProfile: podctl-e2e}}}
 `
 
-// testAppArmor: every kind of profile is in force, and one that is not loaded holds the pod.
+// testAppArmor: every type of profile is enforced, and a profile that is not loaded holds the pod.
 func testAppArmor(t *testing.T, m *machine) {
 	if on, err := os.ReadFile("/sys/module/apparmor/parameters/enabled"); err != nil || string(on) != "Y\n" {
 		t.Skip("this machine has no AppArmor")
@@ -176,7 +176,7 @@ func testAppArmor(t *testing.T, m *machine) {
 	}
 	profile := write(t, "profile podctl-e2e flags=(attach_disconnected) {\n  file,\n  network,\n  signal,\n  capability,\n}\n")
 	load := func(flag string) {
-		if out, err := exec.Command("apparmor_parser", flag, profile).CombinedOutput(); err != nil { //nolint:noctx // also at the end of the test
+		if out, err := exec.Command("apparmor_parser", flag, profile).CombinedOutput(); err != nil { //nolint:noctx // it also runs at the end of the test
 			t.Fatalf("apparmor_parser: %v\n%s", err, out)
 		}
 	}

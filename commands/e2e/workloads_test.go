@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// shop is a Deployment of a program that is probed, with a word in its environment.
+// shop returns a Deployment of a program with probes and a word in its environment.
 func shop(word string) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
@@ -73,8 +73,8 @@ spec:
       - {name: app, image: "registry.local/podctl/demo:1", args: [print]}
 `
 
-// testWorkloads: a Deployment is updated one pod after the other while the others stay, a StatefulSet keeps its data, a Job
-// ends, and nothing is left of them.
+// testWorkloads: a Deployment is updated one pod after the other while the others run. A StatefulSet keeps its data, a
+// Job completes, and a deletion leaves nothing behind.
 func testWorkloads(t *testing.T, m *machine) {
 	file := write(t, shop("one"))
 	r := m.must(t, "apply", "--wait", "--timeout", "2m", file)
