@@ -12,36 +12,36 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// Admission is how pods are admitted.
+// Admission configures how pods are admitted.
 type Admission struct {
 	admission.Settings
-	// Final leaves a pod rejected that was, until its manifest or the settings change.
+	// Final keeps a rejected pod rejected until its manifest or the settings change.
 	Final bool
-	// First are pods that come before this one and were not admitted yet, in order.
+	// First lists pods that come before this one and are not admitted yet, in order.
 	First []*v1.Pod
-	// Going are pods that nobody wants any more, and that are still there.
+	// Going lists pods that are no longer desired but still exist.
 	Going []types.UID
-	// Conditions are what the node is short of.
+	// Conditions are the pressure conditions of the node.
 	Conditions []v1.NodeConditionType
 }
 
-// stays reports whether a rejection of the manifest holds.
+// stays reports whether an earlier rejection of the manifest still applies.
 func (how *Admission) stays(r *model.Rejection) bool {
 	return r != nil && how.Final && r.Settings == how.String()
 }
 
-// verdict is what came of the admission of a pod.
+// verdict is the result of the admission of a pod.
 type verdict struct {
-	// rejection is what podctl's record has of it afterwards; nil for a pod that is admitted.
+	// rejection is recorded for the pod; nil if the pod is admitted.
 	rejection *model.Rejection
-	// hold is why the pod is not what the manifest says; nil for one that is admitted.
+	// hold explains why the pod or the edit is not admitted; nil if it is.
 	hold *Hold
 	// refused reports whether only an edit is not admitted.
 	refused bool
 }
 
-// Refused is why an edit of a pod is not admitted, which goes on as it is applied; nil if it is, and
-// for a pod that is rejected as a whole.
+// Refused returns why an edit of a pod is not admitted. The pod then keeps running as applied. Refused returns nil if
+// the edit is admitted, and for a pod that is rejected as a whole.
 func (in *Input) Refused() *Hold {
 	if !in.Admits() {
 		return nil
@@ -50,11 +50,11 @@ func (in *Input) Refused() *Hold {
 	if !v.refused {
 		return nil
 	}
-	v.hold.Unapplied = false // What goes on is applied.
+	v.hold.Unapplied = false // The pod that keeps running is the applied one.
 	return v.hold
 }
 
-// Admits reports whether it depends on other pods what becomes of the pod.
+// Admits reports whether the decision about the pod depends on other pods.
 func (in *Input) Admits() bool {
 	how, memory := in.Options.Admission, &in.Observed.Memory
 	if in.Desired == nil || how == nil || in.Options.Stop {
@@ -64,7 +64,7 @@ func (in *Input) Admits() bool {
 	return !same || in.afterEviction() || (memory.Rejection != nil && !how.stays(memory.Rejection))
 }
 
-// admit admits the pod, or says why not. The state is that of a pod that is not rejected.
+// admit admits the pod or returns why not. The returned state ignores an earlier rejection.
 func (in *Input) admit() (*podstatus.Pod, verdict) {
 	admitted := *in
 	admitted.Observed.Memory.Rejection = nil
@@ -80,12 +80,12 @@ func (in *Input) admit() (*podstatus.Pod, verdict) {
 type admitter struct {
 	*podstatus.Pod
 	how *Admission
-	// before is why the pod was rejected; nil for none.
+	// before is the earlier rejection of the pod; nil if there is none.
 	before *model.Rejection
 }
 
-// judge looks at a pod that is new, and at what an edit adds to one that was admitted. A pod that was
-// admitted stays so, whatever comes after it: nothing that runs is stopped.
+// judge checks a new pod, or only the additional demand of an edit. An admitted pod stays admitted, whatever is added
+// later: podctl stops nothing that runs.
 func (a *admitter) judge() verdict {
 	applied, runs := a.Observed.Memory.Applied, a.Active != "" || a.AnyRunning()
 	same := applied != nil && applied.SameManifest(a.Desired)
@@ -100,8 +100,8 @@ func (a *admitter) judge() verdict {
 	return a.edited(applied.Pod, runs)
 }
 
-// newcomer admits a pod of which nothing is there, or says why not. One that would be admitted
-// without those that are about to go waits for them.
+// newcomer admits a pod that has no containers or sandbox yet, or returns why not. A pod that fits without the pods
+// about to go waits for them.
 func (a *admitter) newcomer() verdict {
 	others := a.others(a.Observed.Others)
 	found := a.ask(a.Manifest, nil, others)
@@ -114,8 +114,8 @@ func (a *admitter) newcomer() verdict {
 	return a.reject(found)
 }
 
-// edited admits what an edit adds. Without room for it the pod goes on as it is, and the edit is not
-// applied (kubelet: handlePodResourcesResize); one of which nothing is there is rejected.
+// edited admits the additional demand of an edit. If it does not fit, a running pod stays as it is and the edit is not
+// applied (kubelet: handlePodResourcesResize). A pod that does not run is rejected.
 func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
 	found := a.ask(a.Manifest, before, a.Observed.Others)
 	switch going := a.goingFor(before, a.Observed.Others); {
@@ -132,7 +132,7 @@ func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
 	return a.reject(found)
 }
 
-// reject rejects the pod. One that was for the same reason is not rejected anew.
+// reject rejects the pod. If it was rejected before for the same reason, the earlier rejection stays.
 func (a *admitter) reject(found *model.Rejection) verdict {
 	found.At, found.Settings = a.Now, a.how.String()
 	if a.before != nil && a.before.Reason == found.Reason && a.before.Message == found.Message && a.before.Settings == found.Settings {
@@ -151,7 +151,7 @@ func (a *admitter) ask(pod, before *v1.Pod, others []model.Admitted) *model.Reje
 	})
 }
 
-// others are the pods that were admitted, with those that come first and fit.
+// others returns the admitted pods and those that come before this one and fit.
 func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 	all := slices.Clone(admitted)
 	for _, first := range a.how.First {
@@ -163,7 +163,7 @@ func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 	return all
 }
 
-// goingFor is a pod that is about to go, if there is room once all those are gone.
+// goingFor returns a pod that is about to go, if this pod fits once all such pods are gone; otherwise nil.
 func (a *admitter) goingFor(before *v1.Pod, others []model.Admitted) *model.PodRef {
 	goes := func(o model.Admitted) bool { return o.Going || slices.Contains(a.how.Going, o.Pod.UID) }
 	i := slices.IndexFunc(others, goes)
@@ -173,7 +173,7 @@ func (a *admitter) goingFor(before *v1.Pod, others []model.Admitted) *model.PodR
 	return &others[i].Pod
 }
 
-// waits holds the pod until another one is gone.
+// waits holds the pod until another pod is gone.
 func waits(going *model.PodRef, found *model.Rejection) *Hold {
 	return &Hold{
 		Reason: found.Reason, Message: fmt.Sprintf("%s; it is tried again when pod %s is gone", found.Message, going), Status: found.Message,

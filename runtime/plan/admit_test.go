@@ -17,14 +17,14 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// sized is a pod that requests so many cores.
+// sized returns a pod that requests the given number of cores.
 func sized(t *testing.T, name, cores string) *podspec.Desired {
 	t.Helper()
 	d := modeltest.Load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: "+name+", uid: "+name+"-0000-0000}\nspec:\n  containers: [{name: a, image: i:1, resources: {requests: {cpu: "+cores+"}}}]\n")
 	return d
 }
 
-// bench is a machine with four cores and a pod that is wanted on it.
+// bench is a machine with four cores and a pod to admit.
 type bench struct {
 	*modeltest.World
 	how *Admission
@@ -36,7 +36,7 @@ func newBench(d *podspec.Desired) *bench {
 	return &bench{w, &Admission{Settings: admission.Settings{MaxPods: 110}, Final: true}}
 }
 
-// others takes what pods have.
+// others adds admitted pods.
 func (b *bench) others(pods ...*podspec.Desired) *bench {
 	for _, d := range pods {
 		b.Others = append(b.Others, admission.TakenBy(d.Pod))
@@ -44,7 +44,7 @@ func (b *bench) others(pods ...*podspec.Desired) *bench {
 	return b
 }
 
-// runs has the pod running as it was applied.
+// runs makes the pod run as it was applied.
 func (b *bench) runs(applied *podspec.Desired) *bench {
 	b.Memory.Applied = applied
 	b.Sandbox("s0", 0, model.SandboxReady)
@@ -59,7 +59,7 @@ func (b *bench) input() *Input {
 	}
 }
 
-// result is the plan in a few words.
+// result describes the plan in a few words.
 func result(p *Plan) string {
 	var words []string
 	for i := range p.Steps {
@@ -82,8 +82,8 @@ func result(p *Plan) string {
 
 const starts = "CheckContainer RunSandbox StartContainer"
 
-// TestAdmission: a newcomer that does not fit is rejected, and stays so until its manifest changes. One
-// that was admitted stays so, whoever came since.
+// TestAdmission checks that a new pod that does not fit is rejected until its manifest changes, and that an admitted
+// pod stays admitted, whatever came later.
 func TestAdmission(t *testing.T) {
 	two, three, four, rejection := sized(t, "web", "2"), sized(t, "web", "3"), sized(t, "web", "4"), &model.Rejection{Reason: "OutOfcpu", Message: "m", Settings: "max-pods=110", At: modeltest.Noon()}
 	other := sized(t, "other", "2")
@@ -123,8 +123,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestRejectionInWords: the hold says what the status says, and a pod that is rejected for the same
-// reason again is not rejected anew.
+// TestRejectionInWords checks that the hold has the message of the status, and that a second rejection for the same
+// reason keeps the first one.
 func TestRejectionInWords(t *testing.T) {
 	b := newBench(sized(t, "web", "3")).others(sized(t, "other", "2"))
 	b.how.Final = false
@@ -147,7 +147,7 @@ func TestRejectionInWords(t *testing.T) {
 	}
 }
 
-// TestRefusedEdits: a pod with an edit that is not admitted goes on as it was applied, and says so.
+// TestRefusedEdits checks that a pod whose edit is not admitted continues as applied, and that a hold explains it.
 func TestRefusedEdits(t *testing.T) {
 	before := sized(t, "web", "2")
 	b := newBench(sized(t, "web", "3")).others(sized(t, "other", "2")).runs(before)
@@ -175,7 +175,7 @@ func TestRefusedEdits(t *testing.T) {
 	}
 }
 
-// TestStoppedPodsStayRejected: a stop for a while admits nobody.
+// TestStoppedPodsStayRejected checks that a temporary stop admits no pod.
 func TestStoppedPodsStayRejected(t *testing.T) {
 	b := newBench(sized(t, "web", "2"))
 	b.Memory.Applied, b.Memory.Rejection = b.Desired, &model.Rejection{Reason: "OutOfcpu"}

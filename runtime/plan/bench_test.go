@@ -27,7 +27,7 @@ spec:
   - {name: data, emptyDir: {}}
 `
 
-// five is a pod of five containers that runs as wanted, beside other records.
+// five returns the input of a running pod with five containers, beside other records.
 func five(tb testing.TB, others int) *Input {
 	tb.Helper()
 	m, err := load.Load(tb.Context(), input.Reader{Stdin: strings.NewReader(fivePod)}, "-")
@@ -46,7 +46,7 @@ func five(tb testing.TB, others int) *Input {
 	return inputOf(w)
 }
 
-// BenchmarkPlanUnchanged is the plan of a pod that is as it should be.
+// BenchmarkPlanUnchanged plans a pod that needs no change.
 func BenchmarkPlanUnchanged(b *testing.B) {
 	in := five(b, 0)
 	if p := Make(in); !p.Complete {
@@ -58,7 +58,7 @@ func BenchmarkPlanUnchanged(b *testing.B) {
 	}
 }
 
-// BenchmarkPlanFresh is the plan of a pod of which nothing is there yet.
+// BenchmarkPlanFresh plans a pod that does not exist yet.
 func BenchmarkPlanFresh(b *testing.B) {
 	in := five(b, 0)
 	in.Observed.Sandboxes, in.Observed.Containers = nil, nil

@@ -28,8 +28,8 @@ spec:
   - {name: tools, image: {reference: "i:1"}}
 `
 
-// TestWhatTheNodeCannotDoIsSaidFirst: a pod is held before anything starts when
-// the runtime or the node lacks what it needs, and what is unknown holds nothing.
+// TestWhatTheNodeCannotDoIsSaidFirst checks that a pod is held before anything starts if the runtime or the node lacks
+// something it needs. Unknown capabilities hold nothing.
 func TestWhatTheNodeCannotDoIsSaidFirst(t *testing.T) {
 	cases := map[string]struct {
 		change func(*model.Observed)
@@ -60,8 +60,8 @@ func TestWhatTheNodeCannotDoIsSaidFirst(t *testing.T) {
 	}
 }
 
-// TestImageVolumeThatMayNotBePulled holds the containers that mount it, those of a pod that
-// runs included, and no others.
+// TestImageVolumeThatMayNotBePulled checks that exactly the containers that mount the volume are held, also in a
+// running pod.
 func TestImageVolumeThatMayNotBePulled(t *testing.T) {
 	const text = `apiVersion: v1
 kind: Pod
@@ -104,8 +104,7 @@ func TestPodThatDoesNotFitIsNoted(t *testing.T) {
 	}
 }
 
-// TestHugePagesThatAreNotThereAreNoted, whether the machine has too few or its kernel none
-// of that size.
+// TestHugePagesThatAreNotThereAreNoted covers a machine with too few huge pages, and a kernel without that size.
 func TestHugePagesThatAreNotThereAreNoted(t *testing.T) {
 	pages := strings.Replace(specialPod, "requests: {memory: 64Gi}", "limits: {memory: 1Gi, hugepages-2Mi: 64Mi, hugepages-1Gi: 1Gi}", 1)
 	for name, c := range map[string]struct {

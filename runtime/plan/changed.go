@@ -13,9 +13,9 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// definitionChanged reports whether a container no longer is what the manifest
-// says, and field by field why. A container that podctl made is judged by the
-// whole definition, one that a kubelet made by what is known of it (foundChanged).
+// definitionChanged reports whether a container differs from the manifest, and in which fields. A container that podctl
+// created is compared by its whole definition. One that a kubelet created is compared by the facts known about it
+// (foundChanged).
 func definitionChanged(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (bool, diff.Diff) {
 	if !spechash.Known(rec.SpecHash) {
 		return foundChanged(pod, spec, rec)
@@ -26,8 +26,8 @@ func definitionChanged(pod *podstatus.Pod, spec *v1.Container, rec *model.Contai
 	return true, containerChanges(pod, spec, rec)
 }
 
-// editedSince reports whether the manifest of a container that has ended is known to
-// be another now. A record without a readable hash shows nothing of the kind.
+// editedSince reports whether the manifest of an exited container is known to have changed. It returns false for a
+// record without a readable hash.
 func editedSince(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (bool, diff.Diff) {
 	if rec.Hash == "" && rec.SpecHash == "" {
 		return false, diff.Diff{}
@@ -35,8 +35,8 @@ func editedSince(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (
 	return definitionChanged(pod, spec, rec)
 }
 
-// containerChanges compares what the container was made from with what is
-// wanted: its own record of the definition, or the manifest applied last.
+// containerChanges compares the wanted definition with the one the container was created from: its own record, or else
+// the manifest applied last.
 func containerChanges(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) diff.Diff {
 	after := spechash.ContainerProjection(pod.Desired, spec)
 	if before, ok := diff.Decode(rec.Spec); ok {
@@ -52,7 +52,7 @@ func containerChanges(pod *podstatus.Pod, spec *v1.Container, rec *model.Contain
 	return diff.Diff{}
 }
 
-// sandboxChanges compares what the latest sandbox was made from with what is wanted.
+// sandboxChanges compares the wanted definition with the one the latest sandbox was created from.
 func sandboxChanges(pod *podstatus.Pod) diff.Diff {
 	after := spechash.SandboxProjection(pod.Desired)
 	if before, ok := diff.Decode(pod.Sandboxes[0].Spec); ok {
@@ -64,7 +64,7 @@ func sandboxChanges(pod *podstatus.Pod) diff.Diff {
 	return diff.Diff{}
 }
 
-// appliedOf is the manifest that was applied last; nil when it is unknown.
+// appliedOf returns the manifest applied last; nil if it is unknown.
 func appliedOf(pod *podstatus.Pod) *podspec.Desired {
 	if applied := pod.Observed.Memory.Applied; applied != nil && applied.Pod != nil {
 		return applied
@@ -72,11 +72,10 @@ func appliedOf(pod *podstatus.Pod) *podspec.Desired {
 	return nil
 }
 
-// foundChanged judges a container that podctl did not make. The kubelet's hash says whether
-// it has the name and the image of the manifest. One without a hash, or with that of an
-// older kubelet, which cannot be computed, is adopted unless it runs another image: from then
-// on it is compared with the definition that it was adopted with (kubelet: containerChanged,
-// which takes such a container for changed).
+// foundChanged compares a container that podctl did not create. The kubelet's hash covers the name and image of the
+// manifest. Some containers have no hash, or one by an older kubelet that cannot be computed. podctl adopts such a
+// container unless it runs another image, and compares it with the adopted definition from then on. The kubelet takes
+// it for changed (containerChanged).
 func foundChanged(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (bool, diff.Diff) {
 	before, other := otherImage(pod, spec, rec)
 	switch {
@@ -91,9 +90,8 @@ func foundChanged(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) 
 	return true, containerChanges(pod, spec, rec)
 }
 
-// otherImage is the image that a container was made of, if it is known to be another one than
-// the manifest's: its hash is of that name, or the runtime reports a name that is not one of
-// the manifest's image.
+// otherImage returns the image that a container was created from, if it is known to differ from the manifest's: the
+// hash belongs to that name, or the runtime reports a name that does not belong to the manifest's image.
 func otherImage(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (string, bool) {
 	names := []string{rec.Image}
 	if last := appliedOf(pod); last != nil {
@@ -113,8 +111,8 @@ func otherImage(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (s
 	return rec.Image, image.ID == "" || rec.ImageID == "" || image.Other(rec.ImageID)
 }
 
-// definitionOf is the hash of the definition that a container was adopted with. Without one
-// it is adopted now, with the manifest's.
+// definitionOf returns the hash of the definition that a container was adopted with. A container without one is adopted
+// now, with the definition of the manifest.
 func definitionOf(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) string {
 	if hash := pod.Observed.Memory.Adopted[rec.ID]; hash != "" {
 		return hash
@@ -122,14 +120,14 @@ func definitionOf(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) 
 	return spechash.Container(pod.Desired, spec)
 }
 
-// unreadable reports whether nothing that a container bears says what it was made of.
+// unreadable reports whether the labels of a container do not show what it was created from.
 func unreadable(spec *v1.Container, rec *model.Container) bool {
 	return !spechash.Known(rec.SpecHash) && rec.Hash != spechash.Kubelet(spec)
 }
 
-// adoptions are the definitions of the containers that run and do not bear a readable one
-// themselves, by their ids: those with which they were adopted, and for those that are kept
-// now the manifest's. The executor keeps them.
+// adoptions returns the hashes of the adopted definitions by container ID. It covers running containers without a
+// readable definition of their own. A container adopted now gets the definition of the manifest. The executor records
+// the hashes.
 func adoptions(pod *podstatus.Pod, s steps) map[string]string {
 	var hashes map[string]string
 	for _, rec := range pod.Containers {
@@ -151,7 +149,7 @@ func adoptions(pod *podstatus.Pod, s steps) map[string]string {
 	return hashes
 }
 
-// adopts reports whether the pass keeps a container of which nobody knew what it was made of.
+// adopts reports whether the pass adopts a container whose definition was unknown.
 func (p *Plan) adopts(memory *model.Memory) bool {
 	for id := range p.Adopted {
 		if memory.Adopted[id] == "" {
@@ -161,9 +159,9 @@ func (p *Plan) adopts(memory *model.Memory) bool {
 	return false
 }
 
-// foundResources are the resources of the containers that run and of which podctl has no
-// record, by name. It is nil where the runtime reports others than the manifest's that stay:
-// they are to be looked at again, and are no record of what was applied.
+// foundResources returns the resources of running containers without a record, by container name. It returns nil if the
+// runtime reports resources that differ from the manifest's and stay: they must be compared again and do not prove what
+// was applied.
 func foundResources(pod *podstatus.Pod) map[string]*v1.ResourceRequirements {
 	resources := map[string]*v1.ResourceRequirements{}
 	for _, ref := range podspec.Containers(pod.Manifest) {

@@ -13,8 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// adoptedWorld is a pod that runs, whose container x bears nothing that says what it was made
-// of.
+// adoptedWorld is a running pod whose container x has no record of its definition.
 func adoptedWorld(t *testing.T) *modeltest.World {
 	t.Helper()
 	w := web(t, "  containers: [{name: x, image: i:1}, {name: own, image: i:1}]\n", "x=Running own=Running")
@@ -23,8 +22,8 @@ func adoptedWorld(t *testing.T) *modeltest.World {
 	return w
 }
 
-// TestAdoptedContainerIsReplacedWhenItChanges: it is kept at first, what it was adopted with is
-// kept, and the next change replaces it, also if the pass before was cut off.
+// TestAdoptedContainerIsReplacedWhenItChanges checks that the container is kept at first, that the adopted definition
+// is recorded, and that the next change replaces it, also if the pass before was interrupted.
 func TestAdoptedContainerIsReplacedWhenItChanges(t *testing.T) {
 	w := adoptedWorld(t)
 	id := w.Containers[0].ID
@@ -45,7 +44,7 @@ func TestAdoptedContainerIsReplacedWhenItChanges(t *testing.T) {
 	if got := lines(p); len(got) < 3 || !slices.Equal(got[:2], want) || !maps.Equal(p.Adopted, first.Adopted) || p.Steps[1].Message != `args: + ["a"]` {
 		t.Errorf("%q (%s), adopted %v", got, p.Steps[1].Message, p.Adopted)
 	}
-	// The pass was cut off after it was written down.
+	// The pass was interrupted after it was recorded.
 	w.Memory.Applied = w.Desired
 	if got := lines(makePlan(w)); len(got) < 3 || !slices.Equal(got[:2], want) {
 		t.Errorf("again: %q", got)
@@ -56,7 +55,7 @@ func TestAdoptedContainerIsReplacedWhenItChanges(t *testing.T) {
 	}
 }
 
-// TestContainersThatTellAreNotAdopted: their own hashes say what they were made of.
+// TestContainersThatTellAreNotAdopted checks that a container with a readable hash is not adopted.
 func TestContainersThatTellAreNotAdopted(t *testing.T) {
 	w := adoptedWorld(t)
 	w.Containers[0].Hash = spechash.Kubelet(&v1.Container{Name: "x", Image: "i:1"})
@@ -65,8 +64,8 @@ func TestContainersThatTellAreNotAdopted(t *testing.T) {
 	}
 }
 
-// TestResourcesThatTheRuntimeReports are compared with the manifest where podctl has no
-// record: what differs is changed in place, and nothing is restarted for what nobody edited.
+// TestResourcesThatTheRuntimeReports checks that reported resources are compared with the manifest if podctl has no
+// record. Differences change in place. Without an edit nothing restarts.
 func TestResourcesThatTheRuntimeReports(t *testing.T) {
 	const given = "{limits: {cpu: 100m, memory: 64Mi}, requests: {cpu: 50m, memory: 32Mi}}"
 	told := func(limits, requests v1.ResourceList) *v1.ResourceRequirements {

@@ -18,7 +18,7 @@ type chooser struct {
 	choice
 }
 
-// choose is the kubelet's computePodActions.
+// choose corresponds to the kubelet's computePodActions.
 func choose(pod *podstatus.Pod, opts *Options) choice {
 	c := &chooser{Pod: pod, opts: opts}
 	c.judgeSandbox()
@@ -38,8 +38,7 @@ func choose(pod *podstatus.Pod, opts *Options) choice {
 	return c.choice
 }
 
-// judgeSandbox decides whether the pod needs a new sandbox, and with which
-// attempt.
+// judgeSandbox decides whether the pod needs a new sandbox, and its attempt.
 func (c *chooser) judgeSandbox() {
 	var next uint32
 	if len(c.Sandboxes) > 0 {
@@ -51,7 +50,7 @@ func (c *chooser) judgeSandbox() {
 		return
 	}
 	if reserved, ok := c.Observed.Reserved[""]; ok {
-		// It turned out to be taken.
+		// The attempt is already in use.
 		next = max(next, reserved+1)
 	}
 	c.killPod, c.createSandbox, c.attempt = true, true, next
@@ -64,8 +63,7 @@ func (c *chooser) judgeSandbox() {
 	}
 }
 
-// finish ends the life of a pod that has completed: what still runs is stopped,
-// and nothing starts.
+// finish ends a completed pod: it stops what still runs and starts nothing.
 func (c *chooser) finish() {
 	c.terminal, c.createSandbox = true, false
 	c.killPod = c.AnyRunning() || c.Active != ""
@@ -81,9 +79,8 @@ func (c *chooser) finish() {
 	}
 }
 
-// resetAll takes away every record of the pod, so that the next pass starts
-// from the first init container. Containers that are the cause go last: as long
-// as one of them is there, an interrupted reset is taken up again.
+// resetAll removes all records of the pod, so that the next pass starts from the first init container. The containers
+// that caused the reset go last. While one of them is left, a later pass continues an interrupted reset.
 func (c *chooser) resetAll() {
 	regular, regularSource := c.resetsOf(podspec.RegularContainers(c.Manifest))
 	inits, initSource := c.resetsOf(podspec.InitContainers(c.Manifest))
@@ -110,8 +107,7 @@ func (c *chooser) resetsOf(refs []podspec.ContainerRef) (targets, sources []rese
 	return targets, sources
 }
 
-// startAnew chooses what starts in a sandbox that is created in this
-// pass: everything initialises anew.
+// startAnew chooses what starts in a sandbox that this pass creates. All init containers run again.
 func (c *chooser) startAnew() {
 	c.removed = leftovers(c.Pod)
 	if c.Manifest.Spec.RestartPolicy == v1.RestartPolicyNever && c.attempt != 0 && len(c.Containers) > 0 {
@@ -135,8 +131,8 @@ func (c *chooser) startAnew() {
 	c.regulars = starts
 }
 
-// keepSandbox makes no other sandbox for a pod that runs once. An edit stops nothing that
-// it cannot start again.
+// keepSandbox creates no new sandbox for a pod that runs once. It stops nothing for an edit, because the containers
+// could not be started again.
 func (c *chooser) keepSandbox() {
 	c.createSandbox = false
 	if c.edited {
@@ -148,8 +144,8 @@ func (c *chooser) keepSandbox() {
 	})
 }
 
-// anew is the start of a container in a new sandbox. What an edit stops has not ended by
-// itself, and runs again at once.
+// anew returns the start of a container in a new sandbox. A container that an edit stops has not ended by itself, so it
+// starts again without delay.
 func (c *chooser) anew(ref podspec.ContainerRef) start {
 	rec := c.Newest(ref.Name)
 	if rec == nil {
@@ -163,7 +159,7 @@ func (c *chooser) anew(ref podspec.ContainerRef) start {
 
 func notCreated() cause { return cause{reason: model.NotCreated, message: "not created yet"} }
 
-// goOn chooses what happens in the sandbox that is there.
+// goOn chooses what happens in the existing sandbox.
 func (c *chooser) goOn() {
 	for _, ref := range podspec.EphemeralContainers(c.Manifest) {
 		// Debug containers start once in their life.
@@ -188,7 +184,7 @@ func (c *chooser) goOn() {
 	c.updatePod = c.updatePod || podResized(c.Pod)
 }
 
-// begin notes a start.
+// begin adds a start to the list of its container type.
 func (c *chooser) begin(s start) {
 	switch s.ref.Type {
 	case podspec.Init, podspec.Sidecar:
@@ -227,7 +223,7 @@ func keepOf(pod *podstatus.Pod, ref podspec.ContainerRef, rec *model.Container) 
 	return k
 }
 
-// exitText says how a container ended: "exited 1 20s ago: OOMKilled".
+// exitText describes how a container ended: "exited 1 20s ago: OOMKilled".
 func exitText(pod *podstatus.Pod, rec *model.Container) string {
 	if rec.Reason != "" && rec.Reason != "Completed" && rec.Reason != "Error" {
 		return fmt.Sprintf("exited %d %s: %s", rec.ExitCode, pod.Ago(rec.FinishedAt), rec.Reason)
@@ -235,9 +231,8 @@ func exitText(pod *podstatus.Pod, rec *model.Container) string {
 	return fmt.Sprintf("exited %s %s", model.ExitText(rec.ExitCode), pod.Ago(rec.FinishedAt))
 }
 
-// leftovers are records that the pod as it is wanted has no use for: containers
-// which left the manifest, and such as an interrupted pass created and never
-// started.
+// leftovers returns the records that the wanted pod does not need: containers that left the manifest, and containers
+// that an interrupted pass created and never started.
 func leftovers(pod *podstatus.Pod) []removal {
 	var records []removal
 	for _, rec := range pod.Containers {
@@ -251,8 +246,8 @@ func leftovers(pod *podstatus.Pod) []removal {
 	return records
 }
 
-// leftManifest reports whether nobody wants a container. One that podctl debug added is
-// wanted for as long as its sandbox lives.
+// leftManifest reports whether the manifest does not name a container. A container that podctl debug added stays as
+// long as its sandbox.
 func leftManifest(pod *podstatus.Pod, rec *model.Container) bool {
 	_, wanted := podspec.FindContainer(pod.Manifest, rec.Name)
 	return !wanted && (!rec.Debug || rec.SandboxID != pod.Active)

@@ -16,8 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// web is a world with the sandbox s0 and records in some states, of a pod with a
-// specification.
+// web returns a world with the sandbox s0 and a pod with the given specification and container states.
 func web(t *testing.T, spec, states string) *modeltest.World {
 	t.Helper()
 	return modeltest.New(modeltest.Load(t, modeltest.Pod(spec))).Sandbox("s0", 0, model.SandboxReady).States(states)
@@ -39,7 +38,7 @@ func chosen(w *modeltest.World, opts Options) choice {
 	return choose(in.State(), &opts)
 }
 
-// choiceText writes what was chosen, an entry each.
+// choiceText describes a choice, one line per entry.
 func choiceText(c choice) []string {
 	out := []string{}
 	add := func(format string, args ...any) { out = append(out, strings.TrimSpace(fmt.Sprintf(format, args...))) }
@@ -75,7 +74,7 @@ func choiceText(c choice) []string {
 	return out
 }
 
-// TestChooseSandbox: which sandbox is judged, and the attempt of the next one.
+// TestChooseSandbox checks which sandbox is judged, and the attempt of the next one.
 func TestChooseSandbox(t *testing.T) {
 	type verdict struct {
 		kill, create bool
@@ -117,8 +116,8 @@ func TestChooseSandbox(t *testing.T) {
 	}
 }
 
-// TestChooseInANewSandbox: everything initialises anew, except what has done its work for
-// good.
+// TestChooseInANewSandbox checks that all init containers run again, and that containers that succeeded for good do
+// not.
 func TestChooseInANewSandbox(t *testing.T) {
 	plain := "  restartPolicy: %s\n  containers: [{name: app, image: i:1}, {name: log, image: i:1}]\n"
 	inits := "  initContainers: [{name: seed, image: i:1}, {name: side, image: i:1, restartPolicy: Always}]\n"
@@ -164,8 +163,8 @@ func TestChooseInANewSandbox(t *testing.T) {
 	}
 }
 
-// TestEditedSandboxStartsAtOnce: what an edit stops has not ended by itself, so that no delay
-// holds it; a pod that runs once is left as it is.
+// TestEditedSandboxStartsAtOnce checks that containers that an edit stops restart without delay. A pod with
+// restartPolicy Never stays as it is.
 func TestEditedSandboxStartsAtOnce(t *testing.T) {
 	for policy, want := range map[string][]string{
 		"Always": {"kill pod true, create sandbox true, attempt 1: SandboxConfigChanged", "start app: SandboxReplaced, fresh", "start new: NotCreated, fresh"},
@@ -184,7 +183,7 @@ func TestEditedSandboxStartsAtOnce(t *testing.T) {
 	}
 }
 
-// TestFinishedPodIsStopped and nothing of it starts.
+// TestFinishedPodIsStopped also checks that nothing of the pod starts.
 func TestFinishedPodIsStopped(t *testing.T) {
 	for name, c := range map[string]struct {
 		states  string
@@ -206,7 +205,7 @@ func TestFinishedPodIsStopped(t *testing.T) {
 	}
 }
 
-// TestDeadlineStopsThePod, with a reason of its own while it has not finished.
+// TestDeadlineStopsThePod also checks the reason, which is DeadlineExceeded only for a pod that has not finished.
 func TestDeadlineStopsThePod(t *testing.T) {
 	for states, want := range map[string]model.Reason{"app=Running": model.DeadlineExceeded, "app=Exited": model.Completed} {
 		w := web(t, "  restartPolicy: Never\n  activeDeadlineSeconds: 60\n  containers: [{name: app, image: i:1}]\n", states)
@@ -218,8 +217,8 @@ func TestDeadlineStopsThePod(t *testing.T) {
 	}
 }
 
-// TestRestartOfAllTakesItsCauseLast: regular containers, then init containers, and the one
-// that asked for it in the end.
+// TestRestartOfAllTakesItsCauseLast checks the order: regular containers, init containers, and last the container that
+// caused the restart.
 func TestRestartOfAllTakesItsCauseLast(t *testing.T) {
 	spec := `  initContainers: [{name: seed, image: i:1}]
   containers:
@@ -237,7 +236,7 @@ func TestRestartOfAllTakesItsCauseLast(t *testing.T) {
 	}
 }
 
-// TestNothingLeftToRun: a pod in which nothing runs, starts or is kept is stopped.
+// TestNothingLeftToRun checks that a pod in which nothing runs, starts or is kept is stopped.
 func TestNothingLeftToRun(t *testing.T) {
 	spec := "  restartPolicy: Never\n  containers: [{name: app, image: i:1, livenessProbe: {exec: {command: [a]}}}]\n"
 	w := web(t, spec, "app=Running")
@@ -249,7 +248,7 @@ func TestNothingLeftToRun(t *testing.T) {
 	}
 }
 
-// TestDebugContainersStartOnce whatever became of them.
+// TestDebugContainersStartOnce checks that a debug container never starts twice, however it ended.
 func TestDebugContainersStartOnce(t *testing.T) {
 	spec := "  containers: [{name: app, image: i:1}]\n  ephemeralContainers: [{name: look, image: i:1}]\n"
 	for states, want := range map[string][]string{
@@ -263,8 +262,8 @@ func TestDebugContainersStartOnce(t *testing.T) {
 	}
 }
 
-// TestWhatLeftTheManifest: containers that nobody wants go, debug containers of the active
-// sandbox stay, and so do records without podctl's hash that were never started.
+// TestWhatLeftTheManifest checks that containers that left the manifest are removed, while debug containers of the
+// active sandbox stay, and so do records without podctl's hash that never started.
 func TestWhatLeftTheManifest(t *testing.T) {
 	w := web(t, "  containers: [{name: app, image: i:1}]\n", "app=Running")
 	w.Sandbox("old", 0, model.SandboxNotReady)
@@ -284,7 +283,7 @@ func TestWhatLeftTheManifest(t *testing.T) {
 	}
 }
 
-// TestKeepsAreDescribed by what the container is and does.
+// TestKeepsAreDescribed checks the reasons and messages of kept containers.
 func TestKeepsAreDescribed(t *testing.T) {
 	spec := "  restartPolicy: Never\n  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
 	for _, c := range []struct {
@@ -308,7 +307,7 @@ func TestKeepsAreDescribed(t *testing.T) {
 	}
 }
 
-// TestChoosingChangesNothing of what it is given.
+// TestChoosingChangesNothing checks that choosing does not modify its input.
 func TestChoosingChangesNothing(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	w.Desired.Pod.Spec.RestartPolicy = v1.RestartPolicyOnFailure
@@ -321,8 +320,7 @@ func TestChoosingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestNoSandboxForAPodThatHasDoneItsWork: all its containers have ended well, and its sandbox
-// is gone.
+// TestNoSandboxForAPodThatHasDoneItsWork checks a pod whose containers all succeeded and whose sandbox is gone.
 func TestNoSandboxForAPodThatHasDoneItsWork(t *testing.T) {
 	w := web(t, "  restartPolicy: Always\n  containers: [{name: job, image: i:1, restartPolicy: OnFailure}]\n", "job=Exited")
 	w.Sandboxes[0].State = model.SandboxNotReady
@@ -333,7 +331,8 @@ func TestNoSandboxForAPodThatHasDoneItsWork(t *testing.T) {
 	}
 }
 
-// TestSandboxesOwnRecordExplainsItsChange before what was applied does.
+// TestSandboxesOwnRecordExplainsItsChange checks that the sandbox's own record is used before the manifest applied
+// last.
 func TestSandboxesOwnRecordExplainsItsChange(t *testing.T) {
 	before := modeltest.Load(t, modeltest.WebPod)
 	w := modeltest.Running(before)
@@ -357,7 +356,7 @@ func TestSandboxesOwnRecordExplainsItsChange(t *testing.T) {
 	}
 }
 
-// TestContainerThatWasNotApplied has changed, and nobody knows how.
+// TestContainerThatWasNotApplied checks a changed container whose earlier definition is unknown.
 func TestContainerThatWasNotApplied(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
 	w.Memory.Applied = modeltest.Load(t, modeltest.Pod("  containers: [{name: app, image: i:1}]\n"))
@@ -368,7 +367,7 @@ func TestContainerThatWasNotApplied(t *testing.T) {
 	}
 }
 
-// TestChangesOfAReplacementAreNamed, of a sidecar at its start alone.
+// TestChangesOfAReplacementAreNamed checks that a sidecar's changes are listed only at its start.
 func TestChangesOfAReplacementAreNamed(t *testing.T) {
 	for _, kind := range []podspec.ContainerType{podspec.Regular, podspec.Sidecar} {
 		sidecar := kind == podspec.Sidecar

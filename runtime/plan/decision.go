@@ -9,20 +9,18 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// choice is what a pass should do by the pod's state alone: the kubelet's podActions with
-// a cause for each entry. What cannot be done now is still in it.
+// choice lists what a pass should do according to the pod's state alone: the kubelet's podActions, with a cause for
+// each entry. It still includes what cannot be done now.
 type choice struct {
 	killPod       bool
 	createSandbox bool
 	sandboxID     string
 	attempt       uint32
-	// cause is why the sandbox is created or the pod killed.
+	// cause explains why the sandbox is created or the pod killed.
 	cause cause
-	// edited reports whether the sandbox is replaced because the manifest asks for another
-	// one, which it cannot in a kubelet.
+	// edited reports whether the sandbox is replaced because the manifest changed, which a kubelet never does.
 	edited bool
-	// terminal reports whether the pod ends: whatever still runs is stopped and nothing is
-	// started.
+	// terminal reports whether the pod ends: everything that runs is stopped and nothing starts.
 	terminal bool
 
 	inits      []start
@@ -38,27 +36,26 @@ type choice struct {
 	waiting    []waiting
 }
 
-// decision is a choice without what cannot be done now. It does not change any more: steps
-// and explanations are made from it.
+// decision is a choice without what cannot be done now. It does not change any more: steps and explanations are derived
+// from it.
 type decision struct {
 	choice
 	// held reports whether the whole pod is left as it is.
 	held bool
 	// starts are the containers that start in this pass, in order.
 	starts []start
-	// proven are those whose images and configuration are proven before anything stops.
-	// When running containers are stopped for a new sandbox these are all of the pod, also
-	// those that start in later passes.
+	// proven are the containers whose images and configuration are checked before anything stops. If a new sandbox
+	// replaces running containers, these are all containers of the pod, also those that start in later passes.
 	proven []podspec.ContainerRef
 }
 
-// decide is the kubelet's computePodActions, with podctl's own rules for what
-// the manifest no longer names (docs/differences.md), and for what cannot start.
+// decide corresponds to the kubelet's computePodActions. It adds podctl's own rules for objects that left the manifest
+// (docs/differences.md) and for containers that cannot start.
 func decide(pod *podstatus.Pod, opts *Options) *decision {
 	return restrain(pod, opts, choose(pod, opts))
 }
 
-// cause is why something is done.
+// cause explains why something is done.
 type cause struct {
 	reason  model.Reason
 	message string
@@ -71,20 +68,20 @@ func (c *cause) explains(s Step) Step {
 	return s
 }
 
-// start is a container that shall be started.
+// start is a container to start.
 type start struct {
 	cause
 	ref podspec.ContainerRef
-	// fresh reports whether the definition is new: no delay holds it.
+	// fresh reports whether the definition is new. A fresh start is never delayed.
 	fresh bool
 }
 
-// kill is a running container, or one of unknown state, that shall be stopped.
+// kill is a container to stop, running or in unknown state.
 type kill struct {
 	cause
 	container *model.Container
 	ref       podspec.ContainerRef
-	// grace is the time that the failed probe gives; nil when none does.
+	// grace is the grace period of the failed probe in seconds; nil if there is none.
 	grace *int64
 }
 
@@ -97,28 +94,28 @@ type update struct {
 	grows bool
 }
 
-// reset is a record that a restart of all containers takes away.
+// reset is a record that a restart of all containers removes.
 type reset struct {
 	container *model.Container
 	ref       podspec.ContainerRef
 	kill      bool
 }
 
-// removal is a record that the pod as it is wanted has no use for.
+// removal is a record that the wanted pod does not need.
 type removal struct {
 	cause
 	container *model.Container
 }
 
-// waiting is what only time can bring: that a container gets on, or without one that the
-// records of all are gone.
+// waiting is something that only takes time: the progress of a container, or without a container the removal of all
+// records.
 type waiting struct {
 	ref podspec.ContainerRef
 	// hook reports whether another process runs the container's postStart hook.
 	hook bool
 }
 
-// String is what a plan says of it.
+// String returns the text for the plan.
 func (w waiting) String() string {
 	if w.hook {
 		return "the postStart hook of " + w.ref.Name + " to finish"

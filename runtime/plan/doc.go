@@ -1,17 +1,21 @@
 // Package plan decides what one sync pass would do to a pod, and why.
 //
-// In: what is true of the pod (package podstatus) and the user's wishes. Out: a Plan, which
-// is plain data. Whatever a pass does to the world is a Step of the plan; `podctl plan`
-// prints the steps and `podctl apply` executes the very same ones.
+// The input is the state of the pod (package podstatus) and the options of the caller. The output is a Plan, which is
+// plain data. Every change that a pass makes is a Step of the plan: `podctl plan` prints the steps, and `podctl apply`
+// executes the same steps.
 //
-// It goes in three steps, each a function of the one before. To decide is to choose what the
-// pod's state asks for and to take out of that what cannot be done now; the decision does not
-// change any more. To lay out is to make steps of it, with the edges that order them. To
-// explain is to say what needs no step. At last the plan records what happens to each object
-// (objects.go). Only there is it decided whether a container counts as replaced.
+// Planning has three stages, each a function of the one before:
 //
-// It is pure: it reads no clock, file, socket or random number, and where it ranges over a map the
-// result does not depend on the order, so that the same input gives the same bytes.
+//   - Decide: choose what the pod's state requires and take out what cannot be done now. The decision does not change any
+//     more.
+//   - Lay out: turn the decision into steps, with edges that order them.
+//   - Explain: describe what needs no step.
+//
+// Finally the plan records what happens to each object (objects.go). Only objects.go decides whether a container counts
+// as replaced.
+//
+// The package is pure: it reads no clock, file, socket or random number, and no result depends on the order of a map.
+// The same input gives the same bytes.
 //
 // # Where a rule is
 //
@@ -26,6 +30,6 @@
 //	container and sandbox garbage collection   start.go, remove.go
 //	cleanUpContainersInPod, evictPod           remove.go
 //
-// Where podctl decides otherwise on purpose, the rule is in docs/differences.md and
-// the function says so.
+// docs/differences.md lists the rules in which podctl differs from the kubelet on purpose. The comment of each such
+// function mentions it.
 package plan

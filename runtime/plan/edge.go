@@ -2,39 +2,37 @@ package plan
 
 import "slices"
 
-// Phase is a part of a step that may have to wait by itself.
+// Phase is a part of a step that can wait on its own.
 type Phase int
 
-// The parts of a step that wait.
+// The phases of a step.
 const (
 	// Begin is the step as a whole.
 	Begin Phase = iota
-	// Create is the creation of a replacement, which comes before the start's turn: beside
-	// the stop of the container it replaces. A start without such needs creates when it
-	// starts.
+	// Create is the creation of a replacement. It can run before the start and beside the stop of the container that it
+	// replaces. A start without such edges creates its container when it starts.
 	Create
-	// Stop is the signal to a sidecar, after its preStop hook: it is of use to others to
-	// the last. It waits no longer than its grace period (kubelet: terminationOrdering).
+	// Stop is the signal to a sidecar, after its preStop hook. It comes late because other containers use the sidecar
+	// until they end. It waits no longer than the sidecar's grace period (kubelet: terminationOrdering).
 	Stop
 )
 
-// Until is how far a step must have come for those that wait for it.
+// Until is how far a step must be before another one may continue.
 type Until int
 
-// How far a step must have come.
+// The states of a step that others wait for.
 const (
-	// Done is its end.
+	// Done is the end of the step.
 	Done Until = iota
-	// Exited is the moment at which no process is left of the container that it stops: a
-	// replacement may start while the runtime still clears up. Where that cannot be seen
-	// the stop has to end.
+	// Exited is the moment when the last process of the stopped container has ended. A replacement may then start while
+	// the runtime still cleans up. If the runtime does not report it, the end of the stop counts.
 	Exited
 )
 
-// Edge is one step that another one waits for.
+// Edge names a step that another one waits for.
 type Edge struct {
 	Step string
-	// Phase is the part of the other step that waits.
+	// Phase is the part of the waiting step that waits.
 	Phase Phase
 	Until Until
 }
@@ -42,26 +40,25 @@ type Edge struct {
 // Needs are the edges of a step, in the order in which documents list them.
 type Needs []Edge
 
-// After lets a step begin after others have ended.
+// After returns edges to steps that must end before a step begins.
 func After(ids ...string) Needs { return after(ids) }
 
-// after does so for lists of steps.
+// after is After for lists of steps.
 func after(lists ...[]string) Needs {
 	return Needs(nil).with(Edge{}, slices.Concat(lists...))
 }
 
-// Of are the needs of one part of a step: all that has to happen before it begins.
+// Of returns the edges of one phase of a step.
 func (n Needs) Of(phase Phase) Needs {
 	return n.where(func(e Edge) bool { return e.Phase == phase })
 }
 
-// AwaitsExit reports whether a part of a step waits for the exit of what another one stops.
+// AwaitsExit reports whether a part of a step waits for the exit of the container that another one stops.
 func (n Needs) AwaitsExit(stop string) bool {
 	return slices.ContainsFunc(n, func(e Edge) bool { return e.Step == stop && e.Until == Exited })
 }
 
-// with adds edges of one kind to some steps. Ids that are empty are left out, and so are
-// steps that the same part waits for already.
+// with adds edges of one kind to some steps. It leaves out empty IDs, and steps that the same phase already waits for.
 func (n Needs) with(kind Edge, ids []string) Needs {
 	for _, id := range ids {
 		known := slices.ContainsFunc(n, func(e Edge) bool { return e.Step == id && e.Phase == kind.Phase })

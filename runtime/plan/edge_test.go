@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
-// TestNeedsAreListedOnce, without ids that are empty, in the order in which they come.
+// TestNeedsAreListedOnce also checks the order, and that empty IDs are left out.
 func TestNeedsAreListedOnce(t *testing.T) {
 	want := Needs{{Step: "a"}, {Step: "b"}, {Step: "c"}}
 	if diff := cmp.Diff(want, after([]string{"a", "", "b"}, nil, []string{"a", "c"})); diff != "" {
@@ -22,7 +22,7 @@ func TestNeedsAreListedOnce(t *testing.T) {
 	}
 }
 
-// TestNeedsOfTheParts of a step are apart, and one part may need what another one needs too.
+// TestNeedsOfTheParts checks that the phases of a step have separate needs, and that two phases may need the same step.
 func TestNeedsOfTheParts(t *testing.T) {
 	needs := After("check", "pull").with(Edge{Until: Exited}, []string{"stop", "check"}).with(Edge{Phase: Create}, []string{"check", "check"}).with(Edge{Phase: Stop}, []string{"other"})
 	for phase, want := range map[Phase]Needs{
@@ -41,8 +41,7 @@ func TestNeedsOfTheParts(t *testing.T) {
 	}
 }
 
-// TestStepsAreWrittenAsLists: documents have four lists among the other fields, in an order
-// that does not change.
+// TestStepsAreWrittenAsLists checks that documents have four lists among the other fields, in a fixed order.
 func TestStepsAreWrittenAsLists(t *testing.T) {
 	grace := int64(30)
 	whole := Step{
@@ -74,7 +73,7 @@ func TestStepsAreWrittenAsLists(t *testing.T) {
 	}
 }
 
-// TestStepsAreReadWithoutWhatOrdersThem: what a file says of that is not believed.
+// TestStepsAreReadWithoutWhatOrdersThem checks that the order of steps is never read from a file.
 func TestStepsAreReadWithoutWhatOrdersThem(t *testing.T) {
 	var got Step
 	text := `{"id":"a","kind":"StopContainer","after":["b"],"afterExit":["b"],"container":"app","gracePeriodSeconds":3,"reason":"Deleted","unchanged":1}`
@@ -88,7 +87,7 @@ func TestStepsAreReadWithoutWhatOrdersThem(t *testing.T) {
 	}
 }
 
-// TestStepsAreFound by what they do, to whom.
+// TestStepsAreFound checks the queries by kind, container and record.
 func TestStepsAreFound(t *testing.T) {
 	var l steps
 	for _, s := range []Step{
@@ -116,7 +115,7 @@ func TestStepsAreFound(t *testing.T) {
 	}
 }
 
-// TestStepsInWords: the verb, the object and the details that plans and progress lines show.
+// TestStepsInWords checks the verb, the object and the details in plans and progress lines.
 func TestStepsInWords(t *testing.T) {
 	grace := int64(30)
 	id := "0123456789abcdef"

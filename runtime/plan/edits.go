@@ -18,26 +18,26 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// Effect says when an edit takes effect that no step of the plan brings about.
+// Effect is when an edit takes effect that no step of the plan carries out.
 type Effect string
 
 // The effects of an edit.
 const (
-	// EffectLive is that of a field which podctl reads anew in each pass.
+	// EffectLive is for fields that podctl reads again in each pass.
 	EffectLive Effect = "live"
-	// EffectNextStart is that of a field which a container gets when it starts next.
+	// EffectNextStart is for fields that a container gets when it starts next.
 	EffectNextStart Effect = "nextStart"
-	// EffectNewSandbox is that of a field which only another sandbox has.
+	// EffectNewSandbox is for fields that only a new sandbox gets.
 	EffectNewSandbox Effect = "newSandbox"
-	// EffectNewPod is that of a field which takes effect once the pod has been deleted.
+	// EffectNewPod is for fields that take effect once the pod has been deleted.
 	EffectNewPod Effect = "newPod"
-	// EffectHeld is that of a field whose step is held: see the holds of the plan.
+	// EffectHeld is for fields whose step is held: see the holds of the plan.
 	EffectHeld Effect = "held"
-	// EffectNone is that of a field which changes nothing that runs.
+	// EffectNone is for fields that do not affect running containers.
 	EffectNone Effect = "none"
 )
 
-// effectOf is the effect of an edit by the class of its field.
+// effectOf returns the effect of an edit by the class of its field.
 func effectOf(class fields.ChangeClass) Effect {
 	return cmp.Or(map[fields.ChangeClass]Effect{
 		fields.Live: EffectLive, fields.NextStart: EffectNextStart, fields.Replace: EffectNextStart, fields.InPlace: EffectNextStart,
@@ -45,14 +45,14 @@ func effectOf(class fields.ChangeClass) Effect {
 	}[class], EffectNone)
 }
 
-// Edit is a field of the manifest that differs from the manifest applied last, and that no
-// step of the plan brings about: a pass writes it into podctl's record of the pod.
+// Edit is a field of the manifest that differs from the manifest applied last and that no step of the plan carries out.
+// A pass writes it into podctl's record of the pod.
 type Edit struct {
 	diff.Change
 	TakesEffect Effect `json:"takesEffect"`
 }
 
-// edits are what differs of a manifest from the one that was applied last.
+// edits finds the differences between a manifest and the one applied last.
 type edits struct {
 	*podstatus.Pod
 	*decision
@@ -61,8 +61,7 @@ type edits struct {
 	classes fields.Edits
 }
 
-// recordEdits are the edits that a pass only records. A pod of which podctl has no manifest
-// has none.
+// recordEdits returns the edits that a pass only records. It returns nil if podctl has no applied manifest of the pod.
 func recordEdits(pod *podstatus.Pod, d *decision, s steps) []Edit {
 	e := edits{Pod: pod, decision: d, applied: appliedOf(pod), steps: s, classes: fields.NewEdits(pod.Manifest)}
 	if e.applied == nil {
@@ -77,8 +76,8 @@ func recordEdits(pod *podstatus.Pod, d *decision, s steps) []Edit {
 	return list
 }
 
-// Edited are the fields in which two versions of a pod differ, its ConfigMaps and Secrets
-// included. Values of Secrets are left out wherever they are.
+// Edited returns the fields in which two versions of a pod differ, including its ConfigMaps and Secrets. It redacts the
+// values of Secrets everywhere.
 func Edited(before, after *podspec.Desired) []diff.Change {
 	if before.SameAs(after) {
 		return nil
@@ -98,13 +97,13 @@ func Edited(before, after *podspec.Desired) []diff.Change {
 // restartedAtPath is the annotation that restarts a pod of a workload.
 const restartedAtPath = "metadata.annotations." + podspec.AnnotationRestartedAt
 
-// The roots of what a pod refers to, in the tree of what is desired.
+// The roots of the pod's ConfigMaps and Secrets in the tree of treeOf.
 const (
 	configMapsRoot = "configMaps"
 	secretsRoot    = "secrets"
 )
 
-// treeOf is what is desired as a tree, digests being in the place of secret values.
+// treeOf returns the desired state as a tree, with digests in place of secret values.
 func treeOf(d *podspec.Desired) map[string]any {
 	tree := diff.Plain(map[string]any{"pod": d.Pod})
 	pod, _ := tree["pod"].(map[string]any)
@@ -126,7 +125,7 @@ func treeOf(d *podspec.Desired) map[string]any {
 	return pod
 }
 
-// digestsOf are the digests that stand for the values of a Secret.
+// digestsOf returns the digests that replace the values of a Secret.
 func digestsOf(d *podspec.Desired, secret string) map[string]string {
 	digests := map[string]string{}
 	for key, value := range d.Objects.Secrets[secret].Data {
@@ -135,13 +134,13 @@ func digestsOf(d *podspec.Desired, secret string) map[string]string {
 	return digests
 }
 
-// isObject reports whether a path is of a ConfigMap or a Secret.
+// isObject reports whether a path belongs to a ConfigMap or a Secret.
 func isObject(path string) bool {
 	root, _, _ := strings.Cut(path, ".")
 	return root == configMapsRoot || root == secretsRoot
 }
 
-// deletion is the mark of a deletion that was not finished, which the manifest takes back.
+// deletion returns an edit for the mark of an unfinished deletion, which applying the manifest cancels.
 func (e edits) deletion() []Edit {
 	mark := e.Observed.Memory.Deletion
 	if mark == nil {
@@ -151,7 +150,7 @@ func (e edits) deletion() []Edit {
 	return []Edit{{Change: change, TakesEffect: EffectLive}}
 }
 
-// done reports whether the plan has the steps that bring an edit about.
+// done reports whether steps of the plan carry out an edit.
 func (e edits) done(path string) bool {
 	if isObject(path) {
 		return slices.ContainsFunc(e.steps, func(s Step) bool { return e.takesContent(&s, path) })
@@ -180,15 +179,14 @@ func (e edits) done(path string) bool {
 	return len(e.steps.of(StartContainer))+len(e.steps.of(UpdatePod)) > 0
 }
 
-// updatesVolume reports whether a step writes the volume anew that a path belongs to.
+// updatesVolume reports whether a step rewrites the volume that a path belongs to.
 func (e edits) updatesVolume(path string) bool {
 	return slices.ContainsFunc(e.steps, func(s Step) bool {
 		return s.Kind == UpdateVolume && strings.HasPrefix(path, "spec.volumes["+s.Volume+"].")
 	})
 }
 
-// writesNothing reports whether a path belongs to a volume that no step writes, as what it shall hold
-// is not there.
+// writesNothing reports whether a path belongs to a volume that no step writes because its content is missing.
 func (e edits) writesNothing(path string) bool {
 	for i := range e.Manifest.Spec.Volumes {
 		name := e.Manifest.Spec.Volumes[i].Name
@@ -202,7 +200,7 @@ func (e edits) writesNothing(path string) bool {
 	return false
 }
 
-// takesContent reports whether a step gives the pod the content of an object as it is now.
+// takesContent reports whether a step gives the pod the current content of an object.
 func (e edits) takesContent(s *Step, path string) bool {
 	switch s.Kind { //nolint:exhaustive // the others read no content
 	case UpdateVolume, PrepareVolume:
@@ -215,7 +213,7 @@ func (e edits) takesContent(s *Step, path string) bool {
 	return false
 }
 
-// refersTo reports whether one of some references is to the object that a path is of.
+// refersTo reports whether one of the references points to the object that a path belongs to.
 func refersTo(refs []podspec.Reference, path string) bool {
 	return slices.ContainsFunc(refs, func(r podspec.Reference) bool {
 		root := configMapsRoot
@@ -226,7 +224,7 @@ func refersTo(refs []podspec.Reference, path string) bool {
 	})
 }
 
-// effect is when an edit takes effect that the plan has no step for.
+// effect returns when an edit without a step takes effect.
 func (e edits) effect(path string) Effect {
 	if isObject(path) {
 		return e.effectOfObject(path)
@@ -247,9 +245,8 @@ func (e edits) effect(path string) Effect {
 	return effectOf(e.waits(path, class))
 }
 
-// effectOfObject is when the content of an object takes effect that no step brings to the
-// pod: in the environment of a container that is held or does not start now, or when an
-// image is pulled next.
+// effectOfObject returns when the content of an object takes effect if no step carries it out: in the environment of a
+// container that is held or does not start now, or with the next pull of an image.
 func (e edits) effectOfObject(path string) Effect {
 	for _, ref := range podspec.Containers(e.Manifest) {
 		if refersTo(podspec.EnvReferences(ref), path) && e.redefined(ref) {
@@ -267,8 +264,7 @@ func (e edits) effectOfObject(path string) Effect {
 	return EffectNone
 }
 
-// heldAt reports whether what a path belongs to is held: its container, or anything of the
-// pod.
+// heldAt reports whether the container that a path belongs to is held, or for other paths, anything of the pod.
 func (e edits) heldAt(path string) bool {
 	if name, ok := containerAt(path); ok {
 		return e.isHeld(name)
@@ -280,8 +276,8 @@ func (e edits) isHeld(container string) bool {
 	return slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Container == "" || h.Container == container })
 }
 
-// waits is the class of a change that its own class would have made a step of: such a
-// container has ended, or is not judged by all of its definition.
+// waits returns the class of a change for which its own class would have given a step, but did not: the container has
+// ended, or it is not compared by its whole definition.
 func (e edits) waits(path string, class fields.ChangeClass) fields.ChangeClass {
 	switch class {
 	case fields.NewSandbox:
@@ -299,12 +295,12 @@ func (e edits) waits(path string, class fields.ChangeClass) fields.ChangeClass {
 	return e.nextStart(ref)
 }
 
-// nextStart is what a container, or without one those of the pod, wait for before they
-// start again.
+// nextStart returns what a container waits for before it starts again, or without a container, what those of the pod
+// wait for.
 func (e edits) nextStart(ref podspec.ContainerRef) fields.ChangeClass {
 	switch {
 	case ref.Type == podspec.Ephemeral:
-		// It runs once in the life of its pod.
+		// A debug container runs once in the life of its pod.
 		return fields.NewPod
 	case ref.Type == podspec.Init && e.initOver(ref):
 		return fields.NewSandbox
@@ -318,8 +314,7 @@ func (e edits) initOver(ref podspec.ContainerRef) bool {
 	return e.Initialised() || (rec != nil && rec.State == model.Exited && !podstatus.InitFailed(rec))
 }
 
-// redefines reports whether a change makes a container's definition another one, and does not
-// say the same in other words.
+// redefines reports whether a change really changes a container's definition, and is not just another spelling.
 func (e edits) redefines(path string) bool {
 	one, isOne := e.containerOf(path)
 	return slices.ContainsFunc(podspec.Containers(e.Manifest), func(ref podspec.ContainerRef) bool {
@@ -327,14 +322,13 @@ func (e edits) redefines(path string) bool {
 	})
 }
 
-// redefined reports whether a container has another definition than the one applied.
+// redefined reports whether a container's definition differs from the applied one.
 func (e edits) redefined(ref podspec.ContainerRef) bool {
 	before, ok := podspec.FindContainer(e.applied.Pod, ref.Name)
 	return !ok || digest.Compare(spechash.Container(e.applied, before.Container), spechash.Container(e.Desired, ref.Container)) == digest.Different
 }
 
-// containerOf is the container of the manifest that a field belongs to; false for a field of
-// the pod.
+// containerOf returns the container of the manifest that a field belongs to; false for a field of the pod.
 func (e edits) containerOf(path string) (podspec.ContainerRef, bool) {
 	name, ok := containerAt(path)
 	if !ok {
@@ -343,8 +337,7 @@ func (e edits) containerOf(path string) (podspec.ContainerRef, bool) {
 	return podspec.FindContainer(e.Manifest, name)
 }
 
-// containerAt is the name of the container that a path goes through; false for a path of the
-// pod.
+// containerAt returns the name of the container in a path; false for a path of the pod.
 func containerAt(path string) (string, bool) {
 	list, rest, ok := strings.Cut(path, "[")
 	if !ok || !slices.Contains([]string{"spec.containers", "spec.initContainers", "spec.ephemeralContainers"}, list) {

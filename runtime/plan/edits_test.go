@@ -43,7 +43,7 @@ metadata: {name: settings}
 data: {mode: fast}
 `
 
-// recorded are the edits that only podctl's record gets.
+// recorded lists the edits that are only written into podctl's record.
 func recorded(p *Plan) []string {
 	var texts []string
 	for _, e := range p.Record {
@@ -52,8 +52,7 @@ func recorded(p *Plan) []string {
 	return texts
 }
 
-// TestEditsAreListedByWhenTheyTakeEffect: what needs no step is not called as it was, and
-// what has no effect on what runs is not said to have one.
+// TestEditsAreListedByWhenTheyTakeEffect checks that an edit without a step is listed, and that its effect is correct.
 func TestEditsAreListedByWhenTheyTakeEffect(t *testing.T) {
 	const live, start, sandbox, pod, none = "live: ", "nextStart: ", "newSandbox: ", "newPod: ", "none: "
 	for name, c := range map[string]struct {
@@ -95,7 +94,7 @@ func TestEditsAreListedByWhenTheyTakeEffect(t *testing.T) {
 	}
 }
 
-// editedWorld is a pod that runs as it was applied, all but log, which has ended for good.
+// editedWorld is a pod that runs as it was applied, except log, which has ended for good.
 func editedWorld(before, after *podspec.Desired) *modeltest.World {
 	for _, d := range []*podspec.Desired{before, after} {
 		d.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
@@ -109,8 +108,8 @@ func editedWorld(before, after *podspec.Desired) *modeltest.World {
 	return w
 }
 
-// TestEditsOfTheSandboxThatSayTheSame: a pod that runs once gets no other one, and what the same
-// settings say in other words changes nothing.
+// TestEditsOfTheSandboxThatSayTheSame checks that a pod with restartPolicy Never gets no new sandbox, and that another
+// spelling of the same settings changes nothing.
 func TestEditsOfTheSandboxThatSayTheSame(t *testing.T) {
 	before := modeltest.Load(t, editedPod)
 	for name, c := range map[string]struct {
@@ -129,8 +128,7 @@ func TestEditsOfTheSandboxThatSayTheSame(t *testing.T) {
 	}
 }
 
-// TestEditOfAContainerThatRestarts waits for its next start, and that of a resource is done
-// in place.
+// TestEditOfAContainerThatRestarts checks that an edit waits for the next start, and that a resource changes in place.
 func TestEditOfAContainerThatRestarts(t *testing.T) {
 	const limited = "{name: app, image: i:1, resources: {requests: {cpu: 1m}, limits: {cpu: %s}}}"
 	pod := func(cpu string) *podspec.Desired {
@@ -142,15 +140,14 @@ func TestEditOfAContainerThatRestarts(t *testing.T) {
 	if got := lines(makePlan(w)); len(got) != 2 || !strings.HasPrefix(got[1], "update-app Resized") {
 		t.Errorf("%v", got)
 	}
-	// Nobody noted what it was given: it had what the manifest said before.
+	// Without a record of its resources, those of the previous manifest count.
 	w.Memory.Actuated = nil
 	if got := lines(makePlan(w)); len(got) != 2 || !strings.HasPrefix(got[1], "update-app Resized") {
 		t.Errorf("%v", got)
 	}
 }
 
-// TestRecordHasWhatNoStepDoes: what a step brings about is said there, and what is held is
-// said to be.
+// TestRecordHasWhatNoStepDoes checks that edits with a step are not recorded, and that held edits are listed as held.
 func TestRecordHasWhatNoStepDoes(t *testing.T) {
 	const spec = "  hostAliases: [{ip: 192.0.2.1, hostnames: [one.test]}]\n  containers:\n" +
 		"  - {name: app, image: \"i:1\", args: [a], envFrom: [{configMapRef: {name: c}}], volumeMounts: [{name: v, mountPath: /v}]}\n" +
@@ -188,12 +185,12 @@ func TestRecordHasWhatNoStepDoes(t *testing.T) {
 	}
 }
 
-// updatedVolume is a volume whose content is not what it should be.
+// updatedVolume makes the content of a volume outdated.
 func updatedVolume(w *modeltest.World) {
 	w.Volumes = map[string]model.Volume{"v": {Prepared: true, Digest: "a", Wanted: "b"}}
 }
 
-// noImage holds what starts: the image is not there, and must not be pulled.
+// noImage holds the containers that start: the image is absent and must not be pulled.
 func noImage(w *modeltest.World) {
 	w.Images = map[string]model.Image{"i:1": {}}
 	for i := range w.Desired.Pod.Spec.Containers {
@@ -202,8 +199,7 @@ func noImage(w *modeltest.World) {
 	}
 }
 
-// TestRecordTellsNoSecret: a changed value of a Secret is a change without a value, and what
-// repeats one elsewhere is without it too.
+// TestRecordTellsNoSecret checks that the values of Secrets are left out, also where another field repeats one.
 func TestRecordTellsNoSecret(t *testing.T) {
 	const text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2-XYZ}\n---\napiVersion: v1\nkind: Pod\n" +
 		"metadata: {name: web, annotations: {a: \"no\"}}\nspec:\n  imagePullSecrets: [{name: s}]\n  containers: [{name: app, image: i:1}]\n"
@@ -223,8 +219,8 @@ func TestRecordTellsNoSecret(t *testing.T) {
 	}
 }
 
-// TestAdoption: a pod of which podctl has no record, although it has looked for one, gets
-// one. Where nobody looked nothing is said of it, and a pod that is new is not adopted.
+// TestAdoption checks that a running pod gets a record if podctl looked for one and found none. A pod without such a
+// lookup gets no note, and a new pod is not adopted.
 func TestAdoption(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	if p := makePlan(w); p.Adopts || p.Records() || len(p.Notes) > 0 {
@@ -241,8 +237,8 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestSecretWithoutType: a Secret that names no type is the Opaque one that a server, and
-// podctl's own store, make of it.
+// TestSecretWithoutType checks that a Secret without a type equals the Opaque one that a server and podctl's own store
+// make of it.
 func TestSecretWithoutType(t *testing.T) {
 	const text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nTYPEstringData: {k: hunter2}\n---\napiVersion: v1\nkind: Pod\n" +
 		"metadata: {name: web}\nspec:\n  imagePullSecrets: [{name: s}]\n  containers: [{name: app, image: i:1}]\n"

@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// gone leaves nothing of a pod but its record.
+// gone removes everything of a pod except its record.
 func gone(applied *podspec.Desired, why *model.Eviction) func(*Input) {
 	return func(in *Input) {
 		observed := newBench(in.Desired).Observed
@@ -19,7 +19,7 @@ func gone(applied *podspec.Desired, why *model.Eviction) func(*Input) {
 	}
 }
 
-// TestEvicted: what an evicted pod comes to, by what is left of it and what is wanted now.
+// TestEvicted checks the plan of an evicted pod by its leftovers and the desired manifest.
 func TestEvicted(t *testing.T) {
 	const all = "StopContainer StopSandbox RemoveContainer RemoveSandbox RemoveVolume RemoveCgroup Evicted"
 	why := &model.Eviction{Message: "The node was low on resource: pids. ", Signal: "pid.available", At: modeltest.Noon().Add(-time.Minute)}

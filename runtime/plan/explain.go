@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// explainer says what needs no step: what stays, what is waited for, what changed behind
-// podctl, what is worth knowing and what comes later.
+// explainer describes what needs no step: what stays, what the pass waits for, what changed outside podctl, notes, and
+// what later passes do.
 type explainer struct {
 	*podstatus.Pod
 	*decision
@@ -20,7 +20,7 @@ type explainer struct {
 	steps steps
 }
 
-// explain goes by a decision and the steps that were made of it, and completes the plan.
+// explain completes the plan from a decision and its steps.
 func (p *Plan) explain(pod *podstatus.Pod, d *decision) {
 	e := &explainer{Pod: pod, decision: d, plan: p, steps: p.Steps}
 	e.addSandboxKeep()
@@ -42,8 +42,7 @@ func (e *explainer) addSandboxKeep() {
 	}
 }
 
-// addKeeps puts the keeps in the order of the manifest, each container once
-// and none that the pass stops.
+// addKeeps lists the keeps in the order of the manifest. Each container appears once, and none that the pass stops.
 func (e *explainer) addKeeps() {
 	for _, ref := range podspec.Containers(e.Manifest) {
 		i := slices.IndexFunc(e.keeps, func(k Keep) bool { return k.Container == ref.Name })
@@ -53,8 +52,8 @@ func (e *explainer) addKeeps() {
 	}
 }
 
-// addLater says what later passes will come to, when it is certain: the init
-// containers after the one that runs or starts now, then the regular ones.
+// addLater describes later passes as far as they are certain: the init containers after the one that runs or starts
+// now, then the regular ones.
 func (e *explainer) addLater() {
 	gate := e.gate()
 	if gate == nil {
@@ -77,8 +76,8 @@ func (e *explainer) addLater() {
 	}
 }
 
-// gate is the last init container that starts, runs or is held in this pass while the
-// regular ones have to wait; nil when none is.
+// gate returns the last init container that starts, runs or is held in this pass while regular containers have to wait;
+// nil if there is none.
 func (e *explainer) gate() *podspec.ContainerRef {
 	if e.terminal || len(e.regulars) > 0 || (e.Initialised() && !e.createSandbox) {
 		return nil
@@ -101,7 +100,7 @@ func gateText(gate *podspec.ContainerRef) string {
 	return gate.Name + " has started"
 }
 
-// addDrift names what changed behind podctl.
+// addDrift lists what changed outside podctl.
 func (e *explainer) addDrift() {
 	if exists := e.Observed.CgroupExists; exists != nil && !*exists && !e.createSandbox && e.AnyRunning() {
 		e.driftf("the pod's cgroup is missing while containers run: limits of the whole pod are not in force")
@@ -124,8 +123,8 @@ func (e *explainer) driftf(format string, args ...any) {
 	e.plan.Drift = append(e.plan.Drift, fmt.Sprintf(format, args...))
 }
 
-// sandboxDrifted reports whether the sandbox is not as podctl left it, which explains
-// everything about its containers as well.
+// sandboxDrifted reports whether the sandbox was stopped or removed outside podctl. That also explains the state of its
+// containers.
 func (e *explainer) sandboxDrifted(id string) bool {
 	if id == "" {
 		return false
@@ -153,8 +152,8 @@ func (e *explainer) addContainerDrift(name, id string) {
 	}
 }
 
-// endedBySignal reports whether a container was asked or made to end from outside: 128
-// and SIGTERM's or SIGKILL's number, when it was not for its memory.
+// endedBySignal reports whether a container was ended from outside: its exit code is 128 plus the number of SIGTERM or
+// SIGKILL, and it did not run out of memory.
 func endedBySignal(rec *model.Container) bool {
 	return (rec.ExitCode == 143 || rec.ExitCode == 137) && !podstatus.OutOfMemory(rec)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestKeepsAreInTheOrderOfTheManifest, after the sandbox, and none is stopped.
+// TestKeepsAreInTheOrderOfTheManifest checks that keeps follow the sandbox in manifest order, and that none is stopped.
 func TestKeepsAreInTheOrderOfTheManifest(t *testing.T) {
 	spec := "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: b, image: i:1}, {name: a, image: i:1}]\n"
 	for name, c := range map[string]struct {
@@ -50,7 +50,7 @@ func TestKeepsAreInTheOrderOfTheManifest(t *testing.T) {
 	}
 }
 
-// TestLater says what comes once the init container that starts, runs or is held is done.
+// TestLater checks what follows the init container that starts, runs or is held.
 func TestLater(t *testing.T) {
 	spec := "  restartPolicy: OnFailure\n  initContainers: [{name: a, image: i:1}, {name: side, image: i:1, restartPolicy: Always}, {name: slow, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}, {name: log, image: i:1}]\n"
 	for states, want := range map[string]string{
@@ -72,7 +72,7 @@ func TestLater(t *testing.T) {
 	}
 }
 
-// TestLaterOfWhatIsHeld is said as well: it waits for the same.
+// TestLaterOfWhatIsHeld checks that a held init container also lists what follows it.
 func TestLaterOfWhatIsHeld(t *testing.T) {
 	w := web(t, "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n", "seed=Exited:1")
 	w.Memory.Backoffs["seed"] = model.Backoff{Duration: time.Hour, LastUpdate: modeltest.Noon()}
@@ -82,7 +82,7 @@ func TestLaterOfWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestWaitingIsSaid, and the planner goes by what it waits for, not by what it says.
+// TestWaitingIsSaid checks the text, and that the planner uses the container and not the text.
 func TestWaitingIsSaid(t *testing.T) {
 	spec := "  initContainers: [{name: to, image: i:1}, {name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
 	p := makePlan(web(t, spec, "to=Exited seed=Running"))
@@ -98,7 +98,7 @@ func TestWaitingIsSaid(t *testing.T) {
 	}
 }
 
-// TestDrift names what changed behind podctl.
+// TestDrift checks the list of changes made outside podctl.
 func TestDrift(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(w *modeltest.World)
@@ -146,7 +146,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestFinishedPodHasNotDrifted: what is missing of it was to end.
+// TestFinishedPodHasNotDrifted checks that missing containers of a finished pod are no drift.
 func TestFinishedPodHasNotDrifted(t *testing.T) {
 	w := web(t, "  restartPolicy: Never\n  containers: [{name: app, image: i:1}]\n", "app=Exited:137")
 	w.Memory.LastRun = &model.LastRun{Sandbox: "s9", Containers: map[string]string{"app": "app-0-of-s0"}}
@@ -155,7 +155,7 @@ func TestFinishedPodHasNotDrifted(t *testing.T) {
 	}
 }
 
-// TestNotesOnImages: a tag that names another image than the one that runs.
+// TestNotesOnImages checks a tag that refers to another image than the running one.
 func TestNotesOnImages(t *testing.T) {
 	want := []string{"app runs image 0123456789ab, while i:1 now names i:1: podctl restart web app takes the new one"}
 	for name, c := range map[string]struct {
@@ -188,8 +188,7 @@ func TestNotesOnImages(t *testing.T) {
 	}
 }
 
-// TestNotesOnSecrets whose digests were made with another key: nobody can tell, and nothing
-// is stopped for it.
+// TestNotesOnSecrets checks digests that were made with another key: podctl cannot compare them and stops nothing.
 func TestNotesOnSecrets(t *testing.T) {
 	text := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2}\n---\n" +
 		modeltest.Pod("  containers: [{name: app, image: i:1, envFrom: [{secretRef: {name: s}}]}]\n")
@@ -205,7 +204,7 @@ func TestNotesOnSecrets(t *testing.T) {
 	}
 }
 
-// TestEditOfAFinishedPod is not run, and said to be none.
+// TestEditOfAFinishedPod checks that the edit is not run, and that a note explains it.
 func TestEditOfAFinishedPod(t *testing.T) {
 	const note = "Completed; delete it first to run the change."
 	spec := "  restartPolicy: Never\n  containers: [{name: app, image: i:1%s}]\n"
@@ -239,7 +238,8 @@ func completed(_ *modeltest.World, d *podspec.Desired) *model.Completion {
 	return &model.Completion{Phase: v1.PodSucceeded, At: modeltest.Noon(), DesiredDigest: d.Digest()}
 }
 
-// TestSummaryCountsObjects, the sandbox being one: what is stopped and started is replaced.
+// TestSummaryCountsObjects checks that the sandbox counts as one object, and that a stop and a start count as a
+// replacement.
 func TestSummaryCountsObjects(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps []Step
@@ -266,7 +266,7 @@ func TestSummaryCountsObjects(t *testing.T) {
 	}
 }
 
-// TestOnlySomeSteps: nothing waits for what is left out, and the summary counts the rest.
+// TestOnlySomeSteps checks that edges to dropped steps are removed, and that the summary counts the rest.
 func TestOnlySomeSteps(t *testing.T) {
 	p := makePlan(modeltest.New(modeltest.Load(t, modeltest.WebPod)))
 	p.Only(func(s *Step) bool { return s.Kind != CheckContainer })
@@ -280,7 +280,7 @@ func TestOnlySomeSteps(t *testing.T) {
 	}
 }
 
-// TestDebugPlanStartsOneContainer and does nothing else.
+// TestDebugPlanStartsOneContainer checks that a debug plan has no other steps.
 func TestDebugPlanStartsOneContainer(t *testing.T) {
 	spec := "  containers: [{name: app, image: i:1}]\n  ephemeralContainers: [{name: look, image: i:1}]\n"
 	for name, c := range map[string]struct {
@@ -308,7 +308,7 @@ func TestDebugPlanStartsOneContainer(t *testing.T) {
 	}
 }
 
-// TestListsAreNeverNull in documents, and neither is a plan complete that waits.
+// TestListsAreNeverNull also checks that a waiting plan is not complete.
 func TestListsAreNeverNull(t *testing.T) {
 	running := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	gone := inputOf(running)

@@ -9,21 +9,20 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// initWalk goes over the init containers from the last to the first: the last
-// one that has a record shows how far the pod has come (kubelet:
-// computeInitContainerActions).
+// initWalk visits the init containers from the last to the first. The last one with a record shows the progress of the
+// pod (kubelet: computeInitContainerActions).
 type initWalk struct {
 	*chooser
 	inits []podspec.ContainerRef
-	// done reports whether the regular containers may run, seen whether a later init
-	// container, or a regular one, has a record.
+	// done reports whether the regular containers may run. seen reports whether a later init container, or a regular
+	// one, has a record.
 	done, seen bool
 	// failed reports whether an init container failed for good.
 	failed bool
 }
 
-// walkInits chooses which init containers and sidecars start or stop, and
-// reports whether the regular containers may run.
+// walkInits chooses which init containers and sidecars start or stop, and reports whether the regular containers may
+// run.
 func (c *chooser) walkInits() bool {
 	w := &initWalk{chooser: c, inits: podspec.InitContainers(c.Manifest)}
 	if len(w.inits) == 0 {
@@ -97,8 +96,7 @@ func (w *initWalk) visitExited(i int, rec *model.Container) {
 	}
 }
 
-// succeed goes on from a finished init container, or a started sidecar, to what
-// comes after it.
+// succeed starts what comes after a finished init container or a started sidecar.
 func (w *initWalk) succeed(i int) {
 	if i == len(w.inits)-1 {
 		w.done = true
@@ -122,8 +120,8 @@ func (w *initWalk) visitSidecar(i int, rec *model.Container) {
 	}
 }
 
-// sidecarStarted asks the startup probe, without which a sidecar counts as
-// started at once. It gates the init containers after the sidecar.
+// sidecarStarted checks the startup probe. A sidecar without one counts as started at once. It blocks the init
+// containers after the sidecar.
 func (w *initWalk) sidecarStarted(ref podspec.ContainerRef, rec *model.Container) bool {
 	verdict := w.Verdict(ref.Container, rec, model.Startup)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestInitWalk goes by the last init container that has a record.
+// TestInitWalk checks that the last init container with a record decides.
 func TestInitWalk(t *testing.T) {
 	spec := "  restartPolicy: %s\n  initContainers: [{name: a, image: i:1}, {name: b, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
 	failed := []string{"kill pod true, create sandbox false, attempt 0: Completed"}
@@ -29,10 +29,10 @@ func TestInitWalk(t *testing.T) {
 		{"Always", "a=Exited b=Running", []string{"keep b: InitRunning", "keep a: InitDone", "wait for init container b to finish"}},
 		{"Always", "a=Exited b=Exited:2", []string{"start b: InitFailed", "keep a: InitDone"}},
 		{"Always", "a=Exited b=Exited", []string{"start app: NotCreated", "keep b: InitDone", "keep a: InitDone"}},
-		// What came before the last one is not asked any more.
+		// Containers before the last one no longer count.
 		{"Always", "a=Exited:1 b=Exited", []string{"start app: NotCreated", "keep b: InitDone", "keep a: InitFailed"}},
 		{"Always", "b=Exited", []string{"start app: NotCreated", "keep b: InitDone"}},
-		// A regular container that was created shows that initialisation is over.
+		// A created regular container shows that initialization is over.
 		{"Always", "app=Running", []string{"keep app: Running"}},
 		{"Always", "b=Exited:1 app=Running", []string{"keep b: InitFailed", "keep app: Running"}},
 		{"Always", "b=Running app=Running", []string{"keep b: InitRunning", "keep app: Running"}},
@@ -44,7 +44,7 @@ func TestInitWalk(t *testing.T) {
 	}
 }
 
-// TestInitContainerKilledForItsMemory has failed whatever its exit code says.
+// TestInitContainerKilledForItsMemory checks that it has failed whatever its exit code is.
 func TestInitContainerKilledForItsMemory(t *testing.T) {
 	for policy, want := range map[string][]string{
 		"Always":    {"start seed: InitFailed"},
@@ -58,7 +58,8 @@ func TestInitContainerKilledForItsMemory(t *testing.T) {
 	}
 }
 
-// TestStoppedInitContainerRunsAgain whatever its exit code, as podctl ended it.
+// TestStoppedInitContainerRunsAgain checks that an init container that podctl stopped runs again, whatever its exit
+// code is.
 func TestStoppedInitContainerRunsAgain(t *testing.T) {
 	for _, states := range []string{"seed=Exited", "seed=Exited:1"} {
 		w := web(t, "  restartPolicy: Never\n  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n", states)
@@ -69,7 +70,7 @@ func TestStoppedInitContainerRunsAgain(t *testing.T) {
 	}
 }
 
-// TestResizedInitContainer changes in place while it goes on, or starts anew.
+// TestResizedInitContainer checks that it changes in place while it runs, or restarts.
 func TestResizedInitContainer(t *testing.T) {
 	spec := "  initContainers: [{name: seed, image: i:1, resources: {limits: {cpu: %q}}}]\n  containers: [{name: app, image: i:1}]\n"
 	for cpu, want := range map[string][]string{
@@ -98,7 +99,8 @@ func TestResizedInitContainer(t *testing.T) {
 
 const sidecarSpec = "  initContainers: [{name: side, image: i:1, restartPolicy: Always%s}, {name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
 
-// TestSidecarLetsTheNextOneStart once it runs, and runs again when it has ended.
+// TestSidecarLetsTheNextOneStart checks that the next container starts once the sidecar runs, and that a sidecar that
+// ended restarts.
 func TestSidecarLetsTheNextOneStart(t *testing.T) {
 	for _, c := range []struct {
 		states string
@@ -122,8 +124,8 @@ func TestSidecarLetsTheNextOneStart(t *testing.T) {
 	}
 }
 
-// TestSidecarGatesByItsStartupProbe: until it has passed nothing after the sidecar starts,
-// and the sidecar is asked nothing else.
+// TestSidecarGatesByItsStartupProbe checks that nothing after the sidecar starts before its startup probe has passed,
+// and that its other probes do not count until then.
 func TestSidecarGatesByItsStartupProbe(t *testing.T) {
 	probes := ", startupProbe: {exec: {command: [a]}, periodSeconds: 10, failureThreshold: 3}, livenessProbe: {exec: {command: [a]}}"
 	for name, c := range map[string]struct {
@@ -153,7 +155,6 @@ func TestSidecarGatesByItsStartupProbe(t *testing.T) {
 	}
 }
 
-// TestLastSidecarLetsRegularContainersStart.
 func TestLastSidecarLetsRegularContainersStart(t *testing.T) {
 	spec := "  initContainers: [{name: side, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
 	w := web(t, spec, "side=Running")

@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// layout is a decision on its way to be steps. The order is that of the kubelet's SyncPod,
-// except that everything that can fail comes before the first stop.
+// layout turns a decision into steps. Their order is that of the kubelet's SyncPod, except that everything that can
+// fail comes before the first stop.
 type layout struct {
 	*podstatus.Pod
 	opts *Options
@@ -19,8 +19,7 @@ type layout struct {
 	steps steps
 }
 
-// layOut lays a decision out in steps: what can fail first, then what stops,
-// then what starts, and last what is swept up.
+// layOut lays a decision out in steps: first what can fail, then stops, then starts, and last cleanup.
 func layOut(pod *podstatus.Pod, opts *Options, d *decision) []Step {
 	if d.held {
 		return nil
@@ -40,15 +39,15 @@ func layOut(pod *podstatus.Pod, opts *Options, d *decision) []Step {
 	return l.steps
 }
 
-// removeCgroup removes the cgroup of a pod that has finished (kubelet: SyncTerminatedPod). What
-// could not be removed is tried again in the next pass.
+// removeCgroup removes the cgroup of a finished pod (kubelet: SyncTerminatedPod). If that fails, the next pass tries
+// again.
 func (l *layout) removeCgroup(ended []string) {
 	if exists := l.Observed.CgroupExists; exists != nil && *exists || l.Observed.CgroupRemains {
 		l.steps.add(l.cause.explains(Step{ID: "remove-cgroup", Kind: RemoveCgroup, Needs: after(ended), OnFailure: Continue}))
 	}
 }
 
-// runSandbox creates the sandbox, if there shall be one, and returns the step that does.
+// runSandbox adds the step that creates the sandbox, if one is needed, and returns its ID.
 func (l *layout) runSandbox(proof *proof, ended []string) []string {
 	if !l.createSandbox {
 		return nil
@@ -59,8 +58,8 @@ func (l *layout) runSandbox(proof *proof, ended []string) []string {
 	}))}
 }
 
-// startAndResize starts what starts, and changes what can change in place. The pod's own
-// cgroup gets its limits before its containers get more, or after they have less.
+// startAndResize adds the starts and the changes in place. The pod's own cgroup gets its limits before its containers
+// get more, or after they get less.
 func (l *layout) startAndResize(proof *proof, sandbox []string) {
 	grows := podGrows(l.Pod)
 	if grows {
@@ -82,8 +81,8 @@ func (l *layout) resizePod(waits []string) {
 	}
 }
 
-// resizeContainers changes what can change in place, one container after the other: first
-// what takes away, then what gives (kubelet: markContainerForUpdate).
+// resizeContainers changes resources in place, one container after the other. Containers that shrink come first
+// (kubelet: markContainerForUpdate).
 func (l *layout) resizeContainers() []string {
 	updates := slices.Clone(l.updates)
 	slices.SortStableFunc(updates, func(a, b update) int { return order(a.grows, b.grows) })
@@ -99,8 +98,7 @@ func (l *layout) resizeContainers() []string {
 	return ids
 }
 
-// rotateLogs moves full logs aside, as a kubelet's log manager does: nobody else does
-// it on a machine without one.
+// rotateLogs rotates full logs, as a kubelet's log manager does. On a machine without a kubelet only podctl does so.
 func (l *layout) rotateLogs() {
 	for _, rec := range l.Containers {
 		if !rec.LogFull || rec.State != model.Running || l.killPod || len(l.steps.record(rec.ID)) > 0 {
@@ -114,7 +112,7 @@ func (l *layout) rotateLogs() {
 	}
 }
 
-// refOf is the container of the manifest that a record is of; an empty one if there is none.
+// refOf returns the manifest's container for a record; empty if there is none.
 func (l *layout) refOf(rec *model.Container) podspec.ContainerRef {
 	if l.Manifest == nil {
 		return podspec.ContainerRef{}
@@ -123,7 +121,7 @@ func (l *layout) refOf(rec *model.Container) podspec.ContainerRef {
 	return ref
 }
 
-// order puts what is so after what is not.
+// order sorts false before true.
 func order(a, b bool) int {
 	switch {
 	case a == b:
@@ -136,17 +134,17 @@ func order(a, b bool) int {
 
 func byID(kind, id string) string { return fmt.Sprintf("%s-%s", kind, model.ShortID(id)) }
 
-// steps is a list of steps, with the questions that are asked of it while it grows.
+// steps is a list of steps with queries for the layout.
 type steps []Step
 
-// add adds a step and returns its id, which is unique since no two kinds of steps share
-// what stands before a name, and no name of a container or a volume has a slash.
+// add adds a step and returns its ID. IDs are unique: no two kinds share a prefix, and names of containers and volumes
+// contain no slash.
 func (l *steps) add(s Step) string {
 	*l = append(*l, s)
 	return s.ID
 }
 
-// ids are those of the steps that match.
+// ids returns the IDs of the steps that match.
 func (l steps) ids(match func(*Step) bool) []string {
 	var ids []string
 	for i := range l {
@@ -157,17 +155,17 @@ func (l steps) ids(match func(*Step) bool) []string {
 	return ids
 }
 
-// of are the steps of a kind.
+// of returns the steps of a kind.
 func (l steps) of(kind Kind) []string {
 	return l.ids(func(s *Step) bool { return s.Kind == kind })
 }
 
-// named are the steps of a kind for a container.
+// named returns the steps of a kind for a container.
 func (l steps) named(kind Kind, container string) []string {
 	return l.ids(func(s *Step) bool { return s.Kind == kind && s.Container == container })
 }
 
-// record are the steps that stop, remove or update a record.
+// record returns the steps that stop, remove or update a record.
 func (l steps) record(id string) []string {
 	return l.ids(func(s *Step) bool { return s.ContainerID == id })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// stepsOf are the lines of a plan's steps of some kinds.
+// stepsOf returns the lines of a plan's steps of some kinds.
 func stepsOf(p *Plan, kinds ...Kind) []string {
 	var some []string
 	all := lines(p)
@@ -28,7 +28,7 @@ func stepsOf(p *Plan, kinds ...Kind) []string {
 	return some
 }
 
-// TestCgroupIsMadeBeforeTheSandbox when it is known to be missing.
+// TestCgroupIsMadeBeforeTheSandbox checks that the cgroup is created only if it is known to be missing.
 func TestCgroupIsMadeBeforeTheSandbox(t *testing.T) {
 	for name, c := range map[string]struct {
 		exists *bool
@@ -46,7 +46,7 @@ func TestCgroupIsMadeBeforeTheSandbox(t *testing.T) {
 	}
 }
 
-// TestCgroupOfAFinishedPodIsRemoved once nothing runs in it.
+// TestCgroupOfAFinishedPodIsRemoved checks that the cgroup is removed once nothing runs in it.
 func TestCgroupOfAFinishedPodIsRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		states  string
@@ -69,8 +69,8 @@ func TestCgroupOfAFinishedPodIsRemoved(t *testing.T) {
 	}
 }
 
-// TestVolumesAreReadyBeforeAnythingStarts, files on the host after the directories they may lie in; new content is
-// written whether anything starts or not.
+// TestVolumesAreReadyBeforeAnythingStarts also checks that files on the host come after the directories they may be in,
+// and that new content is written even if nothing starts.
 func TestVolumesAreReadyBeforeAnythingStarts(t *testing.T) {
 	spec := `  containers:
   - {name: app, image: i:1, volumeMounts: [{name: file, mountPath: /f}, {name: dir, mountPath: /d}, {name: empty, mountPath: /e}]}
@@ -110,8 +110,8 @@ func TestVolumesAreReadyBeforeAnythingStarts(t *testing.T) {
 	}
 }
 
-// TestPulls: each image once, for all that need it. One that is there is pulled again only
-// for those who ask for that.
+// TestPulls checks that each image is pulled once for all containers. An image that is present is pulled again only for
+// containers that ask for it.
 func TestPulls(t *testing.T) {
 	spec := `  containers:
   - {name: a, image: "i:1", imagePullPolicy: Always}
@@ -150,7 +150,7 @@ func TestPulls(t *testing.T) {
 	}
 }
 
-// TestImagesNobodyLookedForAreNotPulled.
+// TestImagesNobodyLookedForAreNotPulled checks that an image of unknown state is not pulled.
 func TestImagesNobodyLookedForAreNotPulled(t *testing.T) {
 	w := web(t, "  containers: [{name: a, image: i:1}]\n", "")
 	w.Images = nil
@@ -159,7 +159,7 @@ func TestImagesNobodyLookedForAreNotPulled(t *testing.T) {
 	}
 }
 
-// TestLogsAreRotated while their container runs on.
+// TestLogsAreRotated checks that only logs of running containers are rotated.
 func TestLogsAreRotated(t *testing.T) {
 	for name, c := range map[string]struct {
 		states string
@@ -184,7 +184,7 @@ func TestLogsAreRotated(t *testing.T) {
 	}
 }
 
-// TestGraceOfAStop: the user's word, the failed probe's, the pod's, or what the container was
+// TestGraceOfAStop checks the order: the user's value, the failed probe's, the pod's, or the one the container was
 // created with, and never less than a kubelet gives.
 func TestGraceOfAStop(t *testing.T) {
 	grace := func(n int64) *int64 { return &n }
@@ -226,7 +226,7 @@ func TestGraceOfAStop(t *testing.T) {
 	}
 }
 
-// TestShortestGraceWithoutAnyWord on it.
+// TestShortestGraceWithoutAnyWord checks the default if no grace period is set.
 func TestShortestGraceWithoutAnyWord(t *testing.T) {
 	w := web(t, "  containers: [{name: app, image: i:1}]\n", "app=Running")
 	p := makeDeletion(w, Options{})
@@ -235,7 +235,7 @@ func TestShortestGraceWithoutAnyWord(t *testing.T) {
 	}
 }
 
-// TestStopsOfAPod: all begin at once; sidecars end after regular containers and in reverse.
+// TestStopsOfAPod checks that all stops begin at once, and that sidecars end after regular containers in reverse order.
 func TestStopsOfAPod(t *testing.T) {
 	spec := `  initContainers: [{name: s1, image: i:1, restartPolicy: Always}, {name: init, image: i:1}, {name: s2, image: i:1, restartPolicy: Always}]
   containers: [{name: a, image: i:1}, {name: b, image: i:1}]
@@ -252,8 +252,8 @@ func TestStopsOfAPod(t *testing.T) {
 	}
 }
 
-// TestStopHasItsOwnCause if the container would be stopped even if its pod stayed. What was
-// decided is only read for it.
+// TestStopHasItsOwnCause checks the cause of a container that would stop even if its pod stayed. The decision is not
+// modified.
 func TestStopHasItsOwnCause(t *testing.T) {
 	spec := "  restartPolicy: Never\n  containers: [{name: app, image: i:1, livenessProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 5}}]\n"
 	w := web(t, spec, "app=Running")
@@ -263,13 +263,14 @@ func TestStopHasItsOwnCause(t *testing.T) {
 	if diff := cmp.Diff(want, lines(p)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	// The whole pod stops, so that the pod's grace period counts.
+	// The whole pod stops, so the pod's grace period counts.
 	if got := *p.Steps[0].GracePeriodSeconds; got != 30 {
 		t.Errorf("%d seconds", got)
 	}
 }
 
-// TestSandboxesAreStoppedOnce by podctl; one that ended by itself is stopped for its network.
+// TestSandboxesAreStoppedOnce checks that a sandbox that ended by itself is stopped for its network, and one that
+// podctl stopped is not stopped again.
 func TestSandboxesAreStoppedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		stopped []string
@@ -292,7 +293,8 @@ func TestSandboxesAreStoppedOnce(t *testing.T) {
 	}
 }
 
-// TestResetStopsAndRemovesInTurn: no hooks, no time, and the logs of older runs go.
+// TestResetStopsAndRemovesInTurn checks that no hooks run, that the shortest grace period is used, and that logs of
+// older runs are removed.
 func TestResetStopsAndRemovesInTurn(t *testing.T) {
 	spec := `  containers:
   - {name: app, image: i:1, restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]}
@@ -320,8 +322,8 @@ func TestResetStopsAndRemovesInTurn(t *testing.T) {
 	}
 }
 
-// TestRemovedRecordsTakeTheirLogs: those that nobody asks for any more, and of a container
-// that runs on under its name those before the newest.
+// TestRemovedRecordsTakeTheirLogs checks that logs without a use are removed. For a container that continues under its
+// name, these are the logs before the newest.
 func TestRemovedRecordsTakeTheirLogs(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(w *modeltest.World)
@@ -354,8 +356,8 @@ func TestRemovedRecordsTakeTheirLogs(t *testing.T) {
 	}
 }
 
-// TestStartsFollowOneAnother where they have to: init containers and sidecars in turn, regular
-// ones after a hook, debug containers after the one they join.
+// TestStartsFollowOneAnother checks that init containers and sidecars start in order, regular containers after a hook,
+// and debug containers after the container they join.
 func TestStartsFollowOneAnother(t *testing.T) {
 	spec := `  initContainers: [{name: s1, image: i:1, restartPolicy: Always}, {name: s2, image: i:1, restartPolicy: Always}]
   containers:
@@ -384,7 +386,7 @@ func TestStartsFollowOneAnother(t *testing.T) {
 	}
 }
 
-// TestFailedStarts: a plain init container that cannot start ends the pass.
+// TestFailedStarts checks that an init container that cannot start ends the pass.
 func TestFailedStarts(t *testing.T) {
 	p := makePlan(modeltest.New(modeltest.Load(t, modeltest.WebPod)))
 	for _, s := range p.Steps {
@@ -397,8 +399,8 @@ func TestFailedStarts(t *testing.T) {
 	}
 }
 
-// TestOldSandboxesAreSweptUp once none of their records is left; the newest one stays, and so
-// does one that is ready.
+// TestOldSandboxesAreSweptUp checks that sandboxes without records are removed, but not the newest one and not one that
+// is ready.
 func TestOldSandboxesAreSweptUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(w *modeltest.World)
@@ -425,7 +427,7 @@ func TestOldSandboxesAreSweptUp(t *testing.T) {
 	}
 }
 
-// TestSurplusRecordsGo when their container starts: of the dead ones the newest stays.
+// TestSurplusRecordsGo checks that the newest dead record stays when the container starts.
 func TestSurplusRecordsGo(t *testing.T) {
 	w := web(t, "  containers: [{name: app, image: i:1}]\n", "")
 	for attempt := range uint32(4) {
@@ -441,8 +443,8 @@ func TestSurplusRecordsGo(t *testing.T) {
 	}
 }
 
-// TestDeletionKnowsWhatWasApplied: without that the containers' own annotations give hook and
-// grace period.
+// TestDeletionKnowsWhatWasApplied checks that without the applied manifest the annotations of the containers give hook
+// and grace period.
 func TestDeletionKnowsWhatWasApplied(t *testing.T) {
 	d := modeltest.Load(t, modeltest.Pod("  terminationGracePeriodSeconds: 9\n  containers: [{name: app, image: i:1, lifecycle: {preStop: {sleep: {seconds: 1}}}}]\n"))
 	for name, applied := range map[string]bool{"9 sleep": true, "11 exec": false} {
@@ -459,8 +461,8 @@ func TestDeletionKnowsWhatWasApplied(t *testing.T) {
 	}
 }
 
-// TestDeletionOfNothing: what was never applied and is not there needs nothing; what was
-// applied leaves files.
+// TestDeletionOfNothing checks that a pod that was never applied and does not exist needs no steps. An applied pod
+// leaves files.
 func TestDeletionOfNothing(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, modeltest.WebPod))
 	if p := makeDeletion(w, Options{}); len(p.Steps) > 0 || !p.Complete {
@@ -478,7 +480,7 @@ func TestDeletionOfNothing(t *testing.T) {
 	}
 }
 
-// TestDeletionThatHasBegunIsNotTakenBack by podctl's own copy of a manifest.
+// TestDeletionThatHasBegunIsNotTakenBack checks that podctl's own copy of a manifest does not cancel a deletion.
 func TestDeletionThatHasBegunIsNotTakenBack(t *testing.T) {
 	for stored, held := range map[bool]bool{true: true, false: false} {
 		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
@@ -493,7 +495,7 @@ func TestDeletionThatHasBegunIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// TestHeldPodGetsNoSteps, and is neither killed nor given a sandbox.
+// TestHeldPodGetsNoSteps also checks that the pod is not killed and gets no new sandbox.
 func TestHeldPodGetsNoSteps(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, strings.Replace(modeltest.WebPod, "spec:", "spec:\n  runtimeClassName: kata", 1)))
 	w.Sandboxes[0].SpecHash, w.Runtime.Handlers = "v1:00", []string{""}
@@ -507,8 +509,8 @@ func TestHeldPodGetsNoSteps(t *testing.T) {
 	}
 }
 
-// TestWhatAFailureMeans: what may not be done by halves ends the pass, what is proven for one
-// container is missed by it alone, and all else is left for the next pass.
+// TestWhatAFailureMeans checks the effect of failed steps. A failure that would leave half of the work done ends the
+// pass, a failed check or pull affects only its container, and everything else waits for the next pass.
 func TestWhatAFailureMeans(t *testing.T) {
 	want := map[Kind]OnFailure{
 		CreateCgroup: Abort, PrepareVolume: Abort, UpdateVolume: Abort, PullImage: SkipContainer, CheckContainer: SkipContainer,

@@ -11,8 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// Make decides what one pass does to a pod. It is the whole of podctl's
-// judgement: the same input gives the same plan, byte for byte.
+// Make decides what one pass does to a pod. The same input gives the same plan, byte for byte.
 func Make(in *Input) *Plan {
 	p := &Plan{
 		APIVersion: model.APIVersion,
@@ -43,7 +42,7 @@ func Make(in *Input) *Plan {
 	return p
 }
 
-// recheck is the shortest time after which a hold is worth another look; zero for none.
+// recheck returns the shortest Recheck of the holds; zero if none has one.
 func recheck(holds []Hold) time.Duration {
 	first := time.Duration(0)
 	for i := range holds {
@@ -54,7 +53,7 @@ func recheck(holds []Hold) time.Duration {
 	return first
 }
 
-// listed is a list that documents have although it may be empty.
+// listed returns an empty list for nil, so that documents always contain the list.
 func listed[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -62,7 +61,7 @@ func listed[T any](list []T) []T {
 	return list
 }
 
-// decideOn decides about a pod that is admitted, or holds one that is not.
+// decideOn decides about an admitted pod, or holds one that is not admitted.
 func (p *Plan) decideOn(in *Input) {
 	pod, v := in.admit()
 	d := &decision{held: true}
@@ -78,7 +77,7 @@ func (p *Plan) decideOn(in *Input) {
 	p.fill(pod, &in.Options, d)
 }
 
-// fill lays out and explains what was decided, each from what came before.
+// fill adds the steps and explanations of a decision. Each line depends on those before.
 func (p *Plan) fill(pod *podstatus.Pod, opts *Options, d *decision) {
 	p.KillPod, p.CreateSandbox = d.killPod && !d.held, d.createSandbox && !d.held
 	p.SandboxID, p.Attempt = d.sandboxID, d.attempt
@@ -91,7 +90,7 @@ func (p *Plan) fill(pod *podstatus.Pod, opts *Options, d *decision) {
 	p.Adopts = (pod.Observed.Unrecorded && len(p.Keeps) > 0) || (appliedOf(pod) != nil && p.adopts(&pod.Observed.Memory))
 }
 
-// halt stops a pod for a while. One that runs once has no later pass that starts it again.
+// halt stops a pod for a while. A pod with restartPolicy Never does not start again in a later pass.
 func (p *Plan) halt(pod *podstatus.Pod, opts *Options) {
 	d := &decision{choice: choice{cause: cause{reason: model.Terminated, message: "the pod is stopped until its next pass"}}}
 	l := &layout{Pod: pod, opts: opts, decision: d}
@@ -101,7 +100,7 @@ func (p *Plan) halt(pod *podstatus.Pod, opts *Options) {
 	p.Resumes = pod.Manifest.Spec.RestartPolicy != v1.RestartPolicyNever
 }
 
-// changesAt is when time alone changes what there is to do.
+// changesAt returns when the plan changes by the passing of time alone.
 func changesAt(pod *podstatus.Pod, holds []Hold) time.Time {
 	first := time.Time{}
 	if deadline := pod.Deadline(); !deadline.IsZero() && !pod.Over() {
@@ -118,8 +117,7 @@ func changesAt(pod *podstatus.Pod, holds []Hold) time.Time {
 	return first
 }
 
-// MakeDebug makes the plan that starts one debug container, which the manifest has been
-// given, and does nothing else of what there may be to do.
+// MakeDebug returns a plan that only starts one debug container, which is already in the manifest.
 func MakeDebug(in *Input, container string) *Plan {
 	p := Make(in)
 	stays := !p.KillPod && !p.CreateSandbox

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// addNotes says what is worth knowing and needs no step.
+// addNotes adds information that needs no step.
 func (e *explainer) addNotes() {
 	if e.terminal && e.editedAfterEnd() {
 		e.notef("Completed; delete it first to run the change.")
@@ -38,8 +38,7 @@ func (e *explainer) notef(format string, args ...any) {
 	e.plan.Notes = append(e.plan.Notes, fmt.Sprintf(format, args...))
 }
 
-// editedAfterEnd reports whether a finished pod's manifest no longer is the one that
-// ran.
+// editedAfterEnd reports whether the manifest of a finished pod differs from the one that ran.
 func (e *explainer) editedAfterEnd() bool {
 	if done := e.Observed.Memory.Completion; done != nil && done.DesiredDigest != "" {
 		return digest.Compare(done.DesiredDigest, e.Desired.Digest()) == digest.Different
@@ -54,9 +53,8 @@ func (e *explainer) editedAfterEnd() bool {
 	})
 }
 
-// noteUnknownSecrets says that nobody can tell whether a running container has the values
-// of Secrets that the manifest has now: the digests that it bears were made with another
-// key than podctl has, and not knowing is no reason to stop it.
+// noteUnknownSecrets adds a note if podctl cannot find out whether a running container has the current values of its
+// Secrets: its digests were made with another key. The container is not stopped for that.
 func (e *explainer) noteUnknownSecrets(ref podspec.ContainerRef, rec *model.Container) {
 	if digest.Compare(rec.SpecHash, spechash.Container(e.Desired, ref.Container)) == digest.Unknown {
 		e.notef("container %s: it is unknown whether the Secrets in its environment have changed, because their digests were made with another key; `podctl restart %s %s` gives it the values of the manifest",
@@ -64,8 +62,8 @@ func (e *explainer) noteUnknownSecrets(ref podspec.ContainerRef, rec *model.Cont
 	}
 }
 
-// noteFound says what is not known of a container that podctl did not make, and what differs
-// of its resources and stays.
+// noteFound notes what is unknown about a container that podctl did not create, and which of its resources differ and
+// stay.
 func (e *explainer) noteFound(ref podspec.ContainerRef, rec *model.Container) {
 	if unreadable(ref.Container, rec) && e.Observed.Memory.Adopted[rec.ID] == "" {
 		e.notef("container %s has no hash that podctl can read (an older kubelet made it?): it is adopted as it is, and replaced when its manifest changes", ref.Name)
@@ -77,7 +75,7 @@ func (e *explainer) noteFound(ref podspec.ContainerRef, rec *model.Container) {
 	}
 }
 
-// noteNewImage says when a tag names another image than the one that runs.
+// noteNewImage notes that a tag refers to another image than the running one.
 func (e *explainer) noteNewImage(ref podspec.ContainerRef, rec *model.Container) {
 	image := e.Observed.Images[ref.Image]
 	if image.Other(rec.ImageID) {
@@ -90,8 +88,8 @@ func shortDigest(id string) string {
 	return model.ShortID(strings.TrimPrefix(id[strings.Index(id, "@")+1:], "sha256:"))
 }
 
-// noteUnresolved says that a volume of a container that runs keeps its content: what the manifest
-// asks for is not there. A container that starts is held for it.
+// noteUnresolved notes that a volume of a running container keeps its content because the manifest's objects are
+// missing. A container that starts is held for that.
 func (e *explainer) noteUnresolved() {
 	if !slices.ContainsFunc(e.plan.Keeps, func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) }) {
 		return
@@ -104,7 +102,7 @@ func (e *explainer) noteUnresolved() {
 	}
 }
 
-// noteFaults says what would keep a container that runs from being started again.
+// noteFaults notes what would prevent a running container from being started again.
 func (e *explainer) noteFaults() {
 	for _, ref := range podspec.Containers(e.Manifest) {
 		fault, known := e.Observed.Faults[ref.Name]
@@ -116,7 +114,7 @@ func (e *explainer) noteFaults() {
 	}
 }
 
-// noteRuntime says what the runtime or the kernel does not do that the manifest asks for.
+// noteRuntime notes which settings of the manifest the runtime or the kernel does not support.
 func (e *explainer) noteRuntime() {
 	for _, ref := range podspec.Containers(e.Manifest) {
 		own := ref.SecurityContext

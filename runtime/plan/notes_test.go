@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestWhatTheRuntimeIgnoresIsNoted, if it is known that it does.
+// TestWhatTheRuntimeIgnoresIsNoted checks that a note appears only if the limitation is known.
 func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
 	const signal = "  os: {name: linux}\n  containers: [{name: a, image: i:1, lifecycle: {stopSignal: SIGUSR1}}]\n"
 	const label = "  securityContext: {seLinuxOptions: {level: s0}}\n  containers: [{name: a, image: i:1, securityContext: {seLinuxOptions: {level: s1}}}]\n"
@@ -38,8 +38,8 @@ func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
 	}
 }
 
-// TestVolumesThatKeepWhatTheyHaveAreNoted: a volume of a running container whose new content the
-// manifest lacks is told, and its edit is not said to take effect. One that starts is held for it.
+// TestVolumesThatKeepWhatTheyHaveAreNoted checks a running container whose volume lacks new content: a note names the
+// volume, and its edit has no effect. A container that starts is held.
 func TestVolumesThatKeepWhatTheyHaveAreNoted(t *testing.T) {
 	const spec = "  volumes: [{name: v, configMap: {name: %s}}]\n  containers: [{name: a, image: i:1, volumeMounts: [{name: v, mountPath: /v}]}]\n"
 	lacks := "ConfigMap default/none, which volume v names, is missing: apply a file that has it, or add it with --configmap FILE"
@@ -58,7 +58,7 @@ func TestVolumesThatKeepWhatTheyHaveAreNoted(t *testing.T) {
 	}
 }
 
-// TestRunningContainersWithFaultsAreNoted: nothing is done about it, and nobody is surprised later.
+// TestRunningContainersWithFaultsAreNoted checks that a note is the only result.
 func TestRunningContainersWithFaultsAreNoted(t *testing.T) {
 	fault := model.Fault{Reason: model.FailedMount, Message: "so it is", Volume: true}
 	w := web(t, "  containers: [{name: a, image: i:1}]\n", "a=Running")

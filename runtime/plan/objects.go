@@ -17,10 +17,10 @@ const (
 	// Kept leaves the object as it is. Held leaves undone what would be done to it.
 	Kept Action = iota + 1
 	Held
-	// Prepared makes ready what containers need, in this pass or in a later one.
+	// Prepared creates what containers need, in this pass or in a later one.
 	Prepared
 	Rotated
-	// CleanedUp removes what is left of a pod that ends: its volumes, cgroup and logs.
+	// CleanedUp removes the leftovers of a pod that ends: its volumes, cgroup and logs.
 	CleanedUp
 	// Removed removes records and stops nothing.
 	Removed
@@ -35,7 +35,7 @@ const (
 // Object is a part of the pod and what a pass does to it. The summary, the rows of a printed plan and the
 // containers that run again are read from it.
 type Object struct {
-	// Name is what people call the object. Container is empty if it is not a container.
+	// Name is the name for users. Container is empty if the object is not a container.
 	Name, Container string
 	ContainerType   podspec.ContainerType
 
@@ -60,7 +60,7 @@ func (o *Object) IsSandbox() bool { return o.place == sandboxPlace || o.place ==
 // starts reports whether the pass starts the object.
 func (o *Object) starts() bool { return o.Action == Started || o.Action == Replaced }
 
-// place orders objects as things happen to them.
+// place orders objects in the order in which they change.
 type place int
 
 const (
@@ -72,7 +72,7 @@ const (
 	regularPlace
 	ephemeralPlace
 	podPlace
-	// endingPlace is for a sandbox that ends: it does so after its containers.
+	// endingPlace is for a sandbox that ends, which happens after its containers end.
 	endingPlace
 	remainsPlace
 	// heldPlace is for the pod as a whole, oldPlace for older sandboxes.
@@ -189,7 +189,7 @@ func (o *Object) take(s *Step, index int) {
 	if does <= o.Action {
 		return
 	}
-	if o.Action != Prepared || does != Removed { // What is pulled for later explains also why older records go.
+	if o.Action != Prepared || does != Removed { // A pull for a later pass also explains why older records are removed.
 		o.Reason, o.Message = s.Reason, s.Message
 	}
 	if o.Action = does; o.starts() || does == Updated {
@@ -197,9 +197,9 @@ func (o *Object) take(s *Step, index int) {
 	}
 }
 
-// PendingRestarts lists by name the containers that the plan stops so that they run again, with the ids of what it
-// stops: those that it replaces, and with a new sandbox, or when the pod stops for a while, all regular ones, which
-// may have to wait for init containers. podctl ends them, so their end does not show whether their work is done.
+// PendingRestarts returns the IDs of the containers that the plan stops and a pass starts again, by name. These are the
+// replaced containers. With a new sandbox, or when the pod stops for a while, they include all regular containers,
+// which may have to wait for init containers. podctl ends them, so their exit does not show whether their work is done.
 func (p *Plan) PendingRestarts() map[string]string {
 	stopped := map[string]string{}
 	resumes := p.Resumes || slices.ContainsFunc(p.Objects, func(o Object) bool { return o.IsSandbox() && o.starts() })
@@ -217,7 +217,7 @@ func (p *Plan) PendingRestarts() map[string]string {
 	return stopped
 }
 
-// StepsOf are the steps of an object.
+// StepsOf returns the steps of an object.
 func (p *Plan) StepsOf(o *Object) []*Step {
 	own := make([]*Step, 0, len(o.Steps))
 	for _, i := range o.Steps {
@@ -226,7 +226,7 @@ func (p *Plan) StepsOf(o *Object) []*Step {
 	return own
 }
 
-// Object finds the object of a container; nil if the plan has none.
+// Object returns the object of a container; nil if the plan has none.
 func (p *Plan) Object(container string) *Object {
 	i := slices.IndexFunc(p.Objects, func(o Object) bool { return container != "" && o.Container == container })
 	if i < 0 {
@@ -244,13 +244,13 @@ type Summary struct {
 	Remove  int `json:"remove"`
 	Keep    int `json:"keep"`
 	Hold    int `json:"hold"`
-	// Prepare counts what is made ready for containers: the cgroup, volumes, and images
-	// for containers that start in a later pass.
+	// Prepare counts what is prepared for containers: the cgroup, volumes, and images for containers that start in a
+	// later pass.
 	Prepare int `json:"prepare,omitempty"`
-	// Rotate counts logs, and CleanUp what is left of a deleted pod: volumes, cgroup, logs.
+	// Rotate counts logs, and CleanUp leftovers of a deleted pod: volumes, cgroup, logs.
 	Rotate  int `json:"rotate,omitempty"`
 	CleanUp int `json:"cleanUp,omitempty"`
-	// Record counts fields that only podctl's record gets.
+	// Record counts fields that are only written into podctl's record.
 	Record int `json:"record,omitempty"`
 }
 
@@ -275,7 +275,7 @@ func summarise(p *Plan) Summary {
 			s.Rotate++
 		case CleanedUp:
 			s.CleanUp++
-		case Kept, Held, Removed, Updated: // An update counts also beside the stop of an older run.
+		case Kept, Held, Removed, Updated: // An update also counts beside the stop of an older run.
 		}
 		if again := o.place == oldPlace && old; o.Removes && !o.starts() && !again {
 			s.Remove++

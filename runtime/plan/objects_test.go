@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// objectLines are the objects of a plan with the kinds of their steps.
+// objectLines lists the objects of a plan with the kinds of their steps.
 func objectLines(p *Plan) []string {
 	words := map[Action]string{
 		Kept: "kept", Held: "held", Prepared: "prepared", Rotated: "rotated", CleanedUp: "cleaned up", Removed: "removed",
@@ -30,7 +30,7 @@ func objectLines(p *Plan) []string {
 	return list
 }
 
-// TestObjects are listed once each, in the order in which things happen to them.
+// TestObjects checks that each object is listed once, in the order of the changes.
 func TestObjects(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(pod *v1.Pod)
@@ -77,7 +77,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestObjectsOfRemains: a pod that is deleted ends with its containers before its sandbox, and what is left of it goes last.
+// TestObjectsOfRemains checks that the containers of a deleted pod end before its sandbox, and that leftovers come
+// last.
 func TestObjectsOfRemains(t *testing.T) {
 	in := inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod)))
 	in.Desired = nil

@@ -13,15 +13,15 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// TestPendingRestart: a container that podctl stopped to run again does so, whatever its exit code and
-// its policy say, until it has run.
+// TestPendingRestart checks that a container that podctl stopped to run again does so until it has run, whatever its
+// exit code and policy are.
 func TestPendingRestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy v1.RestartPolicy
-		// later is the state of a record that came after the one that was stopped.
+		// later is the state of a record that came after the stopped one.
 		later   model.ContainerState
 		pending bool
-		// starts reports whether it starts, finished whether the pod is over.
+		// starts reports whether it starts, finished whether the pod has finished.
 		starts, finished bool
 	}{
 		"stopped, OnFailure":              {v1.RestartPolicyOnFailure, "", true, true, false},
@@ -53,7 +53,7 @@ func TestPendingRestart(t *testing.T) {
 	}
 }
 
-// TestStopForAWhile: what a stop ends runs again in a later pass, but for pods that run once.
+// TestStopForAWhile checks that a later pass restarts the stopped containers, except in pods with restartPolicy Never.
 func TestStopForAWhile(t *testing.T) {
 	for policy, want := range map[v1.RestartPolicy]map[string]string{
 		v1.RestartPolicyOnFailure: {"app": "app-0-of-s0", "log": "log-0-of-s0"},
@@ -73,8 +73,8 @@ func TestStopForAWhile(t *testing.T) {
 	}
 }
 
-// TestPendingRestarts are the containers that a plan stops and starts, and with a new sandbox all
-// regular ones; not what left the manifest, nor what it stops for good.
+// TestPendingRestarts checks that the list contains the containers that a plan stops and starts, and with a new sandbox
+// all regular ones. It excludes containers that left the manifest and those that stop for good.
 func TestPendingRestarts(t *testing.T) {
 	for _, c := range []struct {
 		name string

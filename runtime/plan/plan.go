@@ -12,15 +12,15 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// Input is everything a decision depends on.
+// Input is everything that a decision depends on.
 type Input struct {
 	podstatus.Input
-	// Pod names the pod. It is set even when nothing is desired.
+	// Pod names the pod. It is set even if no manifest is desired.
 	Pod     model.PodRef
 	Options Options
 }
 
-// State is what is true of the pod, as the input has it.
+// State returns the state of the pod according to the input.
 func (in *Input) State() *podstatus.Pod {
 	facts := in.Input
 	facts.NoBackoff, facts.ProbedSince = in.Options.IgnoreBackoff, in.Options.ProbedSince
@@ -30,38 +30,36 @@ func (in *Input) State() *podstatus.Pod {
 	return podstatus.New(&facts)
 }
 
-// Options are the user's wishes for one pass.
+// Options are the options of one pass.
 type Options struct {
-	// PullPolicy overrides imagePullPolicy of every container when it is set.
+	// PullPolicy overrides imagePullPolicy of every container if it is set.
 	PullPolicy v1.PullPolicy
 	// IgnoreBackoff starts containers that CrashLoopBackOff would hold.
 	IgnoreBackoff bool
 	// GracePeriod overrides the grace period of every stop, in seconds.
 	GracePeriod *int64
-	// Restart names containers that are started anew although nothing asks for it but
-	// the user.
+	// Restart names containers to restart at the user's request.
 	Restart []string
-	// ProbedSince is since when the caller has asked the probes of the pod without a break; zero if it has not.
-	// It acts on failures since then, however long ago they are.
+	// ProbedSince is the start of the caller's uninterrupted probing of the pod; zero if it does not probe. Failures
+	// since then count, however old they are.
 	ProbedSince time.Time
-	// PullBackoff holds containers whose image could not be pulled until the end of a back-off.
-	// Without it every pass tries again.
+	// PullBackoff holds containers whose image could not be pulled until the end of a back-off. Without it every pass
+	// tries again.
 	PullBackoff bool
-	// KeepBasis keeps in the plan what it was made of, so that what changed since
-	// can be named.
+	// KeepBasis keeps the input in the plan, so that podctl can report what changed since.
 	KeepBasis bool
 	// Admission admits the pod as a kubelet does; nil admits every pod.
 	Admission *Admission
-	// Refused is why an edit was not admitted: what is desired is then the pod as it was before. Nil
-	// for none.
+	// Refused is the hold of an edit that was not admitted; nil if there is none. The desired pod is then the pod
+	// before the edit.
 	Refused *Hold
-	// Stop stops the pod until another pass starts it again: containers and sandboxes end, their
-	// records stay, and nothing starts.
+	// Stop stops the pod until another pass starts it again: containers and sandboxes end, their records stay, and
+	// nothing starts.
 	Stop bool
-	// Evict ends the pod to get back what it uses, until its manifest changes or somebody restarts it;
-	// nil for a pod that goes on.
+	// Evict ends the pod to free its resources, until its manifest changes or a user restarts it; nil if the pod is not
+	// evicted.
 	Evict *model.Eviction
-	// RemoveVolumes removes volumes that outlive their pod, on deletion.
+	// RemoveVolumes also removes volumes that outlive their pod, on deletion.
 	RemoveVolumes bool
 }
 
@@ -69,8 +67,8 @@ func (o *Options) pullPolicy(own v1.PullPolicy) v1.PullPolicy { return cmp.Or(o.
 
 func (o *Options) restarts(container string) bool { return slices.Contains(o.Restart, container) }
 
-// Plan is what one pass does to one pod, and why. It is plain data: it can be
-// compared, kept and printed, and the executor follows it to the letter.
+// Plan describes what one pass does to one pod, and why. It is plain data: callers can compare, keep and print it. The
+// executor follows it exactly.
 type Plan struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -79,74 +77,64 @@ type Plan struct {
 	Runtime RuntimeRef   `json:"runtime"`
 	// ObservedAt is the time the decisions were made for.
 	ObservedAt time.Time `json:"observedAt"`
-	// DesiredDigest and ObservedDigest identify what was wanted and what was
-	// read. A saved plan is executed only while both are the same. Package planfile
-	// fills them in.
+	// DesiredDigest and ObservedDigest identify the desired and the observed state. A saved plan is executed only while
+	// both are the same. Package planfile sets them.
 	DesiredDigest  string `json:"desiredDigest"`
 	ObservedDigest string `json:"observedDigest"`
 
-	// KillPod stops everything that runs and every sandbox.
+	// KillPod reports whether all running containers and all sandboxes stop.
 	KillPod bool `json:"killPod"`
-	// CreateSandbox creates a sandbox with Attempt.
+	// CreateSandbox reports whether the pass creates a sandbox with Attempt.
 	CreateSandbox bool `json:"createSandbox"`
-	// SandboxID is the sandbox that was judged: the one that stays, or the one
-	// that is replaced; empty when there is none or when it is of the wrong
-	// network mode.
+	// SandboxID is the sandbox that stays or is replaced. It is empty if there is none or if it has the wrong network
+	// mode.
 	SandboxID string `json:"sandboxID"`
 	Attempt   uint32 `json:"attempt"`
 
-	// Steps are in the order in which they are printed; their needs carry the order
-	// in which they must happen.
+	// Steps are in the order in which they are printed. Their needs define the order of execution.
 	Steps []Step `json:"steps"`
 	Holds []Hold `json:"holds"`
 	Keeps []Keep `json:"keeps"`
-	// Objects are what happens to each object, in the order in which it happens.
+	// Objects describe what happens to each object, in the order in which it happens.
 	Objects []Object `json:"-"`
-	// Record are the edits of the manifest that a pass writes into podctl's record of the
-	// pod and that no step brings about.
+	// Record lists edits of the manifest without a step, which a pass writes into podctl's record of the pod.
 	Record []Edit `json:"record,omitempty"`
-	// Adopts reports whether a pass makes podctl's record of a pod or a container that runs
-	// without one.
+	// Adopts reports whether a pass creates podctl's record of a pod or container that runs without one.
 	Adopts bool `json:"adopts,omitempty"`
-	// Adopted are the definitions of containers that do not bear one that podctl can read, by
-	// id, as its record shall have them.
+	// Adopted has the definitions to record for containers without a readable one, by container ID.
 	Adopted map[string]string `json:"-"`
-	// Found are the resources of containers that run and of which podctl has no record, by
-	// name; nil where they stay without one.
+	// Found has the resources of running containers without a record, by container name; nil if they stay unrecorded.
 	Found map[string]*v1.ResourceRequirements `json:"-"`
-	// Rejection is what podctl's record has of a pod that is not admitted; nil for one that is.
+	// Rejection is recorded for a pod that is not admitted; nil if it is admitted.
 	Rejection *model.Rejection `json:"-"`
-	// Eviction is what podctl's record has of a pod that is evicted; nil for one that is not.
+	// Eviction is recorded for an evicted pod; nil if it is not evicted.
 	Eviction *model.Eviction `json:"-"`
-	// Source says how the file that the manifest came from differs from what was applied.
-	// It is empty if it does not, or if the manifest is not podctl's own copy.
+	// Source describes how the manifest's source file differs from the applied manifest. It is empty without a
+	// difference, or if the manifest is not podctl's own copy.
 	Source string `json:"source,omitempty"`
-	// Drift names what changed behind podctl, Notes what is worth knowing and
-	// needs no step.
+	// Drift lists what changed outside podctl. Notes list information that needs no step.
 	Drift []string `json:"drift"`
 	Notes []string `json:"notes"`
 
-	// Complete reports whether the pod is what the manifest asks for: no steps, no
-	// holds, and nothing waited for.
+	// Complete reports whether the pod matches the manifest: no steps, no holds, and nothing to wait for.
 	Complete bool `json:"complete"`
-	// WaitingFor says what only time can bring before the next pass can do more.
+	// WaitingFor lists what must happen by itself before the next pass can do more.
 	WaitingFor []string `json:"waitingFor"`
-	// Later says what later passes will come to, as far as it is certain.
+	// Later describes later passes, as far as they are certain.
 	Later   []string `json:"later"`
 	Summary Summary  `json:"summary"`
-	// ChangesAt is when another plan would be due although nothing happens: the first end of a
-	// hold, or the pod's deadline. Zero means never.
+	// ChangesAt is when another plan is due without any event: the first end of a hold, or the pod's deadline. Zero
+	// means never.
 	ChangesAt time.Time `json:"-"`
-	// Recheck is how long after the pass it is worth looking whether a hold has ended; zero for never.
+	// Recheck is how long after the pass a caller should check whether a hold has ended; zero means never.
 	Recheck time.Duration `json:"-"`
-	// Resumes reports whether what the plan stops runs again in a later pass.
+	// Resumes reports whether a later pass starts again what the plan stops.
 	Resumes bool `json:"-"`
-	// Basis is what the plan was made of; only a saved plan has it.
+	// Basis is the input of the plan; only a saved plan has it.
 	Basis *Basis `json:"basis,omitempty"`
 }
 
-// Basis is what a plan was made of: what was wanted, without the values of
-// Secrets, and what was read of the world.
+// Basis is the input of a plan: the desired state, without the values of Secrets, and the observed state.
 type Basis struct {
 	Desired  *podspec.Desired  `json:"desired"`
 	Observed map[string]string `json:"observed"`
@@ -158,44 +146,42 @@ type RuntimeRef struct {
 	Version string `json:"version"`
 }
 
-// Hold is something that would be done, and is not done now. What is not in the document
-// is for those who act on a hold: they do not read its reason.
+// Hold is something that is needed and cannot be done now. Fields without a JSON name are for callers that act on a
+// hold, so that they need not parse its reason.
 type Hold struct {
-	// Container is empty when the whole pod is held.
+	// Container is empty if the whole pod is held.
 	Container string       `json:"container,omitempty"`
 	Reason    model.Reason `json:"reason"`
-	// Until is when the hold ends by itself; nil when only a change ends it.
+	// Until is when the hold ends by itself; nil if only a change ends it.
 	Until   *time.Time `json:"until,omitempty"`
 	Message string     `json:"message"`
-	// Estimated reports whether the time is a guess from the runtime's records, never
-	// later than the true one.
+	// Estimated reports whether the time is estimated from the runtime's records. It is never later than the true time.
 	Estimated bool `json:"estimated,omitempty"`
 
-	// Status is what the pod's status and events say of it, where a kubelet has other words than
-	// the message.
+	// Status is the text for the pod's status and events, if a kubelet's text differs from the message.
 	Status string `json:"-"`
-	// Blocking reports whether neither time nor another look can end the hold: something
-	// is missing, and the pod cannot become what the manifest says.
+	// Blocking reports whether neither time nor another check can end the hold: something is missing, and the pod
+	// cannot become what the manifest asks for.
 	Blocking bool `json:"-"`
-	// Unstartable reports whether the container could not even be tried, which its status
-	// shows like a start that failed.
+	// Unstartable reports whether podctl could not even try to start the container. Its status shows that like a failed
+	// start.
 	Unstartable bool `json:"-"`
-	// Lacks reports whether the pod names an object, or a key of one, that is nowhere.
+	// Lacks reports whether the pod names a missing object, or a missing key of one.
 	Lacks bool `json:"-"`
 	// Admission reports whether the pod, or an edit of it, was not admitted.
 	Admission bool `json:"-"`
 	// Evicted reports whether the pod is evicted.
 	Evicted bool `json:"-"`
-	// Unapplied reports whether the manifest does not count as applied: nobody has decided yet.
+	// Unapplied reports whether the manifest does not count as applied because nothing has been decided yet.
 	Unapplied bool `json:"-"`
-	// Recheck is how long after a pass it is worth looking whether the hold has ended: zero if Until says
-	// when it ends, or if only a user, another manifest, or another container ends it.
+	// Recheck is how long after a pass a caller should check whether the hold has ended. It is zero if Until gives the
+	// end, or if only a user, another manifest, or another container ends the hold.
 	Recheck time.Duration `json:"-"`
-	// Delay is the restart delay that holds the container; nil when something else does.
+	// Delay is the restart delay that holds the container; nil for other holds.
 	Delay *podstatus.Delay `json:"-"`
 }
 
-// Keep is a container or sandbox that was considered and stays as it is.
+// Keep is a container or sandbox that was checked and stays as it is.
 type Keep struct {
 	// Container is empty for the sandbox.
 	Container     string                `json:"container,omitempty"`
@@ -208,7 +194,7 @@ type Keep struct {
 	IPs []string `json:"-"`
 }
 
-// Lacks reports whether something of the pod is held because it names objects that are nowhere.
+// Lacks reports whether something of the pod is held because it names missing objects.
 func (p *Plan) Lacks() bool {
 	return slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.Lacks })
 }
@@ -218,12 +204,12 @@ func (p *Plan) Unapplied() bool {
 	return slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.Unapplied })
 }
 
-// Refused reports whether an edit is not admitted, or a pod of which it is not decided yet.
+// Refused reports whether an edit is not admitted, or the admission of the pod is not decided yet.
 func (p *Plan) Refused() bool {
 	return p.Rejection == nil && slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.Admission })
 }
 
-// LongestGrace is the longest time in seconds that a container of the plan has to stop.
+// LongestGrace returns the longest grace period of the plan's containers, in seconds.
 func (p *Plan) LongestGrace() int64 {
 	longest := int64(0)
 	for i := range p.Steps {
@@ -234,14 +220,13 @@ func (p *Plan) LongestGrace() int64 {
 	return longest
 }
 
-// Pending reports whether the plan has something to execute.
+// Pending reports whether the plan has steps.
 func (p *Plan) Pending() bool { return len(p.Steps) > 0 }
 
-// Records reports whether a pass changes podctl's record of the pod by more than what its
-// steps do.
+// Records reports whether a pass changes more of podctl's record of the pod than its steps do.
 func (p *Plan) Records() bool { return len(p.Record) > 0 || p.Adopts }
 
-// Only leaves out the steps that are not wanted, and nothing waits for what is left out.
+// Only keeps the wanted steps. It drops the edges to all others.
 func (p *Plan) Only(wanted func(*Step) bool) {
 	kept := []Step{}
 	ids := map[string]bool{}

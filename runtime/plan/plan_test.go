@@ -23,15 +23,14 @@ func inputOf(w *modeltest.World) *Input {
 
 func makePlan(w *modeltest.World) *Plan { return Make(inputOf(w)) }
 
-// makeDeletion is the plan for a pod that shall be gone, of which only what was applied
-// is known.
+// makeDeletion returns the plan for the deletion of a pod with only its applied manifest known.
 func makeDeletion(w *modeltest.World, opts Options) *Plan {
 	in := inputOf(w)
 	in.Desired, in.Options = nil, opts
 	return Make(in)
 }
 
-// lines writes a plan's steps as text: what, why and after what.
+// lines describes the steps of a plan: ID, reason and needs.
 func lines(p *Plan) []string {
 	out := []string{}
 	for i := range p.Steps {
@@ -313,7 +312,7 @@ func sameJSON(t *testing.T, a, b any) bool {
 	return string(x) == string(y)
 }
 
-// checkOrder: a step names only steps before it, and each id once.
+// checkOrder checks that each ID appears once, and that a step needs only steps before it.
 func checkOrder(t *testing.T, p *Plan) {
 	t.Helper()
 	var seen []string
@@ -331,7 +330,7 @@ func checkOrder(t *testing.T, p *Plan) {
 	}
 }
 
-// TestNamesMakeNoTwoStepsOne: containers and volumes may be named after what podctl does.
+// TestNamesMakeNoTwoStepsOne uses containers and volumes whose names resemble podctl's own step names.
 func TestNamesMakeNoTwoStepsOne(t *testing.T) {
 	d := modeltest.Load(t, `apiVersion: v1
 kind: Pod
@@ -390,8 +389,8 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 	}
 }
 
-// TestSidecarsOutliveRegularContainersAlone: a debug container that does not end uses up no
-// sidecar's grace period (kubelet: newTerminationOrdering).
+// TestSidecarsOutliveRegularContainersAlone checks that a debug container that does not end uses up no sidecar's grace
+// period (kubelet: newTerminationOrdering).
 func TestSidecarsOutliveRegularContainersAlone(t *testing.T) {
 	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
 	d.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}}
@@ -407,8 +406,7 @@ func TestSidecarsOutliveRegularContainersAlone(t *testing.T) {
 	}
 }
 
-// TestHooksRunInAPodThatEnds: a manifest may give no time to stop, but a pod that ends has
-// a second.
+// TestHooksRunInAPodThatEnds checks that a pod that ends has a second for its hooks, even with a grace period of zero.
 func TestHooksRunInAPodThatEnds(t *testing.T) {
 	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}", 1))
 	none := int64(0)
@@ -435,7 +433,7 @@ func TestPostStartHoldsBackWhatComesAfter(t *testing.T) {
 	}
 }
 
-// TestNoTimeIsTooLong: a manifest may ask for more seconds than a duration holds.
+// TestNoTimeIsTooLong uses a manifest with more seconds than a duration holds.
 func TestNoTimeIsTooLong(t *testing.T) {
 	d := modeltest.Load(t, modeltest.WebPod)
 	forever := int64(1) << 60

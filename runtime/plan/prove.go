@@ -9,18 +9,18 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// proof has the steps that prove that the rest can be done. Nothing is stopped for a new
-// sandbox before all of them are done.
+// proof has the steps that check whether the rest of the plan can succeed. All of them are done before anything is
+// stopped for a new sandbox.
 type proof struct {
-	// volumes are the steps that make volumes ready.
+	// volumes are the steps that prepare volumes.
 	volumes []string
 	// all are these steps, the pulls and the checks.
 	all []string
-	// checks has the step that proves its configuration, by container.
+	// checks has the step that checks the configuration, by container.
 	checks map[string]string
 }
 
-// prover lays out what can fail.
+// prover lays out the steps that can fail.
 type prover struct {
 	*layout
 	proof
@@ -28,7 +28,7 @@ type prover struct {
 	pulls map[string]string
 }
 
-// prove adds the steps that prove that the rest can be done.
+// prove adds the steps that check whether the rest of the plan can succeed.
 func (l *layout) prove() *proof {
 	if exists := l.Observed.CgroupExists; l.createSandbox && exists != nil && !*exists {
 		l.steps.add(Step{
@@ -48,11 +48,10 @@ func (l *layout) prove() *proof {
 	return &p.proof
 }
 
-// prepareVolumes makes the volumes ready before any container starts, and
-// brings content that changed up to date even when none does.
+// prepareVolumes prepares the volumes before any container starts. It also updates changed content if none starts.
 func (p *prover) prepareVolumes() {
-	// Files on the host come last: the directory that one lies in may be another volume's to
-	// make, as Kubernetes' own example has it.
+	// Files on the host come last: another volume may create the directory of such a file, as in the example of the
+	// Kubernetes documentation.
 	volumes := slices.Clone(podspec.UsedVolumes(p.Manifest))
 	slices.SortStableFunc(volumes, func(a, b *v1.Volume) int { return order(isFile(a), isFile(b)) })
 	var dirs []string
@@ -74,7 +73,7 @@ func (p *prover) prepareVolumes() {
 	}
 }
 
-// prepareVolume makes a volume ready; a file comes after the directories it may lie in.
+// prepareVolume prepares a volume. A file comes after the directories it may be in.
 func (p *prover) prepareVolume(vol *v1.Volume, dirs []string) string {
 	step := Step{
 		ID: "prepare-volume/" + vol.Name, Kind: PrepareVolume, Volume: vol.Name, OnFailure: Abort,
@@ -87,12 +86,12 @@ func (p *prover) prepareVolume(vol *v1.Volume, dirs []string) string {
 	return step.ID
 }
 
-// isFile reports whether a volume is a file that is made on the host.
+// isFile reports whether a volume is a file that podctl creates on the host.
 func isFile(vol *v1.Volume) bool {
 	return podspec.HostPathType(vol.HostPath) == v1.HostPathFileOrCreate
 }
 
-// pull adds the pulls a container needs: its own image and those it mounts.
+// pull adds the pulls that a container needs: its own image and those it mounts.
 func (p *prover) pull(ref podspec.ContainerRef) {
 	for _, image := range p.opts.images(p.Manifest, ref) {
 		reason, message := p.pullReason(image)
@@ -111,7 +110,7 @@ func (p *prover) pull(ref podspec.ContainerRef) {
 	}
 }
 
-// pullReason is why an image is pulled; empty when it need not be.
+// pullReason returns why an image is pulled; empty if it is not.
 func (p *prover) pullReason(image neededImage) (reason model.Reason, message string) {
 	state, known := p.Observed.Images[image.name]
 	switch {
@@ -123,7 +122,8 @@ func (p *prover) pullReason(image neededImage) (reason model.Reason, message str
 	return "", ""
 }
 
-// check adds the proof that a container can be configured. Another container may pull an image again that is good enough for it.
+// check adds the check of a container's configuration. It also waits for the pull of an image that is present, if
+// another container pulls that image again.
 func (p *prover) check(ref podspec.ContainerRef) {
 	var pulls []string
 	for _, image := range p.opts.images(p.Manifest, ref) {

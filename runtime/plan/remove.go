@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// removeLeftovers stops and removes leftover records, and with a sandbox that is
-// replaced all init containers, which run again.
+// removeLeftovers stops and removes leftover records. If the sandbox is replaced, it also removes all init containers,
+// which run again.
 func (l *layout) removeLeftovers(ended []string) {
 	for _, r := range l.removed {
 		if r.container.State == model.Running && !l.killPod {
@@ -25,8 +25,8 @@ func (l *layout) removeLeftovers(ended []string) {
 	}
 }
 
-// purgeInit removes every record of the init containers: in the new sandbox they
-// all run again (kubelet: purgeInitContainers).
+// purgeInit removes all records of the init containers, because all of them run again in the new sandbox (kubelet:
+// purgeInitContainers).
 func (l *layout) purgeInit(ended []string) {
 	why := cause{reason: model.SandboxReplaced, message: "runs again in the new sandbox"}
 	for _, ref := range podspec.InitContainers(l.Manifest) {
@@ -46,8 +46,8 @@ func (l *layout) removeContainer(r removal, logs Logs, needs Needs) {
 	}))
 }
 
-// sweep removes old sandboxes in which no record is left. The newest sandbox
-// stays: its attempt is the next one's base (kubelet: evictSandboxes).
+// sweep removes old sandboxes without records. The newest sandbox stays: the next attempt is derived from its attempt
+// (kubelet: evictSandboxes).
 func (l *layout) sweep(sandbox, ended []string) {
 	for i := range l.Sandboxes {
 		s := &l.Sandboxes[i]
@@ -63,7 +63,7 @@ func (l *layout) sweep(sandbox, ended []string) {
 	}
 }
 
-// emptied reports whether every record of a sandbox is removed by this plan.
+// emptied reports whether the plan removes every record of a sandbox.
 func (l *layout) emptied(sandboxID string) bool {
 	return !slices.ContainsFunc(l.Containers, func(rec *model.Container) bool {
 		return rec.SandboxID == sandboxID && !l.steps.does(RemoveContainer, rec.ID)
@@ -80,10 +80,9 @@ func (l *layout) endsIn(sandboxID string) []string {
 	return ids
 }
 
-// layOutDeletion plans for a pod that shall be gone: everything stops in the right
-// order, and everything podctl made for it is removed. It is the same plan in
-// the same words, with nothing desired. The manifest applied last gives hooks,
-// grace period and order; without it the containers' own annotations do.
+// layOutDeletion plans the deletion of a pod: everything stops in the right order, and everything podctl created for it
+// is removed. The manifest applied last gives hooks, grace periods and order. Without it the annotations of the
+// containers do.
 func layOutDeletion(in *Input) []Step {
 	l := newRemoval(in, &in.Options, cause{reason: model.Deleted, message: "the pod is deleted"})
 	ended := l.stopAndRemove(KeepLogs)
@@ -94,15 +93,14 @@ func layOutDeletion(in *Input) []Step {
 	return l.steps
 }
 
-// newRemoval begins to take away a pod as it was applied last.
+// newRemoval returns a layout that removes a pod as it was applied last.
 func newRemoval(in *Input, opts *Options, why cause) *layout {
 	facts := in.Input
 	facts.Desired = in.Observed.Memory.Applied
 	return &layout{Pod: podstatus.New(&facts), opts: opts, decision: &decision{choice: choice{cause: why, terminal: true}}}
 }
 
-// stopAndRemove stops everything in order and removes every record. It returns the steps after which
-// nothing runs.
+// stopAndRemove stops everything in order and removes all records. It returns the steps after which nothing runs.
 func (l *layout) stopAndRemove(logs Logs) []string {
 	s := stopper{l}
 	containers := s.stopRunning(nil)
@@ -114,15 +112,15 @@ func (l *layout) stopAndRemove(logs Logs) []string {
 	return all
 }
 
-// deletionHold does nothing for podctl's own copy of a manifest whose pod is being deleted:
-// only the user can take that back, with the manifest.
+// deletionHold holds podctl's own copy of a manifest while its pod is being deleted. Only the user can cancel the
+// deletion, by applying the manifest.
 func deletionHold(pod model.PodRef) Hold {
 	return Hold{Reason: model.Deleted, Blocking: true, Message: fmt.Sprintf(
 		"its deletion has begun and is not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back", pod)}
 }
 
-// removeAll removes every record. Containers go once they have ended, while the
-// network of their sandbox is taken down.
+// removeAll removes all records. Containers are removed once they have ended, while the network of their sandbox is
+// torn down.
 func (l *layout) removeAll(containers, all []string, logs Logs) {
 	for _, rec := range l.Containers {
 		l.steps.add(l.cause.explains(Step{
@@ -140,9 +138,8 @@ func (l *layout) removeAll(containers, all []string, logs Logs) {
 	}
 }
 
-// removeData removes what lies on disk for the pod, beside the record of its sandbox. Its
-// cgroup goes last: a runtime may keep processes of its own there for as long as it has a
-// record.
+// removeData removes the pod's data on disk, beside the record of its sandbox. Its cgroup goes last, because a runtime
+// may keep its own processes there until it has no record.
 func (l *layout) removeData(all []string) {
 	ended := slices.Concat(all, l.steps.of(RemoveContainer))
 	gone := slices.Concat(ended, l.steps.of(RemoveSandbox))
@@ -159,7 +156,7 @@ func (l *layout) removeData(all []string) {
 	}
 }
 
-// archiveLogs keeps the logs of a pod that is gone.
+// archiveLogs keeps the logs of a deleted pod.
 func (l *layout) archiveLogs(all []string) {
 	l.steps.add(l.cause.explains(Step{
 		ID: "archive-logs", Kind: ArchiveLogs, Needs: after(all, l.steps.of(RemoveContainer)), OnFailure: Continue,
@@ -170,8 +167,8 @@ func (l *layout) archiveLogs(all []string) {
 // immediateEvictionGracePeriodSeconds).
 const evictionGrace = 1
 
-// evicted is why the pod is evicted; nil for one that is not. One that shall be made anew is evicted
-// until nothing of it is left.
+// evicted returns why the pod is evicted; nil if it is not. A pod that runs again after an eviction stays evicted until
+// all its leftovers are removed.
 func (in *Input) evicted() *model.Eviction {
 	before := in.Observed.Memory.Eviction
 	switch {
@@ -183,8 +180,7 @@ func (in *Input) evicted() *model.Eviction {
 	return before
 }
 
-// afterEviction reports whether a pod that was evicted shall be made anew: its manifest is another one,
-// or the user restarts it.
+// afterEviction reports whether an evicted pod runs again: its manifest has changed, or the user restarts it.
 func (in *Input) afterEviction() bool {
 	m := &in.Observed.Memory
 	if m.Eviction == nil || in.Desired == nil || in.Options.Stop {
@@ -193,7 +189,7 @@ func (in *Input) afterEviction() bool {
 	return len(in.Options.Restart) > 0 || m.Applied == nil || !m.Applied.SameManifest(in.Desired)
 }
 
-// evict ends the pod, and holds it: everything stops and is removed but its record (kubelet: evictPod,
+// evict ends and holds the pod: everything is stopped and removed except its record (kubelet: evictPod,
 // cleanUpContainersInPod, SyncTerminatedPod).
 func (p *Plan) evict(in *Input, why *model.Eviction) {
 	opts := in.Options
@@ -208,7 +204,7 @@ func (p *Plan) evict(in *Input, why *model.Eviction) {
 	p.Holds = []Hold{evictionHold(in, l.Pod, why)}
 }
 
-// evictionHold says why nothing runs of the pod, and how it runs again.
+// evictionHold explains why the pod does not run, and how it runs again.
 func evictionHold(in *Input, pod *podstatus.Pod, why *model.Eviction) Hold {
 	h := Hold{
 		Reason: model.Evicted, Blocking: true, Evicted: true, Status: why.Message,

@@ -16,24 +16,23 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// resizable lists the two resources that can change in place, in the order in
-// which the kubelet changes them.
+// resizable lists the two resources that can change in place, in the order in which the kubelet changes them.
 func resizable() []v1.ResourceName {
 	return []v1.ResourceName{v1.ResourceMemory, v1.ResourceCPU}
 }
 
-// resizing compares what the manifest asks of a running container's cpu and memory with
-// what was applied last (kubelet: computePodResizeAction).
+// resizing compares the cpu and memory of a running container in the manifest with the values applied last (kubelet:
+// computePodResizeAction).
 type resizing struct {
 	spec            *v1.Container
 	applied, wanted v1.ResourceRequirements
-	// resized are the resources that differ. Without any record of what was applied, and
-	// if the runtime does not tell either, nothing has changed.
+	// resized are the resources that differ. It is empty if there is no record of the applied values and the runtime
+	// reports none.
 	resized []v1.ResourceName
-	// kept are resources that differ from what runs and stay: nobody has edited them, and
-	// only a restart would change them.
+	// kept are resources that differ from the running ones and stay: the manifest was not edited, and only a restart
+	// would change them.
 	kept []v1.ResourceName
-	// byKubelet reports whether a kubelet made the container.
+	// byKubelet reports whether a kubelet created the container.
 	byKubelet bool
 }
 
@@ -59,18 +58,17 @@ func differ(a, b v1.ResourceRequirements, name v1.ResourceName) bool {
 	return differs(a.Requests, b.Requests, name) || differs(a.Limits, b.Limits, name)
 }
 
-// applied are the resources that a container has, as far as podctl knows.
+// applied has the resources of a container, as far as podctl knows them.
 type applied struct {
 	resources v1.ResourceRequirements
-	// recorded reports whether they were applied, and not only found.
+	// recorded reports whether podctl recorded the values when it applied them, and did not only find them.
 	recorded bool
 }
 
-// resourcesBefore are the resources that a running container has: those in podctl's record
-// of what was applied; else those that the runtime reports, as of a container that was
-// adopted; else those of the manifest that was applied last. A container that a kubelet
-// made and of which nothing is known is taken to have none (kubelet:
-// computePodResizeAction: the update changes nothing that is so already).
+// resourcesBefore returns the resources of a running container. The first known source counts: podctl's record of
+// applied values, the report of the runtime (as for an adopted container), the manifest applied last. An unknown
+// container that a kubelet created counts as having none (kubelet: computePodResizeAction), because an update to the
+// same values changes nothing.
 func resourcesBefore(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (applied, bool) {
 	actuated := pod.Observed.Memory.Actuated
 	if actuated != nil {
@@ -92,8 +90,8 @@ func resourcesBefore(pod *podstatus.Pod, spec *v1.Container, rec *model.Containe
 	return applied{}, false
 }
 
-// lastApplied are a container's resources by the manifest that was applied last; nil when it
-// is unknown or did not have the container.
+// lastApplied returns a container's resources in the manifest applied last; nil if they are unknown or the manifest did
+// not have the container.
 func lastApplied(pod *podstatus.Pod, spec *v1.Container) *v1.ResourceRequirements {
 	last := appliedOf(pod)
 	if last == nil {
@@ -107,23 +105,21 @@ func lastApplied(pod *podstatus.Pod, spec *v1.Container) *v1.ResourceRequirement
 	return &r
 }
 
-// resourceEdited reports whether the manifest asks for another amount than the one applied
-// last.
+// resourceEdited reports whether the manifest asks for another amount than the one applied last.
 func resourceEdited(pod *podstatus.Pod, spec *v1.Container, name v1.ResourceName) bool {
 	last := lastApplied(pod, spec)
 	return last != nil && differ(*last, wantedResources(pod, spec), name)
 }
 
-// The least cpu that the kernel knows, in thousandths of a core (kubelet: cm.MinShares,
+// The smallest amounts of cpu that the kernel supports, in thousandths of a core (kubelet: cm.MinShares,
 // cm.MinMilliCPULimit).
 const (
 	minMilliRequest = 2
 	minMilliLimit   = 10
 )
 
-// found are the resources that a runtime reports of a container. It knows no request of
-// memory, which is the one applied last, and amounts of cpu that are the same to the kernel
-// are those that are wanted.
+// found returns the resources that a runtime reports for a container. The runtime does not know the memory request, so
+// found takes the one applied last. Cpu amounts that are equal for the kernel are replaced by the wanted ones.
 func found(told, last *v1.ResourceRequirements, wanted v1.ResourceRequirements) v1.ResourceRequirements {
 	if last == nil {
 		last = &wanted
@@ -152,7 +148,7 @@ func sameCPU(a, b resource.Quantity, least int64) bool {
 	return max(a.MilliValue(), least) == max(b.MilliValue(), least)
 }
 
-// with is a list with the cpu of another one.
+// with returns a list with the cpu of another one.
 func with(list, other v1.ResourceList) v1.ResourceList {
 	if list = maps.Clone(list); list == nil {
 		list = v1.ResourceList{}
@@ -164,8 +160,8 @@ func with(list, other v1.ResourceList) v1.ResourceList {
 	return list
 }
 
-// restarts reports whether the container has to be started anew: its policy says so, or a
-// limit is taken away, for which the CRI has no word.
+// restarts reports whether the resize requires a restart of the container: its policy asks for one, or a limit is
+// removed, which the CRI cannot do.
 func (r *resizing) restarts() bool {
 	return slices.ContainsFunc(r.resized, r.needsRestart)
 }
@@ -174,8 +170,8 @@ func (r *resizing) needsRestart(name v1.ResourceName) bool {
 	return resizePolicy(r.spec, name) == v1.RestartContainer || r.limitRemoved(name)
 }
 
-// limitRemoved reports whether a limit was taken away. A container that a kubelet made
-// is judged as a kubelet does, which asks the runtime all the same.
+// limitRemoved reports whether a limit is removed. For a container that a kubelet created it returns false, because a
+// kubelet requests the removal from the runtime anyway.
 func (r *resizing) limitRemoved(name v1.ResourceName) bool {
 	before, after := r.applied.Limits[name], r.wanted.Limits[name]
 	return !r.byKubelet && !before.IsZero() && after.IsZero()
@@ -189,7 +185,7 @@ func (r *resizing) grows() bool {
 	})
 }
 
-// changes are the fields that differ and change.
+// changes returns the fields that differ and change.
 func (r *resizing) changes() []diff.Change { return r.changesOf(r.resized) }
 
 func (r *resizing) changesOf(names []v1.ResourceName) []diff.Change {
@@ -201,7 +197,7 @@ func (r *resizing) changesOf(names []v1.ResourceName) []diff.Change {
 	return changes
 }
 
-// text says why a resize restarts the container.
+// text explains why a resize restarts the container.
 func (r *resizing) text() string {
 	why := "its resizePolicy asks for a restart"
 	if slices.ContainsFunc(r.resized, r.limitRemoved) {
@@ -210,12 +206,12 @@ func (r *resizing) text() string {
 	return fmt.Sprintf("%s; %s", diff.Diff{Changes: r.changes()}.Text(), why)
 }
 
-// wantedResources are those that the manifest asks for, with the pod's own limits.
+// wantedResources returns the resources of a container in the manifest, with the pod's own limits.
 func wantedResources(pod *podstatus.Pod, spec *v1.Container) v1.ResourceRequirements {
 	return withPodLimits(spec.Resources, pod.Manifest.Spec.Resources)
 }
 
-// withPodLimits adds the pod's limits for those a container has none of its own.
+// withPodLimits adds the pod's limits where a container has none of its own.
 func withPodLimits(own v1.ResourceRequirements, pod *v1.ResourceRequirements) v1.ResourceRequirements {
 	if pod == nil {
 		return own
@@ -262,8 +258,8 @@ func quantity(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
-// podGrows reports whether the limits of the pod's containers come to more than they have:
-// the pod's own cgroup then has to grow before them.
+// podGrows reports whether the limits of the pod's containers add up to more than before. The pod's own cgroup then has
+// to grow before them.
 func podGrows(pod *podstatus.Pod) bool {
 	return slices.ContainsFunc(resizable(), func(name v1.ResourceName) bool {
 		var before, after resource.Quantity
@@ -284,7 +280,7 @@ func podGrows(pod *podstatus.Pod) bool {
 	})
 }
 
-// podResized reports whether the pod-level resources differ from what was applied.
+// podResized reports whether the pod-level resources differ from the applied ones.
 func podResized(pod *podstatus.Pod) bool {
 	var had *v1.ResourceRequirements
 	switch actuated, last := pod.Observed.Memory.Actuated, appliedOf(pod); {

@@ -23,7 +23,7 @@ func amounts(pairs ...string) v1.ResourceList {
 	return list
 }
 
-// TestResizing: what differs from what was applied last, and what that means.
+// TestResizing checks the differences from the values applied last, and their effect.
 func TestResizing(t *testing.T) {
 	for name, c := range map[string]struct {
 		fields, pod     string
@@ -62,7 +62,7 @@ func TestResizing(t *testing.T) {
 	}
 }
 
-// TestNothingIsResizedWithoutARecord of what was applied.
+// TestNothingIsResizedWithoutARecord checks that a pod without recorded values is not resized.
 func TestNothingIsResizedWithoutARecord(t *testing.T) {
 	w := web(t, "  resources: {limits: {cpu: 4}}\n  containers: [{name: x, image: i:1, resources: {limits: {cpu: 2}}}]\n", "x=Running")
 	pod := inputOf(w).State()
@@ -72,7 +72,7 @@ func TestNothingIsResizedWithoutARecord(t *testing.T) {
 	}
 }
 
-// TestPodResized: the pod's own resources are compared with those that were applied.
+// TestPodResized checks that the pod's own resources are compared with the applied ones.
 func TestPodResized(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec           string
@@ -97,8 +97,8 @@ func TestPodResized(t *testing.T) {
 	}
 }
 
-// TestPodGrowsBeforeItsContainers and shrinks after them; those that get less go first, one
-// after the other.
+// TestPodGrowsBeforeItsContainers checks that a pod grows before its containers and shrinks after them. Containers that
+// shrink go first, one after the other.
 func TestPodGrowsBeforeItsContainers(t *testing.T) {
 	spec := "  containers: [{name: a, image: i:1, resources: {limits: {cpu: %d}, requests: {cpu: 1m}}}, {name: b, image: i:1, resources: {limits: {cpu: %d}, requests: {cpu: 1m}}}]\n"
 	for name, c := range map[string]struct {

@@ -16,26 +16,25 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// How long after a pass it is worth looking whether a hold has ended by itself. The network of a node that
-// boots is looked at as often as a kubelet does (backOffOnTransientErrorPeriod). The rest is found by an event
-// as a rule: a stored object, a path.
+// How long after a pass a caller should check whether a hold has ended. The network of a booting node is checked as
+// often as a kubelet does (backOffOnTransientErrorPeriod). Other holds usually end with an event: a stored object, a
+// path.
 const (
 	recheckNetwork = time.Second
 	recheckRest    = 10 * time.Second
 )
 
-// restrainer says what cannot be done now.
+// restrainer finds what cannot be done now.
 type restrainer struct {
 	*podstatus.Pod
 	opts *Options
 	choice
-	// blocked are containers that would start, had the manifest all they need.
+	// blocked are containers that cannot start because something that the manifest needs is missing.
 	blocked map[string]bool
 }
 
-// restrain takes out of a choice what cannot be done now. Nothing is stopped for what
-// cannot come: a running container that would be replaced by one that cannot start is left
-// running, and so is a pod whose sandbox, or some container in it, cannot be made anew.
+// restrain takes out of a choice what cannot be done now. It stops nothing that cannot be replaced. A running container
+// stays if its replacement cannot start. A running pod stays if its sandbox, or a container in it, cannot be recreated.
 func restrain(pod *podstatus.Pod, opts *Options, c choice) *decision {
 	r := &restrainer{Pod: pod, opts: opts, choice: c, blocked: map[string]bool{}}
 	d := &decision{choice: c}
@@ -48,8 +47,8 @@ func restrain(pod *podstatus.Pod, opts *Options, c choice) *decision {
 	return d
 }
 
-// holdStarts divides starts into those of this pass and those that are held: a container in CrashLoopBackOff, and
-// one whose references or image are missing.
+// holdStarts divides starts into those of this pass and those that are held: a container in CrashLoopBackOff, and one
+// whose references or image are missing.
 func (r *restrainer) holdStarts() (starts []start, holds []Hold) {
 	for _, s := range slices.Concat(r.inits, r.regulars, r.ephemerals) {
 		if hold := r.missing(s.ref); hold != nil {
@@ -75,8 +74,8 @@ func (r *restrainer) holdStarts() (starts []start, holds []Hold) {
 	return starts, holds
 }
 
-// targetless holds a debug container for as long as the container whose processes it joins has never
-// been there and does not start in this pass. A kubelet tries, and fails (kubelet: getTargetID).
+// targetless holds a debug container while the container whose processes it joins has never run and does not start in
+// this pass. A kubelet tries and fails (kubelet: getTargetID).
 func (r *restrainer) targetless(ref podspec.ContainerRef, starts []start) *Hold {
 	target := ref.Target
 	if target == "" || slices.ContainsFunc(starts, func(s start) bool { return s.ref.Name == target }) {
@@ -104,8 +103,8 @@ func (r *restrainer) spareBlocked() (kills []kill, keeps []Keep) {
 	return kills, keeps
 }
 
-// missing says what a container lacks that no pass can give it: an object the
-// manifests do not supply, or an image that may not be pulled.
+// missing returns a hold for something that no pass can provide: an object that the manifests do not contain, or an
+// image that may not be pulled.
 func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 	h := &Hold{Container: ref.Name, Reason: model.CreateContainerConfigError, Blocking: true, Unstartable: true, Recheck: recheckRest}
 	for _, lacks := range r.Desired.Unresolved() {
@@ -133,16 +132,15 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 	return nil
 }
 
-// fault is what a step of this pass, or the runtime, would refuse a container for.
+// fault returns the reason for which a step of this pass, or the runtime, would refuse a container.
 func (r *restrainer) fault(ref podspec.ContainerRef) (model.Fault, bool) {
 	fault, known := r.Observed.Faults[ref.Name]
 	pulled := r.opts.pullPolicy(ref.ImagePullPolicy) == v1.PullAlways
-	told := fault.Volume && r.createSandbox // Of the pod: see holdSandbox.
+	told := fault.Volume && r.createSandbox // holdSandbox reports it for the whole pod.
 	return fault, known && !told && (!fault.ImageUser || !pulled)
 }
 
-// imageVolumeFault says that the runtime cannot mount images as volumes: the CRI
-// has had them since containerd 2.1.
+// imageVolumeFault returns a message if the runtime cannot mount images as volumes. containerd can since 2.1.
 func (r *restrainer) imageVolumeFault(ref podspec.ContainerRef) string {
 	runtime := r.Observed.Runtime
 	if runtime.Name != "containerd" || !olderThan(runtime.Version, 2, 1) {
@@ -154,20 +152,19 @@ func (r *restrainer) imageVolumeFault(ref podspec.ContainerRef) string {
 	return ""
 }
 
-// olderThan compares the first two numbers of a version; one that cannot be read
-// is not older.
+// olderThan compares the first two numbers of a version. It returns false for a version that cannot be parsed.
 func olderThan(text string, major, minor uint) bool {
 	parsed, err := version.ParseGeneric(text)
 	return err == nil && parsed.LessThan(version.MajorMinor(major, minor))
 }
 
-// notPulled is the kubelet's sentence, with the volume that an image is for.
+// notPulled returns the kubelet's message, with the volume that an image is for.
 func notPulled(image, of string) string {
 	return fmt.Sprintf("Container image %q%s is not present with pull policy of Never", image, of)
 }
 
-// neverPulled names an image that is absent and may not be pulled: the container's own, or
-// one that it mounts. Without one it is empty.
+// neverPulled returns an image that is absent and may not be pulled: the container's own, or one that it mounts. It
+// returns an empty name if there is none.
 func (r *restrainer) neverPulled(ref podspec.ContainerRef) (image, of string) {
 	for _, image := range r.opts.images(r.Manifest, ref) {
 		state, known := r.Observed.Images[image.name]
@@ -182,15 +179,16 @@ func (r *restrainer) neverPulled(ref podspec.ContainerRef) (image, of string) {
 	return "", ""
 }
 
-// neededImage is an image that a container needs, with the pull policy that counts: its own, or that of a volume that it mounts.
+// neededImage is an image that a container needs, with its effective pull policy: the container's own image, or that of
+// a volume that it mounts.
 type neededImage struct {
 	name   string
 	policy v1.PullPolicy
-	// volume is empty for the container's own.
+	// volume is empty for the container's own image.
 	volume string
 }
 
-// images are those that a container needs.
+// images returns the images that a container needs.
 func (o *Options) images(pod *v1.Pod, ref podspec.ContainerRef) []neededImage {
 	images := []neededImage{{name: ref.Image, policy: o.pullPolicy(ref.ImagePullPolicy)}}
 	for _, vol := range imageVolumes(pod, ref) {
@@ -199,7 +197,7 @@ func (o *Options) images(pod *v1.Pod, ref podspec.ContainerRef) []neededImage {
 	return images
 }
 
-// imageVolumes are the volumes with an image that a container mounts.
+// imageVolumes returns the image volumes that a container mounts.
 func imageVolumes(pod *v1.Pod, ref podspec.ContainerRef) []*v1.Volume {
 	var volumes []*v1.Volume
 	for i := range pod.Spec.Volumes {
@@ -212,7 +210,7 @@ func imageVolumes(pod *v1.Pod, ref podspec.ContainerRef) []*v1.Volume {
 	return volumes
 }
 
-// delayed is the CrashLoopBackOff that holds a start; nil when none does.
+// delayed returns the CrashLoopBackOff that holds a start; nil if there is none.
 func (r *restrainer) delayed(s start) *Hold {
 	delay, held := r.Delay(s.ref)
 	if !held || s.fresh || r.opts.restarts(s.ref.Name) {
@@ -224,8 +222,8 @@ func (r *restrainer) delayed(s start) *Hold {
 	}
 }
 
-// pullDelayed is the ImagePullBackOff that holds a start; nil when none does. An image that is there
-// by now, or that the manifest names no more, holds nothing.
+// pullDelayed returns the ImagePullBackOff that holds a start; nil if there is none. An image that is present by now,
+// or that the manifest no longer names, holds nothing.
 func (r *restrainer) pullDelayed(ref podspec.ContainerRef) *Hold {
 	if !r.opts.PullBackoff || len(r.Observed.Memory.StartErrors) == 0 {
 		return nil
@@ -245,7 +243,7 @@ func (r *restrainer) pullDelayed(ref podspec.ContainerRef) *Hold {
 	return nil
 }
 
-// holdPod says whether the whole pod is held, and why.
+// holdPod reports whether the whole pod is held, and why.
 func (r *restrainer) holdPod(starts []start) (holds []Hold, held bool) {
 	holds = r.holdSandbox()
 	if len(holds) == 0 {
@@ -257,8 +255,8 @@ func (r *restrainer) holdPod(starts []start) (holds []Hold, held bool) {
 	return r.holdRecreation()
 }
 
-// holdSandbox holds the whole pod while its sandbox could not be made: the
-// runtime has no such handler, or a port of the node is taken.
+// holdSandbox holds the whole pod while its sandbox cannot be created: the runtime does not have the handler, or a port
+// of the node is in use.
 func (r *restrainer) holdSandbox() []Hold {
 	if !r.createSandbox {
 		return nil
@@ -279,7 +277,7 @@ func (r *restrainer) holdSandbox() []Hold {
 	return holds
 }
 
-// handlerFault says that the runtime does not have the handler the pod asks for.
+// handlerFault returns a message if the runtime does not have the handler that the pod asks for.
 func (r *restrainer) handlerFault() string {
 	name, has := podspec.RuntimeHandler(r.Manifest), r.Observed.Runtime.Handlers
 	if name == "" || has == nil || slices.Contains(has, name) {
@@ -290,8 +288,8 @@ func (r *restrainer) handlerFault() string {
 		name, cmp.Or(strings.Join(named, ", "), "only its default one, which needs no runtimeClassName"))
 }
 
-// holdNetwork holds the whole pod while the runtime says that its network is
-// not ready, unless the pod does not use it (kubelet: SyncPod, step 2).
+// holdNetwork holds the whole pod while the runtime reports that its network is not ready, unless the pod does not use
+// it (kubelet: SyncPod, step 2).
 func (r *restrainer) holdNetwork(starts []start) []Hold {
 	ready, needed := r.Observed.Runtime.NetworkReady, r.createSandbox || len(starts) > 0
 	if ptr.Deref(ready, true) || r.Manifest.Spec.HostNetwork || !needed {
@@ -301,8 +299,8 @@ func (r *restrainer) holdNetwork(starts []start) []Hold {
 	return []Hold{{Reason: model.NetworkNotReady, Message: message, Recheck: recheckNetwork}}
 }
 
-// holdRecreation leaves a running pod alone whose sandbox should be replaced
-// while some container could not be started again.
+// holdRecreation leaves a running pod as it is if its sandbox should be replaced but some container could not be
+// started again.
 func (r *restrainer) holdRecreation() (holds []Hold, held bool) {
 	if !r.createSandbox || !r.AnyRunning() {
 		return nil, false
@@ -317,8 +315,8 @@ func (r *restrainer) holdRecreation() (holds []Hold, held bool) {
 	return holds, held
 }
 
-// eventually are the containers that a new sandbox will start, in this pass and
-// in later ones: everything initialises anew.
+// eventually returns the containers that a new sandbox starts, in this pass and in later ones. All init containers run
+// again.
 func (r *restrainer) eventually() []podspec.ContainerRef {
 	return slices.DeleteFunc(podstatus.Lasting(r.Manifest), func(ref podspec.ContainerRef) bool {
 		return ref.Type == podspec.Regular && r.SucceededForGood(ref)

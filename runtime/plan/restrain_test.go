@@ -20,7 +20,7 @@ func decided(w *modeltest.World, opts Options) *decision {
 	return decide(in.State(), &in.Options)
 }
 
-// decisionText writes what was decided, an entry each.
+// decisionText describes a decision, one line per entry.
 func decisionText(d *decision) []string {
 	out := []string{}
 	for _, s := range d.starts {
@@ -43,7 +43,7 @@ func decisionText(d *decision) []string {
 
 const missingRef = ", env: [{name: A, valueFrom: {configMapKeyRef: {name: none, key: k}}}]"
 
-// TestWhatIsMissingHoldsAStart, and leaves running what it would replace.
+// TestWhatIsMissingHoldsAStart also checks that the container that would be replaced continues to run.
 func TestWhatIsMissingHoldsAStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		states, fields, pod string
@@ -81,7 +81,7 @@ func TestWhatIsMissingHoldsAStart(t *testing.T) {
 	}
 }
 
-// TestVolumeThatIsMissingHoldsAll: every container needs the pod's volumes.
+// TestVolumeThatIsMissingHoldsAll checks that every container needs the pod's volumes.
 func TestVolumeThatIsMissingHoldsAll(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1}, {name: b, image: i:1, volumeMounts: [{name: v, mountPath: /v}]}]\n  volumes: [{name: v, configMap: {name: none}}]\n")))
 	d := decided(w, Options{})
@@ -95,8 +95,8 @@ func TestVolumeThatIsMissingHoldsAll(t *testing.T) {
 	}
 }
 
-// TestKnownFaultsHold: what a step of the pass would fail with is known before, and stops nothing.
-// What lies in the user of an image does not hold for one that is pulled.
+// TestKnownFaultsHold checks that a known fault holds a start and stops nothing. A fault in the user of an image does
+// not hold a container whose image is pulled.
 func TestKnownFaultsHold(t *testing.T) {
 	const always = ", imagePullPolicy: Always"
 	fault := model.Fault{Reason: model.CreateContainerConfigError, Message: "so it is"}
@@ -134,7 +134,7 @@ func TestKnownFaultsHold(t *testing.T) {
 	}
 }
 
-// TestKnownFaultsHoldAPod: without its sandbox or its volumes nothing of it is made or stopped.
+// TestKnownFaultsHoldAPod checks that nothing is created or stopped if the sandbox or a volume cannot be created.
 func TestKnownFaultsHoldAPod(t *testing.T) {
 	ofSandbox := map[string]model.Fault{"": {Reason: model.CreatePodSandboxError, Message: "so it is"}}
 	bad := model.Fault{Reason: model.FailedMount, Message: "so it is", Volume: true}
@@ -166,7 +166,7 @@ func TestKnownFaultsHoldAPod(t *testing.T) {
 	}
 }
 
-// TestPullPolicyOfTheUser comes before that of the manifest.
+// TestPullPolicyOfTheUser checks that the option overrides the manifest.
 func TestPullPolicyOfTheUser(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, imagePullPolicy: Always}]\n")))
 	w.Images["i:1"] = model.Image{}
@@ -178,7 +178,7 @@ func TestPullPolicyOfTheUser(t *testing.T) {
 	}
 }
 
-// TestDelayHoldsAStart, unless the definition is new or the user asks for it.
+// TestDelayHoldsAStart checks that a new definition or the user's request overrides the delay.
 func TestDelayHoldsAStart(t *testing.T) {
 	crash := func(w *modeltest.World) {
 		w.End("x", 7, 5*time.Second)
@@ -209,7 +209,7 @@ func TestDelayHoldsAStart(t *testing.T) {
 	}
 }
 
-// TestHoldsSayHowTheyEnd: what acts on a hold reads fields, and no reasons.
+// TestHoldsSayHowTheyEnd checks the fields that callers use instead of reasons.
 func TestHoldsSayHowTheyEnd(t *testing.T) {
 	notReady := false
 	for name, c := range map[string]struct {
@@ -265,8 +265,8 @@ func TestHoldsSayHowTheyEnd(t *testing.T) {
 	}
 }
 
-// TestPodIsHeld as a whole while its sandbox or its network cannot be had, or while some
-// container could not be started again.
+// TestPodIsHeld checks that the whole pod is held without its sandbox or network, or if a container could not be
+// started again.
 func TestPodIsHeld(t *testing.T) {
 	notReady := false
 	replaced := func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }
@@ -302,7 +302,8 @@ func TestPodIsHeld(t *testing.T) {
 	}
 }
 
-// TestWhatStartsLaterIsProvenToo when what runs is stopped for a new sandbox.
+// TestWhatStartsLaterIsProvenToo checks that containers of later passes are checked too if a new sandbox replaces
+// running containers.
 func TestWhatStartsLaterIsProvenToo(t *testing.T) {
 	for states, want := range map[string]string{
 		"seed=Exited app=Running log=Running": "[seed app log]",
@@ -320,8 +321,8 @@ func TestWhatStartsLaterIsProvenToo(t *testing.T) {
 	}
 }
 
-// TestRecreationNamesWhatStartsLater: the init container starts now, and what another one
-// lacks is said all the same.
+// TestRecreationNamesWhatStartsLater checks that the hold of a later container is reported although the init container
+// starts now.
 func TestRecreationNamesWhatStartsLater(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: log, image: i:1}", "{name: log, image: i:1"+missingRef+"}", 1))).
 		Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
@@ -332,7 +333,7 @@ func TestRecreationNamesWhatStartsLater(t *testing.T) {
 	}
 }
 
-// TestDecisionLeavesTheChoiceAlone: what is taken out is taken out of a copy.
+// TestDecisionLeavesTheChoiceAlone checks that restrain works on a copy.
 func TestDecisionLeavesTheChoiceAlone(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
 	edited(t, w, ladderPod(podspec.Regular, "Always", missingRef))
@@ -345,7 +346,7 @@ func TestDecisionLeavesTheChoiceAlone(t *testing.T) {
 	}
 }
 
-// TestVersionsAreCompared by their first two numbers.
+// TestVersionsAreCompared checks that only the first two numbers count.
 func TestVersionsAreCompared(t *testing.T) {
 	for version, older := range map[string]bool{
 		"1.6.20": true, "v1.7.0": true, "2.0.5": true, "2.0": true, "2.1.0": false, "2.10.0": false, "3.0": false, "2": false, "": false, "a.b": false, "1.x": false,
@@ -356,7 +357,6 @@ func TestVersionsAreCompared(t *testing.T) {
 	}
 }
 
-// TestImageVolumesAreThoseThatAreMounted by the container.
 func TestImageVolumesAreThoseThatAreMounted(t *testing.T) {
 	d := modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, volumeMounts: [{name: x, mountPath: /x}, {name: e, mountPath: /e}]}, {name: b, image: i:1}]\n  volumes: [{name: x, image: {reference: \"d:1\"}}, {name: z, image: {reference: \"d:2\"}}, {name: e, emptyDir: {}}]\n"))
 	for name, want := range map[string]int{"a": 1, "b": 0} {
@@ -367,8 +367,8 @@ func TestImageVolumesAreThoseThatAreMounted(t *testing.T) {
 	}
 }
 
-// TestDebugContainersWaitForTheirTarget: one that joins the processes of a container starts with it,
-// or while it runs, and is held else. What waits for it goes on.
+// TestDebugContainersWaitForTheirTarget checks that a debug container starts with its target or while the target runs,
+// and is held otherwise. The containers of the pod do not wait for it.
 func TestDebugContainersWaitForTheirTarget(t *testing.T) {
 	const spec = "  restartPolicy: OnFailure\n  initContainers: [{name: i, image: i:1}]\n  containers: [{name: a, image: i:1}, {name: b, image: i:1}]\n" +
 		"  ephemeralContainers: [{name: look, image: i:1, targetContainerName: a}, {name: see, image: i:1}]\n"

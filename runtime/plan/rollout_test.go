@@ -14,18 +14,18 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// restartedPod is a pod of a Deployment that was restarted at a time, with one init container.
+// restartedPod returns a pod of a Deployment that was restarted at a time, with one init container.
 func restartedPod(t *testing.T, at string) *podspec.Desired {
 	t.Helper()
 	spec := "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
 	d := modeltest.Load(t, strings.Replace(modeltest.Pod(spec), "metadata: {name: web}", `metadata: {name: web, annotations: {kubectl.kubernetes.io/restartedAt: "`+at+`"}}`, 1))
-	// A manifest names no controller: podctl sets it when it makes the pods of a workload.
+	// A manifest names no controller: podctl sets it when it creates the pods of a workload.
 	d.Pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: podspec.KindDeployment, Name: "web", UID: "u", Controller: new(true)}}
 	return d
 }
 
-// TestRolloutRestart: a pod from before a restart of its workload is made anew with its init containers, without a delay; then
-// it is as it shall be. One that cannot be made anew runs on.
+// TestRolloutRestart checks that a pod from before a restart of its workload is recreated once, with its init
+// containers and without delay. A pod that cannot be recreated continues to run.
 func TestRolloutRestart(t *testing.T) {
 	w := modeltest.New(restartedPod(t, "2026-05-04T11:30:00Z")).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
 	w.Memory.Applied = restartedPod(t, "2026-05-04T10:30:00Z")
@@ -56,7 +56,8 @@ func TestRolloutRestart(t *testing.T) {
 	}
 }
 
-// TestRolloutRestartToCome: a restart in the future does nothing until then, and has the pod looked at then.
+// TestRolloutRestartToCome checks that a restart in the future does nothing until then, and that ChangesAt has its
+// time.
 func TestRolloutRestartToCome(t *testing.T) {
 	w := modeltest.New(restartedPod(t, "2026-05-04T12:30:00Z")).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
 	w.Memory.Applied = restartedPod(t, "2026-05-04T10:30:00Z")

@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// judgeRegular chooses what happens to a regular container, and reports whether it goes on
-// running (kubelet: computePodActions, the last loop).
+// judgeRegular chooses what happens to a regular container, and reports whether it continues to run (kubelet:
+// computePodActions, the last loop).
 func (c *chooser) judgeRegular(ref podspec.ContainerRef) bool {
 	rec := c.Newest(ref.Name)
 	switch {
@@ -29,8 +29,8 @@ func (c *chooser) judgeRegular(ref podspec.ContainerRef) bool {
 	return false
 }
 
-// judgeUnstarted starts a container again whose record shows no run: it was created only,
-// or the runtime does not know what became of it.
+// judgeUnstarted starts a container whose record shows no run: it was only created, or the runtime does not know its
+// state.
 func (c *chooser) judgeUnstarted(ref podspec.ContainerRef, rec *model.Container) {
 	if rec.State == model.Created {
 		c.begin(start{ref: ref, cause: cause{reason: model.NeverStarted, message: "was created and never started"}})
@@ -51,7 +51,7 @@ func (c *chooser) judgeExited(ref podspec.ContainerRef, rec *model.Container) {
 	}
 }
 
-// startAgain is the start of a container that has ended.
+// startAgain returns the start of a container that has ended.
 func (c *chooser) startAgain(ref podspec.ContainerRef, rec *model.Container) start {
 	s := start{ref: ref, cause: cause{reason: model.ContainerExited, message: exitText(c.Pod, rec)}}
 	if rec.SandboxID != c.Active {
@@ -61,16 +61,15 @@ func (c *chooser) startAgain(ref podspec.ContainerRef, rec *model.Container) sta
 	return s
 }
 
-// pendingStart is the start of a container that podctl has stopped for it.
+// pendingStart returns the start of a container that podctl stopped to start it again.
 func (c *chooser) pendingStart(ref podspec.ContainerRef, rec *model.Container) start {
 	s := c.startAgain(ref, rec)
 	s.fresh, s.message = true, "it was stopped to run again, and has not been started"
 	return s
 }
 
-// judgeRunning asks whether a container that runs still is what the manifest says, shall be
-// started anew, is healthy and has its resources. It reports whether the container goes on
-// running. A sidecar has passed its startup probe by then.
+// judgeRunning checks whether a running container matches the manifest, must restart, is healthy and has its resources.
+// It reports whether the container continues to run. A sidecar has already passed its startup probe.
 func (c *chooser) judgeRunning(ref podspec.ContainerRef, rec *model.Container) bool {
 	if changed, fields := definitionChanged(c.Pod, ref.Container, rec); changed {
 		c.replace(ref, rec, cause{model.SpecChanged, fields.Text(), fields})
@@ -92,8 +91,7 @@ func (c *chooser) judgeRunning(ref podspec.ContainerRef, rec *model.Container) b
 	return c.judgeResources(ref, rec)
 }
 
-// judgeResources gives a running container the resources of the manifest, and reports
-// whether it goes on running.
+// judgeResources gives a running container the resources of the manifest, and reports whether it continues to run.
 func (c *chooser) judgeResources(ref podspec.ContainerRef, rec *model.Container) bool {
 	r := resizingOf(c.Pod, ref.Container, rec)
 	switch {
@@ -112,16 +110,15 @@ func (c *chooser) judgeResources(ref podspec.ContainerRef, rec *model.Container)
 	return true
 }
 
-// vouchedFor reports whether nothing is known against a sidecar that runs: its liveness
-// probe has been asked, if it has one, and the answer that counts is no failure.
+// vouchedFor reports whether a running sidecar counts as healthy: if it has a liveness probe, the probe has run, and
+// its effective result is no failure.
 func (c *chooser) vouchedFor(ref podspec.ContainerRef, rec *model.Container) bool {
 	verdict := c.Verdict(ref.Container, rec, model.Liveness)
 	return ref.LivenessProbe == nil || (verdict.Asked && verdict.Result != model.ProbeFailure)
 }
 
-// stopFailed stops a container of which a probe has failed, and reports whether it did.
-// Not knowing is no failure, and neither is a failure nobody has confirmed for
-// too long.
+// stopFailed stops a container with a failed probe, and reports whether it did. An unknown result is no failure, and
+// neither is a failure that is too old and not confirmed since.
 func (c *chooser) stopFailed(ref podspec.ContainerRef, rec *model.Container, t model.ProbeType) bool {
 	verdict := c.Verdict(ref.Container, rec, t)
 	if verdict.Result != model.ProbeFailure {
@@ -145,8 +142,7 @@ func (c *chooser) stopFailed(ref podspec.ContainerRef, rec *model.Container, t m
 	return true
 }
 
-// replace stops a container and starts it anew, without a delay. What changed of a sidecar
-// is said of its start alone.
+// replace stops a container and starts it again without a delay. The changes of a sidecar are listed only at its start.
 func (c *chooser) replace(ref podspec.ContainerRef, rec *model.Container, why cause) {
 	c.begin(start{ref: ref, cause: why, fresh: true})
 	if ref.Type == podspec.Sidecar {

@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// actuatedOf is what was applied if all of a manifest was.
+// actuatedOf returns the record of a fully applied manifest.
 func actuatedOf(w *modeltest.World) *model.Actuated {
 	a := &model.Actuated{Containers: map[string]v1.ResourceRequirements{}, Pod: w.Desired.Pod.Spec.Resources}
 	for _, ref := range podspec.Containers(w.Desired.Pod) {
@@ -25,7 +25,7 @@ func actuatedOf(w *modeltest.World) *model.Actuated {
 	return a
 }
 
-// ladderPod is a pod with the container x, as a sidecar or as a regular one.
+// ladderPod returns a pod with the container x, as a sidecar or as a regular one.
 func ladderPod(kind podspec.ContainerType, policy, fields string) string {
 	x := "{name: x, image: i:1" + fields + "}"
 	if kind == podspec.Sidecar {
@@ -34,9 +34,8 @@ func ladderPod(kind podspec.ContainerType, policy, fields string) string {
 	return modeltest.Pod("  restartPolicy: " + policy + "\n  containers: [" + x + ", {name: app, image: i:1}]\n")
 }
 
-// TestLadder: a container that runs is asked in this order whether it still is what the
-// manifest says, shall be started anew, is healthy and has its resources; sidecars and
-// regular containers alike.
+// TestLadder checks the order of the checks of a running container: definition, requested restart, health, resources.
+// It is the same for sidecars and regular containers.
 func TestLadder(t *testing.T) {
 	const probes = ", livenessProbe: {exec: {command: [a]}, periodSeconds: 10, failureThreshold: 3}"
 	const limits = ", resources: {limits: {cpu: %q}}"
@@ -49,7 +48,7 @@ func TestLadder(t *testing.T) {
 		set           func(w *modeltest.World)
 		opts          Options
 		want          []string
-		// sidecar is what differs of a sidecar; nil means nothing does.
+		// sidecar is the result for a sidecar if it differs; nil means the same.
 		sidecar []string
 	}{
 		"as it shall be": {"", "", nil, Options{}, []string{"keep x: Running"}, nil},
@@ -74,7 +73,7 @@ func TestLadder(t *testing.T) {
 		"more cpu":            {fmt.Sprintf(limits, "1"), fmt.Sprintf(limits, "2"), nil, Options{}, []string{"update x, grows true"}, nil},
 		"less cpu":            {fmt.Sprintf(limits, "2"), fmt.Sprintf(limits, "1"), nil, Options{}, []string{"update x, grows false"}, nil},
 		"less cpu, undecided": {probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), undecided, Options{}, []string{"update x, grows false"}, nil},
-		// Of a sidecar nothing is changed while nobody knows whether it is well.
+		// A sidecar does not change while its health is unknown.
 		"less cpu, not asked": {probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), nil, Options{}, []string{"update x, grows false"}, []string{"keep x: Running"}},
 		"less cpu, and it failed long ago": {
 			probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), stale,
@@ -120,8 +119,8 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestStartupProbeOfARegularContainer is asked after its liveness, and keeps nothing from
-// starting.
+// TestStartupProbeOfARegularContainer checks that the startup probe counts after the liveness probe, and that it delays
+// no other start.
 func TestStartupProbeOfARegularContainer(t *testing.T) {
 	const probes = ", startupProbe: {exec: {command: [a]}}, livenessProbe: {exec: {command: [a]}}"
 	for name, c := range map[string]struct {
@@ -141,8 +140,7 @@ func TestStartupProbeOfARegularContainer(t *testing.T) {
 	}
 }
 
-// TestFailedProbeUnderNever stops a regular container for good. A sidecar is always started
-// again.
+// TestFailedProbeUnderNever checks that a regular container stops for good, and that a sidecar always restarts.
 func TestFailedProbeUnderNever(t *testing.T) {
 	const probe = ", livenessProbe: {exec: {command: [a]}}"
 	for kind, want := range map[podspec.ContainerType][]string{
@@ -157,7 +155,7 @@ func TestFailedProbeUnderNever(t *testing.T) {
 	}
 }
 
-// TestGraceOfAFailedProbe goes with the stop that it causes, and with no other one.
+// TestGraceOfAFailedProbe checks that the probe's grace period applies only to the stop that the probe causes.
 func TestGraceOfAFailedProbe(t *testing.T) {
 	const probes = ", livenessProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 7}, startupProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 8}"
 	for kind, want := range map[model.ProbeType]int64{model.Liveness: 7, model.Startup: 8} {
@@ -173,7 +171,6 @@ func TestGraceOfAFailedProbe(t *testing.T) {
 	}
 }
 
-// TestRegularContainersThatDoNotRun.
 func TestRegularContainersThatDoNotRun(t *testing.T) {
 	for _, c := range []struct {
 		policy, states string
@@ -203,8 +200,8 @@ func TestRegularContainersThatDoNotRun(t *testing.T) {
 	}
 }
 
-// TestWhatEndedIsStartedAnewIfItChanged: an edit lifts the delay, and a record of another
-// sandbox is said to be one.
+// TestWhatEndedIsStartedAnewIfItChanged checks that an edit removes the delay, and that a record of another sandbox is
+// reported.
 func TestWhatEndedIsStartedAnewIfItChanged(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Exited:1")
 	w.Memory.Applied = w.Desired
@@ -223,7 +220,7 @@ func TestWhatEndedIsStartedAnewIfItChanged(t *testing.T) {
 	}
 }
 
-// projectionOf is what podctl writes on a container that it makes.
+// projectionOf returns the definition that podctl writes on a container it creates.
 func projectionOf(t *testing.T, text, name string) string {
 	t.Helper()
 	d := modeltest.Load(t, text)
@@ -235,9 +232,8 @@ func projectionOf(t *testing.T, text, name string) string {
 	return string(tree)
 }
 
-// TestDefinitionChanged: a container that podctl made is judged by its whole definition, one
-// that a kubelet made by name and image, and one whose hash cannot be read is adopted unless
-// it runs another image.
+// TestDefinitionChanged checks the comparison: a container that podctl created by its whole definition, one that a
+// kubelet created by name and image. A container without a readable hash is adopted unless it runs another image.
 func TestDefinitionChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		record  func(rec *model.Container)

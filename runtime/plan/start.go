@@ -15,9 +15,8 @@ type starter struct {
 	sandbox []string
 }
 
-// startContainers adds the starts of this pass. Init containers and sidecars
-// follow one another; regular containers may overlap, except that one with a
-// postStart hook holds back those after it, as the kubelet's sequence does. A
+// startContainers adds the starts of this pass. Init containers and sidecars start one after the other. Regular
+// containers may overlap, except that one with a postStart hook delays those after it, as in the kubelet's sequence. A
 // debug container comes after the container whose processes it joins.
 func (l *layout) startContainers(proof *proof, sandbox []string) {
 	s := starter{layout: l, proof: proof, sandbox: sandbox}
@@ -45,15 +44,15 @@ func (s starter) start(one start, before string) string {
 	stops, removed := s.steps.named(StopContainer, name), s.steps.named(RemoveContainer, name)
 	needs := after(s.sandbox, check, []string{before})
 	if !s.createSandbox {
-		// All that stops in a sandbox that stays has ended before anything starts, which may
-		// need its ports or its memory (kubelet: SyncPod, step 3).
+		// In a sandbox that stays, all stops end before the first start, which may need the ports or the memory
+		// (kubelet: SyncPod, step 3).
 		needs = needs.with(Edge{Until: Exited}, s.steps.of(StopContainer))
 	}
 	needs = needs.with(Edge{}, removed)
 	ends := after(stops, removed)
 	if replaces := !s.createSandbox && len(stops) > 0 && check[0] != ""; replaces {
-		// A replacement is created once it is proven and its attempt is free, beside the stop of what it
-		// replaces, and what the stop is about to leave is the newest dead one.
+		// A replacement is created once it is checked and its attempt is free, while the old container stops. The
+		// container that stops then becomes the newest dead one.
 		needs, ends = needs.with(Edge{Phase: Create}, slices.Concat(check, removed)), after(check)
 	}
 	id := s.steps.add(one.explains(Step{
@@ -66,8 +65,8 @@ func (s starter) start(one start, before string) string {
 	return id
 }
 
-// startFailure is the kubelet's rule: a plain init container that cannot start
-// ends the pass, any other lets its siblings start.
+// startFailure follows the kubelet: an init container that cannot start ends the pass; with any other container, the
+// others still start.
 func startFailure(ref podspec.ContainerRef) OnFailure {
 	if ref.Type == podspec.Init {
 		return Abort
@@ -75,7 +74,7 @@ func startFailure(ref podspec.ContainerRef) OnFailure {
 	return Continue
 }
 
-// targetSandbox is the sandbox that is there; empty when the plan makes one.
+// targetSandbox returns the existing sandbox; empty if the plan creates one.
 func (s starter) targetSandbox() string {
 	if s.createSandbox {
 		return ""
@@ -83,9 +82,8 @@ func (s starter) targetSandbox() string {
 	return s.sandboxID
 }
 
-// removeSurplus removes the dead records of a container except the newest, which
-// carries the restart count on (kubelet: container garbage collection keeps one).
-// No start waits for that.
+// removeSurplus removes the dead records of a container except the newest, which carries the restart count (kubelet:
+// container garbage collection keeps one). No start waits for it.
 func (s starter) removeSurplus(name string, ends Needs) {
 	kept := false
 	for _, rec := range s.Containers {
@@ -100,7 +98,7 @@ func (s starter) removeSurplus(name string, ends Needs) {
 	}
 }
 
-// postStart names the hook of a container; empty when it has none.
+// postStart returns the handler name of a container's hook; empty if it has none.
 func postStart(ref podspec.ContainerRef) string {
 	if ref.Lifecycle == nil {
 		return ""

@@ -11,26 +11,24 @@ import (
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
-// Kind is what a step does. Every change podctl makes to the world is of one of
-// these kinds.
+// Kind is what a step does. Every change that podctl makes has one of these kinds.
 type Kind string
 
 // The kinds of step.
 const (
 	// CreateCgroup creates the pod's own cgroup with its limits.
 	CreateCgroup Kind = "CreateCgroup"
-	// PrepareVolume makes a volume ready to be mounted, or checks a host path.
+	// PrepareVolume prepares a volume for mounting, or checks a host path.
 	PrepareVolume Kind = "PrepareVolume"
-	// UpdateVolume writes new content into a volume that is in use, all files at
-	// once. Containers that mount a subPath of it keep what they have, as they do
-	// under a kubelet.
+	// UpdateVolume writes new content into a volume in use, all files at once. Containers that mount a subPath keep the
+	// old content, as under a kubelet.
 	UpdateVolume Kind = "UpdateVolume"
 	// RemoveVolume unmounts and removes the pod's volumes.
 	RemoveVolume Kind = "RemoveVolume"
 	// PullImage pulls one image.
 	PullImage Kind = "PullImage"
-	// CheckContainer proves that a container can be configured: references,
-	// user, mounts. It changes nothing and comes before anything is stopped.
+	// CheckContainer checks that a container can be configured: references, user, mounts. It changes nothing and comes
+	// before anything is stopped.
 	CheckContainer Kind = "CheckContainer"
 	RunSandbox     Kind = "RunSandbox"
 	StopSandbox    Kind = "StopSandbox"
@@ -46,53 +44,49 @@ const (
 	UpdatePod Kind = "UpdatePod"
 	// RemoveCgroup removes the pod's own cgroup once nothing runs in it.
 	RemoveCgroup Kind = "RemoveCgroup"
-	// ArchiveLogs moves the logs of a pod that is gone aside, so that a pod of
-	// the same name starts at attempt zero.
+	// ArchiveLogs moves the logs of a deleted pod aside, so that a pod with the same name starts at attempt zero.
 	ArchiveLogs Kind = "ArchiveLogs"
 	// RotateLog moves a container's log aside and makes the runtime reopen it.
 	RotateLog Kind = "RotateLog"
 )
 
-// OnFailure says what a failed step means for the others.
+// OnFailure is the effect of a failed step on the others.
 type OnFailure string
 
-// The consequences of a failed step.
+// The effects of a failed step.
 const (
 	// Abort ends the pass: no other step begins.
 	Abort OnFailure = "abort"
-	// SkipContainer skips the steps that come after this one and lets all
-	// others go on.
+	// SkipContainer skips the steps that depend on this one. All others continue.
 	SkipContainer OnFailure = "skipContainer"
-	// Continue lets even the steps after this one go on.
+	// Continue also lets the steps that depend on this one continue.
 	Continue OnFailure = "continue"
 )
 
-// Logs says which logs go with a record that is removed.
+// Logs selects the logs that are removed with a record.
 type Logs int
 
-// The logs that go with a record. Those of the newest record of a container that runs on
-// under its name stay: they carry its restart count and are what `logs --previous` shows.
+// The logs that are removed with a record. If a container continues to run under the same name, the logs of its newest
+// record stay: they carry the restart count, and `logs --previous` shows them.
 const (
 	// KeepLogs removes none.
 	KeepLogs Logs = iota
-	// RemoveOwnLogs removes those of the run, which nobody asks for any more.
+	// RemoveOwnLogs removes those of the run, which no longer have a use.
 	RemoveOwnLogs
-	// RemoveOlderLogs removes those of runs before all that have a record.
+	// RemoveOlderLogs removes those of runs older than all records.
 	RemoveOlderLogs
-	// RemoveSupersededLogs removes those of the run and of runs before it, since a newer
-	// record has taken its place.
+	// RemoveSupersededLogs removes those of the run and of earlier runs, because a newer record has replaced it.
 	RemoveSupersededLogs
 )
 
-// Step is one thing a pass does. It names what does not exist yet (a sandbox,
-// an image id) by the step that will make it; only the executor knows the ids.
+// Step is one action of a pass. A step refers to objects that do not exist yet (a sandbox, an image ID) by the step
+// that creates them. Only the executor knows their IDs.
 type Step struct {
 	// ID is unique in the plan, for example start-app.
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
-	// Needs are the steps that come before this one. Steps without a path between them
-	// may overlap. They are written to documents as four lists and not read from them:
-	// what is executed is made anew.
+	// Needs are the steps that come before this one. Steps without a path between them may overlap. Documents contain
+	// Needs as four lists, which are never read back: podctl executes a newly made plan.
 	Needs     Needs     `json:"-"`
 	OnFailure OnFailure `json:"onFailure"`
 
@@ -100,37 +94,35 @@ type Step struct {
 	ContainerType podspec.ContainerType `json:"containerType,omitempty"`
 	// ContainerID is the record that is stopped, removed or updated.
 	ContainerID string `json:"containerID,omitempty"`
-	// SandboxID is the sandbox that is stopped or removed, or in which a
-	// container starts; empty when the plan's own RunSandbox step makes it.
+	// SandboxID is the sandbox that is stopped or removed, or in which a container starts. It is empty if the plan's
+	// own RunSandbox step creates it.
 	SandboxID string `json:"sandboxID,omitempty"`
-	// Attempt is that of the sandbox or container which is created.
+	// Attempt is the attempt of the sandbox or container to create.
 	Attempt uint32 `json:"attempt,omitempty"`
 	Image   string `json:"image,omitempty"`
 	Volume  string `json:"volume,omitempty"`
-	// GracePeriodSeconds is the time a container has to end by itself, its
-	// preStop hook included.
+	// GracePeriodSeconds is the time a container has to end, including its preStop hook.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-	// PreStop and PostStart name the handler that runs: exec, httpGet, sleep,
-	// tcpSocket. The executor takes its content from the manifest, never from a
-	// plan.
+	// PreStop and PostStart name the handler that runs: exec, httpGet, sleep, tcpSocket. The executor takes its content
+	// from the manifest, never from a plan.
 	PreStop   string `json:"preStop,omitempty"`
 	PostStart string `json:"postStart,omitempty"`
-	// Logs are those that go with a record that is removed.
+	// Logs are the logs to remove with a record.
 	Logs Logs `json:"-"`
-	// RestartsAll reports whether a record is removed because all containers restart:
-	// nothing else will show that it ran.
+	// RestartsAll reports whether a record is removed because all containers restart. Without the record nothing else
+	// shows that the container ran.
 	RestartsAll bool `json:"-"`
 
 	Reason  model.Reason `json:"reason"`
 	Message string       `json:"message"`
 	// Changes are the fields that made the step necessary.
 	Changes []diff.Change `json:"changes,omitempty"`
-	// Unchanged counts the fields beside them that are the same.
+	// Unchanged counts the other fields, which are the same.
 	Unchanged int `json:"unchanged,omitempty"`
 }
 
-// MarshalJSON writes the needs of a step as documents have them. The lists stand among the
-// other fields, which is why all are named again.
+// MarshalJSON writes the needs of a step as the lists of the documents. The lists stand among the other fields, so the
+// struct repeats the fields after them.
 func (s Step) MarshalJSON() ([]byte, error) {
 	type fields Step
 	return json.Marshal(struct {
@@ -156,8 +148,8 @@ func (s Step) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// kinds has the word for what a step of each kind does, in plans and in progress lines alike, what it acts on if that has no name of its
-// own, and what it alone does to its object.
+// kinds has, for each kind of step, the verb for plans and progress lines, the name of the object if it has none of its
+// own, and the action on the object if there is no other step.
 var kinds = map[Kind]struct { //nolint:gochecknoglobals // a table
 	verb, object string
 	does         Action
@@ -181,10 +173,10 @@ var kinds = map[Kind]struct { //nolint:gochecknoglobals // a table
 	RotateLog:       {"rotate", "log", Rotated},
 }
 
-// Verb is the one word for what a step does. A saved plan may have any kind.
+// Verb returns the verb for the kind. A saved plan may contain any kind.
 func (k Kind) Verb() string { return cmp.Or(kinds[k].verb, strings.ToLower(string(k))) }
 
-// Object is what a step acts on, as people call it.
+// Object returns the name of the step's object for users.
 func (s *Step) Object() string {
 	switch object := kinds[s.Kind].object; {
 	case object == "volume":
@@ -199,8 +191,7 @@ func (s *Step) Object() string {
 	return s.Container
 }
 
-// Detail is what else is worth knowing of a step: the attempt, the record, the
-// grace period and the hooks.
+// Detail returns details of a step: the attempt, the record, the grace period and the hooks.
 func (s *Step) Detail() string {
 	switch s.Kind {
 	case RunSandbox:

@@ -14,15 +14,15 @@ import (
 // stopper lays out stops.
 type stopper struct{ *layout }
 
-// stop adds the steps that stop and reset, and returns those after which nothing runs of
-// a pod that is stopped as a whole.
+// stop adds the steps that stop and reset. For a pod that stops as a whole, it returns the steps after which nothing
+// runs.
 func (l *layout) stop(proof *proof) []string {
 	s := stopper{l}
 	if l.killPod {
 		return s.stopPod(proof)
 	}
 	for _, k := range l.kills {
-		// Each only after it is proven that it can be started again.
+		// The stop waits for the check that the container can start again.
 		s.stopContainer(k, After(proof.checks[k.ref.Name]))
 	}
 	s.resetContainers()
@@ -30,9 +30,8 @@ func (l *layout) stop(proof *proof) []string {
 	return nil
 }
 
-// stopPod stops every running container and then every sandbox (kubelet:
-// killPodWithSyncResult). Where something runs nothing is stopped before all that shall
-// start again is proven.
+// stopPod stops all running containers and then all sandboxes (kubelet: killPodWithSyncResult). If something runs, the
+// stops wait for the checks of everything that starts again.
 func (s stopper) stopPod(proof *proof) []string {
 	var gate []string
 	if s.createSandbox && s.AnyRunning() {
@@ -56,16 +55,15 @@ func (s stopper) stopSandbox(sandbox *model.Sandbox, needs Needs) string {
 	})
 }
 
-// stoppedAlready reports whether podctl has stopped a sandbox before. One that ended by
-// itself is stopped once, so that the runtime takes its network down.
+// stoppedAlready reports whether podctl has stopped a sandbox before. A sandbox that ended by itself is stopped once,
+// so that the runtime tears down its network.
 func (s stopper) stoppedAlready(sandbox *model.Sandbox) bool {
 	last := s.Observed.Memory.LastRun
 	return sandbox.State != model.SandboxReady && last != nil && slices.Contains(last.Stopped, sandbox.ID)
 }
 
-// stopRunning stops all running containers, wherever they run, once the gate is
-// open. All begin at once; a sidecar ends after the regular containers and after
-// the sidecars that come later in the manifest.
+// stopRunning stops all running containers in any sandbox once the gate is open. All stops begin at once. A sidecar
+// ends after the regular containers and after the sidecars that come later in the manifest.
 func (s stopper) stopRunning(gate []string) []string {
 	var all, regular []string
 	sidecars := map[string]string{}
@@ -86,8 +84,8 @@ func (s stopper) stopRunning(gate []string) []string {
 	return all
 }
 
-// causeOf is why a container is stopped with its pod: the pod's cause, or its own if it would
-// be stopped even if the pod stayed.
+// causeOf returns why a container is stopped with its pod: the pod's cause, or its own if it would stop even if the pod
+// stayed.
 func (s stopper) causeOf(rec *model.Container) cause {
 	why := cause{reason: s.cause.reason, message: s.cause.message}
 	for _, own := range s.kills {
@@ -98,8 +96,7 @@ func (s stopper) causeOf(rec *model.Container) cause {
 	return why
 }
 
-// laterSidecars are the stops of the sidecars that come after ref in the
-// manifest: they end before it.
+// laterSidecars returns the stops of the sidecars that come after ref in the manifest. They end before it.
 func laterSidecars(pod *v1.Pod, ref podspec.ContainerRef, stops map[string]string) []string {
 	var ids []string
 	for _, other := range podspec.InitContainers(pod) {
@@ -110,8 +107,7 @@ func laterSidecars(pod *v1.Pod, ref podspec.ContainerRef, stops map[string]strin
 	return ids
 }
 
-// stopOrder lists the running containers in the order in which they are
-// stopped: regular ones and all others first, sidecars last and in reverse.
+// stopOrder lists the running containers in the order in which they stop: sidecars last and in reverse order.
 func (s stopper) stopOrder() []*model.Container {
 	var order, sidecars []*model.Container
 	for _, rec := range s.Containers {
@@ -127,9 +123,9 @@ func (s stopper) stopOrder() []*model.Container {
 	return append(order, sidecars...)
 }
 
-// stopOutlived stops what runs although a newer record has taken its place: a replacement
-// may begin before the stop of what it replaces has ended, and that one may fail or be cut
-// off. (A kubelet looks at the newest record of a name alone.)
+// stopOutlived stops running containers that a newer record has replaced. A replacement may start before the stop of
+// the old container has ended, and that stop may fail or be interrupted. A kubelet checks only the newest record of a
+// name.
 func (s stopper) stopOutlived() {
 	for _, rec := range s.Containers {
 		newest := s.Newest(rec.Name)
@@ -146,8 +142,7 @@ func (s stopper) stopContainer(k kill, needs Needs) string {
 		ID: byID("stop", k.container.ID), Kind: StopContainer, Needs: needs, OnFailure: Abort,
 		Container: k.container.Name, ContainerType: k.ref.Type, ContainerID: k.container.ID, SandboxID: k.container.SandboxID,
 	}
-	// Without any time no hook runs, although the runtime is never given less than the
-	// shortest.
+	// With a grace period of zero no hook runs. The runtime still gets at least the shortest grace period.
 	grace := s.grace(k)
 	if grace > 0 {
 		step.PreStop = preStopOf(k)
@@ -160,16 +155,16 @@ func (s stopper) stopContainer(k kill, needs Needs) string {
 	return s.steps.add(k.explains(step))
 }
 
-// ShortestStop is the shortest time the kubelet ever gives a container to stop,
-// in seconds (kubelet: minimumGracePeriodInSeconds).
+// ShortestStop is the shortest time that the kubelet gives a container to stop, in seconds (kubelet:
+// minimumGracePeriodInSeconds).
 const ShortestStop = 2
 
-// longestStop is the longest time a container gets to stop, in seconds: runtimes count in
-// nanoseconds, which do not hold all that a manifest may ask for.
+// longestStop is the longest time a container gets to stop, in seconds. Runtimes count in nanoseconds, which overflow
+// with larger values.
 const longestStop = math.MaxInt32
 
-// grace is the time a container has to stop. In a pod that ends for good there is always
-// some, so that hooks run (kubelet: calculateEffectiveGracePeriod).
+// grace returns the time in seconds a container has to stop. In a pod that ends for good it is at least one second, so
+// that hooks run (kubelet: calculateEffectiveGracePeriod).
 func (s stopper) grace(k kill) int64 {
 	grace := s.graceOf(k)
 	if s.opts.GracePeriod == nil && s.terminal {
@@ -178,8 +173,8 @@ func (s stopper) grace(k kill) int64 {
 	return grace
 }
 
-// graceOf is the user's word, else that of the probe that failed, else the pod's, else what
-// was written on the container when it was created (kubelet: setTerminationGracePeriod).
+// graceOf returns the first grace period that is set: by the user, the failed probe, the pod, or the annotation that
+// the container was created with (kubelet: setTerminationGracePeriod).
 func (s stopper) graceOf(k kill) int64 {
 	var pod *int64
 	if s.Manifest != nil {
@@ -187,7 +182,7 @@ func (s stopper) graceOf(k kill) int64 {
 	}
 	order := []*int64{s.opts.GracePeriod, k.grace, pod, k.container.GracePeriod}
 	if k.ref.Container == nil {
-		// It has left the manifest: what it was created with is its own.
+		// For a container that left the manifest, the value it was created with comes before the pod's.
 		order = []*int64{s.opts.GracePeriod, k.container.GracePeriod, pod}
 	}
 	for _, grace := range order {
@@ -198,8 +193,8 @@ func (s stopper) graceOf(k kill) int64 {
 	return ShortestStop
 }
 
-// preStopOf names the hook that runs before a container is stopped: today's, or
-// the one it was created with when it has left the manifest.
+// preStopOf returns the handler name of the hook that runs before a container stops: the manifest's, or for a container
+// that left the manifest, the one it was created with.
 func preStopOf(k kill) string {
 	if k.ref.Container == nil {
 		return k.container.PreStop
@@ -210,8 +205,8 @@ func preStopOf(k kill) string {
 	return model.HandlerName(k.ref.Lifecycle.PreStop)
 }
 
-// resetContainers stops and removes what a restart of all containers takes
-// away, one after the other. No hook runs and no time is given.
+// resetContainers stops and removes what a restart of all containers removes, one after the other. No hook runs, and
+// the grace period is the shortest.
 func (s stopper) resetContainers() {
 	var last []string
 	why := cause{reason: model.RestartAllContainers, message: "a restart rule asks to restart all containers"}

@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec/digest"
 )
 
-// Change is one field that differs. Values of a sensitive one are left out.
+// Change is one field that differs. If it is sensitive, its values are left out.
 type Change struct {
 	Path      string `json:"path"`
 	Before    string `json:"before"`
@@ -19,14 +19,13 @@ type Change struct {
 	Sensitive bool   `json:"sensitive,omitempty"`
 }
 
-// Diff is what differs between two versions of a definition, field by
-// field, and how many fields are the same.
+// Diff lists the differences between two versions of a definition, field by field, and counts the equal fields.
 type Diff struct {
 	Changes   []Change
 	Unchanged int
 }
 
-// Text is the one line that names what changed.
+// Text returns the change in one line.
 func (d Diff) Text() string {
 	if len(d.Changes) == 0 {
 		return "its definition changed"
@@ -38,7 +37,7 @@ func (d Diff) Text() string {
 	return first
 }
 
-// String writes a change as people read it: image: a -> b.
+// String formats a change for users: image: a -> b.
 func (c Change) String() string {
 	switch {
 	case c.Sensitive:
@@ -51,7 +50,7 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", c.Path, c.Before, c.After)
 }
 
-// Decode reads a tree that was kept as JSON; false when there is none.
+// Decode parses a tree stored as JSON; false if there is none.
 func Decode(text string) (map[string]any, bool) {
 	if text == "" {
 		return nil, false
@@ -63,22 +62,20 @@ func Decode(text string) (map[string]any, bool) {
 	return tree, true
 }
 
-// Trees lists what differs between two projections, in the order of
-// their paths. Entries of lists are matched by the key that names them, as
-// kubectl's patches do.
+// Trees returns the differences between two projections, ordered by path. Entries of lists are matched by their key
+// field, as kubectl's patches do.
 func Trees(before, after map[string]any) Diff {
 	return Divided(before, after, func(string) bool { return false })
 }
 
-// Divided is like Trees, and lists what came or went below some paths by its parts.
+// Divided is like Trees. Below the paths that divides selects, it lists an added or removed value by its parts.
 func Divided(before, after map[string]any, divides func(path string) bool) Diff {
 	c := comparison{divides: divides}
 	c.compareMaps("", before, Plain(after))
 	return c.diff
 }
 
-// Plain takes a tree through JSON, so that numbers and nested types are the
-// same on both sides.
+// Plain converts a tree to JSON and back, so that both sides have the same number and struct types.
 func Plain(tree map[string]any) map[string]any {
 	text, err := json.Marshal(tree)
 	if err != nil {
@@ -88,10 +85,10 @@ func Plain(tree map[string]any) map[string]any {
 	return again
 }
 
-// comparison is one walk through two trees.
+// comparison compares two trees.
 type comparison struct {
 	diff Diff
-	// divides reports of which paths the parts are listed even where only one side has any.
+	// divides reports whether an added or removed value at a path is listed by its parts.
 	divides func(path string) bool
 }
 
@@ -101,7 +98,7 @@ func (c *comparison) compareMaps(path string, before, after map[string]any) {
 	}
 }
 
-// keysOf are the keys of two maps in their order.
+// keysOf returns the sorted keys of two maps.
 func keysOf(a, b map[string]any) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)
@@ -125,7 +122,7 @@ func (c *comparison) compareValues(path string, before, after any) {
 		known := len(c.diff.Changes)
 		c.compareKeyed(path, beforeList, afterList)
 		if names, now := valueText(namesOf(before)), valueText(namesOf(after)); len(c.diff.Changes) == known && names != now {
-			// The order alone differs.
+			// Only the order differs.
 			c.diff.Changes = append(c.diff.Changes, Change{Path: path, Before: names, After: now})
 		}
 		return
@@ -133,7 +130,7 @@ func (c *comparison) compareValues(path string, before, after any) {
 	c.diff.Changes = append(c.diff.Changes, leafChange(path, before, after))
 }
 
-// divided reports whether a value that came or went is listed by its parts.
+// divided reports whether an added or removed value is listed by its parts.
 func (c *comparison) divided(path string, before, after any) bool {
 	return (before == nil || after == nil) && c.divides(path)
 }
@@ -145,7 +142,7 @@ func (c *comparison) compareKeyed(path string, before, after map[string]any) {
 	}
 }
 
-// namesOf are the names of a list's entries in their order.
+// namesOf returns the names of a list's entries in their order.
 func namesOf(value any) []string {
 	list, _ := value.([]any)
 	names := make([]string, 0, len(list))
@@ -156,8 +153,7 @@ func namesOf(value any) []string {
 	return names
 }
 
-// keyed turns a list of named entries into a map by name; a missing list is an
-// empty one.
+// keyed turns a list of named entries into a map by name; a missing list becomes an empty map.
 func keyed(value any) (map[string]any, bool) {
 	if value == nil {
 		return map[string]any{}, true
@@ -190,8 +186,7 @@ func keyOf(entry any) (string, bool) {
 	return "", false
 }
 
-// leafChange is the change of one value. A digest stands for a secret value,
-// which is not shown.
+// leafChange returns the change of one value. Digests stand for secret values and are not shown.
 func leafChange(path string, before, after any) Change {
 	c := Change{Path: path, Before: valueText(before), After: valueText(after)}
 	if digest.IsSecret(c.Before) || digest.IsSecret(c.After) {
@@ -200,8 +195,7 @@ func leafChange(path string, before, after any) Change {
 	return c
 }
 
-// sameSecret reports whether two values are digests of secret values that are not known
-// to differ.
+// sameSecret reports whether two values are digests of secret values that are not known to differ.
 func sameSecret(before, after any) bool {
 	a, okBefore := before.(string)
 	b, okAfter := after.(string)
@@ -226,7 +220,7 @@ func valueText(value any) string {
 	return text
 }
 
-// plainJSON is a value as JSON for people: < and > stand as they are.
+// plainJSON formats a value as JSON for users, without escaping < and >.
 func plainJSON(value any) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

@@ -45,8 +45,7 @@ func changesOf(d Diff) []string {
 	return texts
 }
 
-// TestTrees compares values by path, lists of named entries by name, and all other lists as
-// a whole.
+// TestTrees compares values by path, lists of named entries by name, and all other lists as a whole.
 func TestTrees(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after string
@@ -80,8 +79,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// TestTypesOfProgramsAreThoseOfJSON: a projection has numbers and structures of Go, what was
-// kept of one has not.
+// TestTypesOfProgramsAreThoseOfJSON checks that Go numbers and structs equal the values of a stored tree.
 func TestTypesOfProgramsAreThoseOfJSON(t *testing.T) {
 	type port struct {
 		Name string `json:"name"`
@@ -96,7 +94,7 @@ func TestTypesOfProgramsAreThoseOfJSON(t *testing.T) {
 	}
 }
 
-// TestDivided lists what came or went by its parts where that is asked for.
+// TestDivided checks that added or removed values are listed by their parts where requested.
 func TestDivided(t *testing.T) {
 	before, after := tree(t, `{}`), tree(t, `{"hook": {"start": 1, "stop": 2}, "other": {"a": 1}}`)
 	d := Divided(before, after, func(path string) bool { return path == "hook" })
@@ -109,7 +107,7 @@ func TestDivided(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotShown, and differ only where that is known.
+// TestSecretsAreNotShown also checks that secrets differ only if that is known.
 func TestSecretsAreNotShown(t *testing.T) {
 	digest := func(key, sum string) string { return digest.SecretPrefix + key + ":" + sum }
 	for name, c := range map[string]struct {
@@ -134,7 +132,6 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// TestTextNamesTheFirstChange.
 func TestTextNamesTheFirstChange(t *testing.T) {
 	a, b := Change{Path: "a", Before: "1", After: "2"}, Change{Path: "b", After: "2"}
 	for want, changes := range map[string][]Change{
@@ -146,7 +143,7 @@ func TestTextNamesTheFirstChange(t *testing.T) {
 	}
 }
 
-// TestDecode: what was not kept, or cannot be read, is no tree.
+// TestDecode checks that a missing or unreadable text gives no tree.
 func TestDecode(t *testing.T) {
 	for text, want := range map[string]bool{`{"a": 1}`: true, "{}": true, "": false, "{": false, "[1]": false, `"a"`: false} {
 		if _, ok := Decode(text); ok != want {

@@ -1,6 +1,6 @@
-// Package diff says field by field what differs between two versions of a definition.
+// Package diff compares two versions of a definition field by field.
 //
-// In: two JSON trees. Out: the paths that differ with their values, those of Secrets left
-// out, and how many are the same. It is pure. Of podctl's own packages it imports podspec,
-// which knows what stands for a secret value, and no others.
+// The input is two JSON trees. The output is the paths that differ, with their values except those of Secrets, and the
+// number of equal fields. The package is pure. Of podctl's own packages it imports only podspec, which marks digests of
+// secret values.
 package diff

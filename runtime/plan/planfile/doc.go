@@ -1,10 +1,9 @@
-// Package planfile makes plans that can be saved, and makes a saved plan again.
+// Package planfile makes plans that can be saved, and repeats a saved plan.
 //
-// In: the planner's input, and for a saved plan what was read from its file. Out: a plan
-// with the digests of what was wanted and of what was read of the world, and with both as
-// its basis if they shall be kept; or what changed since a plan was saved.
+// The input is the planner's input, and for a saved plan the contents of its file. The output is a plan with digests of
+// the desired and the observed state, and with both as its basis if the options ask for it. For a saved plan it can
+// also be a list of changes since it was saved.
 //
-// It is pure. It imports plan and what that imports, and nothing of podctl that touches the
-// world. A file is data: the steps of a plan that is executed come from the planner, and
-// what the file has of them only says which.
+// The package is pure. It imports plan and the imports of plan, and no package that changes the system. A file is only
+// data: the executed steps come from the planner, and the file only selects them.
 package planfile

@@ -20,12 +20,9 @@ const (
 	nodeNetwork = "NODE"
 )
 
-// facts are what a decision read of the world, by the object they are about: ids,
-// states, exit codes, hashes, verdicts, delays, the images needed and the
-// resources applied. Times, ages and other pods are no part of them, so that only
-// a change of the world makes a saved plan stale, and not the mere passing of
-// time. The facts of an object are written as a line of terms, which is their form in
-// files and digests.
+// facts are the observed values that a decision read, by object: IDs, states, exit codes, hashes, verdicts, delays, the
+// needed images and the applied resources. Times, ages and other pods are not included, so that the passing of time
+// alone does not make a saved plan stale. Each object's facts are a line of terms, both in files and in digests.
 type facts map[string]string
 
 func factsOf(o *model.Observed) facts {
@@ -113,7 +110,7 @@ func (f facts) addMemory(m *model.Memory) {
 	}
 }
 
-// changesTo says what is different in other facts, object by object.
+// changesTo lists the differences to other facts, object by object.
 func (f facts) changesTo(now facts) []string {
 	all := facts{}
 	maps.Copy(all, f)

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// everything is a world in which there is something to say of each kind of object.
+// everything returns a world with facts of every kind.
 func everything() *model.Observed {
 	return &model.Observed{
 		Sandboxes: []model.Sandbox{
@@ -41,7 +41,7 @@ func everything() *model.Observed {
 	}
 }
 
-// TestFacts are the lines that files and digests are made of. They do not change.
+// TestFacts checks the lines in files and digests. They are stable.
 func TestFacts(t *testing.T) {
 	want := facts{
 		"sandbox 0123456789ab":        "READY attempt 1 POD 10.0.0.2,fd00::2 v1:aa 0123456789abcdef",
@@ -71,7 +71,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestTimesAreNoFacts: the mere passing of time makes no plan stale.
+// TestTimesAreNoFacts checks that the passing of time makes no plan stale.
 func TestTimesAreNoFacts(t *testing.T) {
 	later := everything()
 	for i := range later.Containers {
@@ -85,7 +85,6 @@ func TestTimesAreNoFacts(t *testing.T) {
 	}
 }
 
-// TestEachFactMakesAPlanStale.
 func TestEachFactMakesAPlanStale(t *testing.T) {
 	for want, change := range map[string]func(o *model.Observed){
 		"sandbox 0123456789ab: ready, 10.0.0.2,fd00::2 -> not ready, 10.0.0.9": func(o *model.Observed) {
@@ -117,7 +116,7 @@ func TestEachFactMakesAPlanStale(t *testing.T) {
 	}
 }
 
-// TestPlansSayWhatTheyWereMadeOf: two digests, and all of it if that is asked for.
+// TestPlansSayWhatTheyWereMadeOf checks the two digests, and the basis if the options ask for it.
 func TestPlansSayWhatTheyWereMadeOf(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	in := inputOf(w)
@@ -135,7 +134,7 @@ func TestPlansSayWhatTheyWereMadeOf(t *testing.T) {
 	}
 }
 
-// TestBasisThatIsMissing from a file: that it is stale is said, and not more.
+// TestBasisThatIsMissing checks that without a basis only the staleness is reported.
 func TestBasisThatIsMissing(t *testing.T) {
 	saved := savedCopy(t, inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod))))
 	saved.Basis = nil
@@ -147,7 +146,7 @@ func TestBasisThatIsMissing(t *testing.T) {
 	}
 }
 
-// TestSecretsOfAnotherKeyCannotBeCompared, which is said instead of a change.
+// TestSecretsOfAnotherKeyCannotBeCompared checks that this is reported instead of a change.
 func TestSecretsOfAnotherKeyCannotBeCompared(t *testing.T) {
 	text := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2}\n---\n" +
 		modeltest.Pod("  containers: [{name: app, image: i:1, envFrom: [{secretRef: {name: s}}]}]\n")

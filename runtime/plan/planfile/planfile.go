@@ -11,8 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// Make makes a plan that says what it was made of: as digests, and in full if the options
-// ask for it.
+// Make makes a plan with digests of its input, and with the full input if the options ask for it.
 func Make(in *plan.Input) *plan.Plan {
 	p := plan.Make(in)
 	read := factsOf(&in.Observed)
@@ -26,26 +25,24 @@ func Make(in *plan.Input) *plan.Plan {
 	return p
 }
 
-// StaleError says that a saved plan no longer fits, and what changed.
+// StaleError reports that a saved plan no longer fits, and what changed.
 type StaleError struct {
 	Pod     model.PodRef
 	Changes []string
 }
 
-// Error lists the changes, a line each.
+// Error lists the changes, one per line.
 func (e *StaleError) Error() string {
 	return fmt.Sprintf("the saved plan of pod %s no longer fits: make a new one\n  %s", e.Pod, strings.Join(e.Changes, "\n  "))
 }
 
-// ErrNotThisPod says that a saved plan is of another pod.
+// ErrNotThisPod reports that a saved plan belongs to another pod.
 var ErrNotThisPod = errors.New("the saved plan is of another pod")
 
-// MakeAgain makes the plan again that was saved: from the same input, and only
-// with the steps that the saved one has. It is a *StaleError when the manifest or
-// the world is not what it was, when a step would not be made any more, or when one
-// that belongs to the plan is not in the file. A hold that ran out since then makes no
-// step. So a file that somebody changed can neither add a step nor keep one from
-// being done.
+// MakeAgain makes a saved plan again: from the current input, and only with the steps of the saved one. It returns a
+// *StaleError if the manifest or the observed state has changed, if a step would not be made any more, or if a step
+// that belongs to the plan is missing in the file. A hold that ended since then adds no step. A modified file can
+// therefore neither add nor remove a step.
 func MakeAgain(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
 	if saved.Pod != in.Pod {
 		return nil, fmt.Errorf("%w: %s (uid %s), not %s (uid %s)", ErrNotThisPod, saved.Pod, saved.Pod.UID, in.Pod, in.Pod.UID)
@@ -70,7 +67,7 @@ func MakeAgain(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
 	return p, nil
 }
 
-// changesSince names what is not as it was when the plan was saved.
+// changesSince lists what changed since the plan was saved.
 func changesSince(saved, now *plan.Plan) []string {
 	var changes []string
 	if saved.DesiredDigest != now.DesiredDigest {
@@ -82,13 +79,13 @@ func changesSince(saved, now *plan.Plan) []string {
 	return changes
 }
 
-// added names the steps of a saved plan that would not be made now.
+// added lists the steps of a saved plan that would not be made now.
 func added(saved, now *plan.Plan) []string {
 	return missing(saved.Steps, now.Steps, "would not be made now (was the plan made with other flags, or long ago?)")
 }
 
-// leftOut names the steps that the plan had when it was saved and the file has not. It
-// was made at its own time, with or without a heed to delays.
+// leftOut lists the steps that the plan had when it was saved and that the file lacks. It makes the plan again for its
+// original time, with and without delays.
 func leftOut(saved *plan.Plan, in *plan.Input) []string {
 	then := *in
 	then.Now = saved.ObservedAt
@@ -103,7 +100,7 @@ func leftOut(saved *plan.Plan, in *plan.Input) []string {
 	return shortest
 }
 
-// missing says of the steps that other steps lack what that means.
+// missing adds the meaning to each step that the others lack.
 func missing(steps, others []plan.Step, meaning string) []string {
 	var texts []string
 	for i := range steps {
@@ -114,7 +111,7 @@ func missing(steps, others []plan.Step, meaning string) []string {
 	return texts
 }
 
-// same reports whether two steps do the same, whatever is said about them.
+// same reports whether two steps do the same. Reasons and messages do not count.
 func same(s, o *plan.Step) bool {
 	return s.ID == o.ID && s.Kind == o.Kind && s.Container == o.Container && s.ContainerID == o.ContainerID &&
 		s.SandboxID == o.SandboxID && s.Attempt == o.Attempt && s.Image == o.Image && s.Volume == o.Volume

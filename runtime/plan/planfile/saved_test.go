@@ -18,7 +18,7 @@ func inputOf(w *modeltest.World) *plan.Input {
 	return &plan.Input{Pod: model.RefOf(w.Desired.Pod), Input: podstatus.Input{Desired: w.Desired, Observed: w.Observed, Now: modeltest.Noon()}}
 }
 
-// lines are the steps and holds of a plan in few words.
+// lines lists the steps and holds of a plan.
 func lines(p *plan.Plan) []string {
 	out := []string{}
 	for i := range p.Steps {
@@ -30,7 +30,7 @@ func lines(p *plan.Plan) []string {
 	return out
 }
 
-// savedCopy is a plan as it comes back from its file.
+// savedCopy returns a plan as it is read from its file.
 func savedCopy(t *testing.T, in *plan.Input) *plan.Plan {
 	t.Helper()
 	kept := *in
@@ -84,7 +84,7 @@ func TestStalePlanNamesWhatChanged(t *testing.T) {
 	}
 }
 
-// TestChangesAreToldInWords: what changed since a plan was saved is no line of hashes.
+// TestChangesAreToldInWords checks that changes are described without hashes.
 func TestChangesAreToldInWords(t *testing.T) {
 	runs := "RUNNING restarts 1 6cab2ae5 v1:5bc1d2aa5bc1d2aa5bc1d2aa5bc1d2aa 9d0e4c77aaaabbbb 7b2c1e0a99"
 	for object, c := range map[string]struct{ before, after, want string }{
@@ -114,8 +114,7 @@ func TestChangesAreToldInWords(t *testing.T) {
 	}
 }
 
-// TestSavedHoldIsNotExecuted: a hold that ran out makes the plan neither stale
-// nor longer.
+// TestSavedHoldIsNotExecuted checks that a hold that ended makes the plan neither stale nor longer.
 func TestSavedHoldIsNotExecuted(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	w.Containers[1].State, w.Containers[1].ExitCode, w.Containers[1].FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Second)

@@ -12,9 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// tamperings calls with every document that differs from another in one value: a text,
-// number or truth that is another, an entry of a list or map that is gone, or is there
-// twice.
+// tamperings calls with for every document that differs in one value: another text, number or boolean, or an entry of a
+// list or map that is missing or repeated.
 func tamperings(t *testing.T, text []byte, with func(what string, changed []byte)) {
 	t.Helper()
 	var doc any
@@ -31,7 +30,7 @@ func tamperings(t *testing.T, text []byte, with func(what string, changed []byte
 	tamper(doc, "", func(any) {}, emit)
 }
 
-// tamper changes a value in its place, calls emit, and puts it back.
+// tamper changes a value in its place, calls emit, and restores it.
 func tamper(value any, path string, set func(any), emit func(string)) {
 	try := func(what string, other any) {
 		set(other)
@@ -62,8 +61,7 @@ func tamper(value any, path string, set func(any), emit func(string)) {
 	}
 }
 
-// TestAPlanFileIsData: whatever is changed in the file of a saved plan, it is refused,
-// or what is executed is what would have been without the change.
+// TestAPlanFileIsData checks that a changed file is refused, or executed exactly like the unchanged one.
 func TestAPlanFileIsData(t *testing.T) {
 	replaced := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	replaced.Desired = modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:2, command: [run]}", 1))
@@ -98,7 +96,7 @@ func TestAPlanFileIsData(t *testing.T) {
 	}
 }
 
-// executed is what a file makes podctl do; nothing when it is refused.
+// executed describes what a file makes podctl do; empty if the file is refused.
 func executed(t *testing.T, in *plan.Input, file []byte) string {
 	t.Helper()
 	saved := &plan.Plan{}
@@ -116,7 +114,7 @@ func executed(t *testing.T, in *plan.Input, file []byte) string {
 	return string(text)
 }
 
-// TestStepsTakenOutOfAFileAreMissed by name.
+// TestStepsTakenOutOfAFileAreMissed checks that the error names the missing step.
 func TestStepsTakenOutOfAFileAreMissed(t *testing.T) {
 	in := inputOf(modeltest.New(modeltest.Load(t, modeltest.WebPod)))
 	saved := savedCopy(t, in)
@@ -127,8 +125,7 @@ func TestStepsTakenOutOfAFileAreMissed(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreBounded: what is wrong with a document is named with its line, and one
-// that would grow is not decoded.
+// TestDocumentsAreBounded checks that an error names the line, and that a document that would grow is not decoded.
 func TestDocumentsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"cut off":         {"{\n\"kind\": \"Plan\",\n", "line 3: it is not valid JSON, or cut off: unexpected end"},

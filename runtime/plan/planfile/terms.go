@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// A line of facts is a list of terms with a space between them. What begins with one of
-// these words has a value behind it.
+// A line of facts is a list of terms separated by spaces. A term that begins with one of these words has a value after
+// it.
 const (
 	restarts = "restarts"
 	attempt  = "attempt"
@@ -20,7 +20,7 @@ const (
 	prepared = "prepared"
 )
 
-// line writes the terms that are not empty.
+// line joins the terms that are not empty.
 func line(terms ...string) string {
 	return strings.Join(slices.DeleteFunc(terms, func(t string) bool { return t == "" }), " ")
 }
@@ -29,7 +29,7 @@ func number[N int32 | uint32](name string, n N) string { return fmt.Sprintf("%s 
 
 func truth(name string, is bool) string { return name + " " + strconv.FormatBool(is) }
 
-// lengths are how many words a term has that begins with a word; all others are one word.
+// lengths returns the number of words of the terms that begin with a word; all others have one.
 func lengths() map[string]int {
 	return map[string]int{
 		restarts: 2, attempt: 2, exists: 2, prepared: 2, "exit": 3, "log": 2, "hook": 2,
@@ -37,7 +37,7 @@ func lengths() map[string]int {
 	}
 }
 
-// spoken are the words for terms that are no words, or too short; empty ones are left out.
+// spoken returns readable words for terms. Terms with an empty word are left out.
 func spoken() map[string]string {
 	return map[string]string{
 		string(model.Running): "running", string(model.Exited): "exited", string(model.Created): "created", string(model.Unknown): "unknown",
@@ -46,8 +46,7 @@ func spoken() map[string]string {
 	}
 }
 
-// read takes a line apart into the terms that say something to people, without the hashes
-// and ids that are there to be compared.
+// read splits a line into readable terms. It drops hashes and IDs, which are only compared.
 func read(text string) []string {
 	hashOrID := regexp.MustCompile(`^(v\d+:|sha256:)?[0-9a-f]{5,}$`)
 	length, words := lengths(), spoken()
@@ -66,13 +65,12 @@ func read(text string) []string {
 	return terms
 }
 
-// newFact says what there is now.
+// newFact describes a new object.
 func newFact(text string) string {
 	return strings.TrimSuffix("new: "+strings.Join(read(text), ", "), ": ")
 }
 
-// changedFact says how a fact changed. Hashes and ids say nothing to a reader: where
-// only they differ, what they stand for does.
+// changedFact describes how a fact changed. If only hashes or IDs differ, it names what they represent.
 func changedFact(object, before, after string) string {
 	was, is := read(before), read(after)
 	gone := slices.DeleteFunc(slices.Clone(was), func(t string) bool { return slices.Contains(is, t) })
@@ -88,7 +86,7 @@ func changedFact(object, before, after string) string {
 	return hiddenChange(object)
 }
 
-// hiddenChange says what changed of an object when only a hash of it did.
+// hiddenChange describes the change of an object if only a hash differs.
 func hiddenChange(object string) string {
 	kind, _, _ := strings.Cut(object, " ")
 	switch kind {
