@@ -8,9 +8,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// checkContainer proves that a container can be configured and mounted: its references
-// resolve, its image is there, its user may run and its volumes have what it mounts. Nothing is
-// changed.
+// checkContainer checks that a container can be configured and mounted: its references resolve, its image is present,
+// its user may run and its volumes contain what it mounts. It changes nothing.
 func (x *starter) checkContainer(s *plan.Step) error {
 	ref, err := x.container(s)
 	if err != nil {
@@ -43,7 +42,8 @@ func (x *starter) check(ref podspec.ContainerRef, attempt uint32) error {
 	return prover.Container(ref, attempt, sandbox.IPs)
 }
 
-// checkTarget is an error if the container whose processes another one joins does not run, unless this pass will start it.
+// checkTarget returns an error if the target container, whose processes another one joins, does not run and this pass
+// does not start it.
 func (x *starter) checkTarget(container string) error {
 	if container == "" || slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.StartContainer && s.Container == container }) {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestProofsChangeNothing: a container is proven without its sandbox, its volumes and its files,
-// and none of those come to be.
+// TestProofsChangeNothing checks a container without its sandbox, volumes and files: the check creates none of them.
 func TestProofsChangeNothing(t *testing.T) {
 	l := newLab(t, "i:1")
 	text := pod("  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v, subPath: s}]}]\n  volumes: [{name: v, emptyDir: {}}]\n")
@@ -24,13 +23,12 @@ func TestProofsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestProofsThatFail: what keeps a container from being configured is written down under the
-// kubelet's reason.
+// TestProofsThatFail checks that a configuration error is recorded with the kubelet's reason.
 func TestProofsThatFail(t *testing.T) {
 	for word, c := range map[string]struct {
 		reason model.Reason
 		spec   string
-		// status is what the pod's status says, where that is not the error.
+		// status is the text in the pod's status, if it differs from the error.
 		status string
 	}{
 		"image absent:1 is not present": {"CreateContainerConfigError", "  containers: [{name: a, image: 'absent:1'}]\n", ""},
@@ -49,8 +47,8 @@ func TestProofsThatFail(t *testing.T) {
 	}
 }
 
-// TestTargets: a container joins the processes of one that was started in this pass before those
-// of an earlier run; a proof counts on a start of the plan.
+// TestTargets checks that a container started in this pass comes before an earlier run, and that a check accepts a
+// target that the plan starts.
 func TestTargets(t *testing.T) {
 	l := newLab(t, "i:1")
 	ran := l.apply(onePod()).snapshot.Containers[0].Status.GetId()

@@ -21,11 +21,11 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// checkpointer writes down what only podctl can remember: before the steps, what is about to
-// be done, and after them, what came of it. Steps tell it what they did at the same time.
+// checkpointer records facts that only podctl knows: before the steps, what is about to be done, and after them, the
+// results. Steps report to it concurrently.
 type checkpointer struct {
 	*subject
-	// status is that of the pod as this pass has seen it.
+	// status is the status of the pod as this pass observed it.
 	status v1.PodStatus
 
 	mu         sync.Mutex
@@ -36,7 +36,7 @@ type checkpointer struct {
 	written bool
 }
 
-// begin writes down what is about to be done, before anything happens.
+// begin records what is about to be done, before anything happens.
 func (x *checkpointer) begin() error {
 	if x.plan.Unapplied() {
 		return nil
@@ -54,14 +54,13 @@ func (x *checkpointer) begin() error {
 	if !x.completes() {
 		return nil
 	}
-	// A finished pod takes nothing of the node, also while its sandbox is being stopped: a pod that is admitted meanwhile must not
-	// be rejected for it.
+	// A finished pod uses no resources of the node, even while its sandbox is being stopped. A pod that is admitted in
+	// the meantime must not be rejected because of it.
 	x.noteCompletion()
 	return x.write()
 }
 
-// beginDeletion marks a pod as one that goes. A full disk must not keep a pod from being deleted,
-// which frees some of it.
+// beginDeletion marks a pod as being deleted. A full disk does not prevent the deletion, which frees disk space.
 func (x *checkpointer) beginDeletion() {
 	j := x.checkpoint
 	if len(x.plan.Steps) == 0 || j.Applied == nil {
@@ -73,13 +72,13 @@ func (x *checkpointer) beginDeletion() {
 	}
 }
 
-// beginSync writes down what is about to be applied: a crash in the middle leaves the manifest, so
-// that the pod can be deleted properly.
+// beginSync records what is about to be applied. After a crash the manifest is known, so that the pod can be deleted
+// properly.
 func (x *checkpointer) beginSync() error {
 	j := x.checkpoint
 	evicted := j.Eviction != x.plan.Eviction
 	if j.Eviction != nil && x.plan.Eviction == nil {
-		// It begins anew.
+		// An evicted pod starts again.
 		j.StartTime, j.Completion, j.Rejection = x.now(), nil, nil
 	}
 	j.Eviction = x.plan.Eviction
@@ -95,9 +94,8 @@ func (x *checkpointer) beginSync() error {
 	adopted, judged := !maps.Equal(j.Adopted, x.plan.Adopted), j.Rejection != x.plan.Rejection
 	j.Adopted, j.Rejection = x.plan.Adopted, x.plan.Rejection
 	if j.Applied != nil && j.Applied.SameAs(x.desired) && slices.Equal(j.Applied.Shared, x.desired.Shared) && j.Deletion == nil {
-		// The file that was applied last is the one that plan and --all compare with, also if it says
-		// the same as another one before.
-		// A copy of podctl's own may be older than the set that the pod has been put into.
+		// The plan and --all compare with the file that was applied last, even if an earlier file has the same content.
+		// podctl's own copy may be older than the set that the pod now belongs to.
 		set := x.desired.Set
 		if x.desired.Stored {
 			set = j.Applied.Set
@@ -105,8 +103,7 @@ func (x *checkpointer) beginSync() error {
 		elsewhere := j.Source != x.desired.Source || j.Applied.Keeper != x.desired.Keeper || j.Applied.Set != set
 		if starts || adopted || judged || evicted || elsewhere || moves(x.checkpoint, x.client.Endpoint.Address, x.snapshot) {
 			j.Endpoint, j.Source, j.Applied.Keeper, j.Applied.Set = x.client.Endpoint.Address, x.desired.Source, x.desired.Keeper, set
-			// Also where it says the same as before: it shows that there is room for what
-			// comes of the pass.
+			// Written even without a change: this shows that there is disk space for the results of the pass.
 			return x.write()
 		}
 		return nil
@@ -125,8 +122,8 @@ func (x *checkpointer) beginSync() error {
 	return x.write()
 }
 
-// firstStart is when a pod without a record of it began: with its oldest sandbox, if it runs
-// already, as one that a kubelet has left or whose checkpoint was lost; else now.
+// firstStart returns when a pod without a record started: with its oldest sandbox if there is one, as for a pod that a
+// kubelet left or whose checkpoint was lost; otherwise now.
 func (x *checkpointer) firstStart() time.Time {
 	first := x.checkpoint.AppliedAt
 	for _, s := range x.snapshot.Sandboxes {
@@ -137,13 +134,13 @@ func (x *checkpointer) firstStart() time.Time {
 	return first
 }
 
-// moves reports whether the pod comes here from another runtime, of which nothing is here yet.
+// moves reports whether the pod comes from another runtime and does not exist in this one yet.
 func moves(j *state.Checkpoint, endpoint string, s *snapshot.Pod) bool {
 	return j.Endpoint != endpoint && len(s.Sandboxes)+len(s.Containers) == 0
 }
 
-// notePendingRestarts keeps what is about to be stopped so that it runs again, until it does: if the
-// pass is cut off its end must not be taken for that of its work.
+// notePendingRestarts records the containers that are about to be stopped and must run again, until they do. If the
+// pass is interrupted, such an exit must not count as the end of the container's work.
 func (x *checkpointer) notePendingRestarts() {
 	owes := x.plan.PendingRestarts()
 	if before := x.checkpoint.PendingRestarts; len(before) > 0 {
@@ -165,7 +162,7 @@ func (x *checkpointer) write() error {
 	return nil
 }
 
-// take writes down what is to be kept of probes while steps run (probe.Held).
+// take records changes from probes while steps run (probe.Held).
 func (x *checkpointer) take(change probe.Change) (taken bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -180,15 +177,14 @@ func (x *checkpointer) take(change probe.Change) (taken bool, err error) {
 	return true, x.write()
 }
 
-// close takes nothing any more.
+// close makes take refuse further changes.
 func (x *checkpointer) close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
 }
 
-// remember writes down what only podctl knows after a pass. A deleted pod's
-// checkpoint goes with it.
+// remember records what only podctl knows after a pass. The checkpoint of a deleted pod is removed.
 func (x *checkpointer) remember(r *results) error {
 	if x.desired == nil {
 		if !r.complete() {
@@ -213,7 +209,7 @@ func (x *checkpointer) remember(r *results) error {
 	return x.write()
 }
 
-// rememberEviction keeps that nothing of an evicted pod is left.
+// rememberEviction records that all leftovers of an evicted pod are removed.
 func (x *checkpointer) rememberEviction(r *results) error {
 	turned, ended := !x.plan.Unapplied() && x.noteConditions(), len(x.plan.Steps) > 0 && r.complete()
 	if ended {
@@ -225,8 +221,7 @@ func (x *checkpointer) rememberEviction(r *results) error {
 	return x.write()
 }
 
-// noteLastRun keeps what runs after the pass: what is missing of it later was
-// stopped by somebody else.
+// noteLastRun records what runs after the pass. If something of it is missing later, another program stopped it.
 func (x *checkpointer) noteLastRun(r *results) {
 	started := x.outputs.allStarted()
 	sandbox, before := x.outputs.sandbox(), cmp.Or(x.checkpoint.LastRun, &model.LastRun{})
@@ -266,9 +261,9 @@ func (x *checkpointer) noteLastRun(r *results) {
 	x.checkpoint.LastRun = last
 }
 
-// resetContainers names those whose records a restart of all has taken away, in this pass or an
-// earlier one, and which were not started since, and those that were started since in the same
-// sandbox: nothing else shows that they ran before.
+// resetContainers returns the containers whose records a restart of all containers removed, in this pass or an earlier
+// one. reset lists those not started since, since those started in the same sandbox. Nothing else shows that they ran
+// before.
 func (x *checkpointer) resetContainers(r *results, before *model.LastRun, started map[string]string) (reset, since []string) {
 	all := slices.Clone(before.Reset)
 	for i := range x.plan.Steps {

@@ -18,8 +18,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestCheckpointBeforeTheSteps: the manifest is written down before anything happens, with the
-// resources that are about to be made; another manifest counts up, the same one does not.
+// TestCheckpointBeforeTheSteps checks that the manifest and the intended resources are recorded before anything
+// happens. Another manifest increases the generation, the same one does not.
 func TestCheckpointBeforeTheSteps(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	p := l.plan(model.PodRef{}, onePod())
@@ -45,8 +45,8 @@ func TestCheckpointBeforeTheSteps(t *testing.T) {
 	}
 }
 
-// TestAdoptedPodKeepsItsAge: a pod that runs without a checkpoint, which a kubelet may have left,
-// is as old as its sandbox.
+// TestAdoptedPodKeepsItsAge checks that a running pod without a checkpoint, which a kubelet may have left, is as old as
+// its sandbox.
 func TestAdoptedPodKeepsItsAge(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
@@ -63,8 +63,8 @@ func TestAdoptedPodKeepsItsAge(t *testing.T) {
 	}
 }
 
-// TestAPodThatMovesIsOfItsNewRuntime: the same manifest on another runtime that has nothing of the
-// pod is written down there, also if nothing has to be done.
+// TestAPodThatMovesIsOfItsNewRuntime checks that the same manifest on another runtime is recorded there, even if there
+// is nothing to do.
 func TestAPodThatMovesIsOfItsNewRuntime(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).plan.Pod
@@ -85,8 +85,8 @@ func TestAPodThatMovesIsOfItsNewRuntime(t *testing.T) {
 	}
 }
 
-// TestTheSourceAppliedLastIsKept: a pod is compared with the file that it was applied from last, also
-// if that says the same as another one before.
+// TestTheSourceAppliedLastIsKept checks that the file that was applied last is recorded, even if its content is the
+// same.
 func TestTheSourceAppliedLastIsKept(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).plan.Pod
@@ -100,8 +100,8 @@ func TestTheSourceAppliedLastIsKept(t *testing.T) {
 	}
 }
 
-// TestNothingIsDoneThatCannotBeWrittenDown: a disk that takes no checkpoint keeps a pod from
-// being started; a deletion, which frees some of it, goes on and says so.
+// TestNothingIsDoneThatCannotBeWrittenDown checks that a full disk prevents the start of a pod. A deletion, which frees
+// disk space, continues with a warning.
 func TestNothingIsDoneThatCannotBeWrittenDown(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
@@ -120,7 +120,7 @@ func TestNothingIsDoneThatCannotBeWrittenDown(t *testing.T) {
 	}
 }
 
-// blocked puts a directory that is not empty in the place of a file.
+// blocked replaces a file by a directory that is not empty.
 func blocked(t *testing.T, path string) (restore func()) {
 	t.Helper()
 	if err := errors.Join(os.RemoveAll(path), os.MkdirAll(path+"/in the way", 0o700)); err != nil {
@@ -133,8 +133,8 @@ func blocked(t *testing.T, path string) (restore func()) {
 	}
 }
 
-// TestDeletionIsMarkedAndForgotten: a deletion is written down with the time that containers
-// have before anything is stopped, and all is forgotten only once every step was done.
+// TestDeletionIsMarkedAndForgotten checks that a deletion is recorded with the longest grace period before anything
+// stops, and that the checkpoint is removed only after every step was done.
 func TestDeletionIsMarkedAndForgotten(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
@@ -163,8 +163,8 @@ func TestDeletionIsMarkedAndForgotten(t *testing.T) {
 	}
 }
 
-// TestApplyTakesADeletionBack: a pod whose deletion was not finished is wanted again, as a new
-// generation although its manifest is the same.
+// TestApplyTakesADeletionBack checks that applying a pod cancels an unfinished deletion with a new generation, although
+// the manifest is the same.
 func TestApplyTakesADeletionBack(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.apply(onePod())
@@ -179,8 +179,8 @@ func TestApplyTakesADeletionBack(t *testing.T) {
 	}
 }
 
-// TestStartsAreRemembered: what failed is named with the kubelet's reason until the container
-// starts, and each start after an exit lengthens the restart delay.
+// TestStartsAreRemembered checks that a failure is recorded with the kubelet's reason until the container starts, and
+// that each start after an exit increases the restart delay.
 func TestStartsAreRemembered(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Second, ExitCode: 1}, runtimetest.Behaviour{StartError: "no such program"})
@@ -205,7 +205,7 @@ func TestStartsAreRemembered(t *testing.T) {
 	if j = l.checkpoint(ref); len(j.StartErrors) > 0 || j.Backoffs["a"].Duration != 2*model.BackoffInitial {
 		t.Errorf("after it started: %+v, %+v", j.StartErrors, j.Backoffs)
 	}
-	// Another definition begins anew.
+	// Another definition resets the delay.
 	x := l.plan(model.PodRef{}, strings.Replace(onePod(), "i:1", "i:2", 1)).execution(Options{})
 	other, _ := podspec.FindContainer(x.desired.Pod, "a")
 	x.checkpoint.noteTry(other)
@@ -214,7 +214,7 @@ func TestStartsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestFailuresTellNoSecrets: what is written down of a failure is without values of Secrets.
+// TestFailuresTellNoSecrets checks that recorded failures contain no values of Secrets.
 func TestFailuresTellNoSecrets(t *testing.T) {
 	l := newLab(t, "i:1")
 	text := pod("  containers: [{name: a, image: 'i:1', env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: p}}}]}]\n") +
@@ -226,8 +226,8 @@ func TestFailuresTellNoSecrets(t *testing.T) {
 	}
 }
 
-// TestHoldsAreRememberedOnce: why a container cannot be tried is written down, and not again
-// as long as it is the same. Holds that time ends are not.
+// TestHoldsAreRememberedOnce checks that the same hold is recorded once, and that holds that end by time are not
+// recorded.
 func TestHoldsAreRememberedOnce(t *testing.T) {
 	l := newLab(t, "i:1")
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
@@ -251,8 +251,8 @@ func TestHoldsAreRememberedOnce(t *testing.T) {
 	}
 }
 
-// TestCompletionIsRemembered: a pod that has finished stays so when the runtime's records are
-// lost, also if a pass had nothing else to do.
+// TestCompletionIsRemembered checks that a finished pod stays finished if the runtime loses its records, also if a pass
+// had nothing else to do.
 func TestCompletionIsRemembered(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Second, ExitCode: 3})
@@ -284,8 +284,8 @@ func TestCompletionIsRemembered(t *testing.T) {
 	}
 }
 
-// TestCompletionIsRememberedBeforeTheTeardown: what a finished pod takes of the node is free before its sandbox has been stopped, so
-// that no other pod is rejected for it.
+// TestCompletionIsRememberedBeforeTheTeardown checks that the resources of a finished pod are free before its sandbox
+// is stopped, so that no other pod is rejected.
 func TestCompletionIsRememberedBeforeTheTeardown(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Second})
@@ -307,8 +307,8 @@ func TestCompletionIsRememberedBeforeTheTeardown(t *testing.T) {
 	}
 }
 
-// TestLastRunIsRemembered: what runs after a pass is known by its id, and what the pass stopped
-// is not missed later.
+// TestLastRunIsRemembered checks that containers that run after a pass are recorded by ID, and that containers that the
+// pass stopped are not reported as missing.
 func TestLastRunIsRemembered(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	two := pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")
@@ -333,8 +333,8 @@ func TestLastRunIsRemembered(t *testing.T) {
 	}
 }
 
-// TestLastRunOfStepsThatFailed: a container whose stop failed counts as running, and a sandbox
-// that was stopped takes all with it.
+// TestLastRunOfStepsThatFailed checks that a container whose stop failed counts as running, and that a stopped sandbox
+// ends all its containers.
 func TestLastRunOfStepsThatFailed(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.apply(onePod())
@@ -361,7 +361,7 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
-	// A sandbox that was stopped in an earlier pass is still known as that.
+	// A sandbox that an earlier pass stopped stays recorded as stopped.
 	x.checkpoint.checkpoint.LastRun, x.plan.Steps = &model.LastRun{IPs: []string{"10.0.0.9"}, Stopped: []string{"gone", p.plan.SandboxID}}, nil
 	x.checkpoint.outputs.setSandbox(sandboxOutput{})
 	x.checkpoint.noteLastRun(&results{})
@@ -370,8 +370,8 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 	}
 }
 
-// TestResetContainers: those whose records a restart of all has taken away are known until they
-// are started, also over several passes.
+// TestResetContainers checks that containers reset by a restart of all containers are recorded until they start, also
+// over several passes.
 func TestResetContainers(t *testing.T) {
 	x := &checkpointer{subject: &subject{plan: &plan.Plan{Steps: []plan.Step{
 		{ID: "1", Kind: plan.RemoveContainer, Container: "a", RestartsAll: true},
@@ -387,8 +387,8 @@ func TestResetContainers(t *testing.T) {
 	}
 }
 
-// TestPendingRestartsAreRemembered: what a pass stops to start it anew is remembered until it
-// has started, also if another pass comes between.
+// TestPendingRestartsAreRemembered checks that a stopped container that must run again is recorded until it starts,
+// also over several passes.
 func TestPendingRestartsAreRemembered(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	p := l.apply(onePod())
@@ -417,8 +417,8 @@ func resourcePod(cpu string) string {
 	return pod("  containers: [{name: a, image: 'i:1', resources: {limits: {cpu: " + cpu + "}}}]\n")
 }
 
-// TestResourcesInForce: the resources of a container are those it was started with or resized to,
-// and not those of a manifest that is only wanted.
+// TestResourcesInForce checks that the recorded resources are those the container was started or resized with, not
+// those of a manifest that is only desired.
 func TestResourcesInForce(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	p := l.apply(resourcePod("1"))
@@ -448,7 +448,7 @@ func TestResourcesInForce(t *testing.T) {
 	}
 }
 
-// TestResourcesOfPodsAreResizedAtLast: the pod's own are changed once all of a plan is done.
+// TestResourcesOfPodsAreResizedAtLast checks that the pod's own resources change after the whole plan is done.
 func TestResourcesOfPodsAreResizedAtLast(t *testing.T) {
 	l := newLab(t, "i:1")
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
@@ -466,8 +466,8 @@ func TestResourcesOfPodsAreResizedAtLast(t *testing.T) {
 	}
 }
 
-// TestResourcesWithoutRecord: a container that nobody has a record of is taken to have what the
-// manifest before says, or without one this manifest.
+// TestResourcesWithoutRecord checks that a container without a record has the resources of the previous manifest, or
+// without one, of this manifest.
 func TestResourcesWithoutRecord(t *testing.T) {
 	before, now := loadPod(t, resourcePod("1")).Pod, loadPod(t, resourcePod("2")).Pod
 	ref, _ := podspec.FindContainer(now, "a")

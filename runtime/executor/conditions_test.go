@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// TestConditionsOfAWatchedPod: a pass for somebody who watches writes down when conditions change,
-// and nothing while none does. Another pass leaves them as they are.
+// TestConditionsOfAWatchedPod checks that a watched pass records changes of conditions and nothing else. Other passes
+// leave the conditions as they are.
 func TestConditionsOfAWatchedPod(t *testing.T) {
 	l := newLab(t, "i:1")
 	pass := func(opts Options) (ref model.PodRef, at time.Time) {

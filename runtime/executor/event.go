@@ -10,39 +10,37 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// EventKind says what happened to a step.
+// EventKind is the kind of an event of a step.
 type EventKind string
 
-// What can happen to a step.
+// The kinds of events.
 const (
 	StepStarted EventKind = "Started"
-	// StepProgress: a step that takes its time has got somewhere.
+	// StepProgress reports the progress of a long step.
 	StepProgress EventKind = "Progress"
 	StepDone     EventKind = "Done"
 	StepFailed   EventKind = "Failed"
-	// StepSkipped: something before it failed, or the pass was interrupted.
+	// StepSkipped: a step before it failed, or the pass was interrupted.
 	StepSkipped EventKind = "Skipped"
-	// Warning: the step goes on although something in it went wrong, or the plan has a
-	// remark.
+	// Warning: the step continues although a part of it failed, or the plan has a remark.
 	Warning EventKind = "Warning"
 )
 
-// Event is one thing that happened while a plan was executed. The step is the
-// very one that the plan shows.
+// Event is one event during the execution of a plan. Step points to the step of the plan.
 type Event struct {
 	Kind EventKind
 	Pod  model.PodRef
 	Step *plan.Step
-	// Time is when it happened, Took how long the step needed.
+	// Time is when it happened, Took the duration of the step.
 	Time time.Time
 	Took time.Duration
 	Err  error
-	// Detail says what only the execution could tell: an address, an image id.
+	// Detail is known only after the execution: an address, an image ID.
 	Detail string
-	// Bytes and TotalBytes say how far a pull is. What will come is not known before it begins;
-	// of pulls at the same time they are the sum.
+	// Bytes and TotalBytes are the progress of a pull. The total is unknown before a part begins. For concurrent pulls
+	// they are sums.
 	Bytes, TotalBytes int64
-	// Until is when a container that was asked to end is killed; zero for other steps.
+	// Until is when a container that was asked to stop is killed; zero for other steps.
 	Until time.Time
 }
 
@@ -50,19 +48,18 @@ type Event struct {
 type StepError struct {
 	Pod  model.PodRef
 	Step *plan.Step
-	// Reason is the kubelet's name for the failure: ErrImagePull,
-	// CreateContainerConfigError, RunContainerError and so on.
+	// Reason is the kubelet's name for the failure: ErrImagePull, CreateContainerConfigError, RunContainerError and so
+	// on.
 	Reason model.Reason
-	// Retryable reports whether the container may be started again after its restart delay, as
-	// the kubelet does: its start failed, or its postStart hook.
+	// Retryable reports whether the container may be started again after its restart delay, as in a kubelet: its start
+	// or its postStart hook failed.
 	Retryable bool
-	// Stopped reports whether the container ran and was stopped again, because its postStart
-	// hook failed.
+	// Stopped reports whether the container ran and was stopped because its postStart hook failed.
 	Stopped bool
 	Err     error
 }
 
-// Error names pod, container and step, and the cause.
+// Error returns the pod, the container, the step and the cause.
 func (e *StepError) Error() string {
 	what := string(e.Step.Kind)
 	if string(e.Reason) == what {
@@ -80,11 +77,10 @@ func (e *StepError) Error() string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// SurpriseError says that the world was not as observed: the pass ends, looks
-// again and makes a new plan.
+// SurpriseError reports that the actual state differs from the observed one. The pass ends, observes again and makes a
+// new plan.
 type SurpriseError struct {
-	// name and attempt are what turned out to be taken; the sandbox's name is
-	// empty.
+	// name and attempt are already in use; the name is empty for a sandbox.
 	name     string
 	attempt  uint32
 	reserved bool
@@ -97,25 +93,25 @@ func (e *SurpriseError) Error() string {
 
 func (e *SurpriseError) Unwrap() error { return e.err }
 
-// Learn keeps what the surprise taught for the next plan.
+// Learn records the attempt in use for the next plan.
 func (e *SurpriseError) Learn(reserved map[string]uint32) {
 	if e.reserved {
 		reserved[e.name] = max(reserved[e.name], e.attempt)
 	}
 }
 
-// startError is the failure of a start that may be tried again.
+// startError returns a failure of a start that may be retried.
 func startError(err error) error {
 	return &model.ReasonError{Reason: model.RunContainerError, Retryable: true, Err: err}
 }
 
-// hookError is the failure of a postStart hook, whose container has been stopped.
+// hookError returns a failure of a postStart hook whose container has been stopped.
 func hookError(err error) error {
 	return &model.ReasonError{Reason: model.PostStartHookError, Retryable: true, Stopped: true, Err: err}
 }
 
-// stepError is the failure of a step. Its reason is the step's kind where the error has none. What
-// the user ended is no failure of the runtime, unless something came of it.
+// stepError returns the failure of a step. Without a reason in the error, the reason is the step's kind. A canceled
+// step is Interrupted and no failure of the runtime, unless a container was stopped.
 func stepError(pod model.PodRef, s *plan.Step, err error) StepError {
 	failure := StepError{Pod: pod, Step: s, Reason: model.Reason(s.Kind), Err: err}
 	if r, ok := errors.AsType[*model.ReasonError](err); ok {

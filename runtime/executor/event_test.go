@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestStepErrorsNameTheirObject: the pod, the container or volume, and what went wrong.
+// TestStepErrorsNameTheirObject checks that errors name the pod, the container or volume, and the cause.
 func TestStepErrorsNameTheirObject(t *testing.T) {
 	cause := errors.New("no space")
 	for want, c := range map[string]struct {
@@ -29,8 +29,7 @@ func TestStepErrorsNameTheirObject(t *testing.T) {
 	}
 }
 
-// TestReasonsOfErrors: the innermost name that was given is told, also of a wrapped error, and
-// no error stays none.
+// TestReasonsOfErrors checks that the innermost reason counts, also in a wrapped error, and that nil stays nil.
 func TestReasonsOfErrors(t *testing.T) {
 	cause := errors.New("told to fail")
 	if err := model.WithReason("X", nil); err != nil {
@@ -45,8 +44,8 @@ func TestReasonsOfErrors(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsFromAFailure: starts and postStart hooks are tried again, and a hook that fails
-// leaves a container that was stopped. The reason decides none of it.
+// TestWhatFollowsFromAFailure checks that failed starts and postStart hooks are retried, and that a failed hook leaves
+// a stopped container. The reason does not matter.
 func TestWhatFollowsFromAFailure(t *testing.T) {
 	cause, step := errors.New("told to fail"), &plan.Step{Kind: plan.StartContainer, Container: "a"}
 	for name, c := range map[string]struct {
@@ -65,8 +64,8 @@ func TestWhatFollowsFromAFailure(t *testing.T) {
 	}
 }
 
-// TestInterruptedSteps: what the user ended is no failure of the runtime. A hook that was ended has
-// stopped its container, which is told as ever.
+// TestInterruptedSteps checks that a canceled step is no failure of the runtime. A canceled hook has stopped its
+// container, which is reported as usual.
 func TestInterruptedSteps(t *testing.T) {
 	step := &plan.Step{Kind: plan.StopContainer, Container: "a"}
 	ended := fmt.Errorf("stopping it: %w", context.Canceled)
@@ -78,8 +77,8 @@ func TestInterruptedSteps(t *testing.T) {
 	}
 }
 
-// TestSurprisesTeachOnlyTakenNames: the next plan takes an attempt above the highest that was
-// taken; a sandbox that was lost teaches nothing.
+// TestSurprisesTeachOnlyTakenNames checks that the next plan uses an attempt above the highest one in use. A lost
+// sandbox reserves nothing.
 func TestSurprisesTeachOnlyTakenNames(t *testing.T) {
 	reserved := map[string]uint32{"a": 3}
 	taken := reservedOr(errors.New(`name "a_1" is reserved for "x"`), "a", 2)
@@ -97,7 +96,7 @@ func TestSurprisesTeachOnlyTakenNames(t *testing.T) {
 		t.Errorf("learnt %v", reserved)
 	}
 	other := errors.New("disk full")
-	if err := reservedOr(other, "a", 2); err != other { //nolint:errorlint // it is the very one
+	if err := reservedOr(other, "a", 2); err != other { //nolint:errorlint // the same error is expected
 		t.Errorf("another error became %v", err)
 	}
 }

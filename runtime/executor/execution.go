@@ -26,9 +26,8 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// subject is the pod that a plan is about: how it is wanted, and how it was observed when the
-// plan was made. No step changes that, because the caller keeps the snapshot and the plan's input. It has what all parts of the
-// execution share.
+// subject is the pod of a plan: as desired, and as observed when the plan was made. It has the state that all parts of
+// the execution share. No step changes the snapshot or the plan's input, because the caller keeps them.
 type subject struct {
 	*Executor
 	opts     Options
@@ -36,7 +35,7 @@ type subject struct {
 	desired  *podspec.Desired
 	snapshot *snapshot.Pod
 	observed *model.Observed
-	// applied is the manifest that was applied before this pass; nil when unknown.
+	// applied is the manifest applied before this pass; nil if it is unknown.
 	applied *podspec.Desired
 	pod     state.Pod
 
@@ -48,16 +47,15 @@ type subject struct {
 
 func (x *subject) node() criconfig.Node { return x.host.Node() }
 
-// logs are the log files of the pod.
+// logs returns the log files of the pod.
 func (x *subject) logs() podlogs.Logs { return x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name) }
 
-// volumes is where the volumes of a manifest of the pod lie.
+// volumes returns the context for volumes of a manifest of the pod.
 func (x *subject) volumes(desired *podspec.Desired) volume.Context {
 	return volume.Context{Pod: x.pod, Desired: desired, Allocatable: x.node().Allocatable}
 }
 
-// manifest is the one that hooks are taken from: the one that is wanted, or when the pod is
-// deleted the one that was applied last.
+// manifest returns the manifest whose hooks run: the desired one, or on deletion the one applied last.
 func (x *subject) manifest() *v1.Pod {
 	switch {
 	case x.desired != nil:
@@ -68,7 +66,7 @@ func (x *subject) manifest() *v1.Pod {
 	return nil
 }
 
-// execution carries out one plan, step by step and to the letter.
+// execution executes one plan, step by step.
 type execution struct {
 	*subject
 	prepare *preparer
@@ -77,8 +75,8 @@ type execution struct {
 	remove  *remover
 }
 
-// Executor carries out plans. It does not choose: when the world is not as observed the pass
-// ends, and another plan is made.
+// Executor executes plans. It makes no decisions: if the actual state differs from the observed one, the pass ends, and
+// the caller makes another plan.
 type Executor struct {
 	client  *cri.Client
 	layout  state.Layout
@@ -89,11 +87,12 @@ type Executor struct {
 	rotator *gc.Rotator
 	puller  *images.Puller
 	pulled  state.PulledImages
-	// Held is told of the checkpoints that passes hold, for what probes say meanwhile; nil for nobody who asks probes.
+	// Held is notified of checkpoints that a pass holds, so that probe results are recorded meanwhile; nil if the
+	// caller does not probe.
 	Held *probe.Held
 }
 
-// New makes an Executor.
+// New returns an Executor.
 func New(w observe.World, host *observe.Host, garbage *gc.Collector) *Executor {
 	return &Executor{
 		client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, garbage: garbage, rotator: gc.NewRotator(w),
@@ -101,8 +100,7 @@ func New(w observe.World, host *observe.Host, garbage *gc.Collector) *Executor {
 	}
 }
 
-// Run carries out a plan that was made of an input and a snapshot. The caller holds the pod's
-// lock.
+// Run executes a plan that was made from an input and a snapshot. The caller holds the pod's lock.
 func (e *Executor) Run(ctx context.Context, in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) (*Outcome, error) {
 	return e.newExecution(in, p, s, opts).run(ctx)
 }
@@ -124,7 +122,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	return x
 }
 
-// run executes the plan and writes down what only podctl can remember.
+// run executes the plan and records what only podctl knows.
 func (x *execution) run(ctx context.Context) (*Outcome, error) {
 	if x.opts.Planned != nil {
 		x.opts.Planned(x.plan)
@@ -141,12 +139,12 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 		x.opts.Begun()
 	}
 	x.perform(ctx)
-	// An error would not be about the pass. The next one tries again, and the agent reports it.
+	// The error is ignored because the pass succeeded. The next pass tries again, and the agent reports the error.
 	_ = x.pod.TrimFiles()
 	return x.end(ctx)
 }
 
-// perform carries out the steps. What probes say meanwhile is written down by the way.
+// perform executes the steps. Meanwhile it records probe results.
 func (x *execution) perform(ctx context.Context) {
 	if x.Held != nil && x.opts.Debug == nil && !x.plan.Unapplied() {
 		release := x.Held.Hold(x.plan.Pod.UID, x.checkpoint.take)
@@ -156,9 +154,8 @@ func (x *execution) perform(ctx context.Context) {
 	x.schedule.run(ctx)
 }
 
-// permitted is a *LiveKubeletError when a kubelet would kill what the plan starts. It is
-// asked this late because to look for a kubelet takes as long as to observe the pod, and is
-// done beside that.
+// permitted returns a *LiveKubeletError if a kubelet would kill what the plan starts. It runs this late because the
+// search for a kubelet takes as long as the observation of the pod and runs beside it.
 func (x *execution) permitted() error {
 	if x.desired == nil || len(x.plan.Steps) == 0 || x.opts.AllowKubelet {
 		return nil
@@ -166,8 +163,7 @@ func (x *execution) permitted() error {
 	return x.host.CheckKubelet()
 }
 
-// do carries out one step. There is no other place where a plan meets the
-// world.
+// do executes one step. No other code changes the system for a plan.
 func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 	switch s.Kind {
 	case plan.CreateCgroup, plan.UpdatePod:
@@ -230,7 +226,7 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	return outcome, nil
 }
 
-// cutOff says what was being done when the pass was interrupted.
+// cutOff returns an error that names the steps that the interruption ended.
 func (x *execution) cutOff(cause error) error {
 	var during []string
 	for i := range x.schedule.failed {

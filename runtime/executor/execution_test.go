@@ -15,8 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestKubeletsKeepPodsFromStarting: where a kubelet would kill what starts nothing is done, unless
-// the user wants it, or the plan starts nothing.
+// TestKubeletsKeepPodsFromStarting checks that nothing is done if a kubelet would kill what starts, unless the user
+// allows it or the plan starts nothing.
 func TestKubeletsKeepPodsFromStarting(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.kubelet = errors.New("a kubelet runs")
@@ -40,8 +40,7 @@ func TestKubeletsKeepPodsFromStarting(t *testing.T) {
 	}
 }
 
-// TestOrderOfAPass: the plan is shown, then what is about to be done is written down, then others
-// may look for ports, and only then something happens.
+// TestOrderOfAPass checks the order: report the plan, record the intended changes, call Begun, execute the steps.
 func TestOrderOfAPass(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
@@ -85,8 +84,8 @@ func TestOrderOfAPass(t *testing.T) {
 	}
 }
 
-// TestInterruptedPassesSayDuringWhat: the steps that the end of the pass ended are named, and what
-// was left is told.
+// TestInterruptedPassesSayDuringWhat checks that the error names the interrupted steps, and that the skipped ones are
+// reported.
 func TestInterruptedPassesSayDuringWhat(t *testing.T) {
 	l := newLab(t, "i:1")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -107,7 +106,7 @@ func TestInterruptedPassesSayDuringWhat(t *testing.T) {
 	}
 }
 
-// TestSurprisesEndThePass: what was done is remembered, and the error names the pod and tells no
+// TestSurprisesEndThePass checks that finished steps are recorded, and that the error names the pod and contains no
 // Secret.
 func TestSurprisesEndThePass(t *testing.T) {
 	l := newLab(t, "i:1")
@@ -127,7 +126,7 @@ func TestSurprisesEndThePass(t *testing.T) {
 	}
 }
 
-// TestUnknownSteps: a step that nobody knows is no step that does nothing.
+// TestUnknownSteps checks that an unknown kind of step is an error.
 func TestUnknownSteps(t *testing.T) {
 	l := newLab(t, "i:1")
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
@@ -136,8 +135,7 @@ func TestUnknownSteps(t *testing.T) {
 	}
 }
 
-// TestEventsOfAPass: the history of a pod that was started, crashed and deleted has the kubelet's
-// events.
+// TestEventsOfAPass checks the kubelet's events for a pod that was started, crashed and deleted.
 func TestEventsOfAPass(t *testing.T) {
 	l := newLab(t)
 	ref := l.apply(onePod()).in.Pod

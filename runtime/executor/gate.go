@@ -7,12 +7,11 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// gate is how far a step has come, for the steps that wait for it.
+// gate is the progress of a step, for the steps that wait for it.
 type gate struct {
 	// done is closed when the step has ended.
 	done chan struct{}
-	// exited is closed when no process is left of the container that the step stops, at
-	// the latest when the step has ended.
+	// exited is closed when the last process of the stopped container has ended, at the latest with the step.
 	exited chan struct{}
 	exit   func()
 }
@@ -22,7 +21,7 @@ func newGate() *gate {
 	return &gate{done: make(chan struct{}), exited: exited, exit: sync.OnceFunc(func() { close(exited) })}
 }
 
-// reached is closed when the step has come as far as others need it.
+// reached returns the channel that is closed when the step has reached the state.
 func (g *gate) reached(until plan.Until) <-chan struct{} {
 	if until == plan.Exited {
 		return g.exited
@@ -35,15 +34,14 @@ func (g *gate) end() {
 	close(g.done)
 }
 
-// semaphore lets so many in at a time. containerd 2 locks up when some thirty containers of a
-// pod are asked to end at once.
+// semaphore limits concurrent stops. containerd 2 deadlocks if about thirty containers of a pod are stopped at once.
 type semaphore chan struct{}
 
-// holdMax is how long one that takes its time keeps others out: a container that does not
-// obey would hold up the rest for its whole grace period.
+// holdMax is how long a slow stop occupies a slot. Otherwise a container that ignores the signal would delay the rest
+// for its whole grace period.
 const holdMax = time.Second
 
-// enter waits for room. What it returns makes room again, if time has not.
+// enter waits for a free slot. The slot becomes free when leave is called, or after holdMax.
 func (s semaphore) enter() (leave func()) {
 	s <- struct{}{}
 	leave = sync.OnceFunc(func() { <-s })

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestSemaphore: who is let in keeps others out until he leaves, and no longer than a moment.
+// TestSemaphore checks that a holder blocks others until it leaves, but only for a moment.
 func TestSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, began := make(semaphore, 1), time.Now()

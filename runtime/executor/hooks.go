@@ -17,8 +17,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// hookMark shows other processes that the postStart hook of a container is running, from before the start
-// until the hook has finished, and until a container whose hook failed has been stopped.
+// hookMark shows other processes that the postStart hook of a container is running. The mark exists from before the
+// start until the hook has finished, or until a container whose hook failed has been stopped.
 type hookMark struct {
 	hooks state.Hooks
 	// wanted is false for a container without a hook.
@@ -43,8 +43,7 @@ func (m *hookMark) end() error {
 // hooks runs the lifecycle hooks of containers.
 type hooks struct{ *subject }
 
-// run runs one lifecycle handler (kubelet: handlerRunner.Run). What it prints
-// is not shown: it may hold secrets.
+// run runs one lifecycle handler (kubelet: handlerRunner.Run). Its output is not shown, because it may contain secrets.
 func (x *hooks) run(ctx context.Context, h *v1.LifecycleHandler, ref podspec.ContainerRef, id string) error {
 	switch {
 	case h.Exec != nil:
@@ -71,8 +70,8 @@ func (x *hooks) execHook(ctx context.Context, command []string, id string) error
 	return nil
 }
 
-// target is where the hooks of a container are sent: the address of the sandbox that it runs
-// in. That may be another one than new containers start in, and one that is being deleted.
+// target returns the address for the hooks of a container: that of its own sandbox. New containers may start in another
+// sandbox, and the container's sandbox may be about to be deleted.
 func (x *hooks) target(ref podspec.ContainerRef, id string) probe.Target {
 	own := x.outputs.sandbox()
 	sandbox := &own.Sandbox
@@ -82,9 +81,8 @@ func (x *hooks) target(ref podspec.ContainerRef, id string) probe.Target {
 	return probe.Target{ContainerID: id, Container: ref.Container, PodIP: sandbox.Address(x.observed.NodeIPs)}
 }
 
-// preStopHandler finds the hook a step names: in the manifest, or for a
-// container that has left it, on the container itself. A plan carries no
-// commands.
+// preStopHandler returns the hook of a step: from the manifest, or for a container that left the manifest, from the
+// container's annotations. A plan contains no commands.
 func (x *hooks) preStopHandler(s *plan.Step) (*v1.LifecycleHandler, podspec.ContainerRef) {
 	if s.PreStop == "" {
 		return nil, podspec.ContainerRef{Container: &v1.Container{Name: s.Container}}

@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// container is the container that a step is about.
+// container returns the container of a step.
 func (x *subject) container(s *plan.Step) (podspec.ContainerRef, error) {
 	if x.desired != nil {
 		if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok {
@@ -25,7 +25,7 @@ func (x *subject) container(s *plan.Step) (podspec.ContainerRef, error) {
 	return podspec.ContainerRef{}, fmt.Errorf("container %s is not in the manifest", s.Container)
 }
 
-// sandboxConfig is the message the sandbox was, or will be, created with.
+// sandboxConfig returns the message that the sandbox was or will be created with.
 func (x *subject) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
 	in, err := proof.Resolve(x.volumes(x.desired), x.node())
 	if err != nil {
@@ -34,20 +34,21 @@ func (x *subject) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, e
 	return criconfig.Sandbox(in.Desired, in.Node, in.Paths, attempt)
 }
 
-// sandbox is the sandbox in which containers of this pass start, with its message.
+// sandbox returns the sandbox in which containers of this pass start, with its message.
 func (x *subject) sandbox() (sandboxOutput, error) {
 	return x.outputs.sandboxWith(func() (*runtimeapi.PodSandboxConfig, error) { return x.sandboxConfig(x.plan.Attempt) })
 }
 
-// prover proves containers with what is there now.
+// prover returns a Prover for the current volumes, images and node.
 func (x *subject) prover() (*proof.Prover, error) {
 	in, err := proof.Resolve(x.volumes(x.desired), x.node())
 	in.Images = x.outputs.allImages()
 	return &proof.Prover{ContainerInput: in, Volumes: x.volumes(x.desired), Runtime: x.plan.Runtime.Name}, err
 }
 
-// message is the message that a container is created with in a pod with these addresses. It writes files and binds parts of
-// volumes: what was proved may have changed since, so that each is looked up again, and opened without leaving its volume.
+// message returns the message that creates a container, in a pod with the given addresses. It writes files and binds
+// parts of volumes. They may have changed since the check, so each one is looked up again, and opened without leaving
+// its volume.
 func (x *subject) message(ref podspec.ContainerRef, attempt uint32, ips []string) (*runtimeapi.ContainerConfig, error) {
 	p, err := x.prover()
 	if err != nil {
@@ -83,7 +84,6 @@ func (x *subject) message(ref podspec.ContainerRef, attempt uint32, ips []string
 	return criconfig.Container(in)
 }
 
-// writeHosts writes the hosts file.
 func (x *subject) writeHosts(ips []string, known service.Known) error {
 	hosts, err := criconfig.HostsFile(x.desired.Pod, x.node(), ips)
 	if err != nil {
@@ -92,8 +92,8 @@ func (x *subject) writeHosts(ips []string, known service.Known) error {
 	return volume.WriteEtcHosts(x.pod, service.WithHosts(hosts, service.Hosts(x.desired.Pod, x.node().Name, known.Names)))
 }
 
-// services are what containers are told of Services. It follows from what is kept elsewhere, and hosts files are written again
-// when that changes: where it cannot be read the container starts without.
+// services returns the Services for the environment and hosts of containers. They are derived from stored data, and
+// hosts files are rewritten when it changes. If it cannot be read, the container starts without Services.
 func (x *subject) services() service.Known {
 	text, err := x.layout.ServiceNames().Read()
 	if err != nil {
@@ -102,8 +102,8 @@ func (x *subject) services() service.Known {
 	return service.DecodeKnown(text)
 }
 
-// terminationLog makes a new file for the termination message of a container, and removes
-// those of starts that were killed before the runtime had a record: none uses them.
+// terminationLog creates a file for the termination message of a container. It removes files of starts that were killed
+// before the runtime had a record, because no container uses them.
 func (x *subject) terminationLog(container string) (string, error) {
 	used := map[string]bool{}
 	for _, c := range x.snapshot.Containers {
@@ -115,14 +115,14 @@ func (x *subject) terminationLog(container string) (string, error) {
 	return x.pod.TerminationLogs(container).New()
 }
 
-// addMounted notes what is mounted into a container.
+// addMounted adds the paths mounted into a container.
 func addMounted(paths map[string]bool, status *runtimeapi.ContainerStatus) {
 	for _, m := range status.GetMounts() {
 		paths[m.GetHostPath()] = true
 	}
 }
 
-// target is the container that was started in this pass, or that ran before.
+// target returns the container that was started in this pass, or that ran before.
 func (x *subject) target(container string) (string, error) {
 	if id := x.outputs.startedID(container); id != "" {
 		return id, nil

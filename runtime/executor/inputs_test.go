@@ -36,7 +36,7 @@ func loadPod(t *testing.T, text string) *podspec.Desired {
 	return m.Pods[0]
 }
 
-// TestIDsAreNotWaitedForForever: who waits for the lock of user ids can be interrupted.
+// TestIDsAreNotWaitedForForever checks that the wait for the lock of user IDs can be interrupted.
 func TestIDsAreNotWaitedForForever(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	lock, err := layout.Locks().IDs(t.Context())

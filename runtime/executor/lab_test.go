@@ -20,7 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// lab is an executor before a runtime in memory, with an observer that supplies its plans.
+// lab is an executor with an in-memory runtime and an observer that supplies its plans.
 type lab struct {
 	t        *testing.T
 	server   *runtimetest.Server
@@ -30,7 +30,7 @@ type lab struct {
 	layout   state.Layout
 	observer *observe.Observer
 	executor *Executor
-	// kubelet is what a look for a kubelet finds.
+	// kubelet is the result of the search for a kubelet.
 	kubelet error
 
 	mu     sync.Mutex
@@ -62,7 +62,7 @@ func newLab(t *testing.T, names ...string) *lab {
 	return l
 }
 
-// planned is a plan with what it was made of.
+// planned is a plan with its input.
 type planned struct {
 	*lab
 	in       *plan.Input
@@ -70,7 +70,7 @@ type planned struct {
 	snapshot *snapshot.Pod
 }
 
-// plan observes a pod and makes a plan for it; text may be empty for a pod that goes.
+// plan observes a pod and makes a plan for it; an empty text deletes the pod.
 func (l *lab) plan(ref model.PodRef, text string) *planned {
 	l.t.Helper()
 	var desired *podspec.Desired
@@ -85,13 +85,13 @@ func (l *lab) plan(ref model.PodRef, text string) *planned {
 	return &planned{l, in, plan.Make(in), s}
 }
 
-// run carries out the plan. Events are kept in the lab.
+// run executes the plan. The lab keeps the events.
 func (p *planned) run(opts Options) (*Outcome, error) {
 	opts.Report = p.note
 	return p.executor.Run(p.t.Context(), p.in, p.plan, p.snapshot, opts)
 }
 
-// execution is one of the plan that is not run: its parts are.
+// execution returns an execution of the plan without running it, to test its parts.
 func (p *planned) execution(opts Options) *execution {
 	opts.Report = p.note
 	return p.executor.newExecution(p.in, p.plan, p.snapshot, opts)
@@ -120,7 +120,7 @@ func (l *lab) note(ev Event) {
 	l.events = append(l.events, ev)
 }
 
-// warnings are the texts of the warnings that were reported.
+// warnings returns the texts of the reported warnings.
 func (l *lab) warnings() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +133,7 @@ func (l *lab) warnings() []string {
 	return texts
 }
 
-// checkpoint is what is written down of a pod.
+// checkpoint returns the checkpoint of a pod.
 func (l *lab) checkpoint(ref model.PodRef) *state.Checkpoint {
 	l.t.Helper()
 	j, err := l.layout.Pod(ref.UID).Checkpoint().Read()
@@ -143,7 +143,7 @@ func (l *lab) checkpoint(ref model.PodRef) *state.Checkpoint {
 	return j
 }
 
-// history has the events of a pod as "Reason container: message".
+// history returns the events of a pod as "Reason container: message".
 func (l *lab) history(ref model.PodRef) []string {
 	l.t.Helper()
 	h, err := l.layout.Pod(ref.UID).History().Read()
@@ -161,7 +161,7 @@ func eventTexts(events []state.PodEvent) []string {
 	return texts
 }
 
-// step is the plan's step of a kind for a container; any container if that is empty.
+// step returns the plan's step of a kind for a container; an empty name matches any container.
 func (p *planned) step(kind plan.Kind, container string) *plan.Step {
 	p.t.Helper()
 	i := slices.IndexFunc(p.plan.Steps, func(s plan.Step) bool {
@@ -173,7 +173,7 @@ func (p *planned) step(kind plan.Kind, container string) *plan.Step {
 	return &p.plan.Steps[i]
 }
 
-// pod is a manifest of a pod that ends within a second; spec is what stands below its spec.
+// pod returns a manifest of a pod with a grace period of one second; spec is the rest of its spec.
 func pod(spec string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n" + spec
 }
@@ -181,7 +181,7 @@ func pod(spec string) string {
 // onePod has one container.
 func onePod() string { return pod("  containers: [{name: a, image: 'i:1'}]\n") }
 
-// count is how many of the runtime's calls begin with a word.
+// count returns how many calls of the runtime begin with a word.
 func (l *lab) count(call string) int {
 	n := 0
 	for _, c := range l.server.Calls() {
@@ -192,13 +192,13 @@ func (l *lab) count(call string) int {
 	return n
 }
 
-// waits is a step that begins once others have ended.
+// waits returns a step that begins after others have ended.
 func waits(s plan.Step, on ...string) plan.Step {
 	s.Needs = plan.After(on...)
 	return s
 }
 
-// stopWaits is a stop that waits for other stops between its hook and its signal.
+// stopWaits returns a stop that waits for other stops between its hook and its signal.
 func stopWaits(s plan.Step, on ...string) plan.Step {
 	for _, id := range on {
 		s.Needs = append(s.Needs, plan.Edge{Step: id, Phase: plan.Stop})
@@ -206,7 +206,7 @@ func stopWaits(s plan.Step, on ...string) plan.Step {
 	return s
 }
 
-// createsAfter is a start that creates its container once others have ended.
+// createsAfter returns a start that creates its container after others have ended.
 func createsAfter(s plan.Step, on ...string) plan.Step {
 	for _, id := range on {
 		s.Needs = append(s.Needs, plan.Edge{Step: id, Phase: plan.Create})
@@ -214,7 +214,7 @@ func createsAfter(s plan.Step, on ...string) plan.Step {
 	return s
 }
 
-// waitsForExit is a step that begins once no process is left of what some stops stop.
+// waitsForExit returns a step that begins after the processes of the stopped containers have ended.
 func waitsForExit(s plan.Step, on ...string) plan.Step {
 	for _, id := range on {
 		s.Needs = append(s.Needs, plan.Edge{Step: id, Until: plan.Exited})

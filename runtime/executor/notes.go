@@ -17,13 +17,12 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// noteTry keeps the restart delay that one more start brings, whatever comes of it
-// (kubelet: doBackOff).
+// noteTry records the restart delay that one more start causes, whatever its result is (kubelet: doBackOff).
 func (x *checkpointer) noteTry(ref podspec.ContainerRef) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	observed := x.snapshot.Observed(x.plan.Pod, nil)
-	// The delay counts from this one.
+	// The delay counts from this exit.
 	exited := observed.Newest(func(c *model.Container) bool { return c.Name == ref.Name && c.State == model.Exited })
 	if exited == nil {
 		return
@@ -41,7 +40,7 @@ func (x *checkpointer) noteTry(ref podspec.ContainerRef) {
 	x.checkpoint.Backoffs[ref.Name] = b
 }
 
-// noteStart keeps that a container was started.
+// noteStart records that a container was started.
 func (x *checkpointer) noteStart(ref podspec.ContainerRef, id string) {
 	x.outputs.setStarted(ref.Name, id)
 	x.mu.Lock()
@@ -68,8 +67,8 @@ func (x *checkpointer) noteFailure(container string, err error) {
 	x.checkpoint.StartErrors[container] = failure
 }
 
-// noteHolds keeps why containers could not even be tried, which the pod's status
-// shows as a kubelet's does. It reports whether there is anything new.
+// noteHolds records why podctl could not even try to start containers. The pod's status shows it as a kubelet's does.
+// It reports whether something is new.
 func (x *checkpointer) noteHolds() bool {
 	news := false
 	for i := range x.plan.Holds {
@@ -85,8 +84,7 @@ func (x *checkpointer) noteHolds() bool {
 	return news
 }
 
-// noteConditions keeps since when the conditions of the pod are as this pass has seen them. It reports
-// whether one of them has changed.
+// noteConditions records when the conditions of the pod changed. It reports whether one has changed.
 func (x *checkpointer) noteConditions() (changed bool) {
 	if !x.opts.Watched {
 		return false
@@ -95,7 +93,7 @@ func (x *checkpointer) noteConditions() (changed bool) {
 	return changed
 }
 
-// completes reports whether the pod has finished, or one of its containers has ended since, and it is not written down.
+// completes reports whether the pod has finished, or one of its containers has ended since, and that is not recorded.
 func (x *checkpointer) completes() bool {
 	if x.terminalPhase() == "" {
 		return false
@@ -104,7 +102,7 @@ func (x *checkpointer) completes() bool {
 	return done == nil || len(x.ends()) > len(done.Containers)
 }
 
-// ends are how the containers of a finished pod have ended: what is written down, and what this pass has seen.
+// ends returns how the containers of a finished pod ended, from the record and from this pass.
 func (x *checkpointer) ends() map[string]model.ContainerEnd {
 	ends := podstatus.Ends(&x.status)
 	if done := x.checkpoint.Completion; done != nil {
@@ -113,8 +111,8 @@ func (x *checkpointer) ends() map[string]model.ContainerEnd {
 	return ends
 }
 
-// terminalPhase is the phase of a pod that has come to its end. One that was rejected has not begun,
-// and one that was evicted has not finished.
+// terminalPhase returns the phase of a finished pod. A rejected pod has not started, and an evicted pod has not
+// finished, so it is empty for them.
 func (x *checkpointer) terminalPhase() v1.PodPhase {
 	if model.IsOver(&x.status) && x.checkpoint.Rejection == nil && x.checkpoint.Eviction == nil {
 		return x.status.Phase
@@ -122,8 +120,8 @@ func (x *checkpointer) terminalPhase() v1.PodPhase {
 	return ""
 }
 
-// noteCompletion remembers that the pod finished, and how its containers ended, so that the loss of the
-// runtime's records neither makes it run again nor changes its status.
+// noteCompletion records that the pod finished, and how its containers ended. If the runtime loses its records, the pod
+// neither runs again nor changes its status.
 func (x *checkpointer) noteCompletion() {
 	if !x.completes() {
 		return
@@ -136,10 +134,9 @@ func (x *checkpointer) noteCompletion() {
 	x.checkpoint.Completion = &done
 }
 
-// noteInFlight keeps the resources with which containers and sandbox are about to be made,
-// before they are: one that a kill leaves without a word would look as if it had to be
-// resized. They count once the runtime has a record of that attempt (kubelet:
-// SetActuatedResources, when a container is created).
+// noteInFlight records the resources of the containers and sandbox that are about to be created. If podctl is killed in
+// between, a container without a record would look as if it had to be resized. The values count once the runtime has a
+// record of that attempt (kubelet: SetActuatedResources, when a container is created).
 func (x *checkpointer) noteInFlight(before *v1.Pod) {
 	j := x.checkpoint
 	if j.Actuated == nil {
@@ -171,8 +168,8 @@ func (x *checkpointer) noteInFlight(before *v1.Pod) {
 	}
 }
 
-// resourcesOf are the resources a container without a record is taken to have:
-// those of the manifest applied before, or else of this one.
+// resourcesOf returns the resources that a container without a record is assumed to have: those of the manifest applied
+// before, or otherwise of this one.
 func resourcesOf(before *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequirements {
 	if before != nil {
 		if old, ok := podspec.FindContainer(before, ref.Name); ok {
@@ -182,8 +179,8 @@ func resourcesOf(before *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequiremen
 	return ref.Resources
 }
 
-// noteResizedPod keeps the pod's own resources once all that depends on them has
-// been changed: until then the change is still to be made.
+// noteResizedPod records the pod's own resources once all changes that depend on them are done. Until then the change
+// is still pending.
 func (x *checkpointer) noteResizedPod(r *results) {
 	updates := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
 	if updates && len(r.failed)+len(r.skipped) == 0 {
@@ -191,14 +188,14 @@ func (x *checkpointer) noteResizedPod(r *results) {
 	}
 }
 
-// settlePod notes that the pod has the sandbox that was about to be made.
+// settlePod records that the pod has the sandbox that was about to be created.
 func (x *checkpointer) settlePod() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.checkpoint.Settle(state.ThePod)
 }
 
-// noteUpdate keeps the resources that a running container was given.
+// noteUpdate records the new resources of a running container.
 func (x *checkpointer) noteUpdate(ref podspec.ContainerRef) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -13,63 +13,62 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// ErrOutdated is the cause with which the context of a pass ends that is cut short because something else is wanted of
-// its pod.
+// ErrOutdated is the cancellation cause of a pass that ends early because the desired state of its pod has changed.
 var ErrOutdated = fmt.Errorf("something else is wanted of the pod: %w", context.Canceled)
 
-// Options are the user's wishes for a pass.
+// Options are the options of a pass.
 type Options struct {
 	plan.Options
-	// Report is told of every step as it begins and ends; it may be nil. It is
-	// called from several goroutines, one at a time.
+	// Report receives an event when a step begins or ends; it may be nil. It is called from several goroutines, one at
+	// a time.
 	Report func(Event)
-	// Downloads reports also how far pulls are, which asks containerd several times a second.
+	// Downloads also reports the progress of pulls. It queries containerd several times a second.
 	Downloads bool
-	// Pulling is called when a pull begins. What it returns is called when the pull has ended, and
-	// lets the pass go on; its error ends the step. Nil does nothing.
+	// Pulling is called when a pull begins. The function it returns is called after the pull, and the pass waits for
+	// it. Its error ends the step. Pulling may be nil.
 	Pulling func() (ended func(context.Context) error)
-	// AllowKubelet lets a pass do what its plan says although a kubelet, which kills every
-	// pod that it does not know, uses the same runtime.
+	// AllowKubelet executes the plan even if a kubelet uses the same runtime. A kubelet kills every pod that it does
+	// not know.
 	AllowKubelet bool
-	// Watched is set by who looks at the pod again whenever something happens to it. If its context ends, and not because of
-	// ErrOutdated, a container whose postStart hook runs is left to the next one, as a kubelet that ends leaves it.
-	// Watched also writes down when conditions of the pod change, for somebody who looks at it whenever
-	// something happens to it. Nobody else knows when it was.
+	// Watched is set by a caller that runs a pass after each event of the pod. If its context ends for another cause
+	// than ErrOutdated, a container whose postStart hook runs is left to the next pass, as by a kubelet that exits.
+	//
+	// Watched also records when conditions of the pod change. A caller that does not watch the pod cannot know the
+	// time.
 	Watched bool
-	// Warnings are told as events of the pod, each once since its time.
+	// Warnings become events of the pod, each once since its time.
 	Warnings []PodWarning
-	// Only lets a deletion take away this manifest's pod and no other: one that was changed
-	// or deleted meanwhile ends it with a *SupersededError. Nil means whatever there is.
+	// Only limits a deletion to the pod of this manifest. If the pod was changed or deleted meanwhile, the pass ends
+	// with a *SupersededError. Nil deletes any pod.
 	Only *podspec.Desired
-	// Precondition is asked once the pod is locked and observed, with what is remembered of it. Its
-	// error ends the pass before anything is planned. Nil asks nothing.
+	// Precondition is called with the checkpoint once the pod is locked and observed. Its error ends the pass before
+	// planning. It may be nil.
 	Precondition func(*state.Checkpoint) error
 	// Saved is the plan to execute, if it still fits; nil makes a new one.
 	Saved *plan.Plan
-	// Begun is called once it is written down what is about to be done; it may be nil.
+	// Begun is called once the intended changes are recorded; it may be nil.
 	Begun func()
-	// Debug is the container that a plan of Debug starts; nil as a rule.
+	// Debug is the container that a plan of Debug starts; usually nil.
 	Debug *v1.EphemeralContainer
-	// Planned is told of every plan before it is executed; it may be nil.
+	// Planned receives every plan before it is executed; it may be nil.
 	Planned func(*plan.Plan)
 }
 
-// Outcome is what a pass came to.
+// Outcome is the result of a pass.
 type Outcome struct {
-	// Plan is the last plan that was executed, and Input what it was made of. The pass does not change the input.
+	// Plan is the last executed plan, and Input its input. The pass does not change the input.
 	Plan  *plan.Plan
 	Input *plan.Input
-	// Unchanged reports whether the pass had nothing to do and nothing to write down: the input still holds.
+	// Unchanged reports whether the pass had nothing to do and nothing to record: the input is still valid.
 	Unchanged bool
-	// Desired is what the plan brings about: the pod as it was applied before, if an edit of it is not
-	// admitted.
+	// Desired is the pod that the plan applies. If an edit is not admitted, it is the pod as applied before.
 	Desired *podspec.Desired
-	// Failed are the steps that failed, Left those that were not begun.
+	// Failed lists the steps that failed, Skipped those that did not begin.
 	Failed  []StepError
 	Skipped []*plan.Step
 }
 
-// Err joins the failures of the pass; nil when every step was done.
+// Err joins the failures of the pass; nil if every step was done.
 func (o *Outcome) Err() error {
 	errs := make([]error, 0, len(o.Failed))
 	for i := range o.Failed {
@@ -78,10 +77,10 @@ func (o *Outcome) Err() error {
 	return errors.Join(errs...)
 }
 
-// PodWarning is something that the user is to know of a pod, and that no step comes of.
+// PodWarning is a warning about a pod. It leads to no step.
 type PodWarning struct {
-	// Reason is that of the event, one word.
+	// Reason is the reason of the event, one word.
 	Reason, Text string
-	// Since is when it was first so.
+	// Since is when the condition was first seen.
 	Since time.Time
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// outputs are what the steps of a plan produce for the steps after them: what did not exist
-// when the plan was made. Steps read and write them at the same time.
+// outputs are the results of steps for the steps after them: objects that did not exist when the plan was made. Steps
+// read and write them concurrently.
 type outputs struct {
 	mu sync.Mutex
 	sb sandboxOutput
-	// images are what is known of images, by reference.
+	// images are the known images, by reference.
 	images map[string]model.Image
-	// started holds the ids of containers by name.
+	// started holds the IDs of containers by name.
 	started map[string]string
 	// created holds the replacements that were created before their start, by step.
 	created map[string]creation
@@ -29,7 +29,7 @@ type sandboxOutput struct {
 	config *runtimeapi.PodSandboxConfig
 }
 
-// creation is what came of creating a replacement before its start.
+// creation is the result of creating a replacement before its start.
 type creation struct {
 	id  string
 	err error
@@ -51,7 +51,7 @@ func (o *outputs) sandbox() sandboxOutput {
 	return o.sb
 }
 
-// sandboxWith is the sandbox with its message, which is made once when it is not known yet.
+// sandboxWith returns the sandbox with its message. It calls message only if the message is not known yet.
 func (o *outputs) sandboxWith(message func() (*runtimeapi.PodSandboxConfig, error)) (sandboxOutput, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -83,7 +83,7 @@ func (o *outputs) setImage(name string, image model.Image) {
 	o.images[name] = image
 }
 
-// startedID is the id of a container that this pass has started; empty for any other.
+// startedID returns the ID of a container that this pass started; empty for any other.
 func (o *outputs) startedID(name string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,7 +114,7 @@ func (o *outputs) setCreated(step string, made creation) {
 	o.created[step] = made
 }
 
-// takeCreated hands over what was created for a step, once.
+// takeCreated returns the container created for a step, once.
 func (o *outputs) takeCreated(step string) (creation, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestOutputsBeginWithWhatIsThere: a plan that keeps its sandbox starts with the addresses of
-// that one and of no other.
+// TestOutputsBeginWithWhatIsThere checks that a plan that keeps its sandbox starts with the addresses of that sandbox.
 func TestOutputsBeginWithWhatIsThere(t *testing.T) {
 	observed := &model.Observed{Sandboxes: []model.Sandbox{{ID: "old", IPs: []string{"10.0.0.1"}}, {ID: "new", IPs: []string{"10.0.0.2", "fd00::2"}}}}
 	o := newOutputs(&plan.Plan{SandboxID: "new"}, observed)
@@ -25,8 +24,7 @@ func TestOutputsBeginWithWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestSandboxMessageIsMadeOnce: starts of several containers ask for the message at the same
-// time, and all get the same one.
+// TestSandboxMessageIsMadeOnce checks that concurrent starts get the same message.
 func TestSandboxMessageIsMadeOnce(t *testing.T) {
 	o := newOutputs(&plan.Plan{SandboxID: "s"}, &model.Observed{})
 	refused := errors.New("no")
@@ -59,7 +57,7 @@ func TestSandboxMessageIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestReplacementsAreTakenOnce: what was created for a step is started or removed, and not both.
+// TestReplacementsAreTakenOnce checks that a created replacement is either started or removed, not both.
 func TestReplacementsAreTakenOnce(t *testing.T) {
 	o := newOutputs(&plan.Plan{}, &model.Observed{})
 	o.setCreated("start-a", creation{id: "1"})
@@ -74,8 +72,8 @@ func TestReplacementsAreTakenOnce(t *testing.T) {
 	}
 }
 
-// TestStartedContainers: one whose postStart hook failed does not count as started, and who asks
-// for all gets a copy.
+// TestStartedContainers checks that a container with a failed postStart hook does not count as started, and that
+// callers get a copy of the list.
 func TestStartedContainers(t *testing.T) {
 	o := newOutputs(&plan.Plan{}, &model.Observed{Images: map[string]model.Image{}})
 	o.setStarted("a", "1")

@@ -17,16 +17,16 @@ import (
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
-// preparer makes what containers need: the cgroup, volumes, images and the sandbox.
+// preparer creates what containers need: the cgroup, volumes, images and the sandbox.
 type preparer struct{ *subject }
 
-// applyCgroup creates the pod's own cgroup with its limits, or brings the limits
-// up to date. A machine without writable cgroups runs pods without it.
+// applyCgroup creates the pod's own cgroup with its limits, or updates the limits. A machine without writable cgroups
+// runs pods without it.
 func (x *preparer) applyCgroup() error {
 	node := x.node()
 	name := criconfig.CgroupParent(x.desired.Pod, node)
 	if !x.cgroups.Exists(name) {
-		// A kill before it has all its limits would leave one that looks complete.
+		// If podctl is killed before all limits are set, the cgroup would look complete.
 		if err := x.pod.CgroupMark().Set(); err != nil {
 			return model.WithReason(model.FailedCreatePodContainer, err)
 		}
@@ -42,8 +42,8 @@ func (x *preparer) applyCgroup() error {
 	return model.WithReason(model.FailedCreatePodContainer, err)
 }
 
-// pullImage pulls one image with the pod's own credentials first, and looks up
-// the user it runs as. A pull that is interrupted leaves nothing behind.
+// pullImage pulls one image, first with the pod's own credentials, and looks up the user it runs as. An interrupted
+// pull leaves nothing behind.
 func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) {
 	config, err := x.sandboxConfig(x.plan.Attempt)
 	if err != nil {
@@ -64,7 +64,7 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 	return info.ID, nil
 }
 
-// pull pulls the image, and waits until the pass may go on.
+// pull pulls the image, and waits until the pass may continue.
 func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.PodSandboxConfig) error {
 	ended := func(context.Context) error { return nil }
 	if x.opts.Pulling != nil {
@@ -75,7 +75,7 @@ func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.Po
 	})
 	if err != nil {
 		err = pullReason(err)
-		// A pull that nobody waits for any more says nothing of the image.
+		// The error of an interrupted pull is no information about the image.
 		if ctx.Err() == nil {
 			x.checkpoint.noteFailure(s.Container, err)
 		}
@@ -83,7 +83,7 @@ func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.Po
 	return cmp.Or(err, ended(ctx))
 }
 
-// notePulled remembers that podctl pulled an image which was not there before.
+// notePulled records that podctl pulled an image that was not present before.
 func (x *preparer) notePulled(name, id string) {
 	if before, _ := x.snapshot.Image(name); before.ID == id {
 		return
@@ -93,7 +93,7 @@ func (x *preparer) notePulled(name, id string) {
 	}
 }
 
-// pullReason carries on the kubelet's name for the failure of a pull.
+// pullReason adds the kubelet's name for the failure of a pull.
 func pullReason(err error) error {
 	if failure := (*images.Error)(nil); errors.As(err, &failure) {
 		return model.WithReason(model.Reason(failure.Reason), err)
@@ -101,8 +101,7 @@ func pullReason(err error) error {
 	return model.WithReason(model.ErrImagePull, err)
 }
 
-// runSandbox creates and starts the pod's sandbox. Once begun it is finished,
-// whatever the user presses: half a sandbox helps nobody.
+// runSandbox creates and starts the pod's sandbox. It ignores cancellation, because an incomplete sandbox is useless.
 func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
 	if criconfig.OwnUsers(x.desired.Pod) {
 		if _, err := x.pod.IDs().Allocate(ctx); err != nil {

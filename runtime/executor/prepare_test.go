@@ -19,8 +19,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestTakenNamesAreSurprises: the runtime has a sandbox or container of a name although none was
-// observed. The pass ends without a failure, and the next plan takes another attempt.
+// TestTakenNamesAreSurprises checks a runtime with a sandbox or container that was not observed. The pass ends without
+// a failure, and the next plan uses another attempt.
 func TestTakenNamesAreSurprises(t *testing.T) {
 	for kind, want := range map[plan.Kind]map[string]uint32{plan.RunSandbox: {"": 0}, plan.StartContainer: {"a": 0}} {
 		l := newLab(t, "i:1")
@@ -45,8 +45,7 @@ func TestTakenNamesAreSurprises(t *testing.T) {
 	}
 }
 
-// TestSandboxesSupplyAddresses: what comes after a sandbox knows its id, its addresses and the
-// very message it was made with.
+// TestSandboxesSupplyAddresses checks that the steps after a sandbox know its ID, its addresses and its message.
 func TestSandboxesSupplyAddresses(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
@@ -67,8 +66,8 @@ func TestSandboxesSupplyAddresses(t *testing.T) {
 	}
 }
 
-// TestSandboxFailures: whatever goes wrong is a CreatePodSandboxError, also if the runtime made
-// the sandbox and then does not tell of it.
+// TestSandboxFailures checks that any failure is a CreatePodSandboxError, also if only the status call after the
+// creation fails.
 func TestSandboxFailures(t *testing.T) {
 	for _, method := range []string{"RunPodSandbox", "PodSandboxStatus"} {
 		l := newLab(t, "i:1")
@@ -81,8 +80,8 @@ func TestSandboxFailures(t *testing.T) {
 	}
 }
 
-// TestPullsThatFail: the kubelet's reason is told and written down, and what pulled is known to
-// the start after it.
+// TestPullsThatFail checks that the kubelet's reason is reported and recorded, and that the start after a pull knows
+// the image.
 func TestPullsThatFail(t *testing.T) {
 	l := newLab(t)
 	text := pod("  containers: [{name: a, image: 'absent.local/i:1'}, {name: b, image: 'i:2'}]\n")
@@ -102,7 +101,7 @@ func TestPullsThatFail(t *testing.T) {
 	}
 }
 
-// TestImagesThatVanish: an image that was pulled and is not there is an ImageInspectError.
+// TestImagesThatVanish checks that a pulled image that is not present is an ImageInspectError.
 func TestImagesThatVanish(t *testing.T) {
 	l := newLab(t)
 	p := l.plan(model.PodRef{}, onePod())
@@ -113,8 +112,8 @@ func TestImagesThatVanish(t *testing.T) {
 	}
 }
 
-// TestPulledImagesAreNoted, but for those that were there before: they may be another tool's. What
-// cannot be noted is pulled all the same.
+// TestPulledImagesAreNoted checks that images are recorded, except those that were present before and may belong to
+// another tool. A failure to record does not fail the pull.
 func TestPulledImagesAreNoted(t *testing.T) {
 	always := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', imagePullPolicy: Always", 1)
 	for name, c := range map[string]struct {
@@ -140,8 +139,8 @@ func TestPulledImagesAreNoted(t *testing.T) {
 	}
 }
 
-// TestCgroupsOfPods: one that was not finished is marked until it has its limits. A machine
-// without cgroups runs pods all the same, and says so.
+// TestCgroupsOfPods checks that an incomplete cgroup is marked until it has its limits. A machine without cgroups runs
+// pods anyway, with a warning.
 func TestCgroupsOfPods(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
@@ -160,7 +159,7 @@ func TestCgroupsOfPods(t *testing.T) {
 	}
 }
 
-// TestVolumesThatFail: the volume is named with the kubelet's reason, and the pod does not start
+// TestVolumesThatFail checks that the error names the volume with the kubelet's reason, and that the pod does not start
 // without it.
 func TestVolumesThatFail(t *testing.T) {
 	l := newLab(t, "i:1")

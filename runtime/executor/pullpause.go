@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// NotePullPause keeps until when images that could not be pulled are not tried again, which their
-// containers' status shows (kubelet: ImagePullBackOff). The caller holds the pod's lock.
+// NotePullPause records until when failed pulls are not retried, which the status of the containers shows (kubelet:
+// ImagePullBackOff). The caller holds the pod's lock.
 func (e *Executor) NotePullPause(ref model.PodRef, failed []StepError, until time.Time) error {
 	pod := e.layout.Pod(ref.UID)
 	j, err := pod.Checkpoint().Read()
@@ -33,7 +33,7 @@ func (e *Executor) NotePullPause(ref model.PodRef, failed []StepError, until tim
 	return errors.Join(pod.Checkpoint().Write(j), told.Write(pod, ref, j.Redactor(nil)))
 }
 
-// recordPullPause is what a kubelet records when it does not try to pull an image.
+// recordPullPause records the kubelet's events for a delayed pull.
 func recordPullPause(rec *events.Recorder, at time.Time, container, image string) {
 	rec.Normal(at, "BackOff", container, fmt.Sprintf("Back-off pulling image %q", image))
 	rec.Warning(at, "Failed", container, "Error: "+string(model.ImagePullBackOff))

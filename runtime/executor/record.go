@@ -18,7 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// recordStep records one event of the execution of a plan for a manifest, which is nil when the pod shall go.
+// recordStep records one event of the execution of a plan. manifest is nil on deletion.
 func recordStep(r *events.Recorder, p *plan.Plan, manifest *v1.Pod, ev *Event) {
 	switch ev.Kind {
 	case StepStarted:
@@ -33,7 +33,7 @@ func recordStep(r *events.Recorder, p *plan.Plan, manifest *v1.Pod, ev *Event) {
 	}
 }
 
-// spanned are the kinds of steps whose time is kept.
+// spanned lists the kinds of steps whose duration is recorded.
 func spanned() []plan.Kind {
 	return []plan.Kind{plan.RunSandbox, plan.PullImage, plan.PrepareVolume, plan.StartContainer, plan.CreateCgroup}
 }
@@ -47,10 +47,10 @@ func recordSpan(r *events.Recorder, ev *Event, failed bool) {
 	})
 }
 
-// recordStart records the events that a kubelet sends before it does something.
+// recordStart records the events that a kubelet sends before an action.
 func recordStart(r *events.Recorder, p *plan.Plan, manifest *v1.Pod, ev *Event) {
 	s := ev.Step
-	switch s.Kind { //nolint:exhaustive // the others are no news
+	switch s.Kind { //nolint:exhaustive // the others cause no event
 	case plan.PullImage:
 		if _, err := images.WithTag(s.Image); err == nil {
 			r.Normal(ev.Time, "Pulling", s.Container, fmt.Sprintf("Pulling image %q", s.Image))
@@ -68,8 +68,8 @@ func recordStart(r *events.Recorder, p *plan.Plan, manifest *v1.Pod, ev *Event) 
 	}
 }
 
-// pullsFor reports whether a plan pulls an image for the very container that a step starts. Of
-// several with the same image the others find it there.
+// pullsFor reports whether a plan pulls an image for exactly the container that a step starts. Other containers with
+// the same image find it present.
 func pullsFor(p *plan.Plan, start *plan.Step) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
 		return s.Kind == plan.PullImage && s.Image == start.Image && s.Container == start.Container
@@ -78,7 +78,7 @@ func pullsFor(p *plan.Plan, start *plan.Step) bool {
 
 func recordDone(r *events.Recorder, ev *Event) {
 	s := ev.Step
-	switch s.Kind { //nolint:exhaustive // the others are no news
+	switch s.Kind { //nolint:exhaustive // the others cause no event
 	case plan.PullImage:
 		r.Normal(ev.Time, "Pulled", s.Container, fmt.Sprintf("Successfully pulled image %q in %s", s.Image, ev.Took.Round(time.Millisecond)))
 	case plan.RunSandbox:
@@ -91,15 +91,15 @@ func recordDone(r *events.Recorder, ev *Event) {
 	}
 }
 
-// recordFailure names a failure as the kubelet does. Surprises are none, and neither is what the
-// user ended, unless something came of it.
+// recordFailure records a failure in the kubelet's words. It ignores surprises and canceled steps, unless a container
+// was stopped.
 func recordFailure(r *events.Recorder, ev *Event) {
 	step := (*StepError)(nil)
 	if !errors.As(ev.Err, &step) || (errors.Is(step.Err, context.Canceled) && !step.Stopped) {
 		return
 	}
 	s := ev.Step
-	switch s.Kind { //nolint:exhaustive // the others are told as those of containers
+	switch s.Kind { //nolint:exhaustive // the others are recorded like those of containers
 	case plan.RunSandbox:
 		r.Warning(ev.Time, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+cri.Raw(step.Err))
 	case plan.PrepareVolume, plan.UpdateVolume:
@@ -120,11 +120,10 @@ func recordFailure(r *events.Recorder, ev *Event) {
 	}
 }
 
-// recordFailedPull records both events of an image that cannot be had (kubelet:
-// EnsureImageExists, startContainer).
+// recordFailedPull records both events of a failed pull (kubelet: EnsureImageExists, startContainer).
 func recordFailedPull(r *events.Recorder, ev *Event, failure *StepError) {
 	container, text := ev.Step.Container, kubeletText(failure.Err)
-	switch failure.Reason { //nolint:exhaustive // all others are failures to pull
+	switch failure.Reason { //nolint:exhaustive // all others are failed pulls
 	case model.InvalidImageName:
 		r.Warning(ev.Time, "InspectFailed", container, text)
 	case model.ImageInspectError:
@@ -135,7 +134,7 @@ func recordFailedPull(r *events.Recorder, ev *Event, failure *StepError) {
 	r.Warning(ev.Time, "Failed", container, "Error: "+string(failure.Reason))
 }
 
-// recordFailedStart records how far a container came, and what ended it.
+// recordFailedStart records the stages that a container reached, and its failure.
 func recordFailedStart(r *events.Recorder, ev *Event, failure *StepError) {
 	container := ev.Step.Container
 	if failure.Retryable {
@@ -150,7 +149,7 @@ func recordFailedStart(r *events.Recorder, ev *Event, failure *StepError) {
 	r.Normal(ev.Time, "Killing", container, "FailedPostStartHook")
 }
 
-// hookCause is why a hook failed, without what it was.
+// hookCause returns why a hook failed, without the name of the hook.
 func hookCause(err error) string {
 	if hook := (*hookFailure)(nil); errors.As(err, &hook) {
 		return hook.err.Error()
@@ -158,11 +157,10 @@ func hookCause(err error) string {
 	return err.Error()
 }
 
-// deadlineText is what a kubelet says of a pod that has run out of its time.
+// deadlineText is a kubelet's message for a pod past its deadline.
 const deadlineText = "Pod was active on the node longer than the specified deadline"
 
-// recordPlan records the events of a plan as a whole: a pod that has run out of its time, and
-// containers that are not started now.
+// recordPlan records the events of a plan as a whole: a pod past its deadline, and containers that are not started now.
 func recordPlan(r *events.Recorder, at time.Time, p *plan.Plan) {
 	if slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Reason == model.DeadlineExceeded }) {
 		r.Normal(at, "DeadlineExceeded", "", deadlineText)
@@ -180,8 +178,8 @@ func recordPlan(r *events.Recorder, at time.Time, p *plan.Plan) {
 	}
 }
 
-// rejectedAt is when a pod was rejected, which is told once (kubelet: rejectPod). An edit that is not
-// admitted is told once, too.
+// rejectedAt returns when a pod was rejected. A rejection, or an edit that is not admitted, becomes one event (kubelet:
+// rejectPod).
 func rejectedAt(p *plan.Plan) time.Time {
 	if p.Rejection == nil {
 		return time.Time{}
@@ -189,7 +187,7 @@ func rejectedAt(p *plan.Plan) time.Time {
 	return p.Rejection.At
 }
 
-// delayedSince is when the restart delay of a hold began.
+// delayedSince returns when the restart delay of a hold began.
 func delayedSince(h *plan.Hold) time.Time {
 	if h.Delay == nil {
 		return time.Time{}
@@ -197,11 +195,10 @@ func delayedSince(h *plan.Hold) time.Time {
 	return h.Delay.Until.Add(-h.Delay.Duration)
 }
 
-// holdEventEvery is how often at most the same hold becomes an event.
+// holdEventEvery is the shortest time between two events for the same hold.
 const holdEventEvery = time.Minute
 
-// recordHold records what holds a start: a restart delay once, however often the pod is looked at while it
-// lasts, and another hold at most once a minute.
+// recordHold records what holds a start: a restart delay once while it lasts, and any other hold at most once a minute.
 func recordHold(r *events.Recorder, at time.Time, pod model.PodRef, h *plan.Hold) {
 	text := statusText(h)
 	warn := func(reason, container, text string) {

@@ -19,7 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// written is what a recorder adds to the history of a pod.
+// written returns the events that a recorder adds to the history of a pod.
 func written(t *testing.T, r *events.Recorder) *state.History {
 	t.Helper()
 	kept := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
@@ -33,8 +33,8 @@ func written(t *testing.T, r *events.Recorder) *state.History {
 	return h
 }
 
-// TestEventsAreTheKubelets: what a step does is told in the kubelet's words, once as it begins
-// and once when it is done. What is no news is not told.
+// TestEventsAreTheKubelets checks that a step is recorded in the kubelet's words, when it begins and when it is done.
+// Some steps cause no event.
 func TestEventsAreTheKubelets(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	stop := func(reason model.Reason) plan.Step {
@@ -84,8 +84,8 @@ func TestEventsAreTheKubelets(t *testing.T) {
 	}
 }
 
-// TestFailuresAreTheKubelets: each failure has the kubelet's reason and words. What the user ended
-// is none, unless a hook was ended by it, and neither is a surprise.
+// TestFailuresAreTheKubelets checks that each failure has the kubelet's reason and text. Surprises and canceled steps
+// are no failures, except a canceled hook.
 func TestFailuresAreTheKubelets(t *testing.T) {
 	cause := errors.New("told to fail")
 	image := plan.Step{Kind: plan.PullImage, Container: "a", Image: "i:1"}
@@ -134,15 +134,14 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 	if got := eventTexts(written(t, r).Events); len(got) > 0 {
 		t.Errorf("a surprise is told as %v", got)
 	}
-	// No pull is begun of what is no name.
+	// No pull begins for an invalid name.
 	recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepStarted, Step: &plan.Step{Kind: plan.PullImage, Image: "I:::"}})
 	if got := eventTexts(written(t, r).Events); len(got) > 0 {
 		t.Errorf("no name, and yet %v", got)
 	}
 }
 
-// TestWordsOfFailures: a pod's status says what a kubelet would, and nothing of what the command
-// of a hook printed.
+// TestWordsOfFailures checks that a pod's status has the kubelet's text, without the output of a hook's command.
 func TestWordsOfFailures(t *testing.T) {
 	ref := podspec.ContainerRef{Container: &v1.Container{Name: "a"}}
 	hook := func(h v1.LifecycleHandler) error {
@@ -162,8 +161,7 @@ func TestWordsOfFailures(t *testing.T) {
 	}
 }
 
-// TestSpansOfAStart: the time of what a start consists of is kept, whether it failed or not,
-// and nothing else's.
+// TestSpansOfAStart checks that only the durations of the parts of a start are recorded, whether it failed or not.
 func TestSpansOfAStart(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	start, stop := &plan.Step{Kind: plan.StartContainer, Container: "a"}, &plan.Step{Kind: plan.StopContainer, Container: "a"}
@@ -181,8 +179,7 @@ func TestSpansOfAStart(t *testing.T) {
 	}
 }
 
-// TestHoldsAreEvents: what is not started now has the kubelet's event for it, and so has a pod
-// that has run out of its time.
+// TestHoldsAreEvents checks the kubelet's events for held containers and for a pod past its deadline.
 func TestHoldsAreEvents(t *testing.T) {
 	r := &events.Recorder{}
 	recordPlan(r, time.Now(), &plan.Plan{
@@ -219,8 +216,7 @@ func TestHoldsAreEvents(t *testing.T) {
 	}
 }
 
-// TestDelaysAreToldOnce: a restart delay is one event, however often the pod is looked at while it
-// lasts, and the next one is another.
+// TestDelaysAreToldOnce checks that a restart delay is one event while it lasts, and that the next delay is another.
 func TestDelaysAreToldOnce(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	kept := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")

@@ -8,11 +8,11 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// remover removes what a pod has no use for any more.
+// remover removes what a pod no longer needs.
 type remover struct{ *subject }
 
 func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
-	// Its files first: without the record nobody would know that they are there.
+	// The files are removed first, because without the record podctl could not find them.
 	if err := errors.Join(x.removeLogs(s), x.removeTerminationMessage(s)); err != nil {
 		return err
 	}
@@ -21,11 +21,11 @@ func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
 	if err := x.client.RemoveRecord(ctx, s.ContainerID); err != nil {
 		return err
 	}
-	// A start that was cut off may have opened its log meanwhile.
+	// An interrupted start may have opened its log in the meantime.
 	return x.removeLogs(s)
 }
 
-// removeLogs removes the logs that go with a record (kubelet: container garbage collection).
+// removeLogs removes the logs that belong to a record (kubelet: container garbage collection).
 func (x *remover) removeLogs(s *plan.Step) error {
 	remove := func() error {
 		return x.logs().Remove(s.Container, s.ContainerID, s.Attempt)
@@ -44,8 +44,8 @@ func (x *remover) removeLogs(s *plan.Step) error {
 	return nil
 }
 
-// logIsShared reports whether the log of a record that goes is also that of one that stays, or
-// of a start of this plan: in a new sandbox attempts may begin anew.
+// logIsShared reports whether the log of a removed record also belongs to one that stays, or to a start of this plan.
+// Attempts may start at zero again in a new sandbox.
 func (x *remover) logIsShared(s *plan.Step) bool {
 	starts := slices.ContainsFunc(x.plan.Steps, func(other plan.Step) bool {
 		return other.Kind == plan.StartContainer && other.Container == s.Container && other.Attempt == s.Attempt
@@ -53,9 +53,8 @@ func (x *remover) logIsShared(s *plan.Step) bool {
 	return starts || slices.Contains(x.keptAttempts(s.Container), s.Attempt)
 }
 
-// removeOlderLogs removes the logs of runs of a container before all that have a record,
-// which nobody shows any more: records can be lost, and all of them go when a restart rule
-// restarts all containers.
+// removeOlderLogs removes the logs of a container's runs before all records. No command shows them any more: records
+// can be lost, and all are removed when a restart rule restarts all containers.
 func (x *remover) removeOlderLogs(container string) error {
 	kept := x.keptAttempts(container)
 	if len(kept) == 0 {
@@ -64,8 +63,7 @@ func (x *remover) removeOlderLogs(container string) error {
 	return x.logs().RemoveOlder(container, slices.Min(kept))
 }
 
-// keptAttempts are the attempts of a container's records that no newer one has made
-// superfluous.
+// keptAttempts returns the attempts of a container's records that no newer one has replaced.
 func (x *remover) keptAttempts(container string) []uint32 {
 	superseded := map[string]bool{}
 	for i := range x.plan.Steps {
@@ -82,7 +80,7 @@ func (x *remover) keptAttempts(container string) []uint32 {
 	return kept
 }
 
-// removeTerminationMessage removes the file for the termination message of a record that goes.
+// removeTerminationMessage removes the termination message file of a removed record.
 func (x *remover) removeTerminationMessage(s *plan.Step) error {
 	goes := map[string]bool{}
 	for _, c := range x.snapshot.Containers {

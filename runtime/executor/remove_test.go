@@ -22,18 +22,18 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// recordOf is a record of an attempt of container a.
+// recordOf returns a record of an attempt of container a.
 func recordOf(id string, attempt uint32) snapshot.Container {
 	return snapshot.Container{Status: &runtimeapi.ContainerStatus{Id: id, Metadata: &runtimeapi.ContainerMetadata{Name: "a", Attempt: attempt}}}
 }
 
-// TestLogsThatGoWithARecord: those of a container that left the manifest or never ran, and those
-// of older runs; what `logs --previous` shows stays.
+// TestLogsThatGoWithARecord checks that the logs of a container that left the manifest or never ran are removed, and
+// those of older runs. The logs for `logs --previous` stay.
 func TestLogsThatGoWithARecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		logs    plan.Logs
 		attempt uint32
-		// starts is an attempt that the plan starts, superseded another record that goes.
+		// starts is an attempt that the plan starts, superseded another record that is removed.
 		starts     uint32
 		superseded string
 		want       string
@@ -68,7 +68,7 @@ func TestLogsThatGoWithARecord(t *testing.T) {
 	}
 }
 
-// makeLogs makes logs of container a of pod web.
+// makeLogs creates logs of container a of pod web.
 func makeLogs(t *testing.T, of state.Pod, attempts ...string) (dir string) {
 	t.Helper()
 	logs := of.Logs("ns", "web")
@@ -97,8 +97,8 @@ func logsIn(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-// TestTerminationMessagesGoWithTheirRecord: the file of a record that goes is removed, and those
-// of others stay. A start removes what none uses.
+// TestTerminationMessagesGoWithTheirRecord checks that the file of a removed record is removed, and those of others
+// stay. A start removes files that no container uses.
 func TestTerminationMessagesGoWithTheirRecord(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.apply(onePod())
@@ -134,8 +134,8 @@ func TestTerminationMessagesGoWithTheirRecord(t *testing.T) {
 	}
 }
 
-// TestRecordsOutliveTheirFiles: as long as its files cannot be removed a record stays, or nobody
-// would know of them.
+// TestRecordsOutliveTheirFiles checks that a record stays while its files cannot be removed, so that podctl still finds
+// them.
 func TestRecordsOutliveTheirFiles(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.apply(onePod())
@@ -158,8 +158,7 @@ func claimPod(name string) string {
 		"  volumes: [{name: c, persistentVolumeClaim: {claimName: data}}]\n"), "{name: web}", "{name: "+name+"}", 1)
 }
 
-// TestClaimsOutliveTheirPods: a claim goes with the pod only if that is asked for, no other pod
-// has it, and somebody can say so.
+// TestClaimsOutliveTheirPods checks that a claim is removed only on request, if it is known that no other pod uses it.
 func TestClaimsOutliveTheirPods(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*lab)
@@ -193,8 +192,8 @@ func TestClaimsOutliveTheirPods(t *testing.T) {
 	}
 }
 
-// TestClaimsThatAreRefused: a claim whose name leads elsewhere is left alone and named as a
-// failure, and the pod is forgotten all the same.
+// TestClaimsThatAreRefused checks that a claim whose name leads to another directory stays and is reported as a
+// failure, and that the checkpoint is removed.
 func TestClaimsThatAreRefused(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
@@ -210,8 +209,8 @@ func TestClaimsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestCgroupsThatGo: those of the pod under any quality of service go, and its own even if it was
-// not finished. One that cannot be removed hides no other.
+// TestCgroupsThatGo checks that cgroups of the pod under any quality of service are removed, and its own even if it is
+// incomplete. If one cannot be removed, the others still are.
 func TestCgroupsThatGo(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
@@ -232,7 +231,7 @@ func TestCgroupsThatGo(t *testing.T) {
 	}
 }
 
-// TestLogsOfPodsThatGo: they are moved aside, so that the next pod of the name starts at zero.
+// TestLogsOfPodsThatGo checks that logs are moved aside, so that the next pod with the name starts at zero.
 func TestLogsOfPodsThatGo(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
@@ -250,8 +249,8 @@ func TestLogsOfPodsThatGo(t *testing.T) {
 	}
 }
 
-// TestSandboxesThatCannotBeStopped: the failure has the kubelet's name, and what comes after it is
-// left for the next pass.
+// TestSandboxesThatCannotBeStopped checks that the failure has the kubelet's name, and that later steps are left for
+// the next pass.
 func TestSandboxesThatCannotBeStopped(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
@@ -262,7 +261,7 @@ func TestSandboxesThatCannotBeStopped(t *testing.T) {
 	}
 }
 
-// TestHooksOfWhichManifest: the one that is wanted counts, and without it the one applied last.
+// TestHooksOfWhichManifest checks that the desired manifest counts, and without it the one applied last.
 func TestHooksOfWhichManifest(t *testing.T) {
 	wanted, applied := loadPod(t, onePod()), loadPod(t, endingPod("1"))
 	for name, c := range map[string]struct {
@@ -280,7 +279,7 @@ func TestHooksOfWhichManifest(t *testing.T) {
 	}
 }
 
-// TestPassesTrimFiles: a pass frees what containers use through their termination messages, also without an agent.
+// TestPassesTrimFiles checks that a pass frees disk space used by termination messages, also without an agent.
 func TestPassesTrimFiles(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.apply(onePod())

@@ -15,18 +15,18 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// reporter passes on what happens in a pass: to the caller, and to the pod's events. It
-// passes on one event at a time, without values of Secrets.
+// reporter sends events of a pass to the caller and to the pod's events. It sends one event at a time, without the
+// values of Secrets.
 type reporter struct {
 	pod  model.PodRef
 	plan *plan.Plan
-	// manifest is the pod as it shall be; nil when it shall go.
+	// manifest is the desired pod; nil on deletion.
 	manifest *v1.Pod
 	now      func() time.Time
 	redactor *redaction.Redactor
-	// warnings are those of the Options.
+	// warnings are the Warnings of the Options.
 	warnings []PodWarning
-	// notify is the caller's; it may be nil.
+	// notify is the caller's Report; it may be nil.
 	notify func(Event)
 
 	mu       sync.Mutex
@@ -43,20 +43,20 @@ func (r *reporter) event(ev Event) {
 	}
 }
 
-// warn reports something that went wrong without failing a step.
+// warn reports a problem that does not fail a step.
 func (r *reporter) warn(text string) {
 	r.event(Event{Kind: Warning, Time: r.now(), Detail: text})
 }
 
-// progress reports how far a step is that takes its time.
+// progress reports the progress of a long step.
 func (r *reporter) progress(s *plan.Step, text string) { r.progressEvent(s, Event{Detail: text}) }
 
-// killedAt reports until when a container that was asked to end has time.
+// killedAt reports when a container that was asked to stop is killed.
 func (r *reporter) killedAt(s *plan.Step, left int64) {
 	r.progressEvent(s, Event{Detail: fmt.Sprintf("asked to end, killed after %ds", left), Until: r.now().Add(model.Seconds(left))})
 }
 
-// pulled reports how far a pull is.
+// pulled reports the progress of a pull.
 func (r *reporter) pulled(s *plan.Step, p images.PullProgress) {
 	r.progressEvent(s, Event{Bytes: p.Done, TotalBytes: p.Total})
 }
@@ -68,28 +68,28 @@ func (r *reporter) progressEvent(s *plan.Step, ev Event) {
 	}
 }
 
-// record adds a warning to the pod's events, and tells the caller nothing.
+// record adds a warning to the pod's events without notifying the caller.
 func (r *reporter) record(reason, container, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recorder.Warning(r.now(), reason, container, text)
 }
 
-// recordBy lets somebody else add to the pod's events.
+// recordBy calls add with the recorder of the pod's events.
 func (r *reporter) recordBy(add func(*events.Recorder) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return add(&r.recorder)
 }
 
-// pullPaused records that an image is not tried again for a while (kubelet: imageManager.EnsureImageExists).
+// pullPaused records that an image is not retried for a while (kubelet: imageManager.EnsureImageExists).
 func (r *reporter) pullPaused(container, image string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	recordPullPause(&r.recorder, r.now(), container, image)
 }
 
-// write writes down what happened in the pass. A pass does not fail for it.
+// write writes the events of the pass. A failure does not fail the pass.
 func (r *reporter) write(pod state.Pod) {
 	r.mu.Lock()
 	recordPlan(&r.recorder, r.now(), r.plan)

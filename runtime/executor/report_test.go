@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestReportsComeOneAtATime: the caller is told of one event at a time, each with its pod.
+// TestReportsComeOneAtATime checks that the caller gets one event at a time, each with its pod.
 func TestReportsComeOneAtATime(t *testing.T) {
 	told, inside := 0, 0
 	r := &reporter{pod: model.PodRef{Name: "web"}, now: time.Now, notify: func(ev Event) {
@@ -35,8 +35,8 @@ func TestReportsComeOneAtATime(t *testing.T) {
 	}
 }
 
-// TestReportsTellNoSecrets: neither the caller nor the history learns the value of a Secret,
-// and what is only recorded is not told.
+// TestReportsTellNoSecrets checks that neither the caller nor the history gets the value of a Secret, and that a
+// recorded warning is not reported.
 func TestReportsTellNoSecrets(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	var told []string
@@ -58,10 +58,10 @@ func TestReportsTellNoSecrets(t *testing.T) {
 	}
 }
 
-// TestHistoryThatCannotBeWritten: the caller is told, and the pass does not fail for it.
+// TestHistoryThatCannotBeWritten checks that the failure is reported and does not fail the pass.
 func TestHistoryThatCannotBeWritten(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
-	// What is in the place of the directory of histories is a file.
+	// A file replaces the directory of histories.
 	if err := os.WriteFile(strings.TrimSuffix(layout.Pod("u").History().Path(), "/u.json"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,7 @@ func TestHistoryThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestOutcomeJoinsItsFailures: each failure can be found in the error of the pass; without one
-// there is none.
+// TestOutcomeJoinsItsFailures checks that the error of the pass contains each failure, and is nil without one.
 func TestOutcomeJoinsItsFailures(t *testing.T) {
 	if err := (&Outcome{Skipped: []*plan.Step{{ID: "a"}}}).Err(); err != nil {
 		t.Errorf("a step that was skipped is an error: %v", err)

@@ -12,41 +12,39 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// maxConcurrent bounds the steps that run at the same time.
+// maxConcurrent limits the steps that run at the same time.
 const maxConcurrent = 8
 
-// scheduler runs the steps of a plan in the order of their dependencies, and keeps what came
-// of each.
+// scheduler runs the steps of a plan in the order of their dependencies, and keeps their results.
 type scheduler struct {
 	plan   *plan.Plan
 	report *reporter
-	// act carries out one step, create creates a replacement early, and drop removes one
-	// that is not started after all.
+	// act executes one step, create creates a replacement early, and drop removes one that does not start after all.
 	act    func(context.Context, *plan.Step) (string, error)
 	create func(context.Context, *plan.Step)
 	drop   func(context.Context, *plan.Step)
 
-	// gates has one for each step.
+	// gates has one entry for each step.
 	gates map[string]*gate
 	slots chan struct{}
 
 	mu sync.Mutex
-	// blocks are the steps that have ended and keep those after them from beginning.
+	// blocks are the steps that have ended and prevent those after them from beginning.
 	blocks map[string]bool
 	results
 }
 
-// results are what came of the steps of a plan.
+// results are the results of the steps of a plan.
 type results struct {
 	failed []StepError
-	// refused are steps of which a part is not done by podctl, whoever asks.
+	// refused are steps with a part that podctl never does.
 	refused  []StepError
 	skipped  []*plan.Step
 	surprise *SurpriseError
 	aborted  bool
 }
 
-// undone reports whether a step failed or was not begun.
+// undone reports whether a step failed or did not begin.
 func (r *results) undone(s *plan.Step) bool {
 	return slices.Contains(r.skipped, s) || slices.ContainsFunc(r.failed, func(f StepError) bool { return f.Step == s })
 }
@@ -65,7 +63,7 @@ func newScheduler(p *plan.Plan, report *reporter) *scheduler {
 	return s
 }
 
-// run runs the steps of the plan, each as soon as those that it waits for let it.
+// run runs the steps of the plan, each as soon as its needs are met.
 func (x *scheduler) run(ctx context.Context) {
 	var group sync.WaitGroup
 	for i := range x.plan.Steps {
@@ -80,16 +78,15 @@ func (x *scheduler) run(ctx context.Context) {
 	group.Wait()
 }
 
-// await waits for steps that come before others, for each until it has come as far as they
-// need it.
+// await waits until each needed step has reached its state.
 func (x *scheduler) await(needs plan.Needs) {
 	for _, e := range needs {
 		<-x.gates[e.Step].reached(e.Until)
 	}
 }
 
-// createEarly creates a replacement while the container it replaces is stopped. What
-// comes of it is reported when the replacement starts.
+// createEarly creates a replacement while the container it replaces is stopped. A failure is reported when the
+// replacement starts.
 func (x *scheduler) createEarly(ctx context.Context, s *plan.Step) {
 	needs := s.Needs.Of(plan.Create)
 	if len(needs) == 0 {
@@ -114,16 +111,15 @@ func (x *scheduler) visit(ctx context.Context, s *plan.Step) {
 		return
 	}
 	for _, e := range s.Needs.Of(plan.Begin) {
-		<-x.gates[e.Step].done // What came first is reported first.
+		<-x.gates[e.Step].done // Report the steps before it first.
 	}
 	x.report.event(*ev)
 }
 
-// perform runs one step when there is room for it, and returns what came of it; nil when
-// the step was skipped.
+// perform runs one step in a free slot and returns its event; nil if the step was skipped.
 func (x *scheduler) perform(ctx context.Context, s *plan.Step) *Event {
 	if s.Kind != plan.StopContainer {
-		// Stops wait for others to end, and would keep them from beginning.
+		// Stops wait for other steps to end and would occupy the slots that those need.
 		x.slots <- struct{}{}
 		defer func() { <-x.slots }()
 	}
@@ -144,10 +140,9 @@ func (x *scheduler) perform(ctx context.Context, s *plan.Step) *Event {
 	return ev
 }
 
-// mustSkip reports whether a step is not begun: the pass was interrupted or aborted,
-// or a step before it failed in a way that stops those after it. What may fail may also be
-// skipped: a container whose image cannot be had does not keep those after it from starting
-// (kubelet: SyncPod, start).
+// mustSkip reports whether a step must not begin: the pass was interrupted or aborted, or a step before it failed and
+// blocks it. A step whose failure blocks nothing also blocks nothing when it is skipped: a container without an image
+// does not prevent those after it from starting (kubelet: SyncPod, start).
 func (x *scheduler) mustSkip(ctx context.Context, s *plan.Step) bool {
 	x.mu.Lock()
 	blocked := x.blocked(ctx, s.Needs.Of(plan.Begin))
@@ -163,21 +158,21 @@ func (x *scheduler) mustSkip(ctx context.Context, s *plan.Step) bool {
 	return blocked
 }
 
-// blocked reports whether nothing begins any more that needs some steps. The caller holds mu.
+// blocked reports whether steps with these needs can no longer begin. The caller holds mu.
 func (x *scheduler) blocked(ctx context.Context, needs plan.Needs) bool {
 	return x.aborted || ctx.Err() != nil ||
 		slices.ContainsFunc(needs, func(e plan.Edge) bool { return x.blocks[e.Step] })
 }
 
-// passed reports whether a step that has ended lets those after it go on.
+// passed reports whether an ended step lets those after it continue.
 func (x *scheduler) passed(id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return !x.blocks[id]
 }
 
-// fail records a failure and what it means for the other steps. A surprise ends
-// the pass without being a failure: a new plan is made.
+// fail records a failure and its effect on the other steps. A surprise ends the pass without a failure: the caller
+// makes a new plan.
 func (x *scheduler) fail(s *plan.Step, err error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -193,8 +188,8 @@ func (x *scheduler) fail(s *plan.Step, err error) error {
 	return &failure
 }
 
-// refuse notes a part of a step that podctl does not do, now or ever: the pass goes on, and
-// a pod that is deleted is forgotten all the same.
+// refuse records a part of a step that podctl never does. The pass continues, and the checkpoint of a deleted pod is
+// removed.
 func (x *scheduler) refuse(s *plan.Step, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// graph runs steps that only note that they ran; those named in failing fail.
+// graph runs steps that only record that they ran; those named in failing fail.
 func graph(t *testing.T, steps []plan.Step, failing ...string) (events []string) {
 	t.Helper()
 	report := &reporter{plan: &plan.Plan{Steps: steps}, now: time.Now, notify: func(ev Event) {
@@ -62,8 +62,8 @@ func TestFailuresStopWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestSkippingSparesSiblings: a container that cannot be started keeps none from starting
-// that only comes after it. Without a plain init container nothing goes on.
+// TestSkippingSparesSiblings checks that a container that cannot start does not block those that only come after it. A
+// failed init container blocks everything.
 func TestSkippingSparesSiblings(t *testing.T) {
 	for onFailure, last := range map[plan.OnFailure]string{plan.Continue: "start-b Done", plan.Abort: "start-b Skipped"} {
 		got := graph(t, []plan.Step{
@@ -79,15 +79,15 @@ func TestSkippingSparesSiblings(t *testing.T) {
 	}
 }
 
-// scheduled is a scheduler of steps, which do what act does.
+// scheduled returns a scheduler of steps whose action is act.
 func scheduled(steps []plan.Step, notify func(Event), act func(context.Context, *plan.Step) (string, error)) *scheduler {
 	x := newScheduler(&plan.Plan{Steps: steps}, &reporter{plan: &plan.Plan{Steps: steps}, now: time.Now, notify: notify})
 	x.act, x.drop = act, func(context.Context, *plan.Step) {}
 	return x
 }
 
-// TestStepsBeginOnceTheyMay: a step waits for the end of what it comes after, or where less is
-// enough for the exit only. What came first is reported first all the same.
+// TestStepsBeginOnceTheyMay checks that a step waits for the end of its needs, or only for the exit where that is
+// enough. Earlier steps are still reported first.
 func TestStepsBeginOnceTheyMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, starts, told := time.Now(), map[string]time.Duration{}, []string{}
@@ -124,8 +124,8 @@ func TestStepsBeginOnceTheyMay(t *testing.T) {
 	})
 }
 
-// TestStopsTakeNoRoom: so many steps run at a time, and stops, which wait for others to end, do
-// not keep those from beginning.
+// TestStopsTakeNoRoom checks that the number of concurrent steps is limited, and that stops, which wait for other
+// steps, do not use a slot.
 func TestStopsTakeNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var steps []plan.Step
@@ -152,8 +152,8 @@ func TestStopsTakeNoRoom(t *testing.T) {
 	})
 }
 
-// TestReplacementsAreCreatedEarly: beside the stop of what they replace, once what they need is
-// done; not where that failed. One that is not started is dropped.
+// TestReplacementsAreCreatedEarly checks that they are created beside the stop, once their needs are met, but not after
+// a failure. A replacement that does not start is dropped.
 func TestReplacementsAreCreatedEarly(t *testing.T) {
 	for name, c := range map[string]struct {
 		failing string
@@ -195,7 +195,7 @@ func TestReplacementsAreCreatedEarly(t *testing.T) {
 	}
 }
 
-// TestInterruptionsSkip: what has begun goes on to its end, and nothing else begins.
+// TestInterruptionsSkip checks that running steps finish, and that no other step begins.
 func TestInterruptionsSkip(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	x := scheduled([]plan.Step{{ID: "a", OnFailure: plan.Continue}, waits(plan.Step{ID: "b", OnFailure: plan.Continue}, "a")}, nil,
@@ -206,7 +206,7 @@ func TestInterruptionsSkip(t *testing.T) {
 	}
 }
 
-// TestSurprisesAreNoFailures: the pass ends, what comes after is skipped, and nothing has failed.
+// TestSurprisesAreNoFailures checks that the pass ends, later steps are skipped, and no step has failed.
 func TestSurprisesAreNoFailures(t *testing.T) {
 	x := scheduled([]plan.Step{{ID: "a", OnFailure: plan.Continue}, waits(plan.Step{ID: "b"}, "a")}, nil,
 		func(context.Context, *plan.Step) (string, error) { return "", &SurpriseError{err: errors.New("gone")} })
@@ -219,7 +219,7 @@ func TestSurprisesAreNoFailures(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreComplete: what podctl never does is told as a failure, and counts as done.
+// TestRefusalsAreComplete checks that a refused part is reported as a failure and counts as done.
 func TestRefusalsAreComplete(t *testing.T) {
 	x := scheduled([]plan.Step{{ID: "a", Kind: plan.RemoveVolume}}, nil, func(context.Context, *plan.Step) (string, error) { return "", nil })
 	x.refuse(&x.plan.Steps[0], errors.New("no"))

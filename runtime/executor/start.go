@@ -16,14 +16,14 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// starter creates, starts, proves and updates containers.
+// starter creates, starts, checks and updates containers.
 type starter struct {
 	*subject
 	stop *stopper
 }
 
-// startContainer creates and starts a container and runs its postStart hook.
-// Creating and starting are finished once begun; the hook can be interrupted.
+// startContainer creates and starts a container and runs its postStart hook. Creation and start cannot be interrupted,
+// the hook can.
 func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, error) {
 	ref, err := x.container(s)
 	if err != nil {
@@ -53,9 +53,8 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 	return "", err
 }
 
-// createAndStart starts a container, and creates it if that has not been done before its
-// turn. A container with a postStart hook is marked before it runs: no process may take it for
-// started until the hook has finished.
+// createAndStart starts a container, and creates it unless that was done earlier. A container with a postStart hook is
+// marked before it runs, so that no process takes it for started before the hook has finished.
 func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, s *plan.Step, hook *hookMark) (string, error) {
 	created, ok := x.outputs.takeCreated(s.ID)
 	if !ok {
@@ -74,7 +73,7 @@ func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, 
 		return "", startError(err)
 	}
 	if err := x.logs().Link(ref.Name, created.id, s.Attempt); err != nil {
-		// Log shippers miss a link; the container runs.
+		// Only log shippers need the link; the container runs.
 		x.report.warn(err.Error())
 	}
 	return created.id, nil
@@ -122,8 +121,7 @@ func (x *starter) createEarly(ctx context.Context, s *plan.Step) {
 	x.outputs.setCreated(s.ID, made)
 }
 
-// dropCreated removes a replacement that is not started after all. What cannot be
-// removed now is a leftover for the next pass.
+// dropCreated removes a replacement that does not start after all. If that fails, the next pass removes it.
 func (x *starter) dropCreated(ctx context.Context, s *plan.Step) {
 	made, ok := x.outputs.takeCreated(s.ID)
 	if !ok || made.id == "" {
@@ -136,10 +134,10 @@ func (x *starter) dropCreated(ctx context.Context, s *plan.Step) {
 	}
 }
 
-// postStart runs the hook after a start. When it fails the container is stopped
-// as any other would be, and its restart policy decides what comes next. So it is when the
-// hook is ended by who waits for it: the container would run on as if it had succeeded. An agent that ends leaves it all the
-// same, as a kubelet that ends: it shall stop no pod.
+// postStart runs the hook after a start. If the hook fails, the container is stopped like any other, and its restart
+// policy applies. The same happens if the caller cancels the hook, because the container would otherwise continue as if
+// the hook had succeeded. An agent that exits leaves the container running, as a kubelet does, because an exit must not
+// stop pods.
 func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id string) error {
 	err := x.stop.hooks.run(ctx, ref.Lifecycle.PostStart, ref, id)
 	if err == nil {
@@ -161,7 +159,7 @@ func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id st
 	return hookError(errors.Join(failure, stopErr))
 }
 
-// markDebug writes the definition of a debug container on it.
+// markDebug writes the definition of a debug container into its annotations.
 func (x *starter) markDebug(config *runtimeapi.ContainerConfig) error {
 	if x.opts.Debug == nil {
 		return nil
@@ -174,8 +172,7 @@ func (x *starter) markDebug(config *runtimeapi.ContainerConfig) error {
 	return nil
 }
 
-// updateContainer changes cpu and memory of a running container, and keeps that
-// they were changed.
+// updateContainer changes cpu and memory of a running container, and records the change.
 func (x *starter) updateContainer(ctx context.Context, s *plan.Step) error {
 	ref, err := x.container(s)
 	if err != nil {
@@ -191,8 +188,7 @@ func (x *starter) updateContainer(ctx context.Context, s *plan.Step) error {
 	return nil
 }
 
-// reservedOr turns "this name is taken" into a surprise: the executor does not
-// choose another attempt, the next plan does.
+// reservedOr turns the runtime's "name is reserved" error into a surprise. The next plan chooses another attempt.
 func reservedOr(err error, name string, attempt uint32) error {
 	if strings.Contains(err.Error(), "is reserved for") {
 		return &SurpriseError{name: name, attempt: attempt, reserved: true, err: err}

@@ -24,8 +24,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestLostSandboxIsASurprise: a container whose sandbox is gone is not a failure of the container:
-// another plan makes a sandbox.
+// TestLostSandboxIsASurprise checks that a missing sandbox does not fail the container: another plan creates a sandbox.
 func TestLostSandboxIsASurprise(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Second})
@@ -44,7 +43,7 @@ func TestLostSandboxIsASurprise(t *testing.T) {
 	}
 }
 
-// TestStartFailures: each has the kubelet's reason, and leaves the other containers alone.
+// TestStartFailures checks that each failure has the kubelet's reason and does not affect other containers.
 func TestStartFailures(t *testing.T) {
 	failed := errors.New("told to fail")
 	onlyA := func(request any) bool {
@@ -70,7 +69,7 @@ func TestStartFailures(t *testing.T) {
 	}
 }
 
-// TestStartIsNotCutOff: a start that has begun is finished although the user ends the pass.
+// TestStartIsNotCutOff checks that a start finishes although the user cancels the pass.
 func TestStartIsNotCutOff(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
@@ -85,8 +84,8 @@ func TestStartIsNotCutOff(t *testing.T) {
 	}
 }
 
-// TestLogsOfStarts: the runtime opens a log and not what somebody put in its place, and the log
-// has the link that log shippers look for. That the link cannot be made is no failure.
+// TestLogsOfStarts checks that the runtime does not open a file that replaced the log, and that the log has the link
+// for log shippers. A failure to create the link is ignored.
 func TestLogsOfStarts(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
@@ -99,7 +98,7 @@ func TestLogsOfStarts(t *testing.T) {
 	if err = os.Symlink(elsewhere, log); err != nil {
 		t.Fatal(err)
 	}
-	// It is put there again while the container is created.
+	// The link is created again during the creation of the container.
 	again := sync.OnceFunc(func() {
 		if linkErr := os.Symlink(elsewhere, log); linkErr != nil {
 			t.Errorf("when the container is created: %v", linkErr)
@@ -130,14 +129,14 @@ func TestLogsOfStarts(t *testing.T) {
 	}
 }
 
-// hookPod has a container with a postStart hook, which fails in the lab unless told otherwise.
+// hookPod has a container with a postStart hook, which fails in the lab by default.
 func hookPod(grace string) string {
 	return strings.Replace(pod("  containers: [{name: a, image: 'i:1', lifecycle: {postStart: {exec: {command: [begin]}}, preStop: {exec: {command: [end]}}}}]\n"),
 		"Seconds: 1\n", "Seconds: "+grace+"\n", 1)
 }
 
-// TestPostStartThatFails: the container is stopped as any other, with its preStop hook where it
-// has time for one, and does not count as started.
+// TestPostStartThatFails checks that the container is stopped like any other, with its preStop hook if there is time,
+// and does not count as started.
 func TestPostStartThatFails(t *testing.T) {
 	for grace, want := range map[string][]string{"1": {"[begin]", "[end]"}, "0": {"[begin]"}} {
 		l := newLab(t, "i:1")
@@ -163,8 +162,8 @@ func TestPostStartThatFails(t *testing.T) {
 	}
 }
 
-// TestPostStartThatIsEnded: an agent that ends leaves the container running. Who gives up a pass, or wants another one, has
-// it stopped: it would run on as if its hook had succeeded.
+// TestPostStartThatIsEnded checks that an agent that exits leaves the container running. If the caller cancels the pass
+// or replaces it by another one, the container is stopped, because it would continue as if its hook had succeeded.
 func TestPostStartThatIsEnded(t *testing.T) {
 	for name, c := range map[string]struct {
 		watched bool
@@ -197,8 +196,8 @@ func TestPostStartThatIsEnded(t *testing.T) {
 	}
 }
 
-// TestReplacementsThatAreNotStarted: what was created beside the stop of its predecessor is
-// removed when the start is skipped; what cannot be removed is told.
+// TestReplacementsThatAreNotStarted checks that an early replacement is removed if its start is skipped, and that a
+// failed removal is reported.
 func TestReplacementsThatAreNotStarted(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
@@ -221,8 +220,8 @@ func TestReplacementsThatAreNotStarted(t *testing.T) {
 	}
 }
 
-// TestReplacementsOfAnInterruptedPass: a replacement that was created, and not started before podctl was killed, leaves no
-// gap in the restart count.
+// TestReplacementsOfAnInterruptedPass checks that a replacement that was created but not started before podctl was
+// killed leaves no gap in the restart count.
 func TestReplacementsOfAnInterruptedPass(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.apply(onePod())
@@ -240,7 +239,7 @@ func TestReplacementsOfAnInterruptedPass(t *testing.T) {
 	}
 }
 
-// TestEarlyCreationThatFails: it is told when the replacement would start, and as its failure.
+// TestEarlyCreationThatFails checks that the failure is reported when the replacement would start.
 func TestEarlyCreationThatFails(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
@@ -256,8 +255,7 @@ func TestEarlyCreationThatFails(t *testing.T) {
 	}
 }
 
-// TestContainersThatLeftTheManifest: a step about a container that nobody knows fails before
-// anything is done.
+// TestContainersThatLeftTheManifest checks that a step for an unknown container fails before it does anything.
 func TestContainersThatLeftTheManifest(t *testing.T) {
 	l := newLab(t, "i:1")
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
@@ -274,8 +272,8 @@ func TestContainersThatLeftTheManifest(t *testing.T) {
 	}
 }
 
-// TestDebugContainersBearTheirDefinition: no manifest has it, and nothing of the pass is written
-// down, as the manifest stays as it is.
+// TestDebugContainersBearTheirDefinition checks that the definition is stored on the container, because no manifest has
+// it. The pass records nothing, because the manifest stays the same.
 func TestDebugContainersBearTheirDefinition(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
@@ -293,8 +291,8 @@ func TestDebugContainersBearTheirDefinition(t *testing.T) {
 	}
 }
 
-// TestStatusWhileAHookRuns: until the postStart hook of a container has finished, its status is the one from
-// before the start, in every process. One whose hook fails is never shown as started.
+// TestStatusWhileAHookRuns checks that the status of a container is the one from before the start until its postStart
+// hook has finished, in every process. A container whose hook fails never appears as started.
 func TestStatusWhileAHookRuns(t *testing.T) {
 	l := newLab(t, "i:1")
 	text := pod("  containers: [{name: a, image: 'i:1', lifecycle: {postStart: {sleep: {seconds: 3600}}}}]\n")

@@ -19,37 +19,37 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// stopping is one container on its way to its end.
+// stopping is a container that is being stopped.
 type stopping struct {
 	step    *plan.Step
 	ref     podspec.ContainerRef
 	id      string
 	preStop *v1.LifecycleHandler
-	// grace is the time for all of it, in seconds; zero or less runs no hook.
+	// grace is the time in seconds for hook and signal together; zero or less runs no hook.
 	grace int64
 	began time.Time
-	// parts are what happened, for the line that says how the stop went.
+	// parts describe the course of the stop, for its progress line.
 	parts []string
 }
 
-// stopper stops containers: their hook, the wait for those that end before, the signal.
+// stopper stops containers: it runs the hook, waits for the stops before, and sends the signal.
 type stopper struct {
 	*subject
 	hooks *hooks
-	// slots bounds how many are asked to end at a time.
+	// slots limits concurrent stops.
 	slots semaphore
 }
 
-// stopContainer runs the preStop hook and stops a container within its grace
-// period, both together. It returns how the container ended.
+// stopContainer runs the preStop hook and stops a container; both share its grace period. It returns how the container
+// ended.
 func (x *stopper) stopContainer(ctx context.Context, s *plan.Step) (string, error) {
 	handler, ref := x.hooks.preStopHandler(s)
 	summary, err := x.stop(ctx, &stopping{step: s, ref: ref, id: s.ContainerID, grace: *s.GracePeriodSeconds, preStop: handler})
 	return summary, model.WithReason(model.KillContainerError, err)
 }
 
-// stop takes the way of the kubelet's killContainer: the hook, the wait for those
-// that end before, the signal, and at the end of the grace period the kill.
+// stop follows the kubelet's killContainer: the hook, the wait for the stops before, the signal, and the kill at the
+// end of the grace period.
 func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
 	s.began = x.now()
 	left := s.grace
@@ -69,8 +69,8 @@ func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
 	if err != nil && ctx.Err() != nil {
 		return s.summary(), err
 	}
-	// What counts is that it has ended: an answer can be lost, and a container ends as well
-	// when its shim dies while it is asked to. Where nobody knows, the runtime's word counts.
+	// Only the state of the container counts: an answer can be lost, and a container also ends if its shim dies during
+	// the stop. For an unknown state the error of the call counts.
 	status, lookErr := x.verifyStopped(ctx, s.id, err)
 	if lookErr == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
 		lookErr = err
@@ -82,8 +82,7 @@ func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
 	return s.summary(), nil
 }
 
-// askToEnd makes the runtime stop a container, and tells those that wait for no more than
-// its exit as soon as that is seen.
+// askToEnd makes the runtime stop a container. It opens the exit gate as soon as the exit is seen.
 func (x *stopper) askToEnd(ctx context.Context, s *stopping, grace int64) error {
 	watching, end := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -96,16 +95,14 @@ func (x *stopper) askToEnd(ctx context.Context, s *stopping, grace int64) error 
 	return cri.IgnoreNotFound(err)
 }
 
-// The pauses between two looks for a container's processes: each is an eighth longer than
-// the one before.
+// The pauses between two checks of a container's processes. Each is an eighth longer than the one before.
 const (
 	exitPauseMin = time.Millisecond
 	exitPauseMax = 100 * time.Millisecond
 )
 
-// watchExit waits until no process of a container is left. A runtime needs about as long
-// again to clear up after it, and some steps need not wait for that. Who cannot see the
-// container's processes learns of its end from the runtime.
+// watchExit waits until the last process of a container has ended. A runtime needs about as long again to clean up, and
+// some steps need not wait for that. If the processes are not visible, those steps wait for the runtime.
 func (x *stopper) watchExit(ctx context.Context, s *stopping) {
 	if !x.exitAwaited(s.step) {
 		return
@@ -127,7 +124,7 @@ func (x *stopper) watchExit(ctx context.Context, s *stopping) {
 	x.schedule.gates[s.step.ID].exit()
 }
 
-// exitAwaited reports whether a step begins once the container of a stop has exited.
+// exitAwaited reports whether a step waits for the exit of a stopped container.
 func (x *stopper) exitAwaited(stop *plan.Step) bool {
 	if stop == nil {
 		return false
@@ -140,8 +137,7 @@ func (x *stopper) exitAwaited(stop *plan.Step) bool {
 	return false
 }
 
-// graceLeft is what is left of the grace period, in whole seconds and at least the
-// shortest.
+// graceLeft returns the rest of the grace period, in whole seconds and at least the shortest.
 func (x *stopper) graceLeft(s *stopping) int64 {
 	return max(s.grace-int64(x.now().Sub(s.began)/time.Second), plan.ShortestStop)
 }
@@ -153,8 +149,8 @@ func preStop(c *v1.Container) *v1.LifecycleHandler {
 	return c.Lifecycle.PreStop
 }
 
-// preStop runs the hook for as long as the grace period lasts. A hook that fails
-// does not keep the container from being stopped; one that the user ends has not failed.
+// preStop runs the hook, at most for the grace period. A failed hook does not prevent the stop. A canceled hook has not
+// failed.
 func (x *stopper) preStop(ctx context.Context, s *stopping) {
 	x.report.progress(s.step, "runs its preStop hook")
 	began := x.now()
@@ -164,7 +160,7 @@ func (x *stopper) preStop(ctx context.Context, s *stopping) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && hookCtx.Err() != nil:
-		// The error is that of a call that was cut off (kubelet: executePreStopHook).
+		// err is the error of an interrupted call, so a fixed text is used (kubelet: executePreStopHook).
 		x.report.warn(fmt.Sprintf("container %s: preStop hook not completed in the grace period of %ds", s.ref.Name, s.grace))
 		x.report.record("FailedPreStopHook", s.ref.Name, "PreStop hook not completed in grace period")
 	case err != nil:
@@ -175,8 +171,7 @@ func (x *stopper) preStop(ctx context.Context, s *stopping) {
 	}
 }
 
-// awaitStops waits for the stops that come before this one, for as long as the
-// grace period lasts. It reports whether there was anything to wait for.
+// awaitStops waits for the stops before this one, at most for the grace period. It reports whether it waited.
 func (x *stopper) awaitStops(ctx context.Context, s *stopping) bool {
 	ctx, cancel := context.WithTimeout(ctx, model.Seconds(x.graceLeft(s)))
 	defer cancel()
@@ -195,8 +190,8 @@ func (x *stopper) awaitStops(ctx context.Context, s *stopping) bool {
 	return waited
 }
 
-// awaitStop waits for one stop. One that failed is waited for to the end, as in
-// the kubelet: its container may still run. It reports whether that happened.
+// awaitStop waits for one stop. If that stop failed, it waits until the context ends, as the kubelet does, because the
+// container may still run. It reports whether that happened.
 func (x *stopper) awaitStop(ctx context.Context, id string) bool {
 	select {
 	case <-x.schedule.gates[id].done:
@@ -221,7 +216,7 @@ func (s *stopping) summary() string { return strings.Join(s.parts, ", ") }
 // killed is the exit code of a process that SIGKILL ended.
 const killed = 137
 
-// ending says how a container ended: by itself, or because its time was over.
+// ending describes how a container ended: by itself, or killed after its grace period.
 func ending(status *runtimeapi.ContainerStatus, took time.Duration, grace int64) string {
 	switch {
 	case status == nil:
@@ -232,18 +227,17 @@ func ending(status *runtimeapi.ContainerStatus, took time.Duration, grace int64)
 	return "exited " + model.ExitText(status.GetExitCode())
 }
 
-// How often a runtime is asked whether a container has ended. It may report one as running
-// for a moment after it has said that it is stopped; containerd 2 does for two seconds when
-// its shim was killed. After a stop that failed less is enough, unless containerd says that it
-// lost the shim: it is about to note the end then.
+// How often a runtime is asked whether a container has ended. It may report a container as running for a moment after
+// the stop. containerd 2 does so for two seconds if its shim was killed. After a failed stop fewer tries are enough,
+// unless containerd reports a lost shim: then it is about to record the exit.
 const (
 	stoppedTries = 100
 	failedTries  = 20
 	stoppedPause = 50 * time.Millisecond
 )
 
-// verifyStopped makes sure that what the runtime was asked to stop is stopped, whatever came
-// of that, and returns how it ended; nil when its record is gone.
+// verifyStopped checks that a container is stopped, whatever the result of the call was. It returns the final status;
+// nil if the record is gone.
 func (x *stopper) verifyStopped(ctx context.Context, id string, stopErr error) (*runtimeapi.ContainerStatus, error) {
 	tries := stoppedTries
 	if stopErr != nil && !cri.IsBusy(stopErr) {

@@ -21,20 +21,20 @@ import (
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
-// endingPod has a container with a preStop hook and so many seconds to end.
+// endingPod has a container with a preStop hook and the given grace period in seconds.
 func endingPod(grace string) string {
 	return strings.Replace(pod("  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {exec: {command: [end]}}}}]\n"), "Seconds: 1\n", "Seconds: "+grace+"\n", 1)
 }
 
-// stopOf is the execution of a plan that stops the container of a pod, and its step.
+// stopOf returns the execution of a plan that stops the container of a pod, and its step.
 func stopOf(t *testing.T, l *lab, text string) (*execution, *plan.Step) {
 	t.Helper()
 	p := l.plan(l.apply(text).in.Pod, "")
 	return p.execution(Options{}), p.step(plan.StopContainer, "")
 }
 
-// TestHooksRunBeforeTheSignal: the preStop hook has run before a container is asked to end, and
-// what it took is taken from the grace period, of which a little is always left.
+// TestHooksRunBeforeTheSignal checks that the preStop hook runs before the signal, and that its duration reduces the
+// grace period, but not below the minimum.
 func TestHooksRunBeforeTheSignal(t *testing.T) {
 	for took, want := range map[time.Duration]int64{0: 10, 4 * time.Second: 6, time.Minute: plan.ShortestStop} {
 		l := newLab(t, "i:1")
@@ -60,8 +60,7 @@ func TestHooksRunBeforeTheSignal(t *testing.T) {
 	}
 }
 
-// TestHooksThatFail: a preStop hook that fails is told, recorded, and does not keep a container
-// from being stopped.
+// TestHooksThatFail checks that a failed preStop hook is reported and recorded, and does not prevent the stop.
 func TestHooksThatFail(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(l.apply(endingPod("10")).in.Pod, "")
@@ -77,7 +76,7 @@ func TestHooksThatFail(t *testing.T) {
 	}
 }
 
-// TestHooksThatTakeTooLong: what ends the call is not told as its failure.
+// TestHooksThatTakeTooLong checks that the timeout of the call is not reported as its failure.
 func TestHooksThatTakeTooLong(t *testing.T) {
 	l := newLab(t, "i:1")
 	x, s := stopOf(t, l, endingPod("2"))
@@ -90,7 +89,7 @@ func TestHooksThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// TestNoTimeForHooks: a container without a grace period is stopped without its hook.
+// TestNoTimeForHooks checks that a container without a grace period is stopped without its hook.
 func TestNoTimeForHooks(t *testing.T) {
 	l := newLab(t, "i:1")
 	x, s := stopOf(t, l, endingPod("10"))
@@ -100,8 +99,7 @@ func TestNoTimeForHooks(t *testing.T) {
 	}
 }
 
-// TestInterruptedHooks: a hook that the user ends has not failed, and the container is not asked
-// to end.
+// TestInterruptedHooks checks that a canceled hook has not failed, and that the container gets no signal.
 func TestInterruptedHooks(t *testing.T) {
 	l := newLab(t, "i:1")
 	x, s := stopOf(t, l, endingPod("10"))
@@ -119,8 +117,8 @@ func TestInterruptedHooks(t *testing.T) {
 	}
 }
 
-// TestStopsThatAreMadeSureOf: what counts is that a container has ended, whatever came of the
-// call; the runtime's word that it has does not count while it reports it as running.
+// TestStopsThatAreMadeSureOf checks that only the state of the container counts, whatever the result of the call is. A
+// successful call does not count while the runtime reports the container as running.
 func TestStopsThatAreMadeSureOf(t *testing.T) {
 	failed := errors.New("told to fail")
 	stop := func(f runtimetest.Fault, prepare func(*lab)) (string, error) {
@@ -148,7 +146,7 @@ func TestStopsThatAreMadeSureOf(t *testing.T) {
 	}
 }
 
-// TestEndings: a container was killed only if its time was over; 137 alone says nothing.
+// TestEndings checks that a container counts as killed only after its grace period; 137 alone is not enough.
 func TestEndings(t *testing.T) {
 	exited := func(code int32) *runtimeapi.ContainerStatus { return &runtimeapi.ContainerStatus{ExitCode: code} }
 	for name, c := range map[string]struct {
@@ -168,8 +166,8 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestOrderOfStops: a sidecar waits for the stops before it once its hook has run, for as long as
-// its grace period lasts. One that failed is waited for to the end, as its container may run.
+// TestOrderOfStops checks that a sidecar waits for the stops before it after its hook, at most for its grace period. It
+// waits until then for a failed stop, because that container may still run.
 func TestOrderOfStops(t *testing.T) {
 	for name, c := range map[string]struct {
 		after  time.Duration
@@ -209,7 +207,7 @@ func TestOrderOfStops(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForAnExit: processes are looked at only where a step begins once they are gone.
+// TestWhoWaitsForAnExit checks that processes are watched only if a step waits for their exit.
 func TestWhoWaitsForAnExit(t *testing.T) {
 	steps := []plan.Step{{ID: "stop-a"}, {ID: "stop-b"}, waitsForExit(plan.Step{ID: "start-a"}, "stop-a"), waits(plan.Step{ID: "start-b"}, "stop-b")}
 	x := &stopper{subject: &subject{plan: &plan.Plan{Steps: steps}}}
@@ -218,7 +216,7 @@ func TestWhoWaitsForAnExit(t *testing.T) {
 	}
 }
 
-// processes are cgroups of which is known whether a process is left in them, or nothing at all.
+// processes simulates cgroups with or without processes, or without any information.
 type processes struct {
 	cgroup.Groups
 	left, seen bool
@@ -229,8 +227,8 @@ func (p processes) Occupants([]string, string, int) (cgroup.Processes, bool) { r
 func (p processes) Left() bool { return p.left }
 func (processes) Close()       {}
 
-// TestExitsAreSeen: who waits for the exit of a container goes on when no process is left,
-// although the runtime has not answered. Where nobody can see that he waits.
+// TestExitsAreSeen checks that a step that waits for an exit continues when no process is left, although the runtime
+// has not answered. Without that information it waits.
 func TestExitsAreSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   processes
@@ -251,7 +249,7 @@ func TestExitsAreSeen(t *testing.T) {
 		}
 		patience := time.Minute
 		if c.of.left {
-			patience = 50 * time.Millisecond // It is never seen.
+			patience = 50 * time.Millisecond // The exit is never seen.
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		x.stop.watchExit(ctx, &stopping{step: s, id: s.ContainerID})
@@ -268,8 +266,8 @@ func TestExitsAreSeen(t *testing.T) {
 	}
 }
 
-// TestHandlersOfHooks: a hook is taken from the manifest, and for a container that has left it
-// from the container itself. A step without a hook has none.
+// TestHandlersOfHooks checks that a hook comes from the manifest, and for a container that left it from the container
+// itself. A step without a hook has none.
 func TestHandlersOfHooks(t *testing.T) {
 	exec := func(word string) *v1.LifecycleHandler {
 		return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{word}}}
@@ -301,14 +299,14 @@ func TestHandlersOfHooks(t *testing.T) {
 			t.Errorf("its ports are %v", ref.Ports)
 		}
 	}
-	// The hooks of a pod that goes are those of the manifest that was applied last.
+	// On deletion the hooks of the manifest applied last count.
 	x.desired, x.applied = nil, &podspec.Desired{Pod: manifest}
 	if handler, _ := x.preStopHandler(&plan.Step{Container: "a", PreStop: "exec"}); handler == nil {
 		t.Error("a pod that goes has no hooks")
 	}
 }
 
-// TestKindsOfHooks: each runs its way; a hook without a way is told.
+// TestKindsOfHooks checks every kind of hook, and that a hook without an action is an error.
 func TestKindsOfHooks(t *testing.T) {
 	l := newLab(t, "i:1")
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{}).stop.hooks
@@ -326,8 +324,8 @@ func TestKindsOfHooks(t *testing.T) {
 	}
 }
 
-// TestAddressesOfHooks: a hook goes to the sandbox that its container runs in, whatever sandbox
-// the plan makes or keeps, and nowhere when that has no address.
+// TestAddressesOfHooks checks that a hook uses the address of its container's sandbox, whatever sandbox the plan
+// creates or keeps, and no address if that sandbox has none.
 func TestAddressesOfHooks(t *testing.T) {
 	pod, node := model.Sandbox{ID: "s", State: model.SandboxReady, IPs: []string{"10.0.0.2", "fd00::2"}}, []string{"192.0.2.7"}
 	dead, lost, host := pod, pod, pod
@@ -355,7 +353,7 @@ func TestAddressesOfHooks(t *testing.T) {
 	}
 }
 
-// TestHooksOfPodsThatGo are sent to the pod, of which a deletion makes no sandbox.
+// TestHooksOfPodsThatGo checks that hooks are sent to a pod that is deleted, although the plan creates no sandbox.
 func TestHooksOfPodsThatGo(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.apply(pod("  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {httpGet: {port: 8080}}}}]\n"))

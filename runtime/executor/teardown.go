@@ -20,7 +20,7 @@ func (x *remover) removeCgroup(ctx context.Context) error {
 		own = criconfig.CgroupParent(applied.Pod, x.node())
 	}
 	for _, name := range criconfig.CgroupParents(x.plan.Pod.UID, x.node()) {
-		// What was not finished does not exist in full, and goes as well.
+		// The pod's own cgroup may be incomplete and is removed in any case.
 		if name == own || x.cgroups.Exists(name) {
 			errs = append(errs, x.cgroups.Remove(ctx, name))
 		}
@@ -50,8 +50,8 @@ func (x *remover) archiveLogs() error {
 	return err
 }
 
-// removeClaims removes the claims of the pod that no other pod has. Those whose names are
-// refused are left alone, and the first error names them.
+// removeClaims removes the claims of the pod that no other pod uses. Claims whose names are refused stay; the first
+// returned error is about them.
 func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
 	return volume.RemoveClaims(ctx, x.volumes(x.applied), func(name string) bool {
 		users, err := x.garbage.ClaimUsers(ctx, x.plan.Pod)
@@ -59,7 +59,7 @@ func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
 		user, used := users.Of(claim)
 		switch {
 		case err != nil:
-			// It has a directory, or it would not be asked about.
+			// The claim has a directory, or the callback would not be called.
 			dir, _ := users.Dir(claim)
 			x.report.warn(fmt.Sprintf("the claim %s is kept: %v; remove %s by hand when none does", name, err, dir))
 		case used:

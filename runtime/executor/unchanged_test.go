@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// remembered returns what the snapshot and the input of a plan remember of the pod and its images, as text.
+// remembered returns the memory and images of the snapshot and of the plan's input, as text.
 func (p *planned) remembered() string {
 	p.t.Helper()
 	text, err := json.MarshalIndent([]any{p.snapshot.Checkpoint, p.in.Observed.Memory, p.in.Observed.Images}, "", " ")
@@ -23,7 +23,7 @@ func (p *planned) remembered() string {
 	return string(text)
 }
 
-// runUnchanged runs a plan that has steps, and checks that its snapshot and its input stay as they were.
+// runUnchanged runs a plan that has steps, and checks that its snapshot and its input do not change.
 func (p *planned) runUnchanged(name string) {
 	p.t.Helper()
 	before := p.remembered()
@@ -35,8 +35,8 @@ func (p *planned) runUnchanged(name string) {
 	}
 }
 
-// TestAPassLeavesItsSnapshot: a pass writes its results into a checkpoint of its own. The snapshot and the input of its plan
-// stay as they were observed.
+// TestAPassLeavesItsSnapshot checks that a pass writes its results into its own checkpoint. The snapshot and the input
+// of its plan do not change.
 func TestAPassLeavesItsSnapshot(t *testing.T) {
 	for name, c := range map[string]struct{ text, fail string }{
 		"a restart":          {onePod(), ""},

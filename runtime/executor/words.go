@@ -15,10 +15,10 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// What a pod's status and events say is in the kubelet's words: users and tools search for them.
-// What podctl itself prints says what to do.
+// A pod's status and events use the kubelet's messages, because users and tools search for them. podctl's own output
+// names the fix.
 
-// kubeletText is a failure as a kubelet tells it.
+// kubeletText returns the kubelet's message for a failure.
 func kubeletText(err error) string {
 	if text := model.KubeletText(err); text != "" {
 		return text
@@ -29,10 +29,10 @@ func kubeletText(err error) string {
 	return cri.Said(err)
 }
 
-// statusText is a hold as a pod's status and events have it.
+// statusText returns the text of a hold for the pod's status and events.
 func statusText(h *plan.Hold) string { return cmp.Or(h.Status, h.Message) }
 
-// hookFailure is a lifecycle hook that failed.
+// hookFailure is a failed lifecycle hook.
 type hookFailure struct {
 	pod     model.PodRef
 	ref     podspec.ContainerRef
@@ -44,8 +44,8 @@ func (e *hookFailure) Error() string { return "postStart hook: " + e.err.Error()
 
 func (e *hookFailure) Unwrap() error { return e.err }
 
-// KubeletText is what a kubelet says of it, without the output of the command, which may hold
-// secrets (kubelet: handlerRunner.Run).
+// KubeletText returns the kubelet's message, without the output of the command, which may contain secrets (kubelet:
+// handlerRunner.Run).
 func (e *hookFailure) KubeletText() string {
 	what := ""
 	switch {
@@ -61,10 +61,10 @@ func (e *hookFailure) KubeletText() string {
 	return fmt.Sprintf("%s for Container %q in Pod %q failed - error: %s", what, e.ref.Name, e.pod.Full(), cmp.Or(model.KubeletText(e.err), cri.Said(e.err)))
 }
 
-// killMessage says why a container is stopped. A reason that no kubelet has is told after the
-// kubelet's words (kubelet: computePodActions, computeInitContainerActions, killContainer).
+// killMessage explains why a container is stopped. A reason that no kubelet has follows the kubelet's text (kubelet:
+// computePodActions, computeInitContainerActions, killContainer).
 func killMessage(p *plan.Plan, manifest *v1.Pod, s *plan.Step) string {
-	switch s.Reason { //nolint:exhaustive // the others are no reasons of a kubelet's
+	switch s.Reason { //nolint:exhaustive // the others are no reasons of a kubelet
 	case model.RestartAllContainers:
 		return "killing"
 	case model.RestartRequested, model.RemovedFromSpec, model.Superseded:
@@ -77,7 +77,7 @@ func killMessage(p *plan.Plan, manifest *v1.Pod, s *plan.Step) string {
 	return "Stopping container " + s.Container
 }
 
-// faultMessage says what is wrong with one container of a pod that stays.
+// faultMessage describes the problem of one container of a pod that stays.
 func faultMessage(manifest *v1.Pod, s *plan.Step) string {
 	kind, init := "Container", s.ContainerType == podspec.Init || s.ContainerType == podspec.Sidecar
 	if init {
@@ -101,8 +101,7 @@ func faultMessage(manifest *v1.Pod, s *plan.Step) string {
 	return text
 }
 
-// restartsWhenStopped reports whether a container runs again after it was stopped, now or when its
-// restart delay is over.
+// restartsWhenStopped reports whether a container runs again after a stop, at once or after its restart delay.
 func restartsWhenStopped(manifest *v1.Pod, name string) bool {
 	if manifest == nil {
 		return false

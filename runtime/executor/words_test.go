@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestKillMessages: why a container is stopped is what a kubelet 1.36.3 said of it. Whether it runs
-// again is its policy's matter, and not whether this pass starts it.
+// TestKillMessages compares the reasons of stops with those of kubelet 1.36.3. Whether a container runs again depends
+// on its policy, not on whether this pass starts it.
 func TestKillMessages(t *testing.T) {
 	spec := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  restartPolicy: Always\n  initContainers: [{name: s, image: 'i:1', restartPolicy: Always}]\n" +
 		"  containers: [{name: a, image: 'i:1'}, {name: never, image: 'i:1', restartPolicy: Never}]\n"
