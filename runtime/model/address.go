@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// loopback is where a pod in the node's network is reached on a machine that has no address.
+// loopback is the address of a pod on the node's network if the machine has no address.
 const loopback = "127.0.0.1"
 
-// SandboxOf is the sandbox with that id; nil when it is not there.
+// SandboxOf returns the sandbox with that ID; nil if it does not exist.
 func (o *Observed) SandboxOf(id string) *Sandbox {
 	i := slices.IndexFunc(o.Sandboxes, func(s Sandbox) bool { return s.ID == id })
 	if i < 0 {
@@ -17,9 +17,9 @@ func (o *Observed) SandboxOf(id string) *Sandbox {
 	return &o.Sandboxes[i]
 }
 
-// PodIPs are the addresses of a pod that lives in a sandbox, the primary one first. A pod in
-// the node's network has the node's; in a network of its own it has those of a sandbox that is
-// ready (kubelet: determinePodSandboxIPs, sortPodIPs, generateAPIPodStatus).
+// PodIPs returns the addresses of a pod in this sandbox, the primary one first. A pod on the node's network has the
+// node's addresses. Otherwise it has those of the sandbox, if the sandbox is ready (kubelet: determinePodSandboxIPs,
+// sortPodIPs, generateAPIPodStatus).
 func (s *Sandbox) PodIPs(node []string) []string {
 	switch {
 	case s == nil:
@@ -32,8 +32,8 @@ func (s *Sandbox) PodIPs(node []string) []string {
 	return SortIPs(s.IPs, node)
 }
 
-// Address is where probes and hooks reach a pod that lives in a sandbox; empty when it has no
-// address. Nobody may take that for the node itself.
+// Address returns the address for probes and hooks of a pod in this sandbox; empty if it has none. Callers must not use
+// the node itself instead.
 func (s *Sandbox) Address(node []string) string {
 	ips := s.PodIPs(node)
 	switch {
@@ -45,8 +45,7 @@ func (s *Sandbox) Address(node []string) string {
 	return ""
 }
 
-// SortIPs puts the address of the node's own family first, and keeps one of each family
-// (kubelet: sortPodIPs).
+// SortIPs puts the address of the node's own family first, and keeps one of each family (kubelet: sortPodIPs).
 func SortIPs(ips, node []string) []string {
 	isV6 := func(ip string) bool { return strings.Contains(ip, ":") }
 	primaryV6 := len(node) > 0 && isV6(node[0])

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestPodIPs: what a pod's addresses are follows from its sandbox, and where it is reached from
-// the first of them.
+// TestPodIPs checks that a pod's addresses follow from its sandbox, and that probes use the first one.
 func TestPodIPs(t *testing.T) {
 	ready := Sandbox{State: SandboxReady, IPs: []string{"fd00::2", "10.0.0.2", "10.0.0.3"}}
 	dead, host := ready, Sandbox{HostNetwork: true}

@@ -8,26 +8,26 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Rejection is why a pod was not admitted. It has nothing on the node, and counts for nothing.
+// Rejection explains why a pod was not admitted. A rejected pod uses no resources of the node.
 type Rejection struct {
 	// Reason and Message are the kubelet's.
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
-	// Settings are those of the admission that rejected it.
+	// Settings are the admission settings at the time of the rejection.
 	Settings string `json:"settings,omitempty"`
 	// At is when the pod was rejected.
 	At time.Time `json:"at,omitzero"`
 }
 
-// StatusMessage is what the status of a rejected pod says (kubelet: rejectPod).
+// StatusMessage returns the status message of a rejected pod (kubelet: rejectPod).
 func (r *Rejection) StatusMessage() string { return "Pod was rejected: " + r.Message }
 
-// Admitted is what a pod takes of the node: one that was admitted and has not ended.
+// Admitted lists the resources that an admitted pod uses on the node until it ends.
 type Admitted struct {
 	Pod      PodRef
 	Requests v1.ResourceList
-	// Ports are the ports of the node that it takes.
+	// Ports are the ports that it uses on the node.
 	Ports []podspec.Port
-	// Going reports whether it is being deleted.
+	// Going reports whether the pod is being deleted.
 	Going bool
 }

@@ -34,8 +34,8 @@ func TestBackoffDoublesAndBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestPullsAndTheClock: a pull that failed holds the next one for its back-off, unless it failed in the future: the clock was
-// set back.
+// TestPullsAndTheClock checks that a failed pull holds the next one for its back-off, unless the clock was set back and
+// the failure is in the future.
 func TestPullsAndTheClock(t *testing.T) {
 	failed := time.Unix(1e9, 0)
 	e := model.StartError{At: failed}.Postponed("i:1", "", model.StartError{})
@@ -46,8 +46,8 @@ func TestPullsAndTheClock(t *testing.T) {
 	}
 }
 
-// TestFailuresOfPulls: the back-off of an image doubles with each try of the pod that fails with the same credentials, and
-// one try may fail for several containers.
+// TestFailuresOfPulls checks that the back-off of an image doubles with each failed try with the same credentials, and
+// that one try may fail for several containers.
 func TestFailuresOfPulls(t *testing.T) {
 	at, all := time.Unix(1e9, 0), map[string]model.StartError{}
 	fail := func(container, credentials string, after time.Duration) time.Duration {

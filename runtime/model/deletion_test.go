@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestDeletionAskedForAgain keeps the time of the first request, and the shortest grace period.
+// TestDeletionAskedForAgain checks that the time of the first request and the shortest grace period are kept.
 func TestDeletionAskedForAgain(t *testing.T) {
 	begun := time.Unix(1_000_000, 0)
 	var d *Deletion

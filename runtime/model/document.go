@@ -10,19 +10,18 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// MaxDocumentValues bounds the values of a JSON document: a hundred pods need a
-// tenth of them, and each may become a container of a kilobyte.
+// MaxDocumentValues limits the values of a JSON document. A hundred pods need a tenth of it, and each value may use a
+// kilobyte of memory.
 const MaxDocumentValues = 250_000
 
-// DecodeDocument reads one of podctl's own JSON documents. One that holds more values
-// than podctl writes is refused before anything is made of it; what is wrong is named
-// with its line.
+// DecodeDocument decodes one of podctl's own JSON documents. It refuses a document with more values than podctl writes
+// before it decodes any. The error names the line.
 func DecodeDocument(text []byte, into any) error {
 	if at := overfull(text, MaxDocumentValues); at > 0 {
 		return fmt.Errorf("line %d: it holds more than %d values", lineAt(text, at), MaxDocumentValues)
 	}
-	// The decoder of manifests is tried first: what it has learnt of a pod's fields
-	// serves again. The other one tells better what is wrong.
+	// The decoder of manifests comes first, because it has cached the fields of a pod. The other one has better error
+	// messages.
 	if kjson.UnmarshalCaseSensitivePreserveInts(text, into) == nil {
 		return nil
 	}
@@ -39,8 +38,8 @@ func DecodeDocument(text []byte, into any) error {
 	return nil
 }
 
-// overfull is the offset of the first value too many; 0 when there is none. Every value
-// comes after a bracket or a comma that stands outside of a text, or is the document.
+// overfull returns the offset of the first value above the limit; 0 if there is none. Every value follows a bracket or
+// a comma outside of a string, or is the document.
 func overfull(text []byte, limit int) int64 {
 	inText := false
 	for i := 0; i < len(text); i++ {

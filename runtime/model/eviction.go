@@ -2,23 +2,23 @@ package model
 
 import "time"
 
-// Eviction is why a pod was ended to get back what the machine ran out of. Nothing of it is left on the
-// node but its record, and it counts for nothing.
+// Eviction explains why a pod was ended to free a scarce resource of the machine. An evicted pod uses nothing on the
+// node and leaves only its record.
 type Eviction struct {
 	// Message is the kubelet's.
 	Message string `json:"message"`
-	// Signal is what ran out.
+	// Signal is the kubelet's eviction signal of the scarce resource.
 	Signal string `json:"signal"`
 	// At is when the pod was evicted.
 	At time.Time `json:"at"`
-	// Done is set once nothing of the pod is left but its record.
+	// Done is set once only the record of the pod is left.
 	Done bool `json:"done,omitempty"`
 }
 
-// EvictedAnew is what is remembered of an evicted pod that is made anew: as of one that was never there.
+// EvictedAnew returns the memory of an evicted pod that runs again: that of a new pod.
 func (m *Memory) EvictedAnew() Memory { return Memory{Generation: m.Generation} }
 
-// EndEviction leaves of the memory what holds of a pod of which nothing is there any more.
+// EndEviction clears the parts of the memory that do not apply to a removed pod.
 func (m *Memory) EndEviction() {
 	done := *m.Eviction
 	done.Done = true

@@ -5,8 +5,8 @@ import "fmt"
 // signalBase is what a runtime adds to the number of the signal that ended a process.
 const signalBase = 128
 
-// SignalOf names the signal that an exit code stands for; empty when it stands for none that
-// ends processes as a rule.
+// SignalOf returns the name of the signal of an exit code; empty for a code that is not of a signal that usually ends
+// processes.
 func SignalOf(code int32) string {
 	return map[int32]string{
 		1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
@@ -14,7 +14,7 @@ func SignalOf(code int32) string {
 	}[code-signalBase]
 }
 
-// ExitText is an exit code with the signal that it stands for: 137 (SIGKILL).
+// ExitText returns an exit code with its signal: 137 (SIGKILL).
 func ExitText(code int32) string {
 	if signal := SignalOf(code); signal != "" {
 		return fmt.Sprintf("%d (%s)", code, signal)

@@ -1,7 +1,6 @@
 package model
 
-// The reasons of steps that failed, in a kubelet's words. Some of a plan's reasons are among
-// them.
+// The reasons of failed steps, in the kubelet's words. The reasons of plans contain more of them.
 const (
 	RunContainerError        Reason = "RunContainerError"
 	CreateContainerError     Reason = "CreateContainerError"

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestKubeletText: an error keeps a kubelet's words whatever is wrapped around it, and what it was
-// made of.
+// TestKubeletText checks that a wrapped error keeps the kubelet's text and its cause.
 func TestKubeletText(t *testing.T) {
 	cause := errors.New("no such file")
 	alike := InKubeletWords("cannot load %q: %w", "x", cause)

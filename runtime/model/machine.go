@@ -2,7 +2,7 @@ package model
 
 import v1 "k8s.io/api/core/v1"
 
-// Machine is what is known of the machine that a pod runs on. A section that is nil is unknown.
+// Machine describes the machine that a pod runs on. A nil section is unknown.
 type Machine struct {
 	// Name is the name of the node; empty if it is unknown.
 	Name string
@@ -10,11 +10,11 @@ type Machine struct {
 	NodeIPs []string
 	// Capacity is its cpu, memory and huge pages, and the disk of volumes as ephemeral-storage.
 	Capacity v1.ResourceList
-	// Labels are those that a kubelet gives its node.
+	// Labels are the labels that a kubelet gives its node.
 	Labels map[string]string
-	// SELinux reports whether the kernel enforces SELinux or only logs by it.
+	// SELinux reports whether the kernel enforces SELinux or only logs violations.
 	SELinux *bool
-	// AppArmor reports whether the kernel enforces AppArmor, SupplementalGroups whether the runtime
-	// knows supplementalGroupsPolicy.
+	// AppArmor reports whether the kernel enforces AppArmor, SupplementalGroups whether the runtime supports
+	// supplementalGroupsPolicy.
 	AppArmor, SupplementalGroups *bool
 }

@@ -5,14 +5,13 @@ import (
 	"slices"
 )
 
-// AwaitsRestart reports whether podctl stopped a container so that it runs again, and it has not run
-// since: the pass was cut off, or the start waits for something.
+// AwaitsRestart reports whether podctl stopped a container that must run again, and it has not run since: the pass was
+// interrupted, or the start waits for something.
 func (o *Observed) AwaitsRestart(name string) bool {
 	return AwaitsRestart(o.NewestFirst(), name, o.Memory.PendingRestarts[name])
 }
 
-// AwaitsRestart reports whether the newest record of a name that has ever run is the one that was
-// stopped to run again.
+// AwaitsRestart reports whether the newest record of a name that has ever run is the one that was stopped to run again.
 func AwaitsRestart(newestFirst []*Container, name, stopped string) bool {
 	for _, c := range newestFirst {
 		if c.Name == name && c.State != Created {
@@ -22,8 +21,8 @@ func AwaitsRestart(newestFirst []*Container, name, stopped string) bool {
 	return false
 }
 
-// SortedSandboxes puts the latest sandbox first: the higher attempt, then the
-// later creation, then the smaller id (kubelet: podSandboxByCreated).
+// SortedSandboxes puts the latest sandbox first: the higher attempt, then the later creation, then the smaller ID
+// (kubelet: podSandboxByCreated).
 func SortedSandboxes(all []Sandbox) []Sandbox {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b Sandbox) int {
@@ -36,11 +35,10 @@ func SortedSandboxes(all []Sandbox) []Sandbox {
 	return sorted
 }
 
-// NewestFirst puts containers that were created later first; those of one name in the
-// order of their sandboxes and attempts, which a clock that was set back does not
-// change. A record that only seems to be the latest would have its container started
-// beside one that runs; so would a replacement that was created and not started when a
-// pass was interrupted, which therefore comes after what it was to replace.
+// NewestFirst puts containers that were created later first. Containers with one name are in the order of their
+// sandboxes and attempts, so that a clock that was set back does not change it: if the wrong record seemed to be the
+// latest, its container would be started beside a running one. For the same reason a replacement that an interrupted
+// pass created and did not start comes after the container that it was to replace.
 func (o *Observed) NewestFirst() []*Container {
 	sorted, byName := make([]*Container, len(o.Containers)), map[string][]*Container{}
 	for i := range o.Containers {
@@ -71,8 +69,7 @@ func (o *Observed) NewestFirst() []*Container {
 	return sorted
 }
 
-// replacements has a one for each record that was created beside a container of its
-// name that runs.
+// replacements has a one for each record that was created beside a running container of the same name.
 func (o *Observed) replacements() map[string]int {
 	type place struct{ sandbox, name string }
 	running, ones := map[place]bool{}, map[string]int{}
@@ -88,7 +85,7 @@ func (o *Observed) replacements() map[string]int {
 	return ones
 }
 
-// Newest is the latest record that matches; nil when there is none.
+// Newest returns the latest record that matches; nil if there is none.
 func (o *Observed) Newest(match func(*Container) bool) *Container {
 	for _, c := range o.NewestFirst() {
 		if match(c) {

@@ -18,14 +18,13 @@ const (
 	Startup   ProbeType = "startup"
 )
 
-// ProbeTypes lists the three probes in the order in which they matter: nothing
-// else is asked before the startup probe has passed.
+// ProbeTypes lists the three probes in order of importance: no other probe runs before the startup probe has passed.
 func ProbeTypes() []ProbeType { return []ProbeType{Startup, Readiness, Liveness} }
 
-// Title is the type as it begins a sentence: Liveness.
+// Title returns the type with a capital letter: Liveness.
 func (t ProbeType) Title() string { return strings.ToUpper(string(t[:1])) + string(t[1:]) }
 
-// ProbeOf returns the probe of that type, or nil when the container has none.
+// ProbeOf returns the probe of that type, or nil if the container has none.
 func ProbeOf(c *v1.Container, t ProbeType) *v1.Probe {
 	switch t {
 	case Liveness:
@@ -38,39 +37,36 @@ func ProbeOf(c *v1.Container, t ProbeType) *v1.Probe {
 	return nil
 }
 
-// ProbeResult is a verdict of a probe, of one run or folded over several.
+// ProbeResult is a verdict of one run of a probe, or folded over several runs.
 type ProbeResult string
 
-// The verdicts. Unknown is the startup probe's result before it has decided,
-// and of a run that could not be judged.
+// The verdicts. ProbeUnknown is the startup probe's result before it has decided, and the result of a run that could
+// not be judged.
 const (
 	ProbeSuccess ProbeResult = "Success"
 	ProbeFailure ProbeResult = "Failure"
 	ProbeUnknown ProbeResult = "Unknown"
 )
 
-// ProbeRecord is the memory of one probe of one container id. It dies with the
-// container id.
+// ProbeRecord is the record of one probe of one container ID.
 type ProbeRecord struct {
-	// Result is the folded verdict, the one decisions are made on. It changes
-	// only when Run reaches the threshold.
+	// Result is the folded verdict, on which decisions are based. It changes only when Run reaches the threshold.
 	Result ProbeResult `json:"result"`
-	// Last is the verdict of the last run that was counted, and Run how many
-	// counted runs in a row gave it.
+	// Last is the verdict of the last counted run, and Run how many counted runs in a row had it.
 	Last ProbeResult `json:"last,omitempty"`
 	Run  int32       `json:"run,omitempty"`
-	// CountedAt is when the last counted run was made. Zero: the time is not
-	// known and the record counts as fresh.
+	// CountedAt is when the last counted run was made. Zero means that the time is unknown; the record then counts as
+	// fresh.
 	CountedAt time.Time `json:"countedAt,omitzero"`
-	// OnHold reports whether the probe is not asked again for this container id: its
-	// verdict is final (kubelet: worker.onHold).
+	// OnHold reports whether the probe no longer runs for this container ID, because its verdict is final (kubelet:
+	// worker.onHold).
 	OnHold bool `json:"onHold,omitempty"`
-	// Message is what the last run said, for display.
+	// Message is the message of the last run, for display.
 	Message string `json:"message,omitempty"`
 }
 
-// InitialProbe is the record of a probe that has not been run: readiness starts
-// as failed, liveness as passed and startup as unknown (kubelet: newWorker).
+// InitialProbe returns the record of a probe that has not run: readiness starts as failed, liveness as passed and
+// startup as unknown (kubelet: newWorker).
 func InitialProbe(t ProbeType) ProbeRecord {
 	switch t {
 	case Readiness:
@@ -82,10 +78,8 @@ func InitialProbe(t ProbeType) ProbeRecord {
 	return ProbeRecord{Result: ProbeUnknown}
 }
 
-// Fold counts one run of a probe. A verdict of Unknown is discarded, as the
-// kubelet discards a probe that could not be asked. The folded result changes
-// when as many runs in a row agreed as the probe's threshold asks for
-// (kubelet: worker.doProbe).
+// Fold counts one run of a probe. It discards ProbeUnknown, as the kubelet discards a probe that could not run. The
+// folded result changes when as many runs in a row agreed as the probe's threshold requires (kubelet: worker.doProbe).
 func (r ProbeRecord) Fold(t ProbeType, p *v1.Probe, verdict ProbeResult, at time.Time) ProbeRecord {
 	if verdict == ProbeUnknown || r.OnHold {
 		return r
@@ -107,9 +101,8 @@ func (r ProbeRecord) Fold(t ProbeType, p *v1.Probe, verdict ProbeResult, at time
 	return r
 }
 
-// Reopened is the record of a failure that is too old to act on, made ready to be asked
-// again: the next answer confirms it or takes it back. A kubelet acts at once, and has no
-// need for it. See Stale for since.
+// Reopened returns a record that can be probed again if its failure is too old to act on. The next run confirms the
+// failure or cancels it. A kubelet acts at once and does not need this. See Stale for since.
 func (r ProbeRecord) Reopened(p *v1.Probe, now, since time.Time) ProbeRecord {
 	if r.OnHold && r.Result == ProbeFailure && r.Stale(p, now, since) {
 		r.OnHold, r.Run = false, p.FailureThreshold-1
@@ -117,9 +110,8 @@ func (r ProbeRecord) Reopened(p *v1.Probe, now, since time.Time) ProbeRecord {
 	return r
 }
 
-// Counts reports whether a run at that time may count towards a threshold: only a
-// whole period after the last one that did, so that calling podctl three times
-// in a second restarts nothing.
+// Counts reports whether a run at that time may count towards a threshold: only a whole period after the last counted
+// one, so that three calls of podctl within a second restart nothing.
 func (r ProbeRecord) Counts(p *v1.Probe, at time.Time) bool {
 	if r.CountedAt.IsZero() || r.Last == "" {
 		return true
@@ -128,10 +120,9 @@ func (r ProbeRecord) Counts(p *v1.Probe, at time.Time) bool {
 	return since < 0 || since >= Seconds(p.PeriodSeconds)
 }
 
-// Stale reports whether a recorded failure is too old to act on: no process has asked
-// for longer than the probe itself would have needed to fail. A process that has asked the
-// probe without a break since a time acts on its failures since then, however slow the machine
-// is; for others that time is zero.
+// Stale reports whether a recorded failure is too old to act on: no process has probed for longer than the probe itself
+// would have needed to fail. since is the start of the caller's uninterrupted probing; zero if it does not probe.
+// Failures after since are never stale, however slow the machine is.
 func (r ProbeRecord) Stale(p *v1.Probe, now, since time.Time) bool {
 	if r.CountedAt.IsZero() || !since.IsZero() && !r.CountedAt.Before(since) {
 		return false
@@ -147,8 +138,8 @@ func threshold(p *v1.Probe, verdict ProbeResult) int32 {
 	return p.SuccessThreshold
 }
 
-// Seconds is a number of seconds of a manifest as a duration. A manifest may ask for more
-// than a duration holds: 68 years are as good.
+// Seconds converts the seconds of a manifest to a duration. A manifest may contain more than a duration holds, so the
+// result is at most 68 years.
 func Seconds[N int32 | int64](n N) time.Duration {
 	return time.Duration(min(int64(n), math.MaxInt32)) * time.Second
 }

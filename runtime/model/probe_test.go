@@ -37,8 +37,8 @@ func TestFoldReachesTheThreshold(t *testing.T) {
 	}
 }
 
-// TestStaleFailureIsAskedAgain: what nobody acted on in time is confirmed by one failure,
-// or taken back by one success; a fresh one stands.
+// TestStaleFailureIsAskedAgain checks that one failure confirms a stale failure, that one success cancels it, and that
+// a fresh failure stays.
 func TestStaleFailureIsAskedAgain(t *testing.T) {
 	p := &v1.Probe{FailureThreshold: 3, SuccessThreshold: 1, PeriodSeconds: 10}
 	for _, kind := range []model.ProbeType{model.Liveness, model.Startup} {

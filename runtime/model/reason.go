@@ -1,8 +1,7 @@
 package model
 
-// Reason says why a step, a hold or a keep is in the plan: a stable word of
-// Kubernetes' vocabulary. A reason explains and never steers; everything the
-// executor needs is in the step's other fields.
+// Reason says why a step, a hold or a keep is in the plan, with a stable word from the vocabulary of Kubernetes. A
+// reason only explains: the executor uses the step's other fields.
 type Reason string
 
 // The reasons. They are part of the JSON documents and do not change.
@@ -13,7 +12,7 @@ const (
 	NetworkModeChanged   Reason = "NetworkModeChanged"
 	NoIP                 Reason = "NoIP"
 	SandboxConfigChanged Reason = "SandboxConfigChanged"
-	// RolloutRestart: somebody asked to restart the pods of the workload.
+	// RolloutRestart: the user restarts the pods of the workload.
 	RolloutRestart Reason = "RolloutRestart"
 
 	NotCreated           Reason = "NotCreated"
@@ -24,7 +23,7 @@ const (
 	InitFailed           Reason = "InitFailed"
 	ContainerExited      Reason = "Exited"
 	RestartAllContainers Reason = "RestartAllContainers"
-	// RestartRequested: the user asked for it.
+	// RestartRequested: the user restarts the container.
 	RestartRequested Reason = "RestartRequested"
 	RemovedFromSpec  Reason = "RemovedFromSpec"
 	Resized          Reason = "Resized"
@@ -41,7 +40,7 @@ const (
 	HostPortConflict           Reason = "HostPortConflict"
 	ErrImageNeverPull          Reason = "ErrImageNeverPull"
 	InvalidImageName           Reason = "InvalidImageName"
-	// These are those of the kubelet's admission, beside OutOf.
+	// These reasons are from the kubelet's admission, like OutOf.
 	AppArmor                             Reason = "AppArmor"
 	SupplementalGroupsPolicyNotSupported Reason = "SupplementalGroupsPolicyNotSupported"
 	SysctlForbidden                      Reason = "SysctlForbidden"
@@ -62,7 +61,7 @@ const (
 	Deleted          Reason = "Deleted"
 	// Terminated: the agent, or the machine, shuts down (kubelet: nodeShutdownReason).
 	Terminated Reason = "Terminated"
-	// Evicted: the machine ran out of memory, disk or process ids.
+	// Evicted: the machine ran out of memory, disk or process IDs.
 	Evicted Reason = "Evicted"
 	LogFull Reason = "LogFull"
 

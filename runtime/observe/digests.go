@@ -15,11 +15,11 @@ type Digests struct {
 	key *digest.Key
 }
 
-// NewDigests makes Digests for a state directory.
+// NewDigests returns the Digests of a state directory.
 func NewDigests(layout state.Layout) *Digests { return &Digests{layout: layout} }
 
-// Keep makes the machine's key of digests, if it has none: digests made from then
-// on can be compared with later ones. It is called before any are made.
+// Keep creates the machine's key of digests if it has none. Digests made from then on can be compared with later ones,
+// so Keep must be called before any are made.
 func (d *Digests) Keep() error {
 	if err := d.layout.DigestKey().Make(); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (d *Digests) Keep() error {
 	return err
 }
 
-// Key is the machine's key of digests, or where it has none one for this process.
+// Key returns the machine's key of digests, or if it has none, one for this process.
 func (d *Digests) Key() (key *digest.Key, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

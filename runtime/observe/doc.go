@@ -1,7 +1,6 @@
-// Package observe looks at what is there: the records of a runtime, podctl's own files, and
-// the machine. It changes nothing.
+// Package observe reads the actual state: the records of a runtime, podctl's own files, and the machine. It changes
+// nothing.
 //
-// In: a pod's name and, if there is one, its manifest. Out: a snapshot.Pod, the input of a plan, or
-// the status of many pods. Exits are what containerd reports of ended processes before its CRI
-// does.
+// The input is a pod's name and, if there is one, its manifest. The output is a snapshot.Pod, the input of a plan, or
+// the status of many pods. Exits are ended processes that containerd reports before its CRI does.
 package observe

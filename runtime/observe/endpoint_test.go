@@ -19,8 +19,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestAdoptedEndpoints: a pod moves here from a runtime that has nothing of it any more, or to
-// which nobody listens, unless processes of the pod still run. One that cannot tell keeps it.
+// TestAdoptedEndpoints checks that a pod moves here from a runtime that has nothing of it any more, or does not listen,
+// unless processes of the pod still run. It stays if the runtime cannot answer.
 func TestAdoptedEndpoints(t *testing.T) {
 	old, _, oldEndpoint := runtimetest.Start(t, "i:1")
 	l := newLab(t, "i:1")
@@ -62,7 +62,7 @@ func TestAdoptedEndpoints(t *testing.T) {
 	check("it has a sandbox", oldEndpoint, "it answers, and has 1 sandboxes and containers of the pod: delete the pod there first (podctl delete --runtime-endpoint "+oldEndpoint)
 }
 
-// deadSocket is a socket that nobody listens to any more.
+// deadSocket returns a socket without a listener.
 func deadSocket(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dead.sock")

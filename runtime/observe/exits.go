@@ -13,18 +13,18 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 )
 
-// Exits are the processes whose end containerd has reported and its CRI has not yet: while it cleans up,
-// the CRI still reports their containers as running. An observation shows them as exited, so that the next
-// container starts without that wait.
+// Exits are the processes whose end containerd has reported and its CRI has not. While containerd cleans up, the CRI
+// still reports their containers as running. An observation shows them as exited, so that the next container starts
+// without that wait.
 //
-// A report counts until the runtime reports the container as exited, or has no record of it. An overloaded
-// runtime may take minutes for that, and a process that has ended does not run again.
+// A report counts until the runtime reports the container as exited, or has no record of it. An overloaded runtime may
+// take minutes for that. A process that has ended does not run again.
 type Exits struct {
 	client *cri.Client
 
 	mu   sync.Mutex
 	byID map[string]containerd.Exit
-	// sweepAt is the number of reports at which those that the runtime has followed are removed.
+	// sweepAt is the number of reports at which the outdated ones are removed.
 	sweepAt  int
 	sweeping bool
 }
@@ -32,14 +32,13 @@ type Exits struct {
 // sweepMin is the smallest number of reports that is worth a list of the runtime's containers.
 const sweepMin = 256
 
-// NewExits makes Exits without reports.
+// NewExits returns Exits without reports.
 func NewExits(client *cri.Client) *Exits {
 	return &Exits{client: client, byID: map[string]containerd.Exit{}, sweepAt: sweepMin}
 }
 
-// Watch takes note of each container whose process ends, and calls told with its id, until the context
-// ends or the connection breaks. With a runtime other than containerd it fails with an
-// errors.ErrUnsupported.
+// Watch records each container whose process ends, and calls told with its ID. It returns when the context ends or the
+// connection breaks. With a runtime other than containerd it fails with errors.ErrUnsupported.
 func (x *Exits) Watch(ctx context.Context, told func(id string)) error {
 	socket := x.client.Endpoint.Socket()
 	if socket == "" {
@@ -56,7 +55,7 @@ func (x *Exits) Watch(ctx context.Context, told func(id string)) error {
 	})
 }
 
-// note keeps a report. Reports of containers that are not observed go with a sweep, beside the caller.
+// note records a report. A sweep in another goroutine removes reports of containers that are not observed.
 func (x *Exits) note(ctx context.Context, e containerd.Exit) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -69,8 +68,8 @@ func (x *Exits) note(ctx context.Context, e containerd.Exit) {
 	go x.sweep(ctx, ids)
 }
 
-// sweep forgets reports of containers that the runtime does not report as running any more. If the runtime
-// does not answer, all are kept.
+// sweep removes the reports of containers that the runtime no longer reports as running. If the runtime does not
+// answer, it keeps all.
 func (x *Exits) sweep(ctx context.Context, ids []string) {
 	running := runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}
 	reply, err := x.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
@@ -90,9 +89,9 @@ func (x *Exits) sweep(ctx context.Context, ids []string) {
 	x.sweepAt, x.sweeping = max(sweepMin, 2*len(x.byID)), false
 }
 
-// complete shows a container that the CRI reports as running as exited if its process has ended. Code, time and
-// reason are those that containerd's CRI will have. It reports whether it did: the log may lack its end then.
-// A report that the CRI has followed is forgotten.
+// complete changes the status of a running container to exited if its process has ended. Exit code, time and reason are
+// those that containerd's CRI will report. It returns whether it did so; the log may then lack its end. A report that
+// the CRI has caught up with is removed.
 func (x *Exits) complete(status *runtimeapi.ContainerStatus) bool {
 	if x == nil {
 		return false
@@ -111,7 +110,7 @@ func (x *Exits) complete(status *runtimeapi.ContainerStatus) bool {
 	return true
 }
 
-// reasonOf is the reason that containerd's CRI gives for an exit.
+// reasonOf returns the reason that containerd's CRI gives for an exit.
 func reasonOf(e *containerd.Exit) string {
 	switch {
 	case e.OutOfMemory:

@@ -17,8 +17,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestExits: a container whose process has ended is observed as exited while the runtime still has it as
-// running, however long that takes. The report is forgotten once the runtime has followed.
+// TestExits checks that a container whose process has ended is observed as exited while the runtime still reports it as
+// running. The report is removed once the runtime has caught up.
 func TestExits(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.observer.world.Exits = NewExits(l.client)
@@ -63,8 +63,8 @@ func TestExits(t *testing.T) {
 	}
 }
 
-// TestExitsAreBounded: reports of containers that are not observed are forgotten when the runtime no longer
-// reports them as running. A runtime that does not answer takes none away.
+// TestExitsAreBounded checks that reports of containers that are not observed are removed when the runtime no longer
+// reports them as running. If the runtime does not answer, all stay.
 func TestExitsAreBounded(t *testing.T) {
 	l := newLab(t, "i:1")
 	x := NewExits(l.client)
@@ -97,8 +97,8 @@ func TestExitsAreBounded(t *testing.T) {
 	}
 }
 
-// TestResetThatIsInterrupted: a restart of all containers that is interrupted is taken up again, although the
-// runtime does not report the end of its cause for minutes. It does not go on without the init container.
+// TestResetThatIsInterrupted checks that an interrupted restart of all containers continues, although the runtime does
+// not report the end of its cause for minutes. It does not skip the init container.
 func TestResetThatIsInterrupted(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.observer.world.Exits = NewExits(l.client)
@@ -136,7 +136,7 @@ func TestResetThatIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestExitsOfTheRuntime: the record of a runtime that has followed stays as it is.
+// TestExitsOfTheRuntime checks that the record of a runtime that has caught up does not change.
 func TestExitsOfTheRuntime(t *testing.T) {
 	x := NewExits(nil)
 	x.note(t.Context(), containerd.Exit{ContainerID: "x", Code: 1})
@@ -147,7 +147,8 @@ func TestExitsOfTheRuntime(t *testing.T) {
 	(*Exits)(nil).complete(status)
 }
 
-// TestExitsMessage: the log of a container that has just ended may lack its end, so it is no message yet.
+// TestExitsMessage checks that the log of a container that has just ended is not its message yet, because it may lack
+// its end.
 func TestExitsMessage(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.observer.world.Exits = NewExits(l.client)

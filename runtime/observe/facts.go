@@ -21,36 +21,34 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Host has the facts of this machine and its runtime that no manifest decides. Each is asked
-// for once, until Renew.
+// Host has the facts of this machine and its runtime that do not depend on a manifest. Each is read once, until Renew.
 type Host struct {
 	client      *cri.Client
 	seccompRoot string
 	from        Sources
 
-	// asking asks the runtime, which may take long. mu is not held meanwhile.
+	// asking queries the runtime, which may take long. mu is not held meanwhile.
 	asking  singleflight.Group
 	mu      sync.Mutex
 	machine func() criconfig.Node
 	kubelet func() error
 	facts   *RuntimeFacts
-	// renewals counts the calls of Renew, and facts are of the time after as many as answered. Until they are asked for again,
-	// passes that run go on with the old ones.
+	// renewals counts the calls of Renew. answered is its value when facts were read. Until they are read again,
+	// running passes use the old ones.
 	renewals, answered int
 }
 
 // Sources are where facts of the machine come from.
 type Sources struct {
-	// CgroupRoot is the cgroup below which those of pods are made; empty means the machine's
-	// own root.
+	// CgroupRoot is the cgroup that contains the cgroups of pods; empty means the machine's own root.
 	CgroupRoot string
 	// Machine reads the facts of the machine; nil reads those of this one.
 	Machine func() criconfig.Node
-	// Kubelet is an error when a kubelet uses the same runtime; nil looks for one.
+	// Kubelet returns an error if a kubelet uses the same runtime; nil looks for one.
 	Kubelet func() error
 }
 
-// NewHost makes a Host.
+// NewHost returns a Host.
 func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
 	if from.Machine == nil {
 		from.Machine = func() criconfig.Node {
@@ -67,8 +65,8 @@ func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
 	return h
 }
 
-// Renew lets every fact be asked for again. What lives longer than one command calls it when a
-// runtime has come back, and from time to time.
+// Renew makes the Host read every fact again. A long-running process calls it when a runtime has come back, and from
+// time to time.
 func (h *Host) Renew() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,8 +75,7 @@ func (h *Host) Renew() {
 	h.asking.Forget("")
 }
 
-// Node gathers the facts of the machine that pod configuration depends on, once
-// per invocation.
+// Node returns the facts of the machine that pod configuration depends on. It reads them once.
 func (h *Host) Node() criconfig.Node {
 	h.mu.Lock()
 	machine := h.machine
@@ -95,22 +92,21 @@ func (h *Host) Node() criconfig.Node {
 	return node
 }
 
-// Unfit says why this machine, with labels that are given it, is no node for a pod; see admission.Unfit.
+// Unfit explains why this machine, with additional labels, is no node for a pod; see admission.Unfit.
 func (h *Host) Unfit(pod *v1.Pod, given map[string]string) string {
 	node := h.Node()
 	machine := snapshot.MachineOf(&node)
 	return admission.Unfit(pod, &machine, given)
 }
 
-// RuntimeFacts is what a runtime says of itself. All but whether its network is ready does not change
-// during an invocation.
+// RuntimeFacts is a runtime's information about itself. Only the readiness of its network changes during an invocation.
 type RuntimeFacts struct {
 	snapshot.Runtime
 	systemdCgroup bool
 }
 
-// RuntimeFacts asks the runtime about itself, once. While its network is not ready, each call asks again: a
-// node that boots becomes ready within seconds. Calls that come together take the same answer.
+// RuntimeFacts queries the runtime about itself, once. While its network is not ready, each call queries again, because
+// a booting node becomes ready within seconds. Concurrent calls share one answer.
 func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
 	h.mu.Lock()
 	facts, renewals := h.facts, h.renewals
@@ -120,7 +116,7 @@ func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
 		return *facts, nil
 	}
 	answer := h.asking.DoChan("", func() (any, error) {
-		// Others wait for the answer too, so that the end of this caller does not end the question.
+		// Other callers wait for the same answer, so the query must not end with this caller.
 		f, err := h.askRuntime(context.WithoutCancel(ctx))
 		if err != nil {
 			return f, err
@@ -139,7 +135,7 @@ func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
 	}
 }
 
-// networkReady reports whether nothing is known against the runtime's network.
+// networkReady reports whether the runtime does not report its network as not ready.
 func (f *RuntimeFacts) networkReady() bool {
 	return !slices.ContainsFunc(f.Status.GetStatus().GetConditions(), func(c *runtimeapi.RuntimeCondition) bool {
 		return c.GetType() == runtimeapi.NetworkReady && !c.GetStatus()
@@ -173,14 +169,13 @@ func (h *Host) askRuntime(ctx context.Context) (RuntimeFacts, error) {
 	info := sync.OnceValue(func() cri.Info { return cri.ReadInfo(f.Status.GetInfo()) })
 	f.systemdCgroup = usesSystemdCgroup(config, info)
 	f.Status.RuntimeHandlers = handlers(f.Status, info)
-	// It is long, and more than a snapshot may tell of a machine.
+	// Info is long, and contains more about a machine than a snapshot may publish.
 	f.Status.Info = nil
 	return f, nil
 }
 
-// usesSystemdCgroup reports which cgroup driver the runtime uses. One that is too old
-// to say it (containerd before 2.0) may have it in its configuration; else it is taken
-// to use cgroupfs, as the kubelet takes it.
+// usesSystemdCgroup reports whether the runtime uses the systemd cgroup driver. A runtime that is too old to report it
+// (containerd before 2.0) may have it in its configuration. Otherwise it is assumed to use cgroupfs, as in the kubelet.
 func usesSystemdCgroup(config *runtimeapi.RuntimeConfigResponse, info func() cri.Info) bool {
 	if config != nil {
 		return config.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD
@@ -188,8 +183,8 @@ func usesSystemdCgroup(config *runtimeapi.RuntimeConfigResponse, info func() cri
 	return info().SystemdCgroup()
 }
 
-// handlers are the runtime's handlers. One that is too old to say them (containerd before
-// 1.7) has them in its configuration; of another that does not, none are known.
+// handlers returns the runtime's handlers. For a runtime that is too old to report them (containerd before 1.7) it
+// takes them from its configuration. It returns nil if neither has them.
 func handlers(status *runtimeapi.StatusResponse, info func() cri.Info) []*runtimeapi.RuntimeHandler {
 	if listed := status.GetRuntimeHandlers(); len(listed) > 0 {
 		return listed
@@ -216,26 +211,25 @@ func handlerFeatures(f *RuntimeFacts) map[string]criconfig.Handler {
 	return handlers
 }
 
-// LiveKubeletError says that a kubelet runs on the same container runtime: it
-// kills every pod that it does not know.
+// LiveKubeletError reports that a kubelet uses the same container runtime. It kills every pod that it does not know.
 type LiveKubeletError struct{ machine.Kubelet }
 
-// Error says what the way out is.
+// Error names the kubelet and the possible fixes.
 func (e *LiveKubeletError) Error() string {
 	return fmt.Sprintf("%s (pid %d) runs on %s and would kill what podctl starts there: use another runtime (podctl node up), "+
 		"stop it, or put the manifest into its static pod directory (podctl export); --allow-kubelet goes on all the same",
 		e.Process, e.PID, e.Endpoint)
 }
 
-// CheckKubelet is a *LiveKubeletError when a kubelet of this machine uses the
-// same runtime. The next call looks for it again then.
+// CheckKubelet returns a *LiveKubeletError if a kubelet of this machine uses the same runtime. The next call then looks
+// for it again.
 func (h *Host) CheckKubelet() error {
 	h.mu.Lock()
 	kubelet := h.kubelet
 	h.mu.Unlock()
 	err := kubelet()
 	if err != nil {
-		// It may be stopped at any moment.
+		// The kubelet may be stopped at any moment.
 		h.mu.Lock()
 		h.kubelet = sync.OnceValue(h.from.Kubelet)
 		h.mu.Unlock()
@@ -250,12 +244,11 @@ func findKubelet(endpoint string) error {
 	return nil
 }
 
-// prefetchTimeout bounds what is asked ahead: an answer that takes longer is no gain.
+// prefetchTimeout limits the prefetch: a slower answer saves no time.
 const prefetchTimeout = time.Second
 
-// Prefetch asks what every pass needs and no manifest decides, so that it is known once
-// the manifests have been read: it is called beside that. What fails is asked again, and told, by
-// whoever needs it.
+// Prefetch queries facts that every pass needs and that do not depend on a manifest. It is called while the manifests
+// are read. If a query fails, the caller that needs the fact repeats it and reports the error.
 func (h *Host) Prefetch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, prefetchTimeout)
 	defer cancel()

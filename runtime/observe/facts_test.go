@@ -23,19 +23,19 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// fixedStatus is a runtime that says one thing of itself.
+// fixedStatus is a runtime with a fixed status.
 type fixedStatus struct {
 	runtimeapi.RuntimeServiceClient
 	status *runtimeapi.StatusResponse
 }
 
-// Status is asked for by whoever wants to know a runtime.
+// Status returns the fixed status.
 func (f *fixedStatus) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
 	return f.status, nil
 }
 
-// TestHandlersOfAnOldRuntime: containerd 1.6 does not list its handlers, and has them in
-// its configuration. What a runtime lists is believed.
+// TestHandlersOfAnOldRuntime checks that handlers come from the configuration if a runtime does not list them, as
+// containerd 1.6, and from the list otherwise.
 func TestHandlersOfAnOldRuntime(t *testing.T) {
 	info := map[string]string{"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{},"gvisor":{"options":null}}}}`}
 	listed := []*runtimeapi.RuntimeHandler{{Name: "kata"}}
@@ -63,7 +63,7 @@ func TestHandlersOfAnOldRuntime(t *testing.T) {
 	}
 }
 
-// connect connects to a runtime in memory.
+// connect connects to an in-memory runtime.
 func connect(t *testing.T, names ...string) *cri.Client {
 	t.Helper()
 	_, _, endpoint := runtimetest.Start(t, names...)
@@ -75,8 +75,7 @@ func connect(t *testing.T, names ...string) *cri.Client {
 	return client
 }
 
-// TestRuntimeFactsAreAskedOnce: a runtime is asked about itself once, and again only when it did
-// not answer.
+// TestRuntimeFactsAreAskedOnce checks that a runtime is queried about itself once, and again only if it did not answer.
 func TestRuntimeFactsAreAskedOnce(t *testing.T) {
 	l := newLab(t)
 	l.server.Fail(runtimetest.Fault{Method: "Version", Times: 1, Err: errors.New("told to fail")})
@@ -94,8 +93,8 @@ func TestRuntimeFactsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// TestCgroupDrivers: what a runtime says of its driver counts, and of one that is too old to say
-// it what it is configured with.
+// TestCgroupDrivers checks that the reported driver counts, and for a runtime that is too old to report it, its
+// configuration.
 func TestCgroupDrivers(t *testing.T) {
 	says := func(driver runtimeapi.CgroupDriver) *runtimeapi.RuntimeConfigResponse {
 		return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: driver}}
@@ -115,7 +114,7 @@ func TestCgroupDrivers(t *testing.T) {
 	}
 }
 
-// TestOldRuntimes: one that does not know the question for its driver is no error.
+// TestOldRuntimes checks that a runtime that does not support the query for its driver is no error.
 func TestOldRuntimes(t *testing.T) {
 	l := newLab(t)
 	l.server.Fail(runtimetest.Fault{Method: "RuntimeConfig", Times: 1, Err: status.Error(codes.Unimplemented, "unknown method")})
@@ -124,8 +123,8 @@ func TestOldRuntimes(t *testing.T) {
 	}
 }
 
-// TestNode: the facts of the machine are read once, those of the runtime are there as soon as
-// they are known, and the roots are podctl's.
+// TestNode checks that the facts of the machine are read once, that those of the runtime are added once known, and that
+// the roots are podctl's.
 func TestNode(t *testing.T) {
 	client := connect(t)
 	read := 0
@@ -144,8 +143,8 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestKubelets: one that uses the runtime is named, with what to do. It is looked for again until it is gone, and
-// then no more.
+// TestKubelets checks that the error names a kubelet on the same runtime and the fixes. The search is repeated until
+// the kubelet is gone.
 func TestKubelets(t *testing.T) {
 	err := error(&LiveKubeletError{machine.Kubelet{Process: "k3s", PID: 7, Endpoint: "unix:///x"}})
 	for _, word := range []string{"k3s (pid 7)", "unix:///x", "podctl node up", "--allow-kubelet"} {
@@ -172,7 +171,7 @@ func TestKubelets(t *testing.T) {
 	}
 }
 
-// TestFactsAreRenewed: after Renew they are asked for again, and until then the old ones count.
+// TestFactsAreRenewed checks that facts are read again after Renew, and that the old ones count until then.
 func TestFactsAreRenewed(t *testing.T) {
 	machines := 0
 	l := newLab(t)
@@ -198,8 +197,8 @@ func TestFactsAreRenewed(t *testing.T) {
 	}
 }
 
-// TestNetworkThatIsNotReady: the runtime is asked again each time, until its network is ready. Calls that come
-// together take one answer.
+// TestNetworkThatIsNotReady checks that the runtime is queried each time until its network is ready. Concurrent calls
+// share one answer.
 func TestNetworkThatIsNotReady(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.SetNetwork("no CNI configuration")

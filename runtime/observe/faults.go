@@ -17,8 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// examiner finds what is known against a pod before anything of it is made: what the steps of a
-// pass would fail with.
+// examiner finds the errors with which the steps of a pass would fail, before anything of the pod is created.
 type examiner struct {
 	*proof.Prover
 	snapshot *snapshot.Pod
@@ -26,12 +25,12 @@ type examiner struct {
 	faults   map[string]model.Fault
 }
 
-// examine is called when all else has been observed.
+// examine is called after everything else has been observed.
 func examine(s *snapshot.Pod, volumes volume.Context, found []volume.State, redactor *redaction.Redactor) *snapshot.Faults {
 	in, err := proof.Resolve(volumes, *s.Node)
 	in.Images = map[string]model.Image{}
 	for _, name := range podspec.ImageNames(volumes.Desired.Pod) {
-		// Any image with a user that may run: the user of the one that is there is checked beside that.
+		// Any image with a permitted user will do: the user of the present image is checked separately.
 		in.Images[name] = model.Image{ID: "?", UID: ptr.To[int64](1)}
 	}
 	e := &examiner{
@@ -58,7 +57,7 @@ func examine(s *snapshot.Pod, volumes volume.Context, found []volume.State, reda
 	return &snapshot.Faults{Desired: volumes.Desired.Digest(), Found: e.faults}
 }
 
-// note keeps what a proof found. What podctl may not see is not known.
+// note records the result of a check. Files that podctl may not read are unknown and no fault.
 func (e *examiner) note(name string, fault model.Fault, err error) {
 	if err == nil || errors.Is(err, fs.ErrPermission) {
 		return
@@ -68,8 +67,8 @@ func (e *examiner) note(name string, fault model.Fault, err error) {
 	e.faults[name] = fault
 }
 
-// noteVolume keeps that a volume cannot be made ready. The pod gets no sandbox without its volumes,
-// and no container (kubelet: SyncPod, WaitForAttachAndMount).
+// noteVolume records that a volume cannot be prepared. Without its volumes the pod gets no sandbox and no container
+// (kubelet: SyncPod, WaitForAttachAndMount).
 func (e *examiner) noteVolume(err error) {
 	fault := model.Fault{Reason: model.FailedMount, Volume: true}
 	e.note("", fault, err)
@@ -78,8 +77,8 @@ func (e *examiner) noteVolume(err error) {
 	}
 }
 
-// container looks at one container. What depends on the user of the image that is there does not
-// hold for one that is pulled.
+// container checks one container. A fault that depends on the user of the present image does not apply to an image that
+// is pulled.
 func (e *examiner) container(ref podspec.ContainerRef) {
 	if _, err := images.WithTag(ref.Image); err != nil {
 		e.note(ref.Name, model.Fault{Reason: model.InvalidImageName}, err)

@@ -13,8 +13,8 @@ import (
 
 const oddPod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
 
-// TestFaults: what a pass would fail with is known when the pod has been observed; what only a pull
-// or a preparation shows is not.
+// TestFaults checks that the observation finds the errors of a pass, except those that only a pull or a preparation
+// shows.
 func TestFaults(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -51,7 +51,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsAreOfOneManifest: of another one a snapshot knows none.
+// TestFaultsAreOfOneManifest checks that a snapshot has no faults for another manifest.
 func TestFaultsAreOfOneManifest(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, oddPod+"  containers: [{name: a, image: 'i:1', securityContext: {runAsNonRoot: true}}]\n")
@@ -65,8 +65,8 @@ func TestFaultsAreOfOneManifest(t *testing.T) {
 	}
 }
 
-// TestUnwrittenContentIsNoFault: what lies in a volume now says nothing once other content is to
-// be written.
+// TestUnwrittenContentIsNoFault checks that the present content of a volume does not count if other content will be
+// written.
 func TestUnwrittenContentIsNoFault(t *testing.T) {
 	text := func(data, sub string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {" + data + "}\n---\n" + oddPod +
@@ -98,8 +98,8 @@ func TestUnwrittenContentIsNoFault(t *testing.T) {
 	}
 }
 
-// TestFaultsInKubeletWords: a pod's status has what a kubelet 1.36.3 said of the same pod, without
-// the place in the manifest that the plan names.
+// TestFaultsInKubeletWords compares the texts with those of kubelet 1.36.3 for the same pod. They lack the place in the
+// manifest that the plan names.
 func TestFaultsInKubeletWords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

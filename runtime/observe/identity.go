@@ -20,20 +20,20 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// UIDTakenError says that a pod has the uid of another one. A uid names files, cgroups
-// and records of the runtime, so the two would be taken for one.
+// UIDTakenError reports that two pods have the same UID. A UID names files, cgroups and records of the runtime, so the
+// two pods could not be told apart.
 type UIDTakenError struct {
 	Pod   model.PodRef
 	Owner model.PodRef
 }
 
-// Error names both pods and says what to do.
+// Error names both pods and the fix.
 func (e *UIDTakenError) Error() string {
 	return fmt.Sprintf("pod %s has the uid %q, which is that of pod %s: give it another metadata.uid, or delete pod %s first",
 		e.Pod, e.Pod.UID, e.Owner, e.Owner)
 }
 
-// checkRecord refuses a pod whose uid podctl remembers for another one.
+// checkRecord refuses a pod whose UID belongs to another pod in podctl's record.
 func checkRecord(ref model.PodRef, j *state.Checkpoint) error {
 	if j.Pod.Name == "" || j.Pod.String() == ref.String() {
 		return nil
@@ -41,8 +41,7 @@ func checkRecord(ref model.PodRef, j *state.Checkpoint) error {
 	return &UIDTakenError{Pod: ref, Owner: model.PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: ref.UID}}
 }
 
-// checkLabels refuses a pod whose uid the runtime has on a sandbox or container of another
-// one.
+// checkLabels refuses a pod whose UID is on a sandbox or container of another pod.
 func checkLabels(ref model.PodRef, item labelled) error {
 	labels := item.GetLabels()
 	owner := model.PodRef{Namespace: labels[criconfig.LabelPodNamespace], Name: labels[criconfig.LabelPodName], UID: ref.UID}
@@ -52,13 +51,13 @@ func checkLabels(ref model.PodRef, item labelled) error {
 	return &UIDTakenError{Pod: ref, Owner: owner}
 }
 
-// annotationConfigSource is what a kubelet says of a pod on its sandbox: where the manifest came
-// from, file or http of a static pod (kubelet: types.ConfigSourceAnnotationKey).
+// annotationConfigSource is a kubelet's annotation with the source of a pod's manifest: file or http for a static pod
+// (kubelet: types.ConfigSourceAnnotationKey).
 const annotationConfigSource = "kubernetes.io/config.source"
 
-// isStaticPodOf reports whether a kubelet made a record of a pod's own manifest: it calls the
-// static pod NAME-NODE (kubelet: generatePodName). A pod of the API server that has the uid is
-// another one. Containers do not say; the sandbox that they are in is looked at too.
+// isStaticPodOf reports whether a kubelet created a record from the pod's own manifest, as the static pod NAME-NODE
+// (kubelet: generatePodName). A pod of the API server with the same UID is another pod. Containers have no source, so
+// the check of their sandbox decides.
 func isStaticPodOf(ref, owner model.PodRef, item labelled) bool {
 	annotations := item.GetAnnotations()
 	if criconfig.MadeByPodctl(annotations) {
@@ -71,13 +70,13 @@ func isStaticPodOf(ref, owner model.PodRef, item labelled) bool {
 	return owner.Namespace == ref.Namespace && strings.HasPrefix(owner.Name, ref.Name+"-")
 }
 
-// labelled is what the runtime lists with labels and annotations.
+// labelled is an item in a list of the runtime, with labels and annotations.
 type labelled interface {
 	GetLabels() map[string]string
 	GetAnnotations() map[string]string
 }
 
-// CheckAllLabels is a *UIDTakenError when one of the records of a pod is another pod's.
+// CheckAllLabels returns a *UIDTakenError if one of the records belongs to another pod.
 func CheckAllLabels[T labelled](ref model.PodRef, items []T) error {
 	for _, item := range items {
 		if err := checkLabels(ref, item); err != nil {
@@ -87,12 +86,12 @@ func CheckAllLabels[T labelled](ref model.PodRef, items []T) error {
 	return nil
 }
 
-// AdoptEndpoint lets pods move to this runtime from the one that they were applied to, if nothing
-// of them is left there.
+// AdoptEndpoint allows pods to move to this runtime from the one they were applied to, if the other one has nothing of
+// them any more.
 func (o *Observer) AdoptEndpoint() { o.adopts = true }
 
-// checkEndpoint refuses a pod that was applied to another runtime: it would run
-// twice. A runtime that has records of the pod is the same one by another way.
+// checkEndpoint refuses a pod that was applied to another runtime, because it would run twice. A runtime that has
+// records of the pod is the same one at another address.
 func (o *Observer) checkEndpoint(ctx context.Context, ref model.PodRef, s *snapshot.Pod) error {
 	from := s.Checkpoint.Endpoint
 	if from == "" || from == o.world.Client.Endpoint.Address || len(s.Sandboxes)+len(s.Containers) > 0 {
@@ -112,11 +111,11 @@ func (o *Observer) checkEndpoint(ctx context.Context, ref model.PodRef, s *snaps
 	return nil
 }
 
-// oldEndpointTimeout bounds the questions to a runtime that is thought to be gone.
+// oldEndpointTimeout limits the queries to a runtime that is probably gone.
 const oldEndpointTimeout = 10 * time.Second
 
-// nothingAt is an error when a runtime has records of a pod, or listens and does not tell. One to
-// which nobody listens any more has none.
+// nothingAt returns an error if a runtime has records of a pod, or listens and does not answer. A runtime that does not
+// listen has none.
 func nothingAt(ctx context.Context, address string, ref model.PodRef) error {
 	endpoint := cri.Endpoint{Address: address, Origin: "the checkpoint"}
 	if gone, err := isGone(ctx, endpoint.Socket()); gone || err != nil {
@@ -136,10 +135,10 @@ func nothingAt(ctx context.Context, address string, ref model.PodRef) error {
 	return nil
 }
 
-// isGone reports whether nobody listens to a socket.
+// isGone reports whether no process listens on a socket.
 func isGone(ctx context.Context, socket string) (bool, error) {
 	if socket == "" {
-		return false, nil // It is asked.
+		return false, nil // The runtime is queried.
 	}
 	conn, err := (&net.Dialer{Timeout: oldEndpointTimeout}).DialContext(ctx, "unix", socket)
 	switch {
@@ -151,8 +150,8 @@ func isGone(ctx context.Context, socket string) (bool, error) {
 	return false, err
 }
 
-// noProcesses is an error when processes run in a cgroup that the pod may have, with either driver:
-// they go on when their runtime is gone.
+// noProcesses returns an error if processes run in a cgroup that the pod may have, with either driver. They continue
+// when their runtime is gone.
 func noProcesses(groups cgroup.Groups, ref model.PodRef, node criconfig.Node) error {
 	for _, systemd := range []bool{false, true} {
 		node.SystemdCgroup = systemd

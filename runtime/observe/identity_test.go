@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestUIDsOfOtherPods: what podctl remembers for another pod, and what the runtime has of another
-// one, is refused; both pods are named.
+// TestUIDsOfOtherPods checks that records of another pod with the same UID, podctl's or the runtime's, are refused, and
+// that the error names both pods.
 func TestUIDsOfOtherPods(t *testing.T) {
 	web := model.PodRef{Namespace: "ns", Name: "web", UID: "u"}
 	for name, c := range map[string]struct {
@@ -43,8 +43,7 @@ func TestUIDsOfOtherPods(t *testing.T) {
 	}
 }
 
-// TestLabelsOfOtherPods: a label of another pod is refused, also on the second of
-// two records.
+// TestLabelsOfOtherPods checks that a label of another pod is refused, also on the second of two records.
 func TestLabelsOfOtherPods(t *testing.T) {
 	l := newLab(t)
 	web := l.pod("web")
@@ -79,8 +78,8 @@ func TestLabelsOfOtherPods(t *testing.T) {
 	}
 }
 
-// TestPodsOfOtherRuntimes: a pod that was applied to another runtime would run twice, unless this
-// one has records of it: then it is the same one by another way.
+// TestPodsOfOtherRuntimes checks that a pod that was applied to another runtime is refused, because it would run twice.
+// If this runtime has records of it, it is the same one at another address.
 func TestPodsOfOtherRuntimes(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := l.pod("web")

@@ -20,7 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// lab is an observer before a runtime in memory, in which records are made one by one.
+// lab is an observer of an in-memory runtime in which tests create records one by one.
 type lab struct {
 	t        *testing.T
 	server   *runtimetest.Server
@@ -63,7 +63,7 @@ func newLab(t *testing.T, names ...string) *lab {
 	return l
 }
 
-// count is how often a method was called since the last reset.
+// count returns how often a method was called since the last reset.
 func (l *lab) count(method string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,12 +85,12 @@ func loadPod(t *testing.T, text string) *podspec.Desired {
 	return m.Pods[0]
 }
 
-// podText is a manifest of a pod with container a.
+// podText returns a manifest of a pod with container a.
 func podText(name string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  containers: [{name: a, image: 'i:1'}]\n"
 }
 
-// secretPod is podText of a pod with a Secret.
+// secretPod is like podText, with a Secret.
 func secretPod() string {
 	env := "image: 'i:1', env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: p}}}]"
 	return strings.Replace(podText("web"), "image: 'i:1'", env, 1) + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: correct horse}\n"
@@ -98,12 +98,12 @@ func secretPod() string {
 
 func (l *lab) pod(name string) *podspec.Desired { return loadPod(l.t, podText(name)) }
 
-// labelsOf are a kubelet's labels on the records of a pod.
+// labelsOf returns a kubelet's labels on the records of a pod.
 func labelsOf(ref model.PodRef) map[string]string {
 	return map[string]string{criconfig.LabelPodName: ref.Name, criconfig.LabelPodNamespace: ref.Namespace, criconfig.LabelPodUID: string(ref.UID)}
 }
 
-// sandbox makes a sandbox of a pod and returns its id.
+// sandbox creates a sandbox of a pod and returns its ID.
 func (l *lab) sandbox(ref model.PodRef, attempt uint32) string {
 	return l.sandboxWith(ref, attempt, &runtimeapi.PodSandboxConfig{Labels: labelsOf(ref)})
 }
@@ -118,7 +118,7 @@ func (l *lab) sandboxWith(ref model.PodRef, attempt uint32, config *runtimeapi.P
 	return reply.GetPodSandboxId()
 }
 
-// container makes a container of a pod that runs, and returns its id.
+// container creates a running container of a pod and returns its ID.
 func (l *lab) container(ref model.PodRef, sandbox, name string, attempt uint32) string {
 	labels := labelsOf(ref)
 	labels[criconfig.LabelContainerName] = name
@@ -141,7 +141,7 @@ func (l *lab) containerWith(sandbox string, config *runtimeapi.ContainerConfig) 
 	return reply.GetContainerId()
 }
 
-// remember writes down what podctl remembers of a pod.
+// remember writes podctl's record of a pod.
 func (l *lab) remember(d *podspec.Desired, j *state.Checkpoint) {
 	l.t.Helper()
 	j.Applied = d

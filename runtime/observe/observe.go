@@ -26,44 +26,43 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// World is what podctl works on: a runtime, its own files, the pods' cgroups and the clock.
+// World is the environment of podctl: a runtime, its own files, the pods' cgroups and the clock.
 type World struct {
 	Client  *cri.Client
 	Layout  state.Layout
 	Cgroups cgroup.Groups
 	Now     func() time.Time
-	// Objects are the ConfigMaps and Secrets that were applied; nil for none.
+	// Objects are the applied ConfigMaps and Secrets; nil for none.
 	Objects *objects.Store
 	// Logs are the limits of the logs of containers.
 	Logs logfile.Limits
-	// Pulls is how many images are pulled at the same time; zero means any number.
+	// Pulls is the maximum number of concurrent image pulls; zero means no limit.
 	Pulls int
-	// Exits are processes that have ended before the runtime's records show it; nil for none.
+	// Exits are processes whose end the runtime's records do not show yet; nil for none.
 	Exits *Exits
-	// Reserved are ports of the node that no pod can have.
+	// Reserved are ports of the node that no pod can use.
 	Reserved []machine.Reserved
 }
 
-// Observer reads what a runtime and podctl's own files say of pods. It changes nothing.
+// Observer reads the state of pods from a runtime and podctl's own files. It changes nothing.
 type Observer struct {
 	world   World
 	host    *Host
 	digests *Digests
 	// adopts reports whether pods of another runtime may move to this one.
 	adopts bool
-	// taken is what pods take of the node; nil for one that takes nothing.
+	// taken has the resources that each pod uses on the node; nil for a pod that uses none.
 	taken *state.Summaries[*model.Admitted]
 }
 
-// New makes an Observer.
+// New returns an Observer.
 func New(w World, host *Host, digests *Digests) *Observer {
 	taken := state.NewSummaries(w.Layout, func(c *state.Checkpoint) *model.Admitted { return snapshot.TakenBy(&c.Memory) })
 	return &Observer{world: w, host: host, digests: digests, taken: taken}
 }
 
-// Observe reads everything a decision about one pod needs. What does not depend
-// on another answer is asked at the same time; the number of calls does not
-// depend on other pods of the node.
+// Observe reads everything that a decision about one pod needs. Independent queries run concurrently. Their number does
+// not depend on other pods of the node.
 func (o *Observer) Observe(ctx context.Context, ref model.PodRef, desired *podspec.Desired) (*snapshot.Pod, error) {
 	j, err := o.world.Layout.Pod(ref.UID).Checkpoint().Read()
 	if err != nil {
@@ -72,8 +71,7 @@ func (o *Observer) Observe(ctx context.Context, ref model.PodRef, desired *podsp
 	return o.observeWith(ctx, ref, desired, j, nil)
 }
 
-// observeWith is observe with what podctl remembers of the pod, and with the lists of all
-// pods if they have been made.
+// observeWith is like Observe, with podctl's record of the pod, and with the lists of all pods if they exist.
 func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *podspec.Desired, j *state.Checkpoint, lists *nodeLists) (s *snapshot.Pod, err error) {
 	ctx, end := cri.StartSpan(ctx, "observe")
 	defer func() { end(err) }()
@@ -119,9 +117,8 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 	return s, nil
 }
 
-// markStarting notes which containers run their postStart hook. A mark counts whether it was there before
-// the records were read or after: a hook may begin or end in between, and a container that failed its hook
-// must not be shown as started.
+// markStarting marks the containers whose postStart hook runs. A mark counts if it existed before or after the records
+// were read, because a hook may begin or end in between. A container that failed its hook must not appear as started.
 func (o *Observer) markStarting(s *snapshot.Pod, before map[string]bool) {
 	after := o.world.Layout.Pod(s.Pod.UID).Hooks().Running()
 	for i := range s.Containers {
@@ -130,7 +127,7 @@ func (o *Observer) markStarting(s *snapshot.Pod, before map[string]bool) {
 	}
 }
 
-// observeImages asks for every image the pod names, each once.
+// observeImages looks up every image of the pod once.
 func (o *Observer) observeImages(ctx context.Context, desired *podspec.Desired) ([]snapshot.Image, error) {
 	if desired == nil {
 		return nil, nil
@@ -145,7 +142,7 @@ func (o *Observer) observeImages(ctx context.Context, desired *podspec.Desired) 
 				found[i] = snapshot.Image{Reference: info.Reference, ID: info.ID, User: info.User, Digests: info.RepoDigests}
 			}
 			if bad := (*images.Error)(nil); errors.As(err, &bad) && bad.Invalid {
-				// No runtime has it. It is told when it shall be pulled, and holds up nobody else.
+				// The name is invalid in every runtime. The pull reports it; the other images are not affected.
 				return nil
 			}
 			return err
@@ -157,8 +154,8 @@ func (o *Observer) observeImages(ctx context.Context, desired *podspec.Desired) 
 	return slices.DeleteFunc(found, func(i snapshot.Image) bool { return i.ID == "" }), nil
 }
 
-// Snapshot observes a pod, and all images of the runtime beside those the pod
-// names, so that a plan for an edited manifest can be made of it.
+// Snapshot observes a pod, and all images of the runtime beside those that the pod names, so that it also serves as
+// input for an edited manifest.
 func (o *Observer) Snapshot(ctx context.Context, desired *podspec.Desired) (*snapshot.Pod, error) {
 	s, err := o.Observe(ctx, model.RefOf(desired.Pod), desired)
 	if err != nil {
@@ -178,8 +175,7 @@ func (o *Observer) Snapshot(ctx context.Context, desired *podspec.Desired) (*sna
 	return s, nil
 }
 
-// observeDisk looks at what lies on disk for a pod: its volumes, its cgroup and
-// the logs of containers the runtime has lost.
+// observeDisk reads the state of a pod on disk: its volumes, its cgroup and the logs of containers without a record.
 func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired, volumes []volume.State) {
 	pod := o.world.Layout.Pod(desired.Pod.UID)
 	s.Volumes = map[string]snapshot.Volume{}
@@ -198,9 +194,9 @@ func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired, volume
 	}
 }
 
-// settleInFlight takes what was about to be made when podctl was killed for made if there is a record that it was
-// started, and forgets the rest. What was only created is made again: the container that it was to replace may run on,
-// with the resources that it had.
+// settleInFlight settles what was about to be created when podctl was killed. It counts as created if there is a record
+// that was started; the rest is dropped. A container that was only created is created again, because the one it
+// replaces may still run with its old resources.
 func settleInFlight(s *snapshot.Pod) {
 	j := s.Checkpoint
 	for _, c := range s.Containers {
@@ -217,10 +213,9 @@ func settleInFlight(s *snapshot.Pod) {
 	j.InFlight = nil
 }
 
-// Input observes a pod and returns the input of a plan, and the snapshot that it is made of. A
-// pod that was applied to another runtime is an error. The pod takes what is stored by now of the
-// objects that its manifest does not bring. Of one with an edit that is not admitted it is the input
-// of the pod as it was applied.
+// Input observes a pod and returns the input of a plan, and its snapshot. It returns an error for a pod that was
+// applied to another runtime. The pod gets the current stored objects that its manifest does not contain. If an edit is
+// not admitted, the input is for the pod as it was applied.
 func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
 	desired, err := o.withStored(desired)
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// TestImagesOfAPod: each image is asked for once; one that is not there, or has a name that no
-// runtime knows, is left out and holds up no other.
+// TestImagesOfAPod checks that each image is looked up once. An image that is absent, or whose name is invalid in every
+// runtime, is left out and does not affect others.
 func TestImagesOfAPod(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}, {name: c, image: 'i:2'}]\n")
@@ -47,7 +47,7 @@ func TestImagesOfAPod(t *testing.T) {
 	}
 }
 
-// TestSnapshotHasAllImages: those of the runtime beside those that the pod names, each name once.
+// TestSnapshotHasAllImages checks that all images of the runtime are listed beside those of the pod, each name once.
 func TestSnapshotHasAllImages(t *testing.T) {
 	l := newLab(t, "i:1", "docker.io/library/z:1")
 	s, err := l.observer.Snapshot(t.Context(), l.pod("web"))
@@ -70,8 +70,8 @@ func TestSnapshotHasAllImages(t *testing.T) {
 	}
 }
 
-// TestWhatLiesOnDisk: volumes, the cgroup, once it is complete, and the logs of containers that
-// the runtime has lost. Of a pod that goes nothing of it is looked at.
+// TestWhatLiesOnDisk checks volumes, the complete cgroup, and logs of containers without a record. They are not read
+// for a deletion.
 func TestWhatLiesOnDisk(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, strings.Replace(podText("web"), "image: 'i:1'", "image: 'i:1', volumeMounts: [{name: v, mountPath: /v}, {name: w, mountPath: /w}]", 1)+
@@ -111,8 +111,8 @@ func TestWhatLiesOnDisk(t *testing.T) {
 	}
 }
 
-// TestWhatWasAboutToBeMade: what has a record of that attempt that was started was made, with the resources that
-// were written down; the rest never was, and what was only created is made again.
+// TestWhatWasAboutToBeMade checks that a started record of the attempt settles it with the recorded resources. A
+// container without a record was not created, and one that was only created is created again.
 func TestWhatWasAboutToBeMade(t *testing.T) {
 	cpu := func(n string) v1.ResourceRequirements {
 		return v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse(n)}}
@@ -135,8 +135,8 @@ func TestWhatWasAboutToBeMade(t *testing.T) {
 	}
 }
 
-// TestSecretsStayOut: what the runtime and containers say is without the values of Secrets that
-// are known; where they are not known it is withheld of a pod of podctl's.
+// TestSecretsStayOut checks that output of the runtime and of containers lacks the known values of Secrets. If they are
+// unknown, the output of podctl's own pods is withheld.
 func TestSecretsStayOut(t *testing.T) {
 	for name, text := range map[string]string{"known": secretPod(), "of an earlier manifest": podText("web")} {
 		l := newLab(t, "i:1")
@@ -159,8 +159,7 @@ func TestSecretsStayOut(t *testing.T) {
 	}
 }
 
-// TestInputOfAPlan: it has the pod's name also when nothing is desired, the time of the look, and
-// the options.
+// TestInputOfAPlan checks the pod's name, also without a manifest, the time and the options.
 func TestInputOfAPlan(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := l.pod("web")
@@ -178,8 +177,8 @@ func TestInputOfAPlan(t *testing.T) {
 	}
 }
 
-// TestKeysOfDigests: without a key of the machine there is one for the process, the same all the
-// time; once one is kept it is that of the machine.
+// TestKeysOfDigests checks that without a key of the machine the process has one fixed key, and that a kept key belongs
+// to the machine.
 func TestKeysOfDigests(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	key := func(d *Digests) string {
@@ -218,8 +217,7 @@ func TestKeysOfDigests(t *testing.T) {
 	}
 }
 
-// TestManifestsGetTheKey: digests of what is wanted and of what was applied are made with the key
-// of the machine.
+// TestManifestsGetTheKey checks that digests of the desired and the applied manifest use the key of the machine.
 func TestManifestsGetTheKey(t *testing.T) {
 	text := secretPod()
 	l := newLab(t, "i:1")

@@ -12,16 +12,15 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// NewestFirst puts the records of a pod in the order in which a plan has them: those in
-// newer sandboxes first, and in one sandbox those of later attempts. When they were made
-// counts only where that says nothing, as a clock may have been set back.
+// NewestFirst sorts the records of a pod as a plan does: by sandbox, then by attempt, the newest first. The creation
+// time counts only if these are equal, because a clock may have been set back.
 func NewestFirst(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container) {
 	slices.SortStableFunc(sandboxes, func(a, b *runtimeapi.PodSandbox) int {
 		return cmp.Or(cmp.Compare(b.GetMetadata().GetAttempt(), a.GetMetadata().GetAttempt()), cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()))
 	})
 	age := map[string]int{}
 	for i, s := range sandboxes {
-		// Those in sandboxes that are gone come last.
+		// Containers in removed sandboxes come last.
 		age[s.GetId()] = i - len(sandboxes)
 	}
 	slices.SortStableFunc(containers, func(a, b *runtimeapi.Container) int {
@@ -33,7 +32,7 @@ func NewestFirst(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Co
 	})
 }
 
-// ListNewestFirst lists the containers of a pod, in whatever state, the newest first.
+// ListNewestFirst lists the containers of a pod in any state, the newest first.
 func (o *Observer) ListNewestFirst(ctx context.Context, ref model.PodRef) ([]*runtimeapi.Container, error) {
 	sandboxes, containers, err := list(ctx, o.world.Client, "its", UIDSelector(ref))
 	if err == nil {

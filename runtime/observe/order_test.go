@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestNewestFirst: the order of sandboxes counts first, then that of attempts, and the time only
-// where those say nothing: a clock may have been set back.
+// TestNewestFirst checks that sandboxes count first, then attempts, and the time only if these are equal, because a
+// clock may have been set back.
 func TestNewestFirst(t *testing.T) {
 	type record struct {
 		id, sandbox string
@@ -57,7 +57,7 @@ func TestNewestFirst(t *testing.T) {
 	}
 }
 
-// TestOrderOfARuntime: the newest records of a pod come first, in the order that a plan sees.
+// TestOrderOfARuntime checks that the records are in the order of a plan, the newest first.
 func TestOrderOfARuntime(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := l.pod("web")
@@ -94,8 +94,8 @@ func TestOrderOfARuntime(t *testing.T) {
 	}
 }
 
-// TestOrderThatCannotBeKnown: the error names the pod and the list that failed, and a sandbox of
-// another pod is refused as its containers are.
+// TestOrderThatCannotBeKnown checks that the error names the pod and the failed list, and that a sandbox of another pod
+// is refused like its containers.
 func TestOrderThatCannotBeKnown(t *testing.T) {
 	for method, want := range map[string]string{"ListPodSandbox": "listing its sandboxes", "ListContainers": "listing its containers"} {
 		l := newLab(t, "i:1")

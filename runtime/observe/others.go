@@ -15,10 +15,10 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// takenPorts lists the ports that a pod needs on the node and that a process, another pod or a Service has. Processes count only for
-// ports that the sandbox publishes: containers on the node's network report themselves that a port is in use, and may share it. While
-// the pod itself is on the node's network, the process may be its own, which ends before the port is published. A pod without such
-// ports costs nothing.
+// takenPorts lists the ports that a pod needs on the node and that a process, another pod or a Service has. Processes
+// count only for ports that the sandbox publishes: containers on the node's network report themselves that a port is in
+// use, and may share it. While the pod itself is on the node's network, the process may be its own, which ends before
+// the port is published. A pod without such ports costs nothing.
 func (o *Observer) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
 	wanted := podspec.HostPorts(pod)
 	if len(wanted) == 0 {
@@ -52,14 +52,13 @@ func onNodeNetwork(s *snapshot.Pod) bool {
 
 type publishedPort struct {
 	podspec.Port
-	// by is who publishes it, for people.
+	// by names the pod or Service that publishes it.
 	by string
 }
 
-// publishedByOthers lists the ports of the pods that podctl applied and that have
-// not finished: those whose sandbox runs, and those whose sandbox is being made. Pods whose
-// checkpoints cannot be read are left out: nobody can say which ports they have, and a collision
-// destroys nothing, so that they hold no other pod.
+// publishedByOthers lists the ports of unfinished pods that podctl applied and that have a sandbox or are about to get
+// one. It leaves out pods with an unreadable checkpoint: their ports are unknown, and a collision destroys nothing, so
+// they hold no other pod.
 func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
 	applied, _, err := state.Applied(o.world.Layout)
 	if err != nil {
@@ -83,7 +82,7 @@ func (o *Observer) publishedByServices() []publishedPort {
 		return nil
 	}
 	var ports []publishedPort
-	// One that cannot be read is left out, as such a checkpoint is.
+	// Unreadable Services are left out, like unreadable checkpoints.
 	services, _ := o.world.Objects.Services()
 	for _, s := range services {
 		for _, p := range service.Published(s) {
@@ -93,15 +92,14 @@ func (o *Observer) publishedByServices() []publishedPort {
 	return ports
 }
 
-// hasSandbox reports whether a pod was left with a sandbox by the last pass, or that one was about
-// to be made by a pass that has not come to its end, or not to a good one.
+// hasSandbox reports whether the last pass left a sandbox, or an unfinished or failed pass was about to create one.
 func hasSandbox(j *state.Checkpoint) bool {
 	_, begun := j.InFlight[state.ThePod]
 	return begun || (j.LastRun != nil && j.LastRun.Sandbox != "")
 }
 
-// Others are the pods of the state directory beside one that take something of the node. One
-// whose checkpoint cannot be read holds up no other.
+// Others returns the other pods of the state directory that use resources of the node. A pod with an unreadable
+// checkpoint does not block others.
 func (o *Observer) Others(ref model.PodRef) ([]model.Admitted, error) {
 	all, err := o.taken.All()
 	if err != nil {

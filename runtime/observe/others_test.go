@@ -20,20 +20,20 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// publishing is a manifest of a pod that publishes a port.
+// publishing returns a manifest of a pod that publishes a port.
 func publishing(name, port string) string {
 	return strings.Replace(podText(name), "image: 'i:1'", "image: 'i:1', ports: [{containerPort: 80, hostPort: "+port+"}]", 1)
 }
 
-// onNode is the snapshot of a pod on the node's network.
+// onNode returns the snapshot of a pod on the node's network.
 func onNode(ready runtimeapi.PodSandboxState) *snapshot.Pod {
 	return &snapshot.Pod{Sandboxes: []*runtimeapi.PodSandboxStatus{{State: ready, Linux: &runtimeapi.LinuxPodSandboxStatus{
 		Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE}},
 	}}}}
 }
 
-// TestPortsOfOtherPods: a port is taken by a pod that has a sandbox or is about to, and by none
-// that has finished, never ran, or cannot be read.
+// TestPortsOfOtherPods checks that a pod has its port if it has a sandbox or is about to get one, but not if it has
+// finished, never ran, or is unreadable.
 func TestPortsOfOtherPods(t *testing.T) {
 	ran := &model.LastRun{Sandbox: "s"}
 	for name, c := range map[string]struct {
@@ -66,8 +66,8 @@ func TestPortsOfOtherPods(t *testing.T) {
 	}
 }
 
-// TestPortsOfProcesses: a process of the machine has a port, unless the pod is on the node's
-// network while it runs: then it is taken for its own.
+// TestPortsOfProcesses checks that a port of a process is in use, unless the pod runs on the node's network and the
+// process may be its own.
 func TestPortsOfProcesses(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -94,8 +94,8 @@ func TestPortsOfProcesses(t *testing.T) {
 	}
 }
 
-// TestPortsOnTheNodesNetwork: ports of containers on the node's network count among pods, on both sides. Processes do not hold such a
-// pod: its containers report themselves that a port is in use.
+// TestPortsOnTheNodesNetwork checks that ports of containers on the node's network count between pods, in both
+// directions. Processes do not hold such a pod: its containers report themselves that a port is in use.
 func TestPortsOnTheNodesNetwork(t *testing.T) {
 	onNetwork := func(name string, port any) string {
 		return strings.Replace(strings.Replace(podText(name), "spec:\n", "spec:\n  hostNetwork: true\n", 1),
@@ -125,7 +125,7 @@ func TestPortsOnTheNodesNetwork(t *testing.T) {
 	}
 }
 
-// TestReservedPorts hold a pod that publishes one, although nothing listens there.
+// TestReservedPorts checks that a reserved port holds a pod although no process listens there.
 func TestReservedPorts(t *testing.T) {
 	l := newLab(t)
 	l.observer.world.Reserved = []machine.Reserved{{Port: podspec.Port{Protocol: v1.ProtocolTCP, Number: 1}, For: "SSH"}}
@@ -134,7 +134,7 @@ func TestReservedPorts(t *testing.T) {
 	}
 }
 
-// TestPortsOfServicesAreTaken: a port of the node that leads to a Service is no pod's.
+// TestPortsOfServicesAreTaken checks that a pod cannot have a port of the node that leads to a Service.
 func TestPortsOfServicesAreTaken(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	store := objects.New(&state.Locker{Layout: layout, Waiting: func(string) {}}, time.Now)

@@ -19,22 +19,21 @@ import (
 // StatusUnknown is the reason in the status of a pod that could not be observed.
 const StatusUnknown = "StatusUnknown"
 
-// Lister looks at many pods at once.
+// Lister observes many pods at once.
 type Lister struct{ observer *Observer }
 
-// NewLister makes a Lister.
+// NewLister returns a Lister.
 func NewLister(observer *Observer) *Lister { return &Lister{observer} }
 
-// List observes pods and gives each its status, as a kubelet would report it. A pod that
-// cannot be observed keeps no other from it: it has the phase Unknown, the reason
-// StatusUnknown and the error as its message, and all such errors are returned beside the
-// pods. There are no pods when the user ended it or the runtime does not answer at all.
+// List observes pods and returns each with the status that a kubelet would report. A pod that cannot be observed does
+// not affect others. It gets the phase Unknown, the reason StatusUnknown and the error as its message. List also
+// returns all such errors. It returns no pods if the user canceled it or the runtime does not answer at all.
 func (l *Lister) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
 	return each(ctx, l, pods, l.status)
 }
 
-// Standing observes pods and reports for each whether it is all that its manifest asks for. A pod that cannot be observed has
-// the error in its own Standing. Standing itself fails only if the runtime answers for no pod.
+// Standing observes pods and reports for each whether it matches its manifest. A pod that cannot be observed has the
+// error in its own Standing. Standing itself fails only if the runtime answers for no pod.
 func (l *Lister) Standing(ctx context.Context, pods []*podspec.Desired) ([]model.Standing, error) {
 	all, err := each(ctx, l, pods, func(ctx context.Context, d *podspec.Desired, lists *nodeLists) (model.Standing, error) {
 		in, s, err := l.statusInput(ctx, d, lists)
@@ -50,12 +49,12 @@ func (l *Lister) Standing(ctx context.Context, pods []*podspec.Desired) ([]model
 	return all, nil
 }
 
-// unknownStatus is the status of a pod that could not be observed.
+// unknownStatus returns the status of a pod that could not be observed.
 func unknownStatus(err error) v1.PodStatus {
 	return v1.PodStatus{Phase: v1.PodUnknown, Reason: StatusUnknown, Message: err.Error()}
 }
 
-// each looks at pods at the same time.
+// each observes pods concurrently.
 func each[T any](ctx context.Context, l *Lister, pods []*podspec.Desired, look func(context.Context, *podspec.Desired, *nodeLists) (T, error)) ([]T, error) {
 	lists, err := l.listFor(ctx, len(pods))
 	if err != nil {
@@ -67,7 +66,7 @@ func each[T any](ctx context.Context, l *Lister, pods []*podspec.Desired, look f
 	for i, d := range pods {
 		group.Go(func() error {
 			found[i], errs[i] = look(ctx, d, lists)
-			return nil // What becomes of one keeps no other.
+			return nil // A failure of one pod does not affect others.
 		})
 	}
 	_ = group.Wait()
@@ -77,7 +76,7 @@ func each[T any](ctx context.Context, l *Lister, pods []*podspec.Desired, look f
 	return found, errors.Join(errs...)
 }
 
-// status observes one pod; of one that cannot be observed it returns what is known.
+// status observes one pod. With an error it returns the pod with the status Unknown.
 func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*v1.Pod, error) {
 	in, s, err := l.statusInput(ctx, d, lists)
 	if err == nil {
@@ -96,8 +95,8 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 	return pod, err
 }
 
-// statusInput is what the status of a pod is made of. A checkpoint that cannot be used
-// hides neither the pod nor others: what the runtime says is shown.
+// statusInput returns the input for the status of a pod. If its checkpoint cannot be used, the status shows only what
+// the runtime reports.
 func (l *Lister) statusInput(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*plan.Input, *snapshot.Pod, error) {
 	ref := model.RefOf(d.Pod)
 	j, err := l.observer.world.Layout.Pod(ref.UID).Checkpoint().Read()

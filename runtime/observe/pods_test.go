@@ -23,8 +23,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestPodsThatFailHideNoOthers: a pod that cannot be observed is shown as what is known of it,
-// with the error, and the others as they are.
+// TestPodsThatFailHideNoOthers checks that a pod that cannot be observed appears with the error, and that others are
+// not affected.
 func TestPodsThatFailHideNoOthers(t *testing.T) {
 	l := newLab(t, "i:1")
 	good, bad := l.pod("good"), l.pod("bad")
@@ -50,8 +50,7 @@ func TestPodsThatFailHideNoOthers(t *testing.T) {
 	}
 }
 
-// TestPodsWithUnreadableCheckpoints: what the runtime says of them is shown, without what only
-// podctl knows.
+// TestPodsWithUnreadableCheckpoints checks that the status shows what the runtime reports, without podctl's record.
 func TestPodsWithUnreadableCheckpoints(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := l.pod("web")
@@ -70,8 +69,8 @@ func TestPodsWithUnreadableCheckpoints(t *testing.T) {
 	}
 }
 
-// TestNoPodsAtAll: a runtime that does not answer, and a look that was ended, show no pods; a
-// runtime that answers with errors shows what is known.
+// TestNoPodsAtAll checks that there are no pods if the runtime does not answer or the call is canceled. If the runtime
+// answers with errors, the pods are listed.
 func TestNoPodsAtAll(t *testing.T) {
 	l := newLab(t, "i:1")
 	pods := []*podspec.Desired{l.pod("one"), l.pod("two")}
@@ -91,8 +90,8 @@ func TestNoPodsAtAll(t *testing.T) {
 	}
 }
 
-// TestUnmanagedPods: pods with a kubelet's labels of which podctl has no manifest are rebuilt from
-// the newest of what the runtime has, and nobody shall restart anything of them.
+// TestUnmanagedPods checks that pods with a kubelet's labels and no manifest are rebuilt from the newest records, and
+// that nothing suggests to restart them.
 func TestUnmanagedPods(t *testing.T) {
 	l := newLab(t, "i:1")
 	if found, err := l.lister.Unmanaged(t.Context(), nil); found != nil || err != nil {
@@ -136,8 +135,8 @@ func TestUnmanagedPods(t *testing.T) {
 	}
 }
 
-// TestInitContainersOfRebuiltPods: what ended well before another container was started first was an
-// init container. What failed, or ended beside the others, was not, and a restart shows nothing.
+// TestInitContainersOfRebuiltPods checks that a container that succeeded before another one was first started counts as
+// an init container. One that failed or ended beside the others does not, and a restart proves nothing.
 func TestInitContainersOfRebuiltPods(t *testing.T) {
 	at := func(seconds int) metav1.Time {
 		return metav1.NewTime(time.Date(2026, 5, 4, 12, 0, seconds, 0, time.UTC))

@@ -17,14 +17,12 @@ import (
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
-// records reads what the runtime has of one pod: its sandboxes, its containers, and
-// what is in its sandboxes and unmanaged. Each status is asked for once, as soon as a list
-// has named it.
+// records reads the runtime's records of one pod: its sandboxes, its containers, and unmanaged containers in its
+// sandboxes. Each status is queried once, as soon as a list contains it.
 //
-// A pod whose sandbox is known from the last pass takes two lists: a sandbox's
-// containers are the pod's and the unmanaged ones in it. Otherwise the pod's containers
-// are found by its label, and those of each sandbox by a list of their own; so are those
-// of a pod that is deleted, of which nothing may be overlooked.
+// If the pod's sandbox is known from the last pass, two lists are enough: the containers of a sandbox are the pod's and
+// the unmanaged ones. Otherwise the pod's containers are found by its label, and those of each sandbox by a list of
+// their own. That also applies to a pod that is deleted, because none of its containers may be missed.
 type records struct {
 	observer *Observer
 	ref      model.PodRef
@@ -54,7 +52,7 @@ func (o *Observer) observeRecords(ctx context.Context, ref model.PodRef, s *snap
 	return nil
 }
 
-// listSandboxes lists the pod's sandboxes, and what is in those that are not known yet.
+// listSandboxes lists the pod's sandboxes, and the contents of those that are not known yet.
 func (r *records) listSandboxes(ctx context.Context, known string) error {
 	items, err := r.itsSandboxes(ctx)
 	if err == nil {
@@ -77,14 +75,15 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 		r.group.Go(func() error { return r.listContainers(ctx, item.GetId()) })
 	}
 	if lost {
-		// The sandbox is gone, and its containers may not be.
+		// The sandbox is gone, but its containers may still exist.
 		r.group.Go(func() error { return r.listContainers(ctx, "") })
 	}
 	return nil
 }
 
-// askSandbox asks for the status of a sandbox; nil for one that vanished. If the list has it as ended and the runtime refuses to say more, as after its
-// restart without what the sandbox was made of, the list is enough: the sandbox is replaced.
+// askSandbox returns the status of a sandbox; nil if it has vanished. The entry of the list is used if it shows the
+// sandbox as ended and the runtime refuses its status, as after a restart of the runtime without the sandbox's files.
+// That is enough because the sandbox is replaced.
 func (r *records) askSandbox(ctx context.Context, item *runtimeapi.PodSandbox) (*runtimeapi.PodSandboxStatus, error) {
 	reply, err := r.observer.world.Client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
 	err = cri.IgnoreNotFound(err)
@@ -136,18 +135,18 @@ func (r *records) containersIn(ctx context.Context, sandbox string) ([]*runtimea
 	return list.GetContainers(), err
 }
 
-// nodeLists are the sandboxes and containers of all pods, for a look at many of them: a
-// list of one pod's takes the runtime as long as one of all.
+// nodeLists are the sandboxes and containers of all pods, to observe many of them. A runtime needs as long to list
+// those of one pod as to list all.
 type nodeLists struct {
-	// sandboxes are by the uid of their pod, containers by that and by their sandbox.
+	// sandboxes are by the UID of their pod, containers by that UID and by their sandbox.
 	sandboxes  map[string][]*runtimeapi.PodSandbox
 	containers map[string][]*runtimeapi.Container
 }
 
-// ManyPods is how many pods are looked at before all are listed at once.
+// ManyPods is the number of pods from which all records are listed at once.
 const ManyPods = 4
 
-// listFor lists everything when so many pods are looked at; nil for few.
+// listFor lists the records of all pods if enough pods are observed; otherwise it returns nil.
 func (l *Lister) listFor(ctx context.Context, pods int) (*nodeLists, error) {
 	if pods < ManyPods {
 		return nil, nil //nolint:nilnil // few pods are listed one by one
@@ -169,8 +168,8 @@ func (l *Lister) listFor(ctx context.Context, pods int) (*nodeLists, error) {
 	return lists, nil
 }
 
-// add takes a container in, once; it is returned when its status is to be asked for.
-// Of an unmanaged one no more is known than the list tells.
+// add adds a container once. It returns the container if its status must be queried. For an unmanaged one the list is
+// enough.
 func (r *records) add(item *runtimeapi.Container) *snapshot.Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,13 +189,13 @@ func (r *records) add(item *runtimeapi.Container) *snapshot.Container {
 	return c
 }
 
-// ask completes a record by the container's status; one that vanished has none.
+// ask completes a record with the container's status; nil if it has vanished.
 func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
 	id, name := c.Status.GetId(), c.Status.GetMetadata().GetName()
 	reply, err := r.observer.world.Client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()
 	if r.observer.world.Exits.complete(c.Status) {
-		// The log may lack its end. The next look has it.
+		// The log may lack its end. The next observation has it.
 		c.TerminationMessage, _ = ownMessage(c.Status)
 	} else {
 		c.TerminationMessage = terminationMessage(ctx, c.Status)
@@ -205,13 +204,13 @@ func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
 	return cri.Wrap(fmt.Sprintf("asking for container %s (%s)", name, model.ShortID(id)), cri.IgnoreNotFound(err))
 }
 
-// LogFull reports whether the log of a container that runs is due to be rotated.
+// LogFull reports whether the log of a running container must be rotated.
 func LogFull(status *runtimeapi.ContainerStatus, limits logfile.Limits) bool {
 	path := status.GetLogPath()
 	return status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && path != "" && limits.Full(path)
 }
 
-// ListContainers lists the containers of a pod, in whatever state.
+// ListContainers lists the containers of a pod in any state.
 func (o *Observer) ListContainers(ctx context.Context, ref model.PodRef) ([]*runtimeapi.Container, error) {
 	reply, err := o.world.Client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
 		Filter: &runtimeapi.ContainerFilter{LabelSelector: UIDSelector(ref)},
@@ -222,7 +221,7 @@ func (o *Observer) ListContainers(ctx context.Context, ref model.PodRef) ([]*run
 	return reply.GetContainers(), cri.Wrap("listing its containers", err)
 }
 
-// list lists the sandboxes and containers of a runtime that have some labels. An error says whose they are.
+// list lists the sandboxes and containers of a runtime with some labels. The error contains whose.
 func list(ctx context.Context, client *cri.Client, whose string, labels map[string]string) (boxes []*runtimeapi.PodSandbox, all []*runtimeapi.Container, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -238,7 +237,7 @@ func list(ctx context.Context, client *cri.Client, whose string, labels map[stri
 	return boxes, all, group.Wait()
 }
 
-// UIDSelector is the label selector of a pod's records.
+// UIDSelector returns the label selector of a pod's records.
 func UIDSelector(ref model.PodRef) map[string]string {
 	return map[string]string{criconfig.LabelPodUID: string(ref.UID)}
 }

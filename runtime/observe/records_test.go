@@ -21,7 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// ids are the ids of a snapshot's containers, sorted.
+// ids returns the sorted IDs of a snapshot's containers.
 func ids(s *snapshot.Pod) []string {
 	found := []string{}
 	for _, c := range s.Containers {
@@ -31,8 +31,8 @@ func ids(s *snapshot.Pod) []string {
 	return found
 }
 
-// TestKnownSandboxTakesTwoLists: where the sandbox is known from the last pass one list has its
-// containers; otherwise those are found by label and by sandbox. Each record is asked for once.
+// TestKnownSandboxTakesTwoLists checks that one list finds the containers of a sandbox known from the last pass.
+// Otherwise they are found by label and by sandbox. Each record is queried once.
 func TestKnownSandboxTakesTwoLists(t *testing.T) {
 	for name, c := range map[string]struct {
 		known bool
@@ -59,8 +59,8 @@ func TestKnownSandboxTakesTwoLists(t *testing.T) {
 	}
 }
 
-// TestContainersOutsideOfKnownSandboxes: the container of a pod in a sandbox that bears no label
-// is found when the known sandbox is lost, and when the pod is deleted.
+// TestContainersOutsideOfKnownSandboxes checks that a container in a sandbox without labels is found if the known
+// sandbox is lost, and if the pod is deleted.
 func TestContainersOutsideOfKnownSandboxes(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := l.pod("web")
@@ -79,8 +79,8 @@ func TestContainersOutsideOfKnownSandboxes(t *testing.T) {
 	}
 }
 
-// TestRecordsOfOthers: of a container of nobody's in the pod's sandbox no more is asked than that
-// it is there, and one that bears the label of another pod is that pod's.
+// TestRecordsOfOthers checks that an unmanaged container in the pod's sandbox is only listed, and that one with the
+// label of another pod belongs to that pod.
 func TestRecordsOfOthers(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := l.pod("web")
@@ -100,7 +100,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	}
 }
 
-// TestRecordsThatVanish: what goes between a list and the question for it was not there.
+// TestRecordsThatVanish checks that a record that vanishes between the list and its query does not exist.
 func TestRecordsThatVanish(t *testing.T) {
 	for _, method := range []string{"ContainerStatus", "PodSandboxStatus"} {
 		l := newLab(t, "i:1")
@@ -115,7 +115,7 @@ func TestRecordsThatVanish(t *testing.T) {
 	}
 }
 
-// TestQuestionsThatFail: the error names the pod and what was asked, and repeats no Secret.
+// TestQuestionsThatFail checks that the error names the pod and the query, and contains no Secret.
 func TestQuestionsThatFail(t *testing.T) {
 	for method, want := range map[string]string{
 		"ListPodSandbox": "listing its sandboxes", "ListContainers": "listing its containers", "PodSandboxStatus": "asking for its sandbox 00000001",
@@ -134,8 +134,8 @@ func TestQuestionsThatFail(t *testing.T) {
 	}
 }
 
-// TestEndedSandboxWithoutAStatus: a sandbox that has ended counts as the list has it if the runtime refuses its status. One that the runtime says nothing of,
-// or that the list has as ready, stays an error.
+// TestEndedSandboxWithoutAStatus checks that the list entry of an ended sandbox is used if the runtime refuses its
+// status. It is an error if the runtime does not answer or the list shows the sandbox as ready.
 func TestEndedSandboxWithoutAStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		ended bool
@@ -167,8 +167,7 @@ func TestEndedSandboxWithoutAStatus(t *testing.T) {
 	}
 }
 
-// TestManyPodsAreListedAtOnce: few pods are listed one by one and many all at once, and look the
-// same either way.
+// TestManyPodsAreListedAtOnce checks that few pods are listed one by one and many at once, with the same result.
 func TestManyPodsAreListedAtOnce(t *testing.T) {
 	l := newLab(t, "i:1")
 	var pods []*podspec.Desired
@@ -201,8 +200,8 @@ func TestManyPodsAreListedAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyPodsKnowTheirSandboxes: of all lists a pod gets what it would have asked for, those in
-// its sandbox that bear no label among it.
+// TestManyPodsKnowTheirSandboxes checks that each pod gets the same records from the lists of all pods, including
+// containers without labels in its sandbox.
 func TestManyPodsKnowTheirSandboxes(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := l.pod("web")
@@ -233,8 +232,8 @@ func TestManyPodsKnowTheirSandboxes(t *testing.T) {
 	}
 }
 
-// TestFullLogs: the log of a container that runs is due when it is large, or was moved aside and
-// not opened again.
+// TestFullLogs checks that the log of a running container must be rotated if it is large, or was moved aside and not
+// reopened.
 func TestFullLogs(t *testing.T) {
 	running, ended := runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED
 	for name, c := range map[string]struct {
@@ -251,8 +250,8 @@ func TestFullLogs(t *testing.T) {
 	}
 }
 
-// TestListedContainers: they are those with the pod's label, and it is an error when one of them
-// is another pod's.
+// TestListedContainers checks that only containers with the pod's label are listed, and that one of another pod is an
+// error.
 func TestListedContainers(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := model.RefOf(l.pod("web").Pod)

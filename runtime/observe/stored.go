@@ -12,9 +12,9 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// withStored returns the pod with what is stored now of the objects that its manifest does not bring. A pod of a workload keeps the
-// values that it has in the environment of its containers: the workload's rollout replaces one pod after the other, and all of them
-// would restart at once.
+// withStored adds the current stored objects that the pod's manifest does not contain. A pod of a workload keeps the
+// values in the environment of its containers: otherwise all pods would restart at once, while a rollout replaces one
+// after the other.
 func (o *Observer) withStored(d *podspec.Desired) (*podspec.Desired, error) {
 	if o.world.Objects == nil || d == nil {
 		return d, nil

@@ -16,20 +16,19 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// How much of a termination message is read (kubelet: kubecontainer's
-// MaxContainerTerminationMessage…), in bytes and lines.
+// How much of a termination message is read (kubelet: kubecontainer's MaxContainerTerminationMessage…), in bytes and
+// lines.
 const (
 	messageBytes    = 4096
 	messageLogBytes = 2048
 	messageLogLines = 80
-	// messageLogSpan is where these lines lie, when they are of the usual length.
+	// messageLogSpan is the part of the log that contains these lines if they have a usual length, in bytes.
 	messageLogSpan = 4 << 20
 )
 
-// terminationMessage is the termination message of a container that has ended: what it
-// wrote into its file, or the end of its log when it failed, wrote nothing and its
-// policy says so. Policy and path are those it was created with (kubelet:
-// getTerminationMessage).
+// terminationMessage returns the termination message of an exited container. This is the content of its file, or the
+// end of its log if it failed, wrote nothing and its policy asks for that. Policy and path are those that it was
+// created with (kubelet: getTerminationMessage).
 func terminationMessage(ctx context.Context, s *runtimeapi.ContainerStatus) string {
 	text, ofLog := ownMessage(s)
 	if ofLog {
@@ -38,7 +37,7 @@ func terminationMessage(ctx context.Context, s *runtimeapi.ContainerStatus) stri
 	return text
 }
 
-// ownMessage is what a container that has ended wrote into its file, and whether the end of its log counts instead.
+// ownMessage returns the file content of an exited container, and whether the end of its log counts instead.
 func ownMessage(s *runtimeapi.ContainerStatus) (text string, ofLog bool) {
 	if s.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
 		return "", false
@@ -67,16 +66,16 @@ func terminationFile(s *runtimeapi.ContainerStatus, path string) (string, error)
 	return "", nil
 }
 
-// messageLevels are the elements at the end of the path of a termination message that may be no
-// links: the directory with the containers of a pod, that of one container, and the file. A
-// container can write to the file, and to the directories if it has them mounted.
+// messageLevels is the number of elements at the end of a termination message's path that must not be links: the
+// directory with the containers of a pod, that of one container, and the file. A container can write to the file, and
+// to the directories if they are mounted.
 const messageLevels = 3
 
 // endOf reads the last bytes of a regular file.
 func endOf(path string, size int64) (text string, err error) {
 	f, info, err := safefs.OpenFileNoLinks(path, messageLevels)
 	if errors.Is(err, safefs.ErrNotRegular) {
-		return "", nil // Nobody's words: it may be a pipe that nobody writes to.
+		return "", nil // It may be a pipe without a writer.
 	}
 	if err != nil {
 		return "", err
@@ -89,7 +88,7 @@ func endOf(path string, size int64) (text string, err error) {
 	return string(last), err
 }
 
-// endOfLog is the end of a container's log.
+// endOfLog returns the end of a container's log.
 func endOfLog(ctx context.Context, s *runtimeapi.ContainerStatus) string {
 	var out bytes.Buffer
 	log := logfile.Log{Path: s.GetLogPath()}

@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/logfile"
 )
 
-// TestLastWordsOfFilesThatHurt: a log that would fill memory is named and not read, and a
+// TestLastWordsOfFilesThatHurt checks that a log that would fill memory is not read and causes an error, and that a
 // pipe is not waited for.
 func TestLastWordsOfFilesThatHurt(t *testing.T) {
 	hole, pipe := filepath.Join(t.TempDir(), "hole.log"), filepath.Join(t.TempDir(), "pipe")
@@ -35,8 +35,8 @@ func TestLastWordsOfFilesThatHurt(t *testing.T) {
 	}
 }
 
-// TestLastWordsFollowNoLinks: neither in the place of the message nor of the log, nor in that of
-// a directory which the container may have mounted.
+// TestLastWordsFollowNoLinks checks that no link is followed in place of the message, the log, or a directory that the
+// container may have mounted.
 func TestLastWordsFollowNoLinks(t *testing.T) {
 	const secret = "root:secret:1:0\n"
 	for _, link := range []string{"/uid/containers/app/file", "/uid/containers/app", "/uid/containers"} {
@@ -72,7 +72,7 @@ func TestLastWordsFollowNoLinks(t *testing.T) {
 	}
 }
 
-// TestLastWordsOfLargeFiles: of a message no more than its end is read.
+// TestLastWordsOfLargeFiles checks that only the end of a message is read.
 func TestLastWordsOfLargeFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "message")
 	if err := os.WriteFile(path, []byte("begin"), 0o600); err != nil {
@@ -86,7 +86,7 @@ func TestLastWordsOfLargeFiles(t *testing.T) {
 	}
 }
 
-// exited is a container that failed, wrote no message and asks for its log's end.
+// exited returns a failed container without a message that asks for the end of its log.
 func exited(log string) *runtimeapi.ContainerStatus {
 	return &runtimeapi.ContainerStatus{
 		State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 1, LogPath: log,
@@ -94,7 +94,7 @@ func exited(log string) *runtimeapi.ContainerStatus {
 	}
 }
 
-// largeLog is a log that is due to be rotated.
+// largeLog returns a log that must be rotated.
 func largeLog(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "uid", "containers", "0.log")
@@ -107,8 +107,8 @@ func largeLog(t *testing.T) string {
 	return path
 }
 
-// TestTerminationMessages: the file counts before the log, which counts only for a container that
-// failed, wrote nothing and asks for it.
+// TestTerminationMessages checks that the file counts before the log, which counts only for a container that failed,
+// wrote nothing and asks for it.
 func TestTerminationMessages(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -15,21 +15,19 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 )
 
-// AnnotationOwner marks a pod in the output of get which podctl only looks at, with
-// who made it.
+// AnnotationOwner marks a pod in the output of get that podctl does not manage, with its owner.
 const AnnotationOwner = "podctl.io/owner"
 
-// The owners of pods that podctl has no checkpoint of.
+// The owners of pods without a checkpoint.
 const (
-	// OwnerKubelet: a kubelet, or a tool that labels pods as it does.
+	// OwnerKubelet: a kubelet, or a tool that uses the same labels.
 	OwnerKubelet = "kubelet"
-	// OwnerLost: podctl made the pod, and its checkpoint is gone or elsewhere.
+	// OwnerLost: podctl created the pod, and its checkpoint is lost or in another directory.
 	OwnerLost = "podctl (no journal)"
 )
 
-// Unmanaged lists the pods of the runtime that bear a kubelet's labels and are not
-// among the known ones, rebuilt from what the runtime has: names and images. Their
-// manifests are not known, so they can be looked at and nothing else.
+// Unmanaged lists the pods of the runtime that have a kubelet's labels and are not known. It rebuilds them from names
+// and images in the runtime. Their manifests are unknown, so podctl can only show them.
 func (l *Lister) Unmanaged(ctx context.Context, known map[types.UID]bool) ([]*podspec.Desired, error) {
 	sandboxes, containers, err := list(ctx, l.observer.world.Client, "all", nil)
 	if err != nil {
@@ -68,7 +66,7 @@ func unmanagedPod(s *runtimeapi.PodSandbox) *v1.Pod {
 			Name: s.GetMetadata().GetName(), Namespace: s.GetMetadata().GetNamespace(), UID: types.UID(s.GetMetadata().GetUid()),
 			Labels: labels, Annotations: map[string]string{AnnotationOwner: owner},
 		},
-		// Nobody may conclude that something ought to be restarted.
+		// A reader must not conclude that something has to be restarted.
 		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever},
 	}
 }
@@ -94,9 +92,8 @@ func addUnmanagedContainers(pods map[types.UID]*v1.Pod, containers []*runtimeapi
 	}
 }
 
-// splitInits takes those containers of a rebuilt pod for init containers that ended well before
-// another was started first: the runtime does not tell what they are. So they count neither as
-// ready nor as missing.
+// splitInits guesses the init containers of a rebuilt pod, because the runtime does not report their type: containers
+// that succeeded before another one was first started. They count neither as ready nor as missing.
 func splitInits(pod *v1.Pod) {
 	statuses := pod.Status.ContainerStatuses
 	isInit := map[string]bool{}
@@ -111,13 +108,13 @@ func splitInits(pod *v1.Pod) {
 	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = split(statuses, func(s v1.ContainerStatus) bool { return isInit[s.Name] })
 }
 
-// split puts the items that are chosen in one list, and the rest in another.
+// split divides the items into chosen ones and the rest.
 func split[T any](all []T, chosen func(T) bool) (these, others []T) {
 	these = slices.DeleteFunc(slices.Clone(all), func(item T) bool { return !chosen(item) })
 	return these, slices.DeleteFunc(slices.Clone(all), chosen)
 }
 
-// beganAt is when the run of a container began, if it has one.
+// beganAt returns the start of a container's run, if there is one.
 func beganAt(s *v1.ContainerStatus) metav1.Time {
 	switch {
 	case s.State.Running != nil:

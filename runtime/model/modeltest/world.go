@@ -1,5 +1,4 @@
-// Package modeltest builds observed states of pods for the tests of those who decide by
-// them.
+// Package modeltest builds observed states of pods for tests.
 package modeltest
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Noon is the time at which the states are observed.
+// Noon is the time of the observation.
 func Noon() time.Time { return time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) }
 
 // WebPod is the manifest of a pod with one init container and two regular ones.
@@ -36,14 +35,14 @@ func Load(tb testing.TB, text string) *podspec.Desired {
 	return podspectest.Desired(tb, text)
 }
 
-// World is an observed state that is built up step by step.
+// World is an observed state that is built step by step.
 type World struct {
 	model.Observed
-	// Desired is the pod as it shall be.
+	// Desired is the desired pod.
 	Desired *podspec.Desired
 }
 
-// New is a world in which all images are there and nothing of the pod is.
+// New returns a world in which all images are present, but no part of the pod.
 func New(d *podspec.Desired) *World {
 	w := &World{Desired: d}
 	w.Images = map[string]model.Image{}
@@ -56,7 +55,7 @@ func New(d *podspec.Desired) *World {
 	return w
 }
 
-// Running is a world in which WebPod, or a pod with its containers, is as it should be.
+// Running returns a world in which WebPod, or a pod with its containers, runs as desired.
 func Running(d *podspec.Desired) *World {
 	w := New(d).Sandbox("s0", 0, model.SandboxReady)
 	w.Container("s0", "seed", 0, model.Exited)
@@ -65,7 +64,7 @@ func Running(d *podspec.Desired) *World {
 	return w
 }
 
-// Sandbox adds a sandbox that podctl made from the manifest.
+// Sandbox adds a sandbox that podctl created from the manifest.
 func (w *World) Sandbox(id string, attempt uint32, state model.SandboxState) *World {
 	w.Sandboxes = append(w.Sandboxes, model.Sandbox{
 		ID: id, Attempt: attempt, State: state, CreatedAt: Noon().Add(-time.Hour), IPs: []string{"10.0.0.2"}, SpecHash: spechash.Sandbox(w.Desired),
@@ -73,8 +72,8 @@ func (w *World) Sandbox(id string, attempt uint32, state model.SandboxState) *Wo
 	return w
 }
 
-// Container adds a record that podctl made from the manifest. What comes back is valid
-// until the next one is added.
+// Container adds a record that podctl created from the manifest. The returned pointer is valid until the next record is
+// added.
 func (w *World) Container(sandbox, name string, attempt uint32, state model.ContainerState) *model.Container {
 	c := model.Container{
 		ID: fmt.Sprintf("%s-%d-of-%s", name, attempt, sandbox), SandboxID: sandbox, Name: name, Attempt: attempt, RestartCount: attempt,
@@ -90,7 +89,7 @@ func (w *World) Container(sandbox, name string, attempt uint32, state model.Cont
 	return w.Find(c.ID)
 }
 
-// States adds records to the sandbox s0 by what they are: "app=Running log=Exited:1".
+// States adds records to the sandbox s0 by their states: "app=Running log=Exited:1".
 func (w *World) States(text string) *World {
 	for one := range strings.FieldsSeq(text) {
 		name, state, _ := strings.Cut(one, "=")
@@ -103,7 +102,7 @@ func (w *World) States(text string) *World {
 	return w
 }
 
-// Find is the record with that id.
+// Find returns the record with that ID.
 func (w *World) Find(id string) *model.Container {
 	for i := range w.Containers {
 		if w.Containers[i].ID == id {
@@ -113,7 +112,7 @@ func (w *World) Find(id string) *model.Container {
 	return nil
 }
 
-// End makes the newest record of a name end with an exit code, so long before noon.
+// End ends the newest record of a name with an exit code, the given time before noon.
 func (w *World) End(name string, code int32, ago time.Duration) *model.Container {
 	for i := len(w.Containers) - 1; i >= 0; i-- {
 		if c := &w.Containers[i]; c.Name == name {
@@ -124,7 +123,7 @@ func (w *World) End(name string, code int32, ago time.Duration) *model.Container
 	return nil
 }
 
-// Probed gives a record the verdict of a probe, that old.
+// Probed gives a record the verdict of a probe with the given age.
 func (w *World) Probed(id string, t model.ProbeType, result model.ProbeResult, ago time.Duration) {
 	if w.Memory.Probes == nil {
 		w.Memory.Probes = map[string]map[model.ProbeType]model.ProbeRecord{}
@@ -135,8 +134,7 @@ func (w *World) Probed(id string, t model.ProbeType, result model.ProbeResult, a
 	w.Memory.Probes[id][t] = model.ProbeRecord{Result: result, Last: result, CountedAt: Noon().Add(-ago), Message: "refused"}
 }
 
-// Pod is the manifest of the pod web with a specification that is given as YAML, indented by
-// two spaces.
+// Pod returns the manifest of the pod web with a spec in YAML, indented by two spaces.
 func Pod(spec string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n" + spec
 }
