@@ -20,7 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Completion offers what podctl remembers of pods. The flags say where the state is.
+// Completion offers words from podctl's records of pods. The flags contain the state directory.
 type Completion struct{ flags *config.Flags }
 
 // Of returns the completion for the global flags, which are filled later.
@@ -31,16 +31,15 @@ const (
 	onlyFiles = cobra.ShellCompDirectiveFilterFileExt
 )
 
-// manifestEndings are the file names that are manifests.
+// manifestEndings are the extensions of manifests.
 func manifestEndings() []string { return []string{"yaml", "yml", "json"} }
 
-// Manifests offers the files that can be manifests, and directories.
+// Manifests offers manifest files and directories.
 func Manifests(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return manifestEndings(), onlyFiles
 }
 
-// Pods offers the pods that podctl applied, for commands that take no
-// manifest.
+// Pods offers the pods that podctl applied, for commands that take no manifest.
 func (c Completion) Pods(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return unused(c.podNames(typed), args), noFiles
 }
@@ -53,8 +52,7 @@ func (c Completion) Pod(cmd *cobra.Command, args []string, typed string) ([]cobr
 	return c.Pods(cmd, args, typed)
 }
 
-// Targets offers pods and manifests, for commands that take both. What can
-// only be a path is left to the shell, which knows how to quote it.
+// Targets offers pods and manifests. Words that can only be paths are left to the shell, which quotes them correctly.
 func (c Completion) Targets(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if isPath(typed) {
 		return Manifests(cmd, args, typed)
@@ -67,8 +65,8 @@ func (c Completion) Targets(cmd *cobra.Command, args []string, typed string) ([]
 	return unused(names, args), directive
 }
 
-// Kinds is Targets for commands that take kinds too: after a kind it offers what is stored of it. Kinds
-// are offered once their beginning is typed: without it pods are meant as a rule.
+// Kinds is Targets for commands that also take kinds. After a kind it offers the stored objects of that kind. It offers
+// kinds only after their first letter, because users usually mean pods.
 func (c Completion) Kinds(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	word, name, prefix := "", typed, ""
 	if len(args) > 0 {
@@ -87,7 +85,8 @@ func (c Completion) Kinds(cmd *cobra.Command, args []string, typed string) ([]co
 	return names, directive
 }
 
-// objectNames lists the stored objects of a kind in the namespace that begin with what was typed, with a prefix before each.
+// objectNames lists the stored objects of a kind in the namespace that begin with the typed text. The prefix is put
+// before each name.
 func (c Completion) objectNames(kind, prefix, typed string) []string {
 	layout := c.flags.Layout()
 	stored := layout.Objects()
@@ -107,7 +106,7 @@ func (c Completion) objectNames(kind, prefix, typed string) []string {
 	return starting(names, prefix+typed)
 }
 
-// PodThenContainer is PodThenContainers for one of them.
+// PodThenContainer is PodThenContainers for one container.
 func (c Completion) PodThenContainer(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 1 {
 		return nil, noFiles
@@ -115,7 +114,7 @@ func (c Completion) PodThenContainer(cmd *cobra.Command, args []string, typed st
 	return c.PodThenContainers(cmd, args, typed)
 }
 
-// PodThenContainers offers pods and manifests, and after one of them the containers it has.
+// PodThenContainers offers pods and manifests, and then the containers of the first argument.
 func (c Completion) PodThenContainers(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return c.Targets(cmd, args, typed)
@@ -124,8 +123,8 @@ func (c Completion) PodThenContainers(cmd *cobra.Command, args []string, typed s
 	return unused(names, args[1:]), directive
 }
 
-// PodThenPorts offers pods, and after one the ports of its containers: their names, or else their
-// numbers, behind the local port if one was typed.
+// PodThenPorts offers pods, and after one the ports of its containers by name, or else by number. A typed local port is
+// kept in front.
 func (c Completion) PodThenPorts(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return c.Pods(cmd, args, typed)
@@ -145,8 +144,7 @@ func (c Completion) PodThenPorts(cmd *cobra.Command, args []string, typed string
 	return unused(starting(ports, typed), args[1:]), noFiles
 }
 
-// Copy offers pods, with the colon that a path in them comes after, and
-// where none begins so the shell's own files.
+// Copy offers pods with a colon for the path after it. If no pod matches, the shell offers its own files.
 func (c Completion) Copy(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 1 || strings.Contains(typed, ":") {
 		return nil, noFiles
@@ -158,8 +156,8 @@ func (c Completion) Copy(_ *cobra.Command, args []string, typed string) ([]cobra
 	return names, cobra.ShellCompDirectiveNoSpace
 }
 
-// Containers offers the containers of what the command line names: of
-// every pod in the namespace when it names nothinc.
+// Containers offers the containers of the pods in the arguments. Without arguments it offers those of all pods in the
+// namespace.
 func (c Completion) Containers(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if files, err := cmd.Flags().GetStringSlice("filename"); err == nil {
 		args = append(slices.Clone(args), files...)
@@ -173,7 +171,7 @@ func (c Completion) Containers(cmd *cobra.Command, args []string, typed string) 
 	return starting(names, typed), noFiles
 }
 
-// Namespaces offers the namespaces that have pods of podctl's.
+// Namespaces offers the namespaces of applied pods.
 func (c Completion) Namespaces(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	names := []string{"default"}
 	for _, d := range c.applied() {
@@ -182,7 +180,7 @@ func (c Completion) Namespaces(_ *cobra.Command, _ []string, typed string) ([]co
 	return starting(names, typed), noFiles
 }
 
-// Words offers a few words. One that waits for more gets no blank.
+// Words offers fixed words. No space follows a word that ends with "=".
 func Words(words ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		found := starting(words, typed)
@@ -193,8 +191,7 @@ func Words(words ...string) cobra.CompletionFunc {
 	}
 }
 
-// applied lists what podctl applied; checkpoints that cannot be read are left
-// out without a word.
+// applied lists the applied pods. It silently ignores unreadable checkpoints.
 func (c Completion) applied() []*podspec.Desired {
 	applied, _, err := state.Applied(c.flags.Layout())
 	if err != nil {
@@ -203,8 +200,7 @@ func (c Completion) applied() []*podspec.Desired {
 	return selection.DesiredOf(applied)
 }
 
-// podNames lists the pods whose name begins with what was typed: short ones in the
-// namespace, with the namespace in front those of others.
+// podNames lists the pods whose name begins with the typed text. Names of other namespaces have the namespace in front.
 func (c Completion) podNames(typed string) []string {
 	var names []string
 	for _, d := range c.applied() {
@@ -218,8 +214,8 @@ func (c Completion) podNames(typed string) []string {
 	return starting(names, typed)
 }
 
-// completionPods finds what the command line names, and leaves out what is not
-// there. Standard input and the network are not read.
+// completionPods finds the pods in the arguments and ignores missing ones. It reads neither standard input nor the
+// network.
 func (c Completion) completionPods(cmd *cobra.Command, args []string) []*podspec.Desired {
 	applied := c.applied()
 	if len(args) == 0 {
@@ -242,12 +238,12 @@ func (c Completion) completionPods(cmd *cobra.Command, args []string) []*podspec
 	return pods
 }
 
-// isPath reports whether a word can be nothing but a path.
+// isPath reports whether a word can only be a path.
 func isPath(typed string) bool {
 	return strings.HasPrefix(typed, ".") || strings.HasPrefix(typed, "/") || strings.HasPrefix(typed, "~")
 }
 
-// manifestNames lists the manifests and directories that begin with what was typed.
+// manifestNames lists the manifests and directories that begin with the typed text.
 func manifestNames(typed string) []string {
 	dir, _ := filepath.Split(typed)
 	entries, err := os.ReadDir(filepath.Join(".", dir))
@@ -268,7 +264,7 @@ func manifestNames(typed string) []string {
 	return starting(names, typed)
 }
 
-// starting leaves the names that begin with what was typed, each once.
+// starting returns the names that begin with the typed text, without duplicates.
 func starting(names []string, typed string) []string {
 	var found []string
 	for _, name := range names {
@@ -279,25 +275,24 @@ func starting(names []string, typed string) []string {
 	return found
 }
 
-// unused leaves out what stands on the command line already.
+// unused removes the names that are already on the command line.
 func unused(names, args []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
 }
 
-// Requested reports whether a shell asks for completions.
+// Requested reports whether a shell requests completions.
 func Requested(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// Flags gives the flags of a command and of those below it their
-// completion, and no files to commands that take no arguments.
+// Flags sets the completion of the flags of a command and its subcommands. Commands without arguments offer no files.
 func (c Completion) Flags(cmd *cobra.Command) {
 	complete := func(f *pflag.Flag) {
 		if _, done := cmd.GetFlagCompletionFunc(f.Name); done {
 			return
 		}
 		if how := c.flag(f); how != nil {
-			// It fails for a flag that does not exist or is done, and this one is neither.
+			// It fails for an unknown flag or one with completion. This flag is neither.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, how)
 		}
 	}
@@ -311,7 +306,7 @@ func (c Completion) Flags(cmd *cobra.Command) {
 	}
 }
 
-// flag is how a flag completes; nil for any file.
+// flag returns the completion of a flag; nil offers all files.
 func (c Completion) flag(f *pflag.Flag) cobra.CompletionFunc {
 	if value, ok := f.Value.(interface{ Words() []string }); ok {
 		return Words(value.Words()...)
@@ -331,7 +326,7 @@ func (c Completion) flag(f *pflag.Flag) cobra.CompletionFunc {
 	return cobra.NoFileCompletions
 }
 
-// Images offers the images that pods which podctl applied name.
+// Images offers the images of applied pods.
 func (c Completion) Images(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
 	for _, d := range c.applied() {

@@ -22,7 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// complete is what a shell is answered, descriptions left out.
+// complete returns the words offered to a shell, without descriptions.
 func complete(t *testing.T, dir string, words ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -30,7 +30,7 @@ func complete(t *testing.T, dir string, words ...string) string {
 	if code := commands.Main(t.Context(), env, append([]string{"__completeNoDesc", "--state-dir", dir}, words...)); code != 0 {
 		t.Fatalf("%v: exit code %d\n%s", words, code, errs.String())
 	}
-	// The rest is what cobra tells about itself, for which the scripts have no use.
+	// The other output is cobra's message about its directive, which the scripts ignore.
 	if text := errs.String(); !strings.HasPrefix(text, "Completion ended with directive: ") || strings.Count(text, "\n") != 1 {
 		t.Errorf("%v says %q", words, text)
 	}
@@ -51,7 +51,8 @@ func TestComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A directive follows the words: 2 is no space, 4 no files, 8 files with these endings, 16 directories.
+	// A number after the words is cobra's directive: 2 is no space, 4 no files, 8 files with these extensions, 16
+	// directories.
 	for words, want := range map[string]string{
 		"logs he":                         "hello help help.yaml :4",
 		"logs hello w":                    "web worker :4",
@@ -105,7 +106,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestCompletionIsSilent: what is broken or forbidden offers nothing.
+// TestCompletionIsSilent checks that completion offers nothing if files are broken or unreadable.
 func TestCompletionIsSilent(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dir := commandstest.Applied(t, commandstest.Pods)
@@ -135,7 +136,7 @@ func TestCompletionIsSilent(t *testing.T) {
 	}
 }
 
-// TestCompletionStaysLocal: nothing is fetched while somebody types.
+// TestCompletionStaysLocal checks that completion fetches nothing from the network.
 func TestCompletionStaysLocal(t *testing.T) {
 	asked := false
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -145,8 +146,7 @@ func TestCompletionStaysLocal(t *testing.T) {
 	}
 }
 
-// TestEverythingCompletes: arguments and flags of every command complete, or say
-// that they cannot.
+// TestEverythingCompletes checks that the arguments and flags of every command have a completion, or explicitly none.
 func TestEverythingCompletes(t *testing.T) {
 	dir := commandstest.Applied(t, commandstest.Pods)
 	t.Chdir(t.TempDir())
@@ -170,7 +170,7 @@ func TestEverythingCompletes(t *testing.T) {
 	})
 }
 
-// TestPorts: after a pod come the ports of its containers, by their names if they have any.
+// TestPorts checks that the ports of a pod's containers follow the pod, by name if they have one.
 func TestPorts(t *testing.T) {
 	dir := commandstest.Applied(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i, ports: [{containerPort: 80, name: http}, {containerPort: 9090}]}]}}`)
 	for typed, want := range map[string]string{"": "http 9090 :4", "h": "http :4", "8080:": "8080:http 8080:9090 :4", ":9": ":9090 :4", "x": ":4"} {
@@ -183,7 +183,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestCompleteKinds: after a kind it offers what is stored of that kind in the namespace.
+// TestCompleteKinds checks that the stored objects of a kind in the namespace follow the kind.
 func TestCompleteKinds(t *testing.T) {
 	dir := commandstest.Applied(t, commandstest.Pods)
 	store := state.Layout{Root: dir}.Objects()

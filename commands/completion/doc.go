@@ -1,8 +1,8 @@
-// Package completion says what a shell offers for the words of a command line. It answers from
-// the checkpoints of applied pods alone: a shell waits for it, so no runtime is asked, and an
-// error offers nothing instead of writing into the prompt.
+// Package completion offers words for the command line to a shell. It uses only the checkpoints of applied pods and
+// never queries the runtime, because the shell waits for it. On an error it offers nothing, because a message would be
+// printed into the prompt.
 //
-// A command names what its arguments are: its ValidArgsFunction is Manifests, Pods, Pod,
-// Targets, PodThenContainer or one beside them. Flags complete by their kind of value (package
-// flags) or by their name, see flag; a command whose flag has words of its own registers Words.
+// A command declares its arguments by its ValidArgsFunction: Manifests, Pods, Pod, Targets, PodThenContainer or a
+// similar one. Flags complete by the type of their value (package flags) or by their name, see flag. A command whose
+// flag has its own words registers Words.
 package completion

@@ -14,13 +14,13 @@ import (
 	"github.com/podctl/podctl/runtime/admission"
 )
 
-// Admission are the flags of the commands that admit pods.
+// Admission has the flags of the commands that admit pods.
 type Admission struct {
 	enforce bool
 	admission.Settings
 }
 
-// keyAnnotation gives a flag another key in configuration files.
+// keyAnnotation sets a different key for a flag in configuration files.
 const keyAnnotation = "podctl/key"
 
 // Register defines the flags.
@@ -33,7 +33,7 @@ func (a *Admission) Register(set *pflag.FlagSet, enforce bool) {
 	set.Lookup("enforce-allocatable").Annotations = map[string][]string{keyAnnotation: {"admission"}}
 }
 
-// Enforced are the settings by which pods are admitted; nil where all are.
+// Enforced returns the settings for admission; nil if all pods are admitted.
 func (a *Admission) Enforced() *admission.Settings {
 	if !a.enforce {
 		return nil
@@ -41,7 +41,7 @@ func (a *Admission) Enforced() *admission.Settings {
 	return &a.Settings
 }
 
-// eachPair reads a list such as a=1,b=2.
+// eachPair parses a list such as a=1,b=2.
 func eachPair(text string, take func(key, value string) error) error {
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one == "" {
@@ -58,20 +58,20 @@ func eachPair(text string, take func(key, value string) error) error {
 	return nil
 }
 
-// list is a flag that takes a list, in the place of the one before.
+// list is a flag that takes a list. A new value replaces the old one.
 type list struct {
 	kind string
 	text func() string
 	set  func(string) error
 }
 
-// Type names the flag's kind of value in the help.
+// Type returns the name of the value in the help.
 func (l *list) Type() string { return l.kind }
 
-// String is the list.
+// String returns the list as text.
 func (l *list) String() string { return l.text() }
 
-// Set takes another list in the place of the one before.
+// Set replaces the list.
 func (l *list) Set(text string) error { return l.set(text) }
 
 func (a *Admission) reservedText() string {
@@ -98,25 +98,25 @@ func (a *Admission) setReserved(text string) error {
 	return errors.Join(err, (&admission.Settings{Reserved: a.Reserved}).Check())
 }
 
-// setSysctls takes names and beginnings of names.
+// setSysctls accepts names and prefixes of names.
 func (a *Admission) setSysctls(text string) error {
 	a.UnsafeSysctls = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 	return (&admission.Settings{UnsafeSysctls: a.UnsafeSysctls}).Check()
 }
 
-// NodeLabels are the labels that the command line gives the node. Without any they are those of the configuration: some commands have
-// no flag for them.
+// NodeLabels returns the node labels of the command line. Without any it returns those of the configuration, because
+// some commands have no flag for them.
 func (f *Flags) NodeLabels(given map[string]string) map[string]string {
 	if given != nil {
 		return given
 	}
 	var all map[string]string
-	// What is wrong with them has ended the command.
+	// Invalid labels have already ended the command in Load.
 	_ = labelsInto(&all).Set(f.Settings["node-labels"].Value)
 	return all
 }
 
-// labelsInto is a flag with labels of a node.
+// labelsInto returns a flag for node labels.
 func labelsInto(all *map[string]string) *list {
 	return &list{"labels", func() string { return pairsText(*all) }, func(text string) error {
 		*all = map[string]string{}
@@ -127,7 +127,7 @@ func labelsInto(all *map[string]string) *list {
 	}}
 }
 
-// pairsText is a list as eachPair reads it.
+// pairsText formats a list as eachPair reads it.
 func pairsText(pairs map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {

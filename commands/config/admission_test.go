@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 )
 
-// admitting are the flags of a command that admits pods, by a configuration file, the environment and
-// the command line. Without a command nobody has them.
+// admitting loads the flags of a command that admits pods, from a configuration file, the environment and the command
+// line. Without a command, no command has these flags.
 func admitting(t *testing.T, enforce bool, file string, environment map[string]string, args ...string) (*Admission, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
@@ -29,8 +29,8 @@ func admitting(t *testing.T, enforce bool, file string, environment map[string]s
 	return a, f.Load(SettingsOf(global, own), Sections{"agent": own}, env)
 }
 
-// TestAdmissionFlags: the settings come from a file, the environment and the command line, and of the
-// agent also from its own map.
+// TestAdmissionFlags checks that the settings come from a file, the environment and the command line, and for the agent
+// also from its section.
 func TestAdmissionFlags(t *testing.T) {
 	const file = "admission: true\nmax-pods: 5\nsystem-reserved: cpu=500m, memory=1Gi\nallowed-unsafe-sysctls: kernel.msg*,net.core.somaxconn\nnode-labels: disk=ssd,zone=\n"
 	for name, c := range map[string]struct {
@@ -72,7 +72,7 @@ func TestAdmissionFlags(t *testing.T) {
 	}
 }
 
-// TestEveryAdmissionFlagIsDescribed on the page on the configuration.
+// TestEveryAdmissionFlagIsDescribed checks that docs/configuration.md describes every flag.
 func TestEveryAdmissionFlagIsDescribed(t *testing.T) {
 	page, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {

@@ -17,20 +17,17 @@ import (
 // Setting is the value of a flag that the command line did not set.
 type Setting struct {
 	Value string
-	// Origin is what set it, as errors name it: an environment variable, or a
-	// configuration file and the line.
+	// Origin names the source in errors: an environment variable, or a configuration file and the line.
 	Origin   string
 	FromFile bool
-	// list are the values, where a file has a list of them.
+	// list has the values if the file has a list.
 	list []string
 }
 
-// Sections are the flags of commands that a configuration file may set in a map of their own, by the
-// command's name.
+// Sections are the flags of commands that have their own section in configuration files, by the name of the command.
 type Sections map[string]*pflag.FlagSet
 
-// FileOnly marks a flag that a configuration file sets and the command line does not know. Help does
-// not have it.
+// FileOnly marks a flag that only a configuration file can set. It is hidden from the help.
 func FileOnly(set *pflag.FlagSet, name string) error {
 	if err := set.SetAnnotation(name, fileOnly, nil); err != nil {
 		return err
@@ -40,9 +37,8 @@ func FileOnly(set *pflag.FlagSet, name string) error {
 
 const fileOnly = "podctl_file_only"
 
-// Load gives every flag that the command line did not set the value that the environment has
-// for it, or else a configuration file. A value from there does not count as given on the
-// command line. The flags of sections have no variables.
+// Load sets every flag that the command line did not set, from the environment or else from a configuration file. Such
+// a value does not mark the flag as changed. The flags of sections have no environment variables.
 func (f *Flags) Load(set *pflag.FlagSet, sections Sections, env *terminal.Env) error {
 	found, err := f.readFiles(set, sections, env)
 	if err != nil {
@@ -73,8 +69,8 @@ func (f *Flags) Load(set *pflag.FlagSet, sections Sections, env *terminal.Env) e
 	return f.absolute()
 }
 
-// SettingsOf are the flags of a command that can be set elsewhere: the global ones, and those that
-// some commands have. Where a command has none of the latter, others take their place.
+// SettingsOf returns the flags that have settings: the global ones, and those shared by some commands. If the command
+// lacks a shared flag, a placeholder takes its place.
 func SettingsOf(global, own *pflag.FlagSet) *pflag.FlagSet {
 	all, shared := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	(&Admission{}).Register(shared, false)
@@ -88,7 +84,7 @@ func SettingsOf(global, own *pflag.FlagSet) *pflag.FlagSet {
 	return all
 }
 
-// keyOf is the key of a flag in configuration files: its name, if it has no other.
+// keyOf returns the key of a flag in configuration files, by default its name.
 func keyOf(flag *pflag.Flag) string {
 	if key := flag.Annotations[keyAnnotation]; len(key) > 0 {
 		return key[0]
@@ -96,7 +92,7 @@ func keyOf(flag *pflag.Flag) string {
 	return flag.Name
 }
 
-// give gives a flag its value.
+// give sets the value of a flag.
 func (s *Setting) give(key string, flag *pflag.Flag) error {
 	slice, takesList := flag.Value.(pflag.SliceValue)
 	switch {
@@ -111,12 +107,12 @@ func (s *Setting) give(key string, flag *pflag.Flag) error {
 	return nil
 }
 
-// variable is the environment variable of a key.
+// variable returns the environment variable for a key.
 func variable(key string) string {
 	return "PODCTL_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 }
 
-// readFiles reads the configuration files; a later one wins.
+// readFiles reads the configuration files. A later file takes precedence.
 func (f *Flags) readFiles(set *pflag.FlagSet, sections Sections, env *terminal.Env) (map[string]Setting, error) {
 	all := map[string]Setting{}
 	files, named := f.files(env)
@@ -144,8 +140,7 @@ func (f *Flags) readFiles(set *pflag.FlagSet, sections Sections, env *terminal.E
 	return all, nil
 }
 
-// files lists the configuration files, and reports whether the user named one, which then has
-// to be there.
+// files lists the configuration files, and reports whether the user named one. A named file must exist.
 func (f *Flags) files(env *terminal.Env) (files []string, named bool) {
 	if f.File == "" {
 		f.File = env.Getenv(variable(fileFlag))
@@ -166,14 +161,14 @@ func (f *Flags) files(env *terminal.Env) (files []string, named bool) {
 	return files, false
 }
 
-// isSetting reports whether a flag can be set elsewhere than on the command line: not the
-// place of the settings itself, and nothing that is hidden from everybody.
+// isSetting reports whether a flag can be set outside the command line. The flag for the configuration file itself and
+// hidden flags cannot.
 func isSetting(flag *pflag.Flag) bool {
 	_, inFiles := flag.Annotations[fileOnly]
 	return flag.Name != fileFlag && flag.Name != "help" && (!flag.Hidden || inFiles)
 }
 
-// checkKeys refuses what is no setting, in the order of the file's lines.
+// checkKeys refuses unknown keys, in sorted order.
 func checkKeys(settings map[string]Setting, set *pflag.FlagSet, sections Sections) error {
 	known := keysOf(set, "")
 	for _, name := range slices.Sorted(maps.Keys(sections)) {

@@ -16,8 +16,7 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 )
 
-// configured is what the global flags come to, by the text of a system file, that
-// of a user's file, the environment and the command line.
+// configured returns the global flags after loading a system file, a user file, the environment and the command line.
 func configured(t *testing.T, system, user string, environment map[string]string, args ...string) (*Flags, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +38,7 @@ func configured(t *testing.T, system, user string, environment map[string]string
 	return loaded(t, &terminal.Env{Getenv: getenv, SystemConfig: filepath.Join(dir, "system.yaml")}, args)
 }
 
-// loaded are flags by an environment and a command line.
+// loaded returns the flags after loading an environment and a command line.
 func loaded(t *testing.T, env *terminal.Env, args []string) (*Flags, error) {
 	t.Helper()
 	f, set := &Flags{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -112,7 +111,8 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 	}
 }
 
-// TestSection: the agent's flags are in a map of their own, where a list may be; a later file wins.
+// TestSection checks that the agent's flags have their own section, that lists are allowed there, and that a later file
+// takes precedence.
 func TestSection(t *testing.T) {
 	const system, user = "agent:\n  parallel: 2\n  sources: [/a]\n", "namespace: b\nagent:\n  sources:\n  - /b\n  - https://c\n"
 	g, err := configured(t, system, user, map[string]string{"PODCTL_PARALLEL": "7"})
@@ -135,8 +135,7 @@ func TestAConfigThatIsNamedReplacesTheOthers(t *testing.T) {
 	}
 }
 
-// TestAHomeThatIsNoDirectory: where no configuration can lie, none does. One that is named
-// has to be there.
+// TestAHomeThatIsNoDirectory checks that a missing configuration is not an error, unless the user named the file.
 func TestAHomeThatIsNoDirectory(t *testing.T) {
 	for _, args := range [][]string{nil, {"--config", "/dev/null/config.yaml"}} {
 		env := &terminal.Env{Getenv: func(name string) string { return map[string]string{"HOME": "/dev/null"}[name] }}
@@ -174,7 +173,7 @@ func TestWhereTheEndpointComesFrom(t *testing.T) {
 	}
 }
 
-// TestEveryGlobalFlagIsDescribed: the page on the configuration has them all.
+// TestEveryGlobalFlagIsDescribed checks that docs/configuration.md describes every global flag.
 func TestEveryGlobalFlagIsDescribed(t *testing.T) {
 	page, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
@@ -189,8 +188,8 @@ func TestEveryGlobalFlagIsDescribed(t *testing.T) {
 	})
 }
 
-// TestAConfigOfAnotherUserIsRefused: with sudo the home directory may be another user's,
-// and a configuration names the runtime that root talks to.
+// TestAConfigOfAnotherUserIsRefused checks that a configuration of another user is refused. With sudo, the home
+// directory may be another user's, and the configuration names the runtime that root connects to.
 func TestAConfigOfAnotherUserIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
@@ -247,7 +246,8 @@ func TestAConfigOfAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
-// TestRelativeDirectories: a runtime is given paths, and does not run where the user is.
+// TestRelativeDirectories checks that relative directories become absolute, because the runtime uses them in another
+// working directory.
 func TestRelativeDirectories(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -1,5 +1,4 @@
-// Package config is the configuration of podctl: the flags that every command has, as plain
-// data, and where their values come from. The command line comes before environment variables
-// (PODCTL_*), and these before the user's and the system's configuration file. It connects to
-// nothing.
+// Package config has the configuration of podctl: the flags of every command as plain data, and the sources of their
+// values. The command line takes precedence over environment variables (PODCTL_*), and these over the configuration
+// files of the user and the system. The package opens no connections.
 package config

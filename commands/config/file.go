@@ -13,24 +13,23 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// fileMax is how many bytes a configuration file may have: it is a few lines.
+// fileMax is the maximum size of a configuration file in bytes.
 const fileMax = 64 << 10
 
-// openNamed opens a file that the user named, also one of another user.
+// openNamed opens a file that the user named, even if it belongs to another user.
 func openNamed(file string) (*os.File, error) {
 	return input.OpenNamed(context.Background(), file)
 }
 
-// readFile reads one file. One that podctl finds by itself is only believed when
-// it, and each link on the way to it, is root's or the user's own, and nobody else can write
-// to it: with sudo the home directory may be another user's, and the file says which runtime
-// root talks to.
+// readFile reads one file. A file that podctl finds by itself is trusted only if it and each link on its path belong to
+// root or the user, and no other user can write to it. With sudo, the home directory may be another user's, and the
+// file names the runtime that root connects to.
 func readFile(file string, open func(string) (*os.File, error)) ([]byte, error) {
 	f, err := open(file)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // a file that was only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	text, err := input.ReadAtMost(f, fileMax)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -38,8 +37,8 @@ func readFile(file string, open func(string) (*os.File, error)) ([]byte, error) 
 	return text, nil
 }
 
-// parse reads a configuration file: a map of flag names and their values. The keys of a section are
-// its name, a dot and the name of the flag.
+// parse reads a configuration file: a map of flag names and their values. The key of a flag in a section consists of
+// the section's name, a dot and the flag's name.
 func parse(file string, text []byte, sections Sections) (map[string]Setting, error) {
 	var doc yamlv3.Node
 	if err := yamlv3.Unmarshal(text, &doc); err != nil {
@@ -69,7 +68,7 @@ func parse(file string, text []byte, sections Sections) (map[string]Setting, err
 	return settings, nil
 }
 
-// take notes the value of one key.
+// take stores the value of one key.
 func take(file string, settings map[string]Setting, prefix string, key, value *yamlv3.Node) error {
 	name := prefix + key.Value
 	s := Setting{Origin: fmt.Sprintf("%s:%d", file, key.Line), FromFile: true}
@@ -92,7 +91,7 @@ func take(file string, settings map[string]Setting, prefix string, key, value *y
 	return nil
 }
 
-// pairs are the keys of a map and their values.
+// pairs iterates over the keys and values of a map.
 func pairs(m *yamlv3.Node) iter.Seq2[*yamlv3.Node, *yamlv3.Node] {
 	return func(yield func(key, value *yamlv3.Node) bool) {
 		for i := 0; i+1 < len(m.Content); i += 2 {
@@ -103,8 +102,8 @@ func pairs(m *yamlv3.Node) iter.Seq2[*yamlv3.Node, *yamlv3.Node] {
 	}
 }
 
-// yamlError puts the place into the form that all errors have. The library's own
-// words quote the file, so only the first line of them is taken.
+// yamlError converts an error into the form FILE:LINE: TEXT. It takes only the first line, because the later lines of
+// the library's text quote the file.
 func yamlError(file string, err error) error {
 	text, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
 	if rest, ok := strings.CutPrefix(text, "line "); ok {

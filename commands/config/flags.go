@@ -21,14 +21,14 @@ type Flags struct {
 	RuntimeEndpoint string
 	ImageEndpoint   string
 	Namespace       string
-	// NamespaceGiven reports whether the namespace stands on the command line.
+	// NamespaceGiven reports whether the command line sets the namespace.
 	NamespaceGiven bool
 	StateDir       string
 	LogRoot        string
 	CgroupRoot     string
-	// ProxyMode is how the traffic of Services finds its way.
+	// ProxyMode is the routing of Service traffic: ProxyNFTables or ProxyNone.
 	ProxyMode string
-	// reserved are the ports of the node that no pod or Service can have.
+	// reserved are the ports of the node that pods and Services must not use.
 	reserved       []podspec.Port
 	RequestTimeout time.Duration
 	LockTimeout    time.Duration
@@ -36,7 +36,7 @@ type Flags struct {
 	Color          string
 	Verbose        bool
 	LogFormat      string
-	// File is the configuration file that the user names.
+	// File is the configuration file that the user named.
 	File string
 	// Command is the command and its arguments, without flags.
 	Command []string
@@ -44,14 +44,14 @@ type Flags struct {
 	Settings map[string]Setting
 }
 
-// The flags that are more than a setting.
+// Flags that other code refers to by name.
 const (
 	EndpointFlag = "runtime-endpoint"
 	fileFlag     = "config"
 )
 
-// The ways of the traffic of Services (as --proxy-mode of kube-proxy): rules of the kernel, or none, so that names lead to pods
-// themselves.
+// Values of --proxy-mode, as in kube-proxy. ProxyNFTables uses rules of the kernel. ProxyNone uses none, so that
+// Service names resolve to pods.
 const (
 	ProxyNFTables = "nftables"
 	ProxyNone     = "none"
@@ -77,8 +77,7 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.Var(&flags.Choice{Value: &f.Color, Allowed: []string{"auto", "always", "never"}, Start: "auto"}, "color", "When to use colours: auto, always or never")
 }
 
-// absolute makes relative directories absolute: the runtime uses them too, and runs in another
-// directory.
+// absolute makes relative directories absolute, because the runtime also uses them and has another working directory.
 func (f *Flags) absolute() error {
 	for _, dir := range []*string{&f.StateDir, &f.LogRoot} {
 		if *dir == "" {
@@ -93,7 +92,7 @@ func (f *Flags) absolute() error {
 	return nil
 }
 
-// Layout is where podctl keeps things.
+// Layout returns the paths of podctl's files.
 func (f *Flags) Layout() state.Layout {
 	l := state.Layout{Root: f.StateDir, LogRoot: f.LogRoot, Command: f.Command}
 	if f.LogRoot == state.Default().LogRoot {
@@ -102,8 +101,8 @@ func (f *Flags) Layout() state.Layout {
 	return l
 }
 
-// EndpointSources are the places an endpoint can come from. One of a configuration file comes
-// after the environment, as every setting does.
+// EndpointSources lists the possible endpoints in order. An endpoint from a configuration file comes after the
+// environment, like every setting.
 func (f *Flags) EndpointSources(getenv func(string) string) cri.EndpointSources {
 	set := f.Settings[EndpointFlag]
 	given := []cri.Endpoint{

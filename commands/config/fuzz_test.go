@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FuzzConfig: whatever a configuration says, an error names the file and, where there is
-// one, the line; a setting names where it comes from.
+// FuzzConfig checks that, for any configuration, an error names the file and, if known, the line. A setting names its
+// source.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{"", "namespace: edge\nstate-dir: /data # here\n", "a: &a [*a]\n", "- a\n", "a: b\na: c\n", "? {a: b}\n: c\n", "a: |\n  b\n", "{<<: *a}", "agent: {a: [b, c]}", "agent: [a]", "\xff"} {
 		f.Add([]byte(seed))

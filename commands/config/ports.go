@@ -13,15 +13,15 @@ import (
 	"github.com/podctl/podctl/runtime/machine"
 )
 
-// reservedFlag names the ports of the node that no pod or Service can have.
+// reservedFlag lists the ports of the node that pods and Services must not use.
 const reservedFlag = "reserved-ports"
 
-// reservedDefault are the ports by which a machine is reached and gets its address: SSH, and the clients of DHCP. Their programs may
-// start later, or open the port only for a moment.
+// reservedDefault are the ports for SSH and for the DHCP clients. The programs behind them may start later, or open the
+// port only for a moment.
 const reservedDefault = "22/TCP,68/UDP,546/UDP"
 
-// ReservedPorts are the ports of the node that no pod or Service can have: those of --reserved-ports, and the one on which the
-// configuration makes the agent listen.
+// ReservedPorts returns the ports of --reserved-ports and the port on which the agent listens, according to the
+// configuration.
 func (f *Flags) ReservedPorts() []machine.Reserved {
 	reserved := make([]machine.Reserved, 0, len(f.reserved)+1)
 	for _, p := range f.reserved {
@@ -35,7 +35,7 @@ func (f *Flags) ReservedPorts() []machine.Reserved {
 	return reserved
 }
 
-// reservedFlagOf is the flag that fills a list such as 22/TCP,68/UDP, which has the default now.
+// reservedFlagOf returns the flag for a list such as 22/TCP,68/UDP, and sets the default.
 func reservedFlagOf(ports *[]podspec.Port) *list {
 	l := &list{"ports", func() string {
 		texts := make([]string, 0, len(*ports))
@@ -47,7 +47,7 @@ func reservedFlagOf(ports *[]podspec.Port) *list {
 		*ports, err = parsePorts(text)
 		return err
 	}}
-	// The default is a list.
+	// The default is valid.
 	_ = l.Set(reservedDefault)
 	return l
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 )
 
-// TestReservedPorts: SSH and DHCP are reserved unless the configuration has another list, and so is the port on which the configuration
-// makes the agent listen.
+// TestReservedPorts checks that SSH and DHCP are reserved unless the configuration has another list. The port on which
+// the agent listens is always reserved.
 func TestReservedPorts(t *testing.T) {
 	for file, want := range map[string]string{
 		"":                                      "22/TCP 68/UDP 546/UDP",

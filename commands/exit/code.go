@@ -10,39 +10,39 @@ import (
 	"github.com/podctl/podctl/runtime/wait"
 )
 
-// The exit codes, the same for every command.
+// Exit codes, the same for every command.
 const (
 	OK = iota
-	// Error means that it could not be done.
+	// Error means that the command failed.
 	Error
-	// Pending means that `plan --exit-code` has steps.
+	// Pending means that `plan --exit-code` found changes.
 	Pending
-	// NotYet means not complete, held, blocked or timed out; a probe undecided.
+	// NotYet means incomplete, held, blocked or timed out. For a probe it means undecided.
 	NotYet
 	// ProbeFailed means that a probe failed.
 	ProbeFailed
-	// Refused means that the manifest is invalid or asks for what podctl cannot do.
+	// Refused means that the manifest is invalid, or needs a feature that podctl lacks.
 	Refused
-	// PodFailed means that a pod, whose end was waited for, has failed.
+	// PodFailed means that the awaited pod has failed.
 	PodFailed
 	// Interrupted means that the user ended the command.
 	Interrupted = 130
 )
 
-// Where the exit code is a process's, podctl's own failures have these codes, as those of a
-// shell and of docker.
+// Exit codes of podctl's own failures in commands that pass on the exit code of a process. They are those of a shell
+// and of docker.
 const (
 	// RunFailed means that `run` could not run the pod.
 	RunFailed = 125
 	// ExecFailed means that a command in a container could not be run.
 	ExecFailed = 126
-	// NotFound means that there is no such pod, container or command.
+	// NotFound means that the pod, container or command does not exist.
 	NotFound = 127
-	// BrokenPipe is the code of a process that SIGPIPE has ended, as a shell shows it.
+	// BrokenPipe is the code that a shell shows for a process ended by SIGPIPE.
 	BrokenPipe = 141
 )
 
-// Meanings are the exit codes and what they mean, one line each.
+// Meanings lists the exit codes with their meanings, one line each.
 func Meanings() []string {
 	return []string{
 		"0 success", "1 error", "2 plan --exit-code: something would change", "3 not reached yet, or held", "4 a probe failed",
@@ -50,13 +50,13 @@ func Meanings() []string {
 	}
 }
 
-// CodeError ends a command with a code; without an error it prints nothing.
+// CodeError ends a command with a code. Without an error it prints nothing.
 type CodeError struct {
 	Code int
 	Err  error
 }
 
-// Error is the text of the error, or nothing.
+// Error returns the text of the error; empty without one.
 func (e *CodeError) Error() string {
 	if e.Err == nil {
 		return ""
@@ -67,7 +67,7 @@ func (e *CodeError) Error() string {
 // Unwrap returns the error.
 func (e *CodeError) Unwrap() error { return e.Err }
 
-// With ends a command with a code and no message of its own.
+// With returns an error that ends a command with a code and without a message.
 func With(code int) error {
 	if code == OK {
 		return nil
@@ -75,7 +75,7 @@ func With(code int) error {
 	return &CodeError{Code: code}
 }
 
-// Code is the one place where an error becomes an exit code.
+// Code maps an error to the exit code. All commands use it.
 func Code(ctx context.Context, err error) int {
 	var (
 		coded      *CodeError
@@ -102,18 +102,17 @@ func Code(ctx context.Context, err error) int {
 	return Error
 }
 
-// ownFailureKey annotates a command whose exit code is a process's with the code of
-// podctl's own failures.
+// ownFailureKey is the annotation with the exit code of podctl's own failures, for commands that pass on the exit code
+// of a process.
 const ownFailureKey = "podctl.io/own-failure"
 
-// OwnFailure annotates a command whose exit code is a process's: podctl's own failures end it
-// with this code.
+// OwnFailure returns the annotations of a command that passes on the exit code of a process. podctl's own failures end
+// it with the given code.
 func OwnFailure(code int) map[string]string {
 	return map[string]string{ownFailureKey: strconv.Itoa(code)}
 }
 
-// CommandCode is Code for a command with annotations: where the code is a process's, podctl's
-// own failures are kept apart from it.
+// CommandCode is Code for a command with annotations. It returns the code from OwnFailure for podctl's own failures.
 func CommandCode(ctx context.Context, annotations map[string]string, err error) int {
 	code := Code(ctx, err)
 	own, known := annotations[ownFailureKey]
@@ -126,8 +125,7 @@ func CommandCode(ctx context.Context, annotations map[string]string, err error) 
 	return code
 }
 
-// Worst keeps the code that says most: an error over what is not there yet over
-// what has failed, and that over what is pending.
+// Worst returns the more important code. From high to low: interrupted, refused, error, failed, not yet, pending.
 func Worst(a, b int) int {
 	rank := map[int]int{
 		OK: 0, Pending: 1, NotYet: 2, ProbeFailed: 3, PodFailed: 4, Error: 5, Refused: 6, Interrupted: 7,

@@ -42,8 +42,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestWithUnreadable: no other outcome hides a checkpoint that could not be read, and a worse one
-// keeps its code.
+// TestWithUnreadable checks that an unreadable checkpoint is always reported, and that a worse exit code is kept.
 func TestWithUnreadable(t *testing.T) {
 	unreadable := errors.New("a checkpoint")
 	for _, c := range []struct {
@@ -65,7 +64,7 @@ func TestWithUnreadable(t *testing.T) {
 	}
 }
 
-// TestJoin: each error is said once, and the worst code wins.
+// TestJoin checks that each error is listed once, and that the worst code is returned.
 func TestJoin(t *testing.T) {
 	same := errors.New("a live kubelet")
 	err := Join(t.Context(), With(NotYet), same, nil, errors.New("a live kubelet"), &CodeError{Code: Refused, Err: errors.New("y")})
@@ -80,7 +79,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestCommandCode: where the code is a process's, podctl's own failures have another.
+// TestCommandCode checks that podctl's own failures have a separate code in commands that pass on the code of a
+// process.
 func TestCommandCode(t *testing.T) {
 	for _, c := range []struct {
 		annotations map[string]string
@@ -98,7 +98,7 @@ func TestCommandCode(t *testing.T) {
 	}
 }
 
-// TestSkippedSteps: to call again is advice for what may go on, and not for what cannot.
+// TestSkippedSteps checks that the advice to repeat the call is given only if a repetition can succeed.
 func TestSkippedSteps(t *testing.T) {
 	e := &SkippedError{Err: errors.New("told to fail"), Steps: []string{"start a", "start b"}}
 	if got := e.Error(); got != "told to fail; not done: start a, start b; call it again to go on" {

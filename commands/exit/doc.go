@@ -1,4 +1,3 @@
-// Package exit says how a command ends: with which exit code, and with which of several
-// errors. Errors come in, an exit code and one error go out. It prints nothing and knows no
-// command.
+// Package exit maps the errors of a command to one exit code and one error. It prints nothing, and does not depend on
+// any command.
 package exit

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// UsageError is a command line that podctl does not understand.
+// UsageError reports an invalid command line.
 type UsageError struct{ text string }
 
-// Error says what is wrong with the command line.
+// Error returns the message.
 func (e *UsageError) Error() string { return e.text }
 
 // Usagef returns a UsageError.
@@ -19,8 +19,8 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{text: fmt.Sprintf(format, args...)}
 }
 
-// Join is how a command over several pods ends: with the errors of all, each once (a live
-// kubelet is the same one for every pod), and with the worst of their codes.
+// Join combines the errors of a command over several pods. It lists each text once, because the same error can affect
+// every pod, for example a live kubelet. The code is the worst of all.
 func Join(ctx context.Context, outcomes ...error) error {
 	code := OK
 	var errs []error
@@ -37,8 +37,8 @@ func Join(ctx context.Context, outcomes ...error) error {
 	return With(code)
 }
 
-// WithUnreadable is how a command ends that works on all pods: with its own outcome, and with
-// the checkpoints that could not be read, which no success hides.
+// WithUnreadable adds unreadable checkpoints to the outcome of a command over all pods. The command then fails even if
+// its outcome is a success.
 func WithUnreadable(ctx context.Context, outcome, unreadable error) error {
 	if unreadable == nil {
 		return outcome
@@ -50,18 +50,18 @@ func WithUnreadable(ctx context.Context, outcome, unreadable error) error {
 	return all
 }
 
-// SkippedError is an error after which steps were not done.
+// SkippedError is an error with the steps that were skipped because of it.
 type SkippedError struct {
 	Err   error
 	Steps []string
-	// Final reports whether another call would end the same way.
+	// Final reports whether another call would fail in the same way.
 	Final bool
 }
 
-// Error says what happened and what is left.
+// Error returns the message with the skipped steps.
 func (e *SkippedError) Error() string { return e.Err.Error() + e.Skipped() }
 
-// Skipped says what was not done.
+// Skipped returns the skipped steps as a suffix for the message.
 func (e *SkippedError) Skipped() string {
 	text := "; not done: " + strings.Join(e.Steps, ", ")
 	if e.Final {
@@ -73,7 +73,7 @@ func (e *SkippedError) Skipped() string {
 // Unwrap returns the error.
 func (e *SkippedError) Unwrap() error { return e.Err }
 
-// Interruption says in one word what the user did, and what is left of the work.
+// Interruption shortens the error of an interrupted command to one word and the skipped steps.
 func Interruption(err error) error {
 	if skipped := (*SkippedError)(nil); errors.As(err, &skipped) {
 		return errors.New("interrupted" + skipped.Skipped())

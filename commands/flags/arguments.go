@@ -17,7 +17,7 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// OnePod wants one argument: a pod or its manifest.
+// OnePod requires one argument: a pod or its manifest.
 func OnePod(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return exit.Usagef("%s takes one pod or its manifest, not %d", cmd.CommandPath(), len(args))
@@ -25,7 +25,7 @@ func OnePod(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Needs wants an argument, and says what of.
+// Needs requires an argument. The parameter describes it in the error.
 func Needs(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -35,7 +35,7 @@ func Needs(what string) cobra.PositionalArgs {
 	}
 }
 
-// Subcommand is for a command that only has others below it.
+// Subcommand refuses arguments of a command that only has subcommands.
 func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -43,24 +43,24 @@ func Subcommand(cmd *cobra.Command, args []string) error {
 	return Unknown(cmd, args[0])
 }
 
-// ExitCodes is the part of a command's help that lists its codes.
+// ExitCodes returns the section with the exit codes for the help of a command.
 func ExitCodes(lines ...string) string {
 	return "\n\nExit codes:\n  " + strings.Join(lines, "\n  ")
 }
 
-// Files is -f and -R of a command that takes manifests.
+// Files defines -f and -R for a command that takes manifests.
 func Files(cmd *cobra.Command, files *[]string, recursive *bool) {
 	f := cmd.Flags()
 	f.StringSliceVarP(files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
 	f.BoolVarP(recursive, "recursive", "R", false, "Read directories recursively")
 }
 
-// SkipUnknown is --skip-unknown of a command that takes manifests.
+// SkipUnknown defines --skip-unknown for a command that takes manifests.
 func SkipUnknown(set *pflag.FlagSet, skip *bool) {
 	set.BoolVar(skip, "skip-unknown", false, "Skip objects of unknown kinds, such as custom resources, and list them")
 }
 
-// ConfigMaps is --configmap of a command that takes manifests.
+// ConfigMaps defines --configmap for a command that takes manifests.
 func ConfigMaps(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringSliceVar(files, "configmap", nil, "File with ConfigMaps and Secrets to add to the manifests of this call (repeatable)")
 }

@@ -1,3 +1,3 @@
-// Package flags has what the command lines of several commands share: kinds of values that
-// flags take, and checks of arguments. It knows the command line alone: no pod, no runtime.
+// Package flags has code for the command lines of several commands: types of flag values, and checks of arguments. It
+// depends on neither pods nor runtime.
 package flags

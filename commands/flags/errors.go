@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Error says what is wrong with the flags of a command line. It is cobra's FlagErrorFunc.
+// Error returns the usage error for invalid flags. It is cobra's FlagErrorFunc.
 func Error(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 		if want := expected(invalid.GetFlag()); want != "" {
@@ -28,13 +28,13 @@ func Error(cmd *cobra.Command, err error) error {
 	return exit.Usagef("%s", err.Error())
 }
 
-// isKustomize reports whether an unknown flag is kubectl's -k, of a command that reads manifests.
+// isKustomize reports whether an unknown flag is kubectl's -k, on a command that reads manifests.
 func isKustomize(cmd *cobra.Command, absent *pflag.NotExistError) bool {
 	name := absent.GetSpecifiedName()
 	return cmd.Flags().Lookup("filename") != nil && (name == "kustomize" || name == "k" && absent.GetSpecifiedShortnames() != "")
 }
 
-// expected says what a flag of a kind without words of its own takes; empty for the others.
+// expected describes the values of a flag by its type; empty for types that describe their values themselves.
 func expected(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int", "int32", "int64":
@@ -51,8 +51,8 @@ func expected(f *pflag.Flag) string {
 	return ""
 }
 
-// unknownCommand is the first argument of a command that only has others below it: it is no
-// command, so that its flags are unknown as well.
+// unknownCommand returns the first argument of a command that only has subcommands. If it is set, the subcommand is
+// unknown, which is why its flags are unknown too.
 func unknownCommand(cmd *cobra.Command) string {
 	if cmd.HasSubCommands() && len(cmd.Flags().Args()) > 0 {
 		return cmd.Flags().Args()[0]
@@ -60,7 +60,7 @@ func unknownCommand(cmd *cobra.Command) string {
 	return ""
 }
 
-// Unknown says that a word is no command, and what to use instead.
+// Unknown returns the error for an unknown command, with the command to use instead.
 func Unknown(cmd *cobra.Command, word string) error {
 	text := fmt.Sprintf("unknown command %q", word)
 	use := elsewhere()[word]
@@ -76,8 +76,7 @@ func Unknown(cmd *cobra.Command, word string) error {
 	return exit.Usagef("%s", text)
 }
 
-// elsewhere are the words that kubectl, docker, podman, crictl, nerdctl and terraform have for
-// what podctl says otherwise.
+// elsewhere maps words of kubectl, docker, podman, crictl, nerdctl and terraform to the corresponding podctl command.
 func elsewhere() map[string]string {
 	words := map[string]string{}
 	for _, one := range [][2]string{

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// Choice is a flag that takes one of a few words, and completes them.
+// Choice is a flag that takes one of several words, with completion.
 type Choice struct {
 	Value   *string
 	Allowed []string
-	// Start is the word that stands for no value.
+	// Start is the value shown if none is set.
 	Start string
 }
 
-// Output is -o: text for people, or a document for programs.
+// Output returns the flag -o for a command with text output and the allowed document formats.
 func Output(value *string, allowed ...string) *Choice {
 	return &Choice{Value: value, Allowed: append([]string{"text"}, allowed...), Start: "text"}
 }
 
-// Format is -o of a command that prints documents alone.
+// Format returns the flag -o for a command that prints only documents.
 func Format(value *string) *Choice {
 	return &Choice{Value: value, Allowed: []string{"yaml", "json"}, Start: "yaml"}
 }
 
-// Pull is --pull.
+// Pull returns the flag --pull.
 func Pull(value *string) *Choice {
 	return &Choice{Value: value, Allowed: []string{"always", "missing", "never", ""}}
 }
 
-// String is the flag's value.
+// String returns the value of the flag.
 func (c *Choice) String() string {
 	if c.Value == nil || *c.Value == "" {
 		return c.Start
@@ -39,7 +39,7 @@ func (c *Choice) String() string {
 	return *c.Value
 }
 
-// Set takes one of the allowed words.
+// Set accepts one of the allowed words.
 func (c *Choice) Set(text string) error {
 	if slices.Contains(c.Allowed, text) {
 		*c.Value = text
@@ -48,27 +48,27 @@ func (c *Choice) Set(text string) error {
 	return fmt.Errorf("must be one of %s", strings.Join(c.Words(), ", "))
 }
 
-// Type names the flag's kind of value in the help.
+// Type returns the name of the value in the help.
 func (c *Choice) Type() string { return "string" }
 
-// Words are what the flag takes, without the empty one that stands for none.
+// Words returns the allowed words without the empty one.
 func (c *Choice) Words() []string {
 	return slices.DeleteFunc(slices.Clone(c.Allowed), func(word string) bool { return word == "" })
 }
 
-// The output formats that are a template of the user's, or the file of one.
+// Output formats with a template from the user or from a file.
 const (
 	JSONPath      = "jsonpath"
 	CustomColumns = "custom-columns"
 )
 
-// fileSuffix is behind the name of a format whose template is in a file.
+// fileSuffix is the suffix of a format whose template is in a file.
 const fileSuffix = "-file"
 
-// TemplateOutput is -o that takes a template too.
+// TemplateOutput is a flag -o that also takes templates.
 type TemplateOutput struct{ *Choice }
 
-// Set takes one of the words, or the template of a format.
+// Set accepts one of the words, or a format with its template.
 func (o *TemplateOutput) Set(text string) error {
 	if format, _, _ := SplitTemplate(text); format != "" {
 		*o.Value = text
@@ -80,7 +80,7 @@ func (o *TemplateOutput) Set(text string) error {
 	return nil
 }
 
-// Words are those of the Choice, and the beginnings of templates.
+// Words returns the words of the Choice, and the prefixes of the formats with templates.
 func (o *TemplateOutput) Words() []string {
 	words := o.Choice.Words()
 	for _, format := range templateFormats() {
@@ -91,8 +91,8 @@ func (o *TemplateOutput) Words() []string {
 
 func templateFormats() []string { return []string{JSONPath, CustomColumns} }
 
-// SplitTemplate splits an output format into its name and its template, or the file with the
-// template; no name for a format without a template.
+// SplitTemplate splits an output format into its name and its template, or the file with the template. The name is
+// empty if the format has no template.
 func SplitTemplate(output string) (format, text string, isFile bool) {
 	name, text, found := strings.Cut(output, "=")
 	format, isFile = strings.CutSuffix(name, fileSuffix)
@@ -102,14 +102,14 @@ func SplitTemplate(output string) (format, text string, isFile bool) {
 	return format, text, isFile
 }
 
-// Limit is a flag that bounds how long something takes.
+// Limit is a flag for a timeout.
 type Limit struct {
 	Value *time.Duration
-	// Required refuses zero, which otherwise means that there is no bound.
+	// Required refuses zero, which otherwise means no timeout.
 	Required bool
 }
 
-// String is the flag's value, zero as the help takes it for no default.
+// String returns the value. Zero is "0", which the help does not show as a default.
 func (l *Limit) String() string {
 	if l.Value == nil || *l.Value == 0 {
 		return "0"
@@ -117,7 +117,7 @@ func (l *Limit) String() string {
 	return l.Value.String()
 }
 
-// Set takes a duration that can pass.
+// Set accepts a duration that is not negative.
 func (l *Limit) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	switch {
@@ -132,5 +132,5 @@ func (l *Limit) Set(text string) error {
 	return nil
 }
 
-// Type names the flag's kind of value in the help.
+// Type returns the name of the value in the help.
 func (l *Limit) Type() string { return "duration" }

@@ -47,7 +47,7 @@ func load(ctx context.Context, sess *session.Session, engine *runtime.Engine, pa
 		if err != nil {
 			return fmt.Errorf("loading images: %w", err)
 		}
-		defer f.Close() //nolint:errcheck // a file that was only read
+		defer f.Close() //nolint:errcheck // the file was only read
 		archive, name = f, path
 	}
 	spinner := sess.IO.Spin("loading " + name)

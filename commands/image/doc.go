@@ -1,2 +1,2 @@
-// Package image has the commands on images: podctl image ls, pull, load, save, rm and prune.
+// Package image has the commands for images: podctl image ls, pull, load, save, inspect, tag, rm and prune.
 package image

@@ -17,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// New is `podctl image`.
+// New returns the command `podctl image`.
 func New(sess *session.Session) *cobra.Command {
 	all := newList(sess)
 	cmd := &cobra.Command{
@@ -37,8 +37,7 @@ func New(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// list connects to the runtime and lists its images. That some pods' manifests
-// cannot be read is worth a note.
+// list connects to the runtime and lists its images. It prints a note for each unreadable manifest of a pod.
 func list(ctx context.Context, sess *session.Session) (*runtime.Engine, []*images.Image, error) {
 	engine, err := sess.Engine()
 	if err != nil {
@@ -51,7 +50,7 @@ func list(ctx context.Context, sess *session.Session) (*runtime.Engine, []*image
 	return engine, found, err
 }
 
-// find finds the images that are named.
+// find finds images by name.
 func find(ctx context.Context, sess *session.Session, names ...string) (*runtime.Engine, []*images.Image, error) {
 	engine, all, err := list(ctx, sess)
 	var found []*images.Image
@@ -110,7 +109,7 @@ func newInspect(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// imageDocument is `image inspect` of one image.
+// imageDocument is the output of `image inspect` for one image.
 type imageDocument struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

@@ -31,7 +31,8 @@ func TestImageUsage(t *testing.T) {
 
 func TestMain(m *testing.M) { runtimetest.Main(m) }
 
-// TestInspect: an image is shown with its names and users; a runtime that has no API for it tags none.
+// TestInspect checks that inspect shows the names and users of an image, and that tag fails on a runtime without an API
+// for it.
 func TestInspect(t *testing.T) {
 	l := commandstest.NewLab(t, commands.Main)
 	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n"))

@@ -43,7 +43,7 @@ func newList(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// imageView writes images: a line for each name of each.
+// imageView writes images, with a line for each name.
 type imageView struct {
 	output  string
 	digests bool
@@ -75,8 +75,8 @@ func writeLines(w io.Writer, found []*images.Image, line func(*images.Image) str
 	return nil
 }
 
-// rows are the lines of one image: one for each tag with the digest it was pulled
-// by, and one for each digest of a repository without a tag.
+// rows returns the lines of one image: one for each tag with its digest, and one for each digest of a repository
+// without a tag.
 func (v *imageView) rows(img *images.Image) [][]string {
 	digests := map[string]string{}
 	for _, name := range img.Digests {
@@ -111,8 +111,7 @@ func (v *imageView) row(img *images.Image, repository, tag, digest string) []str
 	}
 }
 
-// usersText names the first of the pods that need an image, and counts the
-// others.
+// usersText returns the first user of an image, and the number of other users.
 func usersText(img *images.Image) string {
 	var users []string
 	for _, user := range img.UsedBy {
@@ -135,7 +134,7 @@ func usersText(img *images.Image) string {
 	return fmt.Sprintf("%s +%d", users[0], len(users)-1)
 }
 
-// shortDigest is the beginning of a digest, behind the name of its algorithm if it has one.
+// shortDigest shortens a digest and keeps the name of its algorithm.
 func shortDigest(digest string) string {
 	algorithm, digits, found := strings.Cut(digest, ":")
 	if !found {

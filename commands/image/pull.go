@@ -48,7 +48,7 @@ func newPull(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// requests are the images that are named, and those of manifests.
+// requests returns the images in the arguments, and those of the manifests.
 func requests(ctx context.Context, sess *session.Session, s selection.Selection, args []string) ([]images.Request, error) {
 	var requests []images.Request
 	for _, arg := range args {
@@ -87,7 +87,7 @@ func pull(ctx context.Context, sess *session.Session, engine *runtime.Engine, r 
 	return nil
 }
 
-// digestOf is the digest by which the image was pulled, or else its id.
+// digestOf returns the digest by which the image was pulled, or else its id.
 func digestOf(info *images.Info) string {
 	if pin, err := info.Pin(info.Reference); err == nil {
 		_, _, digest := images.Parts(pin)

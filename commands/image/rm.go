@@ -57,7 +57,7 @@ func remove(ctx context.Context, sess *session.Session, o *removeOptions, names 
 	return errors.Join(errs...)
 }
 
-// removeOne removes a name of an image that has others, or else the image.
+// removeOne removes one name of an image with several names, or else the image.
 func removeOne(ctx context.Context, sess *session.Session, store *images.Store, img *images.Image, name string) error {
 	if len(img.OtherNames(name)) == 0 {
 		if err := store.Remove(ctx, img); err != nil {
@@ -75,13 +75,13 @@ func removeOne(ctx context.Context, sess *session.Session, store *images.Store, 
 	return nil
 }
 
-// inUse says who needs an image; nil when it can go.
+// inUse returns the reason why an image is in use; nil if it can be removed.
 func inUse(img *images.Image, name string) error {
 	switch {
 	case img.Pinned:
 		return fmt.Errorf("image %s is pinned: the runtime needs it for every pod; use --force to remove it", name)
 	case len(img.OtherNames(name)) > 0:
-		return nil // Only a name goes, and what was made of the image does not need it.
+		return nil // Only a name is removed, and containers do not depend on it.
 	case len(img.UsedBy) > 1:
 		return fmt.Errorf("image %s is used by %s and %d more: delete them first, or use --force", name, img.UsedBy[0], len(img.UsedBy)-1)
 	case len(img.UsedBy) == 1:

@@ -1,2 +1,2 @@
-// Package node has the commands on the private containerd: podctl node up, down and status.
+// Package node has the commands for the private containerd: podctl node up, down and status.
 package node

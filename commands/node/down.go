@@ -66,9 +66,8 @@ func newDown(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// deletePods deletes the pods that podctl applied to the node, so that hooks
-// run and nothing of them is left in the state directory. A node that died is
-// started again for it.
+// deletePods deletes the pods that podctl applied to the node, so that their hooks run and their files in the state
+// directory are removed. It starts a node that died.
 func deletePods(ctx context.Context, sess *session.Session, o node.Options) error {
 	socket := node.Socket(o.Dir)
 	applied, unreadable, err := state.Applied(sess.Flags.Layout())
@@ -88,7 +87,8 @@ func deletePods(ctx context.Context, sess *session.Session, o node.Options) erro
 	return deletePodsAt(ctx, sess, socket, selection.Refs(selection.DesiredOf(applied)))
 }
 
-// purge takes the node down and removes everything of podctl: pods on any runtime, rules of the kernel, cgroups and files.
+// purge takes the node down and removes everything of podctl: pods on any runtime, rules of the kernel, cgroups and
+// files.
 func purge(ctx context.Context, sess *session.Session, o node.Options) error {
 	layout := sess.Flags.Layout()
 	if _, err := os.Stat(layout.Root); errors.Is(err, os.ErrNotExist) {
@@ -113,7 +113,7 @@ func purge(ctx context.Context, sess *session.Session, o node.Options) error {
 	return nil
 }
 
-// purgeWith does so with the lock of the agent, which it frees.
+// purgeWith is purge with the lock of the agent, which it releases.
 func purgeWith(ctx context.Context, sess *session.Session, o node.Options, agent *filelock.Lock) (kept []string, err error) {
 	layout := sess.Flags.Layout()
 	uids, err := purgePods(ctx, sess, o)
@@ -132,7 +132,7 @@ func purgeWith(ctx context.Context, sess *session.Session, o node.Options, agent
 	return layout.Purge(uids, agent)
 }
 
-// purgePods deletes all pods, and the workloads and Services first, so that nothing makes pods or rules again.
+// purgePods deletes all pods. It deletes workloads and Services first, so that their pods and rules are not recreated.
 func purgePods(ctx context.Context, sess *session.Session, o node.Options) ([]types.UID, error) {
 	if err := forgetStored(ctx, sess); err != nil {
 		return nil, err

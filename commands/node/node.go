@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/node"
 )
 
-// New is `podctl node`.
+// New returns the command `podctl node`.
 func New(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node COMMAND",
@@ -27,7 +27,7 @@ func New(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// within bounds a command that no --timeout bounds.
+// within sets a default timeout for a command without --timeout.
 func within(sess *session.Session, cmd *cobra.Command, fallback time.Duration) (context.Context, context.CancelFunc) {
 	if sess.Flags.Timeout > 0 || cmd.Flags().Changed("timeout") {
 		fallback = 0
@@ -35,7 +35,7 @@ func within(sess *session.Session, cmd *cobra.Command, fallback time.Duration) (
 	return session.WithTimeout(cmd.Context(), fallback)
 }
 
-// options are those that every command on the node has.
+// options returns the options that all node commands share.
 func options(sess *session.Session, containerd string) node.Options {
 	return node.Options{
 		Dir: sess.Flags.Layout().NodeDir(), Containerd: containerd, Report: func(text string) { sess.IO.Note("%s", text) },

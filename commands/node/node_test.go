@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/node"
 )
 
-// TestNodeWithoutASandboxImage: a node on which no pod starts is not just up.
+// TestNodeWithoutASandboxImage checks that node up reports a missing sandbox image, without which no pod starts.
 func TestNodeWithoutASandboxImage(t *testing.T) {
 	for want, s := range map[string]*node.Status{
 		"": {Running: true, SandboxImage: node.DefaultSandboxImage},

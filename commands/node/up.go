@@ -55,7 +55,7 @@ func newUp(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
-// noteSandboxImage says that a node is up on which no pod can start yet.
+// noteSandboxImage prints a note if no pod can start yet because the sandbox image is missing.
 func noteSandboxImage(out *terminal.IO, s *node.Status) {
 	switch {
 	case !s.SandboxImageMissing:

@@ -17,8 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Applied lists the pods that podctl applied, in all namespaces, and notes the checkpoints that
-// cannot be read.
+// Applied lists the pods that podctl applied, in all namespaces. It prints a note for each unreadable checkpoint.
 func Applied(sess *session.Session) ([]*podspec.Desired, error) {
 	pods, unreadable, err := podsApplied(sess)
 	for _, one := range unreadable {
@@ -35,7 +34,7 @@ func podsApplied(sess *session.Session) ([]*podspec.Desired, []error, error) {
 	return DesiredOf(applied), unreadable, nil
 }
 
-// DesiredOf are applied pods without their checkpoints.
+// DesiredOf returns applied pods without their checkpoints.
 func DesiredOf(applied []state.AppliedPod) []*podspec.Desired {
 	pods := make([]*podspec.Desired, 0, len(applied))
 	for _, p := range applied {
@@ -44,13 +43,14 @@ func DesiredOf(applied []state.AppliedPod) []*podspec.Desired {
 	return pods
 }
 
-// Named finds an applied pod by its name. The error says where else the pod may be.
+// Named finds an applied pod by its name. If there is none, the error describes other places where the pod may be.
 func Named(sess *session.Session, applied []*podspec.Desired, name string) (*podspec.Desired, error) {
 	d, err := state.FindPod(applied, sess.Flags.Namespace, name)
 	return d, maybeElsewhere(sess, name, err)
 }
 
-// One finds the one pod that an argument names.
+// One finds the single pod that an argument names. For a workload or Service it returns the first of several pods, with
+// a note.
 func One(ctx context.Context, sess *session.Session, purpose Purpose, arg string) (*podspec.Desired, error) {
 	pods, err := Selection{For: purpose}.Pods(ctx, sess, arg)
 	if err != nil {
@@ -70,7 +70,7 @@ func One(ctx context.Context, sess *session.Session, purpose Purpose, arg string
 	return pods[0], nil
 }
 
-// Running finds one pod, whoever made it, with the debug containers that were added to it.
+// Running finds one pod, applied by podctl or not, with the debug containers that were added to it.
 func Running(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, *runtime.Engine, error) {
 	d, err := One(ctx, sess, Show, arg)
 	if err != nil {
@@ -84,7 +84,7 @@ func Running(ctx context.Context, sess *session.Session, arg string) (*podspec.D
 	return d, engine, err
 }
 
-// Refs names pods; a pod is found by its checkpoint also when its manifest is gone.
+// Refs returns the references of pods. podctl finds a pod by its checkpoint even if its manifest no longer exists.
 func Refs(pods []*podspec.Desired) []model.PodRef {
 	out := make([]model.PodRef, 0, len(pods))
 	for _, d := range pods {
@@ -93,7 +93,7 @@ func Refs(pods []*podspec.Desired) []model.PodRef {
 	return out
 }
 
-// UIDs are the uids of pods.
+// UIDs returns the set of the pods' uids.
 func UIDs(pods []*podspec.Desired) map[types.UID]bool {
 	uids := map[types.UID]bool{}
 	for _, d := range pods {
@@ -102,7 +102,7 @@ func UIDs(pods []*podspec.Desired) map[types.UID]bool {
 	return uids
 }
 
-// ContainerNames lists a pod's containers for people.
+// ContainerNames lists the names of a pod's containers as text.
 func ContainerNames(d *podspec.Desired) string {
 	var names []string
 	for _, ref := range podspec.Containers(d.Pod) {
@@ -111,25 +111,24 @@ func ContainerNames(d *podspec.Desired) string {
 	return strings.Join(names, ", ")
 }
 
-// Container is the container that a command line names.
+// Container selects a container by flags.
 type Container struct {
 	Name string
-	// Quiet leaves out the note on which container was chosen.
+	// Quiet omits the note about the default container.
 	Quiet bool
 }
 
-// Register defines -c and -q, which says what it leaves out.
+// Register defines -c and -q. The usage of -q is given, because commands omit different output.
 func (c *Container) Register(f *pflag.FlagSet, quiet string) {
 	f.StringVarP(&c.Name, "container", "c", "", "Container (default: the pod's default container, or the first one)")
 	f.BoolVarP(&c.Quiet, "quiet", "q", false, quiet)
 }
 
-// defaultContainer is the annotation that names a pod's default container
-// (kubectl: util/podcmd.DefaultContainerAnnotationName).
+// defaultContainer is the annotation that names a pod's default container (kubectl:
+// util/podcmd.DefaultContainerAnnotationName).
 const defaultContainer = "kubectl.kubernetes.io/default-container"
 
-// Choose chooses a container of a pod: the one that is named, else the pod's default one, else
-// the first.
+// Choose returns the container given by -c, else the default container of the pod, else the first one.
 func (c *Container) Choose(io *terminal.IO, d *podspec.Desired) (string, error) {
 	name := c.Name
 	if name == "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// ForEach works on several things concurrently, at most limit at a time, and returns what
-// became of each. An error of one stops no other.
+// ForEach calls work for several things, at most limit of them concurrently, and returns the error of each. An error
+// does not stop the others.
 func ForEach[T any](things []T, limit int, work func(T) error) []error {
 	errs := make([]error, len(things))
 	var group errgroup.Group
@@ -30,7 +30,7 @@ func ForEach[T any](things []T, limit int, work func(T) error) []error {
 	return errs
 }
 
-// All looks at several things concurrently. It returns what it saw, and what became of each, in their order.
+// All calls look for several things concurrently. It returns the results and errors in the order of the things.
 func All[T, R any](things []T, look func(T) (R, error)) (seen []R, outcomes []error) {
 	seen, at := make([]R, len(things)), make([]int, len(things))
 	for i := range at {
@@ -42,7 +42,7 @@ func All[T, R any](things []T, look func(T) (R, error)) (seen []R, outcomes []er
 	})
 }
 
-// Look is All for what could be seen: one that cannot, or not in time, hides no other.
+// Look is All without the results that failed or were not available in time.
 func Look[T, R any](things []T, look func(T) (R, error)) (seen []R, outcomes []error) {
 	all, outcomes := All(things, look)
 	for i, err := range outcomes {
@@ -53,7 +53,7 @@ func Look[T, R any](things []T, look func(T) (R, error)) (seen []R, outcomes []e
 	return seen, outcomes
 }
 
-// Outcome is how a command over several pods ends, of which some may not have been observed.
+// Outcome returns the error of a command over several pods, some of which may not have been observed.
 func Outcome(ctx context.Context, outcomes []error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -64,7 +64,7 @@ func Outcome(ctx context.Context, outcomes []error) error {
 	return exit.Join(ctx, outcomes...)
 }
 
-// ProbeFirst runs the probes of pods that are due, so that plans and status know their results.
+// ProbeFirst runs the due probes of pods, so that plans and status contain their results.
 func ProbeFirst(ctx context.Context, engine *runtime.Engine, pods ...*podspec.Desired) error {
 	return Outcome(ctx, ForEach(pods, cri.MaxCalls, func(d *podspec.Desired) error {
 		_, err := engine.Prober.Probe(ctx, d, probe.Options{Due: true})

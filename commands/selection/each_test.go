@@ -12,14 +12,13 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 )
 
-// TestForEach: no more than the limit work at a time, an error stops no other, and each thing
-// has its own outcome.
+// TestForEach checks that ForEach respects the limit, continues after an error, and returns the error of each thing.
 func TestForEach(t *testing.T) {
 	var busy, most atomic.Int32
 	errs := ForEach([]int{0, 1, 2, 3, 4, 5, 6, 7}, 3, func(i int) error {
 		most.Store(max(most.Load(), busy.Add(1)))
 		defer busy.Add(-1)
-		time.Sleep(5 * time.Millisecond) // The others get a chance to be too many.
+		time.Sleep(5 * time.Millisecond) // Give the others time to exceed the limit.
 		if i%2 == 1 {
 			return exit.With(i + 1)
 		}
@@ -35,11 +34,11 @@ func TestForEach(t *testing.T) {
 	}
 }
 
-// TestLook: what is seen is in the order of the things, and what cannot be seen hides no other.
+// TestLook checks that results keep the order of the things, and that an error does not affect the other results.
 func TestLook(t *testing.T) {
 	odd := errors.New("odd")
 	seen, outcomes := Look([]int{0, 1, 2, 3, 4}, func(i int) (int, error) {
-		time.Sleep(time.Duration(5-i) * time.Millisecond) // The last is the first to be seen.
+		time.Sleep(time.Duration(5-i) * time.Millisecond) // The last thing is observed first.
 		if i%2 == 1 {
 			return 0, odd
 		}
@@ -50,14 +49,14 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestOutcome: of several pods the worst code counts, unless the runtime answers for none or the
-// user ended it. The end of the time is an error like any other.
+// TestOutcome checks that the worst exit code of several pods is returned, unless the runtime answers for none or the
+// user interrupts the command. A timeout is a normal error.
 func TestOutcome(t *testing.T) {
 	gone := &cri.UnavailableError{}
 	late, cancelLate := context.WithDeadline(t.Context(), time.Now())
 	defer cancelLate()
 	for name, c := range map[string]struct {
-		ctx      context.Context //nolint:containedctx // a case
+		ctx      context.Context //nolint:containedctx // a test case
 		outcomes []error
 		code     int
 		same     error
@@ -70,7 +69,7 @@ func TestOutcome(t *testing.T) {
 		"the time is over": {late, []error{errors.New("gave up"), nil}, exit.Error, nil},
 	} {
 		err := Outcome(c.ctx, c.outcomes)
-		if exit.Code(c.ctx, err) != c.code || (c.same != nil && err != c.same) { //nolint:errorlint // it is that very error
+		if exit.Code(c.ctx, err) != c.code || (c.same != nil && err != c.same) { //nolint:errorlint // the error must be the same value
 			t.Errorf("%s: %v", name, err)
 		}
 	}

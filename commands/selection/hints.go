@@ -15,9 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// maybeElsewhere adds to an error about a pod that was not found where it may be: in a
-// directory of manifests that was taken for a name, or behind a checkpoint that cannot be
-// read, in which the pod's name stands.
+// maybeElsewhere adds to a not-found error where the pod may be: in a directory of manifests that has this name, or
+// behind an unreadable checkpoint, because the checkpoint contains the name.
 func maybeElsewhere(sess *session.Session, name string, err error) error {
 	if absent := (*state.NotFoundError)(nil); !errors.As(err, &absent) {
 		return err
@@ -31,13 +30,13 @@ func maybeElsewhere(sess *session.Session, name string, err error) error {
 	return &hiddenError{fmt.Errorf("%w; it may be one whose checkpoint cannot be read (see above): use its manifest instead of its name", err)}
 }
 
-// hiddenError is about a pod that was not found although there is one, or may be.
+// hiddenError is a not-found error for a pod that exists, or may exist.
 type hiddenError struct{ error }
 
-// Unwrap returns the error about the pod that was not found.
+// Unwrap returns the not-found error.
 func (e *hiddenError) Unwrap() error { return e.error }
 
-// WithoutAbsent leaves out the errors about pods that are certainly not there.
+// WithoutAbsent removes the errors about pods that certainly do not exist.
 func WithoutAbsent(err error) error {
 	all := []error{err}
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
@@ -49,8 +48,8 @@ func WithoutAbsent(err error) error {
 	})...)
 }
 
-// maybeLost adds to an error about a pod that was not found that the runtime has one of that
-// name which podctl made, as get shows it: only its checkpoint is missing.
+// maybeLost adds to a not-found error that the runtime has a pod of this name that podctl created. Its checkpoint is
+// missing, as get shows.
 func maybeLost(ctx context.Context, sess *session.Session, err error) error {
 	absent := (*state.NotFoundError)(nil)
 	if !errors.As(err, &absent) {
@@ -63,11 +62,11 @@ func maybeLost(ctx context.Context, sess *session.Session, err error) error {
 	return &hiddenError{fmt.Errorf("%w; the runtime has one that podctl made, whose checkpoint is gone or elsewhere: use its manifest instead of its name", err)}
 }
 
-// hintTimeout bounds requests that only make an error clearer.
+// hintTimeout bounds requests that only improve an error.
 const hintTimeout = 2 * time.Second
 
-// isLost reports whether the runtime has a pod of podctl's of that namespace and name which is
-// none of the applied ones. When the runtime does not answer it is not known.
+// isLost reports whether the runtime has a pod of podctl with this namespace and name that is not among the applied
+// ones. It returns false if the runtime does not answer.
 func isLost(ctx context.Context, sess *session.Session, name string, applied []*podspec.Desired) bool {
 	engine, err := sess.Engine()
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// kindsNamed are the kinds that the first argument names, as pods, pods,deployments or all do; nil if it names none.
+// kindsNamed returns the kinds that the first argument names, for example pods, pods,deployments or all; nil if it
+// names none.
 func kindsNamed(args []string) []podspec.Kind {
 	var kinds []podspec.Kind
 	for _, word := range kindWords(args, nil) {
@@ -19,7 +20,8 @@ func kindsNamed(args []string) []podspec.Kind {
 	return kinds
 }
 
-// kindWords returns the words of the first argument if each of them is a kind or one of more; "all" stands for several kinds.
+// kindWords returns the words of the first argument if each of them is a kind or one of more; "all" stands for several
+// kinds.
 func kindWords(args, more []string) []string {
 	if len(args) == 0 {
 		return nil
@@ -56,7 +58,7 @@ func SplitKinds(args []string, more ...string) [][]string {
 	return split
 }
 
-// splitTyped groups KIND/NAME arguments by kind. It returns nil if there is one kind only, or another argument.
+// splitTyped groups KIND/NAME arguments by kind. It returns nil if there is only one kind, or another argument.
 func splitTyped(args, more []string) [][]string {
 	var split [][]string
 	kindOf := func(word string) string {
@@ -83,17 +85,17 @@ func splitTyped(args, more []string) [][]string {
 	return split
 }
 
-// Targets are what the arguments of a command name.
+// Targets are the pods and objects named by the arguments of a command.
 type Targets struct {
 	// Pods are names of pods and manifests.
 	Pods []string
-	// Kinds are those of which all objects are meant: the command line names kinds, and no objects.
+	// Kinds are the kinds given without names, which stand for all their objects.
 	Kinds []string
-	// Objects are ConfigMaps, Secrets, claims and Services, Workloads the objects that stand for pods.
+	// Objects are ConfigMaps, Secrets, claims and Services. Workloads are the objects that have pods.
 	Objects, Workloads []state.ObjectKey
 }
 
-// Kind is the one kind of which all objects are meant; empty if there is no such kind, or there are several.
+// Kind returns the only kind in Kinds; empty if there is none, or there are several.
 func (t *Targets) Kind() string {
 	if len(t.Kinds) != 1 {
 		return ""
@@ -101,8 +103,8 @@ func (t *Targets) Kind() string {
 	return t.Kinds[0]
 }
 
-// ParseTargets takes arguments as kubectl does: KIND[,KIND...] [NAME...] or KIND/NAME..., where a name without a kind is that of a
-// pod, and a name may have its namespace in front.
+// ParseTargets parses arguments as kubectl does: KIND[,KIND...] [NAME...] or KIND/NAME... A name without a kind is that
+// of a pod. A name can have its namespace in front.
 func ParseTargets(args []string, namespace string) (Targets, error) {
 	if kinds := kindsNamed(args); kinds != nil {
 		return ofKinds(kinds, args[1:], namespace)
@@ -120,7 +122,7 @@ func ParseTargets(args []string, namespace string) (Targets, error) {
 	return t, nil
 }
 
-// ofKinds are names that come after kinds; without names all of the kinds.
+// ofKinds returns the targets for names after kinds. Without names it returns the kinds.
 func ofKinds(kinds []podspec.Kind, names []string, namespace string) (Targets, error) {
 	for _, name := range names {
 		if word, _, typed := strings.Cut(name, "/"); typed && podspec.KindOfWord(word).Name != "" {
@@ -143,7 +145,7 @@ func ofKinds(kinds []podspec.Kind, names []string, namespace string) (Targets, e
 	return t, nil
 }
 
-// addNamed takes the name of an object, which may have its namespace in front.
+// addNamed adds an object by name. The name can have its namespace in front.
 func (t *Targets) addNamed(kind, name, namespace string) {
 	if before, after, given := strings.Cut(name, "/"); given {
 		namespace, name = before, after
@@ -159,7 +161,7 @@ func (t *Targets) addNamed(kind, name, namespace string) {
 	}
 }
 
-// KindWords are the words that stand for kinds, for completion.
+// KindWords returns the words for kinds, for completion.
 func KindWords() []string {
 	var words []string
 	for _, kind := range podspec.Kinds() {

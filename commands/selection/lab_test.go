@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// lab is a runtime in memory and the directories of one podctl.
+// lab is an in-memory runtime with the directories of one podctl.
 type lab struct{ *commandstest.Lab }
 
 func newLab(t *testing.T) *lab {

@@ -21,56 +21,56 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Selection is what a command line names: manifests, pods, or neither.
+// Selection is the choice of pods by a command line: manifests, pods, or neither.
 type Selection struct {
 	Files []string
-	// Recursive goes into the directories below one that is named.
+	// Recursive reads directories recursively.
 	Recursive bool
-	// All names every pod of the namespace.
+	// All selects every pod of the namespace.
 	All bool
-	// AllNamespaces lifts the restriction to one namespace when nothing is named.
+	// AllNamespaces selects pods of all namespaces if no names are given.
 	AllNamespaces bool
-	// Labels and Fields are a label and a field selector; empty ones let every pod through.
+	// Labels and Fields are a label and a field selector. An empty selector matches every pod.
 	Labels, Fields string
-	// Snapshot is the file that stands for the runtime.
+	// Snapshot is the file to read instead of the runtime.
 	Snapshot string
-	// ConfigMaps are files of ConfigMaps and Secrets that count as the manifests'.
+	// ConfigMaps are files with ConfigMaps and Secrets that are added to the manifests.
 	ConfigMaps []string
-	// Prune also deletes what belongs to the set of the manifests and is not in them any more. The set is what has the
-	// Labels, or was applied with the name in Set.
+	// Prune also deletes objects of the set that are no longer in the manifests. The set consists of the objects with
+	// the Labels, or of those applied with the name in Set.
 	Prune bool
 	Set   string
 	// SkipUnknown skips objects of kinds that podctl does not know.
 	SkipUnknown bool
-	// For is what the command does with what is found.
+	// For is the purpose of the selection.
 	For Purpose
 }
 
-// Found is what a selection finds.
+// Found is the result of a selection.
 type Found struct {
 	Pods []*podspec.Desired
-	// Apart are the objects of the manifests that are no pods and no workloads.
+	// Apart are the objects of the manifests that are neither pods nor workloads.
 	Apart []*podspec.Object
-	// Workloads are those of the manifests, or all of the namespace. Their pods are not among Pods.
+	// Workloads are those of the manifests, or all of the namespace. Their pods are not in Pods.
 	Workloads []*podspec.Workload
-	// Names are those of all that the manifests have, also of what selectors leave out.
+	// Names are the keys of all objects in the manifests, including those that selectors leave out.
 	Names []state.ObjectKey
-	// taken are those of the Names that pods bring.
+	// taken are the Names of objects that pods of the manifests use.
 	taken []state.ObjectKey
-	// Skipped are the objects of the manifests that podctl has no use for.
+	// Skipped are the objects of the manifests that podctl does not use.
 	Skipped []document.Skipped
-	// Unreadable is what kept pods from a strict selection: checkpoints that cannot be read, and
-	// a status that is not known and is selected by. The command does the rest, and ends with it.
+	// Unreadable is the reason why a strict selection is incomplete: unreadable checkpoints, or an unknown status with
+	// a status selector. The command does the rest and then fails with this error.
 	Unreadable error
 }
 
-// Observer is where plans and status come from: a runtime, or a recording.
+// Observer is the source of plans and status: a runtime or a recording.
 type Observer interface {
 	Plan(ctx context.Context, d *podspec.Desired, opts plan.Options) (*plan.Plan, error)
 	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
 }
 
-// Observed is what a selection finds, and where it is observed.
+// Observed is the result of a selection with its Observer.
 type Observed struct {
 	Found
 	Observer Observer
@@ -78,7 +78,7 @@ type Observed struct {
 	Engine *runtime.Engine
 }
 
-// Observe finds pods, and where they are observed.
+// Observe finds pods and their Observer.
 func (s Selection) Observe(ctx context.Context, sess *session.Session, args []string) (*Observed, error) {
 	if s.Snapshot == "" {
 		found, err := s.Find(ctx, sess, args)
@@ -109,9 +109,8 @@ func readRecording(ctx context.Context, sess *session.Session, path string) (sna
 	return recording, nil
 }
 
-// Find finds what the arguments name. Without any it is every pod that podctl applied in the
-// namespace. With an error there are no pods, except where of several names only some are not
-// there.
+// Find finds the pods and objects that the arguments name. Without arguments it finds every pod that podctl applied in
+// the namespace. With an error it returns no pods, unless only some of several names do not exist.
 func (s Selection) Find(ctx context.Context, sess *session.Session, args []string) (Found, error) {
 	return (&finder{Selection: s, sess: sess}).find(ctx, args)
 }
@@ -122,13 +121,13 @@ func (s Selection) Pods(ctx context.Context, sess *session.Session, args ...stri
 	return found.Pods, err
 }
 
-// Applied lists what podctl applied and the selection lets through.
+// Applied lists the applied pods that match the selection.
 func (s Selection) Applied(ctx context.Context, sess *session.Session) (Found, error) {
 	return (&finder{Selection: s, sess: sess}).allNow(ctx)
 }
 
-// Filter leaves the pods of the namespace that the selectors let through, as far as they can
-// be told without a look at the pods.
+// Filter returns the pods of the namespace that match the selectors. It ignores status fields, because they need an
+// observation.
 func (s Selection) Filter(pods []*podspec.Desired, namespace string) ([]*podspec.Desired, error) {
 	parsed, err := s.selectors()
 	if err != nil {
@@ -137,7 +136,7 @@ func (s Selection) Filter(pods []*podspec.Desired, namespace string) ([]*podspec
 	return parsed.matching(slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !s.AllNamespaces && d.Pod.Namespace != namespace })), nil
 }
 
-// Where says where a selection looked.
+// Where describes the scope of a selection, for messages.
 func (s Selection) Where(namespace string) string {
 	text := "in namespace " + namespace
 	if s.AllNamespaces {
@@ -152,11 +151,11 @@ func (s Selection) Where(namespace string) string {
 	return text
 }
 
-// finder is one search.
+// finder runs one search.
 type finder struct {
 	Selection
 	sess *session.Session
-	// recording stands for the runtime and its checkpoints when a snapshot is given.
+	// recording replaces the runtime and its checkpoints if a snapshot is given.
 	recording snapshot.Recording
 }
 
@@ -189,7 +188,7 @@ func (f *finder) find(ctx context.Context, args []string) (Found, error) {
 	return found, err
 }
 
-// split tells manifests from names.
+// split separates manifests from names.
 func (s *Selection) split(args []string) (manifests, names []string) {
 	manifests = slices.Clone(s.Files)
 	for _, arg := range args {
@@ -202,15 +201,14 @@ func (s *Selection) split(args []string) (manifests, names []string) {
 	return manifests, names
 }
 
-// isDirectory reports whether a word, which may be the name of a pod, is a directory here: with
-// --recursive it is meant.
+// isDirectory reports whether a name is also a directory here. With --recursive, the directory takes precedence over a
+// pod of that name.
 func isDirectory(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.IsDir()
 }
 
-// named finds pods by what they were applied with, each once however often it is named. Those that
-// there are it returns also when there are others that it does not find.
+// named finds pods by name, without duplicates. It returns the pods that exist even if others do not.
 func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired, error) {
 	applied, err := f.applied()
 	if err != nil {
@@ -239,7 +237,7 @@ func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired,
 	return pods, errors.Join(errs...)
 }
 
-// unmanaged looks for a pod that podctl has not applied among those of the runtime.
+// unmanaged finds a pod of the runtime that podctl has not applied.
 func (f *finder) unmanaged(ctx context.Context, applied []*podspec.Desired, name string, notFound error) (*podspec.Desired, error) {
 	if absent := (*state.NotFoundError)(nil); !errors.As(notFound, &absent) {
 		return nil, notFound
@@ -259,7 +257,7 @@ func (f *finder) unmanaged(ctx context.Context, applied []*podspec.Desired, name
 	return d, err
 }
 
-// allNow is all, narrowed by the status of the pods.
+// allNow is all, filtered by the current status of the pods.
 func (f *finder) allNow(ctx context.Context) (Found, error) {
 	found, err := f.all()
 	if err == nil {
@@ -268,8 +266,8 @@ func (f *finder) allNow(ctx context.Context) (Found, error) {
 	return found, err
 }
 
-// all lists what podctl applied and the selection lets through. The namespace of a pod whose
-// checkpoint cannot be read is not known, so each of them counts.
+// all lists the applied pods that match the selection. Every unreadable checkpoint counts as unreadable for the
+// selection, because its namespace is unknown.
 func (f *finder) all() (Found, error) {
 	var found Found
 	var applied []*podspec.Desired
@@ -290,7 +288,7 @@ func (f *finder) all() (Found, error) {
 	return found, err
 }
 
-// applied lists what pods were applied with: by the checkpoints, or by a snapshot.
+// applied lists the applied pods from the checkpoints or the snapshot.
 func (f *finder) applied() ([]*podspec.Desired, error) {
 	if f.recording != nil {
 		return f.recording.Applied(), nil
@@ -341,7 +339,7 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	return found, nil
 }
 
-// holdsNothing refuses manifests without an object that the command works on.
+// holdsNothing refuses manifests without any object for the command.
 func holdsNothing(manifest string, m *load.Manifest) error {
 	text := manifest + ": holds no Pod"
 	if len(m.Skipped) > 0 {
@@ -350,7 +348,7 @@ func holdsNothing(manifest string, m *load.Manifest) error {
 	return &exit.CodeError{Code: exit.Refused, Err: errors.New(text)}
 }
 
-// loader reads manifests. With a snapshot nothing is known of what is stored where it was taken.
+// loader returns the loader for the manifests. With a snapshot, the objects stored on its machine are unknown.
 func (f *finder) loader() load.Loader {
 	l := f.sess.Loader(f.Recursive, f.ConfigMaps...)
 	l.Workloads, l.SkipUnknown, l.Store = f.For >= Delete, f.SkipUnknown, f.For >= DeleteKinds && f.recording == nil
@@ -360,7 +358,7 @@ func (f *finder) loader() load.Loader {
 	return l
 }
 
-// secretsOf are the Secrets among objects, as those of a pod.
+// secretsOf returns the Secrets among objects, in the form of pods.
 func secretsOf(objects []*podspec.Object) []*podspec.Desired {
 	var found []*podspec.Desired
 	for _, o := range objects {
@@ -371,8 +369,8 @@ func secretsOf(objects []*podspec.Object) []*podspec.Desired {
 	return found
 }
 
-// keyDigests lets pods be compared with what this machine has recorded. On another one,
-// or for a user who may not read the key, the values of Secrets are not compared.
+// keyDigests adds the key of this machine, so that pods can be compared with its records. On another machine, or if the
+// user may not read the key, the values of Secrets are not compared.
 func (f *finder) keyDigests(pods []*podspec.Desired) {
 	key, err := f.sess.Flags.Layout().DigestKey().Stored()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// newSession is a session in which commandstest.Pods have been applied, and what it says.
+// newSession returns a session in which commandstest.Pods are applied, and the buffer of its notes.
 func newSession(t *testing.T, stdin string) (*session.Session, *bytes.Buffer) {
 	t.Helper()
 	var said bytes.Buffer
@@ -65,7 +65,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestSelectorsThatAreRefused: what contradicts itself, or selects by nothing that pods have.
+// TestSelectorsThatAreRefused checks that contradictory selectors are refused, and selectors for fields that pods do
+// not have.
 func TestSelectorsThatAreRefused(t *testing.T) {
 	for want, c := range map[string]struct {
 		selection Selection
@@ -86,7 +87,7 @@ func TestSelectorsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestFindSome: of several names those that there are come with the error about the others.
+// TestFindSome checks that Find returns the pods that exist together with the error about the others.
 func TestFindSome(t *testing.T) {
 	sess, _ := newSession(t, "")
 	found, err := Selection{}.Find(t.Context(), sess, []string{"hello", "absent"})
@@ -95,8 +96,7 @@ func TestFindSome(t *testing.T) {
 	}
 }
 
-// TestNamespaceGiven: a manifest of another namespace than the one on the command line is a
-// mistake.
+// TestNamespaceGiven checks that a manifest of another namespace than that of the command line is an error.
 func TestNamespaceGiven(t *testing.T) {
 	sess, _ := newSession(t, podOfSystem)
 	sess.Flags.NamespaceGiven = true
@@ -106,7 +106,7 @@ func TestNamespaceGiven(t *testing.T) {
 	}
 }
 
-// TestChoose: a container is the one that is named, the pod's default one, or the first.
+// TestChoose checks that the container is the named one, the pod's default, or the first one.
 func TestChoose(t *testing.T) {
 	sess, said := newSession(t, "")
 	d, err := One(t.Context(), sess, Work, "hello")
@@ -137,7 +137,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestRecursiveTakesDirectories: with --recursive a word that is a directory names one.
+// TestRecursiveTakesDirectories checks that, with --recursive, an argument that is a directory names the directory.
 func TestRecursiveTakesDirectories(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.MkdirAll("pods/below", 0o700); err != nil {

@@ -21,14 +21,15 @@ import (
 	"github.com/podctl/podctl/runtime/objects"
 )
 
-// RegisterSelectors defines -l, --field-selector and -A, which says when it has an effect.
+// RegisterSelectors defines -l, --field-selector and -A. The usage of -A is given, because its conditions differ
+// between commands.
 func (s *Selection) RegisterSelectors(f *pflag.FlagSet, allNamespaces string) {
 	f.StringVarP(&s.Labels, "selector", "l", "", "Only pods with these labels, for example app=web,tier!=db")
 	f.StringVar(&s.Fields, "field-selector", "", "Only pods with these fields, for example status.phase=Failed,spec.restartPolicy!=Never")
 	f.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, allNamespaces)
 }
 
-// IsEmpty reports whether a command line names no pod in any way.
+// IsEmpty reports whether a command line selects no pod in any way.
 func (s *Selection) IsEmpty(args []string) bool {
 	return len(args) == 0 && !s.Manifests() && !s.All && !s.Selects()
 }
@@ -39,7 +40,7 @@ func (s *Selection) Manifests() bool { return len(s.Files) > 0 }
 // Selects reports whether there is a selector.
 func (s *Selection) Selects() bool { return s.Labels != "" || s.Fields != "" }
 
-// checkFlags refuses what contradicts itself, as kubectl does.
+// checkFlags refuses contradictory flags, as kubectl does.
 func (s *Selection) checkFlags(manifests, names []string) error {
 	switch {
 	case s.Selects() && len(names) > 0:
@@ -54,7 +55,7 @@ func (s *Selection) checkFlags(manifests, names []string) error {
 	return s.checkSets(len(manifests) > 0, names)
 }
 
-// selectors are those of a selection, as they are applied to pods.
+// selectors are the parsed selectors of a selection.
 type selectors struct {
 	labels labels.Selector
 	fields []fields.Requirement
@@ -79,15 +80,15 @@ func (s *Selection) selectors() (*selectors, error) {
 	return parsed, nil
 }
 
-// statusField begins the fields that only a look at a pod shows.
+// statusField is the prefix of fields that need an observation of the pod.
 const statusField = "status."
 
-// needStatus reports whether it needs the status of pods to choose between them.
+// needStatus reports whether a selector needs the status of pods.
 func (s *selectors) needStatus() bool {
 	return slices.ContainsFunc(s.fields, func(r fields.Requirement) bool { return strings.HasPrefix(r.Field, statusField) })
 }
 
-// match reports whether a pod has the labels, and the fields but those of its status.
+// match reports whether a pod has the labels and the fields, without those of its status.
 func (s *selectors) match(pod *v1.Pod) bool {
 	return s.labels.Matches(labels.Set(pod.Labels)) && s.has(pod, func(field string) bool { return !strings.HasPrefix(field, statusField) })
 }
@@ -104,7 +105,7 @@ func (s *selectors) has(pod *v1.Pod, counts func(field string) bool) bool {
 	})
 }
 
-// podFields are the fields by which pods can be selected (Kubernetes: pod.ToSelectableFields).
+// podFields returns the fields by which pods can be selected (Kubernetes: pod.ToSelectableFields).
 func podFields(pod *v1.Pod) fields.Set {
 	return fields.Set{
 		"metadata.name":            pod.Name,
@@ -120,12 +121,12 @@ func podFields(pod *v1.Pod) fields.Set {
 	}
 }
 
-// matching leaves the pods that have the labels, and the fields but those of their status.
+// matching returns the pods that match.
 func (s *selectors) matching(pods []*podspec.Desired) []*podspec.Desired {
 	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !s.match(d.Pod) })
 }
 
-// narrow leaves what the selectors let through of what manifests have.
+// narrow removes the objects of manifests that the selectors do not match.
 func (s *Selection) narrow(found *Found) error {
 	parsed, err := s.selectors()
 	if err != nil {
@@ -144,7 +145,7 @@ func (s *Selection) narrow(found *Found) error {
 	return nil
 }
 
-// ByStatus leaves those pods that were observed whose status the field selector lets through.
+// ByStatus returns the observed pods whose status matches the field selector.
 func (s *Selection) ByStatus(pods []*v1.Pod) ([]*v1.Pod, error) {
 	parsed, err := s.selectors()
 	if err != nil || !parsed.needStatus() {
@@ -153,7 +154,7 @@ func (s *Selection) ByStatus(pods []*v1.Pod) ([]*v1.Pod, error) {
 	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return !parsed.matchStatus(pod) }), nil
 }
 
-// narrowByStatus looks at the pods if their status decides which of them are meant.
+// narrowByStatus observes the pods if the field selector needs their status, and removes those that do not match.
 func (f *finder) narrowByStatus(ctx context.Context, found *Found) error {
 	parsed, err := f.selectors()
 	if err != nil || f.For == List || !parsed.needStatus() || len(found.Pods) == 0 {
@@ -180,7 +181,7 @@ func (f *finder) narrowByStatus(ctx context.Context, found *Found) error {
 	return nil
 }
 
-// observer is where the pods are observed: a snapshot, or the runtime.
+// observer returns the snapshot or the runtime.
 func (f *finder) observer() (Observer, error) {
 	if f.recording != nil {
 		return f.recording, nil

@@ -8,8 +8,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// TestStatusIsLookedAt: a field of the status selects among the pods as they are now, for every
-// command that works on several pods.
+// TestStatusIsLookedAt checks that every command over several pods applies status fields to the current status.
 func TestStatusIsLookedAt(t *testing.T) {
 	l := newLab(t)
 	const spec = "  restartPolicy: Never\n  containers: [{name: %, image: 'i:1'}]\n"
@@ -39,7 +38,7 @@ func TestStatusIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestUnknownStatus: a pod of which nobody knows the status is not left out in silence.
+// TestUnknownStatus checks that a pod with an unknown status is reported, not silently left out.
 func TestUnknownStatus(t *testing.T) {
 	l, checkpoint := damaged(t)
 	if err := os.Remove(checkpoint); err != nil {

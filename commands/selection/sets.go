@@ -21,7 +21,7 @@ func (s *Selection) RegisterSets(f *pflag.FlagSet) {
 	f.StringVar(&s.Set, "set", "", "Name of the set these manifests belong to")
 }
 
-// checkSets refuses a set without manifests, and pruning without a set.
+// checkSets refuses a set without manifests, and --prune without a set.
 func (s *Selection) checkSets(manifests bool, names []string) error {
 	switch {
 	case !s.Prune && s.Set == "":
@@ -39,8 +39,9 @@ func (s *Selection) checkSets(manifests bool, names []string) error {
 	return nil
 }
 
-// Scope is what belongs to the set of manifests with these names. A set belongs to the namespace of the command line, so that the
-// same manifests in two namespaces are two sets. Labels count in the namespaces of the manifests, as in kubectl.
+// Scope returns the extent of the set with these names in its manifests. A set belongs to the namespace of the command
+// line, so the same manifests in two namespaces are two sets. Labels match in the namespaces of the manifests, as in
+// kubectl.
 func (s *Selection) Scope(namespace string, names []state.ObjectKey) (*sets.Scope, error) {
 	if s.Set != "" {
 		return &sets.Scope{Set: namespace + "/" + s.Set}, nil
@@ -61,7 +62,8 @@ func (s *Selection) Scope(namespace string, names []state.ObjectKey) (*sets.Scop
 	return scope, nil
 }
 
-// ofSet puts what was found into the set, and says what of the manifests is left out of a set with labels.
+// ofSet marks the found objects as members of the set. For a set by labels, it prints which objects of the manifests do
+// not belong to it.
 func (f *finder) ofSet(found *Found) error {
 	if f.Set != "" {
 		set := f.sess.Flags.Namespace + "/" + f.Set
@@ -91,7 +93,7 @@ func (f *finder) ofSet(found *Found) error {
 	return nil
 }
 
-// namesOf are the names of all that manifests have, and taken those of what their pods bring.
+// namesOf returns the keys of all objects in manifests, and those of the objects that their pods bring.
 func namesOf(m *load.Manifest) (names, taken []state.ObjectKey) {
 	for _, d := range slices.Concat(m.Pods, templatesOf(m.Workloads)) {
 		own := d.Own()
@@ -108,8 +110,8 @@ func contentOf(m *load.Manifest) *sets.Content {
 	return &sets.Content{Pods: m.Pods, Workloads: m.Workloads, Objects: m.Apart}
 }
 
-// CheckNamespace refuses pods and objects of manifests that name another namespace than the
-// command line, as kubectl does: the user means another one.
+// CheckNamespace refuses manifests with another namespace than that of the command line, as kubectl does, because the
+// user may have confused them.
 func CheckNamespace(sess *session.Session, m *load.Manifest) error {
 	if !sess.Flags.NamespaceGiven {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// addWorkloads takes the stored workloads of the namespace in the place of their pods.
+// addWorkloads adds the stored workloads of the namespace, and removes their pods.
 func (f *finder) addWorkloads(found *Found) error {
 	records, err := f.sess.Workloads().List(func(key state.ObjectKey) bool { return f.Reaches(f.sess, key.Namespace) })
 	if err != nil {
@@ -33,7 +33,7 @@ func (f *finder) addWorkloads(found *Found) error {
 	return nil
 }
 
-// namedWorkloads takes the stored workloads that are named by KIND/NAME, and returns the other names.
+// namedWorkloads adds the stored workloads named by KIND/NAME, and returns the other names.
 func (f *finder) namedWorkloads(found *Found, names []string) (others []string, err error) {
 	targets, err := ParseTargets(names, f.sess.Flags.Namespace)
 	if err != nil || len(targets.Workloads) == 0 {
@@ -50,7 +50,7 @@ func (f *finder) namedWorkloads(found *Found, names []string) (others []string, 
 	return targets.Pods, nil
 }
 
-// podsOfKinds are the pods of the workloads and Services that are named by KIND/NAME, and the other names.
+// podsOfKinds returns the pods of the workloads and Services named by KIND/NAME, and the other names.
 func (f *finder) podsOfKinds(applied []*podspec.Desired, names []string) (pods []*podspec.Desired, others []string, err error) {
 	for _, name := range names {
 		key, ok := manyNamed(name, f.sess.Flags.Namespace)
@@ -75,14 +75,14 @@ func (f *finder) podsOfKinds(applied []*podspec.Desired, names []string) (pods [
 	return pods, others, nil
 }
 
-// NoPodsError says that a workload or a Service has no pods.
+// NoPodsError reports that a workload or a Service has no pods.
 type NoPodsError struct {
 	Key state.ObjectKey
-	// Reason is why; empty if podctl does not know.
+	// Reason is empty if podctl does not know it.
 	Reason string
 }
 
-// Error says why, or how to look for others.
+// Error returns the message, with the reason or a command that lists other objects.
 func (e *NoPodsError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("%s has no pods: %s", e.Key, e.Reason)
@@ -90,7 +90,7 @@ func (e *NoPodsError) Error() string {
 	return fmt.Sprintf("%s has no pods here (`podctl get %s -A` lists those of its kind)", e.Key, e.Key.Word())
 }
 
-// whyNoPods is the reason why a stored workload has no pods; empty if there is none to see.
+// whyNoPods returns the reason why a stored workload has no pods; empty if it is unknown.
 func (f *finder) whyNoPods(key state.ObjectKey) string {
 	if key.Kind == podspec.KindService {
 		return ""
@@ -111,7 +111,7 @@ func (f *finder) whyNoPods(key state.ObjectKey) string {
 	return "none has been made yet"
 }
 
-// members tells the pods of a workload or a Service from others.
+// members returns a function that reports whether a pod belongs to a workload or a Service.
 func (f *finder) members(key state.ObjectKey) (func(*v1.Pod) bool, error) {
 	if key.Kind != podspec.KindService {
 		return func(pod *v1.Pod) bool { return controller.Owns(key, pod) }, nil
@@ -123,7 +123,7 @@ func (f *finder) members(key state.ObjectKey) (func(*v1.Pod) bool, error) {
 	return func(pod *v1.Pod) bool { return service.Selects(o.Service, pod) }, nil
 }
 
-// manyNamed is the workload or the Service that a name means, if it is KIND/NAME of one: they stand for pods.
+// manyNamed returns the workload or Service of a name in the form KIND/NAME.
 func manyNamed(name, namespace string) (key state.ObjectKey, ok bool) {
 	targets, err := ParseTargets([]string{name}, namespace)
 	switch {
@@ -135,19 +135,19 @@ func manyNamed(name, namespace string) (key state.ObjectKey, ok bool) {
 	return state.ObjectKey{}, false
 }
 
-// ServiceNamed is the Service that a name means, if it is KIND/NAME of one.
+// ServiceNamed returns the Service of a name in the form KIND/NAME.
 func ServiceNamed(name, namespace string) (key state.ObjectKey, ok bool) {
 	key, ok = manyNamed(name, namespace)
 	return key, ok && key.Kind == podspec.KindService
 }
 
-// WorkloadNamed is the workload that a name means, if it is KIND/NAME of one.
+// WorkloadNamed returns the workload of a name in the form KIND/NAME.
 func WorkloadNamed(name, namespace string) (key state.ObjectKey, ok bool) {
 	key, ok = manyNamed(name, namespace)
 	return key, ok && key.Kind != podspec.KindService
 }
 
-// templatesOf are the pods of the templates of workloads.
+// templatesOf returns the pods of workloads' templates.
 func templatesOf(workloads []*podspec.Workload) []*podspec.Desired {
 	pods := make([]*podspec.Desired, 0, len(workloads))
 	for _, w := range workloads {
@@ -156,13 +156,13 @@ func templatesOf(workloads []*podspec.Workload) []*podspec.Desired {
 	return pods
 }
 
-// Reaches reports whether the selection is for a namespace: that of the command, or all.
+// Reaches reports whether a namespace is in the selection: that of the command, or all.
 func (s *Selection) Reaches(sess *session.Session, namespace string) bool {
 	return s.AllNamespaces || namespace == sess.Flags.Namespace
 }
 
-// AddStored names the stored workloads and objects of the kinds of targets, as far as the selection reaches and its labels match. The
-// error says which ones could not be read.
+// AddStored adds the stored workloads and objects of the kinds in targets that match the namespace and the labels. The
+// error lists unreadable ones.
 func (s *Selection) AddStored(sess *session.Session, targets *Targets) error {
 	selector, err := labels.Parse(s.Labels)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// damaged applies two pods and cuts off the checkpoint of the second.
+// damaged applies two pods and truncates the checkpoint of the second.
 func damaged(t *testing.T) (l *lab, checkpoint string) {
 	t.Helper()
 	l = newLab(t)
@@ -32,8 +32,8 @@ func damaged(t *testing.T) (l *lab, checkpoint string) {
 	return l, checkpoint
 }
 
-// TestAllIsNotDoneWithoutAJournal: who asks for all pods is told in the end, with an error,
-// that one of them was out of reach; the others get what was asked for.
+// TestAllIsNotDoneWithoutAJournal checks that a command over all pods works on the readable ones, and ends with an
+// error if a checkpoint is unreadable.
 func TestAllIsNotDoneWithoutAJournal(t *testing.T) {
 	l, checkpoint := damaged(t)
 	for _, c := range []struct {
@@ -58,8 +58,8 @@ func TestAllIsNotDoneWithoutAJournal(t *testing.T) {
 	}
 }
 
-// TestLostPodIsNamed: a pod that get shows although its checkpoint is gone is not said to be
-// nowhere; what is in nobody's runtime is.
+// TestLostPodIsNamed checks the error for a pod whose checkpoint is missing. The error mentions the pod if it is in the
+// runtime.
 func TestLostPodIsNamed(t *testing.T) {
 	l := newLab(t)
 	manifest := l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n")
@@ -76,7 +76,7 @@ func TestLostPodIsNamed(t *testing.T) {
 			}
 		}
 	}
-	// What only looks at pods, or into them, finds it.
+	// Commands that only inspect pods find it.
 	if stdout, _ := l.Must("describe", "web"); !strings.Contains(stdout, "podctl (no journal)") || strings.Contains(stdout, "Next apply") {
 		t.Errorf("%s", stdout)
 	}

@@ -12,12 +12,11 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// agentPatience is how long a command waits for the agent, which it needs only for what it says
-// beside its result.
+// agentPatience is the timeout for calls to the agent. Commands need the agent only for additional notes.
 const agentPatience = 10 * time.Second
 
-// AgentStatus is what the agent of the state directory does; nil if no agent runs. One that runs and does not answer ends no command:
-// a note says so, and answered is false.
+// AgentStatus returns the status of the agent of the state directory; nil if no agent runs. If it runs but does not
+// answer, answered is false, and a note is printed instead of an error.
 func (s *Session) AgentStatus(ctx context.Context) (status *api.Status, answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
@@ -32,7 +31,7 @@ func (s *Session) AgentStatus(ctx context.Context) (status *api.Status, answered
 	return status, true
 }
 
-// AgentPods are the pods that the agent of the state directory keeps; none if no agent runs.
+// AgentPods returns the pods that the agent of the state directory keeps; none if no agent runs.
 func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
 	status, _ := s.AgentStatus(ctx)
 	if status == nil {
@@ -45,7 +44,7 @@ func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
 	return pods
 }
 
-// AgentKeepsApplied reports whether an agent runs that keeps what is applied by hand.
+// AgentKeepsApplied reports whether an agent runs that keeps pods applied by hand.
 func (s *Session) AgentKeepsApplied(ctx context.Context) bool {
 	status, _ := s.AgentStatus(ctx)
 	return status != nil && status.Applied
@@ -64,8 +63,8 @@ func (s *Session) AgentKeeps(ctx context.Context, keys []state.ObjectKey) bool {
 	})
 }
 
-// AgentLooks lets a running agent take up the stored workloads as they are now, so that it makes no pass for what they were.
-// It reports whether one runs.
+// AgentLooks notifies a running agent that the stored workloads have changed, so that it makes no pass for their old
+// state. It reports whether an agent runs.
 func (s *Session) AgentLooks(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()

@@ -1,4 +1,3 @@
-// Package session is one call of podctl: its flags, its streams, and the connection to the
-// container runtime, which is made when it is first asked for. Commands get a Session and
-// take from it what they need. It knows no command.
+// Package session holds the state of one podctl command: its flags, its streams, and the connection to the container
+// runtime, which is opened at first use. It does not depend on any command.
 package session

@@ -12,20 +12,19 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Loaded remembers the Secrets of manifests that were read, for errors that repeat them.
+// Loaded stores the Secrets of manifests, so that errors are redacted.
 func (s *Session) Loaded(pods []*podspec.Desired) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loaded = append(s.loaded, pods...)
 }
 
-// ErrorText is what an error says, without the values of Secrets. Where errors arise that a
-// pass or a look at a pod does not redact, the pod is not known: all checkpoints are read for
-// it, so it is for errors alone.
+// ErrorText returns the text of an error without values of Secrets. Passes and observations redact their own errors.
+// Other errors do not belong to a known pod, so all checkpoints are read. Use it only for errors, because of this cost.
 func (s *Session) ErrorText(err error) string { return s.Redactor().Text(err.Error()) }
 
-// Redactor removes the values of all Secrets that podctl knows here; nil if the flags are not read yet. It stays the same
-// until RefreshRedactor.
+// Redactor removes the values of all Secrets that podctl knows on this machine; nil if the flags are not loaded yet.
+// The result is cached until RefreshRedactor.
 func (s *Session) Redactor() *redaction.Redactor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,21 +34,21 @@ func (s *Session) Redactor() *redaction.Redactor {
 	return s.redactable.redactor
 }
 
-// RefreshRedactor lets the next call of Redactor look whether there are other Secrets by now. Only what changed is read
-// again, and only if a value is another one a redactor is built.
+// RefreshRedactor makes the next call of Redactor check for changed Secrets. It reads only changed files again, and
+// builds a new redactor only if a value differs.
 func (s *Session) RefreshRedactor() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.redactable.current = false
 }
 
-// secrets are values of Secrets, and the names of the pods that have them.
+// secrets are values of Secrets, and the names of the pods that use them.
 type secrets struct {
 	values [][]byte
 	names  []string
 }
 
-// secretsOf are those of pods as they are desired.
+// secretsOf returns the Secrets of desired pods.
 func secretsOf(pods ...*podspec.Desired) (found secrets) {
 	for _, d := range pods {
 		found.values = append(found.values, d.Objects.SecretValues()...)
@@ -60,7 +59,7 @@ func secretsOf(pods ...*podspec.Desired) (found secrets) {
 	return found
 }
 
-// ofCheckpoint are those of a pod, before its last change too.
+// ofCheckpoint returns the Secrets of a pod, including those from before its last change.
 func ofCheckpoint(c *state.Checkpoint) secrets {
 	found := secrets{values: c.SecretValues()}
 	if pod := c.Manifest(); pod != nil {
@@ -77,16 +76,16 @@ func join(all []secrets) (joined secrets) {
 	return joined
 }
 
-// redactor keeps the names of the pods: otherwise errors would not say which pod they are about.
+// redactor keeps the names of the pods readable. Otherwise errors could not name their pod.
 func (k secrets) redactor() *redaction.Redactor {
 	return redaction.New(k.values...).Keeping(k.names...)
 }
 
-// redactable is a redactor with the Secrets that it was built from.
+// redactable is a redactor with the Secrets from which it was built.
 type redactable struct {
 	redactor *redaction.Redactor
 	built    secrets
-	// current is false if the Secrets have to be compared.
+	// current is false if the Secrets must be compared again.
 	current bool
 
 	checkpoints *state.Summaries[secrets]
@@ -100,7 +99,7 @@ func (r *redactable) refresh(layout state.Layout, store *objects.Store, loaded [
 	}
 	applied, err := r.checkpoints.All()
 	if err != nil {
-		applied = nil // Commands that need them report the error.
+		applied = nil // Commands that need the pods report the error.
 	}
 	if at := layout.Objects().ChangedAt(); !at.Equal(r.storedAt) {
 		r.stored, r.storedAt = secrets{values: store.Secrets().SecretValues()}, at
@@ -112,7 +111,8 @@ func (r *redactable) refresh(layout state.Layout, store *objects.Store, loaded [
 	r.current = true
 }
 
-// NewRedactor returns a redactor of the Secrets of pods, those before a change too, and of others.
+// NewRedactor returns a redactor for the Secrets of applied pods, including those from before a change, and of other
+// pods.
 func NewRedactor(applied []state.AppliedPod, others ...*podspec.Desired) *redaction.Redactor {
 	all := []secrets{secretsOf(others...)}
 	for _, p := range applied {

@@ -26,28 +26,28 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Session is one call of podctl.
+// Session is the state of one podctl command.
 type Session struct {
 	Flags *config.Flags
 	IO    *terminal.IO
-	// Logs are the limits of the logs of containers. They are set before the engine is asked for.
+	// Logs are the limits for container logs. They must be set before the first call of Engine.
 	Logs logfile.Limits
-	// Waiting is called with what a pass waits for, for example another process that has the pod's lock; nil prints it. It is set
-	// before the engine is used.
+	// Waiting is called when a pass waits, for example for a pod's lock of another process; nil prints the text. It
+	// must be set before the engine is used.
 	Waiting func(text string)
-	// Pulls is how many images are pulled at the same time; zero means any number. It is set before
-	// the engine is asked for.
+	// Pulls is the number of concurrent image pulls; zero means no limit. It must be set before the first call of
+	// Engine.
 	Pulls int
 
 	client *cri.Client
 	engine *runtime.Engine
-	// objects is made when it is first asked for.
+	// objects is created at first use.
 	objects *objects.Store
-	// workloads is made when it is first asked for.
+	// workloads is created at first use.
 	workloads *controller.Store
 
-	// loaded are the pods of manifests that were read; redactable has the redactor of their Secrets, and of those of
-	// all checkpoints and objects.
+	// mu protects loaded, the pods of manifests that were read, and redactable, which has the redactor for their
+	// Secrets and for those of all checkpoints and objects.
 	mu         sync.Mutex
 	loaded     []*podspec.Desired
 	redactable redactable
@@ -82,7 +82,7 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 	return s.engine, nil
 }
 
-// kernel gets the rules of the traffic of Services; nil if podctl must not write any.
+// kernel returns the writer of the rules for Service traffic; nil if podctl must not write any.
 func (s *Session) kernel() proxy.Kernel {
 	if s.Flags.ProxyMode == config.ProxyNone {
 		return nil
@@ -90,7 +90,7 @@ func (s *Session) kernel() proxy.Kernel {
 	return netfilter.Kernel{}
 }
 
-// SyncServices has rules and names follow what was changed of Services.
+// SyncServices updates rules and names after a change of Services.
 func (s *Session) SyncServices(ctx context.Context) error {
 	engine, err := s.Engine()
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *Session) SyncServices(ctx context.Context) error {
 	return engine.Proxy.Sync(ctx)
 }
 
-// Settle waits until what follows from a command for Services is done. It costs nothing where there are none. The command itself has
-// done what it was to do, so that a failure is a note.
+// Settle waits until the updates for Services after a command are done. It costs nothing if there are no Services. A
+// failure is only a note, because the command itself has succeeded.
 func (s *Session) Settle() {
 	if s.engine == nil {
 		return
@@ -110,7 +110,7 @@ func (s *Session) Settle() {
 	}
 }
 
-// waiting reports what the command waits for.
+// waiting reports why the command waits.
 func (s *Session) waiting(text string) {
 	if s.Waiting != nil {
 		s.Waiting(text)
@@ -119,8 +119,7 @@ func (s *Session) waiting(text string) {
 	s.IO.NoteOnce("%s", text)
 }
 
-// Objects are the stored ConfigMaps, Secrets and claims. No runtime is
-// needed for them.
+// Objects returns the store of ConfigMaps, Secrets, claims and Services. It needs no runtime.
 func (s *Session) Objects() *objects.Store {
 	if s.objects == nil {
 		s.objects = objects.New(&state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}, s.IO.Now)
@@ -129,7 +128,7 @@ func (s *Session) Objects() *objects.Store {
 	return s.objects
 }
 
-// Workloads are the Deployments, Jobs and other objects that stand for pods. No runtime is needed for them.
+// Workloads returns the store of Deployments, Jobs and other objects that have pods. It needs no runtime.
 func (s *Session) Workloads() *controller.Store {
 	if s.workloads == nil {
 		s.workloads = controller.NewStore(&state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}, s.IO.Now)
@@ -137,27 +136,26 @@ func (s *Session) Workloads() *controller.Store {
 	return s.workloads
 }
 
-// Manifests reads manifests from where the command line names them: objects without a
-// namespace are in that of the command.
+// Manifests returns the reader for the manifests of the command line. Objects without a namespace get that of the
+// command.
 func (s *Session) Manifests(recursive bool) input.Reader {
 	return input.Reader{Stdin: s.IO.In, Namespace: s.Flags.Namespace, Recursive: recursive}
 }
 
-// Loader reads manifests, as Manifests does. The pods in them take what they lack from files of
-// ConfigMaps and Secrets, which count as the manifests', and from what is stored.
+// Loader returns a loader that reads manifests with Manifests. Pods get missing objects from the files of ConfigMaps
+// and Secrets, which count as part of the manifests, and from the stored objects.
 func (s *Session) Loader(recursive bool, configMaps ...string) load.Loader {
 	return load.Loader{Reader: s.Manifests(recursive), ConfigMaps: configMaps, Stored: s.Objects().Loaded}
 }
 
-// Client is the connection of the engine, for what concerns the runtime itself. With an error
-// it is nil.
+// Client returns the connection of the engine, for queries about the runtime itself. It is nil with an error.
 func (s *Session) Client() (*cri.Client, error) {
 	_, err := s.Engine()
 	return s.client, err
 }
 
-// Prefetch connects to the runtime while the manifests are read. What is wrong with the
-// runtime is said after what is wrong with them: there is no engine then.
+// Prefetch connects to the runtime while the manifests are read. It returns nil if that fails, so that errors of the
+// manifests are reported before those of the runtime.
 func (s *Session) Prefetch(ctx context.Context) *runtime.Engine {
 	engine, err := s.Engine()
 	if err != nil {
@@ -167,7 +165,7 @@ func (s *Session) Prefetch(ctx context.Context) *runtime.Engine {
 	return engine
 }
 
-// At is a session of its own with another runtime. It has to be closed.
+// At returns a session with another runtime. The caller must close it.
 func (s *Session) At(endpoint, origin string) *Session {
 	flags := *s.Flags
 	flags.RuntimeEndpoint = endpoint
@@ -183,7 +181,7 @@ func (s *Session) Close() error {
 	return s.client.Close()
 }
 
-// logger is where calls to the runtime are noted; nil unless -v asks for it.
+// logger returns the logger for runtime calls; nil without -v.
 func (s *Session) logger() *slog.Logger {
 	if !s.Flags.Verbose {
 		return nil
@@ -195,7 +193,7 @@ func (s *Session) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(s.IO.Err, options))
 }
 
-// WithTimeout bounds a command; its cause tells the end of the time from an interrupt.
+// WithTimeout sets the timeout of a command. The cause of the context distinguishes the timeout from an interrupt.
 func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -203,7 +201,7 @@ func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s (--timeout)", timeout))
 }
 
-// WatchEnded is the result of a command that goes on until its timeout or an interrupt.
+// WatchEnded returns the result of a command that runs until its timeout or an interrupt.
 func WatchEnded(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return exit.With(exit.Interrupted)

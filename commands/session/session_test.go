@@ -23,7 +23,7 @@ func newSession(t *testing.T) *Session {
 	return s
 }
 
-// TestAt: another runtime is a session of its own, and leaves the first as it is.
+// TestAt checks that At returns a separate session, and leaves the first one unchanged.
 func TestAt(t *testing.T) {
 	s := newSession(t)
 	s.Flags.RuntimeEndpoint = "unix:///first.sock"
@@ -39,7 +39,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestErrorText: errors have no values of Secrets that were read before.
+// TestErrorText checks that errors contain no values of Secrets that were read before.
 func TestErrorText(t *testing.T) {
 	s := newSession(t)
 	manifest := "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {key: hunter2-and-more}}\n---\n" +
@@ -59,7 +59,7 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// TestTimeout: the cause of the end says what it was, and a watch ends well with it.
+// TestTimeout checks that the cause of the context describes the end, and that a watch succeeds at its timeout.
 func TestTimeout(t *testing.T) {
 	ctx, cancel := WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
@@ -74,7 +74,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestRedactorIsBuiltOncePerChange: as long as the Secrets are the same, so is the redactor.
+// TestRedactorIsBuiltOncePerChange checks that the redactor is reused while the Secrets are unchanged.
 func TestRedactorIsBuiltOncePerChange(t *testing.T) {
 	s := newSession(t)
 	secret := func(value string) []*podspec.Desired {
