@@ -55,8 +55,10 @@ func New(sess *session.Session) *cobra.Command {
 		Long: "Keep the pods of directories, files and URLs running as their manifests describe. When a manifest changes, a container\n" +
 			"ends or a restart delay expires, the agent runs the same sync pass that plan shows and apply runs. Without arguments,\n" +
 			"it reads " + defaultSource + ". Manifests may also contain Deployments, Jobs and other workloads, Services,\n" +
-			"ConfigMaps and Secrets. The agent also keeps pods and workloads that were applied by hand. It deletes pods and\n" +
-			"workloads whose manifest is removed.\n" +
+			"ConfigMaps and Secrets.\n" +
+			"\n" +
+			"The agent also keeps pods and workloads that were applied by hand. It deletes pods and workloads when their manifest\n" +
+			"is removed from the directory, file or URL.\n" +
 			"\n" +
 			"All other commands work while the agent runs. You can stop or kill it at any time: pods keep running, and the next\n" +
 			"agent continues where the last one stopped. With systemd, a shutdown of the machine waits until the pods have stopped." +

@@ -11,8 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// subject is a runtime under test. Its image has a program that runs until it is stopped if called with Forever, runs
-// until it is killed if called with Stubborn, and exits with 0 if called with Once.
+// subject is a runtime under test. Its image has one program. With the command Forever it runs until it is stopped, and
+// with Stubborn until it is killed. With Once it exits with code 0.
 type subject struct {
 	Runtime                 runtimeapi.RuntimeServiceClient
 	Images                  runtimeapi.ImageServiceClient

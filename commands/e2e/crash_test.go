@@ -473,8 +473,8 @@ func (newLab newLab) measure(t *testing.T, c crash) undisturbed {
 	return u
 }
 
-// callPoints returns the points before and after each call of the command. A kill at a call that only reads is like a
-// kill after the change before it, so these points are only tried if all points are.
+// callPoints returns the points before and after each call of the command. A kill at a call that only reads has the
+// effect of a kill after the change before it. These points are only tried if all points are.
 func (l *crashLab) callPoints() []point {
 	var points []point
 	writes, count := l.proxy.Writes(), map[string]int{}

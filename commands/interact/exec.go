@@ -27,9 +27,10 @@ func NewExec(sess *session.Session) *cobra.Command {
 		Annotations: exit.OwnFailure(exit.ExecFailed),
 		Use:         "exec [flags] POD [-c CONTAINER] -- COMMAND [ARG...]",
 		Short:       "Run a command in a container",
-		Long: "Run a command in a running container and exit with its exit code. --user, --workdir and --env need containerd.\n" +
-			"The command keeps the capabilities, profiles and limits of the container. With one of these flags, an interrupt also\n" +
-			"ends the command." +
+		Long: "Run a command in a running container and exit with its exit code.\n" +
+			"\n" +
+			"--user, --workdir and --env need containerd. The command keeps the capabilities, profiles and limits of the container.\n" +
+			"With one of these flags, an interrupt of podctl also ends the command." +
 			flags.ExitCodes("0-125 the exit code of the command", "126 the command could not be run, or its output could not be written", "127 no such pod, container or command", "130 interrupted", "141 the output was closed (podctl exec … | head)"),
 		Example:           "  podctl exec web -- ls -l /\n  podctl exec -it web -c app -- sh\n  podctl exec -u www-data -w /tmp -e DEBUG=1 web -- env\n  tar c . | podctl exec -i web -- tar x -C /data",
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
