@@ -9,16 +9,15 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// ContainerType says in which list of the pod a container stands and how it
-// behaves there.
+// ContainerType is the list of a container in the pod, and how the container behaves.
 type ContainerType string
 
-// The four types of container a pod can have.
+// Types of containers in a pod.
 const (
-	// Init runs to completion before the next one starts.
+	// Init runs to completion before the next init container starts.
 	Init ContainerType = "init"
-	// Sidecar is an init container whose own restartPolicy is Always: it is
-	// started in the order of the init containers and then keeps running.
+	// Sidecar is an init container with restartPolicy Always. It starts in the order of the init containers and then
+	// keeps running.
 	Sidecar ContainerType = "sidecar"
 	// Regular is an entry of spec.containers.
 	Regular ContainerType = "regular"
@@ -26,22 +25,20 @@ const (
 	Ephemeral ContainerType = "ephemeral"
 )
 
-// ContainerRef is one container of a pod and its place in the manifest.
+// ContainerRef is a container of a pod and its place in the manifest.
 type ContainerRef struct {
 	*v1.Container
 	Type ContainerType
-	// Index is the position in the container's own list (init containers and
-	// sidecars share one).
+	// Index is the position in the container's list. Init containers and sidecars share one list.
 	Index int
 	// Path is the field path, for example spec.initContainers[1].
 	Path string
-	// Target names the container whose process namespace an ephemeral container
-	// joins; empty for all others.
+	// Target names the container whose process namespace an ephemeral container joins. It is empty for other
+	// containers.
 	Target string
 }
 
-// InitContainers lists plain init containers and sidecars, in the order of the
-// manifest.
+// InitContainers returns init containers and sidecars in manifest order.
 func InitContainers(pod *v1.Pod) []ContainerRef {
 	refs := make([]ContainerRef, 0, len(pod.Spec.InitContainers))
 	for i := range pod.Spec.InitContainers {
@@ -51,7 +48,7 @@ func InitContainers(pod *v1.Pod) []ContainerRef {
 	return refs
 }
 
-// RegularContainers lists spec.containers in order.
+// RegularContainers returns spec.containers in order.
 func RegularContainers(pod *v1.Pod) []ContainerRef {
 	refs := make([]ContainerRef, 0, len(pod.Spec.Containers))
 	for i := range pod.Spec.Containers {
@@ -60,7 +57,7 @@ func RegularContainers(pod *v1.Pod) []ContainerRef {
 	return refs
 }
 
-// EphemeralContainers lists spec.ephemeralContainers in order.
+// EphemeralContainers returns spec.ephemeralContainers in order.
 func EphemeralContainers(pod *v1.Pod) []ContainerRef {
 	refs := make([]ContainerRef, 0, len(pod.Spec.EphemeralContainers))
 	for i := range pod.Spec.EphemeralContainers {
@@ -76,14 +73,12 @@ func EphemeralContainers(pod *v1.Pod) []ContainerRef {
 	return refs
 }
 
-// Containers lists every container of the pod: init containers and sidecars,
-// then regular ones, then ephemeral ones.
+// Containers returns every container of the pod: init containers and sidecars, then regular ones, then ephemeral ones.
 func Containers(pod *v1.Pod) []ContainerRef {
 	return append(append(InitContainers(pod), RegularContainers(pod)...), EphemeralContainers(pod)...)
 }
 
-// FindContainer returns the container of that name, or false. Names are unique
-// over all lists of a pod.
+// FindContainer returns the container with this name, or false. Names are unique over all lists of a pod.
 func FindContainer(pod *v1.Pod, name string) (ContainerRef, bool) {
 	for _, ref := range Containers(pod) {
 		if ref.Name == name {
@@ -100,8 +95,7 @@ func initType(c *v1.Container) ContainerType {
 	return Init
 }
 
-// ImageNames are the images that a pod names, each once: those of its containers and of its
-// volumes.
+// ImageNames returns the images of the pod's containers and volumes without duplicates.
 func ImageNames(pod *v1.Pod) []string {
 	var names []string
 	for _, ref := range Containers(pod) {
@@ -116,6 +110,6 @@ func ImageNames(pod *v1.Pod) []string {
 	return slices.Compact(names)
 }
 
-// RuntimeHandler is the runtime's handler that a pod asks for; empty for the default one.
-// A RuntimeClass is an object of a cluster; here its name is the handler's.
+// RuntimeHandler returns the handler of the runtime for the pod, or an empty string for the default one. In a cluster a
+// RuntimeClass is an object. Here its name is the name of the handler.
 func RuntimeHandler(pod *v1.Pod) string { return ptr.Deref(pod.Spec.RuntimeClassName, "") }

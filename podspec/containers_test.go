@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// fourKinds is a pod with a container of each type.
+// fourKinds returns a pod with a container of each type.
 func fourKinds() *v1.Pod {
 	always := v1.ContainerRestartPolicyAlways
 	return &v1.Pod{Spec: v1.PodSpec{

@@ -13,56 +13,53 @@ import (
 	"github.com/podctl/podctl/podspec/digest"
 )
 
-// Desired is one pod as it shall be, together with every object it refers to.
-// It is complete: no file, no API server and no clock is needed beside it. It marshals to
-// JSON so that it can be kept and applied again later. It is not changed any more once a hash
-// was computed of it.
+// Desired is the wanted state of one pod with every object it refers to. It is complete: no file, API server or clock
+// is needed to use it. It marshals to JSON, so it can be stored and applied again. It must not change once a hash was
+// computed.
 type Desired struct {
-	// Pod is the pod with all defaults filled in; its namespace and uid are set.
+	// Pod is the pod with all defaults. Its namespace and uid are set.
 	Pod *v1.Pod `json:"pod"`
-	// Objects are the ConfigMaps, Secrets and bound claims of the pod's namespace that the pod
-	// refers to. What is referred to and missing here is unresolved.
+	// Objects holds the ConfigMaps, Secrets and bound claims of the pod's namespace that the pod refers to. References
+	// to objects that are missing here are unresolved.
 	Objects Objects `json:"objects"`
-	// Shared names those of the Objects that are stored, and looked up anew for each pass, in the order of ObjectName.Compare. The
-	// others are the pod's own.
+	// Shared names the Objects that come from the store and are looked up in each pass, in the order of
+	// ObjectName.Compare. The other objects belong to the pod alone.
 	Shared []ObjectName `json:"shared,omitempty"`
 	Origin
-	// Redacted is set when digests stand for the values of Secrets.
+	// Redacted is set if digests replace the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`
-	// Stored is set when this is podctl's own copy of the manifest that was applied last. It is
-	// valid as long as no other manifest is applied.
+	// Stored is set if this is podctl's copy of the manifest that was applied last. It is valid until another manifest
+	// is applied.
 	Stored bool `json:"-"`
-	// Rebuilt is set when this was made of the records of a runtime and not of a manifest: the
-	// Secrets are not known.
+	// Rebuilt is set if this was built from a runtime's records instead of a manifest. The Secrets are then unknown.
 	Rebuilt bool `json:"-"`
-	// WrittenUID is the uid that the manifest itself gives; empty when podctl has added one.
+	// WrittenUID is the uid in the manifest, or empty if podctl added one.
 	WrittenUID types.UID `json:"-"`
 
-	// key is the key of the digests which stand for values of Secrets, of which several goroutines may ask. Copies share it; nil until
-	// one is set, where the pod may still change.
+	// key is the key of the digests that replace values of Secrets. Several goroutines may use it, and copies share it.
+	// It is nil until a key is set for a pod that may still change.
 	key *atomic.Pointer[digest.Key]
-	// memo keeps the hashes of a pod that does not change any more; nil for others.
+	// memo caches the hashes of a pod that no longer changes; nil for other pods.
 	memo *memo
 }
 
-// Origin is where a pod, a workload or an object came from. It is no part of what is asked for.
+// Origin is where a pod, a workload or an object came from. It is not part of the wanted state.
 type Origin struct {
-	// Source names the document's origin: an absolute path, a URL, or "-".
+	// Source names the origin of the document: an absolute path, a URL, or "-".
 	Source string `json:"source"`
-	// Keeper is the source of an agent that brought it; empty if it was applied by hand. The pods of a workload have another one
-	// than the workload.
+	// Keeper is the agent's source that manages it, or empty if it was applied by hand. The pods of a workload have
+	// another one than the workload.
 	Keeper string `json:"keeper,omitempty"`
-	// Set is the set that it was applied with, as NAMESPACE/NAME; empty for none.
+	// Set is the set that it was applied with, as NAMESPACE/NAME, or empty.
 	Set string `json:"set,omitempty"`
 }
 
-// New returns a pod that does not change any more: its hashes are computed once.
+// New returns a pod that no longer changes, so its hashes are computed only once.
 func New(pod *v1.Pod, source string, written types.UID) *Desired {
 	return &Desired{Pod: pod, Origin: Origin{Source: source}, WrittenUID: written, memo: newMemo(), key: &atomic.Pointer[digest.Key]{}}
 }
 
-// WithPod returns another pod that takes the same objects and comes from the same source. Digests of it are made with the
-// same key.
+// WithPod returns another pod with the same objects, source and key for digests.
 func (d *Desired) WithPod(pod *v1.Pod) *Desired {
 	other := New(pod, d.Source, "")
 	other.Objects, other.Shared = d.Objects, d.Shared
@@ -72,7 +69,7 @@ func (d *Desired) WithPod(pod *v1.Pod) *Desired {
 	return other
 }
 
-// Check returns an error when a Desired that was read from a file lacks what others rely on.
+// Check returns an error if a Desired that was read from a file lacks required fields.
 func (d *Desired) Check() error {
 	if d.Pod == nil {
 		return errors.New("it has no pod")
@@ -87,7 +84,7 @@ func (d *Desired) Check() error {
 	return nil
 }
 
-// nullIn says which of some objects is null; empty if none is.
+// nullIn describes the first null entry of a map, or returns an empty string.
 func nullIn[T any](what string, objects map[string]*T) string {
 	for name, one := range objects {
 		if one == nil {
@@ -97,25 +94,24 @@ func nullIn[T any](what string, objects map[string]*T) string {
 	return ""
 }
 
-// Objects are the API objects that pods refer to, by name. All
-// of them belong to one namespace.
+// Objects holds the API objects that pods refer to, by name. All belong to one namespace.
 type Objects struct {
 	ConfigMaps map[string]*v1.ConfigMap `json:"configMaps,omitempty"`
 	Secrets    map[string]*v1.Secret    `json:"secrets,omitempty"`
-	// Volumes are the paths of the host to which claims are bound, by the names of the claims.
+	// Volumes maps the names of claims to the host paths they are bound to.
 	Volumes map[string]*HostVolume `json:"volumes,omitempty"`
 }
 
-// IsEmpty reports whether there is none.
+// IsEmpty reports whether there are no objects.
 func (o Objects) IsEmpty() bool { return len(o.ConfigMaps)+len(o.Secrets)+len(o.Volumes) == 0 }
 
-// copied are the same objects in maps of their own.
+// copied returns the same objects in new maps.
 func (o Objects) copied() Objects {
 	return Objects{ConfigMaps: maps.Clone(o.ConfigMaps), Secrets: maps.Clone(o.Secrets), Volumes: maps.Clone(o.Volumes)}
 }
 
-// AlsoRunning returns a copy with ephemeral containers that run beside the manifest's. It is
-// for looking at a pod, not for applying it.
+// AlsoRunning returns a copy that also has ephemeral containers added to the running pod. Use the copy to inspect the
+// pod, not to apply it.
 func (d *Desired) AlsoRunning(added []v1.EphemeralContainer) *Desired {
 	with := *d
 	with.memo = nil

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec/spechash"
 )
 
-// TestCheck: what a file may lack is found before anybody relies on it.
+// TestCheck checks that missing fields of a stored pod are reported.
 func TestCheck(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: "it has no pod",
@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestAlsoRunning: neither the pod nor its digest is changed by looking at it with more containers.
+// TestAlsoRunning checks that AlsoRunning changes neither the pod nor its digest.
 func TestAlsoRunning(t *testing.T) {
 	d := podspectest.Desired(t, podspectest.Minimal)
 	before := d.Digest()
@@ -48,7 +48,7 @@ func TestAlsoRunning(t *testing.T) {
 	}
 }
 
-// TestSecretsOfADesired: values are told from digests, and two pods are the same with both.
+// TestSecretsOfADesired checks that values and digests are distinguished, and that pods with either are equal.
 func TestSecretsOfADesired(t *testing.T) {
 	d := podspectest.Desired(t, podspectest.WithEnv)
 	if values := d.Objects.SecretValues(); len(values) != 1 || string(values[0]) != "hunter2" {
@@ -72,8 +72,7 @@ func TestSecretsOfADesired(t *testing.T) {
 	}
 }
 
-// TestKeeperAsksForNothing: who brought a pod changes neither what is asked for nor its digest,
-// and is kept with it.
+// TestKeeperAsksForNothing checks that Keeper is stored, but changes neither the wanted state nor its digest.
 func TestKeeperAsksForNothing(t *testing.T) {
 	d, kept := podspectest.Desired(t, podspectest.WithEnv), podspectest.Desired(t, podspectest.WithEnv)
 	kept.Keeper = "/etc/podctl/pods"

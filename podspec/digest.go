@@ -11,9 +11,8 @@ import (
 	"github.com/podctl/podctl/podspec/digest"
 )
 
-// Digest identifies what is wanted: the pod with its defaults, and the ConfigMaps
-// and Secrets it uses. Two manifests with the same digest ask for the same pod; digest.Compare
-// compares digests of different keys. The digest of no pod is empty.
+// Digest identifies the wanted state: the pod with its defaults, and the ConfigMaps and Secrets it uses. Manifests with
+// the same digest describe the same pod. digest.Compare compares digests of different keys. The digest of nil is empty.
 func (d *Desired) Digest() string {
 	if d == nil {
 		return ""
@@ -25,7 +24,7 @@ func (d *Desired) Digest() string {
 	})
 }
 
-// secretDigests are the digests of all values of Secrets that are there, by the names of Secret and key.
+// secretDigests returns the digests of all values of the named Secrets that exist, with the names of Secret and key.
 func (d *Desired) secretDigests(names []string) []digest.Named {
 	var digests []digest.Named
 	for _, name := range names {
@@ -41,11 +40,11 @@ func (d *Desired) secretDigests(names []string) []digest.Named {
 	return digests
 }
 
-// Once returns what a function computes of the pod, and keeps it under a key. Where the pod
-// may still change, it computes it each time.
+// Once returns the result of compute and caches it under key. For a pod that may still change, it computes it every
+// time.
 func (d *Desired) Once(key string, compute func() string) string { return d.memo.get(key, compute) }
 
-// memo keeps what was computed of a pod that does not change any more.
+// memo caches values computed from a pod that no longer changes.
 type memo struct {
 	lock   sync.Mutex
 	values map[string]string
@@ -53,7 +52,7 @@ type memo struct {
 
 func newMemo() *memo { return &memo{values: map[string]string{}} }
 
-// forget drops what was computed with another key.
+// forget drops the values computed with another key.
 func (m *memo) forget() {
 	if m == nil {
 		return
@@ -63,7 +62,7 @@ func (m *memo) forget() {
 	clear(m.values)
 }
 
-// get computes a value once; without a memo, each time.
+// get computes a value once, or every time if m is nil.
 func (m *memo) get(key string, compute func() string) string {
 	if m == nil {
 		return compute()
@@ -76,14 +75,14 @@ func (m *memo) get(key string, compute func() string) string {
 	return m.values[key]
 }
 
-// Seal makes a digest of something that holds secret values with the pod's key: open is
-// the version and digest of all that is not secret.
+// Seal returns a digest with the pod's key of data with secret values. open is the version and digest of everything
+// that is not secret.
 func (d *Desired) Seal(open string, secrets []byte) string {
 	return d.usedKey().Seal(open, d.id(), secrets)
 }
 
-// UseKey sets the key of the digests that stand for values of Secrets. Digests made
-// with another key cannot be compared with them. A pod that New returned may be in use elsewhere.
+// UseKey sets the key of the digests that replace values of Secrets. They cannot be compared with digests of another
+// key. A pod from New may be in use by other goroutines.
 func (d *Desired) UseKey(key *digest.Key) {
 	if d == nil {
 		return
@@ -96,7 +95,7 @@ func (d *Desired) UseKey(key *digest.Key) {
 	}
 }
 
-// usedKey is the key of digests; nil if none is set.
+// usedKey returns the key of digests, or nil if none is set.
 func (d *Desired) usedKey() *digest.Key {
 	if d.key == nil {
 		return nil

@@ -6,13 +6,13 @@ import v1 "k8s.io/api/core/v1"
 type HostVolume struct {
 	// Name is the name of the PersistentVolume.
 	Name string `json:"name"`
-	// Path is an absolute path, and Type what it has to be, as in a hostPath volume.
+	// Path is an absolute path. Type is its required type, as in a hostPath volume.
 	Path string          `json:"path"`
 	Type v1.HostPathType `json:"type,omitempty"`
 }
 
-// HostVolumeOf is the path of a PersistentVolume of type hostPath or local; nil for other types. The kubelet mounts a local volume
-// only if it is there (localVolumeMounter.SetUpAt).
+// HostVolumeOf returns the path of a PersistentVolume of type hostPath or local, or nil for other types. The kubelet
+// mounts a local volume only if the path exists (localVolumeMounter.SetUpAt).
 func HostVolumeOf(volume *v1.PersistentVolume) *HostVolume {
 	switch source := &volume.Spec.PersistentVolumeSource; {
 	case source.HostPath != nil:
@@ -23,7 +23,7 @@ func HostVolumeOf(volume *v1.PersistentVolume) *HostVolume {
 	return nil
 }
 
-// Volume is a volume of the pod as it is mounted: a path of the host in the place of a claim that is bound to one.
+// Volume returns the volume as it is mounted: a claim bound to a path of the host becomes a hostPath.
 func (d *Desired) Volume(vol *v1.Volume) *v1.Volume {
 	if vol == nil || vol.PersistentVolumeClaim == nil {
 		return vol

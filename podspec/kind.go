@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Kind is a kind of objects that podctl runs or keeps.
+// Kind is a kind of objects that podctl runs or stores.
 type Kind struct {
-	// Name and APIVersion are as manifests have them.
+	// Name and APIVersion are those of manifests.
 	Name, APIVersion string
-	// Words stand for the kind in arguments, as in kubectl. The first is the plural.
+	// Words lists the words for the kind in arguments, as in kubectl. The first is the plural.
 	Words []string
-	// Workload is set for kinds that stand for pods.
+	// Workload is set for kinds that create pods.
 	Workload bool
-	// Apart is set for kinds that `all` does not stand for, as in kubectl.
+	// Apart is set for kinds that `all` does not include, as in kubectl.
 	Apart bool
 }
 
-// Kinds are all kinds that podctl runs or keeps, in the order in which kubectl lists them.
+// Kinds returns all kinds that podctl runs or stores, in kubectl's order.
 func Kinds() []Kind {
 	const core, apps, batch = "v1", "apps/v1", "batch/v1"
 	return []Kind{
@@ -37,13 +37,13 @@ func Kinds() []Kind {
 	}
 }
 
-// KindNamed is the kind with a name; the zero value if podctl does not know it.
+// KindNamed returns the kind with a name, or the zero value if podctl does not know it.
 func KindNamed(name string) Kind {
 	return kindWith(func(k Kind) bool { return k.Name == name })
 }
 
-// KindOfWord is the kind that a word stands for, which may have its group behind it: deployments.apps. It is the zero value if the
-// word stands for none.
+// KindOfWord returns the kind for a word, which may be followed by its group: deployments.apps. It returns the zero
+// value for an unknown word.
 func KindOfWord(word string) Kind {
 	word = strings.ToLower(word)
 	return kindWith(func(k Kind) bool {
@@ -63,8 +63,8 @@ func kindWith(match func(Kind) bool) Kind {
 	return Kind{}
 }
 
-// HasPods reports whether objects of the kind are pods or stand for pods.
+// HasPods reports whether objects of the kind are pods or create pods.
 func (k Kind) HasPods() bool { return k.Name == KindPod || k.Workload }
 
-// Dir is the name of the directory in which podctl stores objects of the kind.
+// Dir returns the name of the directory in which podctl stores objects of the kind.
 func (k Kind) Dir() string { return k.Words[0] }

@@ -2,7 +2,7 @@ package podspec
 
 import "testing"
 
-// TestKinds: each word stands for one kind, as does one with the kind's group behind it.
+// TestKinds checks that each word belongs to one kind, also with the kind's group after it.
 func TestKinds(t *testing.T) {
 	seen := map[string]string{}
 	for _, kind := range Kinds() {

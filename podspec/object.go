@@ -21,18 +21,18 @@ func (n ObjectName) Compare(other ObjectName) int {
 	return cmp.Or(cmp.Compare(n.Kind, other.Kind), cmp.Compare(n.Name, other.Name))
 }
 
-// Object is a ConfigMap, a Secret, a claim or a Service: one of them is set.
+// Object is a ConfigMap, a Secret, a claim or a Service. Exactly one of them is set.
 type Object struct {
 	ConfigMap *v1.ConfigMap
 	Secret    *v1.Secret
 	Claim     *v1.PersistentVolumeClaim
 	Service   *v1.Service
-	// Volume is the path of the host to which the claim is bound; nil for one whose data is in a directory of podctl's own.
+	// Volume is the path of the host that the claim is bound to. It is nil if the data is in a directory of podctl.
 	Volume *HostVolume
 	Origin
 }
 
-// NewObject is an empty object of a kind; nil for a kind that is not stored.
+// NewObject returns an empty object of a kind, or nil for a kind that is not stored.
 func NewObject(kind string) *Object {
 	switch kind {
 	case KindConfigMap:
@@ -47,7 +47,7 @@ func NewObject(kind string) *Object {
 	return nil
 }
 
-// API is the object that is set.
+// API returns the object that is set.
 func (o *Object) API() API {
 	switch {
 	case o.ConfigMap != nil:
@@ -60,10 +60,10 @@ func (o *Object) API() API {
 	return o.Claim
 }
 
-// Kind is the kind of the object.
+// Kind returns the kind of the object.
 func (o *Object) Kind() string { return kindOf(o.API()) }
 
-// Meta is the metadata of the object.
+// Meta returns the metadata of the object.
 func (o *Object) Meta() *metav1.ObjectMeta { return MetaOf(o.API()) }
 
 // API is an object of the API.
@@ -72,21 +72,21 @@ type API interface {
 	metav1.ObjectMetaAccessor
 }
 
-// MetaOf is the metadata of an object of the API.
+// MetaOf returns the metadata of an object of the API.
 func MetaOf(o API) *metav1.ObjectMeta {
 	meta, _ := o.GetObjectMeta().(*metav1.ObjectMeta)
 	return meta
 }
 
-// kindOf is the kind of an object of the API: that of its Go type.
+// kindOf returns the kind of an object of the API, which is the name of its Go type.
 func kindOf(o API) string { return reflect.TypeOf(o).Elem().Name() }
 
-// DeepCopy is an object of its own with the same content.
+// DeepCopy returns a copy that shares only Volume.
 func (o *Object) DeepCopy() *Object {
 	return &Object{ConfigMap: o.ConfigMap.DeepCopy(), Secret: o.Secret.DeepCopy(), Claim: o.Claim.DeepCopy(), Service: o.Service.DeepCopy(), Volume: o.Volume, Origin: o.Origin}
 }
 
-// ReferredObjects lists the ConfigMaps, Secrets and claims that a pod names anywhere, each once.
+// ReferredObjects returns the ConfigMaps, Secrets and claims that a pod names, without duplicates.
 func ReferredObjects(pod *v1.Pod) []ObjectName {
 	var names []ObjectName
 	for _, ref := range pod.Spec.ImagePullSecrets {

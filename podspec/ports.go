@@ -15,13 +15,13 @@ type Port struct {
 	Protocol v1.Protocol
 	Number   int32
 	HostIP   string
-	// ContainerPort is the port of the container that it leads to.
+	// ContainerPort is the target port of the container.
 	ContainerPort int32
-	// Path is the field that asks for it.
+	// Path is the field that requests it.
 	Path string
 }
 
-// String is how people write a port: 8080/TCP.
+// String returns the usual form of a port: 8080/TCP.
 func (p Port) String() string {
 	text := fmt.Sprintf("%d/%s", p.Number, p.Protocol)
 	if p.HostIP != "" {
@@ -30,24 +30,24 @@ func (p Port) String() string {
 	return text
 }
 
-// Collides reports whether two ports cannot both be published: they share an address.
+// Collides reports whether two ports cannot both be published because they share an address.
 func (p Port) Collides(other Port) bool {
 	return p.Number == other.Number && p.Protocol == other.Protocol &&
 		(p.Everywhere() || other.Everywhere() || p.address() == other.address())
 }
 
-// Everywhere reports whether a port is published on all addresses of the node. The wildcard of one IP family counts for both, because
-// a socket of IPv6 also takes connections of IPv4.
+// Everywhere reports whether a port is published on all addresses of the node. The wildcard of one IP family counts for
+// both, because an IPv6 socket also accepts IPv4 connections.
 func (p Port) Everywhere() bool { return !p.address().IsValid() || p.address().IsUnspecified() }
 
-// address is the address of a port, however it is written.
+// address returns the address of a port, independent of its notation.
 func (p Port) address() netip.Addr {
-	addr, _ := netip.ParseAddr(p.HostIP) // The load refuses others.
+	addr, _ := netip.ParseAddr(p.HostIP) // Loading refuses invalid addresses.
 	return addr.Unmap()
 }
 
-// HostPorts are the ports of the node that a pod takes: those that it publishes and, in the node's
-// own network, those of its containers (kube-scheduler: GetHostPorts).
+// HostPorts returns the ports of the node that a pod uses: those it publishes or, in the node's network, those of its
+// containers (kube-scheduler: GetHostPorts).
 func HostPorts(pod *v1.Pod) []Port {
 	var ports []Port
 	for _, ref := range Containers(pod) {
@@ -73,8 +73,8 @@ func hostPort(pod *v1.Pod, p *v1.ContainerPort) int32 {
 	return p.HostPort
 }
 
-// PublishedPorts are the ports of the node that a pod's sandbox publishes; none
-// with the node's own network, where the containers listen themselves.
+// PublishedPorts returns the ports of the node that a pod's sandbox publishes. In the node's network there are none,
+// because the containers listen themselves.
 func PublishedPorts(pod *v1.Pod) []Port {
 	if pod.Spec.HostNetwork {
 		return nil

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestPublishedPorts: only ports of regular containers with a hostPort are published, and none
-// on the node's own network.
+// TestPublishedPorts checks that only ports of regular containers with a hostPort are published, and none in the node's
+// network.
 func TestPublishedPorts(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{
 		InitContainers: []v1.Container{{Ports: []v1.ContainerPort{{ContainerPort: 1, HostPort: 1}}}},
@@ -34,7 +34,7 @@ func TestPublishedPorts(t *testing.T) {
 	}
 }
 
-// TestCollides: two ports share an address, however it is written.
+// TestCollides checks which ports share an address, independent of its notation.
 func TestCollides(t *testing.T) {
 	at := func(ip string) Port { return Port{Protocol: v1.ProtocolTCP, Number: 80, HostIP: ip} }
 	for _, c := range []struct {

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestPriority: a number stands before a class, and a class that only a cluster knows counts as 0.
+// TestPriority checks that a number takes precedence over a class, and that other classes count as 0.
 func TestPriority(t *testing.T) {
 	for _, c := range []struct {
 		class    string

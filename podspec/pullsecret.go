@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// PullSecretFault says why a Secret holds no credentials for pulls; empty when it does.
-// Pulls go on without it (kubelet: secretsToTrackedDockerConfigs).
+// PullSecretFault returns the reason why a Secret has no credentials for pulls, or an empty string. Pulls continue
+// without such a Secret (kubelet: secretsToTrackedDockerConfigs).
 func PullSecretFault(s *v1.Secret) string {
 	key, ok := map[v1.SecretType]string{
 		v1.SecretTypeDockerConfigJson: v1.DockerConfigJsonKey,

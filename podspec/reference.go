@@ -9,11 +9,11 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// MissingReference is something a pod refers to that is nowhere and that is not optional.
+// MissingReference is a required object or key that does not exist.
 type MissingReference struct {
-	// Kind is ConfigMap or Secret; Key is empty when the whole object is missing.
+	// Kind is ConfigMap or Secret. Key is empty if the whole object is missing.
 	Kind, Name, Key string
-	// Container needs it for its environment, or Volume for its content.
+	// Container is set if the reference is in its environment, Volume if it is in its content.
 	Container, Volume string
 	Path, Detail      string
 }
@@ -21,7 +21,7 @@ type MissingReference struct {
 // KindPod is the kind of pods.
 const KindPod = "Pod"
 
-// The kinds of object that are stored. A pod names all of them but Services, which select pods.
+// Kinds of stored objects. A pod can name all of them except Services, which select pods.
 const (
 	KindConfigMap = "ConfigMap"
 	KindSecret    = "Secret"
@@ -30,7 +30,7 @@ const (
 	KindService   = "Service"
 )
 
-// Reference is one place in which a pod refers to an object, or to keys of it.
+// Reference is one reference of a pod to an object or to keys of it.
 type Reference struct {
 	Kind, Name string
 	Keys       []string
@@ -38,7 +38,7 @@ type Reference struct {
 	Path       string
 }
 
-// EnvReferences lists the ConfigMaps and Secrets that a container takes variables from.
+// EnvReferences returns the ConfigMaps and Secrets that a container takes variables from.
 func EnvReferences(ref ContainerRef) []Reference {
 	var refs []Reference
 	for i, from := range ref.EnvFrom {
@@ -65,8 +65,8 @@ func EnvReferences(ref ContainerRef) []Reference {
 	return refs
 }
 
-// VolumeReferences lists the ConfigMaps and Secrets that a volume takes files from. The path is
-// that of the volume.
+// VolumeReferences returns the ConfigMaps and Secrets that a volume takes files from. path is the field path of the
+// volume.
 func VolumeReferences(vol *v1.Volume, path string) []Reference {
 	var refs []Reference
 	if s := vol.ConfigMap; s != nil {
@@ -98,8 +98,8 @@ func itemKeys(items []v1.KeyToPath) []string {
 	return keys
 }
 
-// Unresolved lists what the pod refers to and is missing: in the environment of
-// its containers, and in the volumes that some container mounts.
+// Unresolved returns the missing references of the pod: in the environment of its containers, and in the volumes that
+// containers mount.
 func (d *Desired) Unresolved() []MissingReference {
 	var missing []MissingReference
 	for _, ref := range Containers(d.Pod) {
@@ -120,8 +120,8 @@ func (d *Desired) Unresolved() []MissingReference {
 	return missing
 }
 
-// Missing lists what a reference lacks: the object, or keys of it. Either a container or a
-// volume has the reference.
+// Missing returns the missing parts of a reference: the object, or keys of it. The reference belongs either to a
+// container or to a volume.
 func (d *Desired) Missing(r Reference, container, volume string) []MissingReference {
 	if r.Optional {
 		return nil
@@ -146,8 +146,7 @@ func (d *Desired) Missing(r Reference, container, volume string) []MissingRefere
 	return missing
 }
 
-// of says which volume names an object; of a container nothing, as whoever is told is told of
-// that container.
+// of names the volume of a reference. It is empty for a container, because the message already names that.
 func (r MissingReference) of() string {
 	if r.Volume == "" {
 		return ""
@@ -155,7 +154,7 @@ func (r MissingReference) of() string {
 	return ", which volume " + r.Volume + " names,"
 }
 
-// Has reports whether there is a ConfigMap or Secret of that name.
+// Has reports whether a ConfigMap, a Secret or the volume of a claim with this name exists.
 func (o *Objects) Has(kind, name string) bool {
 	switch kind {
 	case KindSecret:
@@ -166,8 +165,8 @@ func (o *Objects) Has(kind, name string) bool {
 	return o.ConfigMaps[name] != nil
 }
 
-// hasKey reports whether the key of a reference is there: binary data can be a file, and no
-// variable (kubelet: makeEnvironmentVariables).
+// hasKey reports whether the key of a reference exists. Binary data counts for a file, but not for a variable (kubelet:
+// makeEnvironmentVariables).
 func (o *Objects) hasKey(r MissingReference) bool {
 	if r.Kind == KindSecret {
 		_, ok := o.Secrets[r.Name].Data[r.Key]

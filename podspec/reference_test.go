@@ -29,8 +29,7 @@ func TestUnresolved(t *testing.T) {
 	}
 }
 
-// TestBinaryDataIsNoEnvironment: a key that is in binaryData alone can be a file, and no
-// variable.
+// TestBinaryDataIsNoEnvironment checks that a key only in binaryData can be a file, but not a variable.
 func TestBinaryDataIsNoEnvironment(t *testing.T) {
 	const text = podspectest.Minimal + `    env:
     - {name: A, valueFrom: {configMapKeyRef: {name: c, key: blob}}}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
 )
 
-// Limits returns the sum of a pod's limits, and whether it is limited in cpu and in memory: it
-// is when the pod itself has a limit, or every container of it (kubelet: ResourceConfigForPod).
+// Limits returns the sum of a pod's limits, and whether the pod is limited in cpu and in memory. It is limited if the
+// pod itself or every container has a limit (kubelet: ResourceConfigForPod).
 func Limits(pod *v1.Pod) (limits v1.ResourceList, cpu, memory bool) {
 	cpu, memory = true, true
 	limits = resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{
@@ -25,11 +25,11 @@ func Limits(pod *v1.Pod) (limits v1.ResourceList, cpu, memory bool) {
 	return limits, cpu, memory
 }
 
-// QOSClass is the pod's quality of service class (kubelet: qos.GetPodQOS).
+// QOSClass returns the pod's quality of service class (kubelet: qos.GetPodQOS).
 func QOSClass(pod *v1.Pod) v1.PodQOSClass { return qos.ComputePodQOS(pod) }
 
-// IsExtendedResource reports whether a resource is none of Kubernetes' own: a device of a node,
-// as its vendor names it (API: IsExtendedResourceName).
+// IsExtendedResource reports whether a resource is not one of Kubernetes itself: a device of a node, named by its
+// vendor (API: IsExtendedResourceName).
 func IsExtendedResource(name v1.ResourceName) bool {
 	text := string(name)
 	native := !strings.Contains(text, "/") || strings.Contains(text, v1.ResourceDefaultNamespacePrefix)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestLimits: a pod is limited when every container of it is, or the pod itself.
+// TestLimits checks that a pod is limited if every container or the pod itself is.
 func TestLimits(t *testing.T) {
 	limited := func(cpu, memory string) v1.ResourceRequirements {
 		limits := v1.ResourceList{}

@@ -8,12 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AnnotationRestartedAt is when somebody asked to restart the pods of a workload, in its template (kubectl rollout restart).
+// AnnotationRestartedAt is the annotation in a workload's template with the time of the last restart request (kubectl
+// rollout restart).
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// RestartedAt is when somebody asked to restart a pod of a workload. It is zero if nobody has, if the annotation has no time,
-// and for a pod that no Deployment, ReplicaSet, StatefulSet or DaemonSet controls: in a cluster the annotation restarts
-// nothing by itself, a new version of a template does.
+// RestartedAt returns when a restart of a workload's pod was requested. It is zero without a request or a valid time,
+// and for a pod without a controlling Deployment, ReplicaSet, StatefulSet or DaemonSet. In a cluster the annotation
+// alone restarts nothing; only a new version of a template does.
 func RestartedAt(pod *v1.Pod) time.Time {
 	text, given := pod.Annotations[AnnotationRestartedAt]
 	if !given {
@@ -25,14 +26,14 @@ func RestartedAt(pod *v1.Pod) time.Time {
 	}
 	switch owner.Kind {
 	case KindDeployment, KindReplicaSet, KindStatefulSet, KindDaemonSet:
-		at, _ := time.Parse(time.RFC3339, text) // Without a time it is zero.
+		at, _ := time.Parse(time.RFC3339, text) // An invalid time is zero.
 		return at
 	}
 	return time.Time{}
 }
 
-// KeepRestart lets a workload that is applied anew keep the restart that somebody asked for since, if its manifest says
-// nothing of one: kubectl apply takes away only what an earlier manifest had.
+// KeepRestart keeps a restart request when a workload is applied again and its manifest has none: kubectl apply removes
+// only fields from an earlier manifest.
 func (w *Workload) KeepRestart(before *Workload) {
 	earlier, _ := before.PodTemplate()
 	at, asked := earlier.Annotations[AnnotationRestartedAt]
@@ -42,7 +43,7 @@ func (w *Workload) KeepRestart(before *Workload) {
 	}
 }
 
-// Restart asks to restart the pods of a workload, at a time in RFC 3339.
+// Restart requests a restart of a workload's pods, with a time in RFC 3339.
 func (w *Workload) Restart(at string) {
 	template, _ := w.PodTemplate()
 	template.Annotations = maps.Clone(template.Annotations)

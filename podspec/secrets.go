@@ -11,9 +11,8 @@ import (
 	"github.com/podctl/podctl/podspec/digest"
 )
 
-// WithoutSecrets returns a copy that may leave the machine: digests stand for the values of
-// Secrets. Hashes and digests of the copy are those of the original, so that the same plan is
-// made of it. It cannot be applied.
+// WithoutSecrets returns a copy that may leave the machine: digests replace the values of Secrets. The copy has the
+// same hashes and digests as the original, so it results in the same plan. It cannot be applied.
 func (d *Desired) WithoutSecrets() *Desired {
 	without := *d
 	without.Redacted = true
@@ -21,7 +20,7 @@ func (d *Desired) WithoutSecrets() *Desired {
 	return &without
 }
 
-// objectsWith are the objects with something else in the place of secret values.
+// objectsWith returns the objects with all secret values replaced.
 func (d *Desired) objectsWith(standIn func(ref digest.SecretRef, value []byte) string) Objects {
 	without := Objects{ConfigMaps: d.Objects.ConfigMaps, Volumes: d.Objects.Volumes}
 	for name, s := range d.Objects.Secrets {
@@ -38,8 +37,7 @@ func (d *Desired) objectsWith(standIn func(ref digest.SecretRef, value []byte) s
 	return without
 }
 
-// SecretDigest returns the digest that stands for a secret value. In a copy without secrets
-// it is what stands there already.
+// SecretDigest returns the digest that replaces a secret value. In a copy without secrets, that is the value itself.
 func (d *Desired) SecretDigest(ref digest.SecretRef, value []byte) string {
 	switch {
 	case !d.Redacted:
@@ -47,11 +45,11 @@ func (d *Desired) SecretDigest(ref digest.SecretRef, value []byte) string {
 	case strings.HasPrefix(string(value), digest.SecretPrefix):
 		return string(value)
 	}
-	// It was written by hand.
+	// The value was written by hand.
 	return (*digest.Key)(nil).Secret("", digest.SecretRef{}, nil)
 }
 
-// PullDigest stands for the credentials in the pod's pull secrets; empty if it has none.
+// PullDigest returns a digest of the credentials in the pod's pull secrets, or an empty string if there are none.
 func (d *Desired) PullDigest() string {
 	names := make([]string, 0, len(d.Pod.Spec.ImagePullSecrets))
 	for _, ref := range d.Pod.Spec.ImagePullSecrets {
@@ -66,14 +64,14 @@ func (d *Desired) PullDigest() string {
 // id names the pod in digests.
 func (d *Desired) id() string { return d.Pod.Namespace + "/" + d.Pod.Name }
 
-// SameAs reports whether two manifests ask for the same pod with the same objects, the
-// values of Secrets included. Neither may be a copy without secrets.
+// SameAs reports whether two manifests describe the same pod with the same objects, including the values of Secrets.
+// Neither may be a copy without secrets.
 func (d *Desired) SameAs(other *Desired) bool {
 	plain := func(_ digest.SecretRef, value []byte) string { return string(value) }
 	return d.text(plain) == other.text(plain)
 }
 
-// text is the pod and its objects as JSON, with something in the place of secret values.
+// text returns the pod and its objects as JSON, with all secret values replaced.
 func (d *Desired) text(standIn func(ref digest.SecretRef, value []byte) string) string {
 	text, err := json.Marshal(struct {
 		Pod     *v1.Pod
@@ -85,13 +83,13 @@ func (d *Desired) text(standIn func(ref digest.SecretRef, value []byte) string) 
 	return string(text)
 }
 
-// UsesSecret reports whether a volume's content comes from a Secret.
+// UsesSecret reports whether a volume has content from a Secret.
 func UsesSecret(vol *v1.Volume) bool {
 	return slices.ContainsFunc(VolumeReferences(vol, ""), func(r Reference) bool { return r.Kind == KindSecret })
 }
 
-// SecretValues lists the values of the Secrets, in the order of their names and keys.
-// Digests that stand for values are left out.
+// SecretValues returns the values of the Secrets in the order of their names and keys. It omits digests that replace
+// values.
 func (o Objects) SecretValues() [][]byte {
 	var values [][]byte
 	for _, name := range slices.Sorted(maps.Keys(o.Secrets)) {

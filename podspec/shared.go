@@ -6,12 +6,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// FindObject finds a stored object; nil if there is none.
+// FindObject returns a stored object, or nil if there is none.
 type FindObject func(namespace string, name ObjectName) (*Object, error)
 
-// WithShared returns the pod with what is found now of the objects that its own manifest does
-// not bring: those that were found earlier are replaced, or dropped if they are gone. Nothing is
-// looked for on behalf of a pod that names no such object. The pod itself is not changed.
+// WithShared returns the pod with the current stored objects that its own manifest does not include. They replace those
+// found before, and missing ones are dropped. If the pod names no such object, WithShared looks nothing up. It does not
+// change d.
 func (d *Desired) WithShared(find FindObject) (*Desired, error) {
 	if d == nil || d.Redacted || d.Rebuilt {
 		return d, nil
@@ -43,7 +43,7 @@ func (d *Desired) WithShared(find FindObject) (*Desired, error) {
 	return &other, nil
 }
 
-// Own are the objects that came with the pod's manifest.
+// Own returns the objects that came with the pod's manifest.
 func (d *Desired) Own() Objects {
 	if len(d.Shared) == 0 {
 		return d.Objects
@@ -62,8 +62,7 @@ func (d *Desired) Own() Objects {
 	return own
 }
 
-// Shares reports whether the pod takes an object from what is stored, or would
-// take it if it were there.
+// Shares reports whether the pod uses this object from the store, or would if it existed.
 func (d *Desired) Shares(namespace string, name ObjectName) bool {
 	if d.Pod.Namespace != namespace || !slices.Contains(ReferredObjects(d.Pod), name) {
 		return false
@@ -72,14 +71,14 @@ func (d *Desired) Shares(namespace string, name ObjectName) bool {
 	return name.Kind == KindClaim || !own.Has(name.Kind, name.Name)
 }
 
-// SameManifest reports whether two pods were made of the same manifest, the values of Secrets
-// included. What they take from objects that are kept apart does not count.
+// SameManifest reports whether two pods were built from the same manifest, including the values of Secrets. Objects
+// from the store do not count.
 func (d *Desired) SameManifest(other *Desired) bool {
 	a, b := &Desired{Pod: d.Pod, Objects: d.Own()}, &Desired{Pod: other.Pod, Objects: other.Own()}
 	return a.SameAs(b)
 }
 
-// Put takes a ConfigMap, a Secret or the volume of a bound claim in, in the place of one of the same name.
+// Put adds a ConfigMap, a Secret or the volume of a bound claim. It replaces one with the same name.
 func (o *Objects) Put(object *Object) {
 	switch {
 	case object.ConfigMap != nil:

@@ -8,22 +8,22 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// TakeoverProblem is a field for which a kubelet that takes the pod over as a static pod would
-// refuse it, or restart a container.
+// TakeoverProblem is a field because of which a kubelet would refuse the pod as a static pod, or would restart a
+// container.
 type TakeoverProblem struct {
 	Path   string
 	Detail string
-	// Refused is set when the kubelet does not accept the manifest at all.
+	// Refused is set if the kubelet does not accept the manifest at all.
 	Refused bool
-	// Panics is set when the kubelet ends with a panic, and all its pods are without it.
+	// Panics is set if the kubelet panics, which leaves all its pods without a kubelet.
 	Panics bool
 }
 
-// String writes it as a problem of a manifest is written, without the place.
+// String returns the problem in the form of other problems of a manifest, without the file position.
 func (p TakeoverProblem) String() string { return p.Path + ": " + p.Detail }
 
-// TakeoverProblems lists what keeps a kubelet from taking the pod over without a restart
-// (kubelet: PreventStaticPodAPIReferences, computePodResizeAction).
+// TakeoverProblems returns the reasons why a kubelet cannot take the pod over without a restart (kubelet:
+// PreventStaticPodAPIReferences, computePodResizeAction).
 func TakeoverProblems(pod *v1.Pod) []TakeoverProblem {
 	t := &takeover{}
 	t.pod(pod)
@@ -102,7 +102,7 @@ func (t *takeover) volume(path string, vol *v1.Volume) {
 	}
 }
 
-// projected names the volumes that only a kubelet with an API server can mount, whatever their sources (kubelet:
+// projected reports a volume that only a kubelet with an API server can mount, independent of its sources (kubelet:
 // projectedVolumeMounter.collectData).
 func (t *takeover) projected(path string, vol *v1.ProjectedVolumeSource) {
 	t.restart(path, "a kubelet without an API server cannot mount a projected volume: a container that ends is not started again")

@@ -30,8 +30,8 @@ spec:
   - {name: p, projected: {sources: [{configMap: {name: a}}]}}
 `
 
-// TestTakeoverProblems: every field that a kubelet would refuse in a static pod,
-// or restart a container for, is named.
+// TestTakeoverProblems checks that every field is named for which a kubelet would refuse a static pod or restart a
+// container.
 func TestTakeoverProblems(t *testing.T) {
 	var refused, panics, restarts []string
 	for _, o := range podspec.TakeoverProblems(podspectest.Desired(t, takeoverPod).Pod) {

@@ -7,8 +7,7 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// FindVolume returns the volume of that name and its field path; nil when the pod has
-// none.
+// FindVolume returns the volume with this name and its field path, or nil if the pod has none.
 func FindVolume(pod *v1.Pod, name string) (vol *v1.Volume, path string) {
 	for i := range pod.Spec.Volumes {
 		if vol = &pod.Spec.Volumes[i]; vol.Name == name {
@@ -18,9 +17,8 @@ func FindVolume(pod *v1.Pod, name string) (vol *v1.Volume, path string) {
 	return nil, ""
 }
 
-// UsedVolumes lists the volumes that some container mounts, in the order of the
-// manifest. The others are not set up, and image volumes need not be (kubelet:
-// desired state of the world).
+// UsedVolumes returns the volumes that containers mount, in manifest order. It omits image volumes, which need no
+// preparation (kubelet: desired state of the world).
 func UsedVolumes(pod *v1.Pod) []*v1.Volume {
 	mounted := mountedNames(pod)
 	var used []*v1.Volume
@@ -32,7 +30,7 @@ func UsedVolumes(pod *v1.Pod) []*v1.Volume {
 	return used
 }
 
-// mountedNames are the names of the volumes that some container mounts.
+// mountedNames returns the names of the volumes that containers mount.
 func mountedNames(pod *v1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for _, ref := range Containers(pod) {
@@ -43,8 +41,7 @@ func mountedNames(pod *v1.Pod) map[string]bool {
 	return names
 }
 
-// HostPathType is what is asked of the path of a hostPath: nothing if it names no type, nor
-// for a volume of another kind, whose source is nil.
+// HostPathType returns the type of a hostPath. It is unset if the volume has no type or source is nil.
 func HostPathType(source *v1.HostPathVolumeSource) v1.HostPathType {
 	if source == nil {
 		return v1.HostPathUnset

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Workload is an object that stands for pods. One of its kinds is set, with the API server's defaults filled in.
+// Workload is an object that creates pods. Exactly one kind is set, with the API server's defaults.
 type Workload struct {
 	Deployment  *appsv1.Deployment  `json:"deployment,omitempty"`
 	ReplicaSet  *appsv1.ReplicaSet  `json:"replicaSet,omitempty"`
@@ -19,13 +19,13 @@ type Workload struct {
 	DaemonSet   *appsv1.DaemonSet   `json:"daemonSet,omitempty"`
 	Job         *batchv1.Job        `json:"job,omitempty"`
 	CronJob     *batchv1.CronJob    `json:"cronJob,omitempty"`
-	// Template is the pod of the template under the name of the workload's first pod, complete with the objects that
-	// it refers to.
+	// Template is the pod from the template with the name of the workload's first pod, including the objects it refers
+	// to.
 	Template *Desired `json:"template"`
 	Origin
 }
 
-// The kinds of workloads.
+// Kinds of workloads.
 const (
 	KindDeployment  = "Deployment"
 	KindReplicaSet  = "ReplicaSet"
@@ -35,7 +35,7 @@ const (
 	KindCronJob     = "CronJob"
 )
 
-// DeepCopy is a workload of its own with the same content, but for the pod of its template, which does not change any more.
+// DeepCopy returns a copy that shares only the pod of its template, which no longer changes.
 func (w *Workload) DeepCopy() *Workload {
 	other := *w
 	other.Deployment, other.ReplicaSet, other.StatefulSet = w.Deployment.DeepCopy(), w.ReplicaSet.DeepCopy(), w.StatefulSet.DeepCopy()
@@ -43,7 +43,7 @@ func (w *Workload) DeepCopy() *Workload {
 	return &other
 }
 
-// NewWorkload is an empty workload of a kind; nil for a kind that does not stand for pods.
+// NewWorkload returns an empty workload of a kind, or nil for a kind that is no workload.
 func NewWorkload(kind string) *Workload {
 	switch kind {
 	case KindDeployment:
@@ -62,7 +62,7 @@ func NewWorkload(kind string) *Workload {
 	return nil
 }
 
-// API is the object that is set.
+// API returns the object that is set.
 func (w *Workload) API() API {
 	switch {
 	case w.Deployment != nil:
@@ -79,13 +79,13 @@ func (w *Workload) API() API {
 	return w.CronJob
 }
 
-// Kind is the kind that is set.
+// Kind returns the kind that is set.
 func (w *Workload) Kind() string { return kindOf(w.API()) }
 
-// Meta is the metadata of the object.
+// Meta returns the metadata of the object.
 func (w *Workload) Meta() *metav1.ObjectMeta { return MetaOf(w.API()) }
 
-// PodTemplate is the template of the workload's pods, and its field in the object.
+// PodTemplate returns the template of the workload's pods, and its field path in the object.
 func (w *Workload) PodTemplate() (template *v1.PodTemplateSpec, path string) {
 	const at = "spec.template"
 	switch w.Kind() {
@@ -103,30 +103,30 @@ func (w *Workload) PodTemplate() (template *v1.PodTemplateSpec, path string) {
 	return &w.CronJob.Spec.JobTemplate.Spec.Template, "spec.jobTemplate.spec.template"
 }
 
-// String is the kind and the name of the workload, as the API server writes them: Deployment default/web.
+// String returns kind and name in the API server's form: Deployment default/web.
 func (w *Workload) String() string {
 	return fmt.Sprintf("%s %s/%s", w.Kind(), w.Meta().Namespace, w.Meta().Name)
 }
 
-// WorkloadUID is the uid of a workload whose manifest gives none: a UUIDv5 of its kind, namespace and name.
+// WorkloadUID returns the uid of a workload whose manifest has none: a UUIDv5 of its kind, namespace and name.
 func WorkloadUID(kind, namespace, name string) types.UID {
 	return types.UID(uuid.NewSHA1(uuid.MustParse(uidSpace), []byte(kind+"/"+namespace+"/"+name)).String())
 }
 
-// FirstPod is the name of the first pod of a workload.
+// FirstPod returns the name of the first pod of a workload.
 func (w *Workload) FirstPod() string {
 	name, first := w.Meta().Name, 0
 	switch {
 	case w.StatefulSet != nil && w.StatefulSet.Spec.Ordinals != nil:
 		first = int(w.StatefulSet.Spec.Ordinals.Start)
 	case w.CronJob != nil:
-		// The Job of a time has the minutes since 1970 in its name (getJobName of the CronJob controller).
+		// The name of a Job has its start time in minutes since 1970 (getJobName of the CronJob controller).
 		name += "-00000000"
 	}
 	return fmt.Sprintf("%s-%d", name, first)
 }
 
-// SelectJob gives a Job the selector, and its pods the labels, that the API server gives a new one
+// SelectJob sets the selector of a Job and the labels of its pods, as the API server does for a new one
 // (generateSelectorIfNeeded).
 func SelectJob(job *batchv1.Job) {
 	if job.Spec.ManualSelector != nil && *job.Spec.ManualSelector {
@@ -154,13 +154,13 @@ func SelectJob(job *batchv1.Job) {
 	}
 }
 
-// The labels of a Job's pods that were there before those with a prefix.
+// Older labels of a Job's pods, without a prefix.
 const (
 	legacyJobName       = "job-name"
 	legacyControllerUID = "controller-uid"
 )
 
-// MountClaims gives a pod of a StatefulSet the volumes of its own claims, in the place of volumes of these names
+// MountClaims adds the volumes of a StatefulSet's claims to one of its pods and replaces volumes with the same names
 // (updateStorage of the StatefulSet controller). Pods of other workloads have none.
 func (w *Workload) MountClaims(pod *v1.Pod) {
 	if w.StatefulSet == nil {

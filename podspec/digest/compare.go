@@ -2,21 +2,20 @@ package digest
 
 import "strings"
 
-// Sameness is the outcome of comparing two digests.
+// Sameness is the result of comparing two digests.
 type Sameness int
 
-// The outcomes.
+// Results of a comparison.
 const (
-	// Different digests stand for different things.
+	// Different means that the digested data differ.
 	Different Sameness = iota
-	// Same digests stand for the same.
+	// Same means that the digested data are equal.
 	Same
-	// Unknown: the digests differ at most in values of Secrets, and were made with
-	// different keys, or without one.
+	// Unknown means that the digests differ at most in values of Secrets, and have different keys or none.
 	Unknown
 )
 
-// CompareSecrets compares what stands for two values of Secrets.
+// CompareSecrets compares the digests of two values of Secrets.
 func CompareSecrets(a, b string) Sameness {
 	if !strings.HasPrefix(a, SecretPrefix) || !strings.HasPrefix(b, SecretPrefix) {
 		return equality(a, b)
@@ -34,8 +33,8 @@ func equality(a, b string) Sameness {
 	return Different
 }
 
-// Compare compares two digests of the same kind: spec hashes, digests of what is
-// desired, or digests of a volume's content.
+// Compare compares two digests of the same kind: spec hashes, digests of the wanted state, or digests of a volume's
+// content.
 func Compare(a, b string) Sameness {
 	x, y := parseSealed(a), parseSealed(b)
 	switch {
@@ -49,7 +48,7 @@ func Compare(a, b string) Sameness {
 	return equality(x.secrets, y.secrets)
 }
 
-// keyOf is the id of the key that a digest was made with.
+// keyOf returns the id of the key of a digest.
 func keyOf(digest string) string {
 	rest, ok := strings.CutPrefix(digest, SecretPrefix)
 	if key, _, _ := strings.Cut(rest, ":"); ok {

@@ -1,4 +1,4 @@
-// Package digest makes digests that stand for values of Secrets and compares them.
+// Package digest creates and compares digests that replace values of Secrets.
 //
-// In: a key of this machine, and values. Out: texts that say nothing without the key.
+// The input is a key of this machine, and values. The results are texts that reveal nothing without the key.
 package digest

@@ -8,32 +8,31 @@ import (
 	"strings"
 )
 
-// Key keys the digests that stand for the values of Secrets, so that nobody
-// without it can find a value by trying: a PIN of six digits has only a million.
-// It belongs to one machine and never leaves it. The nil key knows nothing: its
-// digests are all the same and can be compared with none.
+// Key is the key of digests that replace values of Secrets. Without it no value can be found by trying; for example, a
+// PIN of six digits has only a million values. It belongs to one machine and never leaves it. With a nil Key, all
+// digests are equal and cannot be compared.
 type Key struct {
 	id     string
 	secret []byte
 }
 
-// The lengths, in bytes, of what is shown of a key and of a keyed digest.
+// Lengths in bytes of the key's id and of a keyed digest.
 const (
 	keyIDBytes       = 4
 	keyedDigestBytes = 16
 )
 
-// noKey stands for the id of a key where there is none.
+// noKey is the id of the nil key.
 const noKey = "none"
 
-// NewKey makes a key of random bytes, of which there should be 32.
+// NewKey returns a key for random bytes, which should be 32.
 func NewKey(secret []byte) *Key {
 	k := &Key{secret: secret}
 	k.id = hex.EncodeToString(k.sum(purpose("id"))[:keyIDBytes])
 	return k
 }
 
-// ID differs between keys and says nothing else about them.
+// ID returns an id that differs between keys and reveals nothing else.
 func (k *Key) ID() string {
 	if k == nil {
 		return noKey
@@ -47,7 +46,7 @@ func (k *Key) sum(value []byte) []byte {
 	return h.Sum(nil)
 }
 
-// digest is the keyed digest of a value as text; empty without a key.
+// digest returns the keyed digest of a value as text, or an empty string without a key.
 func (k *Key) digest(value []byte) string {
 	if k == nil {
 		return ""
@@ -55,21 +54,19 @@ func (k *Key) digest(value []byte) string {
 	return hex.EncodeToString(k.sum(value)[:keyedDigestBytes])
 }
 
-// SecretPrefix begins what stands for the value of a Secret: the id of the key and the
-// keyed digest follow.
+// SecretPrefix is the prefix of the digest of a Secret's value. The id of the key and the keyed digest follow.
 const SecretPrefix = "secret:hmac:"
 
-// SecretRef is a value of a Secret, by the names of Secret and key.
+// SecretRef names a value of a Secret by the Secret's name and the key.
 type SecretRef struct{ Name, Key string }
 
-// Secret returns the digest that stands for a value of a Secret. Pod, Secret and key are part
-// of it: equal values have different digests in two places, so that nobody who may add a pod
-// can compare guesses with them.
+// Secret returns the digest that replaces a value of a Secret. It covers pod, Secret and key, so equal values have
+// different digests in two places. Otherwise a user who may add a pod could compare guesses with existing digests.
 func (k *Key) Secret(pod string, ref SecretRef, value []byte) string {
 	return SecretPrefix + k.ID() + ":" + k.digest(purpose("secret", pod, ref.Name, ref.Key, string(value)))
 }
 
-// purpose joins the parts of what is digested so that no two lists of parts give the same text.
+// purpose joins parts so that different lists of parts never give the same text.
 func purpose(parts ...string) []byte {
 	var text []byte
 	for _, part := range parts {
@@ -78,5 +75,5 @@ func purpose(parts ...string) []byte {
 	return text
 }
 
-// IsSecret reports whether a text is the digest of a secret value and nothing else.
+// IsSecret reports whether a text is the digest of a secret value.
 func IsSecret(text string) bool { return strings.HasPrefix(text, SecretPrefix) }

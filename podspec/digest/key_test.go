@@ -10,7 +10,7 @@ var (
 	there = NewKey([]byte("another key, of another machine."))
 )
 
-// TestSecretsOfTwoKeysCannotBeCompared: only digests of one key say whether values are the same.
+// TestSecretsOfTwoKeysCannotBeCompared checks that only digests of the same key are compared.
 func TestSecretsOfTwoKeysCannotBeCompared(t *testing.T) {
 	ref := SecretRef{Name: "login", Key: "pin"}
 	digest := func(k *Key, value string) string { return k.Secret("default/web", ref, []byte(value)) }
@@ -37,7 +37,7 @@ func TestSecretsOfTwoKeysCannotBeCompared(t *testing.T) {
 	}
 }
 
-// TestSeal: what is open is seen without the key, and the secret part is not.
+// TestSeal checks that the open part is readable without the key, and the secret part is not.
 func TestSeal(t *testing.T) {
 	one := here.Seal("sha256:open", "default/web", []byte("1"))
 	if !strings.HasPrefix(one, "sha256:open:"+here.ID()+":") || Compare(one, here.Seal("sha256:open", "default/web", []byte("2"))) != Different {
@@ -48,7 +48,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestSealAll: the digest of digests is as comparable as these are.
+// TestSealAll checks that a digest of digests compares like these.
 func TestSealAll(t *testing.T) {
 	named := func(name string, k *Key, value string) Named {
 		return Named{Name: name, Digest: k.Secret("p", SecretRef{Name: name}, []byte(value))}

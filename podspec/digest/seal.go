@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// sealed is a digest in two parts: that of everything but the values of Secrets,
-// which anybody may compute, and that of those values, which takes the key.
+// sealed is a digest with two parts: an open digest of everything except values of Secrets, and a keyed digest of these
+// values.
 type sealed struct {
 	// open is the version and the digest of the open part, for example v2:0760….
 	open string
-	// key is the id of the key, secrets the digest made with it; both are empty where
-	// no secret is concerned.
+	// key is the id of the key, and secrets is the digest made with it. Both are empty if there are no secrets.
 	key, secrets string
 }
 
-// String writes a digest as OPEN, or as OPEN:KEY:SECRETS.
+// String returns OPEN, or OPEN:KEY:SECRETS.
 func (s sealed) String() string {
 	if s.key == "" {
 		return s.open
@@ -25,7 +24,7 @@ func (s sealed) String() string {
 	return s.open + ":" + s.key + ":" + s.secrets
 }
 
-// parseSealed reads a digest. A digest without the two last parts is open as a whole.
+// parseSealed parses a digest. Without the last two parts, it is all open.
 func parseSealed(text string) sealed {
 	parts := strings.Split(text, ":")
 	if len(parts) != 4 {
@@ -34,18 +33,17 @@ func parseSealed(text string) sealed {
 	return sealed{open: parts[0] + ":" + parts[1], key: parts[2], secrets: parts[3]}
 }
 
-// Seal makes the digest of something of a pod that holds values of Secrets: open is the
-// version and digest of everything else, secrets are the values.
+// Seal returns the digest of data of a pod with values of Secrets. open is the version and digest of everything else;
+// secrets holds the values.
 func (k *Key) Seal(open, pod string, secrets []byte) string {
 	return sealed{open: open, key: k.ID(), secrets: k.digest(purpose("content", pod, string(secrets)))}.String()
 }
 
-// Named is the digest that stands for a secret value, with its name.
+// Named is the digest of a secret value and its name.
 type Named struct{ Name, Digest string }
 
-// SealAll makes the digest of something in which digests stand for secret values.
-// Those are keyed, so no key is needed for their sum. Digests of several keys can be
-// compared with none.
+// SealAll returns the digest of data in which digests replace secret values. Those are keyed, so their sum needs no
+// key. If their keys differ, the result cannot be compared.
 func SealAll(open string, digests []Named) string {
 	if len(digests) == 0 {
 		return open

@@ -9,27 +9,24 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// What is read of manifests is bounded, since a few bytes of YAML can stand for
-// gigabytes. The bounds are far above what one machine can run, and far below what
-// hurts it.
+// Limits for manifests, because a few bytes of YAML can expand to gigabytes. They are far above the needs of one
+// machine, and far below what harms it.
 const (
-	// maxMarks bounds the lines, commas and brackets of one source before it is parsed:
-	// each can be a value, and a value costs some two hundred bytes.
+	// maxMarks limits the lines, commas and brackets of one source before it is parsed. Each can be a value, and a
+	// value takes about two hundred bytes.
 	maxMarks = 500_000
-	// MaxValues bounds the values of all documents, aliases replaced: each may become a
-	// container of a kilobyte.
+	// MaxValues limits the values of all documents with aliases expanded. Each may become a container of a kilobyte.
 	MaxValues = 100_000
-	// MaxDocuments bounds the documents of all sources, items of Lists included.
+	// MaxDocuments limits the documents of all sources, including items of Lists.
 	MaxDocuments = 1_000
-	// maxDepth bounds how deep values are nested. A Pod needs fifteen levels.
+	// maxDepth limits the nesting of values. A Pod needs fifteen levels.
 	maxDepth = 100
-	// MaxProblems bounds the problems of one document that are listed.
+	// MaxProblems limits the listed problems of one document.
 	MaxProblems = 100
 )
 
-// overfullLine is the line in which a source has its mark too many; 0 when it has none.
-// What is inside of texts is counted too: telling it apart would take the parser that
-// this protects.
+// overfullLine returns the line in which a source exceeds the limit of marks, or 0. It also counts marks inside
+// strings, because excluding them would need the parser that this limit protects.
 func overfullLine(text []byte, limit int) int {
 	for i, c := range text {
 		switch c {
@@ -48,20 +45,20 @@ func overfullLine(text []byte, limit int) int {
 	return 0
 }
 
-// extent is how much a tree of YAML stands for once its aliases are replaced.
+// extent is the size of a YAML tree with aliases expanded.
 type extent struct {
 	values, bytes int64
-	// open is set while the node is being measured: a node found open would contain itself.
+	// open is set while the node is being measured. A node found open contains itself.
 	open bool
 }
 
-// measurer measures a document before anything is made of it.
+// measurer measures a document before it is decoded.
 type measurer struct {
 	d    *Document
 	seen map[*yamlv3.Node]extent
 }
 
-// bounded yields the problems of a document that would become too large or too deep.
+// bounded returns the number of values of a document, or problems if it would become too large or too deep.
 func (d *Document) bounded(root *yamlv3.Node) (int64, []Problem) {
 	m := &measurer{d: d, seen: map[*yamlv3.Node]extent{}}
 	size, problem := m.measure(root, 0)
@@ -94,7 +91,7 @@ func (m *measurer) measure(n *yamlv3.Node, depth int) (extent, *Problem) {
 		if problem != nil {
 			return extent{}, problem
 		}
-		// Sums may not overflow: all that counts is that they are too large.
+		// Cap the sums to avoid an overflow; the exact size does not matter.
 		size.values = min(size.values+part.values, MaxValues+1)
 		size.bytes = min(size.bytes+part.bytes, input.DefaultMaxBytes+1)
 	}
@@ -104,8 +101,8 @@ func (m *measurer) measure(n *yamlv3.Node, depth int) (extent, *Problem) {
 	return size, nil
 }
 
-// alias is measured as what it stands for, which is measured once. It stands for
-// something before it, so only its own parents can still be open.
+// alias returns the size of the alias's target, which is measured once. The target precedes the alias, so only parents
+// of the alias can still be open.
 func (m *measurer) alias(n *yamlv3.Node, depth int) (extent, *Problem) {
 	size, known := m.seen[n.Alias]
 	if size.open || n.Alias == nil {

@@ -1,7 +1,6 @@
-// Package document cuts the text of a source into YAML or JSON documents and bounds what a
-// document may hold before anything is made of it. It knows the line and column of every
-// field.
+// Package document splits the text of a source into YAML or JSON documents. It limits their size before they are
+// decoded, and knows the line and column of every field.
 //
-// In: a source. Out: documents as JSON, and problems with their places. What may be a Secret is not
-// repeated in a problem. The package reads no files and does not know pods.
+// The input is a source. The results are documents as JSON, and problems with their positions. A problem never repeats
+// text that may be a Secret. The package reads no files and does not know pods.
 package document

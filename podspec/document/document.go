@@ -19,21 +19,21 @@ type Document struct {
 	// line is the number of lines before the document in its source.
 	line int
 	text []byte
-	// JSON is the document as JSON, root its tree of positions.
+	// JSON is the document as JSON. root is its tree of positions.
 	JSON []byte
 	root *yamlv3.Node
-	// top is the whole document, with the comments before and after it.
+	// top is the whole document with the comments before and after it.
 	top *yamlv3.Node
-	// Values counts what the document holds, aliases replaced.
+	// Values is the number of values with aliases expanded.
 	Values int64
-	// Kind is the kind of object that the document was found to be; empty until then.
+	// Kind is the kind of the object, or empty if it is not known yet.
 	Kind string
-	// prefix is what paths begin with in the whole document, when this is a part of it.
+	// prefix is the path of this part in the whole document; empty for a whole document.
 	prefix string
 }
 
-// Parse turns the document into JSON and into a tree of positions. A document
-// that is no YAML, is too large, or names a key twice, yields problems instead.
+// Parse converts the document to JSON and to a tree of positions. It returns problems if the document is not YAML, is
+// too large, or has duplicate keys.
 func (d *Document) Parse() []Problem {
 	if problems := d.unsplit(); len(problems) > 0 {
 		return problems
@@ -65,8 +65,8 @@ func (d *Document) Parse() []Problem {
 	return nil
 }
 
-// second refuses an object that follows another one without a marker between them, such as a
-// second JSON object: it would not be read.
+// second refuses a second object without a marker before it, such as a second JSON object, because it would not be
+// read.
 func (d *Document) second(decoder *yamlv3.Decoder) []Problem {
 	const detail = `begins a second object: put a line with "---" before it`
 	var next yamlv3.Node
@@ -84,7 +84,7 @@ func (d *Document) second(decoder *yamlv3.Decoder) []Problem {
 	}
 }
 
-// duplicateKeys finds keys that a mapping names twice.
+// duplicateKeys returns the keys that occur twice in a mapping.
 func (d *Document) duplicateKeys(n *yamlv3.Node, path string, found []Problem) []Problem {
 	switch n.Kind {
 	case yamlv3.MappingNode:
@@ -111,20 +111,20 @@ func (d *Document) problem(n *yamlv3.Node, path, detail string) Problem {
 	return Problem{Class: ClassInvalid, File: d.File, Line: d.line + n.Line, Column: n.Column, Path: d.shown(path), Detail: detail}
 }
 
-// Whole builds a problem of the document as a whole.
+// Whole returns a problem with the document as a whole.
 func (d *Document) Whole(detail string) Problem {
 	return Problem{Class: ClassInvalid, File: d.File, Line: d.line + 1, Column: 1, Detail: detail}
 }
 
-// At builds a problem at a field path.
+// At returns a problem with the field at a path.
 func (d *Document) At(class Class, path, detail string) Problem {
 	p := Problem{Class: class, File: d.File, Path: d.Full(d.shown(path)), Detail: detail}
 	p.Line, p.Column = d.Position(path)
 	return p
 }
 
-// AtValue builds a problem of the value at a field path. A text over lines of its own has its
-// place, as it may be what is wrong; any other value has that of its key.
+// AtValue returns a problem with the value at a path. For a text on lines of its own the position is that of the text,
+// which may be wrong itself. For other values it is that of the key.
 func (d *Document) AtValue(class Class, path, detail string) Problem {
 	p := d.At(class, path, detail)
 	if d.root == nil {
@@ -136,13 +136,13 @@ func (d *Document) AtValue(class Class, path, detail string) Problem {
 	return p
 }
 
-// Note builds a note at a field path, about a pod or about none.
+// Note returns a note for the field at a path. pod may be empty.
 func (d *Document) Note(pod, path, detail string) Note {
 	line, column := d.Position(path)
 	return Note{Pod: pod, File: d.File, Line: line, Column: column, Path: d.Full(path), Detail: detail}
 }
 
-// Part is the object at a field of a document, in which paths begin at that field. Problems and notes of it have the
+// Part returns the object at a field of a document. Its paths begin at that field. Its problems and notes have the
 // paths of the whole document.
 func (d *Document) Part(path string, json []byte) *Document {
 	part := &Document{File: d.File, line: d.line, JSON: json, Kind: d.Kind, prefix: d.Full(path), root: value(d.root, fieldpath.Split(path))}
@@ -152,7 +152,7 @@ func (d *Document) Part(path string, json []byte) *Document {
 	return part
 }
 
-// Full is a path in the whole document.
+// Full returns a path in the whole document.
 func (d *Document) Full(path string) string {
 	if d.prefix == "" || path == "" {
 		return d.prefix + path
@@ -160,7 +160,7 @@ func (d *Document) Full(path string) string {
 	return d.prefix + "." + path
 }
 
-// Item is one entry of a List, with the positions it has in the list.
+// Item returns one item of a List, with its positions in the list.
 func (d *Document) Item(i int, json []byte) *Document {
 	node := find(d.root, fieldpath.Split(fieldpath.Index("items", i)))
 	return &Document{File: d.File, line: d.line, JSON: json, root: node}

@@ -23,7 +23,7 @@ metadata: {name: b}
 stringData: {k: hunter2}
 `
 
-// parsed are the documents of a text, which must be valid.
+// parsed returns the documents of a text, which must be valid.
 func parsed(t *testing.T, text string) []*Document {
 	t.Helper()
 	docs, problems := Split(input.Source{Name: "file", Text: []byte(text)})
@@ -36,8 +36,8 @@ func parsed(t *testing.T, text string) []*Document {
 	return docs
 }
 
-// TestPosition: a field is found in the file, also one that a merge brings in, and a field that
-// is missing is where it should be.
+// TestPosition checks the position of a field, also of one from a merge. A missing field has the position where it
+// should be.
 func TestPosition(t *testing.T) {
 	docs := parsed(t, two)
 	if len(docs) != 2 {
@@ -63,7 +63,7 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// TestValuesOfADocument: keys lead through merges to a text.
+// TestValuesOfADocument checks that keys are followed through merges.
 func TestValuesOfADocument(t *testing.T) {
 	d := parsed(t, two)[0]
 	if got := d.Scalar("spec", "containers", "0", "image"); got != "i:1" {
@@ -74,7 +74,7 @@ func TestValuesOfADocument(t *testing.T) {
 	}
 }
 
-// TestOnlySecretsAreHidden: a document that does not say what it is may be a Secret.
+// TestOnlySecretsAreHidden checks that a document without a known kind may be a Secret.
 func TestOnlySecretsAreHidden(t *testing.T) {
 	for text, want := range map[string]bool{
 		"kind: Pod\n": false, "kind: ConfigMap\n": false, "kind: PersistentVolumeClaim\n": false,
@@ -94,7 +94,7 @@ func TestOnlySecretsAreHidden(t *testing.T) {
 	}
 }
 
-// TestSplitKeepsLines: documents know where they begin, and only those with content count.
+// TestSplitKeepsLines checks the start lines of documents, and that empty documents are omitted.
 func TestSplitKeepsLines(t *testing.T) {
 	docs, problems := Split(input.Source{Name: "-", Text: []byte("# nothing\n---\n\n--- {a: b}\n---\n# c\nc: d\n")})
 	var starts []int
@@ -113,7 +113,7 @@ func TestSplitKeepsLines(t *testing.T) {
 	}
 }
 
-// TestFewProblemsAreListed: after a hundred there is only their number.
+// TestFewProblemsAreListed checks that problems beyond the limit are only counted.
 func TestFewProblemsAreListed(t *testing.T) {
 	var text strings.Builder
 	for range MaxProblems + 6 {
@@ -126,7 +126,7 @@ func TestFewProblemsAreListed(t *testing.T) {
 	}
 }
 
-// TestProblemsAreLines: a problem has the form of a compiler's, and stays in its line.
+// TestProblemsAreLines checks that a problem has the form of a compiler's message and stays on one line.
 func TestProblemsAreLines(t *testing.T) {
 	for want, p := range map[string]Problem{
 		"f:1:2: a.b: is wrong":    {File: "f", Line: 1, Column: 2, Path: "a.b", Detail: "is wrong"},
@@ -142,7 +142,7 @@ func TestProblemsAreLines(t *testing.T) {
 	}
 }
 
-// TestIsEmpty: only what has no document at all is empty.
+// TestIsEmpty checks that only a text without any document is empty.
 func TestIsEmpty(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": true, "\n \t\n": true, "# later\n---\n...\n": true, "\uFEFF": true, "\xff\xfe": true,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestGroupNotes: the same note at several places is one text, and others stay apart and in order.
+// TestGroupNotes checks that equal notes at several places become one text, and that other notes keep their order.
 func TestGroupNotes(t *testing.T) {
 	note := func(line int, path, detail string) Note {
 		return Note{File: "a.yaml", Line: line, Column: 1, Path: path, Detail: detail}

@@ -8,8 +8,7 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// Position is the line and column of a field, or of its nearest parent that the
-// document has. A field that is missing is reported where it should be.
+// Position returns the line and column of a field, or of its nearest existing parent, where a missing field should be.
 func (d *Document) Position(path string) (line, column int) {
 	if d.root == nil {
 		return d.line + 1, 1
@@ -18,8 +17,8 @@ func (d *Document) Position(path string) (line, column int) {
 	return d.line + n.Line, n.Column
 }
 
-// find follows the parts of a path down the tree, as far as the tree goes. For a
-// key it returns the key's node, so that the position is that of the name.
+// find follows the parts of a path as far as the tree has them. For a key it returns the key's node, so the position is
+// that of the name.
 func find(n *yamlv3.Node, parts []string) *yamlv3.Node {
 	at := n
 	for _, part := range parts {
@@ -33,7 +32,7 @@ func find(n *yamlv3.Node, parts []string) *yamlv3.Node {
 	return at
 }
 
-// value is the node at the end of a path; nil if the tree has none.
+// value returns the node at a path, or nil if there is none.
 func value(n *yamlv3.Node, parts []string) *yamlv3.Node {
 	for _, part := range parts {
 		if _, n = child(resolved(n), part); n == nil {
@@ -50,8 +49,7 @@ func resolved(n *yamlv3.Node) *yamlv3.Node {
 	return n
 }
 
-// child returns the entry of a mapping or sequence that a part names, and the
-// node whose position stands for it.
+// child returns the entry of a mapping or sequence, and the node with its position.
 func child(n *yamlv3.Node, part string) (at, value *yamlv3.Node) {
 	switch n.Kind {
 	case yamlv3.MappingNode:
@@ -66,8 +64,8 @@ func child(n *yamlv3.Node, part string) (at, value *yamlv3.Node) {
 	return nil, nil
 }
 
-// entry returns a key of a mapping and its value, also one that a merge brings in. No
-// key is there twice: decoding refuses a merge that brings one which is there already.
+// entry returns a key of a mapping and its value, also from a merge. Keys are unique, because decoding refuses a merge
+// that repeats an existing key.
 func entry(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value = n.Content[i], n.Content[i+1]
@@ -82,12 +80,12 @@ func entry(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	return nil, nil
 }
 
-// isMerge reports whether the value of a key is merged into its mapping; a text "<<" is none.
+// isMerge reports whether the value of a key is merged into its mapping. A quoted "<<" is an ordinary key.
 func isMerge(key *yamlv3.Node) bool {
 	return key.Kind == yamlv3.ScalarNode && key.Value == "<<" && key.ShortTag() == "!!merge"
 }
 
-// merged finds a key in what a merge brings: a mapping, or a sequence of them.
+// merged finds a key in the value of a merge: a mapping, or a sequence of mappings.
 func merged(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	n = resolved(n)
 	if n.Kind == yamlv3.MappingNode {
@@ -101,10 +99,10 @@ func merged(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	return nil, nil
 }
 
-// keyName is what a key says. An alias says what it stands for.
+// keyName returns the text of a key, with an alias resolved.
 func keyName(key *yamlv3.Node) string { return resolved(key).Value }
 
-// valueAt follows keys down a tree; an empty node when they do not lead anywhere.
+// valueAt returns the node at some keys, or an empty node if there is none.
 func valueAt(n *yamlv3.Node, keys ...string) *yamlv3.Node {
 	if n = value(n, keys); n == nil {
 		return &yamlv3.Node{}
@@ -114,7 +112,7 @@ func valueAt(n *yamlv3.Node, keys ...string) *yamlv3.Node {
 
 func scalarAt(n *yamlv3.Node, keys ...string) string { return valueAt(n, keys...).Value }
 
-// Scalar is the text at the end of some keys; empty when they do not lead anywhere.
+// Scalar returns the text at some keys, or an empty string if there is none.
 func (d *Document) Scalar(keys ...string) string { return scalarAt(d.root, keys...) }
 
 // Defines reports whether some keys lead to a value.

@@ -7,43 +7,41 @@ import (
 	"github.com/podctl/podctl/podspec/quote"
 )
 
-// Class says what kind of fault a manifest has.
+// Class is the kind of a problem.
 type Class string
 
-// The classes of fault.
+// Classes of problems.
 const (
-	// ClassInvalid is what the API server would refuse.
+	// ClassInvalid is a manifest that the API server would refuse.
 	ClassInvalid Class = "invalid"
-	// ClassUnsupported is valid, but cannot be done here.
+	// ClassUnsupported is valid, but podctl cannot do it.
 	ClassUnsupported Class = "unsupported"
-	// ClassUnresolved names a ConfigMap, Secret or claim that no document
-	// supplies. It blocks the containers that need it and refuses nothing.
+	// ClassUnresolved is a reference to a ConfigMap, Secret or claim that no document has. It blocks the containers
+	// that need it; the manifest is accepted.
 	ClassUnresolved Class = "unresolved"
 )
 
-// Problem is one fault of a manifest and the place where it is.
+// Problem is a fault of a manifest and its position.
 type Problem struct {
 	Class Class `json:"class"`
-	// File is the path, URL or "-" the document came from.
+	// File is the path, URL or "-" of the document.
 	File string `json:"file"`
-	// Line and Column count from 1; 0 means that the place is not known.
+	// Line and Column count from 1; 0 means unknown.
 	Line   int `json:"line"`
 	Column int `json:"column"`
-	// Path is the field, for example spec.containers[0].image; empty for the
-	// document as a whole.
+	// Path is the field, for example spec.containers[0].image, or empty for the whole document.
 	Path   string `json:"path"`
 	Detail string `json:"detail"`
-	// Duplicate is set when the object has the name or the uid of one before it, and is left out:
-	// everything else is as if it were not there.
+	// Duplicate is set if the object has the name or uid of an earlier one and is left out. The other objects are used.
 	Duplicate bool `json:"-"`
-	// First is the uid of the pod that has what a Duplicate asks for, or of the first pod of a workload that has it; empty for other
-	// objects.
+	// First is the uid of the pod that already uses the name or uid of a Duplicate, or of the first pod of a workload
+	// that uses it. It is empty for other objects.
 	First string `json:"-"`
-	// Limit is set when the texts together are more than is read: nothing is known of the rest.
+	// Limit is set if the sources together exceed a limit, so the rest was not read.
 	Limit bool `json:"-"`
 }
 
-// String writes a problem as compilers do: file:line:column: path: detail.
+// String returns the problem in the form of compilers: file:line:column: path: detail.
 func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(place(p.File, p.Line, p.Column))
@@ -55,7 +53,7 @@ func (p Problem) String() string {
 	return quote.OneLine(b.String())
 }
 
-// first are the first of many problems, and how many more there are.
+// first returns the first problems and a note with the number of the others.
 func first(problems []Problem) []Problem {
 	left := len(problems) - MaxProblems
 	if left <= 0 {
@@ -66,7 +64,7 @@ func first(problems []Problem) []Problem {
 	return append(problems[:MaxProblems:MaxProblems], rest)
 }
 
-// AndMore says how many problems are not listed.
+// AndMore returns the text for n problems that are not listed.
 func AndMore(n int) string { return fmt.Sprintf("and %s more", Counted(n, "problem")) }
 
 func place(file string, line, column int) string {
@@ -76,10 +74,9 @@ func place(file string, line, column int) string {
 	return fmt.Sprintf("%s:%d:%d: ", file, line, column)
 }
 
-// Note is a field that is accepted and has no effect here, or a document that is
-// not used.
+// Note is a field that is accepted but has no effect, or a document that is not used.
 type Note struct {
-	// Pod is namespace/name; empty when the note is about no pod.
+	// Pod is namespace/name; empty for a note about no pod.
 	Pod    string `json:"pod,omitempty"`
 	File   string `json:"file"`
 	Line   int    `json:"line"`
@@ -88,13 +85,13 @@ type Note struct {
 	Detail string `json:"detail"`
 }
 
-// String writes a note as a problem is written.
+// String returns the note in the form of a problem.
 func (n Note) String() string {
 	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}.String()
 }
 
-// GroupNotes are the texts of notes, in the order of the first of each. Notes that say the same of a field at several places are one
-// text.
+// GroupNotes returns the texts of notes, ordered by the first note of each. Equal notes for the same field at several
+// places become one text.
 func GroupNotes(notes []Note) []string {
 	type what struct{ path, detail string }
 	first, places := map[what]int{}, [][]Note{}
@@ -118,7 +115,7 @@ func GroupNotes(notes []Note) []string {
 	return texts
 }
 
-// maxPlaces is how many places of a repeated note are listed.
+// maxPlaces limits the listed places of a repeated note.
 const maxPlaces = 3
 
 func otherPlaces(notes []Note) string {
@@ -133,11 +130,11 @@ func otherPlaces(notes []Note) string {
 	return text
 }
 
-// Skipped is an object of a manifest that podctl has no use for.
+// Skipped is an object of a manifest that podctl does not use.
 type Skipped struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Namespace is empty if the manifest names none: podctl does not know which kinds have namespaces.
+	// Namespace is empty if the manifest has none. podctl does not know which kinds have namespaces.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	File      string `json:"file"`
@@ -155,12 +152,12 @@ func (s Skipped) String() string {
 	return quote.OneLine(text + " (" + s.Reason + ")")
 }
 
-// IsSame reports whether two documents have the same object.
+// IsSame reports whether both are the same object.
 func (s Skipped) IsSame(other Skipped) bool {
 	return s.APIVersion == other.APIVersion && s.Kind == other.Kind && s.Namespace == other.Namespace && s.Name == other.Name
 }
 
-// Counted is a number of things with their noun, in the plural where it has to be.
+// Counted returns a number with its noun, in the plural if necessary.
 func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -8,9 +8,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// Rename returns documents as they were written, with their comments, and with other names
-// for images of pods. It leaves Secrets out, so that they are not printed, and returns
-// their names.
+// Rename returns documents as written, including comments, but with other names for images of pods. It omits Secrets so
+// that they are not printed, and returns their names in left.
 func Rename(documents []*Document, images map[string]string) (text []byte, left []string, err error) {
 	p := &renaming{images: images}
 	var b bytes.Buffer
@@ -32,13 +31,13 @@ func Rename(documents []*Document, images map[string]string) (text []byte, left 
 	return b.Bytes(), p.left, nil
 }
 
-// renaming gives images other names.
+// renaming replaces the names of images.
 type renaming struct {
 	images map[string]string
 	left   []string
 }
 
-// document renames the images of one object, or those of a List; false when it is left out.
+// document renames the images of one object, or of the items of a List. It returns false if the object is omitted.
 func (p *renaming) document(n *yamlv3.Node) (*yamlv3.Node, bool) {
 	switch scalarAt(n, "kind") {
 	case "Secret":
@@ -67,8 +66,8 @@ func (p *renaming) pod(n *yamlv3.Node) {
 	}
 }
 
-// rename gives the image that a key names another name. An alias is replaced, so
-// that what it stands for keeps its meaning elsewhere.
+// rename replaces the image at a key. It replaces an alias instead of its target, so that other aliases keep their
+// meaning.
 func (p *renaming) rename(n *yamlv3.Node, key string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		value := n.Content[i+1]

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// isPublic reports whether the values of a kind of objects may be repeated.
+// isPublic reports whether values of this kind may be repeated.
 func isPublic(kind string) bool {
 	switch kind {
 	case "Pod", "ConfigMap", "PersistentVolumeClaim", "PersistentVolume", "Service",
@@ -23,14 +23,14 @@ func isPublic(kind string) bool {
 	return false
 }
 
-// MayBeSecret reports whether the document may be a Secret: its text is not repeated in a
-// problem. Only a document that says it is something else may not.
+// MayBeSecret reports whether the document may be a Secret, whose text must not be repeated in a problem. It is false
+// only if the document declares another known kind.
 func (d *Document) MayBeSecret() bool {
 	kinds := d.kinds()
 	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return !isPublic(kind) })
 }
 
-// kinds are the kinds that the document gives: several until duplicate keys are refused.
+// kinds returns the kinds that the document declares. There may be several until duplicate keys are refused.
 func (d *Document) kinds() []string {
 	if d.Kind != "" {
 		return []string{d.Kind}
@@ -47,9 +47,8 @@ func (d *Document) kinds() []string {
 	return kinds
 }
 
-// shown is as much of a path as may be repeated. In what may be a Secret, a piece of a value can
-// stand in the place of a key: a part is shown if it is the name of a field, or could be that
-// of a key.
+// shown returns the part of a path that may be repeated. In a possible Secret, a piece of a value can be in the place
+// of a key. Therefore it shows only parts that are names of fields or that are valid keys.
 func (d *Document) shown(path string) string {
 	if path == "" || !d.MayBeSecret() {
 		return path
@@ -73,7 +72,7 @@ func (d *Document) shown(path string) string {
 	return told
 }
 
-// isShowable reports whether a part of a path has the form of what it names.
+// isShowable reports whether a part of a path has a valid form for its type.
 func isShowable(t reflect.Type, part string) bool {
 	if t.Kind() == reflect.Slice {
 		_, err := strconv.Atoi(part)
@@ -82,7 +81,7 @@ func isShowable(t reflect.Type, part string) bool {
 	return t.Kind() != reflect.Map || len(validation.IsConfigMapKey(part)) == 0 || len(validation.IsQualifiedName(part)) == 0
 }
 
-// shownKey is the path of a key that is wrong itself; in a Secret it is left out.
+// shownKey returns the path of an invalid key. In a Secret it omits the key.
 func (d *Document) shownKey(path, key string) string {
 	if d.MayBeSecret() {
 		return path

@@ -12,19 +12,19 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// byteOrderMark may stand at the start of a source, and of each document in it.
+// byteOrderMark may precede a source and each document in it.
 const byteOrderMark = "\uFEFF"
 
-// blanks are what YAML takes for space between words and for the end of a line.
+// blanks are YAML's characters for white space and line ends.
 const blanks = " \t\r\n"
 
-// IsEmpty reports whether a text has no document: nothing, or only blanks and comments.
+// IsEmpty reports whether a text has no document: only blanks and comments, or nothing.
 func IsEmpty(text []byte) bool {
 	text, err := inUTF8(text)
 	return err == nil && len(splitDocuments(input.Source{Text: text})) == 0
 }
 
-// Split cuts a source into its documents. A source that cannot be read as a whole has none.
+// Split splits a source into its documents. It returns none if the source as a whole cannot be read.
 func Split(s input.Source) ([]*Document, []Problem) {
 	refuse := func(line int, detail string) []Problem {
 		return []Problem{{Class: ClassInvalid, File: s.Name, Line: line, Column: 1, Detail: detail}}
@@ -46,10 +46,9 @@ func Split(s input.Source) ([]*Document, []Problem) {
 	return docs, nil
 }
 
-// splitDocuments cuts a source at the markers that YAML has for it: a line that begins with
-// "---" begins a document, to which the rest of the line belongs, and one that begins with
-// "..." ends one. Documents that hold only comments and blanks are left out. It stops once
-// there are more than anybody reads.
+// splitDocuments splits a source at YAML's markers. A line that begins with "---" begins a document and may have its
+// first text. A line that begins with "..." ends one. It omits documents that have only comments and blanks, and stops
+// after the maximum number of documents.
 func splitDocuments(s input.Source) []*Document {
 	var docs []*Document
 	var current bytes.Buffer
@@ -64,7 +63,7 @@ func splitDocuments(s input.Source) []*Document {
 	for text := range bytes.Lines(s.Text) {
 		line++
 		if current.Len() == 0 {
-			// The YAML library takes every document for a source of its own and skips the mark.
+			// The YAML library accepts the mark at the start of every document.
 			text = bytes.TrimLeft(text, byteOrderMark)
 		}
 		rest, cuts := marker(text)
@@ -85,8 +84,8 @@ func splitDocuments(s input.Source) []*Document {
 	return docs
 }
 
-// marker reports whether a line begins with the marker of a document, and returns what
-// follows it: a marker ends with the line, a space or a tab.
+// marker reports whether a line begins with a document marker, and returns the text after it. A line end, a space or a
+// tab must follow the marker.
 func marker(line []byte) (rest []byte, ok bool) {
 	rest, ok = bytes.CutPrefix(line, []byte("---"))
 	if !ok {
@@ -104,8 +103,8 @@ func hasContent(text []byte) bool {
 	return false
 }
 
-// unsplit refuses what YAML allows around documents and podctl does not read: directives,
-// text in a line that ends a document, and a document in UTF-16 among others in UTF-8.
+// unsplit refuses YAML between documents that podctl does not read: directives, text after an end marker, and a
+// document in UTF-16 among others in UTF-8.
 func (d *Document) unsplit() []Problem {
 	line := d.line
 	if bytes.HasPrefix(d.text, []byte{0xFF, 0xFE}) || bytes.HasPrefix(d.text, []byte{0xFE, 0xFF}) {
@@ -129,8 +128,8 @@ func (d *Document) unsplit() []Problem {
 	return nil
 }
 
-// hiddenLineEnd finds the first character of a source that YAML takes for the end of a line
-// and most editors do not show as one: text after a comment would be alive and look dead.
+// hiddenLineEnd finds the first character that ends a line in YAML, but that most editors do not show as a line end.
+// Text after a comment would then take effect although it looks like part of the comment.
 func hiddenLineEnd(s input.Source) (Problem, bool) {
 	at, found := len(s.Text), ""
 	for _, end := range []string{"\r", "\u0085", "\u2028", "\u2029"} {
@@ -145,8 +144,8 @@ func hiddenLineEnd(s input.Source) (Problem, bool) {
 	return Problem{Class: ClassInvalid, File: s.Name, Line: line, Column: column, Detail: lineEndDetail(found)}, true
 }
 
-// indexOfEnd finds a character in the part of a source. A carriage return before a line feed
-// is the usual end of a line.
+// indexOfEnd finds a character in the part of a source. It skips a carriage return before a line feed, which is a usual
+// line end.
 func indexOfEnd(part []byte, end string, text []byte) int {
 	for from := 0; ; {
 		i := bytes.Index(part[from:], []byte(end))
@@ -160,7 +159,7 @@ func indexOfEnd(part []byte, end string, text []byte) int {
 	}
 }
 
-// placeIn is the line and the column, counted from 1, of a byte of a text.
+// placeIn returns the line and column of a byte of a text, counted from 1.
 func placeIn(text []byte, at int) (line, column int) {
 	start := bytes.LastIndexByte(text[:at], '\n') + 1
 	return bytes.Count(text[:at], []byte{'\n'}) + 1, utf8.RuneCount(text[start:at]) + 1
@@ -174,8 +173,7 @@ func lineEndDetail(end string) string {
 	return fmt.Sprintf(`is the character U+%04X, which YAML takes for the end of a line: remove it, or write "\u%04x" in double quotes`, r, r)
 }
 
-// inUTF8 is a source in UTF-8: YAML may also be written in UTF-16, which begins with a mark
-// that gives the order of its bytes.
+// inUTF8 converts a source to UTF-8. YAML may also be in UTF-16, which begins with a byte order mark.
 func inUTF8(text []byte) ([]byte, error) {
 	var order binary.ByteOrder
 	switch {

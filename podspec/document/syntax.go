@@ -16,8 +16,8 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// syntaxProblem says why a document is not YAML, at its place. It may be a Secret, so nothing of
-// it is repeated.
+// syntaxProblem returns the reason and position why a document is not YAML. The document may be a Secret, so the
+// problem does not repeat its text.
 func (d *Document) syntaxProblem(err error) Problem {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	p := Problem{Class: ClassInvalid, File: d.File, Line: d.line + 1, Column: 1}
@@ -28,7 +28,7 @@ func (d *Document) syntaxProblem(err error) Problem {
 	}
 	line, text := cutLine(text)
 	if strings.HasPrefix(text, "did not find expected") {
-		// The parser, unlike the scanner, counts lines from 0.
+		// The parser counts lines from 0, unlike the scanner.
 		line++
 	}
 	if found := d.faultyLine(text); found > 0 {
@@ -42,7 +42,7 @@ func (d *Document) syntaxProblem(err error) Problem {
 	return p
 }
 
-// tabIndents reports whether a tab stands before what a line of a text says.
+// tabIndents reports whether a tab precedes the text of a line.
 func tabIndents(text []byte, line int) bool {
 	lines := bytes.Split(text, []byte("\n"))
 	if line < 1 || line > len(lines) {
@@ -52,7 +52,7 @@ func tabIndents(text []byte, line int) bool {
 	return bytes.ContainsRune(one[:len(one)-len(bytes.TrimLeft(one, " \t-"))], '\t')
 }
 
-// cutLine cuts the line off a message of the YAML library; 0 when it names none.
+// cutLine splits the line number from a message of the YAML library. It is 0 if the message has none.
 func cutLine(text string) (line int, rest string) {
 	m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(text)
 	if m == nil {
@@ -65,12 +65,12 @@ func cutLine(text string) (line int, rest string) {
 	return n, strings.TrimPrefix(text, m[0])
 }
 
-// searchMax is the size up to which the line of a fault is looked for.
+// searchMax limits the size of documents in which faultyLine searches.
 const searchMax = 1 << 20
 
-// faultyLine is the first line with which the document has the fault that the library tells,
-// which itself tells where the construct around it begins; 0 when it is not found. What comes
-// after a fault does not change it, so that a search by halves finds it.
+// faultyLine returns the first line that causes the library's fault, or 0 if it is not found. The library itself
+// reports only where the surrounding construct begins. Text after the fault does not change it, so a binary search
+// works.
 func (d *Document) faultyLine(fault string) int {
 	if len(d.text) > searchMax {
 		return 0
@@ -97,8 +97,7 @@ func (d *Document) faultyLine(fault string) int {
 	return i + 1
 }
 
-// plainWords says what is wrong in the words of who wrote it, where the library's own are those
-// of a parser.
+// plainWords replaces the parser's messages with explanations for authors of manifests.
 func plainWords(text string) string {
 	for _, w := range []struct{ library, plain string }{
 		{"did not find expected key", "a key is expected here; check the indentation, and quotes and brackets above"},
@@ -118,7 +117,7 @@ func plainWords(text string) string {
 	return generalWords(text)
 }
 
-// aliasPlace is where an alias of that name stands first.
+// aliasPlace returns the position of the first alias with this name.
 func (d *Document) aliasPlace(name string) (line, column int) {
 	alias := []byte("*" + name)
 	for from := 0; ; {
@@ -138,7 +137,7 @@ func isAnchorLetter(r rune) bool {
 	return r == '_' || r == '-' || (r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)))
 }
 
-// yamlWords begin the messages of the YAML library that do not repeat what it has read.
+// yamlWords lists the beginnings of the library's messages that do not repeat text of the document.
 func yamlWords() []string {
 	return []string{
 		"did not find expected", "could not find expected", "found ", "mapping values are not allowed", "block sequence entries are not allowed",
@@ -155,8 +154,8 @@ func generalWords(text string) string {
 	return "it cannot be read"
 }
 
-// conversionProblem says why YAML cannot be converted to JSON. The library's own message quotes
-// the value, and does not always have its place.
+// conversionProblem returns the reason why YAML cannot be converted to JSON. The library's message quotes the value and
+// often lacks the position.
 func (d *Document) conversionProblem(err error) Problem {
 	if n, path, why := unconvertible(d.root, ""); n != nil {
 		return d.problem(n, path, why)
@@ -174,8 +173,7 @@ func (d *Document) conversionProblem(err error) Problem {
 	return p
 }
 
-// unconvertible finds the first value that cannot be JSON, with its path and what is wrong
-// with it.
+// unconvertible returns the first value that cannot be JSON, with its path and the reason.
 func unconvertible(n *yamlv3.Node, path string) (at *yamlv3.Node, where, why string) {
 	switch n.Kind {
 	case yamlv3.MappingNode:
@@ -203,7 +201,7 @@ func unconvertible(n *yamlv3.Node, path string) (at *yamlv3.Node, where, why str
 	return nil, "", ""
 }
 
-// unreadable says what is wrong with a value that cannot be made JSON; empty if nothing is.
+// unreadable returns the reason why a value cannot be converted to JSON, or an empty string.
 func unreadable(n *yamlv3.Node) string {
 	var value any
 	if n.Decode(&value) != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// TestFaultsAreTold where they are, in the words of who wrote the document.
+// TestFaultsAreTold checks the positions and explanations of syntax errors.
 func TestFaultsAreTold(t *testing.T) {
 	const head = "a:\n  b:\n  - c: 1\n    d: 2\n"
 	for name, c := range map[string]struct{ text, want string }{

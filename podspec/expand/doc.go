@@ -1,6 +1,6 @@
-// Package expand makes the environment of a container: the variables of its manifest,
-// ConfigMaps and Secrets in the kubelet's order, with $(NAME) replaced.
+// Package expand builds the environment of a container: the variables of its manifest, ConfigMaps and Secrets in the
+// kubelet's order, with $(NAME) replaced.
 //
-// In: a pod with its objects, and answers for what only the node knows. Out: variables, commands
-// and paths, none longer than Linux can hand to a process.
+// The input is a pod with its objects, and a function for values that only the node knows. The results are variables,
+// commands and paths within the limits of Linux.
 package expand

@@ -15,37 +15,34 @@ import (
 )
 
 const (
-	// maxArgument is how many bytes one argument or one variable may have, with the "NAME="
-	// of a variable and the NUL at the end: MAX_ARG_STRLEN of Linux, 32 pages of 4 KiB.
+	// maxArgument limits the bytes of one argument or variable, including the "NAME=" of a variable and the final NUL.
+	// It is MAX_ARG_STRLEN of Linux: 32 pages of 4 KiB.
 	maxArgument = 128 << 10
-	// maxArguments is how many bytes arguments and variables may have together, with a NUL
-	// and a pointer for each. Linux gives them a quarter of the stack's limit (RLIMIT_STACK),
-	// and never more than three quarters of 8 MiB, however large the stack may become
-	// (fs/exec.c: bprm_stack_limits). The runtime sets the limit of a container, so only
-	// what no container can take is refused.
+	// maxArguments limits the total bytes of arguments and variables, with a NUL and a pointer for each. Linux allows a
+	// quarter of the stack limit (RLIMIT_STACK), but at most three quarters of 8 MiB (fs/exec.c: bprm_stack_limits).
+	// The runtime sets the limit of a container, so only sizes that no container can use are refused.
 	maxArguments = 6 << 20
-	// perArgument is the NUL at the end of each, and the pointer to it.
+	// perArgument is the final NUL of an argument and the pointer to it.
 	perArgument = 1 + 8
-	// maxPath is how many bytes a path may have without its NUL (PATH_MAX).
+	// maxPath limits the bytes of a path without its NUL (PATH_MAX).
 	maxPath = 4095
 )
 
-// Environment is the environment of a process as it grows: by name, and in the order of the
-// names' first mention. It never holds more than Linux can hand to a process.
+// Environment is the environment of a process while it is built: values by name, and names in the order of their first
+// mention. It never exceeds the limits of Linux.
 type Environment struct {
 	values map[string]string
 	order  []string
 	size   int
-	// beside are variables that count where the manifest sets none of that name.
+	// beside holds variables that apply unless the manifest sets them.
 	beside map[string]string
 }
 
-// newEnvironment is an environment without variables.
+// newEnvironment returns an environment without variables.
 func newEnvironment() *Environment { return &Environment{values: map[string]string{}} }
 
-// staticEnvironment has the variables whose values stand in the manifest as they are written,
-// without anything expanded. Those from elsewhere are empty (kubelet:
-// ExpandContainerCommandOnlyStatic).
+// staticEnvironment has the values that the manifest contains, not expanded. Variables from other sources are empty
+// (kubelet: ExpandContainerCommandOnlyStatic).
 func staticEnvironment(c *v1.Container) *Environment {
 	values := make(map[string]string, len(c.Env))
 	for i := range c.Env {
@@ -54,7 +51,7 @@ func staticEnvironment(c *v1.Container) *Environment {
 	return &Environment{values: values}
 }
 
-// All are the variables in the order of the names' first mention.
+// All returns the variables in the order of their first mention.
 func (e *Environment) All() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for _, name := range e.order {
@@ -65,7 +62,7 @@ func (e *Environment) All() iter.Seq2[string, string] {
 	}
 }
 
-// Set sets a variable. The error says that Linux cannot take it, and does not have the value.
+// Set sets a variable. It returns an error, without the value, if the variable exceeds the limits of Linux.
 func (e *Environment) Set(name, value string) error {
 	if len(name)+len("=")+len(value)+1 > maxArgument {
 		return fmt.Errorf("the variable %s is too long: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", quote.Value(name), maxArgument)
@@ -87,7 +84,7 @@ func (e *Environment) Set(name, value string) error {
 
 var errTooManyVariables = fmt.Errorf("the variables have together more than the %d bytes that Linux can hand to a process", maxArguments)
 
-// SetExpanded sets a variable to a text in which $(NAME) stands for the variables so far.
+// SetExpanded sets a variable to a text with each $(NAME) replaced by the variables set so far.
 func (e *Environment) SetExpanded(name, text string) error {
 	if !strings.Contains(text, "$") {
 		return e.Set(name, text)
@@ -99,7 +96,7 @@ func (e *Environment) SetExpanded(name, text string) error {
 	return e.Set(name, value)
 }
 
-// reference is what stands for $(NAME): itself where there is no such variable.
+// reference returns the replacement of $(NAME), which is unchanged if there is no such variable.
 func (e *Environment) reference(name string) string {
 	if value, ok := e.values[name]; ok {
 		return value
@@ -110,8 +107,7 @@ func (e *Environment) reference(name string) string {
 	return "$(" + name + ")"
 }
 
-// Command replaces $(NAME) in the words of a command and its arguments. The error names the
-// word that Linux cannot take.
+// Command replaces $(NAME) in a command and its arguments. The error names the word that exceeds the limits of Linux.
 func (e *Environment) Command(command, args []string) (outCommand, outArgs []string, err error) {
 	size := e.size
 	for _, list := range []struct {
@@ -132,28 +128,27 @@ func (e *Environment) Command(command, args []string) (outCommand, outArgs []str
 	return outCommand, outArgs, nil
 }
 
-// ArgumentError is what is wrong with a field of a container.
+// ArgumentError is an error about a field of a container.
 type ArgumentError struct {
 	Field string
 	Err   error
 }
 
-// Error says which field it is.
+// Error names the field.
 func (e *ArgumentError) Error() string { return e.Field + ": " + e.Err.Error() }
 
-// Unwrap is what is wrong, without the field.
+// Unwrap returns the error without the field.
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// StaticCommand replaces $(NAME) in the command of a probe or hook by the values that the
-// manifest writes out; a variable that takes its value from elsewhere is empty there
-// (kubelet: ExpandContainerCommandOnlyStatic).
+// StaticCommand replaces $(NAME) in the command of a probe or hook with the values in the manifest. Variables from
+// other sources are empty (kubelet: ExpandContainerCommandOnlyStatic).
 func StaticCommand(c *v1.Container, command []string) ([]string, error) {
 	out, _, err := staticEnvironment(c).Command(command, nil)
 	return out, err
 }
 
-// SubPath replaces $(NAME) in a subPathExpr. It returns the variables that are missing or
-// empty: without them it would be another path than the one meant.
+// SubPath replaces $(NAME) in a subPathExpr. It returns missing or empty variables, because without them the path would
+// be a different one.
 func (e *Environment) SubPath(text string) (path string, missing []string, err error) {
 	path, err = expand(text, func(name string) string {
 		if e.values[name] == "" {
@@ -167,10 +162,10 @@ func (e *Environment) SubPath(text string) (path string, missing []string, err e
 	return path, missing, nil
 }
 
-// EnvironmentOf returns a container's environment. from answers for what only the node or the
-// runtime knows, and false where that is optional and absent. Beside are the variables of Services, which count where the
-// manifest sets none of that name. The error names the variable, or what the manifest lacks, and never more is built than
-// Linux can hand to a process.
+// EnvironmentOf returns a container's environment. from returns values that only the node or the runtime knows, and
+// false if one is optional and absent. beside holds the variables of Services, which apply unless the manifest sets
+// them. The error names the variable or missing reference. EnvironmentOf never builds more than Linux can pass to a
+// process.
 func EnvironmentOf(d *podspec.Desired, c podspec.ContainerRef, beside map[string]string, from func(*v1.EnvVarSource) (string, bool, error)) (*Environment, error) {
 	if EnvironmentSize(d, c.Container) > maxArguments {
 		return nil, &ArgumentError{c.Path + ".envFrom", errTooManyVariables}
@@ -189,7 +184,7 @@ func EnvironmentOf(d *podspec.Desired, c podspec.ContainerRef, beside map[string
 	return env, env.addBeside()
 }
 
-// addBeside sets the variables that the manifest does not, in the order of their names.
+// addBeside sets the variables that the manifest does not set, in the order of their names.
 func (e *Environment) addBeside() error {
 	for _, name := range slices.Sorted(maps.Keys(e.beside)) {
 		if _, has := e.values[name]; has {
@@ -202,7 +197,7 @@ func (e *Environment) addBeside() error {
 	return nil
 }
 
-// add sets one variable. Without from, a value that is only known later is empty.
+// add sets one variable. If from is nil, a value that is only known later is empty.
 func (e *Environment) add(v *Variable, from func(*v1.EnvVarSource) (string, bool, error)) error {
 	switch {
 	case v.From != nil && from == nil:
@@ -219,7 +214,7 @@ func (e *Environment) add(v *Variable, from func(*v1.EnvVarSource) (string, bool
 	return e.Set(v.Name, v.Value)
 }
 
-// envField is the field that sets a variable last.
+// envField returns the last field that sets a variable.
 func envField(c *v1.Container, name string) string {
 	for i, v := range slices.Backward(c.Env) {
 		if v.Name == name {
@@ -229,9 +224,8 @@ func envField(c *v1.Container, name string) string {
 	return "envFrom"
 }
 
-// EnvironmentSize is how many bytes the variables of a container have before anything is
-// expanded or replaced by a later one of its name. It stops counting when they are too many:
-// a few references to one ConfigMap can stand for gigabytes.
+// EnvironmentSize returns the bytes of a container's variables before expansion and before later variables replace
+// earlier ones. It stops counting above the limit, because a few references to one ConfigMap can expand to gigabytes.
 func EnvironmentSize(d *podspec.Desired, c *v1.Container) int {
 	size := 0
 	for i := range c.EnvFrom {

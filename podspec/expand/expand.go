@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// errTooLong says that an expanded text would be longer than it may be.
+// errTooLong reports an expanded text above the limit.
 var errTooLong = errors.New("the expanded text is too long")
 
-// expanding is a text whose references are being replaced, never longer than its limit.
+// expanding is a text during expansion. It never exceeds its limit.
 type expanding struct {
 	value func(name string) string
 	built strings.Builder
 	limit int
-	// unclosed is set once no ")" follows: it is not looked for again.
+	// unclosed is set if no ")" follows, so that it is not searched again.
 	unclosed bool
 }
 
@@ -26,10 +26,9 @@ func (e *expanding) write(text string) error {
 	return nil
 }
 
-// expand replaces each $(NAME) in a text by what value says it is, and each $$ by $ (kubelet:
-// expansion.Expand). The kubelet's own function builds whatever it comes to, and looks for
-// the end of each reference anew; a text of megabytes would cost gigabytes and hours. This
-// one gives up beyond a limit in bytes and goes over the text once.
+// expand replaces each $(NAME) in a text with the result of value, and each $$ with $ (kubelet: expansion.Expand). The
+// kubelet's function has no limit and searches the end of each reference again, so a text of megabytes would take
+// gigabytes and hours. expand stops at a limit in bytes and reads the text once.
 func expand(text string, value func(name string) string, limit int) (string, error) {
 	e := &expanding{value: value, limit: limit}
 	for text != "" {
@@ -49,8 +48,7 @@ func expand(text string, value func(name string) string, limit int) (string, err
 	return e.built.String(), nil
 }
 
-// replace is what stands for a "$" and the bytes after it that belong to it, and how many
-// these are.
+// replace returns the replacement of a "$" with the bytes after it that belong to it, and their number.
 func (e *expanding) replace(rest string) (piece string, length int) {
 	r, size := utf8.DecodeRuneInString(rest)
 	switch {

@@ -9,8 +9,7 @@ import (
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 )
 
-// TestExpansionIsTheKubelets: what is not too long is expanded as the kubelet does it, with
-// whatever looks nearly like a reference.
+// TestExpansionIsTheKubelets compares the expansion with the kubelet's, also for texts similar to references.
 func TestExpansionIsTheKubelets(t *testing.T) {
 	values := map[string]string{"A": "1", "B": "$(A)", "": "empty", "A$": "x", "(A": "y"}
 	e := &Environment{values: values}
@@ -31,8 +30,8 @@ func TestExpansionIsTheKubelets(t *testing.T) {
 	}
 }
 
-// TestExpansionBuildsNoMoreThanItsLimit, whatever the text: of millions of references, and of
-// millions of beginnings of one, each of which a kubelet goes through to the end of the text.
+// TestExpansionBuildsNoMoreThanItsLimit expands millions of references, and millions of unclosed references, each of
+// which a kubelet follows to the end of the text.
 func TestExpansionBuildsNoMoreThanItsLimit(t *testing.T) {
 	e := &Environment{values: map[string]string{"A": strings.Repeat("a", 100<<10), "E": ""}}
 	for name, c := range map[string]struct {
@@ -56,7 +55,7 @@ func TestExpansionBuildsNoMoreThanItsLimit(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes a function allocates.
+// allocated returns the bytes that a function allocates.
 func allocated(f func()) uint64 {
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)

@@ -8,10 +8,10 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// perFile is what a file of a volume counts for beside its content.
+// perFile is the size counted for a file in addition to its content.
 const perFile = 256
 
-// VolumeSize is how many bytes podctl writes into a volume.
+// VolumeSize returns the bytes that podctl writes into a volume.
 func VolumeSize(d *podspec.Desired, vol *v1.Volume) int64 {
 	size := int64(0)
 	for _, r := range podspec.VolumeReferences(vol, "") {
@@ -30,7 +30,7 @@ func VolumeSize(d *podspec.Desired, vol *v1.Volume) int64 {
 	return size
 }
 
-// objectSize is how many bytes the keys of an object have that a reference chooses, or all.
+// objectSize returns the bytes of the keys of an object that a reference selects, or of all keys.
 func objectSize(o *podspec.Objects, r podspec.Reference) int64 {
 	if !o.Has(r.Kind, r.Name) {
 		return 0
@@ -55,7 +55,7 @@ func chosenSize[V string | []byte](values map[string]V, keys []string) int64 {
 	return size
 }
 
-// downwardSize counts each file that shows labels or annotations as if it showed all.
+// downwardSize counts every file with labels or annotations as if it had all of them.
 func downwardSize(d *podspec.Desired, items []v1.DownwardAPIVolumeFile) int64 {
 	all, size := int64(0), int64(0)
 	for _, list := range []map[string]string{d.Pod.Labels, d.Pod.Annotations} {

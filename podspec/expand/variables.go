@@ -10,27 +10,24 @@ import (
 	"github.com/podctl/podctl/podspec/digest"
 )
 
-// Variable is one variable of a container, with what ConfigMaps and Secrets supply
-// already in place.
+// Variable is one variable of a container, with values from ConfigMaps and Secrets already set.
 type Variable struct {
 	Name  string
 	Value string
-	// Expand is set when $(VAR) in Value refers to other variables: only values
-	// that the manifest writes out are expanded.
+	// Expand is set if $(VAR) in Value refers to other variables. Only values in the manifest are expanded.
 	Expand bool
-	// From is a source that only the node or the runtime can answer: fieldRef,
-	// resourceFieldRef or fileKeyRef. Value is empty then.
+	// From is a source whose value only the node or the runtime knows: fieldRef, resourceFieldRef or fileKeyRef. Value
+	// is then empty.
 	From *v1.EnvVarSource
-	// Sensitive is set when the value comes from a Secret.
+	// Sensitive is set if the value comes from a Secret.
 	Sensitive bool
-	// Secret is where a sensitive value comes from.
+	// Secret is the source of a sensitive value.
 	Secret digest.SecretRef
 }
 
-// Resolve lists a container's variables in the order in which the kubelet
-// sets them: envFrom entries, each by key, then env (kubelet:
-// makeEnvironmentVariables). A later variable replaces an earlier one of the
-// same name. What is missing and not optional is returned beside them.
+// Resolve returns a container's variables in the kubelet's order: envFrom entries, each by key, then env (kubelet:
+// makeEnvironmentVariables). A later variable replaces an earlier one with the same name. The second result lists
+// missing references that are not optional.
 func Resolve(d *podspec.Desired, c *v1.Container) ([]Variable, []podspec.MissingReference) {
 	ref := podspec.ContainerRef{Container: c, Path: c.Name}
 	if found, ok := podspec.FindContainer(d.Pod, c.Name); ok {
@@ -52,8 +49,7 @@ func Resolve(d *podspec.Desired, c *v1.Container) ([]Variable, []podspec.Missing
 	return env, missing
 }
 
-// envFrom takes every key of an object; a ConfigMap's binary data is no
-// environment.
+// envFrom returns every key of an object. A ConfigMap's binary data does not become variables.
 func envFrom(d *podspec.Desired, from *v1.EnvFromSource) []Variable {
 	var env []Variable
 	switch {
@@ -73,7 +69,7 @@ func envFrom(d *podspec.Desired, from *v1.EnvFromSource) []Variable {
 	return env
 }
 
-// envVar resolves one entry of env; false when it is optional and missing.
+// envVar resolves one entry of env. It returns false if the entry is optional and missing.
 func envVar(d *podspec.Desired, e *v1.EnvVar) (Variable, bool) {
 	switch from := e.ValueFrom; {
 	case from == nil:

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Split cuts a field path as the API machinery writes it into its parts:
-// spec.containers[0].resources.limits[cpu] has the parts spec, containers, 0,
-// resources, limits, cpu. A bracket may hold dots.
+// Split splits a field path into its parts: spec.containers[0].resources.limits[cpu] has the parts spec, containers, 0,
+// resources, limits, cpu. Brackets may contain dots.
 func Split(path string) []string {
 	var parts []string
 	for path != "" {
@@ -37,7 +36,7 @@ func appendPart(parts []string, part string) []string {
 	return append(parts, part)
 }
 
-// Parent is a path without its last part, which is a field's name.
+// Parent returns a path without its last part, which must be a field's name.
 func Parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }
 
 // Join adds the name of a field to a path.
@@ -48,7 +47,7 @@ func Join(path, name string) string {
 	return path + "." + name
 }
 
-// Key adds the key of a map to a path. A key may hold dots.
+// Key adds the key of a map to a path. A key may contain dots.
 func Key(path, key string) string {
 	if strings.ContainsAny(key, ".[") {
 		return path + "[" + key + "]"

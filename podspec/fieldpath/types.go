@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Nearest suggests the field that was probably meant: the one of the same struct with the
-// most similar name; empty when none is similar.
+// Nearest returns the field of the same struct with the most similar name, as a suggestion, or an empty string if none
+// is similar.
 func Nearest(into any, path string) string {
 	parts := Split(path)
 	if len(parts) == 0 {
@@ -28,7 +28,7 @@ func Nearest(into any, path string) string {
 	return best
 }
 
-// Deref goes from a type of pointers to the type they point to.
+// Deref returns the type that pointers point to.
 func Deref(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -36,8 +36,7 @@ func Deref(t reflect.Type) reflect.Type {
 	return t
 }
 
-// Step goes from a type to the type of one of its parts; nil when it has no such
-// part.
+// Step returns the type of a part of t, or nil if there is no such part.
 func Step(t reflect.Type, part string) reflect.Type {
 	t = Deref(t)
 	if kind := t.Kind(); kind == reflect.Slice || kind == reflect.Map {
@@ -51,14 +50,14 @@ func Step(t reflect.Type, part string) reflect.Type {
 	return nil
 }
 
-// Field is a field of a struct under its JSON name.
+// Field is a field of a struct with its JSON name.
 type Field struct {
 	Name string
 	Type reflect.Type
 }
 
-// Fields lists the fields of a struct under their JSON names; embedded
-// structs are flattened. Another type has none.
+// Fields returns the fields of a struct with their JSON names, including those of embedded structs. Other types have
+// none.
 func Fields(t reflect.Type) []Field {
 	if t.Kind() != reflect.Struct {
 		return nil
@@ -84,7 +83,7 @@ func fieldNames(t reflect.Type) []string {
 	return names
 }
 
-// editDistance counts the letters to add, drop or change to turn a into b.
+// editDistance counts the letters to add, remove or change to turn a into b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

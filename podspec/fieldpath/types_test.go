@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestPathsAreBuilt as Split cuts them.
+// TestPathsAreBuilt checks that built paths have the form that Split reads.
 func TestPathsAreBuilt(t *testing.T) {
 	path := Join(Index(Join("", "spec"), 3), "x")
 	if path != "spec[3].x" || Parent(path) != "spec[3]" || Parent("spec") != "" {
@@ -38,7 +38,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestStep goes through pointers, lists, maps and embedded structs.
+// TestStep follows pointers, lists, maps and embedded structs.
 func TestStep(t *testing.T) {
 	at := reflect.TypeFor[*v1.Pod]()
 	for _, part := range []string{"spec", "ephemeralContainers", "0", "resources", "limits", "cpu"} {

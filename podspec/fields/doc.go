@@ -1,7 +1,6 @@
-// Package fields has one table of all fields of v1.Pod: whether podctl honours a field, and
-// what an edit of it does to a pod that runs. The loader, the hashes, the planner and
-// docs/fields.md read the same table.
+// Package fields has one table of all fields of v1.Pod: whether podctl supports a field, and the effect of an edit on a
+// running pod. The loader, the hashes, the planner and docs/fields.md use this table.
 //
-// In: the path of a field. Out: its row. The package decides nothing about one pod, except which
-// edits of it count.
+// The input is the path of a field. The result is its row. The only decision about a single pod is which edits apply to
+// it.
 package fields

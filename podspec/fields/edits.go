@@ -9,22 +9,22 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// Edits says what an edit of a field does to one pod that runs.
+// Edits determines the effect of edits on one running pod.
 type Edits struct {
 	table *Table
 	pod   *v1.Pod
 }
 
-// NewEdits is about a pod as it was edited.
+// NewEdits returns the Edits for the edited pod.
 func NewEdits(pod *v1.Pod) Edits { return Edits{table: NewTable(), pod: pod} }
 
-// Class is the class of a field, by its path with the entries of lists in brackets, by
-// index or by name. A field that has no effect here changes nothing, whatever its class.
+// Class returns the change class of a field. Entries of lists in its path are in brackets, by index or name. A field
+// without effect changes nothing, regardless of its class.
 func (e Edits) Class(path string) ChangeClass {
 	f, ok := e.table.Classify(unbracketed(path))
 	switch {
 	case !ok:
-		// A container as a whole: all else is in the table.
+		// A container as a whole: all other paths are in the table.
 		return Replace
 	case f.Support != Honoured, f.Path == SizeLimit && !e.inMemory(path), IsUnpublished(f, path):
 		return NoChange
@@ -32,8 +32,8 @@ func (e Edits) Class(path string) ChangeClass {
 	return f.Change
 }
 
-// Divides reports whether the fields below a path are of more than one class. An entry of a
-// list comes and goes as a whole.
+// Divides reports whether the fields below a path have more than one class. A list entry is always added or removed as
+// a whole.
 func (e Edits) Divides(path string) bool {
 	return !strings.HasSuffix(path, "]") && e.table.isDivided(unbracketed(path))
 }
@@ -43,7 +43,7 @@ func (e Edits) inMemory(path string) bool {
 	return vol != nil && vol.EmptyDir != nil && vol.EmptyDir.Medium == v1.StorageMediumMemory
 }
 
-// unbracketed leaves out which entries of lists a path goes through.
+// unbracketed removes the list entries from a path.
 func unbracketed(path string) string {
 	var b strings.Builder
 	for {

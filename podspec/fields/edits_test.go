@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestEdits: what an edit does depends on the field, and for some on the pod.
+// TestEdits checks that the effect of an edit depends on the field, and for some fields on the pod.
 func TestEdits(t *testing.T) {
 	dir := func(name string, medium v1.StorageMedium) v1.Volume {
 		return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: medium}}}
@@ -39,7 +39,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// TestKeep leaves the fields of one class in a tree, each judged by its longest row.
+// TestKeep keeps the fields of one class in a tree. The longest matching row decides.
 func TestKeep(t *testing.T) {
 	tree := map[string]any{
 		"image":     "i",

@@ -2,8 +2,8 @@ package fields
 
 import "slices"
 
-// All is the table of all fields of v1.Pod. A test walks the API types and
-// fails on a field without a row; docs/fields.md is generated from it.
+// All returns the table of all fields of v1.Pod. A test walks the API types and fails for a field without a row.
+// docs/fields.md is generated from the table.
 func All() []Field {
 	return slices.Concat(metadataFields(), placementFields(), podFields(), containerFields(), volumeFields())
 }
@@ -96,7 +96,7 @@ func containerFields() []Field {
 		{Path: "container.env", Support: Honoured, Change: Replace},
 		{Path: "container.envFrom", Support: Honoured, Change: Replace},
 		{Path: "container.resources", Support: Honoured, Change: InPlace},
-		// A limit is part of the hash, so that an edit of it replaces the container all the same.
+		// A limit is part of the hash, so an edit of it still replaces the container.
 		{Path: "container.resources.limits.ephemeral-storage", Support: NoEffect, Change: Replace, Note: unmeasured},
 		{Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange, Note: "Only the agent counts it, to admit pods and to choose which one to evict. Otherwise nothing measures what a pod writes to the disk."},
 		{Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: "Devices are claimed through an API server; there is none here."},
@@ -132,7 +132,7 @@ func volumeFields() []Field {
 		{Path: "volume.emptyDir", Support: Honoured, Change: Replace},
 		{Path: SizeLimit, Support: Honoured, Change: NewPod, Note: "Only of a volume in memory: nothing measures what a pod writes to the disk."},
 		{Path: "volume.hostPath", Support: Honoured, Change: Replace},
-		// It is a check before the mount, as in a kubelet: what is mounted is the same.
+		// Like a kubelet, podctl checks the type before the mount; the mount itself is the same.
 		{Path: "volume.hostPath.type", Support: Honoured, Change: NextStart},
 		{Path: "volume.configMap", Support: Honoured, Change: Live},
 		{Path: "volume.secret", Support: Honoured, Change: Live},

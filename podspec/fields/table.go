@@ -6,20 +6,20 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// Support says what podctl makes of a field.
+// Support is how podctl handles a field.
 type Support string
 
-// The three things that can happen to a field. Nothing is ignored silently.
+// Ways to handle a field. No field is ignored silently.
 const (
 	Honoured Support = "honoured"
 	NoEffect Support = "no effect"
 	Refused  Support = "refused"
 )
 
-// ChangeClass says what an edit of a field does to a pod that runs.
+// ChangeClass is the effect of an edit of a field on a running pod.
 type ChangeClass string
 
-// The classes of change.
+// Classes of change.
 const (
 	// Replace replaces the containers that have the field.
 	Replace ChangeClass = "replace"
@@ -27,35 +27,34 @@ const (
 	NewSandbox ChangeClass = "sandbox"
 	// InPlace changes the running container.
 	InPlace ChangeClass = "in place"
-	// Live takes effect without touching what runs: podctl reads the field anew
-	// in each pass.
+	// Live takes effect without a change to running containers: podctl reads the field in each pass.
 	Live ChangeClass = "live"
-	// NextStart takes effect when a container starts next, and nothing is stopped for it.
+	// NextStart takes effect when a container starts the next time. No container is stopped for it.
 	NextStart ChangeClass = "next start"
-	// NewPod takes effect only once the pod has been deleted.
+	// NewPod takes effect only after the pod has been deleted.
 	NewPod ChangeClass = "new pod"
-	// NoChange has no effect on what runs.
+	// NoChange has no effect on running containers.
 	NoChange ChangeClass = "none"
 )
 
-// Field classifies a field of v1.Pod and all below it, unless a longer path says
-// otherwise. Paths are without indices; container stands for spec.containers,
-// spec.initContainers and spec.ephemeralContainers, volume for spec.volumes.
+// Field classifies a field of v1.Pod and everything below it, unless there is a row with a longer path. Paths have no
+// indices. container stands for spec.containers, spec.initContainers and spec.ephemeralContainers; volume stands for
+// spec.volumes.
 type Field struct {
 	Path    string
 	Support Support
 	Change  ChangeClass
-	// Note is one sentence: why the field has no effect or is refused, or of what it is
-	// honoured only.
+	// Note is one sentence with the reason why the field has no effect or is refused, or with the limits of its
+	// support.
 	Note string
-	// Needs says what the runtime or the node must offer.
+	// Needs lists the requirements on the runtime or the node.
 	Needs string
 }
 
-// Table finds rows by their path.
+// Table finds rows by path.
 type Table struct {
 	rows map[string]Field
-	// divided are the paths that have rows below them.
+	// divided holds the paths that have rows below them.
 	divided map[string]bool
 }
 
@@ -76,8 +75,7 @@ func TableOf(fields []Field) *Table {
 	return t
 }
 
-// Classify returns the row with the longest path that path, with or without indices,
-// begins with; false for a path that the table does not know.
+// Classify returns the row with the longest prefix of path, which may have indices. It returns false if there is none.
 func (t *Table) Classify(path string) (Field, bool) {
 	for prefix := strings.Join(generalised(path), "."); ; {
 		if f, ok := t.rows[prefix]; ok {
@@ -96,7 +94,7 @@ func (t *Table) isDivided(path string) bool {
 	return t.divided[strings.Join(generalised(path), ".")]
 }
 
-// generalised turns a path into the form of the table.
+// generalised converts a path to the form of the table.
 func generalised(path string) []string {
 	parts := fieldpath.Split(path)
 	if len(parts) < 2 || parts[0] != "spec" {
@@ -121,26 +119,24 @@ func withoutIndices(parts []string) []string {
 	return names
 }
 
-// The fields of which some values have no effect.
+// Fields for which some values have no effect.
 const (
-	// DNSPolicy is honoured unless it asks for the DNS of a cluster.
+	// DNSPolicy is supported except for the DNS of a cluster.
 	DNSPolicy = "spec.dnsPolicy"
-	// SizeLimit is the field that is honoured only for volumes in memory.
+	// SizeLimit is supported only for volumes in memory.
 	SizeLimit = "volume.emptyDir.sizeLimit"
-	// HostPort is honoured only for regular containers (kubelet: generatePodSandboxConfig).
+	// HostPort is supported only for regular containers (kubelet: generatePodSandboxConfig).
 	HostPort = "container.ports.hostPort"
-	// HostIP is honoured where HostPort is.
+	// HostIP is supported where HostPort is.
 	HostIP = "container.ports.hostIP"
 )
 
-// IsUnpublished reports whether a field at a path is that of a port that is not published on the
-// node.
+// IsUnpublished reports whether a field belongs to a port that is not published on the node.
 func IsUnpublished(f Field, path string) bool {
 	return (f.Path == HostPort || f.Path == HostIP) && !strings.HasPrefix(path, "spec.containers")
 }
 
-// Keep removes from a tree every field that is not of the class. A field that the
-// table does not go into is judged as a whole.
+// Keep removes from a tree every field of another class. It judges a field without rows below it as a whole.
 func (t *Table) Keep(tree map[string]any, path string, class ChangeClass) {
 	for key, value := range tree {
 		at := fieldpath.Join(path, key)

@@ -16,8 +16,7 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// leaves lists the paths of all fields of a type that hold no fields of their
-// own.
+// leaves calls visit for the paths of all fields of a type that have no fields themselves.
 func leaves(t reflect.Type, path string, visit func(string)) {
 	t = fieldpath.Deref(t)
 	switch t {
@@ -69,7 +68,7 @@ func TestEveryFieldIsClassified(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfWorkloadsIsClassified: none is ignored silently.
+// TestEveryFieldOfWorkloadsIsClassified checks that no field is ignored silently.
 func TestEveryFieldOfWorkloadsIsClassified(t *testing.T) {
 	for kind, of := range map[string]reflect.Type{
 		"Deployment": reflect.TypeFor[appsv1.Deployment](), "ReplicaSet": reflect.TypeFor[appsv1.ReplicaSet](), "StatefulSet": reflect.TypeFor[appsv1.StatefulSet](),

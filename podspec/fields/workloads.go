@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Kind is the table of the fields of a kind beside Pod, without those of a pod template: they are a Pod's. It is empty for a
-// kind of which every field counts.
+// Kind returns the table of a kind's fields, without those of a pod template, which are a Pod's. It is empty for a kind
+// whose fields are all supported.
 func Kind(kind string) []Field {
 	if kind == "Service" {
 		return slices.Concat(serviceFields(), objectFields())
@@ -29,7 +29,7 @@ func Kind(kind string) []Field {
 	})
 }
 
-// objectFields are the fields that every kind has. Nothing is said of an edit.
+// objectFields returns the fields that every kind has, without classes of change.
 func objectFields() []Field {
 	rows := metadataFields()
 	for i := range rows {
@@ -38,16 +38,16 @@ func objectFields() []Field {
 	return rows
 }
 
-// RequiredNodeAffinity is the field by which a pod requires nodes.
+// RequiredNodeAffinity is the field with which a pod requires nodes.
 const RequiredNodeAffinity = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
-// ChoosesNodes reports whether a field of the template of a DaemonSet says which nodes have a pod of it. Of other pods it has no
-// effect here.
+// ChoosesNodes reports whether a field in the template of a DaemonSet selects the nodes for its pods. For other pods
+// the field has no effect.
 func ChoosesNodes(path string) bool {
 	return strings.HasPrefix(path, "spec.nodeSelector") || strings.HasPrefix(path, RequiredNodeAffinity)
 }
 
-// honoured are rows of fields that are honoured without more to say.
+// honoured returns rows for fields that are supported without limits.
 func honoured(paths ...string) []Field {
 	rows := make([]Field, 0, len(paths))
 	for _, path := range paths {

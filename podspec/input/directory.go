@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// What is read of a directory is bounded. More objects than files are refused anyway.
+// Limits for reading a directory. There is a lower limit for objects anyway.
 const (
-	// maxFiles bounds the manifests.
+	// maxFiles limits the number of manifests.
 	maxFiles = 2_000
-	// maxEntries bounds the names, of manifests or not, in all directories.
+	// maxEntries limits the number of names in all directories.
 	maxEntries = 100_000
-	// maxTogether bounds the bytes of all manifests.
+	// maxTogether limits the total bytes of all manifests.
 	maxTogether = 64 << 20
-	// entriesAtOnce is how many names are read at a time.
+	// entriesAtOnce is the number of names read at a time.
 	entriesAtOnce = 1_000
 )
 
@@ -31,15 +31,15 @@ var (
 	errTogether = fmt.Errorf("the manifests have more than %d bytes together; move some into another directory", maxTogether)
 )
 
-// manifestsIn lists the files of a directory that can be manifests.
+// manifestsIn returns the files of a directory that can be manifests.
 func (r Reader) manifestsIn(ctx context.Context, dir string) ([]string, error) {
 	l := lister{ctx: ctx, recursive: r.Recursive}
-	// The separator makes a link to a directory the directory.
+	// With the separator a link to a directory is followed.
 	err := l.list(dir + string(filepath.Separator))
 	return l.files, err
 }
 
-// lister lists manifests.
+// lister collects the names of manifests.
 type lister struct {
 	ctx       context.Context //nolint:containedctx // one listing is one call
 	recursive bool
@@ -47,7 +47,7 @@ type lister struct {
 	entries   int
 }
 
-// list adds those of one directory, by name.
+// list adds the manifests of one directory in order of their names.
 func (l *lister) list(dir string) error {
 	all, err := l.read(dir)
 	if err != nil {
@@ -68,7 +68,7 @@ func (l *lister) list(dir string) error {
 	return nil
 }
 
-// read reads the names in a directory that matter. A directory of millions is not read to its end.
+// read returns the relevant names of a directory. It stops above the limit.
 func (l *lister) read(dir string) (matter []fs.DirEntry, err error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -102,7 +102,7 @@ func (l *lister) read(dir string) (matter []fs.DirEntry, err error) {
 	}
 }
 
-// matters reports whether an entry is a manifest, or a directory that may have some.
+// matters reports whether an entry is a manifest, or a directory to read recursively.
 func (l *lister) matters(entry fs.DirEntry) bool {
 	switch {
 	case strings.HasPrefix(entry.Name(), "."):

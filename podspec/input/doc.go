@@ -1,6 +1,6 @@
-// Package input reads what comes from outside: manifests from files, directories, standard input
-// and URLs, each bounded in size and time.
+// Package input reads external data: manifests from files, directories, standard input and URLs, with limits for size
+// and time.
 //
-// In: names of sources. Out: their texts, or an error that names the source and repeats no password.
-// The package does not look into the texts.
+// The input is the names of sources. The results are their texts, or an error that names the source without passwords.
+// The package does not interpret the texts.
 package input

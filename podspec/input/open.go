@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File systems that are interfaces of the kernel. Reading such a file may wait forever, change something, or return something
-// else each time.
+// File systems that are interfaces of the kernel. Reading such a file may block forever, have side effects, or return
+// different data each time.
 const (
 	fuseControl = 0x65735543
 	messages    = 0x19800202
@@ -32,7 +32,7 @@ func ofKernel(magic int64) bool {
 	}, magic)
 }
 
-// Why a file is not opened.
+// Reasons why a file is not opened.
 var (
 	errNotRegular = errors.New("it is not a regular file")
 	errNotFile    = errors.New("it is neither a file nor a directory")
@@ -41,8 +41,8 @@ var (
 	errNoWriter   = errors.New("no program has opened the pipe for writing")
 )
 
-// Open opens a regular file for reading. It opens nothing else: a pipe may never have a writer, and opening a device may do
-// something. It follows links.
+// Open opens a regular file for reading, following links. It refuses other files: a pipe may never have a writer, and
+// opening a device may have side effects.
 func Open(path string) (*os.File, error) { return open(path, errNotRegular, unix.S_IFREG) }
 
 // OpenTree opens a regular file or a directory for reading.
@@ -50,7 +50,7 @@ func OpenTree(path string) (*os.File, error) {
 	return open(path, errNotFile, unix.S_IFREG, unix.S_IFDIR)
 }
 
-// open opens a file of one of these kinds; refused is the error for another one.
+// open opens a file of one of these types. It returns refused for other types.
 func open(path string, refused error, kinds ...uint32) (*os.File, error) {
 	h, err := openHandle(path)
 	if err != nil {
@@ -63,8 +63,8 @@ func open(path string, refused error, kinds ...uint32) (*os.File, error) {
 	return h.reopen()
 }
 
-// OpenNamed opens what a user named in a command or a flag: a regular file, a pipe, or /dev/null. It waits up to ten seconds for a
-// program that writes to the pipe.
+// OpenNamed opens a file that a user named in a command or a flag: a regular file, a pipe, or /dev/null. It waits up to
+// ten seconds for a program that writes to the pipe.
 func OpenNamed(ctx context.Context, path string) (*os.File, error) {
 	h, err := openHandle(path)
 	if err != nil {
@@ -80,14 +80,14 @@ func OpenNamed(ctx context.Context, path string) (*os.File, error) {
 	return h.reopen()
 }
 
-// handle stands for a file that has not been opened for reading.
+// handle is a file opened with O_PATH, not for reading.
 type handle struct {
 	fd   int
 	path string
 	stat unix.Stat_t
 }
 
-// openHandle finds out what a path leads to, without a side effect on it.
+// openHandle resolves a path without side effects on the file.
 func openHandle(path string) (*handle, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -113,12 +113,12 @@ func (h *handle) close() { unix.Close(h.fd) } //nolint:errcheck // nothing was w
 
 func (h *handle) is(kind uint32) bool { return h.stat.Mode&unix.S_IFMT == kind }
 
-// isNull reports whether it is /dev/null: an empty file.
+// isNull reports whether the file is /dev/null, which counts as an empty file.
 func (h *handle) isNull() bool { return h.is(unix.S_IFCHR) && h.stat.Rdev == unix.Mkdev(1, 3) }
 
 func (h *handle) refuse(err error) error { return &fs.PathError{Op: "open", Path: h.path, Err: err} }
 
-// reopen opens it for reading. What the path leads to by now does not matter.
+// reopen opens the file for reading. It uses the handle, so the path may have changed.
 func (h *handle) reopen() (*os.File, error) {
 	fd, err := reopen(h.fd, unix.O_NONBLOCK)
 	if err != nil {
@@ -131,10 +131,10 @@ func reopen(handle, flags int) (fd int, err error) {
 	return unix.Open(fmt.Sprintf("/proc/self/fd/%d", handle), unix.O_RDONLY|unix.O_NOCTTY|unix.O_CLOEXEC|flags, 0)
 }
 
-// pipeTimeout is how long a program may take to open a pipe for writing. How long it takes to write is up to it.
+// pipeTimeout limits the wait for a program that opens a pipe for writing. The time for writing has no limit.
 const pipeTimeout = 10 * time.Second
 
-// openPipe waits for a writer. At the deadline it leaves the waiting behind, with a descriptor of its own.
+// openPipe waits for a writer. At the deadline it abandons the waiting goroutine, which has its own descriptor.
 func (h *handle) openPipe(ctx context.Context) (*os.File, error) {
 	own, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -147,7 +147,7 @@ func (h *handle) openPipe(ctx context.Context) (*os.File, error) {
 		return reopen(own, 0)
 	})
 	if err == nil {
-		// Then a reader can be interrupted.
+		// A non-blocking descriptor lets a reader be interrupted.
 		err = unix.SetNonblock(fd, true)
 	}
 	if err != nil {

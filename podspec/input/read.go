@@ -10,21 +10,19 @@ import (
 	"time"
 )
 
-// TooLargeError says that an input has more bytes than are read.
+// TooLargeError reports an input above the size limit in bytes.
 type TooLargeError struct{ Max int64 }
 
-// Error says the limit.
+// Error includes the limit.
 func (e *TooLargeError) Error() string { return fmt.Sprintf("it is larger than %d bytes", e.Max) }
 
-// DefaultMaxBytes bounds the size of one source, as the kubelet bounds a static
-// pod's file.
+// DefaultMaxBytes limits the size of one source. It is the kubelet's limit for a static pod's file.
 const DefaultMaxBytes = 10 << 20
 
-// fileTimeout bounds the reading of one file: its file system may have stopped to answer.
+// fileTimeout limits the time for reading one file, whose file system may no longer respond.
 const fileTimeout = 10 * time.Second
 
-// ReadAtMost reads an input to its end. One with more bytes than the limit is a
-// *TooLargeError, and is not read any further.
+// ReadAtMost reads an input to its end. Above the limit it stops and returns a *TooLargeError.
 func ReadAtMost(r io.Reader, limit int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(text)) > limit {
@@ -33,8 +31,8 @@ func ReadAtMost(r io.Reader, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadNamed reads what a user named in a command or a flag: a file, within ten seconds, or a pipe, for as long as the caller
-// waits.
+// ReadNamed reads a file that a user named in a command or a flag. It reads a file within ten seconds, and a pipe until
+// the context ends.
 func ReadNamed(ctx context.Context, path string, limit int64) ([]byte, error) {
 	return readNamed(ctx, path, limit, fileTimeout)
 }
@@ -48,7 +46,7 @@ func readNamed(ctx context.Context, path string, limit int64, timeout time.Durat
 	})
 }
 
-// readFile reads a regular file within some time; zero means ten seconds.
+// readFile reads a regular file within a timeout. Zero means ten seconds.
 func readFile(ctx context.Context, path string, limit int64, timeout time.Duration) ([]byte, error) {
 	return within(ctx, timeout, func() ([]byte, error) { return readRegular(path, limit) })
 }
@@ -66,7 +64,7 @@ func readOpened(limit int64, open func() (*os.File, error)) ([]byte, error) {
 	return ReadAtMost(f, limit)
 }
 
-// within gives up after some time; zero means ten seconds.
+// within stops waiting for do after a timeout. Zero means ten seconds.
 func within[T any](ctx context.Context, limit time.Duration, do func() (T, error)) (T, error) {
 	limit = cmp.Or(limit, fileTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
@@ -74,10 +72,10 @@ func within[T any](ctx context.Context, limit time.Duration, do func() (T, error
 	return Until(ctx, do)
 }
 
-// errSilent says that a deadline was missed.
+// errSilent reports a missed deadline.
 var errSilent = errors.New("its file system does not answer")
 
-// Until does something that may never end. It gives up when the context ends, with its cause; what was begun goes on until the
+// Until calls do, which may never return. When the context ends it returns the context's cause; do continues until the
 // process ends.
 func Until[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestReadNamed: a file of exactly the limit is read, a larger one is not.
+// TestReadNamed checks that a file of exactly the limit is read, and a larger one is not.
 func TestReadNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(path, []byte("12345"), 0o600); err != nil {

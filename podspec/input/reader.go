@@ -19,30 +19,29 @@ import (
 type Reader struct {
 	// Stdin is read for the source "-".
 	Stdin io.Reader
-	// HTTP fetches URLs; nil means a client of its own.
+	// HTTP fetches URLs. If nil, Reader uses its own client.
 	HTTP *http.Client
-	// Namespace is that of objects which name none; empty means default.
+	// Namespace is the namespace of objects that have none; empty means default.
 	Namespace string
-	// Recursive goes into the directories below a directory as well.
+	// Recursive reads directories recursively.
 	Recursive bool
-	// MaxBytes bounds one source; zero means DefaultMaxBytes.
+	// MaxBytes limits one source; zero means DefaultMaxBytes.
 	MaxBytes int64
-	// Timeout bounds the download of one, or the reading of a file; zero means half a minute, and ten seconds for a file.
+	// Timeout limits one download or the reading of one file. Zero means 30 seconds for a download and 10 seconds for a
+	// file.
 	Timeout time.Duration
 }
 
-// Source is the text of one source, and the name it is known by: an absolute path, a URL
-// without its password, or "-".
+// Source is the text of one source with its name: an absolute path, a URL without its password, or "-".
 type Source struct {
 	Name string
 	Text []byte
-	// Namespace is that of objects which name none; empty means default.
+	// Namespace is the namespace of objects that have none; empty means default.
 	Namespace string
 }
 
-// IsManifest reports whether a command's argument names a manifest and not a pod:
-// "-", an http(s) URL, a path beginning with ./, ../ or / or ending in /, or a name ending
-// in .yaml, .yml or .json.
+// IsManifest reports whether an argument of a command names a manifest and not a pod. Manifests are "-", an http(s)
+// URL, a path that begins with ./, ../ or / or ends in /, or a name that ends in .yaml, .yml or .json.
 func IsManifest(arg string) bool {
 	if arg == "-" || IsURL(arg) {
 		return true
@@ -55,12 +54,12 @@ func IsManifest(arg string) bool {
 	return arg == "." || arg == ".." || strings.HasSuffix(arg, "/") || IsManifestFile(arg)
 }
 
-// IsURL reports whether a name is an address that is read by HTTP.
+// IsURL reports whether a name is an HTTP or HTTPS URL.
 func IsURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
-// IsManifestFile reports whether a file of this name can be a manifest.
+// IsManifestFile reports whether a file with this name can be a manifest.
 func IsManifestFile(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
@@ -113,9 +112,8 @@ func (r Reader) readStdin(ctx context.Context) ([]Source, error) {
 	return []Source{{Name: "-", Text: text}}, reading("standard input", err)
 }
 
-// readDir reads the manifests that lie directly in a directory, or anywhere below it when it
-// is read recursively, by name. Backup files and what is hidden are left alone, and links to
-// directories are not followed (kubectl: ExpandPathsToFileVisitors).
+// readDir reads the manifests in a directory by name, or everywhere below it if Recursive is set. It skips backup files
+// and hidden files, and does not follow links to directories (kubectl: ExpandPathsToFileVisitors).
 func (r Reader) readDir(ctx context.Context, dir string) ([]Source, error) {
 	files, err := within(ctx, r.Timeout, func() ([]string, error) { return r.manifestsIn(ctx, dir) })
 	if err != nil {
@@ -143,19 +141,19 @@ func (r Reader) readDir(ctx context.Context, dir string) ([]Source, error) {
 	return found, nil
 }
 
-// reading says which manifest an error is about; nil for none.
+// reading adds the name of the manifest to an error. It returns nil for nil.
 func reading(name string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if named := (*fs.PathError)(nil); errors.As(err, &named) {
-		// It has the name in it.
+		// The error already has the path.
 		return fmt.Errorf("reading manifest: %w", err)
 	}
 	return fmt.Errorf("reading manifest %s: %w", name, err)
 }
 
-// readingAll says which directory an error is about.
+// readingAll adds the name of the directory to an error.
 func readingAll(dir string, err error) error {
 	if named := (*fs.PathError)(nil); errors.As(err, &named) {
 		return fmt.Errorf("reading manifests: %w", err)

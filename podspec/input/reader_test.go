@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// manifest is what is read: nobody here looks into it.
+// manifest is the text to read. These tests do not parse it.
 const manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
 
-// served is a server whose answers the test writes, and podctl's way of asking it.
+// served starts a server with the given answers and returns a Reader for it and its URL.
 func served(t *testing.T, start func(*httptest.Server), answer http.HandlerFunc) (Reader, string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(answer)
@@ -35,8 +35,7 @@ func sendTo(place *string) http.HandlerFunc {
 	}
 }
 
-// TestRedirectsStayTrusted: a server sends podctl nowhere that a user could not have
-// named.
+// TestRedirectsStayTrusted checks that a redirect leads only to URLs that a user could name.
 func TestRedirectsStayTrusted(t *testing.T) {
 	plain := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(manifest)) }
 	_, target := served(t, (*httptest.Server).Start, plain)
@@ -70,8 +69,8 @@ func TestRedirectsStayTrusted(t *testing.T) {
 	}
 }
 
-// TestCredentialsStayWithTheirServer: what a URL holds to prove who asks is sent to
-// the server it names, and to no other; nobody's files are looked at for more.
+// TestCredentialsStayWithTheirServer checks that the credentials in a URL are sent only to its server, and that no
+// files are searched for credentials.
 func TestCredentialsStayWithTheirServer(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	got := map[string]http.Header{}
@@ -79,7 +78,7 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 		got["other"] = r.Header
 		_, _ = w.Write([]byte(manifest))
 	})
-	// Another name for the same machine is another server.
+	// Another name for the same machine counts as another server.
 	other = strings.Replace(other, "127.0.0.1", "localhost", 1)
 	reader, first := served(t, (*httptest.Server).Start, func(w http.ResponseWriter, r *http.Request) {
 		got["first"] = r.Header
@@ -102,7 +101,7 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 	}
 }
 
-// TestPasswordsInURLsAreNotTold, whatever goes wrong.
+// TestPasswordsInURLsAreNotTold checks that no error shows a password.
 func TestPasswordsInURLsAreNotTold(t *testing.T) {
 	for _, name := range []string{
 		"https://me:hunter2@a b/pod.yaml", "https://me:hunter2@127.0.0.1:1/pod.yaml", "http://me:hunter2@192.0.2.1/",
@@ -115,7 +114,7 @@ func TestPasswordsInURLsAreNotTold(t *testing.T) {
 	}
 }
 
-// TestDownloadsAreBounded in size, also of what is compressed, and in time.
+// TestDownloadsAreBounded checks the limits for size, also of compressed data, and for time.
 func TestDownloadsAreBounded(t *testing.T) {
 	reader, endless := served(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
 		line := []byte(strings.Repeat("# filler\n", 1000))
@@ -170,8 +169,8 @@ func TestSourcesAreBounded(t *testing.T) {
 	}
 }
 
-// TestDirectories: a directory has the manifests that lie in it, and recursively those below it,
-// but nothing hidden.
+// TestDirectories checks that a directory has the manifests in it, recursively also those below it, but no hidden
+// files.
 func TestDirectories(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"b.yaml", "a/c.yml", "a/d/e.json", ".hidden.yaml", ".git/x.yaml", "a/notes.txt"} {
@@ -213,8 +212,8 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// TestSilentSources: a pipe that nobody writes to is waited for as long as the caller waits,
-// and what comes late is read. One in a directory is refused at once.
+// TestSilentSources checks that a pipe without a writer is waited for as long as the caller waits, and that late text
+// is read. A pipe in a directory is refused at once.
 func TestSilentSources(t *testing.T) {
 	dir := t.TempDir()
 	pipe, other := filepath.Join(dir, "pod.yaml"), filepath.Join(t.TempDir(), "pod.yaml")
@@ -235,7 +234,7 @@ func TestSilentSources(t *testing.T) {
 		t.Errorf("in a directory: %v", err)
 	}
 	_ = ended.Close()
-	// What was given up still waits for a writer.
+	// The abandoned goroutine still waits for a writer.
 	writeTo(t, pipe, "")
 	time.AfterFunc(10*time.Millisecond, func() { writeTo(t, other, manifest) })
 	if read, err := (Reader{}).Read(t.Context(), other); err != nil || len(read) != 1 || string(read[0].Text) != manifest {
@@ -282,7 +281,7 @@ func TestIsManifest(t *testing.T) {
 	}
 }
 
-// TestURLNames: what a URL is known by has neither its password nor its query, and tells two URLs apart.
+// TestURLNames checks that the name of a URL has neither password nor query, but differs for different URLs.
 func TestURLNames(t *testing.T) {
 	names := map[string]bool{}
 	for url, want := range map[string]string{

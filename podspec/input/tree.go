@@ -9,39 +9,41 @@ import (
 	"time"
 )
 
-// File is the text of one file, or why it cannot be read.
+// File is the text of one file, or the reason why it cannot be read.
 type File struct {
 	// Name is the absolute path.
 	Name string
 	Text []byte
 	Err  error
-	// Info is how the file was before it was read; nil when that cannot be found out.
+	// Info describes the file before it was read. It is nil if that is unknown.
 	Info fs.FileInfo
 }
 
-// Known gives the text of a file that need not be read again. It may be called at any time, also after Each has returned.
+// Known returns the text of a file that need not be read again. It may be called at any time, even after Each has
+// returned.
 type Known func(name string, info fs.FileInfo) (text []byte, ok bool)
 
-// Tree reads a directory of manifests, or one manifest, again and again. A file that cannot be read hides no other one.
+// Tree repeatedly reads a directory of manifests, or one manifest. A file that cannot be read does not hide others.
 type Tree struct {
 	Reader Reader
 	Path   string
-	// silent are what was begun, has missed its deadline and goes on, by name: nothing of that name is begun beside it.
+	// silent holds the operations that missed their deadline and still run, by name. No second one with the same name
+	// starts.
 	silent map[string]<-chan struct{}
-	// late is set once something has missed its deadline in the present look.
+	// late is set once an operation has missed its deadline in the current Each.
 	late bool
 }
 
 const (
-	// maxSilent bounds the reads that go on after their deadline: each takes a thread of the process. Twice as many are allowed
-	// for files that are no links.
+	// maxSilent limits the operations that run after their deadline, because each takes a thread of the process. For
+	// files that are not links the limit is twice as high.
 	maxSilent = 64
-	// hurried is the deadline in a look in which something has missed its own.
+	// hurried is the deadline after another operation of the same Each has missed its own.
 	hurried = 200 * time.Millisecond
 )
 
-// Each reads the files. A directory may hold none. A path that is not there was a file when it ends as
-// manifests do: then there is no text, as long as its directory is there.
+// Each reads the files. A directory may have none. If the path does not exist, its name ends like a manifest's and its
+// directory exists, Each returns no files.
 func (t *Tree) Each(ctx context.Context, known Known) ([]File, error) {
 	t.late = false
 	var names []string
@@ -89,11 +91,12 @@ func (t *Tree) one(ctx context.Context, name string, known Known) File {
 	return f
 }
 
-// errManySilent says that a file is not read. Files of the directory itself are read longer than links: what these lead to may lie
-// elsewhere.
+// errManySilent reports that a file is not read. Files of the directory itself are read longer than links, whose
+// targets may be on another file system.
 var errManySilent = errors.New("it is not read, because too many others do not answer")
 
-// Do does something, and returns an error if that does not end in time. Before it has ended nothing of the same name is begun.
+// Do calls do, and returns an error if it does not return in time. While do still runs, no operation with the same name
+// starts.
 func (t *Tree) Do(ctx context.Context, name string, do func()) error {
 	if t.isSilent(name) {
 		return errSilent
@@ -117,7 +120,7 @@ func (t *Tree) Do(ctx context.Context, name string, do func()) error {
 	return err
 }
 
-// isSilent reports whether something of this name still goes on.
+// isSilent reports whether an operation with this name still runs.
 func (t *Tree) isSilent(name string) bool {
 	select {
 	case <-t.silent[name]:
@@ -128,7 +131,7 @@ func (t *Tree) isSilent(name string) bool {
 	}
 }
 
-// named are the files that a path leads to, whether they can be read or not.
+// named returns the files that a path leads to, readable or not.
 func (r Reader) named(ctx context.Context, path string) ([]string, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -141,7 +144,7 @@ func (r Reader) named(ctx context.Context, path string) ([]string, error) {
 	return []string{path}, err
 }
 
-// readOne reads a file, unless its text is known.
+// readOne reads a file unless its text is known.
 func readOne(name string, limit int64, known Known) File {
 	f := File{Name: name}
 	if f.Info, f.Err = os.Stat(name); f.Err != nil {
@@ -157,7 +160,7 @@ func readOne(name string, limit int64, known Known) File {
 	return f
 }
 
-// isGone reports whether a file went away before it was read. A link that leads nowhere is there.
+// isGone reports whether a file was removed before it was read. A dangling link is not gone.
 func isGone(f File) bool {
 	if !errors.Is(f.Err, fs.ErrNotExist) {
 		return false

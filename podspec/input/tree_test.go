@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nothing is known of any file.
+// nothing is a Known that knows no file.
 func nothing(string, fs.FileInfo) ([]byte, bool) { return nil, false }
 
-// TestEach: files that cannot be read hide no other, and what may never end is not begun.
+// TestEach checks that unreadable files do not hide others, and that reads that may never end do not start.
 func TestEach(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -56,7 +56,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestEachMissing: a file that is missing has no text; a directory that is missing has said nothing.
+// TestEachMissing checks that a missing file has no text, and that a missing directory is an error.
 func TestEachMissing(t *testing.T) {
 	dir := t.TempDir()
 	for name, missing := range map[string]bool{"pod.yaml": false, "pods": true, "pods/pod.yaml": true} {
@@ -76,7 +76,8 @@ func TestEachMissing(t *testing.T) {
 	}
 }
 
-// TestFilesOfTheKernel are not opened, wherever a link to one lies: /proc/kmsg never ends, and a device may do something.
+// TestFilesOfTheKernel checks that files of the kernel are not opened, also through links: /proc/kmsg never ends, and
+// opening a device may have side effects.
 func TestFilesOfTheKernel(t *testing.T) {
 	dir := t.TempDir()
 	for i, target := range []string{"/proc/kmsg", "/proc/self/environ", "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/zero"} {
@@ -102,7 +103,8 @@ func TestFilesOfTheKernel(t *testing.T) {
 	}
 }
 
-// TestNamedFiles: what a user names may be a pipe or /dev/null, also by a link of /proc, but no device and no directory.
+// TestNamedFiles checks that a user may name a pipe or /dev/null, also through a link in /proc, but no other device and
+// no directory.
 func TestNamedFiles(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -127,7 +129,8 @@ func TestNamedFiles(t *testing.T) {
 	}
 }
 
-// TestDirectoriesAreBounded in files, entries and bytes. A directory that has more is not read to its end.
+// TestDirectoriesAreBounded checks the limits for files, entries and bytes. A directory above them is not read to its
+// end.
 func TestDirectoriesAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	fill := func(n int, name string) {
@@ -164,7 +167,7 @@ func TestDirectoriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestManifestsTogetherAreBounded: many large files are refused together.
+// TestManifestsTogetherAreBounded checks that many large files are refused together.
 func TestManifestsTogetherAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	for i := range maxTogether/DefaultMaxBytes + 1 {
@@ -183,7 +186,8 @@ func TestManifestsTogetherAreBounded(t *testing.T) {
 	}
 }
 
-// TestSilentFiles: what does not answer is given up, is not begun a second time beside itself, and is done again once it has ended.
+// TestSilentFiles checks that an operation that hangs is abandoned, is not started twice at once, and is started again
+// after it has ended.
 func TestSilentFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tree, began, ends := &Tree{Reader: Reader{Timeout: time.Minute}}, atomic.Int32{}, make(chan struct{})
@@ -204,7 +208,7 @@ func TestSilentFiles(t *testing.T) {
 	})
 }
 
-// TestManySilentFiles: a look at many that do not answer ends, and does not take up ever more threads.
+// TestManySilentFiles checks that reading many files that hang ends, and that the number of threads is limited.
 func TestManySilentFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tree, began, ends := &Tree{Reader: Reader{Timeout: 5 * time.Second}}, atomic.Int32{}, make(chan struct{})
@@ -230,7 +234,7 @@ func TestManySilentFiles(t *testing.T) {
 	})
 }
 
-// TestSilentLinks: links to what does not answer keep no file of the directory from being read.
+// TestSilentLinks checks that links whose targets hang do not keep files of the directory from being read.
 func TestSilentLinks(t *testing.T) {
 	dir := t.TempDir()
 	plain, link := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// urlTimeout bounds the download of a manifest.
+// urlTimeout limits the download of a manifest.
 const urlTimeout = 30 * time.Second
 
-// Answer is what a server says of the text at a URL.
+// Answer is a server's answer for a URL.
 type Answer struct {
-	// Text is the whole text; nil when it is unchanged.
+	// Text is the whole text, or nil if it is unchanged.
 	Text []byte
-	// ETag names this version of the text; empty when the server gives none.
+	// ETag identifies this version of the text; empty if the server sends none.
 	ETag string
-	// Unchanged is set when the version is the one that was asked about.
+	// Unchanged is set if the text still has the requested ETag.
 	Unchanged bool
 }
 
@@ -35,8 +35,8 @@ func (r Reader) readURL(ctx context.Context, name string) ([]Source, error) {
 	return []Source{{Name: known, Text: answer.Text}}, err
 }
 
-// URLName is the name that a URL is known by. It has no password and no query, which may hold a token or a signature: a part
-// of a digest tells apart URLs that differ in these.
+// URLName returns the name for a URL. It omits the password and the query, which may have a token or a signature. A
+// part of a digest distinguishes URLs that differ in these.
 func URLName(name string) (string, error) {
 	u, err := parseURL(name)
 	if err != nil {
@@ -49,7 +49,7 @@ func URLName(name string) (string, error) {
 	return fmt.Sprintf("%s#%x", shown(u), digest[:4]), nil
 }
 
-// shown is a URL without what may be secret in it.
+// shown returns a URL without parts that may be secret.
 func shown(u *url.URL) string {
 	without := *u
 	if without.Fragment, without.RawFragment = "", ""; without.RawQuery != "" {
@@ -58,12 +58,12 @@ func shown(u *url.URL) string {
 	return without.Redacted()
 }
 
-// parseURL reads a URL that may be fetched. Plain http is only taken from this machine: what
-// runs as root is not read from a connection anyone can change.
+// parseURL parses a URL that may be fetched. It accepts http only for this machine, because manifests run as root and
+// must not come over a connection that others can change.
 func parseURL(name string) (*url.URL, error) {
 	u, err := url.Parse(name)
 	if whole := (*url.Error)(nil); errors.As(err, &whole) {
-		// The whole quotes the URL, with the password that may be in it.
+		// The url.Error quotes the URL, which may have a password.
 		return nil, fmt.Errorf("reading manifest: the URL cannot be read: %w", whole.Err)
 	}
 	if err != nil {
@@ -75,8 +75,7 @@ func parseURL(name string) (*url.URL, error) {
 	return u, nil
 }
 
-// Get fetches the text at a URL, unless the server says that it is still the version that an
-// ETag names.
+// Get fetches the text at a URL, unless the server reports that it still has this ETag.
 func (r Reader) Get(ctx context.Context, name, etag string) (Answer, error) {
 	u, err := parseURL(name)
 	if err != nil {
@@ -107,7 +106,7 @@ func (r Reader) fetch(ctx context.Context, u *url.URL, etag string) (Answer, err
 	if reply.StatusCode != http.StatusOK {
 		return Answer{}, fmt.Errorf("the server answered %s", reply.Status)
 	}
-	// A text that ends before the length that the server gave is an error of the reader.
+	// If the text ends before the length that the server sent, reading returns an error.
 	text, err := ReadAtMost(reply.Body, cmp.Or(r.MaxBytes, DefaultMaxBytes))
 	return Answer{Text: text, ETag: reply.Header.Get("ETag")}, err
 }
@@ -127,7 +126,7 @@ func (r Reader) ask(ctx context.Context, u *url.URL, etag string) (*http.Respons
 	client.CheckRedirect = checkRedirect
 	reply, err := client.Do(req)
 	if whole := (*url.Error)(nil); errors.As(err, &whole) {
-		// The whole quotes the URL it came to, which may hold a server's password.
+		// The url.Error quotes the last URL, which may have a password from the server.
 		err = whole.Err
 	}
 	if err != nil && strings.Contains(err.Error(), "Location header") {
@@ -136,12 +135,11 @@ func (r Reader) ask(ctx context.Context, u *url.URL, etag string) (*http.Respons
 	return reply, err
 }
 
-// maxRedirects is how often a server may send podctl on to another place.
+// maxRedirects limits the redirects of a server.
 const maxRedirects = 5
 
-// checkRedirect holds the places that a server names to what a user may name, and
-// does not go on from https to a connection that anyone can change. What a user may
-// have put into the first URL to prove who he is stays with its host.
+// checkRedirect accepts only redirects to URLs that a user may name, and none from https to http. Credentials in the
+// first URL are not sent to another host.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	switch {
 	case len(before) > maxRedirects:
@@ -152,7 +150,7 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// isTrusted reports whether nobody on the way can change what comes from a URL.
+// isTrusted reports whether no third party can change the text from a URL.
 func isTrusted(u *url.URL) bool {
 	return u.Scheme == "https" || (u.Scheme == "http" && isLoopback(u.Hostname()))
 }

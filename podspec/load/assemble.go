@@ -17,31 +17,33 @@ import (
 	"github.com/podctl/podctl/podspec/quote"
 )
 
-// assembly collects the objects of all sources and makes pods of them. Its reading has what all of them say.
+// assembly collects the objects of all sources and builds pods from them. Its reading has the combined contents of all
+// sources.
 type assembly struct {
 	reading
 
-	// sources are the names of the sources.
+	// sources holds the names of the sources.
 	sources []string
-	// names finds an object by kind and name.
+	// names maps kind and name to an object.
 	names map[string]*object
-	// uids finds a pod by its uid, given or derived.
+	// uids maps a given or derived uid to a pod.
 	uids map[types.UID]*object
-	// made counts what pods make of objects, in bytes.
+	// made counts the bytes that pods take from objects.
 	made int64
-	// failed is why pods could not get what is stored.
+	// failed is the error that kept pods from getting stored objects.
 	failed error
 }
 
-// reading is what sources say by themselves: each object is decoded, defaulted and validated, but does not know the others yet.
+// reading is the content of sources by themselves. Each object is decoded, defaulted and validated, but does not know
+// the others yet.
 type reading struct {
 	options
 
-	// documents are all that could be parsed.
+	// documents holds all documents that could be parsed.
 	documents []*document.Document
 	objects   []*object
-	// problems are those of whole sources, and of documents that cannot be parsed; reports have
-	// those of the others.
+	// problems holds those of whole sources, and of documents that cannot be parsed. reports holds those of the other
+	// documents.
 	problems []document.Problem
 	reports  []*report
 	notes    []document.Note
@@ -49,18 +51,18 @@ type reading struct {
 	total
 }
 
-// options say how sources are read.
+// options defines how sources are read.
 type options struct {
 	loader Loader
-	// namespace is that of the objects of the current source which name none.
+	// namespace is the namespace for objects of the current source that have none.
 	namespace string
-	// beside is set while sources are added that only add to the manifests.
+	// beside is set while sources are read that only add objects to the manifests.
 	beside bool
-	// table classifies fields; nil until a pod needs it.
+	// table classifies fields. It is nil until a pod needs it.
 	table *fields.Table
 }
 
-// total is how much has been read; full is set once it is too much.
+// total counts the documents and values that were read. full is set above a limit.
 type total struct {
 	counted int
 	values  int64
@@ -74,7 +76,7 @@ func (a *assembly) addSource(s input.Source) {
 	a.join(s.Name, &r)
 }
 
-// read reads all documents of a source, which count with those before.
+// read reads all documents of a source. They count together with those read before.
 func (a *assembly) read(s input.Source) reading {
 	r := reading{options: a.options, total: a.total}
 	r.namespace = cmp.Or(s.Namespace, v1.NamespaceDefault)
@@ -98,7 +100,8 @@ func (a *assembly) read(s input.Source) reading {
 	return r
 }
 
-// join adds what a source says. The reading is not changed: what follows from other sources is noted in copies of its objects.
+// join adds the content of a source. It does not change r: facts that follow from other sources are set in copies of
+// its objects.
 func (a *assembly) join(name string, r *reading) {
 	a.sources, a.documents, a.total = append(a.sources, name), append(a.documents, r.documents...), r.total
 	a.problems, a.notes = append(a.problems, r.problems...), append(a.notes, r.notes...)
@@ -120,8 +123,7 @@ func (a *assembly) join(name string, r *reading) {
 	}
 }
 
-// count adds a document to what has been read; false when that is too much, which is reported
-// once.
+// count counts a document. It returns false above a limit, which is reported once.
 func (a *reading) count(d *document.Document, values int64) bool {
 	a.counted++
 	a.values += values
@@ -143,7 +145,7 @@ func (a *reading) count(d *document.Document, values int64) bool {
 	return false
 }
 
-// addDocument adds the object that a document has, or those of a List.
+// addDocument adds the object of a document, or those of a List.
 func (a *reading) addDocument(r *report) {
 	a.reports = append(a.reports, r)
 	meta := r.typeMeta()
@@ -171,7 +173,7 @@ func (a *reading) addDocument(r *report) {
 	}
 }
 
-// takes lists the kinds that are taken, by their apiVersions.
+// takes lists the accepted kinds by their apiVersions.
 func (a *reading) takes() string {
 	var versions []string
 	kinds := map[string][]string{}
@@ -207,7 +209,7 @@ func (a *reading) addItems(r *report, items []json.RawMessage) {
 	}
 }
 
-// add takes an object, with its defaults, and validates it.
+// add adds an object with its defaults and validates it.
 func (a *reading) add(o *object) {
 	o.damaged = len(o.report.undecoded) > 0
 	o.writtenUID = o.meta.UID
@@ -234,7 +236,7 @@ func (a *reading) add(o *object) {
 	}
 }
 
-// register takes an object under its name. One that was not decoded as a whole is taken too, so
+// register registers an object under its name. An object that could not be decoded completely is registered too, so
 // that it does not count as missing.
 func (a *assembly) register(o *object) {
 	if o.meta.Name == "" || o.report.isUndecoded("metadata.name") || o.report.isUndecoded("metadata.namespace") {
@@ -258,7 +260,7 @@ func (a *assembly) register(o *object) {
 	a.names[o.String()] = o
 }
 
-// refuseDuplicate leaves out an object that has what only one can have.
+// refuseDuplicate refuses an object with a name or uid that another one has.
 func (o *object) refuseDuplicate(path, what string, other *object) {
 	first := other.report.File
 	if line, _ := other.report.Position("metadata.name"); line > 0 {
@@ -270,7 +272,7 @@ func (o *object) refuseDuplicate(path, what string, other *object) {
 	o.damaged, o.duplicate = true, true
 }
 
-// firstPod is the uid of a pod, or of the first pod of a workload; empty for other objects.
+// firstPod returns the uid of a pod, or of the first pod of a workload. It is empty for other objects.
 func (o *object) firstPod() types.UID {
 	switch {
 	case o.pod != nil:
@@ -281,7 +283,7 @@ func (o *object) firstPod() types.UID {
 	return ""
 }
 
-// manifest makes a pod of every Pod document, with the objects it refers to.
+// manifest builds a pod for every Pod document, with the objects it refers to.
 func (a *assembly) manifest() *Manifest {
 	m := &Manifest{}
 	used := map[*object]bool{}
@@ -309,7 +311,7 @@ func (a *assembly) manifest() *Manifest {
 	return m
 }
 
-// allProblems are the problems of all sources, each in the order of its lines.
+// allProblems returns the problems of all sources, each in the order of its lines.
 func (a *assembly) allProblems() []document.Problem {
 	all := a.problems
 	for _, d := range a.reports {
@@ -330,12 +332,12 @@ func (o *object) completePod(table *fields.Table) {
 	o.validatePod()
 	o.notes = append(o.notes, o.classify(table)...)
 	o.pod.Status = v1.PodStatus{}
-	// Only podctl makes pods of a workload: a manifest must not hand its pod to one.
+	// Only podctl creates pods of a workload: a manifest must not assign its pod to one.
 	o.pod.OwnerReferences = nil
 	o.pod.ManagedFields = nil
 }
 
-// makePod gives a pod the objects that it refers to, and checks it with them.
+// makePod adds the objects that a pod refers to, and checks the pod with them.
 func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podspec.Desired {
 	a.notes = append(a.notes, o.notes...)
 	desired := podspec.New(o.pod, o.report.File, o.writtenUID)
@@ -348,7 +350,7 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 	return desired
 }
 
-// fieldTable is one table for all pods.
+// fieldTable returns one table for all pods.
 func (a *reading) fieldTable() *fields.Table {
 	if a.table == nil {
 		a.table = fields.NewTable()
@@ -356,8 +358,8 @@ func (a *reading) fieldTable() *fields.Table {
 	return a.table
 }
 
-// notDamaged leaves out what a pod misses of objects that could not be decoded as a whole, or
-// whose names no object can have: there is a problem of these already.
+// notDamaged omits missing objects that could not be decoded completely or whose names are invalid, because their
+// problem is already reported.
 func (a *assembly) notDamaged(d *podspec.Desired, missing []document.Problem) []document.Problem {
 	if len(missing) == 0 {
 		return nil

@@ -15,9 +15,9 @@ import (
 	"github.com/podctl/podctl/podspec/document"
 )
 
-// bindVolumes binds the claims of the manifests to their PersistentVolumes on paths of the host, by the rules of the API server's
-// controller (pv_controller.syncUnboundClaim, volume.FindMatchingVolume): to the volume that the claim or the volume itself names,
-// and else to the smallest one that matches.
+// bindVolumes binds the claims of the manifests to their PersistentVolumes on host paths, with the rules of the API
+// server's controller (pv_controller.syncUnboundClaim, volume.FindMatchingVolume). A claim is bound to the volume that
+// it names or that names it, or else to the smallest one that matches.
 func (a *assembly) bindVolumes() {
 	var volumes, claims []*object
 	for _, o := range a.objects {
@@ -58,7 +58,7 @@ func (a *assembly) bindVolumes() {
 	}
 }
 
-// reservedFor is the volume that names a claim; nil if none does.
+// reservedFor returns the volume that names a claim, or nil.
 func reservedFor(claim *object, volumes []*object) *object {
 	for _, v := range volumes {
 		if ref := v.volume.Spec.ClaimRef; ref != nil && ref.Name == claim.meta.Name && cmp.Or(ref.Namespace, v1.NamespaceDefault) == claim.meta.Namespace {
@@ -68,8 +68,8 @@ func reservedFor(claim *object, volumes []*object) *object {
 	return nil
 }
 
-// namedVolume is the volume that a claim names, or that names the claim, if they fit. Otherwise it is nil, and
-// why says what does not fit.
+// namedVolume returns the volume that a claim names, or that names the claim, if they match. Otherwise it returns nil,
+// and in why the reason if one is named.
 func namedVolume(claim *object, volumes []*object) (volume *object, why string) {
 	volume, name := reservedFor(claim, volumes), claim.Claim.Spec.VolumeName
 	if name != "" {
@@ -90,7 +90,7 @@ func namedVolume(claim *object, volumes []*object) (volume *object, why string) 
 	}
 }
 
-// mismatch says why a volume is too small for a claim or another one is asked for; empty if it is not.
+// mismatch returns the reason why a volume does not match a claim, or an empty string.
 func mismatch(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) string {
 	size, asked := volume.Spec.Capacity[v1.ResourceStorage], claim.Spec.Resources.Requests[v1.ResourceStorage]
 	switch {
@@ -109,7 +109,8 @@ func mismatch(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) stri
 	return ""
 }
 
-// smallestVolume is the smallest of the volumes that match a claim, and of several the first; nil if none matches.
+// smallestVolume returns the smallest volume that matches a claim, or nil. If several have the same size, it returns
+// the first.
 func smallestVolume(claim *object, volumes []*object) *object {
 	selector, err := metav1.LabelSelectorAsSelector(claim.Claim.Spec.Selector)
 	if claim.Claim.Spec.Selector == nil {
@@ -135,7 +136,7 @@ func storageOf(volume *v1.PersistentVolume) *resource.Quantity {
 	return &size
 }
 
-// volumeNotes are the fields of a volume that have no effect.
+// volumeNotes returns notes for the fields of a volume without effect.
 func volumeNotes(v *object, bound bool) (notes []document.Note) {
 	note := func(path, text string) { notes = append(notes, v.report.Note(v.meta.Name, path, text)) }
 	spec := &v.volume.Spec

@@ -21,7 +21,7 @@ func pvc(name, size, rest string) string {
 const local = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n  capacity: {storage: 9Gi}\n  accessModes: [ReadWriteOnce]\n  storageClassName: local\n  local: {path: /mnt/disk}\n" +
 	"  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [a]}]}]}}\n---\n"
 
-// TestBoundClaims: a claim is bound as the API server's controller binds it.
+// TestBoundClaims checks that claims are bound as by the API server's controller.
 func TestBoundClaims(t *testing.T) {
 	for name, c := range map[string]struct{ text, want, note string }{
 		"the smallest that is large enough": {pv("a", "9Gi", "") + pv("b", "2Gi", "") + pv("c", "1Mi", "") + pvc("data", "1Gi", ""), "data=/srv/b", "metadata.name: no claim"},
@@ -60,7 +60,7 @@ func TestBoundClaims(t *testing.T) {
 	}
 }
 
-// TestVolumeOfABoundClaim: the pod mounts the path. A PersistentVolume of another type is skipped.
+// TestVolumeOfABoundClaim checks that the pod mounts the path, and that a PersistentVolume of another type is skipped.
 func TestVolumeOfABoundClaim(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: i, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}\n"
 	m := Parse(input.Source{Name: "m.yaml", Text: []byte(pv("a", "2Gi", "") + pvc("data", "1Gi", "") + pod)})

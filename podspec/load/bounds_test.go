@@ -11,8 +11,8 @@ import (
 
 const configMapHead = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
-// TestInputsThatGrowAreRefused: what would cost gigabytes or minutes is refused with
-// its place and the limit. Before there were limits, each of these did.
+// TestInputsThatGrowAreRefused checks that inputs that would take gigabytes or minutes are refused with their position
+// and the limit.
 func TestInputsThatGrowAreRefused(t *testing.T) {
 	podHead := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: ["
 	nine := func(text string) string { return "[" + strings.TrimSuffix(strings.Repeat(text+",", 9), ",") + "]" }
@@ -56,7 +56,7 @@ func TestInputsThatGrowAreRefused(t *testing.T) {
 	}
 }
 
-// TestLargeManifestsAreAccepted: the limits leave room for what people have.
+// TestLargeManifestsAreAccepted checks that the limits allow large real manifests.
 func TestLargeManifestsAreAccepted(t *testing.T) {
 	lines, size, pods := 15_000, 1<<20, 300
 	if testing.Short() {
@@ -78,7 +78,7 @@ func TestLargeManifestsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestAKeyForgesNoLine: what a manifest holds cannot look like a line of podctl's.
+// TestAKeyForgesNoLine checks that text of a manifest cannot imitate a line of podctl's output.
 func TestAKeyForgesNoLine(t *testing.T) {
 	m := parsed(t, minimal+"  \"x\\npod default/web is valid\": 1\n")
 	for _, p := range m.Problems {

@@ -16,12 +16,12 @@ import (
 	"github.com/podctl/podctl/podspec/fields"
 )
 
-// classify looks at every field that the user wrote, without those of a pod template. A refused field is a problem, and one without
-// effect a note unless there is a problem of it; each once.
+// classify checks every field that the user wrote, except those of a pod template. It reports a refused field as a
+// problem. It returns a note for a field without effect, unless it has a problem. Each field is reported once.
 func (o *object) classify(table *fields.Table) []document.Note {
 	var written any
 	if json.Unmarshal(o.report.JSON, &written) != nil {
-		return nil // What is wrong with it is known.
+		return nil // The fault is already reported.
 	}
 	c := &classifier{o: o, table: table, seen: map[string]bool{}, about: o.String()}
 	if o.pod == nil {
@@ -39,12 +39,12 @@ func (o *object) classify(table *fields.Table) []document.Note {
 	return c.notes
 }
 
-// classifier goes through the fields of one object.
+// classifier visits the fields of one object.
 type classifier struct {
 	o     *object
 	table *fields.Table
 	seen  map[string]bool
-	// about is what notes are about.
+	// about is the object that the notes are about.
 	about string
 	notes []document.Note
 }
@@ -69,7 +69,7 @@ func (c *classifier) visit(path string, value any) {
 	}
 }
 
-// ofPod is the row of a field of a pod with its value.
+// ofPod adapts the row of a pod's field to the field's value.
 func (c *classifier) ofPod(path string, value any, f fields.Field) fields.Field {
 	if text, ok := value.(string); ok && strings.HasPrefix(path, "spec.") && strings.Contains(text, "\x00") {
 		c.o.report.refuse(document.ClassInvalid, path, "has a NUL byte, which Linux takes for the end of a path, an argument or a variable")
@@ -89,7 +89,7 @@ func isPodmans(path string) bool {
 	return ok && (name == "bind-mount-options" || strings.HasPrefix(name, "io.podman.annotations."))
 }
 
-// droppedToken reports whether a path lies in a volume that was left out.
+// droppedToken reports whether a path belongs to a volume that was left out.
 func (c *classifier) droppedToken(path string) bool {
 	i := 0
 	if _, err := fmt.Sscanf(path, "spec.volumes[%d]", &i); err != nil {
@@ -98,8 +98,7 @@ func (c *classifier) droppedToken(path string) bool {
 	return c.o.tokens[c.o.report.Scalar("spec", "volumes", strconv.Itoa(i), "name")]
 }
 
-// reportedPath cuts a leaf's path to the field that the table names, and below a
-// volume to the kind of volume.
+// reportedPath truncates a leaf's path to the field in the table, or below a volume to the kind of volume.
 func reportedPath(path string, f fields.Field) string {
 	want := len(strings.Split(f.Path, "."))
 	if f.Path == "volume" || f.Path == "metadata" {
@@ -123,7 +122,7 @@ func reportedPath(path string, f fields.Field) string {
 	return path
 }
 
-// hasNoEffect reports whether a field that is honoured has no effect with its value.
+// hasNoEffect reports whether a supported field has no effect with this value.
 func (c *classifier) hasNoEffect(path string, value any, f fields.Field) bool {
 	switch f.Path {
 	case fields.SizeLimit:
@@ -136,14 +135,14 @@ func (c *classifier) hasNoEffect(path string, value any, f fields.Field) bool {
 	return false
 }
 
-// inMemory reports whether the emptyDir of a field lies in memory.
+// inMemory reports whether the emptyDir of a field is in memory.
 func (c *classifier) inMemory(path string) bool {
 	medium := fieldpath.Split(fieldpath.Join(fieldpath.Parent(path), "medium"))
 	return c.o.report.Scalar(medium...) == string(v1.StorageMediumMemory)
 }
 
-// asksNothing reports whether a value is an empty list or map. In a volume even an empty map
-// says something: the kind of volume.
+// asksNothing reports whether a value is an empty list or map that has no meaning. In a volume even an empty map has
+// one: the kind of volume.
 func asksNothing(path string, value any, f fields.Field) bool {
 	switch value.(type) {
 	case map[string]any, []any:
@@ -152,9 +151,8 @@ func asksNothing(path string, value any, f fields.Field) bool {
 	return false
 }
 
-// walkLeaves calls visit for every value that has no parts of its own,
-// empty maps and lists included. It goes through what was decoded and not through the
-// tree of positions: merges and aliases have been replaced there as the decoder does it.
+// walkLeaves calls visit for every value without parts, including empty maps and lists. It walks the decoded values,
+// not the tree of positions, because the decoder has already expanded merges and aliases there.
 func walkLeaves(value any, path string, visit func(path string, value any)) {
 	switch value := value.(type) {
 	case nil:

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEmptyAsksForNothing: an empty list or map of what podctl does not do asks it for
-// nothing, but an empty source of a volume is a volume.
+// TestEmptyAsksForNothing checks that an empty list or map in an unsupported field is accepted, but an empty source of
+// a volume is a volume.
 func TestEmptyAsksForNothing(t *testing.T) {
 	for text, refused := range map[string]string{
 		"    volumeDevices: []\n":                                                "",
@@ -33,7 +33,7 @@ func TestEmptyAsksForNothing(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyMeasuresIsNoted: a kubelet evicts a pod that writes more than it may.
+// TestWhatNobodyMeasuresIsNoted checks the notes for limits of disk usage, for which a kubelet evicts pods.
 func TestWhatNobodyMeasuresIsNoted(t *testing.T) {
 	const measures = "othing measures what a pod writes to the disk."
 	for text, want := range map[string]string{
@@ -56,7 +56,7 @@ func TestWhatNobodyMeasuresIsNoted(t *testing.T) {
 	}
 }
 
-// TestPortsOfInitContainersAreNoted: neither podctl nor a kubelet publishes them on the node.
+// TestPortsOfInitContainersAreNoted checks the notes for ports that neither podctl nor a kubelet publishes on the node.
 func TestPortsOfInitContainersAreNoted(t *testing.T) {
 	const ports = "ports: [{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}, {containerPort: 81}]"
 	for text, want := range map[string]string{

@@ -17,9 +17,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// setDefaults fills in what the API server would (corev1.SetObjectDefaults_Pod, and what its
-// conversion changes of values that a kubelet acts on), and the namespace and uid that podctl
-// gives.
+// setDefaults sets the API server's defaults (corev1.SetObjectDefaults_Pod), the changes of its conversion that affect
+// a kubelet, and podctl's namespace and uid.
 func setDefaults(pod *v1.Pod) {
 	pod.APIVersion, pod.Kind = "v1", "Pod"
 	if pod.Namespace == "" {
@@ -37,8 +36,8 @@ func setDefaults(pod *v1.Pod) {
 	}
 }
 
-// Stored is a pod as the API server would store it, without what only that server knows: a uid
-// that the manifest does not give, times and the status.
+// Stored returns a pod as the API server would store it, without data that only that server knows: a uid that is not in
+// the manifest, times and the status.
 func Stored(d *podspec.Desired) (*v1.Pod, error) {
 	internal, err := created(d.Pod)
 	if err != nil {
@@ -52,9 +51,9 @@ func Stored(d *podspec.Desired) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// created is a pod as the API server validates and stores it when it is created
-// (podStrategy.PrepareForCreate, whose package would bring the whole server). Fields of features
-// that are off in a cluster stay: podctl honours stopSignal, and says so of the others.
+// created returns a pod as the API server validates and stores it when it is created. It replaces
+// podStrategy.PrepareForCreate, whose package would import the whole server. It keeps fields of features that are off
+// in a cluster: podctl supports stopSignal, and reports the others.
 func created(pod *v1.Pod) (*core.Pod, error) {
 	internal := &core.Pod{}
 	if err := corev1.Convert_v1_Pod_To_core_Pod(pod.DeepCopy(), internal, nil); err != nil {
@@ -65,8 +64,8 @@ func created(pod *v1.Pod) (*core.Pod, error) {
 	return internal, nil
 }
 
-// mergeLabelKeys adds the labels that affinity terms and topology spread constraints name to their selectors (API server:
-// mutatePodAffinity, mutateTopologySpreadConstraints).
+// mergeLabelKeys adds the labels that affinity terms and topology spread constraints name to their selectors (API
+// server: mutatePodAffinity, mutateTopologySpreadConstraints).
 func mergeLabelKeys(pod *core.Pod) {
 	affinity := ptr.Deref(pod.Spec.Affinity, core.Affinity{})
 	own, anti := ptr.Deref(affinity.PodAffinity, core.PodAffinity{}), ptr.Deref(affinity.PodAntiAffinity, core.PodAntiAffinity{})
@@ -83,7 +82,7 @@ func mergeLabelKeys(pod *core.Pod) {
 	}
 }
 
-// mergeKeys adds the pod's own labels of these keys to a selector. None selects nothing and stays.
+// mergeKeys adds the pod's labels with these keys to a selector. A nil selector selects nothing and stays nil.
 func mergeKeys(selector *metav1.LabelSelector, keys []string, operator metav1.LabelSelectorOperator, labels map[string]string) {
 	if selector == nil {
 		return
@@ -96,8 +95,8 @@ func mergeKeys(selector *metav1.LabelSelector, keys []string, operator metav1.La
 	}
 }
 
-// appArmorFields writes the profiles that annotations give into the fields of the containers
-// that have none (API server: applyAppArmorVersionSkew).
+// appArmorFields copies the profiles in annotations to the fields of containers that have none (API server:
+// applyAppArmorVersionSkew).
 func appArmorFields(pod *core.Pod) {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name == core.Windows {
 		return
@@ -121,7 +120,7 @@ func appArmorFields(pod *core.Pod) {
 	})
 }
 
-// annotatedProfile is the profile that an annotation gives a container; nil without a valid one.
+// annotatedProfile returns the profile from a container's annotation, or nil without a valid one.
 func annotatedProfile(pod *core.Pod, c *core.Container) *core.AppArmorProfile {
 	annotation, ok := pod.Annotations[core.DeprecatedAppArmorAnnotationKeyPrefix+c.Name]
 	if !ok {
@@ -134,8 +133,8 @@ func annotatedProfile(pod *core.Pod, c *core.Container) *core.AppArmorProfile {
 	return profile
 }
 
-// completed is the name that the API server gives an object that has only the beginning of one
-// (names.SimpleNameGenerator). The letters at its end are random there.
+// completed returns the name that the API server gives an object with generateName (names.SimpleNameGenerator), with
+// fixed instead of random letters at its end.
 func completed(meta *metav1.ObjectMeta) string {
 	if meta.Name != "" || meta.GenerateName == "" {
 		return meta.Name
@@ -144,10 +143,10 @@ func completed(meta *metav1.ObjectMeta) string {
 	return meta.GenerateName[:min(len(meta.GenerateName), 63-len(letters))] + letters
 }
 
-// isNameGenerated reports whether an object has only the beginning of a name, which is a problem of its own.
+// isNameGenerated reports whether an object has only generateName, which is a separate problem.
 func isNameGenerated(meta *metav1.ObjectMeta) bool { return meta.Name == "" && meta.GenerateName != "" }
 
-// isNameCompleted reports whether an error is about a name that the manifest does not give.
+// isNameCompleted reports whether an error is about a generated name.
 func isNameCompleted(meta *metav1.ObjectMeta, err *field.Error) bool {
 	return isNameGenerated(meta) && strings.HasPrefix(err.Field, "metadata.name")
 }

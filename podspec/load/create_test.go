@@ -12,8 +12,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// TestStoredAsByTheAPIServersScheme: defaulted, converted and converted back by its own scheme, a
-// pod is what Stored makes of it.
+// TestStoredAsByTheAPIServersScheme compares Stored with a pod that was defaulted and converted by the API server's
+// scheme.
 func TestStoredAsByTheAPIServersScheme(t *testing.T) {
 	for name, text := range map[string]string{
 		"as it is":             minimal,
@@ -57,8 +57,8 @@ func schemesPod(t *testing.T, text string) *v1.Pod {
 	return pod
 }
 
-// TestStoredAfterPreparation has what the server changes beside defaults: annotations of AppArmor
-// become fields, and labels that selectors name are added to them.
+// TestStoredAfterPreparation checks the API server's changes besides defaults: AppArmor annotations become fields, and
+// labels that selectors name are added to them.
 func TestStoredAfterPreparation(t *testing.T) {
 	const prefix = "container.apparmor.security.beta.kubernetes.io/"
 	text := strings.Replace(minimal, "  name: web\n", "  name: web\n  labels: {app: w}\n  annotations: {"+
@@ -108,7 +108,7 @@ func TestStoredAfterPreparation(t *testing.T) {
 	}
 }
 
-// TestValidatedAsAPod: rules that hold for pods and not for their templates.
+// TestValidatedAsAPod checks rules for pods that do not apply to their templates.
 func TestValidatedAsAPod(t *testing.T) {
 	for text, want := range map[string]string{
 		minimal + "  volumes: [{name: v, image: {}}]\n":                                                                                                 "-:9:23: spec.volumes[0].image.reference: is required",

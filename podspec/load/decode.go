@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// decodeInto decodes a document strictly: every field must exist, be given once and have the
-// right type. It reports all that do not, and decodes the rest.
+// decodeInto decodes a document strictly: every field must exist, occur once and have the right type. It reports all
+// other fields and decodes the rest.
 func (r *report) decodeInto(into any) {
 	strict, err := strictly(r.JSON, into)
 	if err != nil {
@@ -31,8 +31,8 @@ func strictly(text []byte, into any) (strict []error, err error) {
 	return kjson.UnmarshalStrict(text, into, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
 }
 
-// strictProblem reports an unknown or repeated field. The field that was probably meant is not
-// reported as missing.
+// strictProblem reports an unknown or repeated field. The field that was probably meant is then not reported as
+// missing.
 func (r *report) strictProblem(err error, into any) {
 	path := ""
 	if field := kjson.FieldError(nil); errors.As(err, &field) {

@@ -1,7 +1,6 @@
-// Package load makes pods of manifests: it decodes documents strictly, fills in the API
-// server's own defaults, validates with the API server's own rules, and says of every field
-// whether it is honoured.
+// Package load builds pods from manifests. It decodes documents strictly, sets the API server's defaults, validates
+// with the API server's rules, and reports for every field whether it is supported.
 //
-// In: texts from podspec/input. Out: a Manifest with all pods, all problems and all notes at
-// once. Only Load reads sources; the rest of the package reads nothing.
+// The input is texts from podspec/input. The result is a Manifest with all pods, problems and notes at once. Only Load
+// reads sources.
 package load

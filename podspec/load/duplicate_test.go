@@ -15,8 +15,8 @@ const withConfig = minimal + "    envFrom: [{configMapRef: {name: c}}]\n---\napi
 
 func source(name, text string) input.Source { return input.Source{Name: name, Text: []byte(text)} }
 
-// TestDuplicatesAreLeftOut: of two objects of one name, and two pods of one uid, the first
-// counts, and everything else is given beside them.
+// TestDuplicatesAreLeftOut checks that of two objects with the same name, or two pods with the same uid, the first is
+// used, and that all other objects are accepted.
 func TestDuplicatesAreLeftOut(t *testing.T) {
 	derived := podspec.UID("default", "web")
 	other := strings.Replace(minimal, "name: web", "name: other", 1)
@@ -40,7 +40,7 @@ func TestDuplicatesAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestLimitsOfAllTextsAreTold apart from what is wrong with one of them.
+// TestLimitsOfAllTextsAreTold checks that a limit for all texts together is reported as such.
 func TestLimitsOfAllTextsAreTold(t *testing.T) {
 	many := repeat(document.MaxDocuments, func(i int) string {
 		return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n", i)
@@ -68,7 +68,7 @@ func TestLimitsOfAllTextsAreTold(t *testing.T) {
 	}
 }
 
-// TestLoaderParse: texts that have been read are completed with what is stored, as others are.
+// TestLoaderParse checks that texts are completed with stored objects.
 func TestLoaderParse(t *testing.T) {
 	failed := errors.New("the disk is gone")
 	l := Loader{Stored: func(d *podspec.Desired) (*podspec.Desired, []podspec.ObjectName, error) { return d, nil, failed }}

@@ -13,8 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// WithEphemeral is what is desired with one more ephemeral container, with all
-// defaults and validated as a whole.
+// WithEphemeral returns d with an additional ephemeral container, with all defaults, and validated as a whole.
 func WithEphemeral(d *podspec.Desired, c *v1.EphemeralContainer) (*podspec.Desired, error) {
 	pod := d.Pod.DeepCopy()
 	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
@@ -32,8 +31,7 @@ func WithEphemeral(d *podspec.Desired, c *v1.EphemeralContainer) (*podspec.Desir
 	return with, nil
 }
 
-// forYAML is a JSON text in which characters that JSON may have as they are, and YAML may
-// not, are escaped.
+// forYAML escapes characters that JSON allows unescaped, but YAML does not.
 func forYAML(json string) string {
 	var b strings.Builder
 	for _, r := range json {

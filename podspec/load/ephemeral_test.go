@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestWithEphemeralKeepsEveryCharacter: the pod is read again with one more container, and
-// its texts may have what YAML takes for the end of a line or does not read at all.
+// TestWithEphemeralKeepsEveryCharacter checks that reading a pod again with another container keeps characters that end
+// a line in YAML or that YAML does not allow.
 func TestWithEphemeralKeepsEveryCharacter(t *testing.T) {
 	d := parsed(t, minimal).Pods[0]
 	d.Pod.Annotations = map[string]string{"a": "\u0085\u2028\u2029\r\n\x7f\u009b\uFEFF\uFFFE\t\"\\é\U0001F600"}

@@ -16,12 +16,12 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// fuzzed are a Pod and what it refers to, with one name of them replaced.
+// fuzzed is a Pod with the objects it refers to, in which one name is replaced.
 type fuzzed struct {
 	namespace, pod, uid, container, volume, claim, config, secret, configKey, binaryKey, secretKey, textKey, item, hostPath string
 }
 
-// fields are the names of which one is replaced.
+// fields returns the names that can be replaced.
 func (f *fuzzed) fields() []*string {
 	return []*string{
 		&f.namespace, &f.pod, &f.uid, &f.container, &f.volume, &f.claim, &f.config, &f.secret, &f.configKey, &f.binaryKey,
@@ -54,8 +54,8 @@ func (f *fuzzed) objects() []any {
 	}
 }
 
-// FuzzNames: of whatever names a manifest that is accepted has, each path that is made of
-// them has the name as one element, and each argument of a CNI plugin as one value.
+// FuzzNames checks an accepted manifest with arbitrary names. Each path built from them has the name as one element,
+// and each argument of a CNI plugin has it as one value.
 func FuzzNames(f *testing.F) {
 	for _, name := range append(badNames, "a", "a-1.b", "A_1", "..2026", "a;IP=10.94.0.77", "a\x00b", "/srv", strings.Repeat("a", 63), strings.Repeat("a.b", 84), "e\u0301") {
 		for field := range (&fuzzed{}).fields() {
@@ -88,7 +88,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// safePaths checks what the rooms of runtime make of a pod's names.
+// safePaths checks the paths that runtime packages build from a pod's names.
 func safePaths(t *testing.T, d *podspec.Desired) {
 	t.Helper()
 	pod := d.Pod
@@ -116,7 +116,7 @@ func safePaths(t *testing.T, d *podspec.Desired) {
 		}
 	}
 	for _, key := range keysOf(d) {
-		// Files may be hidden, but what begins with two dots is podctl's own in a volume.
+		// Files may be hidden, but names that begin with two dots are reserved in a volume.
 		if !isElement(key) || strings.HasPrefix(key, "..") {
 			t.Errorf("a key that is not one element of a path: %q", key)
 		}

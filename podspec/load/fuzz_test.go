@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// FuzzLoad: whatever is read as a manifest, each problem has a place, words, and one
-// line; and a pod that is accepted is the same after it was kept in a file.
+// FuzzLoad checks for arbitrary manifests that each problem has a position and a text of one line, and that an accepted
+// pod is the same after it was stored in a file.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []string{
 		minimal, "a: &a [*a]\n", "a: [b, {c: &x d}, *x]\n", "? {a: b}\n: c\n", "{<<: [a, b], a: !!binary x}\n---\n...\n",

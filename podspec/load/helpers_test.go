@@ -18,16 +18,16 @@ spec:
     image: registry.local/app:1
 `
 
-// claimSpec is what every claim needs.
+// claimSpec is the minimal spec of a claim.
 const claimSpec = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 
-// parsed is what a manifest says.
+// parsed returns the parsed manifest.
 func parsed(t *testing.T, text string) *Manifest {
 	t.Helper()
 	return Parse(input.Source{Name: "-", Text: []byte(text)})
 }
 
-// accepted is what a valid manifest says.
+// accepted returns the parsed manifest, which must be valid.
 func accepted(t *testing.T, text string) *Manifest {
 	t.Helper()
 	m := parsed(t, text)
@@ -53,7 +53,7 @@ func problemsOf(m *Manifest) string {
 	return strings.Join(lines, "\n")
 }
 
-// allocated is how many bytes a function allocates.
+// allocated returns the bytes that a function allocates.
 func allocated(f func()) uint64 {
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)

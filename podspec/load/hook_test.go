@@ -9,12 +9,13 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// hooked is a pod with a hook of helm.
+// hooked returns a pod with a hook of helm.
 func hooked(hook string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  annotations: {helm.sh/hook: '" + hook + "'}\nspec: {containers: [{name: app, image: i}]}\n"
 }
 
-// TestHooks: what helm applies at another time is skipped, what belongs to an installation is taken, and both are reported.
+// TestHooks checks that hooks for other times are skipped, that hooks of an installation are applied, and that both are
+// reported.
 func TestHooks(t *testing.T) {
 	for hook, taken := range map[string]bool{"test": false, "test-success": false, "pre-delete,post-delete": false, "pre-install": true, "pre-upgrade, post-rollback": true, "": true} {
 		for _, text := range []string{hooked(hook), "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(hooked(hook)), "\n", "\n  ") + "\n"} {
@@ -30,13 +31,13 @@ func TestHooks(t *testing.T) {
 			}
 		}
 	}
-	// A command for one pod takes what it is given.
+	// A command for one pod accepts any hook.
 	if m := Parse(input.Source{Name: "-", Text: []byte(hooked("test"))}); len(m.Pods) != 1 {
 		t.Errorf("without workloads: %v", m.Err())
 	}
 }
 
-// TestKustomizationAsManifest: who gives a kustomization as a manifest is told how to build it.
+// TestKustomizationAsManifest checks the advice for a kustomization that is used as a manifest.
 func TestKustomizationAsManifest(t *testing.T) {
 	for name, text := range map[string]string{"-": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n", "/srv/kustomization.yaml": "resources: [a.yaml]\n", "/srv/Kustomization": "resources: []\n"} {
 		if m := Parse(input.Source{Name: name, Text: []byte(text)}); m.Err() == nil || !strings.Contains(m.Err().Error(), "kustomize build ") {

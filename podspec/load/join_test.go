@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// TestJoin: texts that were read once by themselves say together what they say when they are read together, in any combination. They
-// are neither decoded again nor changed.
+// TestJoin checks that texts that were read once result in the same manifest as when they are read together, in any
+// combination. They are neither decoded again nor changed.
 func TestJoin(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a, image: '%s', envFrom: [{configMapRef: {name: c}}]}]}\n"
 	l := Loader{Workloads: true}
@@ -48,7 +48,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// said is all that a manifest says, in words.
+// said returns the whole content of a manifest as text.
 func said(m *Manifest) string {
 	text := fmt.Sprintln(document.GroupNotes(m.Notes()), len(m.Workloads), m.Problems)
 	for _, d := range m.Pods {

@@ -11,28 +11,28 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// Complete gives a pod the stored objects that its manifest lacks. It returns which of those
-// that the manifest brings are stored as well: the manifest's count.
+// Complete adds the stored objects that a pod's manifest does not have. hidden lists objects of the manifest that are
+// also stored: the pod uses those of the manifest.
 type Complete func(*podspec.Desired) (with *podspec.Desired, hidden []podspec.ObjectName, err error)
 
-// Loader reads manifests, with what pods take from elsewhere.
+// Loader reads manifests, and objects for their pods from elsewhere.
 type Loader struct {
 	input.Reader
-	// ConfigMaps are sources of ConfigMaps and Secrets that count as if the manifests had them.
+	// ConfigMaps lists sources of ConfigMaps and Secrets that are used as if they were in the manifests.
 	ConfigMaps []string
-	// Stored has the stored objects; nil if there are none.
+	// Stored adds stored objects; nil if there are none.
 	Stored Complete
-	// Store is set where the caller stores the objects of the manifests: pods then take them from the store, as Shared objects,
-	// and all of them are in Apart. Those of ConfigMaps stay the manifests' own.
+	// Store is set if the caller stores the objects of the manifests. Pods then take them from the store as Shared
+	// objects, and all of them are in Apart. Objects from ConfigMaps still belong to the manifests.
 	Store bool
-	// Workloads takes objects that stand for pods too.
+	// Workloads also accepts workloads.
 	Workloads bool
-	// SkipUnknown skips objects of kinds that podctl does not know, which are refused otherwise. Only with Workloads.
+	// SkipUnknown skips objects of unknown kinds instead of refusing them. It requires Workloads.
 	SkipUnknown bool
 }
 
-// Load reads manifests and everything in them. The error says that a source could not be
-// read; what is wrong with its content is among the manifest's problems.
+// Load reads and parses manifests. The error reports a source that could not be read. Problems with the content are in
+// the manifest.
 func (l Loader) Load(ctx context.Context, names ...string) (*Manifest, error) {
 	sources, err := l.Read(ctx, names...)
 	if err != nil {
@@ -45,7 +45,7 @@ func (l Loader) Load(ctx context.Context, names ...string) (*Manifest, error) {
 	return l.assemble(sources, beside)
 }
 
-// Parse is Load for texts that have been read. The error says that what is stored could not be.
+// Parse is Load for texts that were already read. The error reports that stored objects could not be read.
 func (l Loader) Parse(sources ...input.Source) (*Manifest, error) {
 	return l.assemble(sources, nil)
 }
@@ -67,7 +67,7 @@ func (l Loader) assembly() *assembly {
 	return &assembly{reading: reading{options: options{loader: l}}}
 }
 
-// Text is a text that has been read, with everything that does not depend on other texts. It is not changed any more.
+// Text is a text that was read, with everything that does not depend on other texts. It does not change.
 type Text struct {
 	source  input.Source
 	reading reading
@@ -76,14 +76,14 @@ type Text struct {
 // Text reads a text by itself.
 func (l Loader) Text(s input.Source) *Text { return &Text{source: s, reading: l.assembly().read(s)} }
 
-// Join is Parse for texts that have been read by themselves. It validates only what depends on several of them.
+// Join is Parse for results of Text. It validates only what depends on several texts.
 func (l Loader) Join(texts ...*Text) (*Manifest, error) {
 	a := l.assembly()
 	for _, t := range texts {
 		r := t.reading
 		r.counted, r.values = a.counted+r.counted, a.values+r.values
 		if r.counted > document.MaxDocuments || r.values > document.MaxValues || a.full {
-			// It is too much, and one of its documents is blamed for that.
+			// The limit is exceeded. Reading it again reports that for one of its documents.
 			r = a.read(t.source)
 		}
 		a.join(t.source.Name, &r)
@@ -99,42 +99,42 @@ func (l Loader) readBeside(ctx context.Context) ([]input.Source, error) {
 	return l.Read(ctx, l.ConfigMaps...)
 }
 
-// Load reads manifests with nothing from elsewhere.
+// Load reads manifests without objects from elsewhere.
 func Load(ctx context.Context, from input.Reader, names ...string) (*Manifest, error) {
 	return Loader{Reader: from}.Load(ctx, names...)
 }
 
-// Parse makes pods of the texts of manifests.
+// Parse parses the texts of manifests.
 func Parse(sources ...input.Source) *Manifest {
-	// Only what is stored can fail.
+	// Only stored objects can cause an error.
 	m, _ := Loader{}.Parse(sources...)
 	return m
 }
 
-// Manifest is what a set of sources says.
+// Manifest is the content of a set of sources.
 type Manifest struct {
 	Pods []*podspec.Desired
-	// Workloads are the objects that stand for pods.
+	// Workloads holds the workloads.
 	Workloads []*podspec.Workload
-	// Apart are the Services, and the ConfigMaps, Secrets and claims: all of them if the caller stores them, and else those that no pod
-	// of the manifest names.
+	// Apart holds the Services, and ConfigMaps, Secrets and claims. These are all of them if the caller stores them, or
+	// else those that no pod of the manifest names.
 	Apart    []*podspec.Object
 	Problems []document.Problem
 	NoEffect []document.Note
-	// Skipped are the objects that podctl has no use for.
+	// Skipped lists the objects that podctl does not use.
 	Skipped []document.Skipped
 
 	documents []*document.Document
-	// missing are the pull secrets that no document gives.
+	// missing holds notes about pull secrets that no document has.
 	missing []document.Note
 }
 
-// Notes are what is to be said before a pod is planned or applied: what has no effect, and the
-// pull secrets that are missing. The plan itself holds what else is unresolved.
+// Notes returns the notes to show before a pod is planned or applied: fields without effect and missing pull secrets.
+// The plan itself lists the other unresolved references.
 func (m *Manifest) Notes() []document.Note { return slices.Concat(m.NoEffect, m.missing) }
 
-// Err is a *RefusedError when the manifest holds something invalid or
-// unsupported, else nil. What is unresolved refuses nothing.
+// Err returns a *RefusedError if the manifest has something invalid or unsupported, else nil. Unresolved references are
+// accepted.
 func (m *Manifest) Err() error {
 	var refused []document.Problem
 	for _, p := range m.Problems {
@@ -148,13 +148,12 @@ func (m *Manifest) Err() error {
 	return &RefusedError{Problems: refused}
 }
 
-// RefusedError says that a manifest is not accepted, with all the reasons at
-// once.
+// RefusedError reports that a manifest is refused, with all reasons.
 type RefusedError struct {
 	Problems []document.Problem
 }
 
-// Error lists every problem on a line of its own.
+// Error lists every problem on its own line.
 func (e *RefusedError) Error() string {
 	lines := make([]string, 0, len(e.Problems)+1)
 	lines = append(lines, fmt.Sprintf("the manifest is refused: %s", document.Counted(len(e.Problems), "problem")))

@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// TestProblems: each manifest is refused at the place and in the words given.
+// TestProblems checks the position and text of each problem.
 func TestProblems(t *testing.T) {
 	cases := map[string]struct {
 		text, want string
@@ -56,7 +56,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// told are the problems of a manifest as line, path and first words.
+// told returns the problems of a manifest as line, path and first words.
 func told(m *Manifest) []string {
 	var lines []string
 	for _, p := range m.Problems {
@@ -66,8 +66,8 @@ func told(m *Manifest) []string {
 	return lines
 }
 
-// TestAllProblemsAtOnce: neither a type that is wrong nor a field that is unknown hides the
-// others, nor what the API server's rules say of the rest.
+// TestAllProblemsAtOnce checks that a wrong type or an unknown field does not hide other problems or errors of the API
+// server's rules.
 func TestAllProblemsAtOnce(t *testing.T) {
 	m := parsed(t, `apiVersion: v1
 kind: Pod
@@ -108,7 +108,7 @@ data: {a.txt: "=", b: 5}
 	}
 }
 
-// TestNoFaultIsToldTwice: what could not be decoded is not missed as well.
+// TestNoFaultIsToldTwice checks that a value that could not be decoded is not also reported as missing.
 func TestNoFaultIsToldTwice(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a misspelt list":          {strings.Replace(minimal, "containers:", "contaners:", 1), "6 spec.contaners: unknown field; did you"},
@@ -133,8 +133,7 @@ func TestNoFaultIsToldTwice(t *testing.T) {
 	}
 }
 
-// TestValuesAreQuotedNotTheirAddresses: what is wrong is told by its text, which is the same
-// each time.
+// TestValuesAreQuotedNotTheirAddresses checks that a wrong value is shown as text, which is the same each time.
 func TestValuesAreQuotedNotTheirAddresses(t *testing.T) {
 	m := parsed(t, strings.Replace(minimal, "spec:\n", `spec:
   preemptionPolicy: bad1
@@ -152,8 +151,8 @@ func TestValuesAreQuotedNotTheirAddresses(t *testing.T) {
 	}
 }
 
-// TestExportedPodLoads: what a cluster prints can be applied here; what belongs
-// to the cluster is noted.
+// TestExportedPodLoads checks that a pod exported from a cluster can be applied, and that the cluster's parts are
+// noted.
 func TestExportedPodLoads(t *testing.T) {
 	m, err := Load(t.Context(), input.Reader{}, "testdata/valid-exported.yaml")
 	if err != nil || m.Err() != nil {
@@ -174,8 +173,7 @@ func TestExportedPodLoads(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfTheSource: objects that name no namespace are in that of their source, and find
-// each other there.
+// TestNamespaceOfTheSource checks that objects without a namespace get that of their source and find each other.
 func TestNamespaceOfTheSource(t *testing.T) {
 	text := strings.Replace(minimal, "image: registry.local/app:1", "image: registry.local/app:1\n    envFrom: [{configMapRef: {name: c}}]", 1) +
 		"---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n"
@@ -189,8 +187,8 @@ func TestNamespaceOfTheSource(t *testing.T) {
 	}
 }
 
-// TestOnlyInjectedTokensAreLeftOut: a volume that is only called like the one that a cluster
-// adds is a volume like any other, and no part of it is passed over in silence.
+// TestOnlyInjectedTokensAreLeftOut checks that a volume that only has a name like an injected one is treated like other
+// volumes, and that no part is ignored silently.
 func TestOnlyInjectedTokensAreLeftOut(t *testing.T) {
 	const (
 		token  = "{name: kube-api-access-x, projected: {sources: [{serviceAccountToken: {path: token}}]}}"
@@ -198,7 +196,7 @@ func TestOnlyInjectedTokensAreLeftOut(t *testing.T) {
 	)
 	for name, c := range map[string]struct {
 		volumes string
-		// kept is how many volumes and mounts there are, refused what is refused.
+		// kept is the number of volumes and mounts, and refused the expected refusal.
 		kept    int
 		refused string
 	}{

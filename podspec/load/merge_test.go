@@ -10,7 +10,7 @@ import (
 
 const bare = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
 
-// findings are what is told of a manifest, each with its line.
+// findings returns the problems and notes of a manifest with their lines.
 func findings(t *testing.T, text string) string {
 	t.Helper()
 	m := parsed(t, text)
@@ -24,8 +24,8 @@ func findings(t *testing.T, text string) string {
 	return strings.Join(told, "\n")
 }
 
-// TestMergesAndAliasesAreAsWrittenOut: what is told of a field does not depend on how
-// YAML brings it in, and its line is the one in which it is written.
+// TestMergesAndAliasesAreAsWrittenOut checks that findings about a field do not depend on merges and aliases, and have
+// the line in which the field is written.
 func TestMergesAndAliasesAreAsWrittenOut(t *testing.T) {
 	const app = "  containers:\n  - name: app\n    image: a:1\n"
 	cases := map[string]struct{ brought, written string }{
@@ -83,8 +83,7 @@ func TestMergesAndAliasesAreAsWrittenOut(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoMergeIsNone: the decoder takes a "<<" in quotes for a name, and refuses a
-// merge that brings a key twice.
+// TestWhatIsNoMergeIsNone checks that a quoted "<<" is a name, and that a merge must not repeat a key.
 func TestWhatIsNoMergeIsNone(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"<<": {schedulerName: zz}}`:                            "spec.<<: unknown field",

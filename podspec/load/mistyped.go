@@ -17,9 +17,8 @@ import (
 	"github.com/podctl/podctl/podspec/quote"
 )
 
-// dropMistyped returns the document's JSON without the values that cannot be decoded into a
-// type, and reports each of them. The decoder itself only names the first, not always with its
-// place, and none of the unknown fields beside it.
+// dropMistyped returns the document's JSON without the values that cannot be decoded into a type, and reports each of
+// them. The decoder itself names only the first, often without its position, and none of the unknown fields beside it.
 func (r *report) dropMistyped(t reflect.Type) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.JSON))
 	decoder.UseNumber()
@@ -34,7 +33,7 @@ func (r *report) dropMistyped(t reflect.Type) []byte {
 	return left
 }
 
-// fits reports whether a value can be decoded into a type. It takes parts out of it that cannot.
+// fits reports whether a value can be decoded into a type. It removes parts that cannot.
 func (r *report) fits(path string, value any, t reflect.Type) bool {
 	t = fieldpath.Deref(t)
 	switch value := value.(type) {
@@ -85,7 +84,7 @@ func (r *report) dropKeys(path string, values map[string]any, t reflect.Type) {
 	}
 }
 
-// dropItems empties items, since those after them keep their places.
+// dropItems sets mistyped items to nil, so that later items keep their indices.
 func (r *report) dropItems(path string, items []any, t reflect.Type) {
 	for i, item := range items {
 		if !r.fits(fieldpath.Index(path, i), item, t) {
@@ -94,7 +93,7 @@ func (r *report) dropItems(path string, items []any, t reflect.Type) {
 	}
 }
 
-// mistyped says what a value is and what is expected. What may be a Secret's is not repeated.
+// mistyped describes a value and the expected type. It does not repeat values of a Secret.
 func (r *report) mistyped(value any, t reflect.Type) string {
 	_, isText := value.(string)
 	_, isBool := value.(bool)
@@ -102,7 +101,7 @@ func (r *report) mistyped(value any, t reflect.Type) string {
 	isList := t.Kind() == reflect.Slice
 	said, kind := quote.Value(fmt.Sprint(value)), kindOf(value)
 	if isNumber {
-		// It may be a number of the wrong size.
+		// It may be a number out of range.
 		kind += " " + quote.OneLine(fmt.Sprint(value))
 	}
 	if r.MayBeSecret() {
@@ -126,7 +125,7 @@ func (r *report) mistyped(value any, t reflect.Type) string {
 	return fmt.Sprintf("is a %s, %s is expected%s", kind, typeName(t), hint)
 }
 
-// kindOf is what YAML calls a value.
+// kindOf returns YAML's name for the type of a value.
 func kindOf(value any) string {
 	switch value.(type) {
 	case string:
@@ -141,7 +140,7 @@ func kindOf(value any) string {
 	return "map"
 }
 
-// typeName says what a Go type is called in YAML.
+// typeName returns YAML's name for a Go type.
 func typeName(t reflect.Type) string {
 	switch kind := t.Kind(); {
 	case t == reflect.TypeFor[resource.Quantity]():

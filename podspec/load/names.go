@@ -15,11 +15,10 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// Names become directories, cgroups, units of systemd, labels, locks and arguments of CNI
-// plugins. Each kind of name in a pod has one function here, which says what is wrong with a
-// name in the API server's words. That server checks some of them itself and others nowhere, as
-// it makes no paths of them; here all are checked when a manifest is read. Where a path is made of
-// a name that was stored, it is checked again.
+// Names become directories, cgroups, systemd units, labels, locks and arguments of CNI plugins. For each kind of name
+// in a pod, a function here returns its faults in the API server's words. The API server checks only some of these
+// names, because it builds no paths from them. Here all are checked when a manifest is read. Code that builds a path
+// from a stored name checks it again.
 
 // objectName is the rule for names of pods, workloads, ConfigMaps, Secrets and claims.
 func objectName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }
@@ -27,8 +26,8 @@ func objectName(name string) []string { return apivalidation.NameIsDNSSubdomain(
 // namespaceName is the rule for namespaces.
 func namespaceName(name string) []string { return apivalidation.ValidateNamespaceName(name, false) }
 
-// podUID is the rule for uids that a manifest gives. It allows what an API server gives and what a kubelet makes for a
-// static pod, and whatever else is safe in a path, in a cgroup and between the ";" of CNI's arguments.
+// podUID is the rule for uids in a manifest. It allows uids of an API server, of a kubelet's static pods, and others
+// that are safe in a path, in a cgroup and between the ";" of CNI's arguments.
 func podUID(uid string) []string {
 	const first, most = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 64
 	if len(uid) <= most && strings.Trim(uid, first+"-") == "" && strings.IndexAny(uid, first) == 0 {
@@ -37,7 +36,7 @@ func podUID(uid string) []string {
 	return []string{"a uid has 1 to 64 letters, digits and hyphens, and does not begin with a hyphen: it becomes part of the names of directories and cgroups"}
 }
 
-// hostIP is the rule for the address of a port, which is handed to CNI plugins.
+// hostIP is the rule for the address of a port, which is passed to CNI plugins.
 func hostIP(ip string) []string {
 	if _, err := netip.ParseAddr(ip); err != nil || strings.Contains(ip, "%") {
 		return []string{"must be an IP address, for example 127.0.0.1 or ::1"}
@@ -45,7 +44,7 @@ func hostIP(ip string) []string {
 	return nil
 }
 
-// hostPath is the rule for paths of the machine: podctl and the runtime have different
+// hostPath is the rule for paths of the machine. They must be absolute, because podctl and the runtime have different
 // working directories.
 func hostPath(path string) []string {
 	if !strings.HasPrefix(path, "/") {
@@ -54,8 +53,8 @@ func hostPath(path string) []string {
 	return nil
 }
 
-// checkName refuses a name that breaks its rule, unless there is a problem of it already. The
-// API server's rules say whether a name must be given.
+// checkName refuses a name that breaks its rule, unless a problem is already reported. The API server's rules check
+// whether a name is required.
 func (r *report) checkName(path, name string, rule func(string) []string) {
 	if name == "" || r.hasProblem(path) {
 		return
@@ -66,7 +65,7 @@ func (r *report) checkName(path, name string, rule func(string) []string) {
 	}
 }
 
-// checkPodNames checks what a pod names.
+// checkPodNames checks the names in a pod.
 func checkPodNames(r *report, pod *v1.Pod) {
 	r.checkName("metadata.name", pod.Name, objectName)
 	r.checkName("metadata.namespace", pod.Namespace, namespaceName)
@@ -103,17 +102,16 @@ func checkVolumeNames(r *report, path string, vol *v1.Volume) {
 }
 
 const (
-	// maxFileName is how long the name of a file can be, in bytes (NAME_MAX).
+	// maxFileName is the maximum length of a file name in bytes (NAME_MAX).
 	maxFileName = 255
-	// asideSuffix is how many bytes are added to the name of a log directory when its pod
-	// is deleted: a dot and the time.
+	// asideSuffix is the number of bytes added to the name of a log directory when its pod is deleted: a dot and the
+	// time.
 	asideSuffix = len(".20060102-150405.000000")
 )
 
-// checkLogDirectory refuses a pod whose log directory, NAMESPACE_NAME_UID, could not be made,
-// or not be set aside when the pod is deleted. Whatever else is made of names is shorter: the
-// longest has a name of 253 bytes alone (a claim, a key), a uid of 64 with some thirty more (a
-// slice of systemd), or is cut (a link to a log).
+// checkLogDirectory refuses a pod whose log directory, NAMESPACE_NAME_UID, could not be created, or not be archived
+// when the pod is deleted. All other names built from names are shorter or truncated: a claim or key alone has at most
+// 253 bytes, and a uid with a systemd slice about 94. The name of a link to a log is truncated.
 func checkLogDirectory(r *report, pod *v1.Pod) {
 	length := len(pod.Namespace) + len("_") + len(pod.Name) + len("_") + len(pod.UID)
 	if bound := maxFileName - asideSuffix; length > bound && !r.hasProblem("metadata.name") {

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// badNames cannot be names of objects.
+// badNames are invalid as names of objects.
 var badNames = []string{".", "..", "../../../victim", ".hidden", "a/b", "/a", "a\nb", "a\x01b", "a\u202eb", "A", "a b", "a;b", strings.Repeat("a", 254)}
 
-// TestNamesThatArePathsAreRefused: whatever names something from which podctl makes a path
-// is checked when it is read, with its place.
+// TestNamesThatArePathsAreRefused checks that every name that becomes part of a path is checked when it is read, with
+// its position.
 func TestNamesThatArePathsAreRefused(t *testing.T) {
 	volume := func(kind string) string { return minimal + "  volumes:\n  - name: v\n    " + kind + "\n" }
 	for path, text := range map[string]string{
@@ -50,7 +50,7 @@ func TestNamesThatArePathsAreRefused(t *testing.T) {
 	}
 }
 
-// TestKeysThatArePathsAreRefused: files are made of the keys of ConfigMaps and Secrets.
+// TestKeysThatArePathsAreRefused checks the keys of ConfigMaps and Secrets, which become files.
 func TestKeysThatArePathsAreRefused(t *testing.T) {
 	for _, place := range []string{"ConfigMap data", "ConfigMap binaryData", "Secret data", "Secret stringData"} {
 		kind, field, _ := strings.Cut(place, " ")
@@ -76,8 +76,7 @@ func TestKeysThatArePathsAreRefused(t *testing.T) {
 	}
 }
 
-// TestUIDs: a uid becomes part of cgroups, locks and of the arguments of CNI plugins, which
-// ";" divides.
+// TestUIDs checks uids, which become part of cgroups, locks and arguments of CNI plugins, which are separated by ";".
 func TestUIDs(t *testing.T) {
 	text := strings.Replace(minimal, "  name: web\n", "  name: web\n  uid: %q\n", 1)
 	for _, uid := range []string{"x;IP=10.94.0.77", "x;K8S_POD_NAME=other", "a\nb", "a=b", "a b", "-a", "_ids", "a_b", ".a", "..", "a/b", "a.b", "a\\x2d", "é", "a\x00", strings.Repeat("a", 65)} {
@@ -92,8 +91,8 @@ func TestUIDs(t *testing.T) {
 	}
 }
 
-// TestNamesTooLongForTheLogsAreRefused: NAMESPACE_NAME_UID is the name of a directory, to
-// which a dot and the time are added when the pod is deleted.
+// TestNamesTooLongForTheLogsAreRefused checks the length of NAMESPACE_NAME_UID, a directory to whose name a dot and the
+// time are added when the pod is deleted.
 func TestNamesTooLongForTheLogsAreRefused(t *testing.T) {
 	uid, namespace := "6f2a43c2-4c36-4cc7-8f0f-9c1c7a1d2e3f", "some-namespace"
 	room := 255 - 23 - len("__") - len(uid) - len(namespace)
@@ -109,8 +108,8 @@ func TestNamesTooLongForTheLogsAreRefused(t *testing.T) {
 	}
 }
 
-// TestPathsOfTheMachineAreAbsolute: podctl makes them in one directory, and the runtime looks
-// for them in another.
+// TestPathsOfTheMachineAreAbsolute checks host paths, because podctl and the runtime have different working
+// directories.
 func TestPathsOfTheMachineAreAbsolute(t *testing.T) {
 	for path, good := range map[string]bool{"/srv/x": true, "/": true, "srv": false, "./srv": false, ".": false, "~/x": false, "C:/x": false} {
 		m := parsed(t, minimal+"  volumes:\n  - name: v\n    hostPath: {type: DirectoryOrCreate, path: "+fmt.Sprintf("%q", path)+"}\n")
@@ -121,8 +120,8 @@ func TestPathsOfTheMachineAreAbsolute(t *testing.T) {
 	}
 }
 
-// TestAddressesOfPortsAreAddresses: they are handed to CNI plugins, and the API server does
-// not look at them.
+// TestAddressesOfPortsAreAddresses checks addresses of ports, which are passed to CNI plugins and which the API server
+// does not validate.
 func TestAddressesOfPortsAreAddresses(t *testing.T) {
 	for ip, good := range map[string]bool{"127.0.0.1": true, "::1": true, "0.0.0.0": true, "localhost": false, "1.2.3": false, "fe80::1%eth0": false, "1.2.3.4\n": false, "-j ACCEPT": false} {
 		m := parsed(t, minimal+"    ports: [{containerPort: 80, hostPort: 80, hostIP: "+fmt.Sprintf("%q", ip)+"}]\n")
@@ -132,7 +131,7 @@ func TestAddressesOfPortsAreAddresses(t *testing.T) {
 	}
 }
 
-// TestNULBytesAreRefused: what comes after one would be lost on the way.
+// TestNULBytesAreRefused checks for NUL bytes, at which Linux would truncate a text.
 func TestNULBytesAreRefused(t *testing.T) {
 	for path, text := range map[string]string{
 		"spec.containers[0].args[0]":                           `    args: ["a\0b"]`,
@@ -147,8 +146,7 @@ func TestNULBytesAreRefused(t *testing.T) {
 	}
 }
 
-// TestMetadataOfObjectsIsChecked as the API server checks it, and nothing of a Secret's is
-// repeated.
+// TestMetadataOfObjectsIsChecked compares the check with the API server's. No values of a Secret are repeated.
 func TestMetadataOfObjectsIsChecked(t *testing.T) {
 	for _, kind := range []string{"ConfigMap", "Secret", "PersistentVolumeClaim"} {
 		m := parsed(t, "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: a, labels: {a: \"s3 cret\"}, annotations: {\"s3 cret\": b}}\n")

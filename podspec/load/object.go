@@ -12,44 +12,44 @@ import (
 	"github.com/podctl/podctl/podspec/document"
 )
 
-// typeMeta is what every object begins with.
+// typeMeta holds the fields at the beginning of every object.
 type typeMeta struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
 	Items      []json.RawMessage `json:"items"`
 }
 
-// object is one object of a manifest and the report on its document. It is a pod, a PersistentVolume, a workload, or one of the
-// kinds of a podspec.Object, whose Volume is the path of the host to which the claim is bound. Meta is its metadata.
+// object is one object of a manifest with the report on its document. It is a pod, a PersistentVolume, a workload, or
+// one of the kinds of a podspec.Object, whose Volume is the host path that the claim is bound to. meta is its metadata.
 type object struct {
 	podspec.Object
 	report *report
 	meta   *metav1.ObjectMeta
-	// writtenUID is the uid that the document gives.
+	// writtenUID is the uid in the document.
 	writtenUID types.UID
-	// damaged is set when some of it could not be decoded, or another object has its name.
+	// damaged is set if a part could not be decoded, or if another object has its name.
 	damaged bool
-	// duplicate is set when an object before it has its name or its uid: it counts as absent.
+	// duplicate is set if an earlier object has its name or uid. It then counts as absent.
 	duplicate bool
-	// beside is set when it comes from a file that only adds to the manifests.
+	// beside is set if it comes from a file that only adds objects to the manifests.
 	beside   bool
 	pod      *v1.Pod
 	volume   *v1.PersistentVolume
 	workload *podspec.Workload
-	// oldKind is the kind that the document gives, where another one has taken its place.
+	// oldKind is the kind in the document if another one replaced it.
 	oldKind string
-	// ofDaemonSet is set for the pod of the template of one: it says which nodes it is for.
+	// ofDaemonSet is set for the pod of a DaemonSet's template, which selects nodes.
 	ofDaemonSet bool
-	// template is the completed pod of the template of a workload.
+	// template is the completed pod of a workload's template.
 	template *object
-	// notes say what of the object has no effect, as far as that is known without other objects.
+	// notes lists fields without effect, as far as that is known without other objects.
 	notes []document.Note
-	// tokens are the names of a pod's volumes that were left out.
+	// tokens holds the names of a pod's volumes that were left out.
 	tokens map[string]bool
 }
 
-// newObject decodes a document of a kind that podctl takes; nil for another kind. Of PersistentVolumes it takes those on a path of
-// the host.
+// newObject decodes a document of a kind that podctl accepts. It returns nil for another kind, and for a
+// PersistentVolume that is not on a host path.
 func (a *reading) newObject(r *report, version string) *object {
 	o := &object{report: r, pod: &v1.Pod{}}
 	var into podspec.API = o.pod
@@ -81,19 +81,19 @@ func (a *reading) newObject(r *report, version string) *object {
 	return o
 }
 
-// object is the object as pods refer to it.
+// object returns the object in the form that pods refer to.
 func (o *object) object() *podspec.Object {
 	kept := o.Object
 	return &kept
 }
 
-// key is the name of an object with its namespace.
+// key returns namespace and name of an object.
 func (o *object) key() string { return o.meta.Namespace + "/" + o.meta.Name }
 
-// String is the name of an object with its kind.
+// String returns kind, namespace and name of an object.
 func (o *object) String() string { return o.report.Kind + " " + o.key() }
 
-// typeMeta reads what kind of object a document is.
+// typeMeta reads the kind of a document's object.
 func (r *report) typeMeta() typeMeta {
 	var meta typeMeta
 	if json.Unmarshal(r.JSON, &meta) == nil {

@@ -8,9 +8,8 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// Pin is the manifest as it was written, with its comments and without defaults,
-// and with other names for its images. Secrets are left out,
-// so that they are not printed, and named.
+// Pin returns the manifest as written, with its comments and without defaults, but with other names for its images. It
+// omits Secrets so that they are not printed, and returns their names in left.
 func (m *Manifest) Pin(pins map[string]string) (text []byte, left []string, err error) {
 	if text, left, err = document.Rename(m.documents, pins); err != nil {
 		return nil, nil, err
@@ -18,8 +17,8 @@ func (m *Manifest) Pin(pins map[string]string) (text []byte, left []string, err 
 	return text, left, checkPinned(text, pins)
 }
 
-// checkPinned loads the pinned manifest. An image that a YAML merge brings in is not renamed, and
-// an alias may have lost its anchor with a Secret that was left out.
+// checkPinned loads the pinned manifest. It finds an image from a YAML merge, which is not renamed, and an alias whose
+// anchor was in an omitted Secret.
 func checkPinned(text []byte, pins map[string]string) error {
 	if len(text) == 0 {
 		return nil

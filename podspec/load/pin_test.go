@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPin: only the names of images change, and no Secret is printed.
+// TestPin checks that only the names of images change, and that no Secret is printed.
 func TestPin(t *testing.T) {
 	before := `# Ours.
 
@@ -86,8 +86,7 @@ items:
 	}
 }
 
-// TestPinMerge: an image that is not where it can be renamed is not passed off as
-// pinned.
+// TestPinMerge checks that an image that cannot be renamed is not shown as pinned.
 func TestPinMerge(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
 	for name, spec := range map[string]string{
@@ -102,8 +101,8 @@ func TestPinMerge(t *testing.T) {
 	}
 }
 
-// TestPinFollowsMerges: what a merge brings in is pinned and left out as what is written
-// out, and a manifest that leaving a Secret out would damage is not printed.
+// TestPinFollowsMerges checks that fields from a merge are pinned and omitted like others, and that a manifest that
+// would be damaged without a Secret is not printed.
 func TestPinFollowsMerges(t *testing.T) {
 	pins := map[string]string{"a:1": "a@sha256:1"}
 	text, left, err := accepted(t, `apiVersion: v1

@@ -46,9 +46,8 @@ spec:
           seconds: 1
 `
 
-// TestTheTwoReadersAgree puts an unknown field before each line in turn: the
-// strict decoder names a path, and the tree of positions must find that very
-// line by it.
+// TestTheTwoReadersAgree inserts an unknown field before each line in turn. The strict decoder reports its path, for
+// which the tree of positions must find that line.
 func TestTheTwoReadersAgree(t *testing.T) {
 	lines := strings.SplitAfter(strings.TrimSuffix(wide, "\n"), "\n")
 	tried := 0

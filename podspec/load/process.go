@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// collect gives a pod the objects it refers to. It returns the names of those that the caller stores.
+// collect adds the objects that a pod refers to. It returns the names of those that the caller stores.
 func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) (shared []podspec.ObjectName) {
 	wanted := podspec.ReferredObjects(d.Pod)
 	for _, o := range a.objects {
@@ -33,8 +33,8 @@ func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) (shared []
 	return shared
 }
 
-// complete gives a pod the stored objects that its manifest lacks, and notes those that the
-// manifest itself brings as well.
+// complete adds the stored objects that a pod's manifest lacks. It adds a note for stored objects that the manifest
+// also has.
 func (a *assembly) complete(o *object, d *podspec.Desired) *podspec.Desired {
 	if a.loader.Stored == nil || a.failed != nil {
 		return d
@@ -47,20 +47,19 @@ func (a *assembly) complete(o *object, d *podspec.Desired) *podspec.Desired {
 	for _, name := range hidden {
 		at := a.names[name.Kind+" "+d.Pod.Namespace+"/"+name.Name]
 		if a.loader.Store && !at.beside {
-			continue // It is stored in the place of that one.
+			continue // It will replace the stored one.
 		}
 		a.notes = append(a.notes, at.report.Note(o.key(), "metadata.name", fmt.Sprintf("pod %s uses this one, and not the stored %s of that name", o.key(), name.Kind)))
 	}
 	return with
 }
 
-// maxMade bounds the bytes that all containers and volumes of a manifest take from ConfigMaps,
-// Secrets and the pod's metadata: a reference of a few bytes can stand for megabytes.
+// maxMade limits the bytes that all containers and volumes of a manifest take from ConfigMaps, Secrets and the pod's
+// metadata. A reference of a few bytes can stand for megabytes.
 const maxMade = 256 << 20
 
-// checkMade refuses a pod whose variables, arguments and files are more than a process, or this
-// machine, can take. It counts before anything is made; what only the node knows counts as
-// empty.
+// checkMade refuses a pod whose variables, arguments and files exceed the limits of a process or of this machine. It
+// counts before anything is built. Values that only the node knows count as empty.
 func (a *assembly) checkMade(o *object, d *podspec.Desired) {
 	for _, ref := range podspec.Containers(d.Pod) {
 		if !a.makes(o, ref.Path, int64(expand.EnvironmentSize(d, ref.Container))) {
@@ -75,7 +74,7 @@ func (a *assembly) checkMade(o *object, d *podspec.Desired) {
 	}
 }
 
-// makes adds to what is made; false when that is too much, which is reported once.
+// makes counts bytes. It returns false above the limit, which is reported once.
 func (a *assembly) makes(o *object, path string, size int64) bool {
 	if a.made > maxMade {
 		return false
@@ -117,7 +116,7 @@ func refuseArgument(r *report, path string, err error) {
 	}
 }
 
-// execActions are the commands that probes and hooks of a container run, by their field.
+// execActions returns the commands of a container's probes and hooks by field.
 func execActions(c *v1.Container) map[string]*v1.ExecAction {
 	actions := map[string]*v1.ExecAction{}
 	for field, probe := range map[string]*v1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {

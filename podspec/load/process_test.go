@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// doubling is an environment of which each variable is twice as long as the one before.
+// doubling returns an environment in which each variable is twice as long as the one before.
 func doubling(n int) string {
 	return "    env:\n    - {name: A0, value: s3cretA0}\n" + repeat(n, func(i int) string { return fmt.Sprintf("    - {name: A%d, value: $(A%d)$(A%d)}\n", i+1, i, i) })
 }
 
-// TestVariablesThatGrowAreRefused when they are read, before anything is built of them: what
-// Linux cannot hand to a process, by its field, and without its value.
+// TestVariablesThatGrowAreRefused checks that variables above the limits of Linux are refused when they are read,
+// before they are built. The problem names the field, but not the value.
 func TestVariablesThatGrowAreRefused(t *testing.T) {
 	long := strings.Repeat("s3cret", 20_000)
 	objects := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: big}\ndata:\n" + repeat(10, func(i int) string { return fmt.Sprintf("  K%d: %s\n", i, long[:100_000]) }) +
@@ -44,7 +44,7 @@ func TestVariablesThatGrowAreRefused(t *testing.T) {
 	}
 }
 
-// TestVariablesThatFitAreAccepted up to the last byte that Linux takes.
+// TestVariablesThatFitAreAccepted checks the limits to the last byte.
 func TestVariablesThatFitAreAccepted(t *testing.T) {
 	value := strings.Repeat("x", 131072-len("A=")-1)
 	for text, good := range map[string]bool{

@@ -11,17 +11,16 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// report collects the problems of one document. It keeps the first hundred and counts the
-// rest: finding the place of each costs a way through the document.
+// report collects the problems of one document. It keeps a limited number and counts the rest, because finding the
+// position of each requires a search in the document.
 type report struct {
 	*document.Document
 	kept    []document.Problem
 	omitted int
-	// undecoded are the paths that could not be decoded, as pathKey writes them, and partial
-	// the fields that they were part of. A problem found there later only follows from the
-	// absence of the value.
+	// undecoded holds the paths that could not be decoded, in the form of pathKey. partial holds the fields that
+	// contain them. A later problem there only follows from the missing value.
 	undecoded, partial map[string]bool
-	// unnamed is set when a name that other fields refer to may be among them.
+	// unnamed is set if a name that other fields refer to may be undecoded.
 	unnamed bool
 }
 
@@ -32,7 +31,7 @@ func (r *report) refuse(class document.Class, path, detail string) {
 	}
 }
 
-// add adds problems whose places are known.
+// add adds problems with known positions.
 func (r *report) add(problems []document.Problem) {
 	for _, p := range problems {
 		if r.accepts(r.relative(p.Path)) {
@@ -41,8 +40,8 @@ func (r *report) add(problems []document.Problem) {
 	}
 }
 
-// accepts reports whether a problem at a path is kept: it does not follow from a value that
-// could not be decoded, and there are not too many.
+// accepts reports whether a problem at a path is kept: it does not follow from a value that could not be decoded, and
+// the limit is not reached.
 func (r *report) accepts(path string) bool {
 	if r.isUndecoded(path) {
 		return false
@@ -54,8 +53,7 @@ func (r *report) accepts(path string) bool {
 	return true
 }
 
-// refuseValue adds the problem of a value that cannot be decoded. No other problem of that
-// value is added.
+// refuseValue adds a problem for a value that cannot be decoded. It suppresses other problems of that value.
 func (r *report) refuseValue(path, detail string) {
 	if r.accepts(path) {
 		r.kept = append(r.kept, r.AtValue(document.ClassInvalid, path, detail))
@@ -63,7 +61,7 @@ func (r *report) refuseValue(path, detail string) {
 	r.ignore(fieldpath.Split(path))
 }
 
-// ignore keeps problems at a path, and below it, out of the report.
+// ignore suppresses problems at a path and below.
 func (r *report) ignore(parts []string) {
 	if r.undecoded == nil {
 		r.undecoded, r.partial = map[string]bool{}, map[string]bool{}
@@ -75,10 +73,10 @@ func (r *report) ignore(parts []string) {
 	r.unnamed = r.unnamed || namesOthers(parts)
 }
 
-// pathKey is a path in one form, however its keys are written.
+// pathKey returns one form of a path, independent of the notation of its keys.
 func pathKey(parts []string) string { return strings.Join(parts, "\x00") }
 
-// isUndecoded reports whether a path is, or lies below, one that could not be decoded.
+// isUndecoded reports whether a path, or one of its parents, could not be decoded.
 func (r *report) isUndecoded(path string) bool {
 	if len(r.undecoded) == 0 {
 		return false
@@ -92,14 +90,13 @@ func (r *report) isUndecoded(path string) bool {
 	return false
 }
 
-// follows reports whether a problem only follows from a value that could not be decoded: a
-// probe without a handler, the mount of a volume that is not there.
+// follows reports whether a problem only follows from a value that could not be decoded: a probe without a handler, or
+// the mount of an unknown volume.
 func (r *report) follows(err *field.Error) bool {
 	return r.partial[pathKey(fieldpath.Split(err.Field))] || (r.unnamed && err.Type == field.ErrorTypeNotFound)
 }
 
-// namesOthers reports whether a path holds names that other fields refer to: those of
-// volumes and containers.
+// namesOthers reports whether a path has names that other fields refer to: those of volumes and containers.
 func namesOthers(path []string) bool {
 	switch {
 	case len(path) < 2:
@@ -110,18 +107,18 @@ func namesOthers(path []string) bool {
 	return len(path) < 4 || path[3] == "name"
 }
 
-// hasProblem reports whether there is a problem of a field already.
+// hasProblem reports whether a field already has a problem.
 func (r *report) hasProblem(path string) bool {
 	full := r.Full(path)
 	return slices.ContainsFunc(r.kept, func(p document.Problem) bool { return p.Path == full })
 }
 
-// relative is a path of the whole document as one of the object that the report is on.
+// relative converts a path of the whole document to one of the report's object.
 func (r *report) relative(path string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(path, r.Full("")), ".")
 }
 
-// part is the report on the object at a field, which is decoded with the whole document.
+// part returns the report on the object at a field, which is decoded with the whole document.
 func (r *report) part(path string, json []byte) *report {
 	p := &report{Document: r.Part(path, json), unnamed: r.unnamed}
 	below := pathKey(fieldpath.Split(path)) + "\x00"
@@ -133,14 +130,14 @@ func (r *report) part(path string, json []byte) *report {
 	return p
 }
 
-// clone is a report of its own, to which problems can be added.
+// clone returns a copy to which problems can be added.
 func (r *report) clone() *report {
 	c := *r
 	c.kept = slices.Clone(r.kept)
 	return &c
 }
 
-// problems are the problems in the order of their lines, with how many there are besides.
+// problems returns the problems in the order of their lines, and the number of omitted ones.
 func (r *report) problems() []document.Problem {
 	slices.SortStableFunc(r.kept, byPlace)
 	if r.omitted == 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestProblemsRepeatNothingOfASecret: they name the place and what is wrong in general.
+// TestProblemsRepeatNothingOfASecret checks that problems have the position and a general reason only.
 func TestProblemsRepeatNothingOfASecret(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
 	for name, c := range map[string]struct{ text, want string }{
@@ -69,8 +69,8 @@ func TestProblemsRepeatNothingOfASecret(t *testing.T) {
 	}
 }
 
-// TestValuesForgeNoLines: what a problem repeats of a Pod stays in its line, is not obeyed by
-// a terminal and is not longer than it helps.
+// TestValuesForgeNoLines checks that a quoted value of a Pod stays on one line, is not interpreted by a terminal, and
+// is not too long.
 func TestValuesForgeNoLines(t *testing.T) {
 	evil := `x\ndefault/web is valid\r\e[2J\x9b2J\u202e\x7f`
 	for _, text := range []string{

@@ -10,25 +10,27 @@ import (
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 )
 
-// convertService makes of a new Service what the API server looks at (svcStrategy of registry/core/service).
+// convertService converts a new Service to the form that the API server validates (svcStrategy of
+// registry/core/service).
 func convertService(s *v1.Service, to *core.Service, scope conversion.Scope) error {
 	if len(s.Spec.ClusterIPs) == 0 && s.Spec.ClusterIP != "" {
 		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
 	}
 	for i := range s.Spec.Ports {
-		// A target port that is not given is that of the Service, and so would be what is wrong with it.
+		// A missing target port defaults to the port. Set a valid one, so that a fault of the port is not reported
+		// twice.
 		if p := &s.Spec.Ports[i]; p.TargetPort == intstr.FromInt32(p.Port) {
 			p.TargetPort = intstr.FromInt32(1)
 		}
 	}
 	if s.Spec.Type == v1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal {
-		// The server gives it a port before it looks.
+		// The API server assigns a port before it validates.
 		s.Spec.HealthCheckNodePort = cmp.Or(s.Spec.HealthCheckNodePort, 1)
 	}
 	return corev1.Convert_v1_Service_To_core_Service(s, to, scope)
 }
 
-// noteService notes Services that lead nowhere.
+// noteService adds notes for Services without endpoints.
 func (a *reading) noteService(o *object) {
 	switch {
 	case o.damaged:

@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// loadServices loads a manifest as commands do that take workloads.
+// loadServices loads a manifest like commands that accept workloads.
 func loadServices(t *testing.T, text string) *Manifest {
 	t.Helper()
 	m, err := Loader{Reader: input.Reader{Stdin: strings.NewReader(text)}, Workloads: true}.Load(t.Context(), "-")
@@ -19,7 +19,7 @@ func loadServices(t *testing.T, text string) *Manifest {
 	return m
 }
 
-// TestService: a Service has the API server's defaults, and every field that has no effect is noted.
+// TestService checks that a Service gets the API server's defaults, and that every field without effect is noted.
 func TestService(t *testing.T) {
 	m := loadServices(t, `apiVersion: v1
 kind: Service
@@ -38,8 +38,8 @@ spec:
 	}
 }
 
-// TestServiceIsGivenAPortForHealthChecks: the API server chooses healthCheckNodePort, as controllers of ingresses are published
-// with externalTrafficPolicy: Local. One that is given has to be one of a node.
+// TestServiceIsGivenAPortForHealthChecks checks healthCheckNodePort with externalTrafficPolicy: Local, which charts of
+// ingress controllers use. The API server assigns it if it is missing; a given one must be valid.
 func TestServiceIsGivenAPortForHealthChecks(t *testing.T) {
 	const local = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80}]"
 	m := loadServices(t, local+"}\n")
@@ -51,7 +51,8 @@ func TestServiceIsGivenAPortForHealthChecks(t *testing.T) {
 	}
 }
 
-// TestServicesThatAreRefused: all problems are told at once, each at its line; what would open more than it says is refused.
+// TestServicesThatAreRefused checks that all problems are reported with their lines, and that Services are refused that
+// would allow more clients than they list.
 func TestServicesThatAreRefused(t *testing.T) {
 	for text, want := range map[string][]string{
 		"spec: {ports: [{port: 0}, {port: 70000, name: UP}]}":                      {"4 problems", "-:4:16: spec.ports[0].name: is required", "-:4:28: spec.ports[1].port: 70000 is not valid", "-:4:41: "},
@@ -76,7 +77,7 @@ func TestServicesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestServicesWithoutEffect are noted: they lead nowhere.
+// TestServicesWithoutEffect checks that Services without endpoints are noted.
 func TestServicesWithoutEffect(t *testing.T) {
 	for spec, path := range map[string]string{
 		"{type: ExternalName, externalName: db.example.com}": "spec.type",
@@ -93,7 +94,7 @@ func TestServicesWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestServicesOnlyWithWorkloads: what takes pods only refuses them.
+// TestServicesOnlyWithWorkloads checks that commands that accept only pods refuse Services.
 func TestServicesOnlyWithWorkloads(t *testing.T) {
 	m, err := Load(t.Context(), input.Reader{Stdin: strings.NewReader("{apiVersion: v1, kind: Service, metadata: {name: web}}")}, "-")
 	if err != nil || m.Err() == nil || !strings.Contains(m.Err().Error(), "is not something podctl runs") {

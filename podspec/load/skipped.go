@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/podspec/quote"
 )
 
-// Why podctl has no use for kinds: it runs pods on one machine, without an API server.
+// Reasons why podctl skips kinds: it runs pods on one machine, without an API server.
 const (
 	noServer     = "podctl has no API server"
 	noTraffic    = "podctl does not filter or route traffic"
@@ -24,7 +24,7 @@ const (
 	noUse        = "podctl has no use for this kind"
 )
 
-// useless is the reason why podctl always skips objects of a kind; empty for other kinds.
+// useless returns the reason why podctl always skips objects of a kind, or an empty string.
 func useless(apiVersion, kind string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
@@ -44,8 +44,8 @@ func useless(apiVersion, kind string) string {
 	}[group]
 }
 
-// skippable reports whether --skip-unknown may skip objects of a kind. It may not skip a version that podctl does not read of a
-// kind that it runs, and no kind that Kubernetes does not have in these groups: it is mistyped.
+// skippable reports whether --skip-unknown may skip objects of a kind. It must not skip an unsupported version of a
+// kind that podctl runs, nor a kind that these groups of Kubernetes do not have, because it is mistyped.
 func skippable(file string, meta typeMeta) bool {
 	group, _, grouped := strings.Cut(meta.APIVersion, "/")
 	switch {
@@ -61,7 +61,7 @@ func skippable(file string, meta typeMeta) bool {
 	return versionOf(meta.Kind) == "" || !isKubernetes(meta.APIVersion)
 }
 
-// versionOf is the apiVersion in which podctl reads a kind; empty for a kind that it does not run.
+// versionOf returns the apiVersion that podctl reads for a kind, or an empty string for a kind that it does not run.
 func versionOf(kind string) string {
 	if kind == kindReplicationController {
 		return "v1"
@@ -69,7 +69,7 @@ func versionOf(kind string) string {
 	return podspec.KindNamed(kind).APIVersion
 }
 
-// hint says what to do with an object that is refused.
+// hint returns advice for a refused object.
 func (a *reading) hint(file string, meta typeMeta) string {
 	version := versionOf(meta.Kind)
 	switch {
@@ -83,13 +83,13 @@ func (a *reading) hint(file string, meta typeMeta) string {
 	return kustomizeHint(file, meta)
 }
 
-// isKubernetes reports whether an API is one that Kubernetes has or had, and not one of somebody else's definitions.
+// isKubernetes reports whether an API belongs or belonged to Kubernetes, and is not a custom one.
 func isKubernetes(apiVersion string) bool {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	return !grouped || !strings.Contains(group, ".")
 }
 
-// kustomizeHint says what to do with a kustomization that is given as a manifest.
+// kustomizeHint returns advice for a kustomization that is used as a manifest.
 func kustomizeHint(file string, meta typeMeta) string {
 	name := filepath.Base(file)
 	if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") || strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".yaml"), ".yml") == "kustomization" {
@@ -102,7 +102,7 @@ func kustomizeHint(file string, meta typeMeta) string {
 	return ""
 }
 
-// skip skips an object that podctl has no use for; false for a kind that is refused.
+// skip skips an object that podctl does not use. It returns false for a kind that is refused.
 func (a *reading) skip(r *report, meta typeMeta) bool {
 	if !a.loader.Workloads {
 		return false
@@ -118,7 +118,7 @@ func (a *reading) skip(r *report, meta typeMeta) bool {
 	return true
 }
 
-// addSkipped names a skipped object, once however often the manifests have it.
+// addSkipped lists a skipped object once, even if the manifests have it several times.
 func (a *reading) addSkipped(r *report, apiVersion, why string) {
 	s := document.Skipped{
 		APIVersion: apiVersion, Kind: r.Kind, Namespace: r.Scalar("metadata", "namespace"), Name: cmp.Or(r.Scalar("metadata", "name"), r.Scalar("metadata", "generateName")),
@@ -130,8 +130,8 @@ func (a *reading) addSkipped(r *report, apiVersion, why string) {
 	}
 }
 
-// countedValues is how much a document counts against the limit of all documents. Definitions of custom resources are long, and
-// podctl does not keep skipped objects.
+// countedValues returns how many values of a document count towards the limit of all documents. Definitions of custom
+// resources are long and are skipped, so they do not count.
 func (a *reading) countedValues(d *document.Document) int64 {
 	meta := typeMeta{APIVersion: d.Scalar("apiVersion"), Kind: d.Scalar("kind")}
 	if a.loader.Workloads && (useless(meta.APIVersion, meta.Kind) != "" || a.loader.SkipUnknown && skippable(d.File, meta)) {
@@ -140,11 +140,11 @@ func (a *reading) countedValues(d *document.Document) int64 {
 	return d.Values
 }
 
-// hookAnnotation says when helm would apply an object: beside an installation, or at another time.
+// hookAnnotation defines when helm applies an object: with an installation, or at another time.
 const hookAnnotation = "helm.sh/hook"
 
-// isLaterHook reports whether helm would apply an object at another time than with the others, as a test or before a deletion,
-// and skips it. What runs before or after an installation is applied with everything else.
+// isLaterHook skips an object that helm would not apply with an installation, such as a test or a hook before a
+// deletion. Hooks that run before or after an installation are applied with everything else.
 func (a *reading) isLaterHook(r *report, apiVersion string) bool {
 	hook := r.Scalar("metadata", "annotations", hookAnnotation)
 	if hook == "" || !a.loader.Workloads {

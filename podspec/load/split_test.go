@@ -10,18 +10,18 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// configMap is a ConfigMap of that name in one line.
+// configMapNamed returns a ConfigMap with this name on one line.
 func configMapNamed(name string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}", name)
 }
 
-// TestDocumentsAreNotLost: whatever YAML takes for another document is read, at its place, or
-// refused with words.
+// TestDocumentsAreNotLost checks that each document in terms of YAML is either read at its position, or refused with a
+// message.
 func TestDocumentsAreNotLost(t *testing.T) {
 	one, two := configMapNamed("one"), configMapNamed("two")
 	for name, c := range map[string]struct {
 		text string
-		// want are the objects that are read, as line and name, and refused what is told.
+		// want lists the objects that are read, as line and name. refused is the expected problem.
 		want, refused string
 	}{
 		"a marker":                   {one + "\n---\n" + two + "\n", "1 one, 3 two", ""},
@@ -76,7 +76,8 @@ func TestDocumentsAreNotLost(t *testing.T) {
 	}
 }
 
-// TestHiddenLineEndsAreRefused: what looks like a part of a comment would be a field.
+// TestHiddenLineEndsAreRefused checks hidden line ends, which would turn text that looks like part of a comment into a
+// field.
 func TestHiddenLineEndsAreRefused(t *testing.T) {
 	for end, want := range map[string]string{
 		"\u2028": `U+2028, which YAML takes for the end of a line: remove it, or write "\u2028" in double quotes`,
@@ -104,8 +105,7 @@ func TestHiddenLineEndsAreRefused(t *testing.T) {
 	}
 }
 
-// TestUTF16: a source may begin with the mark of UTF-16, in which the bytes of line ends and
-// markers are others.
+// TestUTF16 checks sources in UTF-16, in which line ends and markers have other bytes.
 func TestUTF16(t *testing.T) {
 	encoded := func(order binary.AppendByteOrder, text string) string {
 		var b []byte

@@ -11,18 +11,18 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// tokenPrefix begins the name of the volume that a cluster's service account
-// admission adds to every pod.
+// tokenPrefix is the prefix of the volume that a cluster's service account admission adds to every pod.
 const tokenPrefix = "kube-api-access-"
 
-// isInjectedToken reports whether admission added a volume: a user may give such a name, too.
+// isInjectedToken reports whether admission added a volume. The name alone is not enough, because a user may choose
+// such a name.
 func isInjectedToken(vol *v1.Volume) bool {
 	return strings.HasPrefix(vol.Name, tokenPrefix) && vol.Projected != nil &&
 		slices.ContainsFunc(vol.Projected.Sources, func(s v1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
 }
 
-// injectedTokens are the names of the volumes that admission added. A name that another volume
-// has as well is none of them: its mounts could be of either.
+// injectedTokens returns the names of the volumes that admission added. It omits a name that another volume also has,
+// because the mounts could belong to either.
 func injectedTokens(volumes []v1.Volume) map[string]bool {
 	tokens := map[string]bool{}
 	for i := range volumes {
@@ -38,8 +38,8 @@ func injectedTokens(volumes []v1.Volume) map[string]bool {
 	return tokens
 }
 
-// dropInjectedToken leaves out the service account token that a cluster mounts
-// into every pod: an exported pod loads, and nothing here could issue one.
+// dropInjectedToken removes the service account token that a cluster mounts into every pod. Without it an exported pod
+// loads; podctl could not issue a token.
 func dropInjectedToken(o *object) []document.Note {
 	o.tokens = injectedTokens(o.pod.Spec.Volumes)
 	var notes []document.Note

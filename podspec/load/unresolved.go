@@ -8,8 +8,8 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// lack reports what a pod names and is missing, at its place in the manifest. Pulls go on without their secrets, which only matter
-// to a private registry: no plan has those that are missing or hold no credentials, so that they are notes as well.
+// lack reports missing references of a pod at their positions. Pulls continue without their secrets, which only matter
+// to a private registry. A plan does not list missing or unusable pull secrets, so they are reported as notes.
 func (a *assembly) lack(m *Manifest, o *object, d *podspec.Desired) {
 	var problems []document.Problem
 	for _, r := range d.Unresolved() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPullSecretsOfNoUse are noted at the place that names them, and refuse nothing.
+// TestPullSecretsOfNoUse checks that unusable pull secrets are noted at their reference, and accepted.
 func TestPullSecretsOfNoUse(t *testing.T) {
 	const secrets = `  imagePullSecrets: [{name: fine}, {name: old}, {name: opaque}, {name: empty}]
 ---

@@ -16,12 +16,12 @@ import (
 	"github.com/podctl/podctl/podspec/quote"
 )
 
-// validatePod applies the API server's own rules for creating a pod. Ephemeral containers may be in
-// a manifest here; that server takes them once the pod is there, with the same rules.
+// validatePod applies the API server's rules for creating a pod. A manifest may have ephemeral containers. The API
+// server accepts them only for an existing pod, with the same rules.
 func (o *object) validatePod() {
 	r, pod := o.report, o.pod
-	// Privileged containers are a matter of the manifest here and not of a
-	// cluster's policy, as for the kubelet's static pods.
+	// Allow privileged containers. As for the kubelet's static pods, the manifest decides about them, not a cluster's
+	// policy.
 	capabilities.Setup(true, 0)
 	internal, err := created(pod)
 	if err != nil {
@@ -35,12 +35,12 @@ func (o *object) validatePod() {
 	checkPodNames(r, pod)
 }
 
-// isEphemeralOnCreate reports whether an error only says that a new pod has ephemeral containers.
+// isEphemeralOnCreate reports whether an error only reports ephemeral containers in a new pod.
 func isEphemeralOnCreate(err *field.Error) bool {
 	return err.Type == field.ErrorTypeForbidden && err.Field == "spec.ephemeralContainers"
 }
 
-// checkGeneratedName refuses an object that gives only the beginning of its name.
+// checkGeneratedName refuses an object with generateName but no name.
 func checkGeneratedName(r *report, meta *metav1.ObjectMeta) {
 	if isNameGenerated(meta) {
 		r.refuse(document.ClassInvalid, "metadata.generateName",
@@ -48,8 +48,7 @@ func checkGeneratedName(r *report, meta *metav1.ObjectMeta) {
 	}
 }
 
-// fieldDetail says what is wrong with a field and what is allowed. What may be a Secret's is
-// not repeated.
+// fieldDetail returns the fault of a field and the allowed values. It does not repeat values of a Secret.
 func (r *report) fieldDetail(err *field.Error) string {
 	if r.MayBeSecret() {
 		err.BadValue = nil
@@ -86,8 +85,7 @@ func withDetail(text, detail string) string {
 	return text + ": " + detail
 }
 
-// quoted writes a value that the API server names: what a pointer leads to, and never
-// where that lies in memory.
+// quoted formats a value of the API server's error. It follows pointers, so that no memory address is shown.
 func quoted(value any) string {
 	v := reflect.ValueOf(value)
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
@@ -105,7 +103,7 @@ func quoted(value any) string {
 	return "the value"
 }
 
-// isPlain reports whether values of a type are printed the same each time, and are short.
+// isPlain reports whether values of a type have a short and stable printed form.
 func isPlain(t reflect.Type) bool {
 	kind := t.Kind()
 	if kind == reflect.Slice || kind == reflect.Array {

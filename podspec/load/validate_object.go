@@ -18,8 +18,8 @@ import (
 	"github.com/podctl/podctl/podspec/document"
 )
 
-// validateObject applies the API server's own rules for creating a ConfigMap, Secret or claim.
-// Those of podctl's own are for what a claim cannot be here.
+// validateObject applies the API server's rules for creating a ConfigMap, Secret or claim, and podctl's own rules for
+// claims.
 func validateObject(o *object) {
 	r, before := o.report, len(o.report.kept)
 	o.refuseErrors(o.createErrors())
@@ -36,7 +36,7 @@ func validateObject(o *object) {
 	o.damaged = o.damaged || len(r.kept) > before
 }
 
-// refuseErrors reports what the API server finds wrong with a new object. Some of its rules go through maps.
+// refuseErrors reports the API server's errors about a new object. It sorts them because some rules iterate over maps.
 func (o *object) refuseErrors(errs field.ErrorList, err error) {
 	if err != nil {
 		o.report.refuse(document.ClassInvalid, "", err.Error())
@@ -54,8 +54,8 @@ func (o *object) refuseErrors(errs field.ErrorList, err error) {
 	checkGeneratedName(o.report, o.meta)
 }
 
-// createErrors is what the API server finds wrong with a new object (the strategies of registry/core, apps and batch). Workloads and
-// Services get their defaults.
+// createErrors returns the API server's errors about a new object (the strategies of registry/core, apps and batch). It
+// sets the defaults of workloads and Services.
 func (o *object) createErrors() (field.ErrorList, error) {
 	written := o.meta.Name
 	o.meta.Name = completed(o.meta)
@@ -78,7 +78,8 @@ func (o *object) createErrors() (field.ErrorList, error) {
 	return workloadErrors(o.workload)
 }
 
-// wrong fills in the defaults of an object, and returns what rules of the API server find wrong with it in the form that they are for.
+// wrong sets the defaults of an object and returns the errors of the API server's rules, which apply to the internal
+// form.
 func wrong[V interface{ DeepCopy() V }, I any](v V, defaults func(V), convert func(V, *I, conversion.Scope) error, rules func(*I) field.ErrorList) (field.ErrorList, error) {
 	defaults(v)
 	internal := new(I)
@@ -88,17 +89,17 @@ func wrong[V interface{ DeepCopy() V }, I any](v V, defaults func(V), convert fu
 	return rules(internal), nil
 }
 
-// claimErrors are the rules for a claim. What the server does next, to write one source of data into two fields, would only repeat
-// what is wrong with it.
+// claimErrors returns the errors of a claim. It omits the server's next step, which copies one data source into two
+// fields, because that would only repeat errors.
 func claimErrors(claim *core.PersistentVolumeClaim) field.ErrorList {
 	claimapi.DropDisabledFields(&claim.Spec, nil)
 	claimapi.EnforceDataSourceBackwardsCompatibility(&claim.Spec, nil)
 	return validation.ValidatePersistentVolumeClaim(claim, validation.ValidationOptionsForPersistentVolumeClaimCreate())
 }
 
-// place is where the document has what an error is about: the API server's rules name data for
-// what stringData gives, leave out a level of a claim's resources, name the list for an address of a Service that may be given in
-// either of two fields, and write one field with a capital.
+// place returns the path in the document for an error. The API server's rules name data for values from stringData, and
+// omit a level of a claim's resources. They name the list for an address of a Service that may be in either of two
+// fields, and write one field with a capital letter.
 func (o *object) place(err *field.Error) string {
 	if key, ok := dataKey(err); ok && o.Secret != nil {
 		if _, text := o.Secret.StringData[key]; text {
@@ -117,14 +118,14 @@ func (o *object) place(err *field.Error) string {
 	return strings.Replace(err.Field, "spec.LoadBalancerSourceRanges", "spec.loadBalancerSourceRanges", 1)
 }
 
-// dataKey is the key of the entry that an error is about.
+// dataKey returns the key of the data entry that an error is about.
 func dataKey(err *field.Error) (key string, ok bool) {
 	_, key, ok = strings.Cut(strings.TrimSuffix(err.Field, "]"), "[")
 	return key, ok && (strings.HasPrefix(err.Field, "data[") || strings.HasPrefix(err.Field, "binaryData["))
 }
 
-// detail says what is wrong with a field of an object. The JSON library's words would repeat a
-// letter of a Secret.
+// detail returns the fault of an object's field. It replaces the JSON library's messages, which could repeat a letter
+// of a Secret.
 func (o *object) detail(err *field.Error) string {
 	key, isKey := dataKey(err)
 	switch {
@@ -144,15 +145,14 @@ func (o *object) detail(err *field.Error) string {
 	return o.report.fieldDetail(err)
 }
 
-// checkClaim refuses what a directory cannot be.
+// checkClaim refuses claims that a directory cannot satisfy.
 func checkClaim(r *report, claim *v1.PersistentVolumeClaim) {
 	if mode := claim.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
 		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a claim is a directory here, and no block device")
 	}
 }
 
-// mergeStringData puts a secret's stringData into its data, where it wins, as
-// the API server does.
+// mergeStringData merges a Secret's stringData into its data, where it takes precedence, as in the API server.
 func mergeStringData(s *v1.Secret) {
 	if len(s.StringData) == 0 {
 		return

@@ -11,14 +11,14 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	claimapi "k8s.io/kubernetes/pkg/api/persistentvolumeclaim"
 	"k8s.io/kubernetes/pkg/apis/core"
-	_ "k8s.io/kubernetes/pkg/apis/core/install" // what the decoder knows
+	_ "k8s.io/kubernetes/pkg/apis/core/install" // registers the types for the decoder
 	"k8s.io/kubernetes/pkg/apis/core/validation"
 
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// objects are documents that the API server takes and refuses, by kind.
+// objects lists documents that the API server accepts or refuses, by kind.
 var objects = map[string][]string{
 	"ConfigMap": {
 		"metadata: {name: a}\n",
@@ -101,8 +101,8 @@ var objects = map[string][]string{
 	},
 }
 
-// apiErrors is what the API server finds wrong with a document: decoded, defaulted and converted
-// by its own scheme, in the namespace of the request.
+// apiErrors returns the API server's errors about a document, decoded, defaulted and converted by its own scheme, in
+// the namespace of the request.
 func apiErrors(t *testing.T, text string) field.ErrorList {
 	t.Helper()
 	object, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode([]byte(text), nil, nil)
@@ -137,7 +137,7 @@ func namespaceOr(given string) string {
 	return given
 }
 
-// TestObjectsAreValidatedAsByTheAPIServer: each problem that it has with a document, and no other.
+// TestObjectsAreValidatedAsByTheAPIServer checks that exactly the API server's errors are reported.
 func TestObjectsAreValidatedAsByTheAPIServer(t *testing.T) {
 	for kind, texts := range objects {
 		refused := 0
@@ -170,8 +170,8 @@ func TestObjectsAreValidatedAsByTheAPIServer(t *testing.T) {
 	}
 }
 
-// place is a path in one form: podctl shows a field at its place in the document, and of a Secret
-// nothing that could be a piece of a value.
+// place normalizes a path, because podctl shows a field at its place in the document, and omits parts of a Secret's
+// path that could be a value.
 func place(kind, path string) string {
 	if path == "[]" {
 		return "data"
@@ -186,7 +186,7 @@ func place(kind, path string) string {
 	return strings.Join(parts, " ")
 }
 
-// TestWordsForObjects: a problem says what is missing, also where the path of a Secret does not.
+// TestWordsForObjects checks that a problem names the missing part, even if the path of a Secret does not.
 func TestWordsForObjects(t *testing.T) {
 	for text, want := range map[string]string{
 		"kind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/tls\n":                                                                                     "the key tls.crt is required in a Secret of type kubernetes.io/tls",
@@ -206,8 +206,8 @@ func TestWordsForObjects(t *testing.T) {
 	}
 }
 
-// TestGeneratedNames: a pod with the beginning of a name has one problem, and its other fields are
-// checked as if the name were complete.
+// TestGeneratedNames checks that a pod with generateName has one problem, and that its other fields are checked as with
+// a complete name.
 func TestGeneratedNames(t *testing.T) {
 	for start, want := range map[string]int{"web-": 1, "web": 1, strings.Repeat("w", 80): 1, "Web-": 2} {
 		m := parsed(t, strings.Replace(minimal, "  name: web\n", fmt.Sprintf("  generateName: %s\n", start), 1))

@@ -18,7 +18,8 @@ import (
 // kindReplicationController is a kind that podctl reads as a ReplicaSet.
 const kindReplicationController = "ReplicationController"
 
-// newReplicationController decodes a ReplicationController: a ReplicaSet with a selector of another form, which took its place.
+// newReplicationController decodes a ReplicationController as a ReplicaSet, its successor with another form of
+// selector.
 func newReplicationController(r *report) *object {
 	rc := &v1.ReplicationController{}
 	r.decodeInto(rc)
@@ -35,7 +36,7 @@ func newReplicationController(r *report) *object {
 	return &object{report: r, workload: workload, meta: &set.ObjectMeta, oldKind: old}
 }
 
-// completeTemplate completes and checks the pod of the template of a workload by itself, and classifies the workload.
+// completeTemplate completes and checks the pod of a workload's template by itself, and classifies the workload.
 func (o *object) completeTemplate(table *fields.Table) {
 	template, path := o.workload.PodTemplate()
 	pod := &object{report: o.report.part(path, rawPart(o.report.JSON, path)), pod: &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}, ofDaemonSet: o.workload.DaemonSet != nil}
@@ -44,7 +45,8 @@ func (o *object) completeTemplate(table *fields.Table) {
 	o.workload.MountClaims(pod.pod)
 	pod.completePod(table)
 	o.template = pod
-	// What the API server finds in the template has been found in its pod, and what is left is not allowed in a template.
+	// Errors in the template were already found in its pod. The remaining ones are about fields that a template must
+	// not have.
 	o.report.kept = dropRepeated(o.report.kept, pod.report)
 	o.takeNames(pod.report)
 	o.notes = o.classify(fields.TableOf(fields.Kind(o.report.Kind)))
@@ -53,7 +55,7 @@ func (o *object) completeTemplate(table *fields.Table) {
 	}
 }
 
-// addWorkload takes one object that stands for pods, and gives the pod of its template its objects.
+// addWorkload adds a workload, and adds the objects to the pod of its template.
 func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 	pod, w := *o.template, *o.workload
 	pod.report = o.template.report.clone()
@@ -65,7 +67,7 @@ func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 	}
 }
 
-// takeNames takes the problems of what the pod has from its workload.
+// takeNames moves the problems of names that the pod has from its workload to the workload's report.
 func (o *object) takeNames(pod *report) {
 	var kept []document.Problem
 	for _, p := range pod.kept {
@@ -81,7 +83,7 @@ func (o *object) takeNames(pod *report) {
 	pod.kept = kept
 }
 
-// dropRepeated leaves out the problems that a part of the document has at the same place.
+// dropRepeated omits problems that a part of the document already has at the same path.
 func dropRepeated(problems []document.Problem, part *report) (kept []document.Problem) {
 	for _, p := range problems {
 		if !part.hasProblem(part.relative(p.Path)) || part.relative(p.Path) == p.Path {
@@ -91,7 +93,7 @@ func dropRepeated(problems []document.Problem, part *report) (kept []document.Pr
 	return kept
 }
 
-// rawPart is the JSON of the object at a field of another one; an empty object if there is none.
+// rawPart returns the JSON of the object at a field, or an empty object.
 func rawPart(text []byte, path string) []byte {
 	for _, name := range fieldpath.Split(path) {
 		var fields map[string]json.RawMessage

@@ -26,7 +26,7 @@ spec:
   selector: {matchLabels: {app: web}}
   template:` + podTemplate
 
-// jobSpec is the spec of a Job, with a blank of space before each line.
+// jobSpec is the spec of a Job.
 const jobSpec = `
 spec:
   template:
@@ -36,7 +36,7 @@ spec:
       - {name: app, image: registry.local/app:1}
 `
 
-// withWorkloads is what a manifest says whose workloads are taken.
+// withWorkloads returns a manifest that is loaded with workloads.
 func withWorkloads(t *testing.T, text string) *Manifest {
 	t.Helper()
 	m, err := Loader{Workloads: true}.Parse(input.Source{Name: "-", Text: []byte(text)})
@@ -46,7 +46,8 @@ func withWorkloads(t *testing.T, text string) *Manifest {
 	return m
 }
 
-// TestWorkloads: every kind is taken with its defaults, and its template becomes a pod with the name of its first one.
+// TestWorkloads checks that every kind is accepted with its defaults, and that its template becomes a pod with the name
+// of its first one.
 func TestWorkloads(t *testing.T) {
 	set := strings.NewReplacer("Deployment", "StatefulSet", "replicas: 3", "ordinals: {start: 4}\n  serviceName: web")
 	for name, c := range map[string]struct{ text, kind, pod string }{
@@ -74,7 +75,7 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// TestWorkloadProblems: each is refused once, at its place in the whole document.
+// TestWorkloadProblems checks that each problem is reported once, with its position in the whole document.
 func TestWorkloadProblems(t *testing.T) {
 	edited := func(before, after string) string { return strings.Replace(deployment, before, after, 1) }
 	for name, c := range map[string]struct{ text, want string }{
@@ -101,7 +102,7 @@ func TestWorkloadProblems(t *testing.T) {
 	}
 }
 
-// TestWorkloadNotes: what has no effect in a template is noted at its place, once for all pods.
+// TestWorkloadNotes checks that fields of a template without effect are noted at their position, once for all pods.
 func TestWorkloadNotes(t *testing.T) {
 	m := withWorkloads(t, deployment+"      nodeName: a\n")
 	if m.Err() != nil || len(m.NoEffect) != 1 || !strings.HasPrefix(m.NoEffect[0].String(), "-:13:7: spec.template.spec.nodeName: ") {
@@ -109,7 +110,7 @@ func TestWorkloadNotes(t *testing.T) {
 	}
 }
 
-// TestWorkloadNotesOfItsOwnFields: what has no effect outside of the template is noted too.
+// TestWorkloadNotesOfItsOwnFields checks that fields without effect outside of the template are noted too.
 func TestWorkloadNotesOfItsOwnFields(t *testing.T) {
 	m := withWorkloads(t, strings.Replace(deployment, "replicas: 3", "progressDeadlineSeconds: 3", 1)+"status: {replicas: 3, readyReplicas: 2}\n")
 	var notes []string
@@ -122,8 +123,8 @@ func TestWorkloadNotesOfItsOwnFields(t *testing.T) {
 	}
 }
 
-// TestKindsWithoutEffect: what charts have beside their pods is noted once, at its place, where workloads are taken; a kind that
-// nobody knows is refused.
+// TestKindsWithoutEffect checks that other kinds in charts are noted once if workloads are accepted, and that unknown
+// kinds are refused.
 func TestKindsWithoutEffect(t *testing.T) {
 	text := deployment + "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: shop}\nspec: {rules: [{host: a}]}\n" +
 		"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\n"
@@ -158,8 +159,8 @@ func TestKindsWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestSkipUnknown: objects of kinds that podctl does not know are skipped and named once, also in a List. What may be a mistake in
-// an object that podctl runs is refused.
+// TestSkipUnknown checks that objects of unknown kinds are skipped and listed once, also in a List. Likely mistakes in
+// objects that podctl runs are refused.
 func TestSkipUnknown(t *testing.T) {
 	widget := "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\nspec: {pods: 3}\n"
 	foreign := "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: web, namespace: shop}\n"
@@ -188,7 +189,7 @@ func TestSkipUnknown(t *testing.T) {
 	}
 }
 
-// TestSkippedObjectsHaveNoLimit: definitions of custom resources may be long, and nothing is kept of them.
+// TestSkippedObjectsHaveNoLimit checks long definitions of custom resources, which are not kept.
 func TestSkippedObjectsHaveNoLimit(t *testing.T) {
 	crd := "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: w%d.example.com}\nspec: {names: [" + strings.Repeat("a,", 30_000) + "]}\n"
 	var all strings.Builder
@@ -200,7 +201,7 @@ func TestSkippedObjectsHaveNoLimit(t *testing.T) {
 	}
 }
 
-// TestStatefulSetClaims: its containers may mount what its claims are called.
+// TestStatefulSetClaims checks that containers may mount the claims of a StatefulSet by name.
 func TestStatefulSetClaims(t *testing.T) {
 	set := strings.NewReplacer("Deployment", "StatefulSet", "replicas: 3", "serviceName: web\n  volumeClaimTemplates:\n  - metadata: {name: data}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}")
 	m := withWorkloads(t, set.Replace(deployment)+"        volumeMounts: [{name: data, mountPath: /data}]\n")
@@ -212,8 +213,8 @@ func TestStatefulSetClaims(t *testing.T) {
 	}
 }
 
-// TestWorkloadObjects: the pod of a template takes the ConfigMaps of the manifest, and what is missing is told at its
-// place.
+// TestWorkloadObjects checks that the pod of a template gets the ConfigMaps of the manifest, and that missing ones are
+// reported at their position.
 func TestWorkloadObjects(t *testing.T) {
 	text := deployment + "        envFrom: [{configMapRef: {name: one}}, {configMapRef: {name: two}}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {a: b}\n"
 	m := withWorkloads(t, text)
@@ -225,7 +226,7 @@ func TestWorkloadObjects(t *testing.T) {
 	}
 }
 
-// TestReplicationController is taken as the ReplicaSet that took its place, with a selector of its labels if it has none.
+// TestReplicationController checks that it is read as a ReplicaSet, with a selector from its labels if it has none.
 func TestReplicationController(t *testing.T) {
 	const text = `apiVersion: v1
 kind: ReplicationController
@@ -256,7 +257,7 @@ spec:
 	}
 }
 
-// TestNodesOfDaemonSets: what says which nodes a DaemonSet is for has an effect; of a Deployment it has none.
+// TestNodesOfDaemonSets checks that fields that select nodes take effect for a DaemonSet, but not for a Deployment.
 func TestNodesOfDaemonSets(t *testing.T) {
 	placed := strings.Replace(deployment, "      containers:", `      nodeSelector: {disk: ssd}
       affinity:
@@ -279,7 +280,8 @@ func TestNodesOfDaemonSets(t *testing.T) {
 	}
 }
 
-// TestForgedControllers: a manifest names no controller of its pod or workload, whatever it says, so that no workload adopts it.
+// TestForgedControllers checks that a manifest cannot set the controller of its pod or workload, so that no workload
+// adopts it.
 func TestForgedControllers(t *testing.T) {
 	const owner = "ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: 2a4ae4ae-6b3d-4b9f-8a0b-3f0b7b1c0b11, controller: true}]"
 	m := withWorkloads(t, "{apiVersion: v1, kind: Pod, metadata: {name: web-0, "+owner+"}, spec: {containers: [{name: a, image: i}]}}\n---\n"+
@@ -298,7 +300,7 @@ func TestForgedControllers(t *testing.T) {
 	}
 }
 
-// TestOnlyGeneratedNames: only the beginning of a name is one problem, and no note beside it.
+// TestOnlyGeneratedNames checks that generateName alone is one problem without further notes.
 func TestOnlyGeneratedNames(t *testing.T) {
 	const pod = "{restartPolicy: %s, containers: [{name: a, image: i}]}"
 	for kind, spec := range map[string]string{

@@ -20,8 +20,8 @@ import (
 	"github.com/podctl/podctl/podspec/document"
 )
 
-// validateWorkload fills in the defaults of an object that stands for pods, and applies the API server's own rules for
-// creating it (the strategies of registry/apps and registry/batch).
+// validateWorkload sets the defaults of a workload and applies the API server's rules for creating it (the strategies
+// of registry/apps and registry/batch).
 func validateWorkload(o *object) {
 	capabilities.Setup(true, 0)
 	r := o.report
@@ -33,14 +33,14 @@ func validateWorkload(o *object) {
 	r.checkName("metadata.name", o.meta.Name, objectName)
 	r.checkName("metadata.namespace", o.meta.Namespace, namespaceName)
 	r.checkName("metadata.uid", string(o.meta.UID), podUID)
-	// Only podctl makes Jobs of a CronJob.
+	// Only podctl creates Jobs of a CronJob.
 	o.meta.OwnerReferences = nil
 }
 
-// maxPods is how many pods one workload can have. A kubelet runs 110 by default, and a record lists all.
+// maxPods limits the pods of one workload. A kubelet runs 110 by default, and a record lists all of them.
 const maxPods = 1000
 
-// checkNumbers refuses workloads of more pods than one machine can have.
+// checkNumbers refuses workloads with more pods than maxPods.
 func checkNumbers(r *report, w *podspec.Workload) {
 	numbers := map[string]*int32{}
 	switch w.Kind() {
@@ -63,8 +63,8 @@ func checkNumbers(r *report, w *podspec.Workload) {
 	}
 }
 
-// workloadErrors fills in the defaults of a new workload, and returns what the API server finds wrong with it. A Job also gets the uid,
-// the selector and the labels of pods that the API server gives a new one (jobStrategy.PrepareForCreate).
+// workloadErrors sets the defaults of a new workload and returns the API server's errors about it. It also gives a Job
+// the uid, selector and labels that the API server would set (jobStrategy.PrepareForCreate).
 func workloadErrors(w *podspec.Workload) (field.ErrorList, error) {
 	options := func(t *core.PodTemplateSpec) validation.PodValidationOptions {
 		return podapi.GetValidationOptionsFromPodTemplate(t, nil)

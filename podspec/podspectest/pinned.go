@@ -1,6 +1,6 @@
 package podspectest
 
-// Pinned is a pod with a secret of six digits, in its environment and in a volume.
+// Pinned is a pod with a secret of six digits in its environment and in a volume.
 const Pinned = `apiVersion: v1
 kind: Secret
 metadata: {name: login}

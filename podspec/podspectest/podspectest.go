@@ -1,5 +1,5 @@
-// Package podspectest loads the manifests of tests. In: the text of a manifest. Out: what it
-// asks for, or the end of the test. Only tests import it.
+// Package podspectest loads manifests for tests. The input is the text of a manifest. The result is its wanted state;
+// an error ends the test. Only tests import it.
 package podspectest
 
 import (
@@ -11,8 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 )
 
-// Minimal is the shortest manifest of a pod. More fields of its container, of its spec, and
-// more documents can be added at its end.
+// Minimal is the shortest manifest of a pod. More fields of its container or spec, or more documents, can be appended.
 const Minimal = `apiVersion: v1
 kind: Pod
 metadata:
@@ -51,13 +50,13 @@ spec:
   volumes: [{name: data, emptyDir: {}}]
 `
 
-// Key returns the key of digests of one machine.
+// Key returns the key for digests of one machine.
 func Key() *digest.Key { return digest.NewKey([]byte("0123456789abcdef0123456789abcdef")) }
 
-// OtherKey returns the key of digests of another machine.
+// OtherKey returns the key for digests of another machine.
 func OtherKey() *digest.Key { return digest.NewKey([]byte("another key, of another machine.")) }
 
-// Desired returns the first pod of a manifest, which must be valid. Its digests have Key.
+// Desired returns the first pod of a manifest, which must be valid. Its digests use Key.
 func Desired(tb testing.TB, text string) *podspec.Desired {
 	tb.Helper()
 	m := load.Parse(input.Source{Name: "-", Text: []byte(text)})

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// EachRow calls visit with each line of a gzipped file of recorded rows. A file without rows fails
-// the test.
+// EachRow calls visit for each line of a gzipped file of recorded rows. The test fails if the file has none.
 func EachRow(t *testing.T, path string, visit func(line []byte)) {
 	t.Helper()
 	f, err := os.Open(path)

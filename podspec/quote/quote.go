@@ -1,4 +1,4 @@
-// Package quote writes texts of others into messages so that they stay in their line.
+// Package quote quotes external text in messages so that it stays on one line.
 package quote
 
 import (
@@ -9,11 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxQuote bounds what a problem repeats of one value, in bytes.
+// maxQuote limits the quoted bytes of one value.
 const maxQuote = 200
 
-// Value writes a text of a manifest so that it stays in its line, and no more of it than helps
-// to find it.
+// Value quotes a text of a manifest on one line, and truncates it if it is long.
 func Value(text string) string {
 	if len(text) <= maxQuote {
 		return strconv.Quote(text)
@@ -21,7 +20,7 @@ func Value(text string) string {
 	return strconv.Quote(text[:maxQuote]) + "…"
 }
 
-// OneLine escapes the characters that a terminal would obey and not show.
+// OneLine escapes control characters, which a terminal would interpret.
 func OneLine(text string) string {
 	var b strings.Builder
 	for i, r := range text {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestQuoted: what was read stays in its line, is not obeyed by a terminal, and is not longer
-// than it helps.
+// TestQuoted checks that quoted text stays on one line, is not interpreted by a terminal, and is not too long.
 func TestQuoted(t *testing.T) {
 	for text, want := range map[string]string{
 		"a b": `"a b"`, "a\nb": `"a\nb"`, "\x1b[2J": `"\x1b[2J"`, strings.Repeat("x", 500): `"` + strings.Repeat("x", 200) + `"…`,

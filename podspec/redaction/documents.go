@@ -18,27 +18,27 @@ import (
 // part is a text that is secret by itself.
 type part struct {
 	text string
-	// word: it is an ordinary one, which is hidden only where it stands alone.
+	// word is set for an ordinary word, which is hidden only where it stands alone.
 	word bool
 }
 
-// Values are taken apart maxNesting deep: a document, base64 in it, user and password in that. The parts of a value have
-// at most maxGrowth bytes for one of its own, and baseGrowth anyway.
+// Values are split up to maxNesting levels: for example a document, base64 in it, and user and password in that. The
+// parts of a value have at most maxGrowth bytes for each of its bytes, plus baseGrowth.
 const maxNesting, maxGrowth, baseGrowth = 4, 8, 1 << 10
 
-// shortestLeaf is the shortest part of a document that is looked for within words, and the shortest text that is tried as
-// base64, in bytes.
+// shortestLeaf is the minimum length in bytes of a document's part that is searched within words, and of a text that is
+// tried as base64.
 const shortestLeaf = 8
 
-// parts are what is secret in values. Of a document (JSON, YAML, settings in lines, a URL) these are the values behind
-// its keys, so that keys, hosts and ordinary words stay readable in texts; of another value it is the whole.
+// parts collects the secret parts of values. For a document (JSON, YAML, settings in lines, a URL) they are the values
+// behind its keys, so that keys, hosts and ordinary words stay readable in texts. Another value is one part.
 type parts struct {
 	all map[part]bool
 	// room is how many bytes the parts of the value may still have.
 	room int
 }
 
-// value adds the parts of a value. If they are too many, the value as a whole is one, too.
+// value adds the parts of a value. If they are too many, it also adds the whole value.
 func (p *parts) value(value string) {
 	p.room = len(value)*maxGrowth + baseGrowth
 	if p.add("", value, maxNesting); p.room < 0 {
@@ -46,8 +46,8 @@ func (p *parts) value(value string) {
 	}
 }
 
-// add takes a text apart that stands behind a key; empty for none. A document without a secret part counts as a whole.
-// It reports whether anything in the text is secret.
+// add splits a text. key is the key before it, or empty. A document without a secret part counts as a whole. add
+// reports whether the text has a secret part.
 func (p *parts) add(key, text string, nesting int) bool {
 	text = strings.TrimSpace(text)
 	if len(text) < shortest {
@@ -78,7 +78,7 @@ func (p *parts) leaf(key, text string) bool {
 	return true
 }
 
-// inner adds what is secret in a text that is no document: what base64 stands for, settings on a line and
+// inner adds the secret parts of a text that is no document: decoded base64, settings on a line, and
 // user:password@host.
 func (p *parts) inner(key, text string, nesting int) {
 	words := strings.Fields(text)
@@ -107,7 +107,7 @@ func (p *parts) userInfo(text string) {
 	}
 }
 
-// url adds what is secret in a URL: user and password, the path, values of the query.
+// url adds the secret parts of a URL: user and password, the path, and values of the query.
 func (p *parts) url(text string, nesting int) (found bool) {
 	scheme, rest, isURL := strings.Cut(text, "://")
 	if !isURL || strings.ContainsAny(text, " \n\t") || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "" {
@@ -115,7 +115,7 @@ func (p *parts) url(text string, nesting int) (found bool) {
 	}
 	if before, after, has := strings.Cut(rest, "@"); has {
 		p.userInfo(before)
-		found = p.leaf("password", before) // It may be a token in the place of a user.
+		found = p.leaf("password", before) // It may be a token in place of a user.
 		rest = after
 	}
 	if at := strings.IndexAny(rest, "/?#"); at >= 0 {
@@ -136,7 +136,7 @@ func (p *parts) fields(text, separators string, nesting int) (found bool) {
 	return found
 }
 
-// settings takes a text apart in which every line is K=V or K: V, a section or a comment (dotenv, ini, properties).
+// settings splits a text in which every line is K=V or K: V, a section or a comment (dotenv, ini, properties).
 func (p *parts) settings(text string, nesting int) (found bool) {
 	pairs := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -153,14 +153,14 @@ func (p *parts) settings(text string, nesting int) (found bool) {
 	for key, value := range pairs {
 		found = p.add(key, value, nesting-1) || found
 	}
-	// One alone may be a password with such a character in it.
+	// A single pair may be a password with such a character.
 	return found && len(pairs) > 1
 }
 
-// longestKey is the longest key of a setting, and the longest value that can be ordinary, in bytes.
+// longestKey is the maximum length in bytes of a key of a setting, and of an ordinary value.
 const longestKey = 64
 
-// setting reads K=V or K: V, without the quotes of the value.
+// setting parses K=V or K: V, and removes quotes around the value.
 func setting(line string) (key, value string, ok bool) {
 	line = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(line, "export "), "- "))
 	at := strings.IndexAny(line, "=:")
@@ -201,7 +201,7 @@ func (p *parts) documents(key, text string, nesting int) (found bool) {
 	return found
 }
 
-// normalJSON is a JSON document without the escapes that YAML does not have.
+// normalJSON returns a JSON document without the escapes that YAML does not have.
 func normalJSON(text string) string {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -214,8 +214,8 @@ func normalJSON(text string) string {
 	return text
 }
 
-// node adds the leaves of a document. Aliases are not followed: what they stand for is in the document, and written out
-// they may be far larger than it.
+// node adds the leaves of a document. It does not follow aliases: their targets are in the document, and expanded they
+// may be far larger.
 func (p *parts) node(key string, n *yaml.Node, nesting int) (found bool) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -223,7 +223,7 @@ func (p *parts) node(key string, n *yaml.Node, nesting int) (found bool) {
 			found = p.node(n.Content[i].Value, n.Content[i+1], nesting) || found
 		}
 	case yaml.AliasNode:
-		// What is no secret behind the key of its anchor may be one behind this.
+		// A value that is not secret behind the key of its anchor may be secret behind this key.
 		return n.Alias.Kind == yaml.ScalarNode && len(n.Alias.Value) <= longestKey && p.leaf(key, n.Alias.Value)
 	case yaml.ScalarNode:
 		return p.add(key, n.Value, nesting-1)
@@ -235,8 +235,8 @@ func (p *parts) node(key string, n *yaml.Node, nesting int) (found bool) {
 	return found
 }
 
-// isOrdinary reports whether a value is no secret although it is in one: a switch, a small number, or a plain word, host
-// or path behind a key that says so. Texts are full of them.
+// isOrdinary reports whether a value in a Secret is not secret itself. Examples are a switch, a small number, or a
+// plain word, host or path behind a key that indicates one. Such values occur in many texts.
 func isOrdinary(key, text string) bool {
 	name := strings.Map(lettersOnly, strings.ToLower(key))
 	is := func(word string) bool { return strings.Contains(name, word) }
@@ -254,8 +254,8 @@ func lettersOnly(r rune) rune {
 	return -1
 }
 
-// The texts that are found by a pattern: plainValue is ordinary behind any key, plainWords are words and small numbers
-// (names, hosts, paths, versions, dates), and pemMarks are in many texts.
+// Patterns for values. plainValue is ordinary behind any key. plainWords matches words and small numbers (names, hosts,
+// paths, versions, dates). pemMarks matches marks that are in many texts.
 //
 //nolint:gochecknoglobals // each is compiled once, when it is needed
 var (
@@ -268,7 +268,7 @@ func expression(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// secretKeys are words in the names of what is secret, plainKeys the ends of names of what is not.
+// secretKeys are words in the names of secret values. plainKeys are endings of names of values that are not secret.
 func secretKeys() []string {
 	return strings.Fields("pass pwd secret token key auth cred pin cert salt private code seed sign hash phrase cookie session")
 }

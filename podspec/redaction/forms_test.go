@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestPasswordsInOrdinaryForms: the password in what programs commonly read is found by
-// itself.
+// TestPasswordsInOrdinaryForms checks that passwords in common formats are found by themselves.
 func TestPasswordsInOrdinaryForms(t *testing.T) {
 	b64 := base64.StdEncoding.EncodeToString
 	pem := "-----BEGIN RSA PRIVATE KEY-----\nMIIBszCCAVmgAwIBAgIUQ2xvdWQ\n-----END RSA PRIVATE KEY-----\n"
@@ -28,8 +27,7 @@ func TestPasswordsInOrdinaryForms(t *testing.T) {
 	}
 }
 
-// TestWordsOfTextsStayReadable: the ordinary words of a value that is no document are found
-// nowhere else.
+// TestWordsOfTextsStayReadable checks that the ordinary words of a value that is no document are not hidden elsewhere.
 func TestWordsOfTextsStayReadable(t *testing.T) {
 	r := of(
 		"listen on 10.0.0.10 port 5432 since 2026-01-02 with /var/pg15\nthen production starts",
@@ -48,7 +46,7 @@ func TestWordsOfTextsStayReadable(t *testing.T) {
 	}
 }
 
-// TestBlanksAreNoValue: what is too short without the white space around it is not looked for.
+// TestBlanksAreNoValue checks that values that are too short without surrounding white space are ignored.
 func TestBlanksAreNoValue(t *testing.T) {
 	if r := of("        ", " \n ab\t\n", "abc        "); r != nil {
 		t.Errorf("%q", r.Text("         ab        "))

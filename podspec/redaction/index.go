@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// The lengths that count, in bytes.
+// Lengths in bytes.
 const (
-	// shortest is the shortest value that is looked for. A shorter one would be found everywhere.
+	// shortest is the minimum length of a value. Shorter ones would match everywhere.
 	shortest = 4
-	// piece is the shortest piece of a value that is found wherever it is.
+	// piece is the minimum length of a piece of a value that is found anywhere.
 	piece = 11
 )
 
-// index is what texts are compared with.
+// index holds the values to search for.
 type index struct {
-	// short are the values with less than piece bytes, and whether they are found within a longer word. lengths has for
-	// their first four bytes how long they are: one bit for each length.
+	// short holds the values with less than piece bytes, and whether they are found within a longer word. lengths maps
+	// their first four bytes to their lengths, one bit for each length.
 	short   map[string]bool
 	lengths map[uint32]uint32
-	// pieces are the longer values, one after the other. That a piece may go from one into the next does no harm.
+	// pieces holds the longer values, joined. A piece may span two values, which does no harm.
 	pieces *suffixarray.Index
 	// heads and tails are beginnings and ends of values, with less than piece bytes.
 	heads, tails map[string]bool
@@ -50,7 +50,7 @@ func newIndex(values [][]byte) *index {
 	return x
 }
 
-// addPart adds a part as it is, with its own escapes undone, and both as a text may have them on the way.
+// addPart adds a part, the part with its escapes decoded, and both in the forms that texts may have.
 func (x *index) addPart(one part, forms map[string]bool) {
 	v := viewOf(one.text)
 	for _, v := range []view{v, v.unescaped()} {
@@ -66,7 +66,7 @@ func (x *index) addPart(one part, forms map[string]bool) {
 	}
 }
 
-// addShort adds a value that has no pieces, and its base64, which is too short to be decoded.
+// addShort adds a value without pieces, and its base64, which is too short to be decoded.
 func (x *index) addShort(value string, anywhere bool) {
 	if len(value) < shortest || len(value) >= piece {
 		return

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestAliasesAreNotWrittenOut: a document in which one text stands for many is as large as it
-// is written, and its text is found.
+// TestAliasesAreNotWrittenOut checks that aliases are not expanded, and that their target is found.
 func TestAliasesAreNotWrittenOut(t *testing.T) {
 	long := strings.Repeat("x", 5000) + "kJ8vQ2mX9pLw4RtY7bNc" + strings.Repeat("y", 5000)
 	value := "host: &a " + long + "\nb: [" + strings.Repeat("*a,", 2000) + "*a]\nserver: &s swordfish\npassword: *s\n"
@@ -24,7 +23,7 @@ func TestAliasesAreNotWrittenOut(t *testing.T) {
 	}
 }
 
-// TestPartsAreBounded: of a value with more parts than are looked for, the rest is found in pieces.
+// TestPartsAreBounded checks that a value with too many parts is found in pieces.
 func TestPartsAreBounded(t *testing.T) {
 	nested := "a=b"
 	for range 4 {
@@ -36,7 +35,7 @@ func TestPartsAreBounded(t *testing.T) {
 	}
 }
 
-// comparisons is how many values are compared with parts of a text.
+// comparisons returns how many comparisons a text needs.
 func comparisons(values []string, text string) int {
 	all := make([][]byte, 0, len(values))
 	for _, value := range values {
@@ -47,7 +46,7 @@ func comparisons(values []string, text string) int {
 	return s.compared
 }
 
-// TestManyValuesAreFewComparisons: values that begin alike are not compared one by one.
+// TestManyValuesAreFewComparisons checks that values with the same beginning are not compared one by one.
 func TestManyValuesAreFewComparisons(t *testing.T) {
 	var short, documents []string
 	for i := range 3000 {

@@ -1,22 +1,23 @@
-// Package redaction removes the values of Secrets from texts that programs and runtimes wrote: error messages,
-// termination messages, answers of probes. It promises that an accident does not disclose a value. A program that wants
-// to disclose one can always find a form that this package does not know.
+// Package redaction removes the values of Secrets from texts of programs and runtimes: error messages, termination
+// messages and answers of probes. It prevents accidental disclosure of a value. A program that wants to disclose one
+// can always use a form that this package does not know.
 //
-// Redacted are a value, the secret parts of a value that is a document (documents.go), and each run of 11 bytes of
-// either, in the forms of a text that were seen in an output of podctl:
+// It redacts a value, the secret parts of a value that is a document (documents.go), and each run of 11 bytes of
+// either. It finds them in the forms that occurred in output of podctl:
 //
-//   - as it is: errors of the runtime, and everything else
-//   - quoted by Go, also several times: runc's error, quoted by the shim and by containerd
+//   - unchanged: errors of the runtime, and everything else
+//   - quoted by Go, also repeatedly: runc's error, quoted by the shim and by containerd
 //   - JSON: termination messages and answers of probes of programs that log in JSON
 //   - YAML and shell quotes: a configuration or a trace (sh -x) at the end of a log, as a termination message
 //   - URL: the errors of net/http about a probe or a pull quote the URL
 //   - base64: data of a Secret, auth of a docker configuration, the header of basic authentication
 //   - broken into lines, without control characters and with a replaced byte: base64 of programs; messages in protobuf
 //
-// A text is compared as it is, once all escapes are undone, and once base64 in it is decoded. What is found is replaced
+// It searches the original text, the text with all escapes decoded, and the decoded base64 in that. It replaces matches
 // in the original text.
 //
-// In: values of Secrets and a text. Out: the text. The package reads and writes nothing.
+// The input is values of Secrets and a text. The result is the text without them. The package reads and writes no
+// files.
 package redaction
 
 import (
@@ -34,7 +35,7 @@ const Hidden = "(secret)"
 // Withheld replaces a message of a pod whose Secrets are not known.
 const Withheld = "(message withheld: the checkpoint of the pod cannot be read)"
 
-// Withhold returns what may be shown of a message while the Secrets of its pod are not known.
+// Withhold returns the text to show instead of a message while the Secrets of its pod are not known.
 func Withhold(message string) string {
 	if message == "" {
 		return ""
@@ -42,15 +43,15 @@ func Withhold(message string) string {
 	return Withheld
 }
 
-// Redactor removes values of Secrets from texts. A nil Redactor removes nothing. It can be used by several goroutines.
+// Redactor removes values of Secrets from texts. A nil Redactor removes nothing. Several goroutines may use it.
 type Redactor struct {
 	index func() *index
-	// kept are words that stay, also if a value is in them.
+	// kept are words that stay, even if they contain a value.
 	kept []string
 }
 
-// New returns a redactor of the values; nil if each is shorter than four bytes without the white space around it. The
-// values are not copied and must not be changed. The index is built for the first text.
+// New returns a redactor of the values, or nil if each has less than four bytes without surrounding white space. The
+// values are not copied and must not change. The index is built for the first text.
 func New(values ...[]byte) *Redactor {
 	var kept [][]byte
 	for _, value := range values {
@@ -64,7 +65,7 @@ func New(values ...[]byte) *Redactor {
 	return &Redactor{index: sync.OnceValue(func() *index { return newIndex(kept) })}
 }
 
-// Keeping returns a redactor that keeps some words where they stand alone: names without which a text says nothing.
+// Keeping returns a redactor that keeps words where they stand alone: names without which a text is useless.
 func (r *Redactor) Keeping(words ...string) *Redactor {
 	if r == nil {
 		return nil
@@ -72,8 +73,8 @@ func (r *Redactor) Keeping(words ...string) *Redactor {
 	return &Redactor{index: r.index, kept: slices.Concat(r.kept, words)}
 }
 
-// Text returns a text without the values. The time it takes depends on the length of the text, and hardly on the
-// number of values.
+// Text returns a text without the values. The time depends on the length of the text, and hardly on the number of
+// values.
 func (r *Redactor) Text(text string) string {
 	if r == nil || len(text) < shortest {
 		return text
@@ -96,8 +97,8 @@ func (e *redactedError) Error() string { return e.text }
 
 func (e *redactedError) Unwrap() error { return e.err }
 
-// Error returns an error whose text has none of the values, and which unwraps to the one given. It returns that one if
-// there is nothing to remove.
+// Error returns an error whose text has none of the values, and which unwraps to err. It returns err if there is
+// nothing to remove.
 func (r *Redactor) Error(err error) error {
 	if r == nil || err == nil {
 		return err
@@ -108,8 +109,8 @@ func (r *Redactor) Error(err error) error {
 	return err
 }
 
-// render replaces what is hidden. It removes characters as a whole, and keeps what an earlier call has put in: a value
-// may be the word in it.
+// render replaces the hidden parts. It removes whole characters, and keeps the results of earlier calls, because Hidden
+// may itself contain a value.
 func (s *scan) render(text string) string {
 	if !s.found {
 		return text
@@ -134,7 +135,7 @@ func (s *scan) render(text string) string {
 	return b.String()
 }
 
-// keep shows a word again where it is no part of a longer one.
+// keep shows a word again where it is not part of a longer one.
 func (s *scan) keep(text, word string) {
 	for at := range occurrences(text, word) {
 		if end := at + len(word); !isNamePart(text, at-1) && !isNamePart(text, end) {
@@ -149,7 +150,7 @@ func (s *scan) mark(begin, end int, hidden bool) {
 	}
 }
 
-// occurrences are the places of a word in a text.
+// occurrences returns the offsets of a word in a text.
 func occurrences(text, word string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for at := 0; word != ""; at += len(word) {
@@ -162,7 +163,7 @@ func occurrences(text, word string) iter.Seq[int] {
 	}
 }
 
-// isNamePart reports whether the byte at some place of a text can be in the name of an object.
+// isNamePart reports whether the byte at an offset can be part of an object's name.
 func isNamePart(text string, at int) bool {
 	return at >= 0 && at < len(text) && (isWord(text[at]) || text[at] == '-' || text[at] == '/')
 }

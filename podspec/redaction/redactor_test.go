@@ -30,10 +30,10 @@ func jsonOf(t *testing.T, value any) string {
 	return string(text)
 }
 
-// odd has everything in it that somebody escapes.
+// odd contains all characters that some format escapes.
 const odd = "p&ss<w>rd \"quo'ted\"\tt\\ab %41+\x00ü/é=end"
 
-// TestFormsOfValues: whatever a text makes of a value, nothing of it is left.
+// TestFormsOfValues checks that nothing of a value is left, in any form.
 func TestFormsOfValues(t *testing.T) {
 	quoted := jsonOf(t, odd)
 	var plain strings.Builder
@@ -78,7 +78,7 @@ func TestFormsOfValues(t *testing.T) {
 	}
 }
 
-// leftOf is what is left of a value in a text: a run of five bytes.
+// leftOf returns a run of five bytes of a value that is still in a text.
 func leftOf(value, text string) string {
 	for i := 0; i+5 <= len(value); i++ {
 		if strings.Contains(text, value[i:i+5]) {
@@ -97,8 +97,8 @@ func wrapped(text string, width int) string {
 	return b.String() + text
 }
 
-// TestPartsOfValues: the secrets in a document are found by themselves, and the rest of the
-// document is left alone.
+// TestPartsOfValues checks that the secrets in a document are found by themselves, and that the rest of the document is
+// not.
 func TestPartsOfValues(t *testing.T) {
 	docker := jsonOf(t, map[string]any{"auths": map[string]any{"registry.example.com": map[string]string{
 		"username": "robot", "password": "s3cr&t", "auth": base64.StdEncoding.EncodeToString([]byte("robot:s3cr&t")), "identitytoken": "eyJhbGciOi",
@@ -133,7 +133,7 @@ func TestPartsOfValues(t *testing.T) {
 	}
 }
 
-// TestPiecesOfValues: of a value that was cut, what is left is found.
+// TestPiecesOfValues checks that the rest of a truncated value is found.
 func TestPiecesOfValues(t *testing.T) {
 	value := "kJ8vQ2mX9pLw4RtY7bNc3HsD6fGz1AeU"
 	r := of(value, "unrelated-value")
@@ -173,7 +173,7 @@ func TestPiecesOfValues(t *testing.T) {
 	}
 }
 
-// runLeft is a run of twelve bytes of a value that a text has.
+// runLeft returns a run of twelve bytes of a value that is still in a text.
 func runLeft(value, text string) string {
 	for i := 0; i+12 <= len(value); i++ {
 		if strings.Contains(text, value[i:i+12]) {
@@ -183,8 +183,7 @@ func runLeft(value, text string) string {
 	return ""
 }
 
-// TestOrdinaryTextsStayReadable: an ordinary configuration in a Secret hides its passwords
-// and nothing else.
+// TestOrdinaryTextsStayReadable checks that an ordinary configuration in a Secret hides only its passwords.
 func TestOrdinaryTextsStayReadable(t *testing.T) {
 	r := of(
 		"server:\n  host: db.example.com\n  port: 5432\n  level: info\n  mode: production\n  tls: true\n  driver: postgres\npassword: Tr0ub4dor&3\n",
@@ -210,7 +209,7 @@ func TestOrdinaryTextsStayReadable(t *testing.T) {
 	}
 }
 
-// TestBinaryValues: a value that is no text is found in the forms that texts have for it.
+// TestBinaryValues checks that a binary value is found in the forms that texts use for it.
 func TestBinaryValues(t *testing.T) {
 	raw := make([]byte, 32)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -227,7 +226,7 @@ func TestBinaryValues(t *testing.T) {
 	}
 }
 
-// TestRedactingTwice: what was redacted stays as it is, whatever the secret is.
+// TestRedactingTwice checks that redacting a second time changes nothing, for any secret.
 func TestRedactingTwice(t *testing.T) {
 	r := of("secret", "(secret)x", "hunter2-hunter2")
 	once := r.Text("the secret is hunter2-hunter2, and ((secret))")
@@ -236,7 +235,7 @@ func TestRedactingTwice(t *testing.T) {
 	}
 }
 
-// TestErrors: an error keeps what it is.
+// TestErrors checks that an error keeps its identity.
 func TestErrors(t *testing.T) {
 	r := of("hunter2")
 	err := r.Error(fmt.Errorf("no hunter2: %w", io.EOF))
@@ -252,8 +251,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestLargeValues: secrets of a MiB, texts of many KiB, and both made of the same few bytes are
-// worked through.
+// TestLargeValues checks secrets of a MiB, texts of many KiB, and both with few different bytes.
 func TestLargeValues(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	large := make([]byte, 1<<20)
@@ -280,7 +278,7 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
-// TestRunesStayWhole: what is left is text when it was text.
+// TestRunesStayWhole checks that valid UTF-8 stays valid.
 func TestRunesStayWhole(t *testing.T) {
 	r := of("geheimnis-über-alles-größer")
 	for _, text := range []string{"é geheimnis-über-alles-größer é", "größer und so", "das ist geheimnis-ü", "geheimnis-über-alles-gr\xc3\xb6"} {

@@ -6,21 +6,21 @@ import (
 	"math/bits"
 )
 
-// maxEncodings is how many encodings around each other are decoded: a docker configuration has base64, and the Secret
-// that it is in has it once more.
+// maxEncodings limits the levels of encoding that are decoded: a docker configuration has base64, and its Secret has it
+// once more.
 const maxEncodings = 2
 
 // scan is one search in one text.
 type scan struct {
 	index *index
-	// hidden has for every byte of the text whether it is removed.
+	// hidden marks the bytes of the text to remove.
 	hidden []bool
 	found  bool
-	// compared is how often a part of the text was looked up among the short values.
+	// compared counts the lookups among the short values.
 	compared int
 }
 
-// read searches a view, the view with its escapes undone, and what the base64 in that stands for.
+// read searches a view, the view with escapes decoded, and the decoded base64 in that.
 func (s *scan) read(v view, encodings int) {
 	s.search(v)
 	if plain := v.unescaped(); !bytes.Equal(plain.text, v.text) {
@@ -32,7 +32,7 @@ func (s *scan) read(v view, encodings int) {
 	}
 }
 
-// search looks for values, pieces and the ends of a view.
+// search looks for values, pieces, and the ends of a view.
 func (s *scan) search(v view) {
 	bare := v.bare()
 	s.short(v)
@@ -43,10 +43,10 @@ func (s *scan) search(v view) {
 	s.ends(bare)
 }
 
-// widestGap is how much of what was left out within a value is removed with it, in bytes.
+// widestGap is the maximum number of omitted bytes within a value that are removed with it.
 const widestGap = 64
 
-// hide marks the place of a part of a view, with what was left out between its bytes.
+// hide marks a part of a view in the text, with the bytes that the view omitted between.
 func (s *scan) hide(v view, begin, end int) {
 	s.found = true
 	for i := begin; i < end; i++ {
@@ -72,7 +72,7 @@ func (s *scan) short(v view) {
 	}
 }
 
-// isShort reports whether a part of a text is a short value: one that is only a word must stand alone.
+// isShort reports whether a part of a text is a short value. A mere word must stand alone.
 func (s *scan) isShort(text []byte, begin, end int) bool {
 	s.compared++
 	anywhere, found := s.index.short[string(text[begin:end])]
@@ -80,7 +80,7 @@ func (s *scan) isShort(text []byte, begin, end int) bool {
 	return found && (anywhere || alone)
 }
 
-// pieces looks for runs of a text that are in a longer value.
+// pieces looks for runs of a text that are part of a longer value.
 func (s *scan) pieces(v view) {
 	for i := 0; i+piece <= len(v.text); i++ {
 		end := i + piece
@@ -94,8 +94,8 @@ func (s *scan) pieces(v view) {
 	}
 }
 
-// ends looks for the beginning of a value where a text may have been cut off, and for the end of one where a text may
-// have been cut open: at its ends, and at an ellipsis.
+// ends looks for the beginning of a value where a text may be truncated at its end, and for the end of one where it may
+// be truncated at its beginning: at the ends of the text, and at an ellipsis.
 func (s *scan) ends(v view) {
 	s.tail(v, 0)
 	s.head(v, len(v.text))
@@ -109,16 +109,16 @@ func (s *scan) ends(v view) {
 	}
 }
 
-// These can stand around a text that was cut before it was quoted.
+// Characters that may surround a text that was truncated before it was quoted.
 const (
 	openers = `"'` + "`([{<"
 	closers = `"'` + "`)]}>.,;:\\"
 )
 
-// longestEscape is the longest rest of an escape that is left where a text was cut within one, in bytes.
+// longestEscape is the maximum length in bytes of a partial escape at a truncation.
 const longestEscape = 10
 
-// head hides what a value begins with and where the view is cut, also within an escape.
+// head hides the beginning of a value where the view is truncated, also within an escape.
 func (s *scan) head(v view, end int) {
 	s.longestHead(v, end)
 	begin := max(end-longestEscape, 0)
@@ -127,8 +127,7 @@ func (s *scan) head(v view, end int) {
 	}
 }
 
-// tail hides what a value ends with and where the view is cut open, also within an escape: there is the rest of that
-// first.
+// tail hides the end of a value where the beginning of the view is truncated, also after the rest of an escape.
 func (s *scan) tail(v view, begin int) {
 	s.longestTail(v, begin)
 	for at := begin; at < min(begin+longestEscape, len(v.text)) && (hexDigit(v.text[at]) >= 0 || v.text[at]|0x20 == 'u'); at++ {
@@ -136,7 +135,7 @@ func (s *scan) tail(v view, begin int) {
 	}
 }
 
-// longestHead hides the longest part of a view up to some place that a value begins with.
+// longestHead hides the longest beginning of a value that ends at an offset of the view.
 func (s *scan) longestHead(v view, end int) {
 	for n := min(piece-1, end); n >= shortest; n-- {
 		if s.index.heads[string(v.text[end-n:end])] {
@@ -146,7 +145,7 @@ func (s *scan) longestHead(v view, end int) {
 	}
 }
 
-// longestTail hides the longest part of a view from some place on that a value ends with.
+// longestTail hides the longest end of a value that begins at an offset of the view.
 func (s *scan) longestTail(v view, begin int) {
 	for n := min(piece-1, len(v.text)-begin); n >= shortest; n-- {
 		if s.index.tails[string(v.text[begin:begin+n])] {

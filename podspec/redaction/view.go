@@ -9,14 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// view is a text as it reads in some way, with the place of every byte in the original: byte i stands for the
-// original's bytes from[i] up to to[i].
+// view is a decoded form of a text. Byte i stands for the bytes from[i] up to to[i] of the original.
 type view struct {
 	text     []byte
 	from, to []int32
 }
 
-// viewOf is a text as it is.
+// viewOf returns the view of an unchanged text.
 func viewOf(text string) view {
 	v := view{text: []byte(text), from: make([]int32, len(text)), to: make([]int32, len(text))}
 	for i := range v.text {
@@ -25,7 +24,7 @@ func viewOf(text string) view {
 	return v
 }
 
-// less is an empty view with room for one that is derived from v.
+// less returns an empty view with capacity for one derived from v.
 func (v view) less() view {
 	n := len(v.text)
 	return view{text: make([]byte, 0, n), from: make([]int32, 0, n), to: make([]int32, 0, n)}
@@ -40,12 +39,12 @@ func (v *view) add(decoded []byte, of view, begin, end int) {
 	}
 }
 
-// maxLevels is how often escapes are undone: quotes within quotes within a document. What is nested deeper has more
-// backslashes than text.
+// maxLevels limits the nesting of escapes that are decoded: for example quotes within quotes within a document. Deeper
+// nesting has more backslashes than text.
 const maxLevels = 8
 
-// unescaped is the view with all escapes undone: those of Go and JSON, of URLs, and the quotes within quotes of shells
-// and YAML.
+// unescaped returns the view with all escapes decoded: those of Go, JSON and URLs, and nested quotes of shells and
+// YAML.
 func (v view) unescaped() view {
 	for range maxLevels {
 		out := v.less()
@@ -66,8 +65,8 @@ func (v view) unescaped() view {
 	return v
 }
 
-// escape decodes the escape that a text begins with, and returns how long it is; zero if there is none. Each is longer
-// than what it stands for.
+// escape decodes the escape at the beginning of a text and returns its length, or zero if there is none. An escape is
+// always longer than its meaning.
 func escape(rest []byte) ([]byte, int) {
 	switch rest[0] {
 	case '\\':
@@ -107,7 +106,7 @@ func backslash(rest []byte) ([]byte, int) {
 	return nil, 0
 }
 
-// utf16Escape decodes an escape of JSON that may be the first of two.
+// utf16Escape decodes a JSON escape that may be the first half of a surrogate pair.
 func utf16Escape(rest []byte, code rune) ([]byte, int) {
 	if utf16.IsSurrogate(code) && len(rest) > 7 && rest[6] == '\\' && rest[7] == 'u' {
 		if low, ok := number(rest, 8, 4); ok {
@@ -117,7 +116,7 @@ func utf16Escape(rest []byte, code rune) ([]byte, int) {
 	return utf8.AppendRune(nil, code), 6
 }
 
-// number reads so many hexadecimal digits from some place on.
+// number parses hexadecimal digits at an offset.
 func number(rest []byte, at, digits int) (rune, bool) {
 	if digits == 0 || len(rest) < at+digits {
 		return 0, false
@@ -126,15 +125,15 @@ func number(rest []byte, at, digits int) (rune, bool) {
 	return rune(code), err == nil //nolint:gosec // it has 31 bits
 }
 
-// hexDigit is the value of a digit; -1 if it is none.
+// hexDigit returns the value of a digit, or -1.
 func hexDigit(c byte) int { return strings.IndexByte("0123456789abcdef", c|0x20) }
 
 func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// bare is the view without what is lost or changed on the way of a text: white space, the plus that stands for a blank
-// in URLs, control characters, and bytes that are no text.
+// bare returns the view without characters that may get lost or changed in transport: white space, the plus that stands
+// for a blank in URLs, control characters, and invalid bytes.
 func (v view) bare() view {
 	// A line may end within a character.
 	return v.without(unicode.IsSpace).without(func(r rune) bool {
@@ -156,10 +155,10 @@ func (v view) without(dropped func(rune) bool) view {
 	return out
 }
 
-// fringe is how many bytes at the end of a run may belong to another word, which something that was left out separates.
+// fringe is how many bytes at the end of a run may belong to another word behind a gap.
 const fringe = 3
 
-// afterGap is the place after the first gap within the fringe from i on; i if there is none.
+// afterGap returns the offset after the first gap within the fringe from i on, or i if there is none.
 func (v view) afterGap(i int) int {
 	for at := i; at < i+fringe; at++ {
 		if v.to[at] < v.from[at+1] {
@@ -169,7 +168,7 @@ func (v view) afterGap(i int) int {
 	return i
 }
 
-// beforeGap is the place of the last gap within the fringe before end; end if there is none.
+// beforeGap returns the offset of the last gap within the fringe before end, or end if there is none.
 func (v view) beforeGap(end int) int {
 	for at := end - 1; at >= end-fringe; at-- {
 		if v.to[at-1] < v.from[at] {
@@ -179,10 +178,10 @@ func (v view) beforeGap(end int) int {
 	return end
 }
 
-// base64Run is the fewest digits of base64 in a row that are decoded: those of a piece.
+// base64Run is the minimum number of successive base64 digits that are decoded: those of a piece.
 const base64Run = 14
 
-// base64Digit is the value of a digit of the standard or the URL alphabet; -1 if it is none.
+// base64Digit returns the value of a digit of the standard or the URL alphabet, or -1.
 func base64Digit(c byte) int {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 	i := strings.IndexByte(digits, c)
@@ -192,8 +191,8 @@ func base64Digit(c byte) int {
 	return i
 }
 
-// decoded calls read with what the base64 in a view stands for, also if that is broken into lines. Where it began is
-// not known, so each beginning is tried.
+// decoded calls read with the decoded base64 in a view, also if it is broken into lines. Its beginning is unknown, so
+// decoded tries each offset.
 func (v view) decoded(read func(view)) {
 	v = v.without(unicode.IsSpace)
 	for i := 0; i < len(v.text); i++ {
@@ -210,7 +209,7 @@ func (v view) decoded(read func(view)) {
 	}
 }
 
-// decode reads digits from one on; bits that make no byte are left out.
+// decode decodes digits. It drops bits that do not fill a byte.
 func (v view) decode(begin, end int) view {
 	out := v.less()
 	code, have := 0, 0

@@ -17,7 +17,7 @@ func pinned(t *testing.T, pin string, key *digest.Key) *podspec.Desired {
 	return d
 }
 
-// digestsOf are all digests of a pod, in text.
+// digestsOf returns all digests of a pod as text.
 func digestsOf(t *testing.T, d *podspec.Desired) []string {
 	t.Helper()
 	spec, err := json.Marshal(ContainerProjection(d, &d.Pod.Spec.Containers[0]))
@@ -31,8 +31,8 @@ func digestsOf(t *testing.T, d *podspec.Desired) []string {
 	return []string{Container(d, &d.Pod.Spec.Containers[0]), d.Digest(), string(spec), string(without), d.Seal("sha256:open", []byte("271828"))}
 }
 
-// TestDigestsTakeTheKey: whoever lacks the key has no digest to try values against. A
-// digest that depends on the value depends on the key as well.
+// TestDigestsTakeTheKey checks that every digest that depends on a secret value also depends on the key, so that values
+// cannot be tried without it.
 func TestDigestsTakeTheKey(t *testing.T) {
 	here, there, other := digestsOf(t, pinned(t, "271828", podspectest.Key())), digestsOf(t, pinned(t, "271828", podspectest.OtherKey())), digestsOf(t, pinned(t, "314159", podspectest.Key()))
 	for i := range here {
@@ -50,11 +50,11 @@ func TestDigestsTakeTheKey(t *testing.T) {
 	}
 }
 
-// TestACopyWithoutSecretsHasTheSameDigests: a snapshot's plan is that of the machine.
+// TestACopyWithoutSecretsHasTheSameDigests checks that a snapshot results in the same plan as on the machine.
 func TestACopyWithoutSecretsHasTheSameDigests(t *testing.T) {
 	d := pinned(t, "271828", podspectest.Key())
 	without := d.WithoutSecrets()
-	without.UseKey(podspectest.OtherKey()) // It is read on another machine.
+	without.UseKey(podspectest.OtherKey()) // The copy is read on another machine.
 	c := &d.Pod.Spec.Containers[0]
 	if got, want := Container(without, c), Container(d, c); got != want {
 		t.Errorf("spec hash %s, want %s", got, want)
@@ -64,8 +64,8 @@ func TestACopyWithoutSecretsHasTheSameDigests(t *testing.T) {
 	}
 }
 
-// TestEqualValuesHaveTheirOwnDigests: who may add a pod or a Secret cannot compare guesses
-// with the digests of others.
+// TestEqualValuesHaveTheirOwnDigests checks that a user who may add a pod or a Secret cannot compare guesses with other
+// digests.
 func TestEqualValuesHaveTheirOwnDigests(t *testing.T) {
 	seen := map[string]string{}
 	for name, edit := range map[string][2]string{

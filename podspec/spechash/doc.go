@@ -1,6 +1,6 @@
-// Package spechash hashes what only a new container, or a new sandbox, brings into force, so
-// that an edit of anything else leaves what runs alone.
+// Package spechash hashes the parts of a pod that require a new container or a new sandbox. An edit of other parts does
+// not change the hash, so it does not affect running containers.
 //
-// In: a pod with its objects. Out: hashes, and the projections they are made of. A hash that
-// changes restarts what runs: the tests hold the hashes of fixed manifests.
+// The input is a pod with its objects. The results are hashes and the projections they are computed from. A changed
+// hash restarts containers, so the tests pin the hashes of fixed manifests.
 package spechash

@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/podspec/podspectest"
 )
 
-// eachRow calls visit with every row of a recorded file, and returns how many there are.
+// eachRow calls visit with every row of a recorded file, and returns the number of rows.
 func eachRow[R any](t *testing.T, file string, visit func(*R)) (rows int) {
 	t.Helper()
 	podspectest.EachRow(t, filepath.Join("testdata", file), func(line []byte) {

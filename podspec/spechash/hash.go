@@ -16,9 +16,8 @@ import (
 	"github.com/podctl/podctl/podspec/expand"
 )
 
-// Kubelet is the kubelet's hash of a container (kubelet: HashContainer
-// since 1.31): only name and image count. It is written on every container, so
-// that a kubelet which takes the pod over finds it unchanged.
+// Kubelet returns the kubelet's hash of a container, which covers only its name and image (kubelet: HashContainer since
+// 1.31). podctl sets it on every container, so that a kubelet that takes the pod over finds it unchanged.
 func Kubelet(c *v1.Container) string {
 	text, err := json.Marshal(struct {
 		Image string `json:"image"`
@@ -28,31 +27,28 @@ func Kubelet(c *v1.Container) string {
 		return ""
 	}
 	h := fnv.New32a()
-	// The kubelet hashes how the bytes print, not the bytes.
+	// The kubelet hashes the printed form of the byte slice, not the bytes.
 	fmt.Fprintf(h, "([]uint8)%v", text) //nolint:errcheck // a hash takes every write
 	return strconv.FormatUint(uint64(h.Sum32()), 16)
 }
 
-// The versions of spec hashes. A change of the projection needs another one. The second
-// has the values of Secrets apart, keyed; the hash of a container whose environment has
-// none keeps the first.
+// Versions of spec hashes. A change of the projection requires a new version. The second version has a separate keyed
+// digest for values of Secrets. Containers without such values in their environment keep the first.
 const (
 	specHashVersion   = "v1:"
 	sealedHashVersion = "v2:"
 )
 
-// secretStandIn is in the place of secret values in what the open part of a hash covers.
+// secretStandIn replaces secret values in the open part of a hash.
 const secretStandIn = "(secret)"
 
-// Known reports whether a spec hash is of a version that can be compared. Another
-// version says nothing, and what is not known restarts no container.
+// Known reports whether a spec hash has a version that can be compared. Other versions restart no container.
 func Known(hash string) bool {
 	return strings.HasPrefix(hash, specHashVersion) || strings.HasPrefix(hash, sealedHashVersion)
 }
 
-// Container is podctl's hash of everything in a container's definition that only a new
-// container can bring into force. Writing out an API default does not change it. digest.Compare
-// compares two of them.
+// Container returns podctl's hash of everything in a container's definition that requires a new container. Explicit API
+// defaults do not change it. digest.Compare compares two such hashes.
 func Container(d *podspec.Desired, c *v1.Container) string {
 	return d.Once("container "+c.Name, func() string { return containerHash(d, c) })
 }
@@ -69,8 +65,7 @@ func containerHash(d *podspec.Desired, c *v1.Container) string {
 	return digest.SealAll(sealedHashVersion+hashTree(tree), digests)
 }
 
-// Sandbox is podctl's hash of everything in a pod's definition that only a new sandbox can
-// bring into force.
+// Sandbox returns podctl's hash of everything in a pod's definition that requires a new sandbox.
 func Sandbox(d *podspec.Desired) string {
 	return d.Once("sandbox", func() string { return specHashVersion + hashTree(SandboxProjection(d)) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/podspec/podspectest"
 )
 
-// TestSpecHash: what an edit does to the two hashes.
+// TestSpecHash checks the effect of edits on both hashes.
 func TestSpecHash(t *testing.T) {
 	base := podspectest.Desired(t, podspectest.WithEnv)
 	container, sandbox := Container(base, &base.Pod.Spec.Containers[0]), Sandbox(base)
@@ -49,7 +49,7 @@ func TestSpecHash(t *testing.T) {
 	}
 }
 
-// TestSpecHashIsFrozen: a hash that changes restarts everything that runs.
+// TestSpecHashIsFrozen checks that the hashes stay the same, because a changed hash restarts all containers.
 func TestSpecHashIsFrozen(t *testing.T) {
 	d := podspectest.Desired(t, podspectest.WithEnv)
 	c := &d.Pod.Spec.Containers[0]
@@ -76,8 +76,8 @@ spec:
 	}
 }
 
-// TestSpecHashOfVolumes: what an edit of a mounted volume does to the hash, which stays as it
-// was of claims that are not read-only.
+// TestSpecHashOfVolumes checks the effect of an edit of a mounted volume. The hash with a claim that is not read-only
+// must not change.
 func TestSpecHashOfVolumes(t *testing.T) {
 	hash := func(source string) string {
 		d := podspectest.Desired(t, strings.Replace(podspectest.WithEnv, "emptyDir: {}", source, 1))

@@ -13,16 +13,14 @@ import (
 	"github.com/podctl/podctl/podspec/fields"
 )
 
-// ContainerProjection is the part of a container's definition whose change asks
-// for a new container, as a JSON tree: the fields of class replace with API
-// defaults dropped, the environment with the values of ConfigMaps, and digests
-// in the place of secret values.
+// ContainerProjection returns the part of a container's definition whose change requires a new container, as a JSON
+// tree. It has the fields of class replace without API defaults, and the environment with values of ConfigMaps. Digests
+// replace secret values.
 func ContainerProjection(d *podspec.Desired, c *v1.Container) map[string]any {
 	return containerProjection(d, c, func(e expand.Variable) string { return d.SecretDigest(e.Secret, []byte(e.Value)) })
 }
 
-// containerProjection is the projection with something of the caller's choice in the
-// place of secret values.
+// containerProjection is ContainerProjection with a custom replacement for secret values.
 func containerProjection(d *podspec.Desired, c *v1.Container, standIn func(expand.Variable) string) map[string]any {
 	tree := jsonTree(c)
 	fields.NewTable().Keep(tree, "container", fields.Replace)
@@ -35,8 +33,7 @@ func containerProjection(d *podspec.Desired, c *v1.Container, standIn func(expan
 	return pruned(tree)
 }
 
-// SandboxProjection is the part of a pod's definition whose change asks for a new
-// sandbox, as a JSON tree.
+// SandboxProjection returns the part of a pod's definition whose change requires a new sandbox, as a JSON tree.
 func SandboxProjection(d *podspec.Desired) map[string]any {
 	tree := map[string]any{"spec": jsonTree(&d.Pod.Spec)}
 	fields.NewTable().Keep(tree, "", fields.NewSandbox)
@@ -57,7 +54,7 @@ func SandboxProjection(d *podspec.Desired) map[string]any {
 	return pruned(spec)
 }
 
-// projectPorts is in the form in which ports are part of the hash of a sandbox.
+// projectPorts returns ports in the form that the hash of a sandbox uses.
 func projectPorts(ports []podspec.Port) []any {
 	var list []any
 	for _, p := range ports {
@@ -81,8 +78,7 @@ func jsonTree(value any) map[string]any {
 	return tree
 }
 
-// dropContainerDefaults removes values which the API server would have filled
-// in.
+// dropContainerDefaults removes defaults of the API server.
 func dropContainerDefaults(tree map[string]any) {
 	for key, value := range map[string]any{
 		"terminationMessagePath":   v1.TerminationMessagePathDefault,
@@ -94,7 +90,7 @@ func dropContainerDefaults(tree map[string]any) {
 	}
 }
 
-// projectEnv replaces env and envFrom by the variables they come to.
+// projectEnv replaces env and envFrom with the resolved variables.
 func projectEnv(d *podspec.Desired, tree map[string]any, c *v1.Container, standIn func(expand.Variable) string) {
 	delete(tree, "envFrom")
 	delete(tree, "env")
@@ -135,8 +131,7 @@ func projectVar(e expand.Variable, standIn func(expand.Variable) string) map[str
 	return entry
 }
 
-// projectResources adds the resources that cannot change in place: all but cpu
-// and memory.
+// projectResources adds the resources that cannot change in place: all except cpu and memory.
 func projectResources(tree map[string]any, c *v1.Container) {
 	limits := map[string]any{}
 	for name, q := range c.Resources.Limits {
@@ -150,9 +145,8 @@ func projectResources(tree map[string]any, c *v1.Container) {
 	}
 }
 
-// projectVolumes adds what must be mounted anew when a volume that the container
-// mounts changes. The content of ConfigMaps, Secrets and the like does not
-// belong to it: it is updated in place.
+// projectVolumes adds the parts of mounted volumes whose change requires a new mount. It omits the content of
+// ConfigMaps, Secrets and the like, which is updated in place.
 func projectVolumes(d *podspec.Desired, tree map[string]any, c *v1.Container) {
 	volumes := map[string]any{}
 	for i := range c.VolumeMounts {
@@ -188,8 +182,8 @@ func projectVolume(d *podspec.Desired, vol *v1.Volume) any {
 	return "projected"
 }
 
-// projectClaim is as it was before readOnly belonged to it where that is not set: another
-// hash would replace what runs.
+// projectClaim adds readOnly only if it is set. Without it the text must stay as in earlier hashes, because a changed
+// hash would replace running containers.
 func projectClaim(source *v1.PersistentVolumeClaimVolumeSource) string {
 	if source.ReadOnly {
 		return "claim " + source.ClaimName + ", read-only"
@@ -227,7 +221,7 @@ func projectSecurity(d *podspec.Desired, tree map[string]any, c *v1.Container) {
 	tree["securityContext"] = own
 }
 
-// pruned drops what is empty, which says nothing.
+// pruned removes empty values, which have no meaning.
 func pruned(tree map[string]any) map[string]any {
 	for key, value := range tree {
 		switch value := value.(type) {

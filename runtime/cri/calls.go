@@ -13,11 +13,11 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// MaxCalls bounds the calls that one look at many things makes at the same time.
+// MaxCalls limits the number of parallel calls for one query.
 const MaxCalls = 8
 
-// RemoveRecord removes a container, and waits for one that is still starting, or being
-// removed. One that is not there is no error.
+// RemoveRecord removes a container. It waits while the container is starting or being removed. A missing container is
+// no error.
 func (c *Client) RemoveRecord(ctx context.Context, id string) error {
 	var free func(context.Context) error
 	if socket := c.Endpoint.Socket(); socket != "" {
@@ -32,8 +32,8 @@ func (c *Client) RemoveRecord(ctx context.Context, id string) error {
 	}, free)
 }
 
-// stillListed judges a removal that failed as something was not found: what the runtime
-// lists on, containers of its own behind it may have lost, and then it removes nothing.
+// stillListed returns notFound if the runtime still lists the container or sandbox. In that case the runtime has lost a
+// container of its own behind it and removed nothing.
 func (c *Client) stillListed(ctx context.Context, id string, notFound error) error {
 	containers, err := c.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: id}})
 	if err != nil {
@@ -46,8 +46,8 @@ func (c *Client) stillListed(ctx context.Context, id string, notFound error) err
 	return fmt.Errorf("the runtime has lost what is behind a record, and keeps that; once it is restarted this works: %w", notFound)
 }
 
-// StopSandbox stops a sandbox. One whose shim ends while it is asked to is stopped
-// again, as the CRI allows: only then are its network and its mounts cleared up.
+// StopSandbox stops a sandbox. If its shim ends during the call, StopSandbox repeats it, as the CRI allows: otherwise
+// its network and mounts are not cleaned up.
 func (c *Client) StopSandbox(ctx context.Context, id string) error {
 	busy, cancel := context.WithTimeout(ctx, c.BusyTime())
 	defer cancel()
@@ -57,7 +57,7 @@ func (c *Client) StopSandbox(ctx context.Context, id string) error {
 	}, nil))
 }
 
-// RemoveSandbox removes a sandbox. One that is not there is no error.
+// RemoveSandbox removes a sandbox. A missing one is no error.
 func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 	_, err := c.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
 	if IsNotFound(err) {
@@ -66,15 +66,14 @@ func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 	return err
 }
 
-// RunCommand runs a command in a container and returns what it printed and its exit code. The
-// timeout is in whole seconds; none means as long as it takes.
+// RunCommand runs a command in a container and returns its output and exit code. The timeout is cut to whole seconds; 0
+// means no limit.
 func (c *Client) RunCommand(ctx context.Context, id string, command []string, timeout time.Duration) (*runtimeapi.ExecSyncResponse, error) {
 	return c.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: int64(timeout / time.Second)})
 }
 
-// Process asks the runtime for the number of a container's first process. The CRI
-// has it among the details that each runtime tells in its own way; containerd and
-// CRI-O agree on this one.
+// Process returns the process id of a container's first process. The CRI has it only in the verbose details, whose form
+// depends on the runtime; containerd and CRI-O use the same key.
 func (c *Client) Process(ctx context.Context, id string) (int, error) {
 	reply, err := c.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	if err != nil {
@@ -89,7 +88,7 @@ func (c *Client) Process(ctx context.Context, id string) (int, error) {
 	return info.PID, nil
 }
 
-// Wrap says what was done when an error came.
+// Wrap adds the attempted action to an error. It returns nil for nil.
 func Wrap(what string, err error) error {
 	if err == nil {
 		return nil
@@ -97,7 +96,7 @@ func Wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// IgnoreNotFound takes what vanished between a list and a status as gone.
+// IgnoreNotFound drops the error for a missing container or sandbox, which may vanish between a list and a status call.
 func IgnoreNotFound(err error) error {
 	if IsNotFound(err) {
 		return nil
@@ -105,13 +104,13 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// WithRetries asks again, for a minute, when the runtime does not answer: it may be restarted
-// while somebody follows a log or watches probes.
+// WithRetries repeats ask for up to RetryTime while the runtime does not answer. The runtime may restart while a user
+// follows a log or watches probes.
 func (c *Client) WithRetries(ctx context.Context, ask func() error) error {
 	for silent := (time.Time{}); ; {
 		err := ask()
 		if silent.IsZero() {
-			// A call may take longer than the retries do.
+			// Start the time after the first failure, because one call may take longer than all retries.
 			silent = time.Now()
 		}
 		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || time.Since(silent) > RetryTime {
@@ -123,16 +122,15 @@ func (c *Client) WithRetries(ctx context.Context, ask func() error) error {
 	}
 }
 
-// BusyTime bounds the wait for a container or a sandbox that a call which was cut off keeps busy: containerd cleans up after it, and refuses
-// other calls meanwhile. It includes these calls, and so it is as long as they may take: a sandbox takes longest.
+// BusyTime limits the wait for a container or sandbox that an interrupted call keeps busy: containerd cleans up after
+// that call and refuses others meanwhile. The limit covers the longest call, which is for a sandbox.
 func (c *Client) BusyTime() time.Duration { return 2 * c.Timeout }
 
-// A runtime that is restarted is waited for: how long, and how often it is asked.
+// How long, and at which intervals, calls are repeated while a runtime restarts.
 const (
 	RetryTime  = time.Minute
 	RetryPause = 500 * time.Millisecond
 )
 
-// IsBusy reports whether a call failed because the runtime is about to take note of something: the
-// end of a container, or another call for it.
+// IsBusy reports whether a call failed because the runtime is processing the end of a container or another call for it.
 func IsBusy(err error) bool { return containerd.IsBusy(err) }

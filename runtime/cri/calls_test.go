@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// lab is a client of a runtime in memory, in which a sandbox has a container that runs.
+// lab is a client of an in-memory runtime with a sandbox and a running container.
 type lab struct {
 	*Client
 	server             *runtimetest.Server
@@ -46,8 +46,8 @@ func newLab(t *testing.T) *lab {
 	return &lab{client, server, box.GetPodSandboxId(), made.GetContainerId()}
 }
 
-// TestRemovalsOfWhatIsGone: what is not there is removed. What the runtime lists on although
-// something behind it is gone was not, and the error says what to do.
+// TestRemovalsOfWhatIsGone checks that removing a missing object succeeds, but fails with advice if the runtime still
+// lists the object.
 func TestRemovalsOfWhatIsGone(t *testing.T) {
 	gone := status.Error(codes.NotFound, "gone")
 	for name, c := range map[string]struct {
@@ -77,8 +77,8 @@ func TestRemovalsOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestBusyRuntimes: one that is busy for a moment is asked again; any other answer is final. A
-// sandbox that is gone is stopped.
+// TestBusyRuntimes checks that calls to a busy runtime are repeated and that any other answer is final. Stopping a
+// missing sandbox succeeds.
 func TestBusyRuntimes(t *testing.T) {
 	busy := status.Error(codes.Unknown, "container is in starting state")
 	l := newLab(t)
@@ -101,18 +101,17 @@ func TestBusyRuntimes(t *testing.T) {
 	}
 }
 
-// silent is a runtime that tells nothing of a container's process.
+// silent is a runtime that does not report the process of a container.
 type silent struct {
 	runtimeapi.RuntimeServiceClient
 }
 
-// ContainerStatus has no number of a process.
+// ContainerStatus returns no process id.
 func (silent) ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
 	return &runtimeapi.ContainerStatusResponse{Info: map[string]string{"info": "{}"}}, nil
 }
 
-// TestProcesses: the number of a container's first process is what the runtime tells of it; one
-// that does not tell is named.
+// TestProcesses checks that Process returns the runtime's process id, and names a runtime that reports none.
 func TestProcesses(t *testing.T) {
 	l := newLab(t)
 	if pid, err := l.Process(t.Context(), l.container); pid != 42 || err != nil {
@@ -131,7 +130,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestRetries: only a runtime that does not answer is asked again, until the context ends.
+// TestRetries checks that calls are repeated only while the runtime does not answer, until the context ends.
 func TestRetries(t *testing.T) {
 	l := newLab(t)
 	gone, failed := error(&UnavailableError{Reason: "away"}), errors.New("told to fail")
@@ -154,8 +153,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestNoneAnswered: a look at several things shows none of them when the user ended it or the
-// runtime does not answer at all, and some when it answers for one, or anything else.
+// TestNoneAnswered checks that NoneAnswered returns an error if the user interrupted the query or the runtime does not
+// answer at all, and none if it answers for one object or in general.
 func TestNoneAnswered(t *testing.T) {
 	gone, failed, ended := error(&UnavailableError{Reason: "away"}), errors.New("told to fail"), errors.New("interrupted")
 	over, cancel := context.WithCancelCause(t.Context())
@@ -189,7 +188,7 @@ func TestNoneAnswered(t *testing.T) {
 	}
 }
 
-// TestAdvice: a busy network namespace is told with what keeps it, in what the user reads only.
+// TestAdvice checks that the text for users names the cause of a busy network namespace.
 func TestAdvice(t *testing.T) {
 	said := status.Error(codes.Unknown, `failed to remove netns: unlink /run/netns/cni-1: device or resource busy`)
 	if text := (&callError{err: said}).Error(); !strings.HasPrefix(text, "failed to remove netns") || !strings.Contains(text, "ip netns add") {
@@ -200,8 +199,8 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestWordsOfARuntime: its own words are shown, with the meaning of a code that says more, and
-// without those of the transport. The code is kept.
+// TestWordsOfARuntime checks that errors show the runtime's message without the transport's prefix, and with the
+// meaning of some codes. The code is kept.
 func TestWordsOfARuntime(t *testing.T) {
 	for code, want := range map[codes.Code]string{
 		codes.Unknown: "no space", codes.NotFound: "no space", codes.Internal: "the runtime failed: no space",
@@ -214,7 +213,7 @@ func TestWordsOfARuntime(t *testing.T) {
 	}
 }
 
-// TestTimesOfCalls: a call that itself waits for something has so much longer.
+// TestTimesOfCalls checks that a call that waits for something gets additional time.
 func TestTimesOfCalls(t *testing.T) {
 	c := connection{Client: &Client{Timeout: time.Minute}}
 	for name, request := range map[string]struct {

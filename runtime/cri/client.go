@@ -23,48 +23,42 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// The connection's limits are the kubelet's (cri-client: maxMsgSize,
-// connectionBackoff).
+// Limits of the connection, as in the kubelet (cri-client: maxMsgSize, connectionBackoff).
 const (
 	maxMessageSize    = 16 << 20
 	connectBackoffMin = 100 * time.Millisecond
 	connectBackoffMax = 3 * time.Second
 	connectTimeout    = 5 * time.Second
-	// deadlineSlack is how much earlier than podctl the runtime may find that the time
-	// of a call is over.
+	// deadlineSlack is how much earlier than podctl the runtime may notice the end of a call's deadline.
 	deadlineSlack = 50 * time.Millisecond
 )
 
-// DefaultRequestTimeout bounds one CRI call that does not itself wait for
-// something (kubelet: runtimeRequestTimeout).
+// DefaultRequestTimeout limits a CRI call that does not wait for anything else (kubelet: runtimeRequestTimeout).
 const DefaultRequestTimeout = 2 * time.Minute
 
-// Client talks to one container runtime over one connection, to its runtime
-// service and its image service.
+// Client is a connection to the runtime service and the image service of one container runtime.
 type Client struct {
 	runtimeapi.RuntimeServiceClient
 	Images runtimeapi.ImageServiceClient
 
 	Endpoint Endpoint
-	// Timeout bounds every call that does not itself wait for a container.
+	// Timeout limits every call that does not wait for a container.
 	Timeout time.Duration
-	// Log is told of every call, and never of what is in it; nil tells nobody. It is
-	// set before the first call.
+	// Log, if not nil, logs every call without its contents. It is set before the first call.
 	Log *slog.Logger
-	// Called is told of every call by its method, and how long it took; nil tells nobody. It is set
-	// before the first call.
+	// Called, if not nil, is called after every call with its method and duration. It is set before the first call.
 	Called func(method string, took time.Duration, err error)
-	// Starting is told that podctl waits for a runtime that is just starting. Until that has
-	// answered for the first time it is asked again, for some seconds; nil: it is not asked again.
+	// Starting is called with a text for the user when podctl waits for a runtime that is starting. Calls are repeated
+	// for some seconds until the runtime has answered once. If Starting is nil, calls are not repeated.
 	Starting func(text string)
 	conn     *grpc.ClientConn
 	images   *grpc.ClientConn
-	// imageEndpoint is where the image service listens.
+	// ImageEndpoint is where the image service listens.
 	ImageEndpoint Endpoint
 }
 
-// Connect prepares the connection; nothing is sent before the first call. The
-// image service may live elsewhere; empty means the same endpoint.
+// Connect prepares the connection, but sends nothing before the first call. An empty imageEndpoint means that the image
+// service uses the same endpoint.
 func Connect(endpoint Endpoint, imageEndpoint string, timeout time.Duration) (*Client, error) {
 	if err := checkSocket(endpoint); err != nil {
 		return nil, err
@@ -89,7 +83,7 @@ func Connect(endpoint Endpoint, imageEndpoint string, timeout time.Duration) (*C
 	return c, nil
 }
 
-// Close ends the connection.
+// Close closes the connections.
 func (c *Client) Close() error {
 	if c.images != c.conn {
 		return errors.Join(c.conn.Close(), c.images.Close())
@@ -97,11 +91,11 @@ func (c *Client) Close() error {
 	return c.conn.Close()
 }
 
-// connection is the client as it talks to one of its endpoints.
+// connection is the part of the client that belongs to one endpoint.
 type connection struct {
 	*Client
 	endpoint Endpoint
-	// answered is set once it has answered.
+	// answered is set after the first answer.
 	answered *atomic.Bool
 }
 
@@ -123,7 +117,7 @@ func (c *Client) dial(endpoint Endpoint) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// intercept makes a call, and makes it again while the runtime is just starting.
+// intercept makes a call, and repeats it while the runtime is starting.
 //
 //nolint:revive // the signature is grpc's
 func (c connection) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
@@ -138,8 +132,7 @@ func (c connection) intercept(ctx context.Context, method string, req, reply any
 	}
 }
 
-// call gives a call a deadline and turns the runtime's silence into words. It also returns the
-// error as it came.
+// call sets a deadline, makes the call and explains errors. err is the original error.
 //
 //nolint:revive // the signature is grpc's
 func (c connection) call(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
@@ -171,15 +164,14 @@ func (c connection) call(ctx context.Context, method string, req, reply any, con
 	return &callError{err: err}, err
 }
 
-// brokenOff reports whether a call ended as its time was over, and that the other side was
-// the first to notice.
+// brokenOff reports whether the server ended the call because the deadline was reached.
 func brokenOff(err error, deadline time.Time) bool {
 	code := status.Code(err)
 	return (code == codes.Canceled || code == codes.DeadlineExceeded) && time.Until(deadline) < deadlineSlack
 }
 
-// timeIsOver reports whether the caller gave up, or that his time, of which the other side
-// knows as well, is over in the next moment.
+// timeIsOver reports whether the caller's context has ended. If the server noticed the deadline first, it waits for the
+// context, which ends at once.
 func timeIsOver(ctx context.Context, err error) bool {
 	if deadline, ok := ctx.Deadline(); ok && brokenOff(err, deadline) {
 		<-ctx.Done()
@@ -187,13 +179,13 @@ func timeIsOver(ctx context.Context, err error) bool {
 	return ctx.Err() != nil
 }
 
-// givenUpError is the end of the caller's time while a runtime is asked.
+// givenUpError reports that the caller's time ended during a call to the runtime.
 type givenUpError struct {
 	endpoint Endpoint
 	cause    error
 }
 
-// Error names the runtime, which may be what took the time.
+// Error also names the runtime, because it may be the reason for the delay.
 func (e *givenUpError) Error() string {
 	return fmt.Sprintf("%v, in a call to the container runtime at %s", e.cause, e.endpoint)
 }
@@ -201,8 +193,7 @@ func (e *givenUpError) Error() string {
 // Unwrap returns the cause.
 func (e *givenUpError) Unwrap() error { return e.cause }
 
-// givenUp is the error of a call that the caller did not let come to its end. Somebody who
-// interrupts it knows why.
+// givenUp returns the error of a call that the caller ended. An interrupt by the user needs no explanation.
 func givenUp(cause error, endpoint Endpoint) error {
 	if errors.Is(cause, context.Canceled) {
 		return cause
@@ -210,8 +201,7 @@ func givenUp(cause error, endpoint Endpoint) error {
 	return &givenUpError{endpoint: endpoint, cause: cause}
 }
 
-// logCall notes a call. Requests and replies are left out: they hold the values of
-// Secrets.
+// logCall logs a call without request and reply, because they may have values of Secrets.
 func (c *Client) logCall(ctx context.Context, method string, took time.Duration, err error) {
 	if c.Called != nil {
 		c.Called(path.Base(method), took, err)
@@ -222,7 +212,7 @@ func (c *Client) logCall(ctx context.Context, method string, took time.Duration,
 	}
 }
 
-// logStream notes that a stream was opened.
+// logStream logs that a stream was opened.
 //
 //nolint:revive // the signature is grpc's
 func (c *Client) logStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
@@ -234,9 +224,8 @@ func (c *Client) logStream(ctx context.Context, desc *grpc.StreamDesc, conn *grp
 	return stream, err
 }
 
-// callError is what the runtime said, in its own words: the transport's "rpc error:
-// code = …" tells a user nothing. A code that says more than the words is put into
-// words as well.
+// callError is an error from the runtime. It omits the transport's "rpc error: code = …" and explains codes whose
+// meaning is not in the message.
 type callError struct{ err error }
 
 func (e *callError) Error() string {
@@ -247,8 +236,8 @@ func (e *callError) Error() string {
 	return said.Message() + advice(said.Message())
 }
 
-// advice says what to do where the runtime's words do not. The file of a network namespace is busy if another mount lies over it or
-// holds it: `ip netns add` mounts over the directory of the runtime's namespaces.
+// advice returns advice for messages of the runtime that have none. The file of a network namespace is busy if another
+// mount covers or holds it. `ip netns add` causes this by mounting over the directory of the runtime's namespaces.
 func advice(said string) string {
 	if strings.Contains(said, "netns") && strings.Contains(said, "device or resource busy") {
 		return "; something else has mounted the file, for example `ip netns add` after the runtime had started: run `umount` on it until it is not mounted any more, and apply again"
@@ -256,7 +245,7 @@ func advice(said string) string {
 	return ""
 }
 
-// meanings are what codes say that a runtime's own words leave out.
+// meanings explains codes whose meaning the runtime's messages omit.
 func meanings() map[codes.Code]string {
 	return map[codes.Code]string{
 		codes.DeadlineExceeded:  "the runtime ran out of its own time",
@@ -268,9 +257,8 @@ func meanings() map[codes.Code]string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-// waitsFor is how long a call may wait for something that is not the runtime:
-// a container to end, a command to run, a network to be set up (kubelet: twice the
-// timeout for a sandbox).
+// waitsFor returns how long a call may wait for something besides the runtime: a container to end, a command to run, or
+// a network to be set up (kubelet: twice the timeout for a sandbox).
 func (c *Client) waitsFor(req any) time.Duration {
 	switch req := req.(type) {
 	case *runtimeapi.StopContainerRequest:
@@ -288,14 +276,14 @@ func (c *Client) waitsFor(req any) time.Duration {
 	return 0
 }
 
-// UnavailableError says that the runtime cannot be reached.
+// UnavailableError reports that the runtime cannot be reached.
 type UnavailableError struct {
 	Endpoint Endpoint
 	Reason   string
 	Err      error
 }
 
-// Error names the endpoint, where it comes from and what to do.
+// Error names the endpoint, its origin and the reason.
 func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("container runtime at %s: %s", e.Endpoint, e.Reason)
 }
@@ -303,7 +291,7 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// checkSocket says in plain words why a unix socket cannot be used.
+// checkSocket explains why a unix socket cannot be used.
 func checkSocket(e Endpoint) error {
 	socket := e.Socket()
 	if socket == "" {
@@ -320,16 +308,15 @@ func checkSocket(e Endpoint) error {
 	case info.Mode().Type() != fs.ModeSocket:
 		return &UnavailableError{Endpoint: e, Err: fs.ErrInvalid, Reason: "is not a socket"}
 	}
-	// Without access, the connection itself would only be refused without a reason.
+	// Without access, connecting fails without a clear reason.
 	if err := unix.Access(socket, unix.R_OK|unix.W_OK); err != nil {
 		return &UnavailableError{Endpoint: e, Err: err, Reason: "permission denied; run podctl as root"}
 	}
 	return nil
 }
 
-// IsNotFound reports whether the runtime does not know what was asked for, which for
-// a stop or a removal is success.
+// IsNotFound reports whether the runtime does not know the object, which counts as success for a stop or a removal.
 func IsNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// IsUnimplemented reports whether the runtime is older than the call.
+// IsUnimplemented reports whether the runtime is too old for the call.
 func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }

@@ -27,7 +27,7 @@ func socket(t *testing.T) string {
 	return path
 }
 
-// deadSocket is what a process that was killed leaves of its socket.
+// deadSocket returns a socket as a killed process leaves it.
 func deadSocket(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dead.sock")
@@ -71,8 +71,8 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// TestDiscoverBelievesNobodyElse: a socket or a configuration of another user is refused by
-// name and not passed over; what the user names is taken.
+// TestDiscoverBelievesNobodyElse checks that a socket or configuration of another user is refused with its name, not
+// skipped, and that an endpoint set by the user is used.
 func TestDiscoverBelievesNobodyElse(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
@@ -115,8 +115,8 @@ func TestRuntimeThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestTimeoutNamesTheRuntime: nor does the user's own time end without a word of what was
-// asked; an interrupt needs none.
+// TestTimeoutNamesTheRuntime checks that an error about the user's timeout names the runtime, but an interrupt does
+// not.
 func TestTimeoutNamesTheRuntime(t *testing.T) {
 	client, err := Connect(Endpoint{Address: "unix://" + socket(t), Origin: "test"}, "", time.Minute)
 	if err != nil {
@@ -154,8 +154,8 @@ func TestSocketsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestRuntimeNoticesTheTimeFirst: a call that the other side breaks off as the caller's
-// time ends has ended for the caller's reason.
+// TestRuntimeNoticesTheTimeFirst checks that a call has the caller's error if the server notices the caller's deadline
+// first.
 func TestRuntimeNoticesTheTimeFirst(t *testing.T) {
 	gaveUp := errors.New("gave up in time")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), deadlineSlack/2, gaveUp)
@@ -169,8 +169,8 @@ func TestRuntimeNoticesTheTimeFirst(t *testing.T) {
 	}
 }
 
-// TestSystemdCgroupOfAnOldRuntime: containerd 1.x does not answer RuntimeConfig, and has
-// the driver in the configuration of its default runtime.
+// TestSystemdCgroupOfAnOldRuntime checks the driver for containerd 1.x, which does not answer RuntimeConfig. It has the
+// driver in the configuration of its default runtime.
 func TestSystemdCgroupOfAnOldRuntime(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"SystemdCgroup":true}}}}}`:                         true,

@@ -1,6 +1,5 @@
-// Package cri is the connection to a container runtime: endpoints, calls with their deadlines,
-// errors in plain words, retries, and tracing.
+// Package cri connects to a container runtime: it finds endpoints, makes calls with deadlines, explains errors, repeats
+// calls and traces them.
 //
-// In: an endpoint, or the places where one may be found. Out: a Client that speaks the CRI
-// (k8s.io/cri-api).
+// The input is an endpoint, or the places to look for one. The result is a Client that speaks the CRI (k8s.io/cri-api).
 package cri

@@ -11,18 +11,18 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// Endpoint is where a container runtime listens, and who said so.
+// Endpoint is the address of a container runtime and where it was configured.
 type Endpoint struct {
 	// Address is a gRPC target, for example unix:///run/containerd/containerd.sock.
 	Address string
-	// Origin names the setting the address comes from, for error messages.
+	// Origin names the setting with the address, for error messages.
 	Origin string
 }
 
-// String is the address and its origin, as errors show it.
+// String returns the address and its origin, as errors show them.
 func (e Endpoint) String() string { return fmt.Sprintf("%s (%s)", e.Address, e.Origin) }
 
-// Socket is the path of a unix socket, or empty for another kind of address.
+// Socket returns the path of a unix socket, or an empty string for another kind of address.
 func (e Endpoint) Socket() string {
 	if path, ok := strings.CutPrefix(e.Address, "unix://"); ok {
 		return path
@@ -30,24 +30,21 @@ func (e Endpoint) Socket() string {
 	return ""
 }
 
-// EndpointSources are the places an endpoint can come from, in the order in
-// which they are asked.
+// EndpointSources lists the places to look for an endpoint, in this order.
 type EndpointSources struct {
-	// Given are the endpoints that the user set, each with what it was set by: the
-	// flag, the environment, podctl's configuration. The first that is not empty
-	// counts.
+	// Given lists the endpoints that the user may set: the flag, the environment, podctl's configuration. The first one
+	// with an address is used.
 	Given []Endpoint
-	// NodeSocket is the socket of podctl's own node, which counts when it exists. It does
-	// so if nobody answers there: containers outlive their containerd, and while it is
-	// started again pods that belong beside them must not come up in another runtime.
+	// NodeSocket is the socket of podctl's own node. If it exists it is used, even if no process listens there.
+	// Containers outlive their containerd: while it restarts, their pods must not be created in another runtime.
 	NodeSocket string
 	// CrictlConfig is crictl's configuration file.
 	CrictlConfig string
-	// WellKnown are the sockets that runtimes use by default.
+	// WellKnown lists the default sockets of runtimes.
 	WellKnown []string
 }
 
-// WellKnownSockets are the default sockets of the runtimes podctl knows.
+// WellKnownSockets returns the default sockets of the runtimes that podctl knows.
 func WellKnownSockets() []string {
 	return []string{
 		"/run/containerd/containerd.sock",
@@ -56,11 +53,11 @@ func WellKnownSockets() []string {
 	}
 }
 
-// ErrNoEndpoint says that no container runtime was found.
+// ErrNoEndpoint reports that no container runtime was found.
 var ErrNoEndpoint = errors.New("no container runtime found")
 
-// Discover finds the runtime to talk to: what the user set, podctl's own
-// node, crictl's configuration, then the well-known sockets that exist.
+// Discover returns the endpoint of the runtime. It looks at the user's settings, podctl's own node, crictl's
+// configuration, and then the well-known sockets that exist.
 func Discover(s EndpointSources) (Endpoint, error) {
 	for _, given := range s.Given {
 		if given.Address != "" {
@@ -84,7 +81,7 @@ func Discover(s EndpointSources) (Endpoint, error) {
 		ErrNoEndpoint, strings.Join(s.WellKnown, ", "))
 }
 
-// normalAddress lets a bare path stand for a unix socket, as crictl does.
+// normalAddress turns a path into the address of a unix socket, as crictl does.
 func normalAddress(address string) string {
 	if strings.HasPrefix(address, "/") {
 		return "unix://" + address
@@ -92,8 +89,8 @@ func normalAddress(address string) string {
 	return address
 }
 
-// isSocket reports whether a runtime listens, or listened, at a path. One that another user
-// made is refused and not passed over: it may stand where the right one was.
+// isSocket reports whether a path is a socket. It refuses a socket of another user instead of skipping it, because it
+// may have replaced the right one.
 func isSocket(path string) (bool, error) {
 	found, err := safefs.IsSocket(path)
 	if err != nil {
@@ -102,11 +99,11 @@ func isSocket(path string) (bool, error) {
 	return found, nil
 }
 
-// crictlConfigMax bounds what is read of crictl's configuration, in bytes.
+// crictlConfigMax limits the bytes read from crictl's configuration.
 const crictlConfigMax = 64 << 10
 
-// crictlEndpoint reads runtime-endpoint from crictl's configuration; a missing
-// file has none, and one that another user can write to is refused.
+// crictlEndpoint reads runtime-endpoint from crictl's configuration. It returns an empty string if the file is missing,
+// and an error if another user can write to it.
 func crictlEndpoint(path string) (string, error) {
 	if path == "" {
 		return "", nil

@@ -11,13 +11,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// aliveTimeout bounds the question whether a runtime answers at all. It comes on top of the time of a command, and a busy runtime
-// answers it late.
+// aliveTimeout limits the check whether a runtime answers at all. It is added to the time of a command, and a busy
+// runtime answers late.
 const aliveTimeout = 10 * time.Second
 
-// NoneAnswered is the error of a look at several pods that showed none of them: the user ended it,
-// or the runtime does not answer at all. One that answers, and only says nothing of these pods in
-// time, hides none of them.
+// NoneAnswered returns the error of a query for several pods that found none of them: the user's interrupt, or that the
+// runtime does not answer at all. It returns nil if the runtime answers in general, but not for these pods in time.
 func (c *Client) NoneAnswered(ctx context.Context, errs []error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -28,14 +27,13 @@ func (c *Client) NoneAnswered(ctx context.Context, errs []error) error {
 	return errs[0]
 }
 
-// IsAnswer reports whether an error shows that the runtime answered; so does none.
+// IsAnswer reports whether err shows that the runtime answered. It is true for nil.
 func IsAnswer(err error) bool {
 	gone, givenUp := (*UnavailableError)(nil), (*givenUpError)(nil)
 	return !errors.As(err, &gone) && !errors.As(err, &givenUp)
 }
 
-// alive reports whether the runtime answers a simple question, also when the time of a command is
-// over.
+// alive reports whether the runtime answers a simple call. It ignores the end of ctx.
 func (c *Client) alive(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aliveTimeout)
 	defer cancel()
@@ -43,8 +41,7 @@ func (c *Client) alive(ctx context.Context) bool {
 	return err == nil
 }
 
-// Said is what the runtime itself said, without what podctl says about the call; any other error
-// in its own words.
+// Said returns the runtime's own message without podctl's additions, or the text of any other error.
 func Said(err error) string {
 	if call := (*callError)(nil); errors.As(err, &call) {
 		said, _ := status.FromError(call.err)
@@ -53,8 +50,7 @@ func Said(err error) string {
 	return err.Error()
 }
 
-// Raw is what the runtime said as the transport has it, "rpc error: code = …"; any other error in
-// its own words.
+// Raw returns the runtime's message in the transport's form, "rpc error: code = …", or the text of any other error.
 func Raw(err error) string {
 	if call := (*callError)(nil); errors.As(err, &call) {
 		return call.err.Error()
@@ -62,8 +58,8 @@ func Raw(err error) string {
 	return err.Error()
 }
 
-// SaidOfPull is what the runtime said of an image that it could not pull: with the code of the
-// failure, if it has one (kubelet: remoteImageService.PullImage).
+// SaidOfPull returns the runtime's message about a failed pull, with the error code if there is one (kubelet:
+// remoteImageService.PullImage).
 func SaidOfPull(err error) string {
 	if call := (*callError)(nil); errors.As(err, &call) && status.Code(call.err) != codes.Unknown {
 		return call.err.Error()

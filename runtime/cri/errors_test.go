@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestSaidOfPull: of a pull that failed, a kubelet tells the code only if it says something.
+// TestSaidOfPull checks that the code of a failed pull is shown only if it has a meaning, as in the kubelet.
 func TestSaidOfPull(t *testing.T) {
 	wrapped := func(err error) error { return fmt.Errorf("podctl: %w", &callError{err}) }
 	for want, err := range map[string]error{

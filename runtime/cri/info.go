@@ -2,8 +2,8 @@ package cri
 
 import "encoding/json"
 
-// Info is what is read of a runtime's verbose status. The rest of it is
-// left alone: credentials of registries may be there.
+// Info holds the used parts of a runtime's verbose status. The rest is not read, because it may have credentials of
+// registries.
 type Info struct {
 	Config struct {
 		Root         string `json:"containerdRootDir"`
@@ -22,7 +22,7 @@ type Info struct {
 	}
 }
 
-// cniNetwork is a network with its plugins, in the words of CNI.
+// cniNetwork is a network with its plugins, in CNI's terms.
 type cniNetwork struct {
 	Name    string
 	Plugins []struct {
@@ -33,7 +33,7 @@ type cniNetwork struct {
 	}
 }
 
-// ReadInfo reads what containerd says; another runtime's words leave it empty.
+// ReadInfo reads the status of containerd. For other runtimes it returns an empty Info.
 func ReadInfo(info map[string]string) Info {
 	var i Info
 	_ = json.Unmarshal([]byte(info["config"]), &i.Config)
@@ -41,8 +41,7 @@ func ReadInfo(info map[string]string) Info {
 	return i
 }
 
-// SystemdCgroup reports whether the default runtime is configured to leave cgroups to
-// systemd.
+// SystemdCgroup reports whether the default runtime leaves cgroups to systemd.
 func (i Info) SystemdCgroup() bool {
 	return i.Config.Containerd.Runtimes[i.Config.Containerd.Default].Options.SystemdCgroup
 }

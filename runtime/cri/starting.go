@@ -13,23 +13,23 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// A runtime that is just starting has a socket to which nobody listens yet, or answers that it
-// is not ready. It is asked again: for how long while nobody listens, how often, and after which time the user is told. One that answers
-// that it is not ready is there, and is asked as long as a call may take.
+// A starting runtime has a socket without a listener, or answers that it is not ready. Without a listener, calls are
+// repeated every startPause for startTime. If it answers that it is not ready, they are repeated as long as a call may
+// take. The user is notified after startNoteTime.
 const (
 	startTime     = 5 * time.Second
 	startPause    = 100 * time.Millisecond
 	startNoteTime = time.Second
 )
 
-// starter waits for a runtime that is just starting, until it has answered for the first time.
+// starter waits for a starting runtime until its first answer.
 type starter struct {
-	// began is when a call failed first because of it, noted whether the user was told.
+	// began is the time of the first failed call. noted is set after the user was notified.
 	began time.Time
 	noted bool
 }
 
-// again reports whether a call that ended with an error is made again. It waits before.
+// again reports whether to repeat a failed call, after a pause.
 func (s *starter) again(ctx context.Context, c connection, conn *grpc.ClientConn, err error) bool {
 	if c.Starting == nil || c.answered.Load() {
 		return false
@@ -62,13 +62,13 @@ func (s *starter) again(ctx context.Context, c connection, conn *grpc.ClientConn
 	return true
 }
 
-// isStarting reports whether a call did not reach the runtime, or reached it before it knew what
-// it runs. Either way nothing was done.
+// isStarting reports whether a call did not reach the runtime, or came before containerd was initialized. In both cases
+// the call had no effect.
 func isStarting(err error) bool {
 	return isUninitialised(err) || (status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "while dialing"))
 }
 
-// isUninitialised reports whether containerd has not read yet what it runs.
+// isUninitialised reports whether containerd has not loaded its state yet.
 func isUninitialised(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "server is not initialized yet")
 }

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestStartingRuntime: a runtime that nobody has heard of yet is asked again for some seconds if
-// it was not reached, the user is told once, and what was reached is never asked again.
+// TestStartingRuntime checks that calls to a runtime without an answer so far are repeated for some seconds if they did
+// not reach it. The user is notified once. Calls that reached the runtime are never repeated.
 func TestStartingRuntime(t *testing.T) {
 	refused := status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial unix x: connect: connection refused"`)
 	young := errors.New("server is not initialized yet")
@@ -52,7 +52,7 @@ func TestStartingRuntime(t *testing.T) {
 				if (err != nil) != c.fails || calls != c.calls || (len(said) == 1) != c.noted || len(said) > 1 {
 					t.Errorf("%v after %d calls, said %q", err, calls, said)
 				}
-				// Whatever it answered, it is known to be there.
+				// After any answer the runtime counts as started.
 				if !c.fails {
 					calls = 0
 					err := conn.intercept(t.Context(), "Version", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {

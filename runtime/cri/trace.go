@@ -13,13 +13,12 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// tracerName names who makes the spans.
+// tracerName is the name of the instrumentation that creates the spans.
 const tracerName = "github.com/podctl/podctl/runtime"
 
-// StartSpan begins a part of the work: a span of OpenTelemetry below the context's, and
-// a region of Go's execution trace. Nothing is made when the context has no span that is
-// recorded. The function that is returned ends it, on the same goroutine. Of an error
-// only that there was one is kept: its words may have a Secret in them.
+// StartSpan starts a span of OpenTelemetry below the context's span, and a region in Go's execution trace. Without a
+// recorded span in the context it creates no span. The returned function ends both and must be called on the same
+// goroutine. It records only that an error occurred, because the text may have values of a Secret.
 func StartSpan(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, func(error)) {
 	region := trace.StartRegion(ctx, name)
 	parent := oteltrace.SpanFromContext(ctx)
@@ -36,7 +35,7 @@ func StartSpan(ctx context.Context, name string, attributes ...attribute.KeyValu
 	}
 }
 
-// PodAttributes say which pod a span is about, in OpenTelemetry's words.
+// PodAttributes returns the attributes of a pod for a span, with OpenTelemetry's names.
 func PodAttributes(ref model.PodRef) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("k8s.namespace.name", ref.Namespace),
@@ -45,8 +44,7 @@ func PodAttributes(ref model.PodRef) []attribute.KeyValue {
 	}
 }
 
-// propagate tells the runtime in which span a call is made (W3C traceparent), so that
-// its own spans come below it.
+// propagate adds the current span to a call (W3C traceparent), so that the runtime's spans appear below it.
 func propagate(ctx context.Context) context.Context {
 	if !oteltrace.SpanFromContext(ctx).IsRecording() {
 		return ctx

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// TestPropagation: the runtime is told the span of a call, and nothing without one.
+// TestPropagation checks that calls carry the current span, and no metadata without one.
 func TestPropagation(t *testing.T) {
 	if _, told := metadata.FromOutgoingContext(propagate(t.Context())); told {
 		t.Error("without a span the runtime is told something")

@@ -12,14 +12,14 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// AppliedPod is a pod that podctl applied, as its checkpoint remembers it.
+// AppliedPod is a pod that podctl applied, as recorded in its checkpoint.
 type AppliedPod struct {
 	Desired    *podspec.Desired
 	Checkpoint *Checkpoint
 }
 
-// Applied lists the pods podctl applied, by namespace and name. A checkpoint that
-// cannot be read does not hide the others.
+// Applied returns the pods that podctl applied, by namespace and name. Checkpoints that cannot be read are reported in
+// unreadable and do not hide others.
 func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
 	entries, err := layout.Pods().Checkpoints()
 	if err != nil {
@@ -40,8 +40,8 @@ func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
 	return pods, unreadable, nil
 }
 
-// Troubles says in one line which checkpoints cannot be read, and why. The advice to
-// remove them is left out: here it would be the harm.
+// Troubles returns one line with the checkpoints that cannot be read and the reasons. It omits the advice to remove
+// them, because here that would cause harm.
 func Troubles(unreadable []error) string {
 	texts := make([]string, 0, len(unreadable))
 	for _, err := range unreadable {
@@ -54,10 +54,10 @@ func Troubles(unreadable []error) string {
 	return strings.Join(texts, "; ")
 }
 
-// NotFoundError says that podctl applied no pod of that name.
+// NotFoundError reports that podctl applied no pod with this name.
 type NotFoundError struct{ Name string }
 
-// Error says what to do, also to those who name the kind before the pod, as for kubectl.
+// Error includes advice, also for names with a kind before them as in kubectl.
 func (e *NotFoundError) Error() string {
 	before, name, _ := strings.Cut(e.Name, "/")
 	first, _, _ := strings.Cut(name, ",")
@@ -74,17 +74,15 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("no pod %s: %s", e.Name, text)
 }
 
-// shortestUID is the shortest beginning of a uid that counts as one: fewer letters
-// are a name that somebody mistyped.
+// shortestUID is the minimum length of a uid prefix. Shorter texts are taken for mistyped names.
 const shortestUID = 8
 
-// MatchesUID reports whether a text is a uid or the beginning of one.
+// MatchesUID reports whether a text is a uid or a long enough prefix of it.
 func MatchesUID(uid types.UID, text string) bool {
 	return len(text) >= shortestUID && strings.HasPrefix(string(uid), text)
 }
 
-// FindPod finds a pod by name, namespace/name, pod/name (as `get -o name` says it) or a
-// unique prefix of its uid.
+// FindPod finds a pod by name, namespace/name, pod/name (the form of `get -o name`) or a unique prefix of its uid.
 func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired, error) {
 	wanted := namespace + "/" + name
 	if before, after, found := strings.Cut(name, "/"); found && before == "pod" {

@@ -14,41 +14,40 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// checkpointVersion is the version of the checkpoint's form.
+// checkpointVersion is the version of the checkpoint's format.
 const checkpointVersion = 1
 
-// Checkpoint is what podctl remembers of one pod and the runtime cannot. Losing it
-// changes explanations and delays, and never stops a container.
+// Checkpoint holds podctl's state of one pod that the runtime does not have. Losing it changes explanations and delays,
+// but never stops a container.
 //
-// A field that a reader does not know is dropped: what changes the meaning of
-// the others needs a new version.
+// Readers ignore unknown fields. A field that changes the meaning of others needs a new version.
 type Checkpoint struct {
-	// Version is that of the form; a newer one is not read.
+	// Version is the version of the format. A newer one is not read.
 	Version int `json:"version"`
-	// Pod names the pod, so that it can be found by name.
+	// Pod identifies the pod, so that it can be found by name.
 	Pod model.PodRef `json:"pod,omitzero"`
-	// AppliedAt is when the manifest was applied that was applied last.
+	// AppliedAt is the time of the last apply.
 	AppliedAt time.Time `json:"appliedAt,omitzero"`
 	// Source is where the manifest came from: an absolute path, a URL, or "-".
 	Source string `json:"source,omitempty"`
-	// Endpoint is the runtime the pod lives on.
+	// Endpoint is the address of the runtime with the pod.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Memory is what the planner needs to know. The manifest in it has the values of Secrets,
-	// which is why the file is for its owner alone.
+	// Memory is the state that the planner needs. Its manifest has values of Secrets, so only the owner may read the
+	// file.
 	model.Memory
-	// InFlight is what was about to be made in a pass that has not come to its end, by
-	// container name and under ThePod for the sandbox.
+	// InFlight holds the attempts that an unfinished pass was about to create, by container name. The sandbox is under
+	// ThePod.
 	InFlight map[string]InFlight `json:"begun,omitempty"`
-	// EarlierSecrets are the values of Secrets that were applied before and are no more, by
-	// generation, the oldest first (KeepEarlierSecrets). They leave this file for nowhere.
+	// EarlierSecrets holds values of Secrets that were applied before, by generation, the oldest first
+	// (KeepEarlierSecrets). They never leave this file.
 	EarlierSecrets [][][]byte `json:"earlierSecrets,omitempty"`
 
-	// Unreadable is set if this stands for a checkpoint that cannot be read.
+	// Unreadable is set if this value replaces a checkpoint that cannot be read.
 	Unreadable bool `json:"-"`
 }
 
-// Clone returns a copy that can be changed while others read the original. Values that are only replaced as a whole are
-// shared.
+// Clone returns a copy that can be changed while other goroutines read the original. Both share values that are only
+// replaced as a whole.
 func (j *Checkpoint) Clone() *Checkpoint {
 	c := *j
 	c.InFlight, c.StartErrors, c.PendingRestarts = maps.Clone(j.InFlight), maps.Clone(j.StartErrors), maps.Clone(j.PendingRestarts)
@@ -66,9 +65,8 @@ func (j *Checkpoint) Clone() *Checkpoint {
 	return &c
 }
 
-// KnowsSecrets reports whether a redactor of this checkpoint and of a manifest that may be applied
-// next has all Secrets that messages of the pod may repeat: one of them is enough, unless the
-// manifest is none of a user's.
+// KnowsSecrets reports whether the redactor from this checkpoint and the next manifest has all Secrets that messages of
+// the pod may repeat. One of the two is enough, unless the manifest was rebuilt and is not a user's.
 func (j *Checkpoint) KnowsSecrets(next *podspec.Desired) bool {
 	return (j != nil && j.Applied != nil) || (next != nil && !next.Rebuilt)
 }
@@ -76,14 +74,13 @@ func (j *Checkpoint) KnowsSecrets(next *podspec.Desired) bool {
 // ThePod stands for the pod itself among the names of its containers.
 const ThePod = ""
 
-// InFlight is an attempt that was about to be made, and the resources it was to have; nil for
-// a pod without any of its own.
+// InFlight is an attempt that was about to be created. Resources is nil for a pod without resources of its own.
 type InFlight struct {
 	Attempt   uint32                   `json:"attempt"`
 	Resources *v1.ResourceRequirements `json:"resources,omitempty"`
 }
 
-// Settle takes what has begun under a name for made. Where nothing has, nothing changes.
+// Settle records the attempt in flight under a name as created. Without one it changes nothing.
 func (j *Checkpoint) Settle(name string) {
 	begun, ok := j.InFlight[name]
 	if !ok || j.Actuated == nil {
@@ -100,20 +97,20 @@ func (j *Checkpoint) Settle(name string) {
 	j.Actuated.Containers[name] = *cmp.Or(begun.Resources, &v1.ResourceRequirements{})
 }
 
-// name fills in which pod the checkpoint is about, as soon as it is known.
+// name sets the pod of the checkpoint as soon as it is known.
 func (j *Checkpoint) name() {
 	if j.Applied != nil && j.Applied.Pod != nil {
 		j.Pod = model.RefOf(j.Applied.Pod)
 	}
 }
 
-// The bounds of what is kept of earlier Secrets: so many generations, and bytes together.
+// Limits for earlier Secrets: the number of generations, and the bytes in total.
 const (
 	earlierGenerations = 8
 	earlierBytes       = 8 << 20
 )
 
-// Manifest is the pod as it was applied; nil if that is not known.
+// Manifest returns the applied pod, or nil if it is not known.
 func (j *Checkpoint) Manifest() *v1.Pod {
 	if j.Applied == nil {
 		return nil
@@ -121,10 +118,9 @@ func (j *Checkpoint) Manifest() *v1.Pod {
 	return j.Applied.Pod
 }
 
-// KeepEarlierSecrets keeps the values of Secrets that were applied last and that another
-// manifest, which takes their place, has no more. Containers and programs from before may
-// still repeat them, so they are left out of texts until the pod is deleted. Generations that
-// differ count; the oldest are dropped.
+// KeepEarlierSecrets keeps the last applied values of Secrets that next does not have. Containers and programs started
+// before may still print them, so they are redacted until the pod is deleted. A generation counts only if it differs.
+// The oldest ones are dropped first.
 func (j *Checkpoint) KeepEarlierSecrets(next *podspec.Desired) {
 	if j.Applied == nil || next == nil {
 		return
@@ -156,8 +152,7 @@ func bytesOf(generations [][][]byte) int {
 	return total
 }
 
-// SecretValues lists the values of all Secrets that the checkpoint knows, those of earlier
-// generations too.
+// SecretValues returns the values of all Secrets in the checkpoint, including earlier generations.
 func (j *Checkpoint) SecretValues() [][]byte {
 	var values [][]byte
 	if j.Applied != nil {
@@ -169,8 +164,8 @@ func (j *Checkpoint) SecretValues() [][]byte {
 	return values
 }
 
-// Redactor returns a redactor of all Secrets that the checkpoint knows, and of those of a
-// manifest that may be applied next; nil for none. The checkpoint may be nil.
+// Redactor returns a redactor for all Secrets of the checkpoint and of a manifest that may be applied next. Both may be
+// nil. It returns nil if there are no Secrets.
 func (j *Checkpoint) Redactor(next *podspec.Desired) *redaction.Redactor {
 	var values [][]byte
 	if j != nil {
@@ -182,8 +177,7 @@ func (j *Checkpoint) Redactor(next *podspec.Desired) *redaction.Redactor {
 	return redaction.New(values...)
 }
 
-// WithoutSecrets is a copy of a checkpoint that may leave the machine: digests stand for
-// the values of Secrets.
+// WithoutSecrets returns a copy that may leave the machine: digests replace the values of Secrets.
 func (j *Checkpoint) WithoutSecrets() *Checkpoint {
 	without := *j
 	without.EarlierSecrets = nil

@@ -36,7 +36,7 @@ func desired(namespace, name string, uid types.UID) *podspec.Desired {
 	}
 }
 
-// fullCheckpoint is a checkpoint in which every field is set.
+// fullCheckpoint returns a checkpoint with every field set.
 func fullCheckpoint() *Checkpoint {
 	return &Checkpoint{
 		Version:   1,
@@ -63,7 +63,7 @@ func fullCheckpoint() *Checkpoint {
 	}
 }
 
-// exported leaves out what podspec remembers for itself.
+// exported ignores unexported fields of podspec.
 var exported = cmpopts.IgnoreUnexported(podspec.Desired{})
 
 func TestJournalIsReadAsItWasWritten(t *testing.T) {
@@ -212,8 +212,8 @@ func TestJournalThatIsADirectoryOrAPipeIsDamaged(t *testing.T) {
 	}
 }
 
-// FuzzDecodeCheckpoint reads what nobody wrote: a checkpoint or a word on what is
-// wrong with it, and what was read can be written and read again.
+// FuzzDecodeCheckpoint decodes arbitrary text. It checks that the result is a checkpoint or an error, and that a
+// checkpoint can be written and read again.
 func FuzzDecodeCheckpoint(f *testing.F) {
 	full, err := json.Marshal(fullCheckpoint())
 	if err != nil {

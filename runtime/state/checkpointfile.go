@@ -13,24 +13,22 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// checkpointMax bounds what is read of a checkpoint, in bytes. Forty ConfigMaps
-// of the largest size stay below it.
+// checkpointMax limits the bytes read from a checkpoint. Forty ConfigMaps of the maximum size stay below it.
 const checkpointMax = 64 << 20
 
-// ErrDamaged says that what is stored is cut off, or is something else.
+// ErrDamaged reports a stored file that is truncated or has other content.
 var ErrDamaged = statedir.ErrDamaged
 
-// ErrNewer says that a checkpoint was written by a newer podctl.
+// ErrNewer reports a checkpoint of a newer podctl.
 var ErrNewer = errors.New("it was written by a newer podctl")
 
-// CheckpointError says that a checkpoint cannot be used. Err is ErrDamaged or ErrNewer,
-// with details.
+// CheckpointError reports a checkpoint that cannot be used. Err is ErrDamaged or ErrNewer with details.
 type CheckpointError struct {
 	Path string
 	Err  error
 }
 
-// Error says what happened and what to do.
+// Error returns the reason and advice.
 func (e *CheckpointError) Error() string {
 	if errors.Is(e.Err, ErrNewer) {
 		return fmt.Sprintf("reading the checkpoint %s: %v; use that podctl, or remove the file: %s", e.Path, e.Err, whatIsLost)
@@ -43,16 +41,15 @@ const whatIsLost = "running containers are not harmed by that, podctl only forge
 // Unwrap returns the cause.
 func (e *CheckpointError) Unwrap() error { return e.Err }
 
-// CheckpointStore is where the checkpoint of a pod is kept.
+// CheckpointStore reads and writes the checkpoint of a pod.
 type CheckpointStore struct{ pod Pod }
 
-// checkpointName is the name of the file.
 const checkpointName = "journal.json"
 
-// Path is the file of the checkpoint.
+// Path returns the file of the checkpoint.
 func (s CheckpointStore) Path() string { return filepath.Join(s.pod.Dir(), checkpointName) }
 
-// Exists reports whether podctl remembers the pod, even where the checkpoint cannot be read.
+// Exists reports whether the pod has a checkpoint, even one that cannot be read.
 func (s CheckpointStore) Exists() (bool, error) {
 	if err := s.pod.check(); err != nil {
 		return false, err
@@ -60,8 +57,8 @@ func (s CheckpointStore) Exists() (bool, error) {
 	return s.pod.layout.dir().Exists(s.Path())
 }
 
-// Read reads the pod's checkpoint. A missing one is empty; one that is damaged, or of a newer
-// podctl, is a *CheckpointError.
+// Read reads the pod's checkpoint. A missing checkpoint is returned as an empty one. A damaged checkpoint or one of a
+// newer podctl is a *CheckpointError.
 func (s CheckpointStore) Read() (*Checkpoint, error) {
 	if err := s.pod.check(); err != nil {
 		return nil, err
@@ -69,7 +66,7 @@ func (s CheckpointStore) Read() (*Checkpoint, error) {
 	return s.read(s.pod.layout.DigestKey().known())
 }
 
-// read is Read where the key was read: once for all checkpoints, if many are read.
+// read is Read with a given key, which is read only once for many checkpoints.
 func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
 	text, err := s.pod.layout.dir().Read(s.Path(), checkpointMax)
 	switch {
@@ -93,8 +90,7 @@ func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
 	return j, nil
 }
 
-// checkNames refuses a checkpoint that contradicts itself, or its place, on which pod it is
-// about.
+// checkNames refuses a checkpoint whose pod, manifest and path do not agree.
 func (s CheckpointStore) checkNames(j *Checkpoint) error {
 	if j.Applied == nil {
 		return nil
@@ -106,7 +102,7 @@ func (s CheckpointStore) checkNames(j *Checkpoint) error {
 	return nil
 }
 
-// decodeCheckpoint looks at the version first: a newer form need not decode at all.
+// decodeCheckpoint checks the version first, because a newer format may not decode at all.
 func decodeCheckpoint(text []byte) (*Checkpoint, error) {
 	var form struct {
 		Version int `json:"version"`
@@ -132,8 +128,8 @@ func decodeCheckpoint(text []byte) (*Checkpoint, error) {
 	return &j, nil
 }
 
-// Write replaces the pod's checkpoint as a whole: after a crash the old one
-// or the new one is there. The caller holds the pod's lock.
+// Write replaces the pod's checkpoint as a whole: after a crash either the old or the new one exists. The caller holds
+// the pod's lock.
 func (s CheckpointStore) Write(j *Checkpoint) error {
 	j.Version = checkpointVersion
 	j.name()
@@ -157,14 +153,14 @@ func (s CheckpointStore) Write(j *Checkpoint) error {
 	return nil
 }
 
-// removeUnfinished removes what a process left that was killed while it wrote
-// the checkpoint or the id range. Whoever calls it holds the lock, so nobody is writing now.
+// removeUnfinished removes files from a process that was killed while it wrote the checkpoint or the id range. The
+// caller holds the pod's lock, so no process is writing now.
 func (s CheckpointStore) removeUnfinished() error {
 	return removeFiles(s.pod, unfinishedName(checkpointName), unfinishedName(idsName))
 }
 
-// Remove ends the pod's memory, and removes its directory. What else lies
-// in it has to be removed before (volume.RemoveAll).
+// Remove removes the pod's checkpoint and directory. Other files in the directory must be removed before
+// (volume.RemoveAll).
 func (s CheckpointStore) Remove() error {
 	if err := s.pod.check(); err != nil {
 		return err

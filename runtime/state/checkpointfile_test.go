@@ -25,8 +25,8 @@ func sparse(path string, size int64) error {
 	return errors.Join(f.Truncate(size), f.Close())
 }
 
-// TestReadersNeverSeeHalfACheckpoint reads while another goroutine replaces the
-// checkpoint: each reading is one of the checkpoints that were written, as a whole.
+// TestReadersNeverSeeHalfACheckpoint reads while another goroutine replaces the checkpoint, and checks that each result
+// is a whole written checkpoint.
 func TestReadersNeverSeeHalfACheckpoint(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	long := fullCheckpoint()
@@ -76,7 +76,7 @@ func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
 	}
 }
 
-// TestFailedFirstWriteKeepsNothing: nobody is told of a checkpoint that never was.
+// TestFailedFirstWriteKeepsNothing checks that a failed first write leaves no checkpoint.
 func TestFailedFirstWriteKeepsNothing(t *testing.T) {
 	l := newLayout(t)
 	if err := otherProcess(t, "fillDisk", l).Run(); err != nil {
@@ -88,8 +88,7 @@ func TestFailedFirstWriteKeepsNothing(t *testing.T) {
 	}
 }
 
-// writeBeyondLimit writes a checkpoint that does not fit, as on a full disk, and
-// says what came of it.
+// writeBeyondLimit writes a checkpoint above the file size limit, as on a full disk, and reports the result.
 func writeBeyondLimit(l Layout) {
 	signal.Ignore(unix.SIGXFSZ)
 	err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1000, Max: 1000})

@@ -16,19 +16,18 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// Claim names a persistent volume claim whose data lies here.
+// Claim names a persistent volume claim with data on this machine.
 type Claim struct{ Namespace, Name string }
 
-// check is a *NameError for a claim that podctl does not touch.
+// check returns a *NameError for a claim with an invalid name.
 func (c Claim) check() error {
 	return statedir.FirstError(statedir.CheckName(statedir.KindNamespace, c.Namespace), statedir.CheckName(statedir.KindClaim, c.Name))
 }
 
-// claimsRemoved is the directory beside the claims of a namespace with those that are being removed. No claim has that name,
-// as it begins with a point.
+// claimsRemoved is the directory for claims being removed, beside the claims of a namespace. No claim has this name,
+// because names do not begin with a dot.
 const claimsRemoved = ".removed"
 
-// claimsName is the directory of all claims.
 const claimsName = "claims"
 
 const (
@@ -39,16 +38,16 @@ const (
 // Claims holds the directories behind persistent volume claims. They belong to no pod.
 type Claims struct {
 	layout Layout
-	// refused is why the pod for which they are used is not taken; nil as a rule.
+	// refused is the reason why the pod that uses the claims is invalid; usually nil.
 	refused error
 }
 
-// dir is the directory of a namespace, or with no names that of all.
+// dir returns the directory of a namespace, or of all claims if there are no names.
 func (s Claims) dir(names ...string) string {
 	return filepath.Join(append([]string{s.layout.Root, claimsName}, names...)...)
 }
 
-// Dir is the directory in which the data of a claim lies. The error is a *NameError.
+// Dir returns the directory with the data of a claim. The error is a *NameError.
 func (s Claims) Dir(c Claim) (string, error) {
 	if err := c.check(); err != nil {
 		return "", err
@@ -56,8 +55,8 @@ func (s Claims) Dir(c Claim) (string, error) {
 	return s.dir(c.Namespace, c.Name), nil
 }
 
-// List lists the claims that have data, by namespace and name, those included of which a
-// removal was cut off. What lies there under names that no claim has is not podctl's.
+// List returns the claims with data by namespace and name, including those with an interrupted removal. It ignores
+// files with other names, which do not belong to podctl.
 func (s Claims) List() ([]Claim, error) {
 	var found []Claim
 	err := s.layout.dir().Walk(s.dir(), func(names []string, entry fs.DirEntry) error {
@@ -79,7 +78,7 @@ func (s Claims) List() ([]Claim, error) {
 	return slices.Compact(found), nil
 }
 
-// CreatedAt is when the directory behind a claim was made; zero if the file system does not record that.
+// CreatedAt returns when the directory behind a claim was created, or zero if the file system does not record it.
 func (s Claims) CreatedAt(c Claim) time.Time {
 	path, err := s.Dir(c)
 	if err != nil {
@@ -92,7 +91,7 @@ func (s Claims) CreatedAt(c Claim) time.Time {
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
 }
 
-// Open opens the directory behind a claim. Links are not followed.
+// Open opens the directory behind a claim without following links.
 func (s Claims) Open(c Claim) (*safefs.Dir, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -100,7 +99,7 @@ func (s Claims) Open(c Claim) (*safefs.Dir, error) {
 	return s.layout.dir().Open(claimsName, c.Namespace, c.Name)
 }
 
-// Make opens the directory behind a claim, and makes it with exactly this mode if there is none.
+// Make opens the directory behind a claim. If it does not exist, Make creates it with exactly this mode.
 func (s Claims) Make(ctx context.Context, c Claim, perm fs.FileMode) (made *safefs.Dir, err error) {
 	if err = statedir.FirstError(c.check(), s.refused); err != nil {
 		return nil, err
@@ -116,8 +115,8 @@ func (s Claims) Make(ctx context.Context, c Claim, perm fs.FileMode) (made *safe
 	return made, nil
 }
 
-// Remove removes a claim's directory with all that is in it, and what an earlier removal of it left that was cut off. Needed
-// returns why it must stay.
+// Remove removes a claim's directory with its contents, and leftovers of an interrupted removal. If needed returns an
+// error, the claim stays.
 func (s Claims) Remove(ctx context.Context, c Claim, needed func() error) error {
 	if err := c.check(); err != nil {
 		return err
@@ -136,8 +135,9 @@ func (s Claims) Remove(ctx context.Context, c Claim, needed func() error) error 
 	return errors.Join(err, s.tidy(ctx, dir))
 }
 
-// condemn moves a claim to those that are being removed, unless it is needed. A pod writes its checkpoint before it makes
-// the directory, and meanwhile none can: it is seen here, or it finds the directory gone and makes another.
+// condemn moves a claim into claimsRemoved unless it is needed. A pod writes its checkpoint before it creates the
+// directory, which requires the same lock. So either needed sees the pod, or the pod creates a new directory
+// afterwards.
 func (s Claims) condemn(ctx context.Context, name string, dir *safefs.Dir, needed func() error) (err error) {
 	lock, err := s.layout.Locks().claims(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s Claims) condemn(ctx context.Context, name string, dir *safefs.Dir, neede
 	return errors.Join(safefs.IgnoreMissing(dir.Rename(name, removed, name)), removed.Close())
 }
 
-// removeCondemned removes what was condemned of a claim. It may take long, and needs no lock.
+// removeCondemned removes a claim from claimsRemoved. It may take long and needs no lock.
 func removeCondemned(dir *safefs.Dir, name string) error {
 	removed, err := dir.Open(claimsRemoved)
 	if err != nil {
@@ -163,7 +163,7 @@ func removeCondemned(dir *safefs.Dir, name string) error {
 	return errors.Join(removed.RemoveAll(name), removed.Close())
 }
 
-// tidy removes the directory of condemned claims when it is empty. The lock keeps it for a process that is about to move a claim there.
+// tidy removes claimsRemoved if it is empty. The lock protects a process that is about to move a claim there.
 func (s Claims) tidy(ctx context.Context, dir *safefs.Dir) error {
 	lock, err := s.layout.Locks().claims(ctx)
 	if err != nil {
@@ -175,8 +175,7 @@ func (s Claims) tidy(ctx context.Context, dir *safefs.Dir) error {
 	return errors.Join(safefs.IgnoreMissing(err), lock.Unlock())
 }
 
-// Size is how much a claim takes on disk, with what removals have left that were cut
-// off.
+// Size returns the disk usage of a claim in bytes, including leftovers of interrupted removals.
 func (s Claims) Size(c Claim) int64 {
 	if c.check() != nil {
 		return 0

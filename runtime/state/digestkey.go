@@ -14,19 +14,18 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// digestKeyBytes is the length of the key of digests.
+// digestKeyBytes is the length of the key.
 const digestKeyBytes = 32
 
-// KeyFile holds the key of the digests that stand for values of Secrets. It is made
-// once and never leaves the machine. Losing it restarts nothing: what it was made for can
-// then no longer be compared.
+// KeyFile holds the key of the digests that replace values of Secrets. It is created once and never leaves the machine.
+// Losing it restarts nothing, but existing digests can no longer be compared.
 type KeyFile struct{ layout Layout }
 
-// Path is the file of the key.
+// Path returns the file of the key.
 func (k KeyFile) Path() string { return filepath.Join(k.layout.Root, "digest.key") }
 
-// Read reads the key. Where none was made yet it is one that is good for this process alone:
-// nothing that is known of can have been digested with another.
+// Read reads the key. If none exists, it returns a random key that is valid only for this process, because no digest
+// can exist yet.
 func (k KeyFile) Read() (*digest.Key, error) {
 	key, err := k.Stored()
 	if key != nil || err != nil {
@@ -36,7 +35,7 @@ func (k KeyFile) Read() (*digest.Key, error) {
 	return digest.NewKey(secret), err
 }
 
-// Make makes the key unless there is one.
+// Make creates the key unless one exists.
 func (k KeyFile) Make() error {
 	if key, err := k.Stored(); key != nil || err != nil {
 		return err
@@ -47,7 +46,7 @@ func (k KeyFile) Make() error {
 	return nil
 }
 
-// Stored reads the key; nil without an error where none was made yet.
+// Stored reads the key. It returns nil without an error if none exists.
 func (k KeyFile) Stored() (*digest.Key, error) {
 	secret, err := k.layout.dir().Read(k.Path(), digestKeyBytes, safefs.CheckPrivate)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +64,7 @@ func (k KeyFile) Stored() (*digest.Key, error) {
 	return digest.NewKey(secret), nil
 }
 
-// known is the stored key; nil also where it cannot be used, which whoever makes digests reports.
+// known returns the stored key, or nil if it cannot be used. The code that creates digests reports the error.
 func (k KeyFile) known() *digest.Key {
 	key, err := k.Stored()
 	if err != nil {
@@ -82,10 +81,11 @@ func newKey() ([]byte, error) {
 	return secret, nil
 }
 
-// unfinishedKey begins the name of a key that is being made.
+// unfinishedKey is the prefix for the name of a key that is being written.
 const unfinishedKey = ".digest.key"
 
-// Sweep removes what a process left that was killed while it made the key. Whoever is still making one finds that there is a key.
+// Sweep removes leftovers of processes that were killed while they created the key. A process that is still creating
+// one will find the existing key.
 func (k KeyFile) Sweep() error {
 	if made, err := k.layout.dir().Exists(k.Path()); err != nil || !made {
 		return err
@@ -102,8 +102,8 @@ func (k KeyFile) Sweep() error {
 	return nil
 }
 
-// write gives the file its name when it is complete, and leaves one that another
-// process made meanwhile: digests of two keys cannot be compared.
+// write creates the file under its final name only when it is complete. It keeps a key that another process created
+// meanwhile, because digests of two keys cannot be compared.
 func (k KeyFile) write() error {
 	secret, err := newKey()
 	unfinished := filepath.Join(k.layout.Root, unfinishedKey+rand.Text())

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestDigestKeyIsMadeOnce: whoever comes first makes it, for its owner alone; all others
-// have the same.
+// TestDigestKeyIsMadeOnce checks that the first process creates the key, readable only for its owner, and that all
+// others get the same one.
 func TestDigestKeyIsMadeOnce(t *testing.T) {
 	l := newLayout(t)
 	if key, err := l.DigestKey().Stored(); key != nil || err != nil {
@@ -46,8 +46,8 @@ func TestDigestKeyIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestADamagedDigestKeyIsNamed: it is not replaced without a word, since what it was made
-// for could be compared if it came back.
+// TestADamagedDigestKeyIsNamed checks that a damaged key is reported, not replaced: existing digests could be compared
+// again if the key were restored.
 func TestADamagedDigestKeyIsNamed(t *testing.T) {
 	l := newLayout(t)
 	if err := l.Prepare(); err != nil {
@@ -74,7 +74,8 @@ func TestADamagedDigestKeyIsNamed(t *testing.T) {
 	}
 }
 
-// TestDigestKeySweep: what was left by a process that was killed while it made the key goes once there is a key.
+// TestDigestKeySweep checks that leftovers of a process that was killed while it created the key are removed once there
+// is a key.
 func TestDigestKeySweep(t *testing.T) {
 	l := newLayout(t)
 	if err := errors.Join(l.Prepare(), os.WriteFile(filepath.Join(l.Root, unfinishedKey+"1"), nil, 0o600), l.DigestKey().Sweep()); err != nil {

@@ -20,8 +20,8 @@ func withSecret(values ...string) *podspec.Desired {
 	return &podspec.Desired{Objects: podspec.Objects{Secrets: map[string]*v1.Secret{"s": s}}}
 }
 
-// TestEarlierSecretsAreKept: values that were replaced are redacted, of eight generations and
-// of so many bytes, and a generation that says the same is none.
+// TestEarlierSecretsAreKept checks that replaced values are redacted, within the limits for generations and bytes, and
+// that an equal generation does not count.
 func TestEarlierSecretsAreKept(t *testing.T) {
 	j := &Checkpoint{}
 	apply := func(d *podspec.Desired) {
@@ -52,8 +52,7 @@ func TestEarlierSecretsAreKept(t *testing.T) {
 	}
 }
 
-// TestOldCheckpointsHaveNoEarlierSecrets: a checkpoint without the field is read, and one with it
-// as it was written.
+// TestOldCheckpointsHaveNoEarlierSecrets checks that a checkpoint with and without the field is read.
 func TestOldCheckpointsHaveNoEarlierSecrets(t *testing.T) {
 	old, err := decodeCheckpoint([]byte(`{"version":1,"generation":3,"backoffs":null}`))
 	if err != nil || old.EarlierSecrets != nil || old.Generation != 3 {

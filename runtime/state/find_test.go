@@ -71,7 +71,7 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	}
 }
 
-// TestNotFoundSaysWhatToUse: words by which kubectl knows other kinds are no names of pods.
+// TestNotFoundSaysWhatToUse checks the advice for kubectl's names of other kinds, which are not names of pods.
 func TestNotFoundSaysWhatToUse(t *testing.T) {
 	for name, want := range map[string]string{
 		"default/web":         "has applied none of that name",

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FuzzDecodeHistory: events that nobody wrote are read as none, and those that are read
-// can be added to, stay within their bounds, and can be read again.
+// FuzzDecodeHistory checks that arbitrary text is read as an empty history, or as one that can be extended, stays
+// within its limits, and can be read again.
 func FuzzDecodeHistory(f *testing.F) {
 	full, err := json.Marshal(&History{
 		Version: historyVersion,

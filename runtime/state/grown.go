@@ -13,18 +13,18 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// EtcHostsMax is how large a hosts file may be, in bytes. Containers can write to it.
+// EtcHostsMax is the maximum size of a hosts file in bytes. Containers can write to it.
 const EtcHostsMax = 1 << 20
 
-// What is kept of a termination message, in bytes. A kubelet reads the last 4096.
+// Limits for a termination message in bytes. A kubelet reads the last 4096.
 const (
 	terminationMax = 64 << 10
 	terminationEnd = 4096
 )
 
-// TrimFiles frees the disk space that containers use through the files that podctl mounts into them: the hosts file and the
-// termination messages. A container can make them as large as the disk. The end of a message is kept, and so is its size, because a
-// container that goes on writing continues there.
+// TrimFiles frees the disk space that containers use through files that podctl mounts into them: the hosts file and the
+// termination messages. A container can make them as large as the disk. TrimFiles keeps the end and the size of a
+// message, because a container that continues to write continues at that offset.
 func (p Pod) TrimFiles() error {
 	dir, err := p.Open(p.Dir())
 	if err != nil {
@@ -49,7 +49,7 @@ func trimMessages(pod *safefs.Dir, name string) error {
 	})
 }
 
-// eachIn calls work for each name in a directory, which may be missing.
+// eachIn calls work for each name in a directory. A missing directory is no error.
 func eachIn(parent *safefs.Dir, name string, work func(dir *safefs.Dir, name string) error) error {
 	dir, err := parent.Open(name)
 	if safefs.Missing(err) {
@@ -66,7 +66,7 @@ func eachIn(parent *safefs.Dir, name string, work func(dir *safefs.Dir, name str
 	return err
 }
 
-// trimFile calls trim for a regular file. Others, and one that is gone, are left alone.
+// trimFile calls trim for a regular file. It ignores other files and missing ones.
 func trimFile(dir *safefs.Dir, name string, trim func(*os.File, *syscall.Stat_t) error) error {
 	handle, info, err := dir.Handle(name)
 	if err != nil {
@@ -90,7 +90,7 @@ func trimHosts(f *os.File, stat *syscall.Stat_t) error {
 	return f.Truncate(EtcHostsMax)
 }
 
-// trimMessage gives back what lies before the end of a message. A file system that cannot do that loses the message.
+// trimMessage frees the part before the end of a message. If the file system cannot do that, the message is lost.
 func trimMessage(f *os.File, stat *syscall.Stat_t) error {
 	if stat.Blocks*statedir.BlockSize <= terminationMax || stat.Size <= terminationEnd {
 		return nil

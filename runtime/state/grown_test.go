@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// TestFilesOfContainersAreTrimmed: a container that writes without an end to the files that podctl mounts into it uses little disk. The
-// end of its message stays, also while it goes on writing, and small files are not touched.
+// TestFilesOfContainersAreTrimmed checks that a container that writes endlessly to files from podctl uses little disk
+// space. The end of its message stays, also while it continues to write. Small files are not changed.
 func TestFilesOfContainersAreTrimmed(t *testing.T) {
 	pod := Layout{Root: t.TempDir()}.Pod("u1")
 	write := func(path string, text []byte) {
@@ -67,7 +67,7 @@ func TestFilesOfContainersAreTrimmed(t *testing.T) {
 	}
 }
 
-// TestNothingToTrim: a pod without files, or that is gone, is no error.
+// TestNothingToTrim checks that a pod without files or without a directory is no error.
 func TestNothingToTrim(t *testing.T) {
 	layout := Layout{Root: t.TempDir()}
 	for _, pod := range []Pod{layout.Pod("gone"), (Layout{Root: filepath.Join(layout.Root, "missing")}).Pod("u1")} {

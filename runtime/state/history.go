@@ -10,48 +10,46 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// History is what happened to a pod: events in the kubelet's words, and how long the
-// steps of its start took. It outlives the pod, until `podctl prune`. Losing it
-// changes nothing but what can be told.
+// History records a pod's events in the kubelet's terms, and the durations of its start steps. It outlives the pod
+// until `podctl prune`. Losing it changes only what can be shown.
 type History struct {
 	Version int          `json:"version"`
 	Pod     model.PodRef `json:"pod"`
-	// Owner is the workload that made the pod; nil for a pod of its own.
+	// Owner is the workload that created the pod; nil for a standalone pod.
 	Owner  *Owner     `json:"owner,omitempty"`
 	Events []PodEvent `json:"events,omitempty"`
-	// Spans are the steps since the pod's sandbox was made, in the order in which they
-	// ended.
+	// Spans holds the steps since the pod's sandbox was created, in the order in which they ended.
 	Spans []Span `json:"spans,omitempty"`
 }
 
-// Owner names the workload that made a pod, in the pod's namespace.
+// Owner names the workload that created a pod, in the pod's namespace.
 type Owner struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 }
 
-// Redact takes values of Secrets out of the messages.
+// Redact removes values of Secrets from the messages.
 func (h *History) Redact(r *redaction.Redactor) {
 	for i := range h.Events {
 		h.Events[i].Message = r.Text(h.Events[i].Message)
 	}
 }
 
-// EventType says whether an event is good news.
+// EventType is the severity of an event.
 type EventType string
 
-// The types of events, as in the API.
+// Types of events, as in the API.
 const (
 	Normal  EventType = "Normal"
 	Warning EventType = "Warning"
 )
 
-// PodEvent is one thing that happened, and how often.
+// PodEvent is an event and how often it occurred.
 type PodEvent struct {
 	Type EventType `json:"type"`
-	// Reason is the kubelet's word: Pulled, Created, Started, Killing, BackOff and so on.
+	// Reason is the kubelet's reason: Pulled, Created, Started, Killing, BackOff and so on.
 	Reason string `json:"reason"`
-	// Container is the one concerned; empty means the pod.
+	// Container is the container concerned; empty for the pod.
 	Container string    `json:"container,omitempty"`
 	Message   string    `json:"message"`
 	Count     int       `json:"count"`
@@ -59,9 +57,9 @@ type PodEvent struct {
 	Last      time.Time `json:"lastTimestamp"`
 }
 
-// Span is one step of a pod's start, or a moment when it has no length.
+// Span is one step of a pod's start, or a moment if Begin and End are equal.
 type Span struct {
-	// Kind is the step's, or Ready or Started for a probe that passed.
+	// Kind is the kind of the step, or Ready or Started for a probe that passed.
 	Kind   string    `json:"kind"`
 	Object string    `json:"object,omitempty"`
 	Begin  time.Time `json:"begin"`
@@ -69,8 +67,8 @@ type Span struct {
 	Failed bool      `json:"failed,omitempty"`
 }
 
-// A history is bounded: its file in bytes, the events and spans that are kept, and the
-// length of a message in bytes (core/v1: an event's message has at most 1024).
+// Limits of a history: bytes of its file, events, spans, and bytes of a message (core/v1: an event's message has at
+// most 1024).
 const (
 	historyVersion = 1
 	historyMax     = 4 << 20
@@ -79,10 +77,10 @@ const (
 	messageMax     = 1024
 )
 
-// Add adds events. One that has happened before is counted instead, and comes last.
+// Add adds events. For an event that already occurred it increases the count and moves it to the end.
 func (h *History) Add(events ...PodEvent) {
 	for _, e := range events {
-		// As it is when it was written and read again, or it would never be counted.
+		// Cut the message as it will be read back, because otherwise it never matches the stored one.
 		e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), messageMax)], "")
 		e.Count, e.First = 1, e.Last
 		for i, old := range h.Events {
@@ -97,7 +95,7 @@ func (h *History) Add(events ...PodEvent) {
 	h.Events = h.Events[max(0, len(h.Events)-eventsMax):]
 }
 
-// ToldSince reports whether an event is in the history that says the same, from a moment on.
+// ToldSince reports whether the history has an equal event at or after a time.
 func (h *History) ToldSince(since time.Time, e PodEvent) bool {
 	for _, old := range h.Events {
 		if sameEvent(&old, &e) && !old.Last.Before(since) {
@@ -111,24 +109,24 @@ func sameEvent(a, b *PodEvent) bool {
 	return a.Type == b.Type && a.Reason == b.Reason && a.Container == b.Container && sayTheSame(a.Message, b.Message)
 }
 
-// spanSandbox is the kind of the span of a sandbox that is made: that of the step.
+// spanSandbox is the kind of the step that creates a sandbox.
 const spanSandbox = "RunSandbox"
 
-// passing is what differs in messages that say the same: the name of one run of a command,
-// and how long ago something was.
+// passing matches the parts that differ in otherwise equal messages: the id of one run of a command, and the time since
+// something happened.
 var passing = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`exec "[0-9a-f]{64}"|\S+ ago`) }) //nolint:gochecknoglobals // compiled once, when it is needed
 
 func sayTheSame(a, b string) bool {
 	return a == b || passing().ReplaceAllString(a, "") == passing().ReplaceAllString(b, "")
 }
 
-// Mark adds spans. The start of a sandbox begins anew.
+// Mark adds spans. A new sandbox discards the spans of the previous start.
 func (h *History) Mark(spans ...Span) {
 	for _, s := range spans {
 		if s.Kind == spanSandbox {
 			kept := h.Spans[:0]
 			for _, old := range h.Spans {
-				// What this pass did before it, a pull for example, belongs to the start.
+				// Earlier steps of this pass belong to the start, for example a pull.
 				if old.End.After(s.Begin) {
 					kept = append(kept, old)
 				}
@@ -143,8 +141,7 @@ func (h *History) Mark(spans ...Span) {
 	}
 }
 
-// oldestRepeat is the index of a span that can be spared: restarts must not push out the
-// start that they came after.
+// oldestRepeat returns the index of a span to drop: restarts must not displace the spans of the start before them.
 func (h *History) oldestRepeat() int {
 	type name struct {
 		kind, object string

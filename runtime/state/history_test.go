@@ -33,8 +33,8 @@ func TestEventsAreCountedAndBounded(t *testing.T) {
 	}
 }
 
-// TestEventsThatSayTheSameAreOne: the name of one run of a command and the time that has
-// passed make no other event.
+// TestEventsThatSayTheSameAreOne checks that events that differ only in the id of a command's run or in elapsed time
+// are equal.
 func TestEventsThatSayTheSameAreOne(t *testing.T) {
 	for text, pair := range map[string][2]string{
 		"runs":  {`failed to start exec "` + strings.Repeat("a", 64) + `": no such file`, `failed to start exec "` + strings.Repeat("b", 64) + `": no such file`},
@@ -62,8 +62,8 @@ func TestANewSandboxBeginsANewTimeline(t *testing.T) {
 	}
 }
 
-// TestRestartsLeaveTheStart: a container that crashes all day does not push out how its pod
-// started, nor what it did last.
+// TestRestartsLeaveTheStart checks that a container that crashes all day displaces neither the spans of its pod's start
+// nor the latest ones.
 func TestRestartsLeaveTheStart(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	h := &History{}

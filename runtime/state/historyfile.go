@@ -15,21 +15,21 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// HistoryStore is where what happened to a pod is kept.
+// HistoryStore reads and writes the history of a pod.
 type HistoryStore struct{ pod Pod }
 
-// Path is the file of the history.
+// Path returns the file of the history.
 func (s HistoryStore) Path() string {
 	return filepath.Join(s.pod.layout.Histories().dir(), string(s.pod.uid)+".json")
 }
 
-// unfinished is a history that is being written.
+// unfinished is the temporary file for writing a history.
 func (s HistoryStore) unfinished() string {
 	return filepath.Join(s.pod.layout.Histories().dir(), "."+string(s.pod.uid))
 }
 
-// Read reads what happened to the pod. One that is missing, damaged or of a
-// newer podctl is empty: nothing depends on it.
+// Read reads the pod's history. A missing or damaged history, or one of a newer podctl, is returned as an empty one,
+// because nothing depends on it.
 func (s HistoryStore) Read() (*History, error) {
 	if err := s.pod.check(); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func decodeHistory(text []byte) *History {
 	return h
 }
 
-// Remove forgets what happened to the pod. The caller holds the pod's lock.
+// Remove removes the pod's history. The caller holds the pod's lock.
 func (s HistoryStore) Remove() error {
 	err := s.pod.check()
 	if err == nil {
@@ -65,8 +65,8 @@ func (s HistoryStore) Remove() error {
 	return nil
 }
 
-// Write replaces the pod's history. It is not forced onto the disk: a crash of
-// the machine may lose it. The caller holds the pod's lock.
+// Write replaces the pod's history. It does not sync to disk: a crash of the machine may lose it. The caller holds the
+// pod's lock.
 func (s HistoryStore) Write(h *History) (err error) {
 	h.Version = historyVersion
 	text, err := json.Marshal(h)
@@ -85,20 +85,19 @@ func (s HistoryStore) Write(h *History) (err error) {
 	return nil
 }
 
-// Histories are the events of all pods, also of those that are gone.
+// Histories holds the histories of all pods, including deleted ones.
 type Histories struct{ layout Layout }
 
 func (s Histories) dir() string { return filepath.Join(s.layout.Root, "events") }
 
-// All reads all histories there are, of pods that are gone too. Of one that cannot
-// be read the uid is known. One whose reading fails hides no other: its error is returned
-// beside them. What lies there under names that no pod has is not podctl's.
+// All reads all histories, including those of deleted pods. If a history cannot be decoded, only its uid is set. If a
+// file cannot be read, All returns the error together with the other histories. It ignores files with other names,
+// which do not belong to podctl.
 func (s Histories) All() ([]*History, error) {
 	return s.read(func(Pod, fs.DirEntry) bool { return true })
 }
 
-// Before reads those of pods that are gone, and to which nothing happened since a time;
-// zero means whenever.
+// Before reads the histories of deleted pods without an event since a time. A zero time means all.
 func (s Histories) Before(before time.Time) ([]*History, error) {
 	return s.read(func(pod Pod, entry fs.DirEntry) bool {
 		if known, err := pod.Checkpoint().Exists(); err != nil || known {
@@ -127,7 +126,7 @@ func (s Histories) read(wanted func(Pod, fs.DirEntry) bool) ([]*History, error) 
 			errs = append(errs, fmt.Errorf("%s: %w", entry.Name(), err))
 			continue
 		}
-		// The file is the pod's by its name, whatever is in it.
+		// The file belongs to this pod by its name, regardless of its contents.
 		h.Pod.UID = types.UID(uid)
 		all = append(all, h)
 	}

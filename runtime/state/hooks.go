@@ -9,18 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hooks has the marks of the pod's containers whose postStart hook is running. A mark is a file that
-// the process of the hook holds a lock on. So a mark ends with its process, also if that is killed.
+// Hooks holds the marks of the pod's containers whose postStart hook is running. A mark is a file that is locked by the
+// process that runs the hook. So it ends with the process, even if that is killed.
 type Hooks struct{ pod Pod }
 
-// Hooks is the place of the pod's marks of running hooks.
+// Hooks returns the marks of the pod's running hooks.
 func (p Pod) Hooks() Hooks { return Hooks{p} }
 
-// hookPrefix comes before the container's id in the name of a mark.
+// hookPrefix precedes the container's id in the name of a mark.
 const hookPrefix = "hook."
 
-// Begin marks a container whose postStart hook is about to run, until end is called. The caller holds
-// the pod's lock.
+// Begin marks a container whose postStart hook is about to run, until end is called. The caller holds the pod's lock.
 func (h Hooks) Begin(container string) (end func() error, err error) {
 	dir, err := h.pod.Make(h.pod.Dir(), podDirMode)
 	if err != nil {
@@ -39,7 +38,7 @@ func (h Hooks) Begin(container string) (end func() error, err error) {
 	return func() error { return errors.Join(dir.Remove(name), file.Close(), dir.Close()) }, nil
 }
 
-// Running are the ids of the containers whose postStart hook is running.
+// Running returns the ids of the containers whose postStart hook is running.
 func (h Hooks) Running() map[string]bool {
 	dir, err := h.pod.Open(h.pod.Dir())
 	if err != nil {
@@ -74,7 +73,7 @@ func (h Hooks) Running() map[string]bool {
 // clear removes the marks of killed processes. The caller holds the pod's lock, so no hook is running.
 func (h Hooks) clear() error { return removeFiles(h.pod, hookPrefix) }
 
-// lockFile takes the lock of an open file, as flock(2) does.
+// lockFile locks an open file with flock(2).
 func lockFile(file *os.File, how int) error {
 	err := error(unix.EINTR)
 	for errors.Is(err, unix.EINTR) {

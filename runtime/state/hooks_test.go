@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHooks: a mark counts while its process holds it. The mark of a killed process does not count, and the
-// next process that takes the pod's lock removes it.
+// TestHooks checks that a mark counts while its process holds it. The next process that takes the pod's lock removes
+// the mark of a killed process.
 func TestHooks(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	if running := pod.Hooks().Running(); len(running) > 0 {

@@ -20,8 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// victimTree is a directory that is none of podctl's business, with files in it that have
-// the names of podctl's.
+// victimTree returns a directory outside of podctl's, with files that have names of podctl's files.
 func victimTree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +30,7 @@ func victimTree(t *testing.T) string {
 	return dir
 }
 
-// listing is all there is to see of a tree: names, modes, owners and contents.
+// listing returns names, modes, owners and contents of a tree.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	var text strings.Builder
@@ -58,7 +57,7 @@ func listing(t *testing.T, dir string) string {
 	return text.String()
 }
 
-// wantUnchanged notes how a tree is, and returns the look whether it still is so.
+// wantUnchanged records the state of a tree. It returns a function that checks that the state is the same.
 func wantUnchanged(t *testing.T, dir string) func() {
 	t.Helper()
 	before := listing(t, dir)
@@ -70,7 +69,7 @@ func wantUnchanged(t *testing.T, dir string) func() {
 	}
 }
 
-// logWork is all that podctl does with the logs of a pod.
+// logWork returns all operations of podctl on the logs of a pod.
 func logWork(pod Pod) map[string]func() error {
 	return map[string]func() error{
 		"MakeLogDir":      func() error { return pod.Logs("default", "web").Make("app") },
@@ -91,8 +90,8 @@ func logWork(pod Pod) map[string]func() error {
 	}
 }
 
-// TestLogsLeadNowhere: a container that ships logs puts links, pipes and files in the place
-// of log directories. Nothing outside the log root changes, and the pod can be deleted.
+// TestLogsLeadNowhere puts links, pipes and files in place of log directories, as a container that ships logs could. It
+// checks that nothing outside the log root changes, and that the pod can be deleted.
 func TestLogsLeadNowhere(t *testing.T) {
 	places := map[string]func(p Pod) string{
 		"the pod's directory":       func(p Pod) string { return ok(p.Logs("default", "web").Dir()) },
@@ -132,8 +131,8 @@ func TestLogsLeadNowhere(t *testing.T) {
 	}
 }
 
-// TestLogsWhileDirectoriesAreSwapped: the same, while all that is done and the attacker swaps
-// each of the directories for a link and back.
+// TestLogsWhileDirectoriesAreSwapped does the same while the attacker replaces each directory with a link and back
+// during all operations.
 func TestLogsWhileDirectoriesAreSwapped(t *testing.T) {
 	pod, victim := newLayout(t).Pod(testUID), victimTree(t)
 	if err := pod.Logs("default", "web").Make("app"); err != nil {
@@ -178,8 +177,8 @@ func TestLogsWhileDirectoriesAreSwapped(t *testing.T) {
 	unchanged()
 }
 
-// swap exchanges two names. The attacker does not follow his own links either: he would
-// change the victim himself.
+// swap exchanges two names. It does not follow the attacker's own links, because it would then change the victim
+// itself.
 func swap(link, path string) {
 	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err == nil {
@@ -188,8 +187,7 @@ func swap(link, path string) {
 	}
 }
 
-// TestClaimsAreNoPaths: a claimName is the name of a directory. Nothing is opened, made,
-// removed or listed under a name that leads elsewhere.
+// TestClaimsAreNoPaths checks that a claimName that is a path is never opened, created, removed or listed.
 func TestClaimsAreNoPaths(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
@@ -225,7 +223,7 @@ func TestClaimsAreNoPaths(t *testing.T) {
 	}
 }
 
-// TestClaimsThatAreLinks: what is no directory in the place of a claim is not entered.
+// TestClaimsThatAreLinks checks that a file that is no directory in place of a claim is not entered.
 func TestClaimsThatAreLinks(t *testing.T) {
 	l := newLayout(t)
 	pod, victim := l.Pod(testUID), victimTree(t)
@@ -251,7 +249,7 @@ func TestClaimsThatAreLinks(t *testing.T) {
 	unchanged()
 }
 
-// claimFiles are the files of claims, wherever they lie.
+// claimFiles returns the files of all claims.
 func claimFiles(t *testing.T, l Layout) []string {
 	t.Helper()
 	var files []string
@@ -264,7 +262,8 @@ func claimFiles(t *testing.T, l Layout) []string {
 	return files
 }
 
-// TestRemovalsAtOnce: removals of claims of one namespace do not take the directory of condemned claims from each other.
+// TestRemovalsAtOnce checks that parallel removals of claims in one namespace do not remove each other's directory of
+// condemned claims.
 func TestRemovalsAtOnce(t *testing.T) {
 	l := newLayout(t)
 	var claims []Claim
@@ -289,8 +288,8 @@ func TestRemovalsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRemovalOfAClaimThatWasCutOff: a claim with a name of any length can be removed, and stays if it is needed; what a kill
-// leaves is found, and removed by the next prune.
+// TestRemovalOfAClaimThatWasCutOff checks that a claim with a name of any length can be removed, and stays if it is
+// needed. Leftovers of a kill are found and removed by the next prune.
 func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	name := strings.Repeat("n", 253)
 	setUp := func(t *testing.T) (Layout, Pod, Claim) {
@@ -318,7 +317,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 			t.Errorf("left are %v", left)
 		}
 	})
-	// A panic is a kill: nothing that comes after it is done.
+	// The panic acts as a kill: the code after it does not run.
 	kill := func(l Layout, c Claim) {
 		defer func() { _ = recover() }()
 		_ = l.Claims().Remove(t.Context(), c, func() error { panic("killed") })
@@ -387,7 +386,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	}
 }
 
-// TestLocksOfPodctlsOwnAreNoPods: no pod can have the name of a lock that podctl keeps.
+// TestLocksOfPodctlsOwnAreNoPods checks that no pod can have the name of one of podctl's own locks.
 func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
 	l := newLayout(t)
 	ports, err := l.Locks().Ports(t.Context())
@@ -421,9 +420,8 @@ func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
 	}
 }
 
-// TestFilesPlantedInThePlaceOfPods: what lies among checkpoints, events, claims and deleted logs
-// under names that none of podctl's has, or is of another kind, is left alone and hides
-// nothing.
+// TestFilesPlantedInThePlaceOfPods checks that files with foreign names or of a wrong type among checkpoints, events,
+// claims and deleted logs are ignored and hide nothing.
 func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
@@ -514,8 +512,8 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	before()
 }
 
-// TestStateBelowALinkOfAnotherUser: what is missing above the state directory and the log
-// root is not made where another user's link leads.
+// TestStateBelowALinkOfAnotherUser checks that missing parents of the state directory and the log root are not created
+// behind another user's link.
 func TestStateBelowALinkOfAnotherUser(t *testing.T) {
 	base, victim := t.TempDir(), t.TempDir()
 	link := filepath.Join(base, "link")
@@ -536,8 +534,8 @@ func TestStateBelowALinkOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestStateBelowADirectoryOfAnotherUser: he could put another state directory in the place of
-// this one between two looks.
+// TestStateBelowADirectoryOfAnotherUser checks that a state directory below another user's directory is refused,
+// because that user could replace it between two looks.
 func TestStateBelowADirectoryOfAnotherUser(t *testing.T) {
 	his := filepath.Join(t.TempDir(), "his")
 	root := filepath.Join(his, "state")
@@ -553,7 +551,8 @@ func TestStateBelowADirectoryOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestWhatLiesInThePlaceOfALogGoes: the runtime opens whatever bears the name of the log.
+// TestWhatLiesInThePlaceOfALogGoes checks that other files in place of a log are removed, because the runtime opens any
+// file with that name.
 func TestWhatLiesInThePlaceOfALogGoes(t *testing.T) {
 	l := newLayout(t)
 	pod, victim := l.Pod(testUID), filepath.Join(t.TempDir(), "victim")
@@ -596,8 +595,8 @@ func TestWhatLiesInThePlaceOfALogGoes(t *testing.T) {
 	}
 }
 
-// TestRootIsExchangedWhileItIsRead: whatever takes the place of the state directory between the check and the use, podctl reads only
-// from the directory that it checked.
+// TestRootIsExchangedWhileItIsRead checks that podctl reads only from the checked directory, even if the state
+// directory is replaced between check and use.
 func TestRootIsExchangedWhileItIsRead(t *testing.T) {
 	l := newLayout(t)
 	forged := l.Root + ".forged"
@@ -638,7 +637,8 @@ func TestRootIsExchangedWhileItIsRead(t *testing.T) {
 	}
 }
 
-// TestNoLinkLeadsOutOfTheState: a link in the place of one of podctl's own directories leads nowhere, whoever made it.
+// TestNoLinkLeadsOutOfTheState checks that no link in place of one of podctl's directories is followed, regardless of
+// its owner.
 func TestNoLinkLeadsOutOfTheState(t *testing.T) {
 	for name, work := range map[string]func(l Layout) error{
 		"objects": func(l Layout) error { return l.Objects().Write(ObjectKey{"default", "Secret", "a"}, []byte("{}")) },

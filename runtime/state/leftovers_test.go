@@ -78,7 +78,7 @@ func TestDeletedLogs(t *testing.T) {
 	}
 }
 
-// TestUnfinishedStores has processes killed while they replace a file of what all pods share.
+// TestUnfinishedStores kills processes while they replace a shared file.
 func TestUnfinishedStores(t *testing.T) {
 	l := Layout{Root: filepath.Join(t.TempDir(), "state"), LogRoot: t.TempDir()}
 	locker := &Locker{Layout: l}

@@ -13,12 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pods are the pods of which something is on disk.
+// Pods lists the pods with files on disk.
 type Pods struct{ layout Layout }
 
-// present lists the pods of which an entry that counts lies in the state directory, in order. A
-// state directory that does not exist has none. What lies there under names that no pod has is
-// not podctl's.
+// present returns the pods with an entry in the state directory for which counts returns true, in order. It ignores
+// names that no pod can have. A missing state directory has no pods.
 func (p Pods) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
 	entries, err := p.layout.dir().Entries(p.layout.pods())
 	var pods []Pod
@@ -30,7 +29,7 @@ func (p Pods) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
 	return pods, err
 }
 
-// known lists the pods that have a checkpoint, in order.
+// known returns the pods with a checkpoint, in order.
 func (p Pods) known() ([]Pod, error) {
 	pods, err := p.present(func(fs.DirEntry) bool { return true })
 	if err != nil {
@@ -42,7 +41,7 @@ func (p Pods) known() ([]Pod, error) {
 	}), nil
 }
 
-// Remembered are the uids of the pods that have a checkpoint, in order.
+// Remembered returns the uids of the pods with a checkpoint, in order.
 func (p Pods) Remembered() ([]types.UID, error) {
 	pods, err := p.known()
 	uids := make([]types.UID, 0, len(pods))
@@ -52,7 +51,7 @@ func (p Pods) Remembered() ([]types.UID, error) {
 	return uids, err
 }
 
-// ChangedAt is when the directory of a pod was made or removed last; zero if there never was one.
+// ChangedAt returns when the directory of a pod was last created or removed, or zero if that never happened.
 func (p Pods) ChangedAt() time.Time {
 	if info, err := p.layout.dir().Lstat(p.layout.pods()); err == nil {
 		return info.ModTime()
@@ -60,16 +59,15 @@ func (p Pods) ChangedAt() time.Time {
 	return time.Time{}
 }
 
-// Entry is one pod that podctl remembers.
+// Entry is one pod with a checkpoint.
 type Entry struct {
 	UID types.UID
-	// Checkpoint is nil when Err says why it cannot be read.
+	// Checkpoint is nil if Err is set, which is the reason why it cannot be read.
 	Checkpoint *Checkpoint
 	Err        error
 }
 
-// Checkpoints reads every checkpoint there is, in the order of the uids. One that
-// cannot be read is an entry with an error and does not hide the others.
+// Checkpoints reads every checkpoint, in the order of the uids. For one that cannot be read, the entry has an error.
 func (p Pods) Checkpoints() ([]Entry, error) {
 	pods, err := p.known()
 	if err != nil {
@@ -84,8 +82,7 @@ func (p Pods) Checkpoints() ([]Entry, error) {
 	return entries, nil
 }
 
-// Leftovers lists the pods of which something lies on disk that no checkpoint
-// accounts for, in order.
+// Leftovers returns the pods with a directory but without a checkpoint, in order.
 func (p Pods) Leftovers() ([]types.UID, error) {
 	pods, err := p.present(fs.DirEntry.IsDir)
 	if err != nil {
@@ -102,23 +99,23 @@ func (p Pods) Leftovers() ([]types.UID, error) {
 	return uids, nil
 }
 
-// Health is how the state directory is, found out without writing to it.
+// Health describes the state directory. It is determined without writing.
 type Health struct {
 	Exists bool
 	Mode   fs.FileMode
-	// Unusable says why podctl does not use it.
+	// Unusable is the reason why podctl does not use the directory.
 	Unusable error
-	// Writable is set if podctl can write to it, or make it.
+	// Writable is set if podctl can write to the directory or create it.
 	Writable bool
-	// Checkpoints counts the pods, Unreadable has an error for each checkpoint that cannot
-	// be read, Open the checkpoints that others can read.
+	// Checkpoints is the number of checkpoints. Unreadable has an error for each one that cannot be read. Open lists
+	// the files that other users can read.
 	Checkpoints int
 	Unreadable  []error
 	Open        []string
 	NewestWrite time.Time
 }
 
-// Health looks at the state directory and at every checkpoint in it.
+// Health checks the state directory and every checkpoint in it.
 func (l Layout) Health() Health {
 	entries, err := l.Pods().Checkpoints()
 	h := Health{Unusable: err, Checkpoints: len(entries), Writable: unix.Access(l.Present(), unix.W_OK) == nil}
@@ -147,7 +144,7 @@ func (h *Health) lookAt(l Layout, checkpoint string) {
 	}
 }
 
-// Present is the state directory, or what there is of the way to it.
+// Present returns the state directory or its nearest existing parent.
 func (l Layout) Present() string {
 	dir := l.Root
 	for dir != filepath.Dir(dir) {

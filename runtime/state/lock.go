@@ -13,18 +13,17 @@ import (
 	"github.com/podctl/podctl/runtime/filelock"
 )
 
-// Lock waits for the pod's lock until the context ends, and returns a
-// *filelock.LockedError then. The lock is taken if it is free, even when the context has
-// ended already.
+// Lock waits for the pod's lock until the context ends, and then returns a *filelock.LockedError. It takes a free lock
+// even if the context has already ended.
 func (p Pod) Lock(ctx context.Context) (*filelock.Lock, error) {
 	return p.layout.Locks().Pod(ctx, p, func(string) {})
 }
 
-// lockFile is the file that a process holds while it works on the pod.
+// lockFile is the file that a process locks while it works on the pod.
 func (p Pod) lockFile() string { return p.layout.Locks().file(string(p.uid)) }
 
-// The locks of podctl's own. They are kept beside those of pods, and no uid may have an
-// underscore in it (statedir.CheckName).
+// Names of podctl's own locks. They lie beside those of pods. A uid cannot contain an underscore (statedir.CheckName),
+// so the names cannot collide.
 const (
 	lockOwn       = "_"
 	lockIDs       = lockOwn + "ids"
@@ -37,53 +36,49 @@ const (
 	lockClaims    = lockOwn + "claims"
 )
 
-// lockSuffix ends the names of all files of locks.
 const lockSuffix = ".lock"
 
-// Locks are the locks of the state directory: one for each pod, and those of what all pods share.
+// Locks holds the locks of the state directory: one for each pod, and those for shared data.
 type Locks struct{ layout Layout }
 
-// Pod waits for the lock of a pod as Pod.Lock does, and tells once who holds it if that takes longer than
-// filelock.Patience.
+// Pod waits for the lock of a pod like Pod.Lock. If that takes longer than filelock.Patience, it calls tell once with
+// the holder.
 func (s Locks) Pod(ctx context.Context, p Pod, tell func(holder string)) (*filelock.Lock, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
 	lock, err := s.take(ctx, filelock.File{Path: p.lockFile(), Keeps: p.HasDir}, tell)
 	if lock != nil {
-		// What a killed writer left harms nobody, and the next one tries again.
+		// Leftovers of a killed writer do no harm, and the next holder tries again.
 		_ = errors.Join(p.Checkpoint().removeUnfinished(), p.Hooks().clear(), p.layout.dir().Remove(p.History().unfinished()))
 	}
 	return lock, err
 }
 
-// Ports takes the ports of the node for this process alone: from the look at who has
-// which until it is written down who takes some. Who has a pod's lock may ask for it, and not
-// the other way round.
+// Ports locks the ports of the node, from the check of used ports until new ones are recorded. A process may take it
+// while it holds a pod's lock, but not the reverse.
 func (s Locks) Ports(ctx context.Context) (*filelock.Lock, error) {
 	return s.takeOwn(ctx, lockPorts, "the table of the node's ports")
 }
 
-// Node takes the admission of pods for this process alone. Who has a pod's lock, or that of the
-// ports, may ask for it, and not the other way round.
+// Node locks the admission of pods. A process may take it while it holds a pod's lock or the ports lock, but not the
+// reverse.
 func (s Locks) Node(ctx context.Context) (*filelock.Lock, error) {
 	return s.takeOwn(ctx, lockNode, "the admission of pods")
 }
 
-// IDs takes the ranges of user ids for this process alone. Who has a pod's lock may ask
-// for it, and not the other way round.
+// IDs locks the ranges of user ids. A process may take it while it holds a pod's lock, but not the reverse.
 func (s Locks) IDs(ctx context.Context) (*filelock.Lock, error) {
 	return s.takeOwn(ctx, lockIDs, "the table of user ids")
 }
 
-// claims takes the directories of claims for this process alone: to make one, or from the last look whether one is used until
-// it is gone. Who has a pod's lock may ask for it, and not the other way round.
+// claims locks the directories of claims: to create one, or from the last check of its use until it is moved away for
+// removal. A process may take it while it holds a pod's lock, but not the reverse.
 func (s Locks) claims(ctx context.Context) (*filelock.Lock, error) {
 	return s.takeOwn(ctx, lockClaims, "the directories of claims")
 }
 
-// Agent takes the state directory for one agent. Another agent is not waited for: the error
-// names it.
+// Agent locks the state directory for one agent. It does not wait for another agent: the error names it.
 func (s Locks) Agent(ctx context.Context) (*filelock.Lock, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
@@ -92,7 +87,7 @@ func (s Locks) Agent(ctx context.Context) (*filelock.Lock, error) {
 
 func (s Locks) dir() string { return filepath.Join(s.layout.Root, "locks") }
 
-// file is the file of a lock by its name: that of a pod is its uid.
+// file returns the file of a lock by its name. For a pod the name is its uid.
 func (s Locks) file(name string) string { return filepath.Join(s.dir(), name+lockSuffix) }
 
 func (s Locks) make() error {
@@ -102,7 +97,7 @@ func (s Locks) make() error {
 	return nil
 }
 
-// take makes the directory and waits for a lock.
+// take creates the directory and waits for a lock.
 func (s Locks) take(ctx context.Context, of filelock.File, tell func(holder string)) (*filelock.Lock, error) {
 	if err := s.make(); err != nil {
 		return nil, err
@@ -111,7 +106,7 @@ func (s Locks) take(ctx context.Context, of filelock.File, tell func(holder stri
 	return filelock.Take(ctx, of, tell)
 }
 
-// takeOwn takes a lock that is no pod's, and removes what the last holder left if it was killed while it wrote.
+// takeOwn takes a lock that belongs to no pod. It removes leftovers of a holder that was killed while writing.
 func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, error) {
 	lock, err := s.take(ctx, filelock.File{Path: s.file(name)}, func(string) {})
 	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
@@ -125,7 +120,7 @@ func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, 
 	return lock, err
 }
 
-// unfinished are the files that the holder of a lock writes before they replace others.
+// unfinished returns the temporary files that the holder of a lock writes before they replace others.
 func (s Locks) unfinished(name string) []string {
 	switch name {
 	case lockObjects:
@@ -143,11 +138,10 @@ func (s Locks) unfinished(name string) []string {
 	}
 }
 
-// Sweep removes what a process leaves that is killed at the end of its work: the files of locks that nobody
-// holds, of pods that are gone and of what all pods share, and the empty directories of such pods. It waits
-// for nobody.
+// Sweep removes leftovers of processes that were killed at the end of their work: files of free locks, and empty
+// directories of pods. It keeps the locks of pods with a checkpoint. It does not wait for locks.
 func (s Locks) Sweep(ctx context.Context) error {
-	// A context that has ended takes a lock that is free.
+	// With an ended context only a free lock is taken.
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	entries, err := s.layout.dir().Entries(s.dir())
@@ -176,8 +170,8 @@ func (s Locks) sweep(ctx context.Context, name string) error {
 	return errors.Join(err, lock.Unlock())
 }
 
-// sweepPod removes the directory of a pod if it is empty, and returns the pod's lock for the caller to let go
-// of; nil for a pod that has a checkpoint.
+// sweepPod removes the directory of a pod if it is empty. It returns the pod's lock, which the caller must release, or
+// nil for a pod with a checkpoint.
 func (s Locks) sweepPod(ctx context.Context, p Pod) (*filelock.Lock, error) {
 	known, err := p.Checkpoint().Exists()
 	if known || err != nil {
@@ -185,16 +179,17 @@ func (s Locks) sweepPod(ctx context.Context, p Pod) (*filelock.Lock, error) {
 	}
 	lock, err := p.Lock(ctx)
 	if err == nil {
-		err = s.layout.dir().RemoveIfEmpty(p.Dir()) // What is left is work of housekeeping.
+		err = s.layout.dir().RemoveIfEmpty(p.Dir()) // Housekeeping removes other leftovers.
 	}
 	return lock, err
 }
 
-// RuntimeLockDir is where the locks of runtimes lie, for agents of all state directories.
+// RuntimeLockDir is the directory of the locks of runtimes, shared by agents of all state directories.
 const RuntimeLockDir = "/run"
 
-// Runtime takes a container runtime for one agent, whatever state directory others have. The lock lies in a directory that all
-// agents share. Another agent is not waited for: the error is a *filelock.LockedError then, and names its state directory.
+// Runtime locks a container runtime for one agent, across state directories. The lock lies in a directory that all
+// agents share. Runtime does not wait for another agent: it returns a *filelock.LockedError that names its state
+// directory.
 func (s Locks) Runtime(ctx context.Context, dir, endpoint string) (*filelock.Lock, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
@@ -203,7 +198,7 @@ func (s Locks) Runtime(ctx context.Context, dir, endpoint string) (*filelock.Loc
 	return filelock.Take(ctx, filelock.File{Path: filepath.Join(dir, name), Command: words}, func(string) {})
 }
 
-// resolved is an endpoint without links: two that lead to one socket are one.
+// resolved returns an endpoint without links, so that two paths to one socket are equal.
 func resolved(endpoint string) string {
 	path := strings.TrimPrefix(endpoint, "unix://")
 	if target, err := filepath.EvalSymlinks(path); err == nil {

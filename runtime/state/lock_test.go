@@ -21,8 +21,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// The test binary plays another process when these are set: what it does, and
-// the root of the state directory.
+// With these variables the test binary acts as another process. They set its action and the root of the state
+// directory.
 const (
 	roleEnv = "PODCTL_TEST_ROLE"
 	rootEnv = "PODCTL_TEST_ROOT"
@@ -40,12 +40,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// emulatorEnv names the emulator that a test program runs in, where the machine cannot run the
-// program itself.
+// emulatorEnv names the emulator for a test program that the machine cannot run directly.
 const emulatorEnv = "PODCTL_TEST_EMULATOR"
 
-// otherProcess is this test binary in one of its roles. What it has to say is in
-// the file that report names.
+// otherProcess returns a command that runs this test binary in a role. Its result is in the file that report returns.
 func otherProcess(t *testing.T, role string, l Layout, args ...string) *exec.Cmd {
 	t.Helper()
 	line := append([]string{os.Args[0]}, args...)
@@ -59,13 +57,13 @@ func otherProcess(t *testing.T, role string, l Layout, args ...string) *exec.Cmd
 
 func report(l Layout) string { return filepath.Join(filepath.Dir(l.Root), "report") }
 
-// say leaves word of how it went; nobody could hear of an error here.
+// say writes the result to the report file. Errors are ignored, because they could not be reported.
 func say(l Layout, err error) {
 	_ = os.WriteFile(report(l)+".new", []byte(fmt.Sprint(err)), 0o600)
 	_ = os.Rename(report(l)+".new", report(l))
 }
 
-// holdLock locks, says so, and waits to be killed.
+// holdLock locks, reports that, and waits to be killed.
 func holdLock(l Layout) {
 	lock, err := l.Pod(testUID).Lock(context.Background())
 	say(l, err)
@@ -192,13 +190,13 @@ func TestLockAdmitsOneAtATime(t *testing.T) {
 	}
 }
 
-// come makes the pod's directory, and leave removes it.
+// come creates the pod's directory, and leave removes it.
 func (p Pod) come() error { return os.MkdirAll(p.Dir(), 0o700) }
 
 func (p Pod) leave() error { return os.RemoveAll(p.Dir()) }
 
-// TestLockIsNotStarved locks again and again without a pause, as a process does
-// that makes pass after pass: one who waits gets its turn all the same.
+// TestLockIsNotStarved locks repeatedly without a pause, like a process that makes one pass after another, and checks
+// that a waiting process still gets the lock.
 func TestLockIsNotStarved(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	if err := errors.Join(pod.layout.Locks().make(), pod.come()); err != nil {
@@ -257,9 +255,8 @@ func TestLockFileStaysUntilThePodIsGone(t *testing.T) {
 	wantGone(t, pod.lockFile())
 }
 
-// TestLockOnARemovedFileDoesNotCount holds the lock while another waits, and
-// removes the file: the waiting one must end up with the file that newcomers
-// see.
+// TestLockOnARemovedFileDoesNotCount removes the file of a held lock while another process waits. The waiting process
+// must get the lock of the file that new processes see.
 func TestLockOnARemovedFileDoesNotCount(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	first := mustLock(t, pod)
@@ -305,7 +302,7 @@ func TestLockDoesNotFollowLinks(t *testing.T) {
 	}
 }
 
-// TestLockIsAFile: what cannot be given back is not taken.
+// TestLockIsAFile checks that only a regular file is used as a lock.
 func TestLockIsAFile(t *testing.T) {
 	for name, mknod := range map[string]func(path string) error{
 		"a pipe":   mkfifo,
@@ -346,8 +343,7 @@ func TestLockThatCannotBeOpenedIsAnError(t *testing.T) {
 	}
 }
 
-// TestSweep: the files of locks go that nobody holds and that belong to no pod that is there, and the
-// directories in which nothing is left.
+// TestSweep checks that the files of free locks without a pod, and empty directories of pods, are removed.
 func TestSweep(t *testing.T) {
 	l := Layout{Root: filepath.Join(t.TempDir(), "state")}
 	lock := func(uid types.UID) *filelock.Lock {

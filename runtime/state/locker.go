@@ -12,17 +12,16 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Locker takes locks on pods, and says whom it waits for.
+// Locker takes locks on pods and reports the holder it waits for.
 type Locker struct {
 	Layout Layout
-	// Timeout is how long another process that works on the same pod is waited for; zero
-	// means as long as the context lasts.
+	// Timeout limits the wait for another process that works on the same pod. Zero means until the context ends.
 	Timeout time.Duration
-	// Waiting is called when that takes long, with whom the wait is for.
+	// Waiting is called with the holder if a wait takes long.
 	Waiting func(text string)
 }
 
-// Lock takes the pod for this process alone, once others that work on it are done.
+// Lock waits for other processes that work on the pod and locks it.
 func (l *Locker) Lock(ctx context.Context, ref model.PodRef) (*filelock.Lock, error) {
 	ctx, cancel := l.timeout(ctx)
 	defer cancel()
@@ -39,7 +38,6 @@ func (l *Locker) Lock(ctx context.Context, ref model.PodRef) (*filelock.Lock, er
 	return lock, nil
 }
 
-// timeout bounds the wait for a lock.
 func (l *Locker) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l.Timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -47,9 +45,8 @@ func (l *Locker) timeout(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeoutCause(ctx, l.Timeout, fmt.Errorf("gave up after %s (--lock-timeout)", l.Timeout))
 }
 
-// ReservePorts keeps others from looking for free ports of the node between this pod's look
-// and the moment in which it is written down that it takes some, when the caller frees them.
-// A pod that needs none waits for nobody.
+// ReservePorts locks the node's ports between the check for free ports and the record of the pod's ports, after which
+// the caller calls free. It does nothing for a pod without host ports.
 func (l *Locker) ReservePorts(ctx context.Context, desired *podspec.Desired) (free func(), err error) {
 	if desired == nil || len(podspec.HostPorts(desired.Pod)) == 0 {
 		return func() {}, nil
@@ -57,8 +54,8 @@ func (l *Locker) ReservePorts(ctx context.Context, desired *podspec.Desired) (fr
 	return l.reserve(ctx, model.RefOf(desired.Pod), l.Layout.Locks().Ports)
 }
 
-// ReserveNode keeps other pods from being admitted between the look at what is left of the node and
-// the moment in which it is written down that this pod takes some, when the caller frees it.
+// ReserveNode locks the admission between the check of the node's free resources and the record of this pod, after
+// which the caller calls free.
 func (l *Locker) ReserveNode(ctx context.Context, ref model.PodRef) (free func(), err error) {
 	return l.reserve(ctx, ref, l.Layout.Locks().Node)
 }
@@ -73,18 +70,17 @@ func (l *Locker) reserve(ctx context.Context, ref model.PodRef, take func(contex
 	return sync.OnceFunc(func() { _ = lock.Unlock() }), nil
 }
 
-// LockObjects takes the stored objects for this process alone, to change
-// them. Whoever only reads one needs no lock.
+// LockObjects locks the stored objects for changes. Reading one needs no lock.
 func (l *Locker) LockObjects(ctx context.Context) (*filelock.Lock, error) {
 	return l.takeOwn(ctx, lockObjects, "the store of ConfigMaps, Secrets, claims and Services")
 }
 
-// LockWorkloads takes the objects that stand for pods for this process alone, to change them.
+// LockWorkloads locks the stored workloads for changes.
 func (l *Locker) LockWorkloads(ctx context.Context) (*filelock.Lock, error) {
 	return l.takeOwn(ctx, lockWorkloads, "the store of workloads")
 }
 
-// LockServices takes what the node does for Services for this process alone, to change it.
+// LockServices locks the node's rules and names of Services for changes.
 func (l *Locker) LockServices(ctx context.Context) (*filelock.Lock, error) {
 	return l.takeOwn(ctx, lockServices, "the rules and names of Services")
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
-// made is a path that is made of names, and where docs/state.md says that it lies: so many
-// elements below a directory of podctl's.
+// made is a path built from names, and its place in docs/state.md: the number of elements below a directory of podctl.
 type made struct {
 	path  string
 	err   error
@@ -22,14 +21,14 @@ type made struct {
 	depth int
 }
 
-// fuzzedNames are all that a path is made of.
+// fuzzedNames holds all names in paths.
 type fuzzedNames struct {
 	uid                                          types.UID
 	namespace, pod, container, volume, claim, id string
 	index                                        int
 }
 
-// allPaths are all paths that are made of names.
+// allPaths returns all paths built from names.
 func allPaths(l Layout, n *fuzzedNames) map[string]made {
 	p := l.Pod(n.uid)
 	paths := map[string]made{}
@@ -67,9 +66,8 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 	return paths
 }
 
-// FuzzPaths: whatever names a manifest or checkpoint has, each path that is made of them is
-// refused, or lies where docs/state.md says and nowhere else; no two kinds share one, and
-// nothing has the name of what is podctl's own.
+// FuzzPaths checks that each path built from arbitrary names is refused or lies where docs/state.md says. No two kinds
+// share a path, and no path has a name reserved for podctl.
 func FuzzPaths(f *testing.F) {
 	for _, seed := range []string{"web", "", ".", "..", "../../../victim", "a/b", "/etc", ".aside", ".removed", ".deleted", "_ids", "_ports", "_objects", "ports", "a\x00b", "a\nb", ".long", "journal.json", "wrapped_x", "a_b"} {
 		f.Add(seed, "default", "web", "app", "data", "data", "id", 0)
@@ -111,8 +109,7 @@ func FuzzPaths(f *testing.F) {
 	})
 }
 
-// TestUIDsThatAreRefusedHaveNoPlace: where the path of a pod with such a uid is used all the
-// same, it is none that anything else has.
+// TestUIDsThatAreRefusedHaveNoPlace checks that the path of a pod with an invalid uid is used for nothing else.
 func TestUIDsThatAreRefusedHaveNoPlace(t *testing.T) {
 	l := Layout{Root: "/root", LogRoot: "/logs"}
 	for _, uid := range []types.UID{"", ".", "..", "../x", "a/b", "_ids", "a\x00", "a\nb"} {

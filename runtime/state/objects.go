@@ -16,7 +16,7 @@ import (
 // ObjectKey names a stored object: a ConfigMap, a Secret, a claim, a Service or a workload.
 type ObjectKey struct{ Namespace, Kind, Name string }
 
-// check is a *NameError for an object that cannot be kept.
+// check returns a *NameError for an object that cannot be stored.
 func (k ObjectKey) check() error {
 	if known := podspec.KindNamed(k.Kind); known.Name == "" || known.Name == podspec.KindPod {
 		return &NameError{Kind: "kind", Name: k.Kind}
@@ -24,10 +24,10 @@ func (k ObjectKey) check() error {
 	return statedir.FirstError(statedir.CheckName(statedir.KindNamespace, k.Namespace), statedir.CheckName(statedir.KindObject, k.Name))
 }
 
-// Word is the kind of the object as users write it: configmap.
+// Word returns the kind as users write it: configmap.
 func (k ObjectKey) Word() string { return strings.ToLower(k.Kind) }
 
-// String is the object as users write it: configmap default/web.
+// String returns the object as users write it: configmap default/web.
 func (k ObjectKey) String() string { return k.Word() + " " + k.Namespace + "/" + k.Name }
 
 // Compare orders objects by namespace, kind and name.
@@ -35,7 +35,7 @@ func (k ObjectKey) Compare(other ObjectKey) int {
 	return slices.Compare([]string{k.Namespace, k.Kind, k.Name}, []string{other.Namespace, other.Kind, other.Name})
 }
 
-// kindDirs are the directories of the kinds that are such, but pods.
+// kindDirs returns the directories of the selected kinds, except pods.
 func kindDirs(such func(podspec.Kind) bool) map[string]string {
 	dirs := map[string]string{}
 	for _, kind := range podspec.Kinds() {
@@ -47,18 +47,18 @@ func kindDirs(such func(podspec.Kind) bool) map[string]string {
 }
 
 const (
-	// objectMax bounds what is read of an object, in bytes. The values of one have at most
-	// 1 MiB, of which each byte takes at most six in JSON.
+	// objectMax limits the bytes read from an object. Its values have at most 1 MiB, and each byte takes at most six in
+	// JSON.
 	objectMax = 8 << 20
-	// ObjectsMax bounds how many objects are kept.
+	// ObjectsMax limits the number of stored objects.
 	ObjectsMax = 1000
 )
 
-// Objects is the place of stored objects, one file each.
+// Objects is a store of objects, one file each.
 type Objects struct {
 	layout Layout
 	name   string
-	// dirs are the directories of the kinds that are kept there.
+	// dirs maps the kinds of this store to their directories.
 	dirs map[string]string
 }
 
@@ -66,7 +66,7 @@ func (s Objects) dir(names ...string) string {
 	return filepath.Join(append([]string{s.layout.Root, s.name}, names...)...)
 }
 
-// Path is the file of an object. The error is a *NameError.
+// Path returns the file of an object. The error is a *NameError.
 func (s Objects) Path(key ObjectKey) (string, error) {
 	if err := key.check(); err != nil {
 		return "", err
@@ -78,7 +78,7 @@ func (s Objects) Path(key ObjectKey) (string, error) {
 	return s.dir(key.Namespace, dir, key.Name), nil
 }
 
-// Read reads the file of an object; nil if there is none.
+// Read reads the file of an object. It returns nil if there is none.
 func (s Objects) Read(key ObjectKey) ([]byte, error) {
 	path, err := s.Path(key)
 	if err != nil {
@@ -94,8 +94,7 @@ func (s Objects) Read(key ObjectKey) ([]byte, error) {
 	return text, nil
 }
 
-// List lists the objects, in order. What lies there under names that no object has is not
-// podctl's.
+// List returns the objects in order. It ignores files with other names, which do not belong to podctl.
 func (s Objects) List() ([]ObjectKey, error) {
 	kinds := map[string]string{}
 	for kind, dir := range s.dirs {
@@ -119,10 +118,10 @@ func (s Objects) List() ([]ObjectKey, error) {
 	return keys, nil
 }
 
-// ChangedAt is when an object was written or removed last; zero if there never was one. It looks at
-// directories only: an object that is written takes the place of a file.
+// ChangedAt returns when an object was last written or removed, or zero if that never happened. It checks only
+// directories, because writing an object replaces its file and so changes the directory.
 func (s Objects) ChangedAt() (last time.Time) {
-	// What cannot be read has not changed as far as is known.
+	// Directories that cannot be read count as unchanged.
 	_ = s.layout.dir().Walk(s.dir(), func(names []string, entry fs.DirEntry) error {
 		if !entry.IsDir() {
 			return nil
@@ -138,8 +137,8 @@ func (s Objects) ChangedAt() (last time.Time) {
 	return last
 }
 
-// Write replaces the file of an object as a whole: after a crash the old one or the new one is
-// there. The caller holds the lock.
+// Write replaces the file of an object as a whole: after a crash either the old or the new one exists. The caller holds
+// the lock.
 func (s Objects) Write(key ObjectKey, text []byte) error {
 	path, err := s.Path(key)
 	if err == nil {
@@ -151,12 +150,12 @@ func (s Objects) Write(key ObjectKey, text []byte) error {
 	return nil
 }
 
-// unfinished is the file of the object that is being written. It is one for all of them, so that whoever takes the lock knows what a
-// killed process left.
+// unfinished is the temporary file for writing. All objects share it, so that the next holder of the lock finds the
+// leftovers of a killed process.
 func (s Objects) unfinished() string { return s.dir(".unfinished") }
 
-// Remove removes the file of an object, and the directories that are empty then. One that is
-// gone is no error. The caller holds the lock.
+// Remove removes the file of an object, and its directories if they are empty. A missing file is no error. The caller
+// holds the lock.
 func (s Objects) Remove(key ObjectKey) error {
 	path, err := s.Path(key)
 	if err == nil {

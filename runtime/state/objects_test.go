@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// TestObjectsAreKept: what was written is read and listed until it is removed, with the modes
-// of what may be a Secret, and leaves nothing behind.
+// TestObjectsAreKept checks that written objects are read and listed until they are removed, that their modes protect
+// Secrets, and that no files are left.
 func TestObjectsAreKept(t *testing.T) {
 	s := newLayout(t).Objects()
 	long := strings.Repeat("n", 253)
@@ -59,7 +59,7 @@ func TestObjectsAreKept(t *testing.T) {
 	}
 }
 
-// TestObjectsAreNoPaths: names that are paths, or podctl's own, name no object.
+// TestObjectsAreNoPaths checks that paths and reserved names are refused.
 func TestObjectsAreNoPaths(t *testing.T) {
 	s := newLayout(t).Objects()
 	victim := victimTree(t)
@@ -84,8 +84,8 @@ func TestObjectsAreNoPaths(t *testing.T) {
 	unchanged()
 }
 
-// TestObjectsThatAreLinks: nothing is read or written through a link in the place of an object or
-// of a directory of them.
+// TestObjectsThatAreLinks checks that nothing is read or written through a link in place of an object or a directory of
+// objects.
 func TestObjectsThatAreLinks(t *testing.T) {
 	l := newLayout(t)
 	s, key := l.Objects(), ObjectKey{"default", podspec.KindSecret, "a"}
@@ -112,7 +112,7 @@ func TestObjectsThatAreLinks(t *testing.T) {
 	unchanged()
 }
 
-// TestWhenObjectsChanged: each write and each removal is later than the one before.
+// TestWhenObjectsChanged checks that each write and each removal advances ChangedAt.
 func TestWhenObjectsChanged(t *testing.T) {
 	l := Layout{Root: t.TempDir()}
 	if at := l.Objects().ChangedAt(); !at.IsZero() {
@@ -145,7 +145,7 @@ func TestWhenObjectsChanged(t *testing.T) {
 	}
 }
 
-// TestListsWhileObjectsGo: an object that is removed while objects are listed, with its directories, hides no other.
+// TestListsWhileObjectsGo checks that removing an object with its directories during a list hides no other object.
 func TestListsWhileObjectsGo(t *testing.T) {
 	s := newLayout(t).Objects()
 	kept, gone := ObjectKey{"z", podspec.KindSecret, "a"}, ObjectKey{"a", podspec.KindSecret, "a"}

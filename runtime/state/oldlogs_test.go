@@ -12,8 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
-// writeLogs gives a container logs of two attempts, the first rotated, and a
-// link to the second.
+// writeLogs writes logs of two attempts of a container, the first one rotated, and a link to the second.
 func writeLogs(t *testing.T, pod Pod, namespace, name string) {
 	t.Helper()
 	write(t, ok(pod.Logs(namespace, name).File("app", 0))+".20260301-120000", "oldest")
@@ -161,7 +160,7 @@ func TestTerminationLogIsNewForEachStart(t *testing.T) {
 	}
 }
 
-// TestLogsOfAKubeletGoWithThePod: it adds the name of its node to that of a static pod.
+// TestLogsOfAKubeletGoWithThePod checks names with the node's name, which a kubelet adds to a static pod.
 func TestLogsOfAKubeletGoWithThePod(t *testing.T) {
 	for name, remove := range map[string]func(podlogs.Logs) error{
 		"deleted":   func(l podlogs.Logs) error { return l.Archive(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) },

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTheStatePageNamesWhatLiesThere: what podctl writes below its state directory, and what
-// it reads there, has a row in the page that tells users so.
+// TestTheStatePageNamesWhatLiesThere checks that docs/state.md has a row for every file that podctl reads or writes
+// below its state directory.
 func TestTheStatePageNamesWhatLiesThere(t *testing.T) {
 	page, err := os.ReadFile("../../docs/state.md")
 	if err != nil {

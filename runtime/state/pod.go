@@ -16,28 +16,27 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// Pod is the place of one pod: its directory, and in methods of their own the places of what is
-// kept of it (Checkpoint, History, Logs and others). Its path methods are pure: those that take names return a
-// *NameError for one that cannot be part of a path. What touches the disk returns an error.
+// Pod is one pod on disk: its directory, and methods for the places of its data (Checkpoint, History, Logs and others).
+// Path methods do not access the disk. They return a *NameError for a name that cannot be part of a path. Methods that
+// access the disk return an error.
 type Pod struct {
 	layout Layout
 	uid    types.UID
-	// refused is why the uid is not taken; nil as a rule.
+	// refused is the reason why the uid is invalid; usually nil.
 	refused error
 }
 
-// Dir is the pod's directory.
+// Dir returns the pod's directory.
 func (p Pod) Dir() string { return filepath.Join(p.layout.pods(), string(p.uid)) }
 
-// EtcHosts is the hosts file that the pod's containers share.
+// EtcHosts returns the hosts file that the pod's containers share.
 func (p Pod) EtcHosts() string { return filepath.Join(p.Dir(), "etc-hosts") }
 
-// EmptyDir is the kubelet's name of the plugin behind emptyDir volumes, and
-// behind all volumes whose content podctl writes.
+// EmptyDir is the kubelet's plugin name for emptyDir volumes, and for all volumes whose content podctl writes.
 const EmptyDir = "empty-dir"
 
-// VolumeDir is where the content of a volume lies. The plugin is the kubelet's
-// name of the kind of volume, for example empty-dir or downward-api.
+// VolumeDir returns the directory of a volume's content. plugin is the kubelet's name for the kind of volume, for
+// example empty-dir or downward-api.
 func (p Pod) VolumeDir(plugin, name string) (string, error) {
 	if err := statedir.FirstError(p.refused, statedir.CheckName(statedir.KindPlugin, plugin), statedir.CheckName(statedir.KindVolume, name)); err != nil {
 		return "", err
@@ -45,8 +44,8 @@ func (p Pod) VolumeDir(plugin, name string) (string, error) {
 	return filepath.Join(p.Volumes(), "kubernetes.io~"+plugin, name), nil
 }
 
-// VolumeMarker is the file that is there once a volume is complete. Volumes with
-// content of podctl's own are emptyDirs inside, which the marker's name shows.
+// VolumeMarker returns the file that exists once a volume is complete. Volumes with content from podctl are wrapped
+// emptyDirs, which the marker's name shows.
 func (p Pod) VolumeMarker(plugin, name string) (string, error) {
 	if err := statedir.FirstError(p.refused, statedir.CheckName(statedir.KindPlugin, plugin), statedir.CheckName(statedir.KindVolume, name)); err != nil {
 		return "", err
@@ -57,17 +56,16 @@ func (p Pod) VolumeMarker(plugin, name string) (string, error) {
 	return filepath.Join(p.Plugins(), "kubernetes.io~"+EmptyDir, name, "ready"), nil
 }
 
-// Volumes holds the content of all volumes of the pod.
+// Volumes returns the directory of the contents of all volumes.
 func (p Pod) Volumes() string { return filepath.Join(p.Dir(), "volumes") }
 
-// Plugins holds the markers of the pod's volumes.
+// Plugins returns the directory of the volumes' markers.
 func (p Pod) Plugins() string { return filepath.Join(p.Dir(), "plugins") }
 
-// SubPaths holds all bound subPaths of the pod.
+// SubPaths returns the directory of all bound subPaths.
 func (p Pod) SubPaths() string { return filepath.Join(p.Dir(), "volume-subpaths") }
 
-// SubPath is where one subPath of a volume is bound for a container: index is
-// the position in its volumeMounts.
+// SubPath returns where one subPath of a volume is bound for a container. index is the position in its volumeMounts.
 func (p Pod) SubPath(volume, container string, index int) (string, error) {
 	if err := statedir.FirstError(p.refused, statedir.CheckName(statedir.KindVolume, volume), statedir.CheckName(statedir.KindContainer, container)); err != nil {
 		return "", err
@@ -75,16 +73,14 @@ func (p Pod) SubPath(volume, container string, index int) (string, error) {
 	return filepath.Join(p.SubPaths(), volume, container, strconv.Itoa(index)), nil
 }
 
-// refusedUID stands for a uid that is refused. No uid begins with a point, so that nothing
-// ever lies there.
+// refusedUID replaces an invalid uid. A uid cannot begin with a dot, so this path never exists.
 const refusedUID types.UID = ".refused"
 
-// check refuses a uid that cannot name a directory. A uid comes out of a manifest or a
-// checkpoint.
+// check returns an error if the uid cannot name a directory. It may come from a manifest or a checkpoint.
 func (p Pod) check() error { return p.refused }
 
-// Pod is the place of the pod with a uid. Nothing is created. With a uid that cannot name a directory
-// everything that would touch the disk is a *NameError.
+// Pod returns the pod with a uid. It creates nothing. If the uid cannot name a directory, all methods that access the
+// disk return a *NameError.
 func (l Layout) Pod(uid types.UID) Pod {
 	if err := statedir.CheckName(statedir.KindUID, string(uid)); err != nil {
 		return Pod{layout: l, uid: refusedUID, refused: err}
@@ -92,33 +88,31 @@ func (l Layout) Pod(uid types.UID) Pod {
 	return Pod{layout: l, uid: uid}
 }
 
-// History is the place of what happened to the pod.
+// History returns the store of the pod's history.
 func (p Pod) History() HistoryStore { return HistoryStore{p} }
 
-// Checkpoint is the place of the pod's checkpoint.
+// Checkpoint returns the store of the pod's checkpoint.
 func (p Pod) Checkpoint() CheckpointStore { return CheckpointStore{p} }
 
-// IDs is the place of the pod's range.
+// IDs returns the store of the pod's id range.
 func (p Pod) IDs() IDStore { return IDStore{p} }
 
-// Logs is the place of the logs of the pod, which has that name.
+// Logs returns the logs of the pod, which has this name.
 func (p Pod) Logs(namespace, name string) podlogs.Logs {
 	return podlogs.Logs{Roots: p.layout.logs(), UID: p.uid, Namespace: namespace, Name: name, Refused: p.refused}
 }
 
-// TerminationLogs is the place of a container's termination messages.
+// TerminationLogs returns the termination messages of a container.
 func (p Pod) TerminationLogs(container string) TerminationLogs { return TerminationLogs{p, container} }
 
-// Claims is the place of all claims, as the pod uses it.
+// Claims returns the claims for use by this pod.
 func (p Pod) Claims() Claims { return Claims{layout: p.layout, refused: p.refused} }
 
-// podDirMode is the mode of a pod's directory and of those in it (kubelet:
-// makePodDataDirs).
+// podDirMode is the mode of a pod's directory and of those in it (kubelet: makePodDataDirs).
 const podDirMode = 0o750
 
-// MakeDir creates a directory below the pod's own, or the pod's own. Missing
-// directories above it get mode 0750, the last one gets perm, whatever the
-// umask. One that is there already keeps its mode.
+// MakeDir creates the pod's directory or one below it. Missing parents get mode 0750 and the last directory gets perm,
+// regardless of the umask. An existing directory keeps its mode.
 func (p Pod) MakeDir(path string, perm fs.FileMode) error {
 	dir, err := p.Make(path, perm)
 	if err != nil {
@@ -127,7 +121,8 @@ func (p Pod) MakeDir(path string, perm fs.FileMode) error {
 	return dir.Close()
 }
 
-// Touch makes an empty file in one of the pod's directories, which is created if need be. What has that path stays.
+// Touch creates an empty file in one of the pod's directories, and the directory if necessary. It does not change an
+// existing file.
 func Touch(p Pod, path string, perm fs.FileMode) error {
 	dir, err := p.Make(filepath.Dir(path), podDirMode)
 	if err != nil {
@@ -136,7 +131,7 @@ func Touch(p Pod, path string, perm fs.FileMode) error {
 	return errors.Join(dir.Touch(filepath.Base(path), perm), dir.Close())
 }
 
-// Make creates a directory as MakeDir does, and opens it.
+// Make creates a directory like MakeDir, and opens it.
 func (p Pod) Make(path string, perm fs.FileMode) (*safefs.Dir, error) {
 	names, err := below(p, path)
 	if err != nil {
@@ -149,7 +144,7 @@ func (p Pod) Make(path string, perm fs.FileMode) (*safefs.Dir, error) {
 	return dir, nil
 }
 
-// Open opens a directory below the pod's own, or the pod's own. Links are not followed.
+// Open opens the pod's directory or one below it, without following links.
 func (p Pod) Open(path string) (*safefs.Dir, error) {
 	names, err := below(p, path)
 	if err != nil {
@@ -158,7 +153,7 @@ func (p Pod) Open(path string) (*safefs.Dir, error) {
 	return p.layout.dir().Open(names...)
 }
 
-// below are the elements that lead from the state directory to a directory of this pod.
+// below returns the path elements from the state directory to a directory of this pod.
 func below(p Pod, path string) ([]string, error) {
 	if p.refused != nil {
 		return nil, p.refused
@@ -170,12 +165,13 @@ func below(p Pod, path string) ([]string, error) {
 	return append([]string{podsName, string(p.uid)}, strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })...), nil
 }
 
-// replaceFile replaces a file in the pod's directory. A file that was renamed is only safe once its directory is.
+// replaceFile replaces a file in the pod's directory. It syncs the directory too, because otherwise a crash can undo
+// the rename.
 func replaceFile(p Pod, name string, text []byte, perm fs.FileMode) error {
 	return p.layout.dir().Replace(filepath.Join(p.Dir(), unfinishedName(name)), filepath.Join(p.Dir(), name), text, perm, statedir.Durable)
 }
 
-// unfinishedName is the name of a file in the pod's directory while it is being written.
+// unfinishedName is the name of a temporary file in the pod's directory.
 func unfinishedName(name string) string { return "." + name }
 
 // removeFiles removes the files in the pod's directory whose names begin with one of these prefixes.
@@ -190,7 +186,7 @@ func removeFiles(p Pod, prefixes ...string) error {
 	return err
 }
 
-// HasDir reports whether something lies on disk for the pod.
+// HasDir reports whether the pod has a directory on disk.
 func (p Pod) HasDir() (bool, error) {
 	if err := p.check(); err != nil {
 		return false, err
@@ -198,8 +194,7 @@ func (p Pod) HasDir() (bool, error) {
 	return p.layout.dir().Exists(p.Dir())
 }
 
-// DirSize is how much the pod's directory takes on disk, without what is only
-// bound into it.
+// DirSize returns the disk usage of the pod's directory in bytes, without bind mounts.
 func (p Pod) DirSize() int64 {
 	entries, err := p.layout.dir().Entries(p.Dir())
 	if err != nil {
@@ -214,16 +209,15 @@ func (p Pod) DirSize() int64 {
 	return sum
 }
 
-// CgroupMark is there while the pod's cgroup is being made.
+// CgroupMark is a file that exists while the pod's cgroup is being created.
 type CgroupMark struct{ pod Pod }
 
-// CgroupMark is the mark of the pod's cgroup.
+// CgroupMark returns the mark of the pod's cgroup.
 func (p Pod) CgroupMark() CgroupMark { return CgroupMark{p} }
 
 func (m CgroupMark) path() string { return filepath.Join(m.pod.Dir(), "cgroup.unfinished") }
 
-// Set notes that the pod's cgroup is going to be made: until Clear it may be without its
-// limits.
+// Set records that the pod's cgroup is about to be created and may be without limits until Clear.
 func (m CgroupMark) Set() error {
 	if err := Touch(m.pod, m.path(), 0o600); err != nil {
 		return fmt.Errorf("marking the cgroup as unfinished: %w", err)
@@ -231,7 +225,7 @@ func (m CgroupMark) Set() error {
 	return nil
 }
 
-// Clear notes that the pod's cgroup has its limits, or is gone.
+// Clear records that the pod's cgroup has its limits, or does not exist.
 func (m CgroupMark) Clear() error {
 	err := m.pod.check()
 	if err == nil {
@@ -243,7 +237,7 @@ func (m CgroupMark) Clear() error {
 	return nil
 }
 
-// IsSet reports whether nobody can say if the pod's cgroup has its limits.
+// IsSet reports whether the pod's cgroup may be without its limits.
 func (m CgroupMark) IsSet() bool {
 	marked, err := m.pod.layout.dir().Exists(m.path())
 	return err == nil && marked

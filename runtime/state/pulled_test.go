@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPulledImages: what is noted is listed until it is forgotten, whatever the runtime's ids look
-// like, and files of others are none of it.
+// TestPulledImages checks that a recorded image is listed until it is forgotten, for any form of id, and that other
+// files are ignored.
 func TestPulledImages(t *testing.T) {
 	s := newLayout(t).PulledImages()
 	if names, err := s.List(); err != nil || len(names) != 0 {

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestPurge: what podctl made goes, and what others put there stays, with the directories in which it is. Links are not followed.
+// TestPurge checks that podctl's files are removed, and that other files stay with their directories. Links are not
+// followed.
 func TestPurge(t *testing.T) {
 	top := t.TempDir()
 	l := Layout{Root: filepath.Join(top, "state"), LogRoot: filepath.Join(top, "pods"), ContainerLogRoot: filepath.Join(top, "containers")}
@@ -58,7 +59,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestPurgeKnowsAllEntries: each path that the state directory has is one that goes, or that of the user.
+// TestPurgeKnowsAllEntries checks that each path of the state directory is removed or belongs to the user.
 func TestPurgeKnowsAllEntries(t *testing.T) {
 	l := Layout{Root: "/s", LogRoot: "/l"}
 	pod := l.Pod("u")

@@ -159,8 +159,8 @@ func TestMakeDirDoesNotReplaceAFile(t *testing.T) {
 	}
 }
 
-// TestLogsOfAnotherUserAreRefused: the runtime writes logs as root and follows links, so
-// no directory of theirs may be somebody else's.
+// TestLogsOfAnotherUserAreRefused checks that log directories of another user are refused, because the runtime writes
+// logs as root and follows links.
 func TestLogsOfAnotherUserAreRefused(t *testing.T) {
 	logDir := func(p Pod, parts ...string) string {
 		return filepath.Join(append([]string{p.layout.LogRoot}, parts...)...)
@@ -194,7 +194,7 @@ func TestLogsOfAnotherUserAreRefused(t *testing.T) {
 	}
 }
 
-// shareWithGroup lets a group write to a directory, as syslog to /var/log on Ubuntu.
+// shareWithGroup makes a directory writable for a group, like /var/log for syslog on Ubuntu.
 func shareWithGroup(t *testing.T, dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -223,7 +223,7 @@ func chown(t *testing.T, path string) {
 	}
 }
 
-// relink moves a directory and puts a link in its place.
+// relink moves a directory and creates a link in its place.
 func relink(t *testing.T, path string) {
 	t.Helper()
 	if err := errors.Join(os.Rename(path, path+".moved"), os.Symlink(path+".moved", path)); err != nil {
@@ -231,8 +231,7 @@ func relink(t *testing.T, path string) {
 	}
 }
 
-// TestAnotherRootIsCheckedAgain: that the way to a state directory was safe says nothing of one
-// that has its path later.
+// TestAnotherRootIsCheckedAgain checks that a state directory that replaces a checked one is checked again.
 func TestAnotherRootIsCheckedAgain(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)

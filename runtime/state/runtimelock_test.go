@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/filelock"
 )
 
-// TestOneAgentForEachRuntime: agents of two state directories find each other on one runtime, also by a link to its socket, and not
-// on two. Nothing is left behind.
+// TestOneAgentForEachRuntime checks that agents of two state directories conflict on one runtime, also through a link
+// to its socket, but not on two runtimes. No files are left.
 func TestOneAgentForEachRuntime(t *testing.T) {
 	dir, sockets := t.TempDir(), t.TempDir()
 	socket, link := filepath.Join(sockets, "a.sock"), filepath.Join(sockets, "link.sock")

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testUID is the uid of the pod most tests are about.
+// testUID is the uid of the pod in most tests.
 const testUID = "0b4f6c1e-8d0a-5c39-9b1f-3f6f2f7a9c01"
 
 func newLayout(t *testing.T) Layout {
@@ -28,8 +28,7 @@ func newLayout(t *testing.T) Layout {
 	}
 }
 
-// withUmask runs the test with another umask. The umask belongs to the process,
-// so such tests do not run in parallel.
+// withUmask runs the test with another umask. The umask belongs to the process, so such tests do not run in parallel.
 func withUmask(t *testing.T, mask int) {
 	t.Helper()
 	before := unix.Umask(mask)
@@ -77,7 +76,7 @@ func names(t *testing.T, dir string) []string {
 	return list
 }
 
-// asOrdinaryUser does something without root's rights over files.
+// asOrdinaryUser calls do without root's access to files.
 func asOrdinaryUser(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -95,7 +94,7 @@ func asOrdinaryUser(t *testing.T, do func()) {
 	}
 }
 
-// ok is a path whose names are known to be good.
+// ok returns a path whose names are known to be valid.
 func ok(path string, err error) string {
 	if err != nil {
 		panic(err)
@@ -103,7 +102,7 @@ func ok(path string, err error) string {
 	return path
 }
 
-// expired is a context that has ended: a lock is taken if it is free, and not waited for.
+// expired returns a context that has ended, with which only a free lock is taken.
 func expired(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -111,7 +110,7 @@ func expired(t *testing.T) context.Context {
 	return ctx
 }
 
-// uids are the pods that have a checkpoint.
+// uids returns the pods with a checkpoint.
 func uids(l Layout) (found []types.UID, err error) {
 	pods, err := l.Pods().known()
 	for _, pod := range pods {

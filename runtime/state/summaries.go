@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Summaries are what a process needs of each checkpoint. It is read again only when the file is another one: an agent with
-// many pods looks at all of them in each pass that makes a pod.
+// Summaries caches a value computed from each checkpoint. It reads a checkpoint again only when the file has changed,
+// because an agent with many pods needs all of them in each pass that creates a pod.
 type Summaries[T any] struct {
 	layout Layout
 	of     func(*Checkpoint) T
@@ -18,19 +18,19 @@ type Summaries[T any] struct {
 	kept map[types.UID]summary[T]
 }
 
-// summary is what was made of a file.
+// summary is the value of one file.
 type summary[T any] struct {
 	file  syscall.Stat_t
 	read  time.Time
 	value T
 }
 
-// NewSummaries makes summaries of the checkpoints of a layout.
+// NewSummaries returns the summaries of the checkpoints of a layout.
 func NewSummaries[T any](layout Layout, of func(*Checkpoint) T) *Summaries[T] {
 	return &Summaries[T]{layout: layout, of: of, kept: map[types.UID]summary[T]{}}
 }
 
-// All are the summaries of all checkpoints that can be read, in the order of the uids.
+// All returns the summaries of all readable checkpoints, in the order of the uids.
 func (s *Summaries[T]) All() ([]T, error) {
 	pods, err := s.layout.Pods().known()
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Summaries[T]) All() ([]T, error) {
 	return all, nil
 }
 
-// statOf is the identity of a pod's checkpoint; zero if it has none.
+// statOf identifies the current file of a pod's checkpoint. It is zero if there is none.
 func statOf(pod Pod) (file syscall.Stat_t) {
 	info, err := pod.layout.dir().Lstat(pod.Checkpoint().Path())
 	if err != nil {
@@ -65,16 +65,16 @@ func statOf(pod Pod) (file syscall.Stat_t) {
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		file = *stat
-		file.Atim = syscall.Timespec{} // Reading is no change.
+		file.Atim = syscall.Timespec{} // Reading changes only the access time.
 	}
 	return file
 }
 
-// tick is more than the times of files may be apart from when they were changed.
+// tick is longer than the resolution of file times.
 const tick = time.Second
 
-// isOf reports whether a file is the one that was summed up. One that was written just before it was read may have been
-// written again within the same tick.
+// isOf reports whether the summary belongs to this file. A file written just before it was read may have changed again
+// within the same tick.
 func (s *summary[T]) isOf(file syscall.Stat_t) bool {
 	return file == s.file && file.Ino != 0 && s.read.Sub(time.Unix(file.Ctim.Unix())) > tick
 }

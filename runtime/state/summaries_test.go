@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestSummaries: a checkpoint is read once, and again when it is another file; one that was just written is read each time,
-// and one that is gone or damaged counts no more.
+// TestSummaries checks that a checkpoint is read again only if its file changed or was just written, and that a missing
+// or damaged one is dropped.
 func TestSummaries(t *testing.T) {
 	l := newLayout(t)
 	reads := 0

@@ -17,7 +17,7 @@ type TerminationLogs struct {
 	container string
 }
 
-// Dir is the directory. The error is a *NameError.
+// Dir returns the directory. The error is a *NameError.
 func (t TerminationLogs) Dir() (string, error) {
 	if err := statedir.FirstError(t.pod.refused, statedir.CheckName(statedir.KindContainer, t.container)); err != nil {
 		return "", err
@@ -25,12 +25,11 @@ func (t TerminationLogs) Dir() (string, error) {
 	return filepath.Join(t.above(), t.container), nil
 }
 
-// above is the directory of all containers.
+// above returns the directory of all containers.
 func (t TerminationLogs) above() string { return filepath.Join(t.pod.Dir(), "containers") }
 
-// New creates the file into which a container writes its last
-// words: a new one for each start, writable by any user the container runs as
-// (kubelet: makeMounts). It goes with the pod's directory.
+// New creates the file for a container's termination message: a new one for each start, writable by any user of the
+// container (kubelet: makeMounts). It is removed with the pod's directory.
 func (t TerminationLogs) New() (string, error) {
 	path, err := t.Dir()
 	if err != nil {
@@ -56,7 +55,7 @@ func (t TerminationLogs) New() (string, error) {
 	return filepath.Join(path, name), nil
 }
 
-// Remove removes those of the termination messages that are meant.
+// Remove removes the termination messages for which meant returns true.
 func (t TerminationLogs) Remove(meant func(path string) bool) error {
 	path, err := t.Dir()
 	if err == nil {

@@ -18,21 +18,21 @@ import (
 // IDRange is a range of user and group ids of the node that belong to one pod.
 type IDRange struct{ First, Length uint32 }
 
-// The ranges that are handed out (kubelet: userns manager): as many ids as a
-// container can name, from the first that no system account has.
+// Bounds of the assigned ranges (kubelet: userns manager). A range has as many ids as a container can use, and begins
+// above the ids of system accounts.
 const (
 	idRangeLength = 65536
 	idRangeFirst  = 65536
 	idRangeLast   = 1<<32 - idRangeLength
 )
 
-// AnyIDs is a range as pods are given them: it stands for that of a pod that has none yet.
+// AnyIDs returns a valid range that stands for the range of a pod without one.
 func AnyIDs() IDRange { return IDRange{First: idRangeFirst, Length: idRangeLength} }
 
-// usernsMode is the mode of the file, in which there is no secret.
+// usernsMode is the mode of the file, which has no secrets.
 const usernsMode = 0o644
 
-// usernsFile is the file in which a kubelet keeps a pod's range.
+// usernsFile is the kubelet's file with a pod's range.
 type usernsFile struct {
 	UIDMappings []idMapping `json:"uidMappings"`
 	GIDMappings []idMapping `json:"gidMappings"`
@@ -44,11 +44,10 @@ type idMapping struct {
 	Length      uint32 `json:"length"`
 }
 
-// usernsMax bounds what is read of such a file, in bytes.
+// usernsMax limits the bytes read from such a file.
 const usernsMax = 64 << 10
 
-// IDStore is where the range of a pod is kept, as a kubelet keeps the id mappings of a pod with
-// a user namespace of its own.
+// IDStore stores the range of a pod in the kubelet's format for id mappings of a pod with a user namespace.
 type IDStore struct{ pod Pod }
 
 // idsName is the name of the file (kubelet: mappingsFile).
@@ -56,7 +55,7 @@ const idsName = "userns"
 
 func (s IDStore) path() string { return filepath.Join(s.pod.Dir(), idsName) }
 
-// Read returns the range that the pod has been given; false when it has none.
+// Read returns the pod's range, or false if it has none.
 func (s IDStore) Read() (IDRange, bool, error) {
 	if err := s.pod.check(); err != nil {
 		return IDRange{}, false, err
@@ -89,9 +88,8 @@ func (s IDStore) readFile() (IDRange, error) {
 	return IDRange{First: f.UIDMappings[0].HostID, Length: f.UIDMappings[0].Length}, nil
 }
 
-// Allocate gives the pod a range of ids that no other pod has, once. The ids come
-// from those that /etc/subuid sets aside for the user kubelet, if it does (kubelet:
-// getsubids), else from all above the first block.
+// Allocate assigns an unused range of ids to the pod, unless it has one. The ids come from those reserved in
+// /etc/subuid for the user kubelet (kubelet: getsubids), or else from all ids above the first block.
 func (s IDStore) Allocate(ctx context.Context) (r IDRange, err error) {
 	given, ok, err := s.Read()
 	if ok || err != nil {
@@ -112,8 +110,7 @@ func (s IDStore) Allocate(ctx context.Context) (r IDRange, err error) {
 	return r, err
 }
 
-// taken are the ranges that pods have. A pod whose range cannot be read may have any:
-// none is given then.
+// taken returns the ranges of all pods. It fails if one cannot be read, because that pod may use any range.
 func (s IDStore) taken() ([]IDRange, error) {
 	pods, err := s.pod.layout.Pods().present(fs.DirEntry.IsDir)
 	if err != nil {
@@ -147,15 +144,15 @@ func (s IDStore) write(r IDRange) error {
 	return nil
 }
 
-// end is the first id after the range, which may be more than an id can be.
+// end returns the first id after the range, which may exceed the maximum id.
 func (r IDRange) end() uint64 { return uint64(r.First) + uint64(r.Length) }
 
 func (r IDRange) overlaps(other IDRange) bool {
 	return uint64(r.First) < other.end() && uint64(other.First) < r.end()
 }
 
-// freeRange is the first range within bounds in which no id is taken. Ranges given by
-// other bounds need not begin where these would.
+// freeRange returns the first free range within bounds. Existing ranges may have been assigned with other bounds and
+// need not be aligned to these.
 func freeRange(taken []IDRange, bounds IDRange) (IDRange, error) {
 	end := bounds.end()
 	for first := uint64(bounds.First); first+idRangeLength <= end; first += idRangeLength {
@@ -168,8 +165,7 @@ func freeRange(taken []IDRange, bounds IDRange) (IDRange, error) {
 		idRangeLength, bounds.First, end)
 }
 
-// subordinateIDs are the ids set aside for the user kubelet, or all above the
-// first block.
+// subordinateIDs returns the ids reserved for the user kubelet, or all ids above the first block.
 func subordinateIDs(path string) IDRange {
 	text, err := os.ReadFile(path)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestEveryPodHasItsOwnIDs: ranges are given once, to one pod each, also when many
-// ask at once, and are free again with the pod.
+// TestEveryPodHasItsOwnIDs checks that each range is assigned to one pod only, also for parallel requests, and is free
+// again after the pod.
 func TestEveryPodHasItsOwnIDs(t *testing.T) {
 	l := newLayout(t)
 	var mu sync.Mutex
@@ -65,8 +65,8 @@ func TestSubordinateIDs(t *testing.T) {
 	}
 }
 
-// TestRangesDoNotOverlap: what was given by other bounds is left out as a whole, wherever it
-// begins and however long it is.
+// TestRangesDoNotOverlap checks that ranges assigned with other bounds are avoided completely, for any start and
+// length.
 func TestRangesDoNotOverlap(t *testing.T) {
 	for name, c := range map[string]struct {
 		taken  []IDRange
@@ -89,8 +89,8 @@ func TestRangesDoNotOverlap(t *testing.T) {
 	}
 }
 
-// TestRangesThatCannotBeRead: they are told with the file and the way out, and no other pod
-// is given ids that may be taken.
+// TestRangesThatCannotBeRead checks that an unreadable range is reported with its file and advice, and that no other
+// pod gets ids meanwhile.
 func TestRangesThatCannotBeRead(t *testing.T) {
 	for text, says := range map[string]string{
 		"":   "unexpected end of JSON input",
@@ -117,9 +117,8 @@ func TestRangesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestRangeFile: the umask changes nothing in its mode, it is written beside its place and
-// not where everybody may write, and what a killed process left of it goes with the next
-// lock.
+// TestRangeFile checks that the umask does not affect the file's mode, and that it is written beside its final path,
+// not in a public directory. Leftovers of a killed process are removed with the next lock.
 func TestRangeFile(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	l, everybodys, longAgo := newLayout(t), t.TempDir(), time.Unix(1000, 0)

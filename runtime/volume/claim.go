@@ -15,9 +15,9 @@ type claimDir struct {
 	claim state.Claim
 }
 
-// prepare makes the directory, if it is not there from an earlier pod: one into which whoever
-// the containers run as may write, as into a fresh emptyDir. It is given to the pod's group
-// whenever that is another one. One that is there has the mode that its pods gave it.
+// prepare creates the directory unless an earlier pod left it. Like a fresh emptyDir, it is writable for any user of
+// the containers. prepare gives it to the pod's group if it belongs to another one. A directory that exists keeps the
+// mode that its pods set.
 func (c claimDir) prepare(ctx context.Context) error {
 	ready, err := c.ready()
 	if err != nil || ready {
@@ -31,7 +31,7 @@ func (c claimDir) prepare(ctx context.Context) error {
 	return c.giveToPod(dir)
 }
 
-// ready reports whether the directory is there and belongs to the pod's group.
+// ready reports whether the directory exists and belongs to the pod's group.
 func (c claimDir) ready() (bool, error) {
 	dir, err := c.Pod.Claims().Open(c.claim)
 	if err != nil {
@@ -45,12 +45,12 @@ func (c claimDir) ready() (bool, error) {
 	return group == nil || groupOf(info) == *group, nil
 }
 
-// errKept ends a removal of a claim that stays.
+// errKept stops the removal of a claim that another pod may still use.
 var errKept = errors.New("the claim is kept")
 
-// RemoveClaims removes the directories behind the pod's claims, with all that is in them. Keep is asked when no pod can come to use
-// the claim any more, and says whether it stays. A claim with a name under which podctl touches nothing is left alone, and refused
-// says so (*state.NameError); the others are removed.
+// RemoveClaims removes the directories behind the pod's claims with their contents. It calls keep once no pod can start
+// to use the claim; if keep returns true, the claim stays. RemoveClaims skips claims with invalid names and reports
+// them in refused (*state.NameError).
 func RemoveClaims(ctx context.Context, c Context, keep func(claim string) bool) (refused, err error) {
 	var names, errs []error
 	for i := range c.Desired.Pod.Spec.Volumes {

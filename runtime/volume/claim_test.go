@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// withClaim is the pod with a claim.
+// withClaim adds a claim to the pod.
 func withClaim(c Context) Context {
 	c.Desired.Pod.Namespace = "default"
 	c.Desired.Pod.Spec.Volumes = append(c.Desired.Pod.Spec.Volumes, v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{
@@ -21,8 +21,8 @@ func withClaim(c Context) Context {
 	return c
 }
 
-// TestClaimSurvivesAKillAtAnyPoint: a directory that is there is the pod's, so that it has
-// to be open to all users from the first moment.
+// TestClaimSurvivesAKillAtAnyPoint checks that a new directory is open to all users from the first moment, because a
+// directory that exists is not changed again.
 func TestClaimSurvivesAKillAtAnyPoint(t *testing.T) {
 	withUmask(t, 0o077)
 	for nth := 1; ; nth++ {

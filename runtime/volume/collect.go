@@ -11,11 +11,9 @@ import (
 	"k8s.io/kubernetes/pkg/fieldpath"
 )
 
-// selection says which keys of an object become files, under which paths and
-// with which modes.
+// selection defines which keys of an object become files, and the paths and modes of these files.
 type selection struct {
-	// path is the field of the reference, and nameField the one in it that names
-	// the object.
+	// path is the field of the reference. nameField is the field below it that names the object.
 	path      string
 	nameField string
 	items     []v1.KeyToPath
@@ -25,7 +23,7 @@ type selection struct {
 
 func (s selection) isOptional() bool { return s.optional != nil && *s.optional }
 
-// configMap takes data and binaryData; a key is in one of them only.
+// configMap returns the files of data and binaryData. A key is in one of them only.
 func (c collector) configMap(name string, s selection) (map[string]File, error) {
 	object := c.Desired.Objects.ConfigMaps[name]
 	if object == nil {
@@ -39,8 +37,8 @@ func (c collector) configMap(name string, s selection) (map[string]File, error) 
 	return s.take("ConfigMap", name, data)
 }
 
-// secret takes data, and stringData where nobody has merged it: the API server
-// does on writing, and a manifest may come from a file.
+// secret returns the files of data and stringData. The API server merges stringData on writing, but a manifest from a
+// file may still have it.
 func (c collector) secret(name string, s selection) (map[string]File, error) {
 	object := c.Desired.Objects.Secrets[name]
 	if object == nil {
@@ -56,7 +54,7 @@ func (c collector) secret(name string, s selection) (map[string]File, error) {
 	return s.take("Secret", name, data)
 }
 
-// absent is no error for an optional object: the volume is empty.
+// absent returns no error for an optional object: the volume is then empty.
 func (s selection) absent(kind, name string) (map[string]File, error) {
 	if s.isOptional() {
 		return nil, nil
@@ -64,7 +62,7 @@ func (s selection) absent(kind, name string) (map[string]File, error) {
 	return nil, &UnresolvedError{Path: s.path + "." + s.nameField, Kind: kind, Name: name}
 }
 
-// take makes files of the keys that were chosen, or of all.
+// take returns the selected keys as files, or all keys if none is selected.
 func (s selection) take(kind, name string, data map[string][]byte) (map[string]File, error) {
 	files := make(map[string]File, len(data))
 	if len(s.items) == 0 {
@@ -87,11 +85,10 @@ func (s selection) take(kind, name string, data map[string][]byte) (map[string]F
 	return files, nil
 }
 
-// defaultMode is the mode of a file for which nobody gives one (the API server's
-// default of defaultMode).
+// defaultMode is the mode of a file without a given one: the API server's default for the field of that name.
 const defaultMode = 0o644
 
-// modeOf is the first mode that is given.
+// modeOf returns the first mode that is not nil.
 func modeOf(given ...*int32) fs.FileMode {
 	for _, mode := range given {
 		if mode != nil {
@@ -101,8 +98,8 @@ func modeOf(given ...*int32) fs.FileMode {
 	return defaultMode
 }
 
-// downwardAPI makes files of the pod's own fields and of its containers'
-// resources (kubelet: downwardapi.CollectData).
+// downwardAPI returns files with the pod's own fields and the resources of its containers (kubelet:
+// downwardapi.CollectData).
 func (c collector) downwardAPI(items []v1.DownwardAPIVolumeFile, mode *int32, at string) (map[string]File, error) {
 	files := make(map[string]File, len(items))
 	var errs []error

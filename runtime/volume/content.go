@@ -12,21 +12,20 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// File is one file of a volume's content, as it lies on disk.
+// File is a file of a volume's content on disk.
 type File struct {
 	Data []byte
 	// Mode holds the permission bits, including those that fsGroup adds.
 	Mode fs.FileMode
-	// GID is the group the file belongs to; -1 when nobody asked for one.
+	// GID is the group that owns the file, or -1 if none is requested.
 	GID int64
 }
 
-// collector computes what a volume shall hold, from the manifest alone.
+// collector computes the wanted content of a volume from the manifest alone.
 type collector struct{ *mounter }
 
-// content is what the volume shall hold, by path relative to the volume. What is referred to and
-// not there is an *UnresolvedError; several are joined. It is nil for a volume whose content
-// podctl does not write.
+// content returns the wanted files of the volume by path relative to the volume, or nil if podctl does not write the
+// content. A missing object or key is an *UnresolvedError; several are joined.
 func (c collector) content() (map[string]File, error) {
 	if !HasContent(c.vol) {
 		return nil, nil
@@ -48,8 +47,7 @@ func (c collector) content() (map[string]File, error) {
 	return files, nil
 }
 
-// ContentHas reports whether what podctl is to write into a volume has a file at a path, or
-// directories.
+// ContentHas reports whether the content that podctl writes into a volume has a file at the path, or files below it.
 func ContentHas(c Context, name, at string) (file, dir bool) {
 	m, err := c.find(name)
 	if err != nil {
@@ -66,7 +64,7 @@ func ContentHas(c Context, name, at string) (file, dir bool) {
 	return file, dir
 }
 
-// checkTree refuses a file that others lie below.
+// checkTree refuses a file whose path is also a directory of other files.
 func checkTree(files map[string]File) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
@@ -78,8 +76,8 @@ func checkTree(files map[string]File) error {
 	return nil
 }
 
-// owned gives a file to the pod's group: readable for it, as content is not the
-// pod's to change (kubelet: SetVolumeOwnership on a read-only volume).
+// owned gives a file to the pod's group, which may only read it: the pod must not change the content (kubelet:
+// SetVolumeOwnership on a read-only volume).
 func (c collector) owned(f File) File {
 	f.Mode, f.GID = f.Mode.Perm(), -1
 	if group := c.fsGroup(); group != nil {
@@ -105,8 +103,7 @@ func (c collector) sources() (map[string]File, error) {
 	return nil, &UnsupportedError{Path: at}
 }
 
-// projected merges the sources in order: a later one replaces files of the same
-// path.
+// projected merges the sources in order: a later source replaces files with the same path.
 func (c collector) projected(projected *v1.ProjectedVolumeSource, at string) (map[string]File, error) {
 	files := map[string]File{}
 	var errs []error
@@ -132,14 +129,14 @@ func (c collector) projection(source *v1.VolumeProjection, mode *int32, at strin
 	return nil, &UnsupportedError{Path: at}
 }
 
-// The bounds of the kernel on names and paths.
+// Limits of the kernel for names and paths.
 const (
 	nameMax = 255
 	pathMax = 4096
 )
 
-// checkPath refuses a path that would leave the volume or meet the names of the
-// atomic writer (kubelet: AtomicWriter.validatePath).
+// checkPath refuses a path that leaves the volume or that collides with names of the atomic writer (kubelet:
+// AtomicWriter.validatePath).
 func checkPath(name string) error {
 	parts := strings.Split(name, "/")
 	switch {
@@ -161,17 +158,15 @@ func checkPath(name string) error {
 	return nil
 }
 
-// UnresolvedError says that a volume takes something from an object that no
-// manifest supplies, and that is not optional.
+// UnresolvedError reports a reference to an object or key that is required, but that no manifest supplies.
 type UnresolvedError struct {
-	// Path is the field that refers to it.
+	// Path is the field with the reference.
 	Path string
-	// Kind and Name are the object; Key is what is missing in it, empty when the
-	// object itself is missing.
+	// Kind and Name identify the object. Key is the missing key, or empty if the object itself is missing.
 	Kind, Name, Key string
 }
 
-// Error names what is missing and says what to do.
+// Error names the missing object or key and how to fix it.
 func (e *UnresolvedError) Error() string {
 	if e.Key != "" {
 		return fmt.Sprintf("%s: %s %q has no key %q: add it, or set optional: true", e.Path, e.Kind, e.Name, e.Key)
@@ -179,9 +174,9 @@ func (e *UnresolvedError) Error() string {
 	return fmt.Sprintf("%s: no manifest has a %s %q: add one, or set optional: true", e.Path, e.Kind, e.Name)
 }
 
-// UnsupportedError says that podctl cannot provide a volume, or a part of it.
+// UnsupportedError reports a volume, or a part of one, that podctl cannot provide.
 type UnsupportedError struct {
-	// Path is the field that asks for it.
+	// Path is the field that requests it.
 	Path string
 }
 

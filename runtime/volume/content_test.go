@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// contentOf is the content of a pod's only volume.
+// contentOf returns the content of a pod's only volume.
 func contentOf(t *testing.T, source v1.VolumeSource) (map[string]File, error) {
 	t.Helper()
 	c := newContext(t, emptyDirVolume("other"), v1.Volume{Name: "v", VolumeSource: source})

@@ -9,18 +9,18 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Context is what the volumes of one pod depend on.
+// Context holds the inputs for the volumes of one pod.
 type Context struct {
-	// Pod says where the pod's files lie.
+	// Pod locates the pod's files.
 	Pod state.Pod
 	// Desired is the pod with the ConfigMaps and Secrets of its volumes.
 	Desired *podspec.Desired
-	// Allocatable is what the node has to give to pods: the largest size of a
-	// volume in memory, and for downwardAPI the value of a limit that is not set.
+	// Allocatable lists the node's resources for pods. It limits the size of volumes in memory, and it is the
+	// downwardAPI value of an unset limit.
 	Allocatable v1.ResourceList
 }
 
-// fsGroup is the group that the pod's volumes belong to; nil when it names none.
+// fsGroup returns the group of the pod's volumes, or nil if the pod sets none.
 func (c Context) fsGroup() *int64 {
 	if sc := c.Desired.Pod.Spec.SecurityContext; sc != nil {
 		return sc.FSGroup
@@ -28,8 +28,8 @@ func (c Context) fsGroup() *int64 {
 	return nil
 }
 
-// pluginOf is the kubelet's name of a volume's kind, which is part of its paths;
-// empty for a volume that has no directory among the pod's own.
+// pluginOf returns the kubelet's plugin name for the kind of a volume, which is part of its path. It is empty for a
+// volume without a directory below the pod's own.
 func pluginOf(vol *v1.Volume) string {
 	switch {
 	case vol.EmptyDir != nil:
@@ -46,10 +46,9 @@ func pluginOf(vol *v1.Volume) string {
 	return ""
 }
 
-// Path is where a volume's content lies: for a hostPath the host's own path, for
-// a claim that is bound to none its directory, which outlives the pod, and nothing for an image, which
-// the runtime mounts. Nothing is looked up. The error is a *state.NameError, for a name that
-// cannot be part of a path.
+// Path returns where the volume's content lies. For a hostPath that is the host's path; for a claim, its directory,
+// which outlives the pod. For an image it is empty, because the runtime mounts images. Path does not access the disk.
+// It returns a *state.NameError if a name cannot be part of a path.
 func (c Context) Path(vol *v1.Volume) (string, error) {
 	switch vol = c.Desired.Volume(vol); {
 	case vol.HostPath != nil:
@@ -63,8 +62,8 @@ func (c Context) Path(vol *v1.Volume) (string, error) {
 	return "", nil
 }
 
-// Paths are where the content of the pod's volumes lies, by their names. One whose name cannot be part of a path has none: its
-// preparation says why.
+// Paths returns the content paths of the pod's volumes by name. It omits volumes with an invalid name; their
+// preparation reports the reason.
 func (c Context) Paths() map[string]string {
 	paths := map[string]string{}
 	for i := range c.Desired.Pod.Spec.Volumes {
@@ -75,13 +74,13 @@ func (c Context) Paths() map[string]string {
 	return paths
 }
 
-// HasContent reports whether podctl writes what the volume holds.
+// HasContent reports whether podctl writes the volume's content.
 func HasContent(vol *v1.Volume) bool {
 	return vol != nil && vol.EmptyDir == nil && pluginOf(vol) != ""
 }
 
-// medium is on what a volume lies. Everything that can hold a secret lies in
-// memory and never reaches a disk (kubelet: wrappedVolumeSpec).
+// medium returns the storage medium of a volume. A volume that can hold a secret lies in memory and never reaches a
+// disk (kubelet: wrappedVolumeSpec).
 func medium(vol *v1.Volume) v1.StorageMedium {
 	switch {
 	case vol.EmptyDir != nil:
@@ -92,12 +91,12 @@ func medium(vol *v1.Volume) v1.StorageMedium {
 	return v1.StorageMediumMemory
 }
 
-// claim is the claim behind a volume.
+// claim returns the claim behind a volume.
 func (c Context) claim(vol *v1.Volume) state.Claim {
 	return state.Claim{Namespace: c.Desired.Pod.Namespace, Name: vol.PersistentVolumeClaim.ClaimName}
 }
 
-// mounter makes one volume of the pod ready to be mounted.
+// mounter prepares one volume of the pod for mounting.
 type mounter struct {
 	Context
 	vol *v1.Volume
@@ -105,7 +104,7 @@ type mounter struct {
 	at string
 }
 
-// find returns the mounter of the volume of that name.
+// find returns the mounter of the volume with this name.
 func (c Context) find(name string) (*mounter, error) {
 	vol, at := podspec.FindVolume(c.Desired.Pod, name)
 	if vol == nil {
@@ -114,10 +113,9 @@ func (c Context) find(name string) (*mounter, error) {
 	return &mounter{Context: c, vol: c.Desired.Volume(vol), at: at}, nil
 }
 
-// path is where the volume's content lies.
 func (m *mounter) path() (string, error) { return m.Path(m.vol) }
 
-// marker is the file that is there once the volume is complete.
+// marker returns the file that marks the volume as complete.
 func (m *mounter) marker() (mark, error) {
 	path, err := m.Pod.VolumeMarker(pluginOf(m.vol), m.vol.Name)
 	return mark{m.Pod, path}, err

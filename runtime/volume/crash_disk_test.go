@@ -2,5 +2,5 @@
 
 package volume
 
-// bindAll binds nothing: that needs root.
+// bindAll does nothing here, because bind mounts need root.
 func bindAll(Context) error { return nil }

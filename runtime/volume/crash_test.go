@@ -20,8 +20,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// The test binary plays a podctl that will be killed when these are set: what it
-// does all the time, and the state directory it does it in.
+// With these variables the test binary acts as a podctl that will be killed. They set the repeated action and its state
+// directory.
 const (
 	roleEnv = "PODCTL_TEST_ROLE"
 	rootEnv = "PODCTL_TEST_ROOT"
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// crashContext is a pod with a volume of content and one of the pod's own.
+// crashContext returns a pod with a content volume and an emptyDir.
 func crashContext(root string) Context {
 	return Context{
 		Pod: state.Layout{Root: root}.Pod("u1"),
@@ -72,7 +72,7 @@ func crashContext(root string) Context {
 	}
 }
 
-// crashContent are files that change, come and go.
+// crashContent returns files that appear, change and disappear with i.
 func crashContent(i int) *v1.ConfigMap {
 	data := map[string]string{"always": fmt.Sprint(i)}
 	for n := range i % 5 {
@@ -81,14 +81,14 @@ func crashContent(i int) *v1.ConfigMap {
 	return &v1.ConfigMap{Data: data}
 }
 
-// noteFailure leaves word of a failure, which nothing but a kill may cause.
+// noteFailure records an error for the parent process. Only a kill may cause failures.
 func noteFailure(c Context, err error) {
 	if err != nil {
 		_ = os.WriteFile(noteFile(c, "failure"), []byte(err.Error()), 0o600)
 	}
 }
 
-// noteFile is where the other process leaves word.
+// noteFile is where the killed process leaves messages.
 func noteFile(c Context, what string) string {
 	return filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(c.Pod.Dir()))), what)
 }
@@ -163,7 +163,7 @@ func TestVolumeSurvivesAKillAtAnyPoint(t *testing.T) {
 		c.Desired.Objects.ConfigMaps["conf"] = crashContent(i)
 		prepare(t, c, "conf")
 		wantPrepared(t, c, "conf")
-		want := len(crashContent(i).Data) + 3 // ..data, what it leads to, and the mount point.
+		want := len(crashContent(i).Data) + 3 // ..data, its target, and the mount point.
 		if got := names(t, c.dir(t, "conf")); len(got) != want {
 			t.Errorf("the volume holds %v, want %d entries", got, want)
 		}
@@ -173,8 +173,7 @@ func TestVolumeSurvivesAKillAtAnyPoint(t *testing.T) {
 	}
 }
 
-// wantConsistent looks at what a container sees after a kill: the files of one
-// version, whichever it is.
+// wantConsistent checks that a container sees the files of one version after a kill.
 func wantConsistent(t *testing.T, c Context) {
 	t.Helper()
 	data := filepath.Join(c.dir(t, "conf"), dataLink)

@@ -13,13 +13,13 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Digest identifies content: the same digest, the same paths, modes, groups and
-// bytes. Of content that comes from Secrets it must not be told: see mounter.digest.
+// Digest returns a digest of the paths, modes, groups and bytes of content. The digest of content from Secrets must not
+// be shown; see mounter.digest.
 func Digest(content map[string]File) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		f := content[name]
-		_, _ = fmt.Fprintf(h, "%q %o %d %d\n", name, f.Mode.Perm(), f.GID, len(f.Data)) // A hash takes every write.
+		_, _ = fmt.Fprintf(h, "%q %o %d %d\n", name, f.Mode.Perm(), f.GID, len(f.Data)) // A hash never fails to write.
 		_, _ = h.Write(f.Data)
 	}
 	return sha256Prefix + hex.EncodeToString(h.Sum(nil))
@@ -27,9 +27,9 @@ func Digest(content map[string]File) string {
 
 const sha256Prefix = "sha256:"
 
-// digest identifies a volume's content in a form that may be told. Whoever knows the
-// digest of a secret can try values until one fits, so what comes from Secrets is
-// digested with the machine's key, apart from the names and modes of the files.
+// digest returns a digest of the volume's content that may be shown. With a plain digest of a secret, a reader could
+// try values until one matches. Therefore content from Secrets is digested with the machine's key; the names and modes
+// of files are not.
 func (m *mounter) digest(content map[string]File) string {
 	if !podspec.UsesSecret(m.vol) {
 		return Digest(content)
@@ -41,8 +41,8 @@ func (m *mounter) digest(content map[string]File) string {
 	return m.Desired.Seal(sha256Prefix+hex.EncodeToString(h.Sum(nil)), []byte(Digest(content)))
 }
 
-// Wanted is the digest that a volume's content should have now; empty for a
-// volume whose content podctl does not write.
+// Wanted returns the digest that the volume's content should have now. It is empty if podctl does not write the
+// content.
 func Wanted(c Context, name string) (string, error) {
 	m, err := c.find(name)
 	if err != nil || !HasContent(m.vol) {
@@ -55,25 +55,24 @@ func Wanted(c Context, name string) (string, error) {
 	return m.digest(files), nil
 }
 
-// incomplete stands for the digest of content that was not finished, or that a container has
-// changed: its links are not as they should be, or there is more than podctl wrote. It is no
-// digest of anything.
+// incomplete replaces the digest if the content is unfinished or a container changed it. The links are then wrong, or
+// the volume has files that podctl did not write.
 const incomplete = "incomplete"
 
-// State is what is known of a volume before a pass.
+// State describes a volume before a pass.
 type State struct {
 	Name string
-	// Prepared reports whether the volume is ready to be mounted, and Digest is that of its content if podctl writes it. A
-	// volume that cannot be read counts as not prepared: preparing it says why.
+	// Prepared reports whether the volume is ready to be mounted. Digest is the digest of content that podctl writes. A
+	// volume that cannot be read is not prepared: preparing it reports the reason.
 	Prepared bool
 	Digest   string
-	// Unfinished reports whether podctl is yet to write the content: what lies there now says nothing.
+	// Unfinished reports whether podctl still has to write the content, so the content on disk does not count.
 	Unfinished bool
-	// Fault is why the volume cannot be made ready.
+	// Fault is the reason why the volume cannot be prepared.
 	Fault error
 }
 
-// Look looks at the volumes that a pod uses, in the order of its manifest. It changes nothing.
+// Look returns the states of the volumes that the pod uses, in manifest order. It changes nothing.
 func Look(c Context) []State {
 	var all []State
 	for _, vol := range podspec.UsedVolumes(c.Desired.Pod) {
@@ -90,9 +89,8 @@ func Look(c Context) []State {
 	return all
 }
 
-// onDisk returns what lies on disk for a volume: whether it is prepared, and for
-// one whose content podctl writes, the content's digest. A volume that needs no
-// preparation is prepared; a hostPath is when it is of its type.
+// onDisk reports whether the volume is prepared, and returns the digest of the content if podctl writes it. A volume
+// that needs no preparation is prepared. A hostPath is prepared if it has the right type.
 func onDisk(c Context, name string) (digest string, prepared bool, err error) {
 	m, err := c.find(name)
 	if err != nil {
@@ -123,9 +121,9 @@ func onDisk(c Context, name string) (digest string, prepared bool, err error) {
 	return digest, true, nil
 }
 
-// lacksMountPoint reports whether a volume with the content that it should have lacks a mount point
-// of another volume: the mount is newer than the content, and the volume is prepared once more.
-// Other content brings the mount points with it.
+// lacksMountPoint reports whether a volume with the right content lacks a mount point for another volume. This happens
+// if the mount is newer than the content; the volume must then be prepared again. New content always comes with its
+// mount points.
 func (m *mounter) lacksMountPoint(have string) bool {
 	wanted, err := Wanted(m.Context, m.vol.Name)
 	if err != nil || have != wanted {
@@ -146,8 +144,8 @@ func (m *mounter) lacksMountPoint(have string) bool {
 	})
 }
 
-// read is the digest of the content on disk. It was there once: without it the volume is not
-// complete.
+// read returns the digest of the content on disk. Call it only if the content was complete once: missing content is
+// reported as incomplete.
 func (m *mounter) read() (string, error) {
 	w, err := m.openWriter()
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package volume makes a pod's volumes on disk, in the kubelet's layout and with
-// the kubelet's modes, keeps their content up to date, and takes them away.
+// Package volume creates a pod's volumes on disk in the kubelet's layout and with the kubelet's modes. It also updates
+// their content and removes them.
 //
-// What comes in is a Context: the pod with its objects, and its place on disk. A mounter makes one
-// volume of it; a collector computes what that shall hold, from the manifest alone, and a writer
-// brings it to the disk. What a volume should hold and what it holds are compared by digests
-// (Wanted, Look): the planner decides on these whether a volume has to be prepared or updated.
-// Every path comes from runtime/state.
+// The input is a Context: the pod with its objects, and its place on disk. A mounter prepares one volume. A collector
+// computes the wanted content from the manifest alone, and a writer writes it to the disk. The planner compares digests
+// of wanted and actual content (Wanted, Look) to decide whether a volume has to be prepared or updated. All paths come
+// from runtime/state.
 //
-// Nothing here trusts what a container could have written: paths inside a volume
-// are opened without leaving it, and what was opened is used, not its name.
+// The package does not trust anything that a container can write. It opens paths inside a volume without leaving it,
+// and then uses the open handle, not the name.
 package volume

@@ -13,8 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/mounts"
 )
 
-// cover binds the state directory on itself, as a kubelet does where the mount it lies in is
-// private, so that what is mounted below is hidden.
+// cover binds the state directory on itself, as a kubelet does on a private mount, which hides the mounts below.
 func cover(t *testing.T, c Context) {
 	t.Helper()
 	root := filepath.Dir(filepath.Dir(c.Pod.Dir()))
@@ -31,8 +30,8 @@ func cover(t *testing.T, c Context) {
 	}
 }
 
-// TestHiddenMountsGoWithThePod: a volume in memory and a subPath below the bind of a kubelet, and
-// what was mounted on the same places later.
+// TestHiddenMountsGoWithThePod hides a volume in memory and a subPath below a kubelet's bind mount, and mounts them
+// again.
 func TestHiddenMountsGoWithThePod(t *testing.T) {
 	c := newMountedContext(t, emptyDirVolume("data"), memoryVolume("tmp", "1Mi"))
 	prepare(t, c, "data")
@@ -50,7 +49,7 @@ func TestHiddenMountsGoWithThePod(t *testing.T) {
 	}
 }
 
-// TestHiddenSubPathIsReplaced: a container that restarts gets another one on its place.
+// TestHiddenSubPathIsReplaced checks that a restarted container gets a new bind on the same path.
 func TestHiddenSubPathIsReplaced(t *testing.T) {
 	c := newMountedContext(t, emptyDirVolume("data"))
 	prepare(t, c, "data")
@@ -63,7 +62,7 @@ func TestHiddenSubPathIsReplaced(t *testing.T) {
 	wantNothingLeft(t, c)
 }
 
-// TestAnotherDirectoryOverThePods: what lies below the mount of another disk is left alone.
+// TestAnotherDirectoryOverThePods checks that mounts below another disk's mount are not touched.
 func TestAnotherDirectoryOverThePods(t *testing.T) {
 	c := newMountedContext(t, memoryVolume("tmp", "1Mi"))
 	prepare(t, c, "tmp")

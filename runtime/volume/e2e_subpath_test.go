@@ -51,8 +51,7 @@ func TestSubPathIsBoundOnce(t *testing.T) {
 	c := newMountedContext(t, emptyDirVolume("data"))
 	prepare(t, c, "data")
 	write(t, filepath.Join(c.dir(t, "data"), "file"), "text")
-	// A mount that is marked by being read-only would lose that if it were made
-	// anew.
+	// The read-only flag marks the mount: recreating the mount would lose it.
 	const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY
 	if err := unix.Mount("", subPath(t, c, 0, "file"), "", flags, ""); err != nil {
 		t.Fatal(err)
@@ -98,7 +97,7 @@ func TestSubPathOfAConfigMap(t *testing.T) {
 	if err := Prepare(t.Context(), c, "conf"); err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, target, "1") // A container that runs keeps what it has.
+	wantText(t, target, "1") // A running container keeps its mount.
 	wantText(t, subPath(t, c, 0, "a"), "2")
 	wantNothingLeft(t, c)
 }
@@ -131,7 +130,7 @@ func TestSubPathIsSharedIfAsked(t *testing.T) {
 	}
 }
 
-// TestSubPathsAreBoundSideBySide binds what several containers mount at once.
+// TestSubPathsAreBoundSideBySide binds the paths of several containers at once.
 func TestSubPathsAreBoundSideBySide(t *testing.T) {
 	c := newMountedContext(t, emptyDirVolume("data"))
 	prepare(t, c, "data")
@@ -158,8 +157,8 @@ func TestSubPathsAreBoundSideBySide(t *testing.T) {
 	wantNothingLeft(t, c)
 }
 
-// TestBoundSubPathIsSafeWhileLinksAreSwapped is the attack of CVE-2017-1002101
-// on all of the way: what is bound in the end must lie in the volume.
+// TestBoundSubPathIsSafeWhileLinksAreSwapped runs the attack of CVE-2017-1002101 on the whole path. The bound file must
+// always lie in the volume.
 func TestBoundSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 	c := newMountedContext(t, emptyDirVolume("data"))
 	prepare(t, c, "data")
@@ -200,8 +199,8 @@ func TestBoundSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 	wantText(t, filepath.Join(outside, "secret"), "the machine's")
 }
 
-// TestRemovalNeverEntersWhatIsMounted deletes a pod whose directory has other
-// trees mounted in it, of the same file system too.
+// TestRemovalNeverEntersWhatIsMounted deletes a pod with other trees mounted in its directory, also from the same file
+// system.
 func TestRemovalNeverEntersWhatIsMounted(t *testing.T) {
 	host := t.TempDir()
 	write(t, filepath.Join(host, "precious"), "the machine's")
@@ -222,8 +221,7 @@ func TestRemovalNeverEntersWhatIsMounted(t *testing.T) {
 	wantText(t, filepath.Join(host, "precious"), "the machine's")
 }
 
-// TestTreesAreNotFollowedIntoMounts is the second line of defence: a mount that
-// was not seen before the removal.
+// TestTreesAreNotFollowedIntoMounts checks the second line of defence: a mount that was not seen before the removal.
 func TestTreesAreNotFollowedIntoMounts(t *testing.T) {
 	host := t.TempDir()
 	write(t, filepath.Join(host, "precious"), "the machine's")
@@ -242,8 +240,7 @@ func TestTreesAreNotFollowedIntoMounts(t *testing.T) {
 	wantText(t, filepath.Join(host, "precious"), "the machine's")
 }
 
-// TestMountThatIsInUseIsDetached deletes a pod while a process of the host works
-// in one of its volumes.
+// TestMountThatIsInUseIsDetached deletes a pod while a process of the host uses one of its volumes.
 func TestMountThatIsInUseIsDetached(t *testing.T) {
 	c := newMountedContext(t, memoryVolume("mem", ""))
 	prepare(t, c, "mem")

@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// newMountedContext is a pod whose mounts are taken away when the test ends,
-// however it ends. It needs root.
+// newMountedContext returns a pod whose mounts are always removed when the test ends. It needs root.
 func newMountedContext(t *testing.T, volumes ...v1.Volume) Context {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -45,7 +44,7 @@ func secretVolume(name string) v1.Volume {
 	}}}
 }
 
-// mountOf is what is mounted exactly there, and seen; nil when nothing is.
+// mountOf returns the visible mount on exactly this directory, or nil.
 func mountOf(t *testing.T, dir string) *mountinfo.Info {
 	t.Helper()
 	mounts, err := mountinfo.GetMounts(mountedOn(dir))
@@ -117,8 +116,7 @@ func TestEmptyDirInMemoryForAGroup(t *testing.T) {
 	}
 }
 
-// TestMemoryIsGoneAfterAReboot takes the mounts away, as a reboot does, and
-// leaves the markers.
+// TestMemoryIsGoneAfterAReboot removes the mounts, as a reboot does, and leaves the markers.
 func TestMemoryIsGoneAfterAReboot(t *testing.T) {
 	c := newMountedContext(t, memoryVolume("tmp", ""), secretVolume("tls"))
 	for _, name := range []string{"tmp", "tls"} {
@@ -135,8 +133,7 @@ func TestMemoryIsGoneAfterAReboot(t *testing.T) {
 	}
 }
 
-// TestMediumChanges: an edit takes a volume from the disk into memory and back, however
-// often, while a container that runs keeps what it has mounted.
+// TestMediumChanges moves a volume repeatedly from disk to memory and back, while a running container keeps its mount.
 func TestMediumChanges(t *testing.T) {
 	for name, mode := range map[string]v1.MountPropagationMode{"private": v1.MountPropagationNone, "shared": v1.MountPropagationBidirectional} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +166,7 @@ func TestMediumChanges(t *testing.T) {
 	}
 }
 
-// boundElsewhere is a directory as a container has it mounted.
+// boundElsewhere bind-mounts a directory, as for a container.
 func boundElsewhere(t *testing.T, dir string) string {
 	t.Helper()
 	at := t.TempDir()
@@ -203,8 +200,8 @@ func TestSecretsLieInMemoryWithTheirModes(t *testing.T) {
 	}
 }
 
-// below is a directory without what is mounted on it. A bind of what it lies in shows that;
-// moving the mount aside does not work where mounts are shared, as systemd has them.
+// below returns a directory without the mounts on it, through a bind mount of its parent. Moving the mount aside does
+// not work for shared mounts, which systemd uses.
 func below(t *testing.T, dir string) string {
 	t.Helper()
 	return filepath.Join(boundElsewhere(t, filepath.Dir(dir)), filepath.Base(dir))
@@ -252,8 +249,8 @@ func TestSecretThatDoesNotFitLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestUpdateThatDoesNotFitKeepsTheOld fills a secret's memory: what is there
-// stays readable, and no half of the new remains to fill it further.
+// TestUpdateThatDoesNotFitKeepsTheOld fills a secret's memory. The old content stays readable, and no partial new
+// content takes up memory.
 func TestUpdateThatDoesNotFitKeepsTheOld(t *testing.T) {
 	c := newMountedContext(t, secretVolume("tls"))
 	c.Allocatable[v1.ResourceMemory] = resource.MustParse("128Ki")
@@ -327,7 +324,7 @@ func TestMountPropagation(t *testing.T) {
 	wantNothingLeft(t, c)
 }
 
-// TestPropagationNeedsASharedMount: what a runtime refuses is told before.
+// TestPropagationNeedsASharedMount checks that a mount that a runtime would refuse is reported before.
 func TestPropagationNeedsASharedMount(t *testing.T) {
 	dir := privateMount(t, t.TempDir())
 	inside, link := filepath.Join(dir, "a", "b"), filepath.Join(t.TempDir(), "link")
@@ -365,8 +362,7 @@ func shared(t *testing.T, dir string) string {
 	return dir
 }
 
-// privateMount makes a directory a mount of its own that is not shared, whatever
-// the machine's root is.
+// privateMount makes a directory a private mount, independent of the machine's root mount.
 func privateMount(t *testing.T, dir string) string {
 	t.Helper()
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {

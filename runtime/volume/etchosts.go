@@ -12,9 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// WriteEtcHosts writes the hosts file that the containers of a pod share. It is
-// written in place and never emptied, as containers that run have it mounted,
-// and not at all when it is right.
+// WriteEtcHosts writes the hosts file that the containers of a pod share. Running containers have it mounted, so the
+// file is written in place and is never empty. A file with the right content is not written.
 func WriteEtcHosts(p state.Pod, content []byte) error {
 	dir, err := p.Make(p.Dir(), 0o750)
 	if err != nil {
@@ -44,8 +43,8 @@ func overwrite(f *os.File, content []byte) error {
 	return f.Truncate(int64(len(content)))
 }
 
-// ChangeEtcHosts changes the hosts file of a pod in place, while its containers have it mounted. A pod that has none yet gets
-// none.
+// ChangeEtcHosts changes the hosts file of a pod in place, because containers have it mounted. It does nothing if the
+// pod has no hosts file yet.
 func ChangeEtcHosts(p state.Pod, change func(before []byte) []byte) error {
 	dir, err := p.Open(p.Dir())
 	if err != nil {

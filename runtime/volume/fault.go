@@ -14,10 +14,10 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// faultOf says why a volume cannot be made ready, as far as it shows without making it: a path of the
-// host that is not what its type says and cannot be made, a name that cannot be part of a path, files
-// that exclude each other, or pages that nobody requests. What Prepare would make, or another volume
-// of the pod may make, is no fault. Nor is what the manifest lacks: that is told of its reference.
+// faultOf returns the reason why a volume cannot be prepared, as far as that is visible without creating it. Reasons
+// are: a host path that has the wrong type and cannot be created, an invalid name, files that exclude each other, or
+// huge pages that no container requests. Paths that Prepare or another volume of the pod may create are no fault.
+// Missing objects are no fault either: they are reported for their reference.
 func faultOf(c Context, name string) error {
 	m, err := c.find(name)
 	if err != nil {
@@ -61,9 +61,8 @@ func (m *mounter) ownFault() error {
 	return err
 }
 
-// RuntimeFault says why a runtime cannot mount a volume that is a path of the host without a type:
-// it follows links to what is there, and makes a directory of what is not (containerd:
-// WithMounts). With a type the volume itself is proved.
+// RuntimeFault returns the reason why a runtime cannot mount a hostPath without a type. The runtime follows links, and
+// creates a directory if the path is missing (containerd: WithMounts). A hostPath with a type is checked by faultOf.
 func RuntimeFault(vol *v1.Volume) error {
 	if vol == nil || vol.HostPath == nil || podspec.HostPathType(vol.HostPath) != v1.HostPathUnset {
 		return nil
@@ -78,8 +77,7 @@ func prepareError(name string, err error) error {
 	}
 }
 
-// mayBeMade reports whether a path of the host will be there once the volumes of the pod are
-// prepared.
+// mayBeMade reports whether preparing the pod's volumes creates this path of the host.
 func (m *mounter) mayBeMade() bool {
 	if creates(m.vol.HostPath) {
 		return true

@@ -9,16 +9,15 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// The permission bits that fsGroup adds (kubelet: changeFilePermission): to a
-// file of a volume that is the pod's to change, to a file of one that is not,
-// and to every directory.
+// Permission bits that fsGroup adds (kubelet: changeFilePermission): to files that the pod may change, to files that it
+// may only read, and to directories.
 const (
 	readWriteBits fs.FileMode = 0o660
 	readOnlyBits  fs.FileMode = 0o440
 	groupDirBits  fs.FileMode = fs.ModeSetgid | 0o110
 )
 
-// giveToPod gives a volume that is the pod's to change to the pod's group, if it has one.
+// giveToPod gives a volume that the pod may change to the pod's group, if it has one.
 func (c Context) giveToPod(dir *safefs.Dir) error {
 	group := c.fsGroup()
 	if group == nil {
@@ -30,10 +29,9 @@ func (c Context) giveToPod(dir *safefs.Dir) error {
 	return nil
 }
 
-// applyGroup gives a volume to a group, the depths first and the volume itself
-// last, so that a group on the volume says that all below has it. Links are
-// given, not followed. Each file is looked at, given away and changed as the one that was
-// opened: containers may put others in its place.
+// applyGroup gives a volume to a group. It handles the volume itself last, so that the group on the volume means that
+// everything below has it. It changes links, not their targets. It checks and changes each file through one open
+// handle, because containers may replace files.
 func applyGroup(dir *safefs.Dir, group int, bits fs.FileMode) error {
 	entries, err := dir.Entries()
 	if err != nil {
@@ -58,7 +56,7 @@ func applyGroupTo(dir *safefs.Dir, name string, group int, bits fs.FileMode) err
 	return dir.GiveFile(name, group, bits)
 }
 
-// groupOf is the group a file belongs to.
+// groupOf returns the group that owns a file.
 func groupOf(info fs.FileInfo) int64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int64(stat.Gid)

@@ -11,14 +11,13 @@ import (
 	"github.com/podctl/podctl/runtime/mounts"
 )
 
-// revealed does something about a directory in a mount namespace of its own, in which what covers
-// mounts below it is taken away. What is unmounted there stays mounted for all others, until its
-// directory is removed: then the kernel takes it away everywhere. So nothing of the machine is
-// moved, and a kill leaves nothing behind.
+// revealed runs work in its own mount namespace, after unmounting everything that covers mounts below dir. Other
+// namespaces keep these mounts until the directory is removed; then the kernel unmounts them everywhere. No mount of
+// the machine moves, and a kill leaves nothing behind.
 func revealed(dir string, work func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		// The thread is not given back: it ends with this function, and its namespace with it.
+		// The thread stays locked, so it ends with this function, and its namespace with it.
 		goruntime.LockOSThread()
 		err := reveal(dir)
 		if err == nil {
@@ -29,8 +28,8 @@ func revealed(dir string, work func() error) error {
 	return <-done
 }
 
-// reveal takes the covers away from the calling thread's view. They have to show the same
-// directory: otherwise what they hide is not the pod's.
+// reveal unmounts the covers in the calling thread's namespace. The directory below must be the same one: otherwise the
+// covers hide something that does not belong to the pod.
 func reveal(dir string) error {
 	before, err := os.Lstat(dir)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// foreignLink makes a symbolic link of another user.
+// foreignLink creates a symbolic link that belongs to another user.
 func foreignLink(t *testing.T, target, link string) {
 	t.Helper()
 	symlink(t, target, link)
@@ -27,7 +27,7 @@ func foreignLink(t *testing.T, target, link string) {
 	}
 }
 
-// repeat does something until the test has come to stop it.
+// repeat repeats work until stop is called.
 func repeat(work func()) (stop func()) {
 	done := make(chan struct{})
 	var group sync.WaitGroup
@@ -47,8 +47,8 @@ func repeat(work func()) (stop func()) {
 	}
 }
 
-// TestHostPathIsSafeWhileLinksAreSwapped: another user owns the directory in which podctl
-// makes a hostPath, and swaps what is made for a link to root's file and back.
+// TestHostPathIsSafeWhileLinksAreSwapped creates a hostPath in a directory of another user, who replaces it with a link
+// to root's file and back.
 func TestHostPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 	for kind, what := range map[v1.HostPathType]string{v1.HostPathDirectoryOrCreate: "a/b", v1.HostPathFileOrCreate: "a"} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestHostPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 	}
 }
 
-// TestHostPathThroughLinks: to make what is missing podctl follows links of root's, and
-// refuses others with words; what is there is found through any.
+// TestHostPathThroughLinks checks that podctl creates missing paths only through root's links and refuses others with a
+// message, but finds existing paths through any link.
 func TestHostPathThroughLinks(t *testing.T) {
 	base, victim := t.TempDir(), t.TempDir()
 	symlink(t, victim, filepath.Join(base, "own"))
@@ -116,8 +116,8 @@ func TestHostPathThatIsRelativeIsRefused(t *testing.T) {
 	wantGone(t, "made")
 }
 
-// TestDataLinkThatWasTamperedWithIsReplaced: ..data is a link to a directory that the writer
-// made, and whatever else a privileged container puts there is seen and replaced.
+// TestDataLinkThatWasTamperedWithIsReplaced checks that ..data is replaced if it is not a link to a directory of the
+// writer, for example after a change by a privileged container.
 func TestDataLinkThatWasTamperedWithIsReplaced(t *testing.T) {
 	for name, plant := range map[string]func(t *testing.T, data, now, outside string){
 		"a pipe":                      func(t *testing.T, data, _, _ string) { t.Helper(); mkfifo(t, data) },
@@ -198,8 +198,8 @@ func mknod(t *testing.T, path string) {
 	}
 }
 
-// TestContentThatHurtsIsNotRead: what a privileged container puts among the content is looked
-// at before it is read, and read no further than podctl writes.
+// TestContentThatHurtsIsNotRead checks that the type and size of files from a privileged container are checked before
+// they are read.
 func TestContentThatHurtsIsNotRead(t *testing.T) {
 	for name, plant := range map[string]func(t *testing.T, dir string){
 		"a pipe":            func(t *testing.T, dir string) { t.Helper(); remove(t, dir+"/a"); mkfifo(t, dir+"/a") },
@@ -244,8 +244,8 @@ func TestContentThatHurtsIsNotRead(t *testing.T) {
 	}
 }
 
-// TestClaimNamesThatArePaths: no claim is made, looked at, given away or removed by a name
-// that is a path, and the others are removed all the same.
+// TestClaimNamesThatArePaths checks that a claim whose name is a path is never created, inspected, changed or removed,
+// and that other claims are removed nevertheless.
 func TestClaimNamesThatArePaths(t *testing.T) {
 	c := newContext(t)
 	root := filepath.Dir(filepath.Dir(filepath.Dir(c.Pod.Dir())))
@@ -280,7 +280,8 @@ func TestClaimNamesThatArePaths(t *testing.T) {
 	}
 }
 
-// TestClaimsAreRemovedFromOthers: from the last look whether a claim is used until it is gone, no pod can make it.
+// TestClaimsAreRemovedFromOthers checks that no pod can create a claim between the last check of its use and its
+// removal.
 func TestClaimsAreRemovedFromOthers(t *testing.T) {
 	c := withClaim(newContext(t))
 	prepare(t, c, "data")
@@ -302,9 +303,8 @@ func TestClaimsAreRemovedFromOthers(t *testing.T) {
 	}
 }
 
-// TestFSGroupIsSafeWhileFilesAreSwapped: a container swaps a file of its own with
-// set-user-id for a link out of the claim, and for another's file, while podctl gives the
-// claim to a group.
+// TestFSGroupIsSafeWhileFilesAreSwapped replaces a set-user-ID file of a container with a link out of the claim, and
+// with a file of another user, while podctl changes the claim's group.
 func TestFSGroupIsSafeWhileFilesAreSwapped(t *testing.T) {
 	base, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "file"), "precious")
@@ -348,8 +348,8 @@ func TestFSGroupIsSafeWhileFilesAreSwapped(t *testing.T) {
 	}
 }
 
-// TestSubPathsChangeNoOtherDirectory: a container has swapped the directory that podctl makes
-// for one of another container's in the same volume, whose mode stays.
+// TestSubPathsChangeNoOtherDirectory replaces the directory that podctl creates with one of another container in the
+// same volume, whose mode must stay.
 func TestSubPathsChangeNoOtherDirectory(t *testing.T) {
 	base := t.TempDir()
 	swapped := filepath.Join(base, "made")
@@ -372,8 +372,8 @@ func TestSubPathsChangeNoOtherDirectory(t *testing.T) {
 	wantMode(t, swapped, os.ModeDir|0o700)
 }
 
-// TestHostPathIsMadeWithoutPaths: between two calls that name the same directory by its path
-// another user can put something else there, so that there are none.
+// TestHostPathIsMadeWithoutPaths checks that a directory is not named by its path in two calls, because another user
+// could replace it between them.
 func TestHostPathIsMadeWithoutPaths(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "x", "root")
 	if err := os.Mkdir(filepath.Dir(root), 0o755); err != nil {
@@ -400,15 +400,15 @@ func TestHostPathIsMadeWithoutPaths(t *testing.T) {
 	}
 }
 
-// withHostPath is the pod with a directory of the host that is to be made.
+// withHostPath adds a hostPath that must be created to the pod.
 func withHostPath(c Context) Context {
 	base := filepath.Dir(filepath.Dir(filepath.Dir(c.Pod.Dir())))
 	c.Desired.Pod.Spec.Volumes = append(c.Desired.Pod.Spec.Volumes, hostPathVolume("host", filepath.Join(base, "made", "deeper"), v1.HostPathDirectoryOrCreate))
 	return c
 }
 
-// TestSubPathsAreNotMadeBehindALinkOfAnotherUser: what exists there is mounted, as in a
-// kubelet, and nothing is made.
+// TestSubPathsAreNotMadeBehindALinkOfAnotherUser checks that existing paths behind such a link are mounted, as by a
+// kubelet, but that none is created.
 func TestSubPathsAreNotMadeBehindALinkOfAnotherUser(t *testing.T) {
 	dir, victim := t.TempDir(), t.TempDir()
 	link := filepath.Join(dir, "link")

@@ -17,12 +17,12 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// hostPathKind is what a type of hostPath asks for.
+// hostPathKind describes a type of hostPath.
 type hostPathKind struct {
-	// is reports whether a file that is there is right, and what names it.
+	// is reports whether an existing file has the right type; what names the type.
 	is   func(fs.FileMode) bool
 	what string
-	// create makes what is missing; nil when podctl must not.
+	// create creates a missing file. It is nil if podctl must not create one.
 	create func(path string) error
 }
 
@@ -42,8 +42,8 @@ func hostPathKindOf(kind v1.HostPathType) (hostPathKind, bool) {
 	return found, ok
 }
 
-// checkHostPath looks whether a path of the host is what its type says; links
-// are followed, as the path is the machine owner's (kubelet: hostPathMounter).
+// checkHostPath checks that a path of the host has its declared type. It follows links, because the path belongs to the
+// owner of the machine (kubelet: hostPathMounter).
 func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
 	if !filepath.IsAbs(source.Path) {
 		return fmt.Errorf("%s.hostPath.path: %q must be an absolute path", at, source.Path)
@@ -71,8 +71,8 @@ func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
 	return &model.KubeletError{Err: err, Text: text}
 }
 
-// unmakeable says why a path of the host is not there and cannot be made with the directories above
-// it. What podctl may not see is not known.
+// unmakeable returns the reason why a path of the host does not exist and cannot be created with its parents. It
+// returns nil if podctl has no permission to look.
 func unmakeable(path string) error {
 	path = filepath.Clean(path)
 	for at := path; ; at = filepath.Dir(at) {
@@ -91,12 +91,12 @@ func unmakeable(path string) error {
 		case info.Mode()&fs.ModeSymlink != 0:
 			return fmt.Errorf("%s is a link that leads nowhere", at)
 		default:
-			return nil // Somebody has just made it, so more can be made.
+			return nil // Another process has just created it, so more can be created.
 		}
 	}
 }
 
-// takesNothing says why nothing can be made in a directory.
+// takesNothing returns the reason why nothing can be created in a directory.
 func takesNothing(path, dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -111,7 +111,7 @@ func takesNothing(path, dir string) error {
 	return nil
 }
 
-// kernelTrees are the file systems in which only the kernel makes directories.
+// kernelTrees lists the file systems in which only the kernel creates directories.
 func kernelTrees() []int64 {
 	return []int64{
 		unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEVPTS_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.SECURITYFS_MAGIC, unix.SELINUX_MAGIC,
@@ -119,9 +119,9 @@ func kernelTrees() []int64 {
 	}
 }
 
-// prepareHostPath creates what a hostPath of type DirectoryOrCreate or FileOrCreate asks for, and checks it.
-// What was created stays when the pod is deleted: it is the machine's. What is there already
-// is found through any links; to create something podctl follows none of other users.
+// prepareHostPath checks a hostPath, and creates it for the types DirectoryOrCreate and FileOrCreate. The path belongs
+// to the machine, so it stays when the pod is deleted. An existing path may go through any links. To create one, podctl
+// does not follow links of other users.
 func prepareHostPath(source *v1.HostPathVolumeSource, at string) error {
 	kind, _ := hostPathKindOf(podspec.HostPathType(source))
 	err := checkHostPath(source, at)
@@ -134,7 +134,7 @@ func prepareHostPath(source *v1.HostPathVolumeSource, at string) error {
 	return checkHostPath(source, at)
 }
 
-// createDirs makes a directory and those above it, with mode 0755.
+// createDirs creates a directory and its parents with mode 0755.
 func createDirs(path string) error {
 	dir, err := safefs.MakeAll(path, 0o755, 0o755)
 	if err != nil {
@@ -143,8 +143,7 @@ func createDirs(path string) error {
 	return dir.Close()
 }
 
-// createFile makes an empty file with mode 0644; directories above it are not
-// created.
+// createFile creates an empty file with mode 0644, but no parent directories.
 func createFile(path string) error {
 	dir, err := safefs.OpenDir(filepath.Dir(path))
 	if err != nil {

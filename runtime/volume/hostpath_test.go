@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// hostFiles makes one file of each kind and returns their paths.
+// hostFiles creates one file of each type and returns their paths.
 func hostFiles(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -118,8 +118,7 @@ func TestHostPathOfAnUnknownType(t *testing.T) {
 	prepare(t, c, "host")
 }
 
-// TestFaultsOfHostPaths: what is not as its type says is known before it is mounted, unless it is
-// made by then.
+// TestFaultsOfHostPaths checks that a wrong type is reported before the mount, unless the path is created by then.
 func TestFaultsOfHostPaths(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "file"), "")
@@ -149,8 +148,8 @@ func TestFaultsOfHostPaths(t *testing.T) {
 	}
 }
 
-// TestPathsThatARuntimeCannotMount: without a type a path is followed, and made a directory if it is
-// not there.
+// TestPathsThatARuntimeCannotMount checks paths without a type: the runtime follows links, and creates a missing path
+// as a directory.
 func TestPathsThatARuntimeCannotMount(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "file"), "")
@@ -183,8 +182,8 @@ func TestPathsThatARuntimeCannotMount(t *testing.T) {
 	}
 }
 
-// TestFaultsOfContent: what cannot be written is known before it is. What the manifest lacks is told
-// of its reference.
+// TestFaultsOfContent checks that impossible content is reported before it is written. Missing objects are reported for
+// their reference instead.
 func TestFaultsOfContent(t *testing.T) {
 	const pages = v1.StorageMediumHugePages
 	of := func(name string, paths ...string) v1.Volume {
@@ -214,7 +213,8 @@ func TestFaultsOfContent(t *testing.T) {
 	}
 }
 
-// TestUnmakeablePathsThatAppear: a directory that somebody makes while it is looked for is no link that leads nowhere.
+// TestUnmakeablePathsThatAppear checks that a directory that appears during the search is not taken for a dangling
+// link.
 func TestUnmakeablePathsThatAppear(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "appears")
 	done := make(chan struct{})

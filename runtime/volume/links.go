@@ -10,8 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// visible are the names at the top of the volume: the first elements of the
-// files' paths.
+// visible returns the names at the top of the volume: the first elements of the files' paths.
 func visible(files map[string]File) []string {
 	names := map[string]bool{}
 	for name := range files {
@@ -21,7 +20,7 @@ func visible(files map[string]File) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// linked reports whether containers see exactly these files, and that nothing else lies there.
+// linked reports whether containers see exactly these files and nothing else.
 func (w *writer) linked(files map[string]File) (bool, error) {
 	missing, stale, err := w.compareLinks(files)
 	if err != nil {
@@ -31,8 +30,7 @@ func (w *writer) linked(files map[string]File) (bool, error) {
 	return len(missing)+len(stale)+len(left) == 0, err
 }
 
-// link makes the links that are missing, and then removes those of files that
-// are gone.
+// link creates missing links, and then removes the links of deleted files.
 func (w *writer) link(files map[string]File) error {
 	missing, stale, err := w.compareLinks(files)
 	if err != nil {
@@ -54,10 +52,9 @@ func (w *writer) link(files map[string]File) error {
 	return nil
 }
 
-// compareLinks finds what is missing of the links, and what is too much. A
-// directory may be the mount point of another volume inside this one, also for containers of
-// an earlier manifest that still run: it stays, unless it hides a file, or holds one, where
-// this manifest mounts nothing.
+// compareLinks returns the missing links and the stale names. A directory may be the mount point of another volume,
+// also for running containers of an earlier manifest. It therefore stays, unless it hides a file, or contains a file
+// where this manifest mounts nothing.
 func (w *writer) compareLinks(files map[string]File) (missing, stale []string, err error) {
 	entries, err := w.dir.Entries()
 	if err != nil {
@@ -93,8 +90,7 @@ func (w *writer) compareLinks(files map[string]File) (missing, stale []string, e
 	return missing, stale, nil
 }
 
-// isMountPoint reports whether a directory can be one that makeNested made: it holds nothing but
-// directories.
+// isMountPoint reports whether a directory may be one that makeNested created: it contains only directories.
 func isMountPoint(above *safefs.Dir, name string, depth int) (only bool, err error) {
 	dir, err := above.Open(name)
 	if err != nil {
@@ -113,8 +109,7 @@ func isMountPoint(above *safefs.Dir, name string, depth int) (only bool, err err
 	return true, nil
 }
 
-// sweep removes the directories of earlier content, and of content that was
-// never finished.
+// sweep removes the directories of earlier and of unfinished content.
 func (w *writer) sweep() error {
 	left, err := w.leftovers()
 	for _, name := range left {
@@ -123,7 +118,7 @@ func (w *writer) sweep() error {
 	return err
 }
 
-// leftovers are what a writer leaves that is killed: hidden names that are not in use.
+// leftovers returns the hidden names that are not in use, which a killed writer left.
 func (w *writer) leftovers() ([]string, error) {
 	now, _, err := w.dataDir()
 	if err != nil {

@@ -14,18 +14,16 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// volumeMode is the mode of a volume's directory: open to every user a container
-// may run as, and out of reach of the machine's own users, who cannot pass the
-// pod's directory (kubelet: emptyDir.setupDir).
+// volumeMode is the mode of a volume's directory. Containers may run as any user, so it is open to all. The machine's
+// own users cannot reach it, because they cannot enter the pod's directory (kubelet: emptyDir.setupDir).
 const volumeMode fs.FileMode = 0o777
 
-// kindMode is the mode of the directory of all volumes of a kind: a kubelet makes it with that of
-// the volume, less its umask.
+// kindMode is the mode of the directory above all volumes of a kind. A kubelet creates it with volumeMode, reduced by
+// its umask.
 const kindMode fs.FileMode = 0o755
 
-// makeMedium makes the directory of a volume, and mounts there what its medium
-// asks for, unless it is there already. Of a volume that shall lie on the disk what an
-// earlier medium mounted is taken away.
+// makeMedium creates the directory of a volume and mounts its medium there, unless both exist. For a volume on disk it
+// unmounts what an earlier medium mounted.
 func (m *mounter) makeMedium() error {
 	dir, err := m.path()
 	if err != nil {
@@ -65,9 +63,9 @@ func makeVolumeDir(p state.Pod, path string) error {
 	return errors.Join(err, dir.Close())
 }
 
-// memorySize is the largest size of a volume in memory, in bytes: the least of
-// what the node has to give, the pod's memory limit and the volume's own
-// sizeLimit; 0 when none of them is known (kubelet: calculateEmptyDirMemorySize).
+// memorySize returns the maximum size in bytes of a volume in memory. It is the minimum of the node's allocatable
+// memory, the pod's memory limit and the volume's sizeLimit, or 0 if none is known (kubelet:
+// calculateEmptyDirMemorySize).
 func (m *mounter) memorySize() int64 {
 	sizes := []int64{m.Allocatable.Memory().Value(), podMemoryLimit(m.Desired.Pod)}
 	if dir := m.vol.EmptyDir; dir != nil && dir.SizeLimit != nil {
@@ -82,8 +80,8 @@ func (m *mounter) memorySize() int64 {
 	return least
 }
 
-// podMemoryLimit is the memory limit of the pod's cgroup, in bytes: there is one
-// when every container has one, or the pod itself (kubelet: ResourceConfigForPod).
+// podMemoryLimit returns the memory limit of the pod's cgroup in bytes. It exists if every container or the pod itself
+// has a limit (kubelet: ResourceConfigForPod).
 func podMemoryLimit(pod *v1.Pod) int64 {
 	every := true
 	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{
@@ -100,9 +98,8 @@ func podMemoryLimit(pod *v1.Pod) int64 {
 	return limits.Memory().Value()
 }
 
-// pageSize is the size of the huge pages that a volume is made of, in bytes.
-// Whatever size it is, some container has to ask for such pages (kubelet:
-// getPageSizeMountOption).
+// pageSize returns the size in bytes of the huge pages of a volume. A container must request pages of this size
+// (kubelet: getPageSizeMountOption).
 func pageSize(pod *v1.Pod, m v1.StorageMedium) (int64, error) {
 	requested := requestedPages(pod)
 	named, ok := strings.CutPrefix(string(m), string(v1.StorageMediumHugePagesPrefix))
@@ -134,8 +131,7 @@ func onlyPageSize(requested map[int64]bool) (int64, error) {
 	return size, nil
 }
 
-// requestedPages are the sizes of the huge pages that the pod's containers, or
-// the pod itself, request.
+// requestedPages returns the sizes of the huge pages that the pod or its containers request.
 func requestedPages(pod *v1.Pod) map[int64]bool {
 	var lists []v1.ResourceList
 	for i := range pod.Spec.Containers {

@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// fsType is the kind of file system that statfs reports.
+// fsType is a type of file system as reported by statfs.
 type fsType int64
 
 const (
@@ -29,7 +29,7 @@ func fsTypeOf(m v1.StorageMedium) fsType {
 	return hugetlbfs
 }
 
-// isMounted reports whether a file system of that kind is mounted on a directory.
+// isMounted reports whether a file system of this type is mounted on a directory.
 func isMounted(dir string, kind fsType) (bool, error) {
 	mounted, err := mountinfo.Mounted(dir)
 	if err != nil || !mounted {
@@ -42,9 +42,9 @@ func isMounted(dir string, kind fsType) (bool, error) {
 	return fsType(st.Type) == kind, nil
 }
 
-// isCovered reports whether a file system of one of the media is mounted on a directory. One that
-// is bound to itself, for mountPropagation, shows a part of the file system it lies in,
-// which may be in memory as well.
+// isCovered reports whether a file system of one of the media is mounted on a directory. A bind mount of the directory
+// on itself, for mountPropagation, does not count: it shows a part of the file system below, which may also be in
+// memory.
 func isCovered(dir string) (bool, error) {
 	mounted, err := mountinfo.Mounted(dir)
 	if err != nil || !mounted {
@@ -61,13 +61,12 @@ func isCovered(dir string) (bool, error) {
 	return top.Root == "/" && (top.FSType == "tmpfs" || top.FSType == "hugetlbfs"), nil
 }
 
-// mountedOn finds what is mounted on a directory, what came later last.
+// mountedOn selects the mounts on a directory, the latest last.
 func mountedOn(dir string) mountinfo.FilterFunc {
 	return func(m *mountinfo.Info) (skip, stop bool) { return m.Mountpoint != dir, false }
 }
 
-// uncover unmounts what the media of a volume have mounted on its directory. Containers
-// that run keep what they have mounted.
+// uncover unmounts the media of a volume from its directory. Running containers keep their mounts.
 func uncover(dir string) error {
 	for range unmountRounds {
 		if covered, err := isCovered(dir); err != nil || !covered {
@@ -80,8 +79,7 @@ func uncover(dir string) error {
 	return fmt.Errorf("something keeps being mounted on %s", dir)
 }
 
-// mountMemory mounts a file system in memory, unless one is there. A size of 0
-// leaves it to the kernel, which takes half of the machine's memory.
+// mountMemory mounts a tmpfs unless one is mounted. With size 0 the kernel limits it to half of the machine's memory.
 func mountMemory(dir string, size int64) error {
 	if mounted, err := isMounted(dir, tmpfs); err != nil || mounted {
 		return err
@@ -90,8 +88,7 @@ func mountMemory(dir string, size int64) error {
 	if size > 0 {
 		options = append(options, fmt.Sprintf("size=%d", size))
 	}
-	// With noswap nothing of it reaches a swap disk. Kernels before 6.4, and all
-	// in a user namespace, do not have that.
+	// With noswap, nothing reaches a swap device. Kernels before 6.4 and user namespaces do not support it.
 	err := mount("tmpfs", dir, "tmpfs", append(options, "noswap"))
 	if errors.Is(err, unix.EINVAL) {
 		err = mount("tmpfs", dir, "tmpfs", options)
@@ -99,8 +96,8 @@ func mountMemory(dir string, size int64) error {
 	return err
 }
 
-// mountHugePages mounts a file system on huge pages of one size, in bytes. One
-// of another size that is there already is an error: containers may use it.
+// mountHugePages mounts a hugetlbfs with one page size in bytes. An existing one with another page size is an error,
+// because containers may use it.
 func mountHugePages(dir string, size int64) error {
 	mounted, err := isMounted(dir, hugetlbfs)
 	if err != nil {
@@ -123,7 +120,7 @@ func mountHugePages(dir string, size int64) error {
 	return nil
 }
 
-// mount says what it tried and who may.
+// mount adds the attempted action to errors, and that it requires root.
 func mount(source, dir, kind string, options []string) error {
 	err := unix.Mount(source, dir, kind, 0, strings.Join(options, ","))
 	switch {
@@ -139,9 +136,8 @@ func mountPropagates(m *v1.VolumeMount) bool {
 	return m.MountPropagation != nil && *m.MountPropagation != v1.MountPropagationNone
 }
 
-// share makes mounts inside a volume pass to and from containers. A kubelet shares its whole
-// root directory, at start and for good; podctl has no start, and shares just the volume, for
-// as long as it lives.
+// share makes mounts inside a volume propagate to and from containers. A kubelet shares its whole root directory
+// permanently at start. podctl has no such start, so it shares only the volume while the volume exists.
 func share(dir string) error {
 	shared, err := isShared(dir)
 	if err != nil || shared {
@@ -166,13 +162,13 @@ func makeShared(dir string) error {
 	return nil
 }
 
-// isShared reports whether the mount in which a directory lies is shared.
+// isShared reports whether the mount that contains a directory is shared.
 func isShared(dir string) (bool, error) {
 	m, err := mountOver(dir)
 	return m != nil && strings.Contains(m.Optional, "shared:"), err
 }
 
-// mountOver is the mount in which a path lies; nil when none is found.
+// mountOver returns the mount that contains a path, or nil if none is found.
 func mountOver(path string) (*mountinfo.Info, error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.ParentsFilter(path))
 	if err != nil {
@@ -187,10 +183,9 @@ func mountOver(path string) (*mountinfo.Info, error) {
 	return innermost, nil
 }
 
-// CheckPropagation says why mounts do not pass between a path of the machine and a
-// container, for which a runtime refuses to create it: what is mounted there reaches a
-// container only from a shared mount or a slave of one, and comes back only into one that is
-// shared.
+// CheckPropagation returns the reason why mounts do not propagate between a path of the machine and a container. A
+// runtime then refuses to create the container. Mounts propagate to a container only from a shared mount or a slave
+// mount, and back only into a shared mount.
 func CheckPropagation(path string, mode v1.MountPropagationMode) error {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		path = resolved

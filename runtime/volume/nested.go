@@ -13,9 +13,9 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// nestedMounts lists where other volumes are mounted inside this one, relative
-// to it and outermost first. Containers have it read-only, so that nobody else
-// could make those mount points (kubelet: MakeNestedMountpoints).
+// nestedMounts returns where other volumes are mounted inside this one. The paths are relative to it, with outer paths
+// first. Containers have the volume read-only, so only podctl can create these mount points (kubelet:
+// MakeNestedMountpoints).
 func nestedMounts(pod *v1.Pod, volume string) []string {
 	var nested []string
 	for _, ref := range podspec.Containers(pod) {
@@ -29,8 +29,7 @@ func nestedMounts(pod *v1.Pod, volume string) []string {
 	return slices.Compact(nested)
 }
 
-// mountsBelow lists the mounts of a container below a path, without those that
-// lie in one another.
+// mountsBelow returns the innermost mounts of a container below a path.
 func mountsBelow(c *v1.Container, mountPath string) []string {
 	base := path.Clean(mountPath) + "/"
 	var found []string

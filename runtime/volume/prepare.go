@@ -8,12 +8,10 @@ import (
 	"strings"
 )
 
-// Prepare makes a volume ready to be mounted: it creates and mounts what is
-// missing, writes content, and checks a hostPath. It may be called again at any
-// time: content is brought up to date, also while it is in use, and what is
-// complete stays as it is. When it fails, a volume of the pod's own that was not
-// there before is not there after. What was made on the host stays, and so does
-// the directory of a claim: other pods may have found it.
+// Prepare makes a volume ready to be mounted: it creates and mounts missing parts, writes content, and checks a
+// hostPath. It may be called again at any time. It then updates content, also while containers use it, and leaves a
+// complete volume unchanged. After a failure it removes a volume of the pod that did not exist before. Paths created on
+// the host and the directory of a claim stay, because other pods may already use them.
 func Prepare(ctx context.Context, c Context, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -44,8 +42,8 @@ func (m *mounter) prepare(ctx context.Context) error {
 	return &UnsupportedError{Path: m.at}
 }
 
-// prepareEmptyDir makes an empty directory. One that is complete is left alone,
-// owners and modes included: they are the pod's by now.
+// prepareEmptyDir creates an empty directory. It does not change a complete one, whose owners and modes now belong to
+// the pod.
 func (m *mounter) prepareEmptyDir() error {
 	ready, err := m.ready()
 	if err != nil || ready {
@@ -64,7 +62,7 @@ func (m *mounter) prepareEmptyDir() error {
 	}
 	_, before := os.Lstat(path)
 	err = m.makeEmptyDir(path)
-	// One that was there, though not complete, may hold what the pod wrote.
+	// An existing directory may have files of the pod, even if it was not complete.
 	if err != nil && errors.Is(before, fs.ErrNotExist) {
 		return errors.Join(err, m.tearDown())
 	}
@@ -85,8 +83,7 @@ func (m *mounter) makeEmptyDir(path string) error {
 	return m.complete()
 }
 
-// prepareContent makes a volume that podctl fills. What it shall hold is
-// computed before anything is made.
+// prepareContent prepares a volume whose content podctl writes. It computes the content before it creates anything.
 func (m *mounter) prepareContent() error {
 	files, err := collector{m}.content()
 	if err != nil {
@@ -120,7 +117,7 @@ func (m *mounter) makeContent(files map[string]File) error {
 	return m.complete()
 }
 
-// complete does what comes after the content, and says that nothing is missing.
+// complete does the steps after the content, and marks the volume as complete.
 func (m *mounter) complete() error {
 	if m.propagates() {
 		path, err := m.path()
@@ -138,7 +135,7 @@ func (m *mounter) complete() error {
 	return marker.set()
 }
 
-// openWriter opens the directory of the volume for its content.
+// openWriter opens the volume's directory for writing its content.
 func (m *mounter) openWriter() (*writer, error) {
 	path, err := m.path()
 	if err != nil {
@@ -156,8 +153,8 @@ func (m *mounter) openWriter() (*writer, error) {
 	return w, nil
 }
 
-// makeNested creates the mount points of other volumes in this one. Links are followed, as
-// mount points may lie among the content, but not out of the volume.
+// makeNested creates the mount points of other volumes in this one. Mount points may lie among the content, so it
+// follows links, but not out of the volume.
 func (m *mounter) makeNested() error {
 	nested := nestedMounts(m.Desired.Pod, m.vol.Name)
 	if len(nested) == 0 {

@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// wantPrepared compares what lies on disk with what should, as the planner does.
+// wantPrepared compares actual and wanted content, as the planner does.
 func wantPrepared(t *testing.T, c Context, name string) {
 	t.Helper()
 	digest, prepared, err := onDisk(c, name)
@@ -85,8 +85,8 @@ func TestEmptyDirWithoutAMarkerKeepsItsContent(t *testing.T) {
 	wantText(t, filepath.Join(c.dir(t, "tmp"), "data"), "kept")
 }
 
-// TestEmptyDirThatIsMadeAnewIsNotComplete: who is killed, or fails, on the way to another
-// medium may have done half of it.
+// TestEmptyDirThatIsMadeAnewIsNotComplete checks that a kill or failure while the medium changes leaves the volume
+// incomplete.
 func TestEmptyDirThatIsMadeAnewIsNotComplete(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	prepare(t, c, "tmp")
@@ -157,7 +157,7 @@ func TestContentBelongsToTheGroupOnDisk(t *testing.T) {
 	wantMode(t, filepath.Join(dir, "sub/a"), 0o640)
 	wantMode(t, filepath.Join(dir, "sub"), os.ModeDir|os.ModeSetgid|0o755)
 	wantMode(t, dir, os.ModeDir|os.ModeSetgid|0o777)
-	// A group that comes later is seen, and so is one that goes.
+	// An added group is detected, and a removed one too.
 	c.Desired.Pod.Spec.SecurityContext = nil
 	digest, prepared, err := onDisk(c, "conf")
 	if wanted, _ := Wanted(c, "conf"); err != nil || !prepared || digest == wanted {
@@ -185,8 +185,8 @@ func TestLostLinkIsADifference(t *testing.T) {
 	}
 }
 
-// TestTamperedContentIsADifference: whatever a container does to content, or somebody removes of
-// it, is seen, and the next preparation mends it.
+// TestTamperedContentIsADifference checks that any change or removal of content is detected, and that the next
+// preparation repairs it.
 func TestTamperedContentIsADifference(t *testing.T) {
 	chmod := func(mode os.FileMode, names ...string) func(dir string) error {
 		return func(dir string) error { return os.Chmod(filepath.Join(append([]string{dir}, names...)...), mode) }
@@ -222,7 +222,8 @@ func TestTamperedContentIsADifference(t *testing.T) {
 	}
 }
 
-// TestEmptyDirectoriesStay: one may be the mount point of a container of an earlier manifest.
+// TestEmptyDirectoriesStay checks that empty directories stay, because a container of an earlier manifest may use one
+// as mount point.
 func TestEmptyDirectoriesStay(t *testing.T) {
 	c := newContext(t, configMapVolume("conf"))
 	prepare(t, c, "conf")
@@ -280,8 +281,8 @@ func TestFailedPreparationLeavesNothing(t *testing.T) {
 	wantGone(t, filepath.Dir(ok(c.Pod.VolumeMarker("configmap", "conf"))))
 }
 
-// TestFailedEmptyDirLeavesWhatWasThere: nothing where there was nothing, and what the pod
-// wrote where there was something.
+// TestFailedEmptyDirLeavesWhatWasThere checks that a failure leaves no directory if there was none, and keeps the pod's
+// files if there was one.
 func TestFailedEmptyDirLeavesWhatWasThere(t *testing.T) {
 	vol := emptyDirVolume("tmp")
 	vol.EmptyDir.Medium = v1.StorageMediumHugePages
@@ -323,8 +324,8 @@ func TestNothingIsBegunAfterTheEnd(t *testing.T) {
 	wantGone(t, c.Pod.Dir())
 }
 
-// TestVolumesArePreparedSideBySide prepares all volumes of a pod at once, each
-// of them twice, as steps of a plan that do not wait for one another.
+// TestVolumesArePreparedSideBySide prepares all volumes of a pod at once, each of them twice, as independent steps of a
+// plan.
 func TestVolumesArePreparedSideBySide(t *testing.T) {
 	volumes := make([]v1.Volume, 0, 20)
 	for i := range 10 {
@@ -374,8 +375,7 @@ func TestVolumeThatIsAFileIsNotPrepared(t *testing.T) {
 	wantText(t, c.dir(t, "tmp"), "a file")
 }
 
-// TestVolumeOfAKubeletIsTakenOver writes a volume as a kubelet
-// leaves it, and takes it over.
+// TestVolumeOfAKubeletIsTakenOver takes over a volume that was written as by a kubelet.
 func TestVolumeOfAKubeletIsTakenOver(t *testing.T) {
 	c := newContext(t, configMapVolume("conf"))
 	dir := c.dir(t, "conf")
@@ -401,8 +401,8 @@ func TestVolumeOfAKubeletIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestNewMountPointsAreMade: a mount of another volume that is newer than the content lies in a
-// volume that is prepared once more, as the runtime cannot make its place in it.
+// TestNewMountPointsAreMade checks that a volume is prepared again if a newer mount of another volume lies in it,
+// because the runtime cannot create that mount point.
 func TestNewMountPointsAreMade(t *testing.T) {
 	c := newContext(t, configMapVolume("conf"), emptyDirVolume("data"))
 	prepare(t, c, "conf")
@@ -415,7 +415,7 @@ func TestNewMountPointsAreMade(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(c.dir(t, "conf"), "sub", "dir")); err != nil || !info.IsDir() {
 		t.Error(err)
 	}
-	// Content that changed is brought up to date all the same.
+	// Changed content is updated nevertheless.
 	mounts[1].MountPath = mounts[0].MountPath + "/other"
 	c.Desired.Objects.ConfigMaps["conf"].Data["a"] = "new"
 	if digest, prepared, err := onDisk(c, "conf"); digest == "" || !prepared || err != nil {

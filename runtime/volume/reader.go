@@ -14,20 +14,19 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// The bounds of what is read of a volume: its files in bytes, where each name counts for
-// entryCost, and how deep its directories lie. All that a checkpoint can hold stays below them
-// (state: 64 MiB), and what is more was not written by podctl.
+// Limits for reading a volume: the bytes of its files, plus entryCost for each name, and the depth of its directories.
+// Everything that fits in a checkpoint is below them (state: 64 MiB), so content above them was not written by podctl.
 const (
 	contentMax = 64 << 20
 	entryCost  = 256
 	depthMax   = 500
 )
 
-// errForeign says that content is not podctl's.
+// errForeign reports content that podctl did not write.
 var errForeign = errors.New("it was not written by podctl")
 
-// dataDir is the directory that ..data points to; empty when there is no ..data. Anything but
-// a link to a directory that a writer made is not sound: a container has put it there.
+// dataDir returns the directory that ..data points to, or an empty name if there is no ..data. Anything but a link to a
+// directory of a writer is not sound: a container created it.
 func (w *writer) dataDir() (name string, sound bool, err error) {
 	info, err := w.dir.Lstat(dataLink)
 	if err != nil {
@@ -47,13 +46,12 @@ func (w *writer) dataDir() (name string, sound bool, err error) {
 	return name, true, nil
 }
 
-// isContentName reports whether a writer may have given that name to a directory of content.
+// isContentName reports whether a writer can have created a content directory with this name.
 func isContentName(name string) bool {
 	return safefs.CheckName(name) == nil && strings.HasPrefix(name, hidden) && name != dataLink && name != dataLinkNew
 }
 
-// ignoreChange leaves out the errors that say that something has become something else, or
-// has never been what was expected.
+// ignoreChange drops errors caused by a file that changed its type or never had the expected one.
 func ignoreChange(err error) error {
 	if safefs.Missing(err) || errors.Is(err, unix.EINVAL) || errors.Is(err, errForeign) {
 		return nil
@@ -61,8 +59,8 @@ func ignoreChange(err error) error {
 	return err
 }
 
-// current is the content that ..data points to; nil when there is none. What is not sound was
-// not made by a writer, or not all of it.
+// current returns the content that ..data points to, or nil if there is none. Content that a writer did not make
+// completely is not sound.
 func (w *writer) current() (files map[string]File, sound bool, err error) {
 	name, sound, err := w.dataDir()
 	if err != nil || !sound || name == "" {
@@ -121,14 +119,14 @@ func (r *reader) readEntry(dir *safefs.Dir, name, at string, depth int) error {
 	return err
 }
 
-// isOwn reports whether a file has the owner that a writer's files have.
+// isOwn reports whether a file has the owner of a writer's files.
 func isOwn(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// readFile reads a file back. What is no regular file, or has another owner, was not written
-// here; it has a group that no content has, and so differs from all.
+// readFile reads a file. A file that is not regular or has another owner was not written by podctl: it gets an
+// impossible group, so it differs from all wanted content.
 func (r *reader) readFile(dir *safefs.Dir, name string) (File, error) {
 	f, info, err := dir.OpenRegular(name)
 	if errors.Is(err, safefs.ErrNotRegular) || errors.Is(err, safefs.ErrLink) {

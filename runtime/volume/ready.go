@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// ready reports whether the volume is complete. The marker alone does not say so: a
-// reboot takes what lies in memory and leaves the marker.
+// ready reports whether the volume is complete. The marker is not enough: a reboot removes volumes in memory but not
+// their markers.
 func (m *mounter) ready() (bool, error) {
 	marker, err := m.marker()
 	if err != nil {
@@ -40,7 +40,7 @@ func (m *mounter) ready() (bool, error) {
 	return isShared(dir)
 }
 
-// onMedium reports whether a directory lies on its medium, which an edit may have changed.
+// onMedium reports whether a directory lies on its medium, which an edit of the manifest may have changed.
 func onMedium(dir string, m v1.StorageMedium) (bool, error) {
 	if m != v1.StorageMediumDefault {
 		return isMounted(dir, fsTypeOf(m))
@@ -49,26 +49,25 @@ func onMedium(dir string, m v1.StorageMedium) (bool, error) {
 	return !covered, err
 }
 
-// mark is the file that is there once a volume is complete, where a kubelet looks for it.
+// mark is the file that marks a volume as complete, where a kubelet expects it.
 type mark struct {
 	pod  state.Pod
 	path string
 }
 
-// isSet reports whether the volume is noted as complete.
+// isSet reports whether the volume is marked as complete.
 func (m mark) isSet() (bool, error) {
 	_, err := os.Lstat(m.path)
 	return err == nil, safefs.IgnoreMissing(err)
 }
 
-// set notes that the volume is complete.
+// set marks the volume as complete.
 func (m mark) set() error { return state.Touch(m.pod, m.path, 0o644) }
 
-// clear takes the word back that the volume is complete: whoever is killed while he makes it
-// anew leaves one that is not.
+// clear removes the mark, so that a kill while the volume is recreated leaves it incomplete.
 func (m mark) clear() error { return removeIn(m.pod, m.path, (*safefs.Dir).Remove) }
 
-// removeIn removes something in one of the pod's directories, if it is there.
+// removeIn removes a name from one of the pod's directories, if it exists.
 func removeIn(p state.Pod, path string, remove func(dir *safefs.Dir, name string) error) error {
 	dir, err := p.Open(filepath.Dir(path))
 	if err != nil {
@@ -77,8 +76,7 @@ func removeIn(p state.Pod, path string, remove func(dir *safefs.Dir, name string
 	return errors.Join(remove(dir, filepath.Base(path)), dir.Close())
 }
 
-// removeTree removes something in one of the pod's directories with all that is in it, if
-// it is there. It follows no links, and enters no mounts.
+// removeTree removes a tree from one of the pod's directories, if it exists. It does not follow links or enter mounts.
 func removeTree(p state.Pod, path string) error { return removeIn(p, path, (*safefs.Dir).RemoveAll) }
 
 // tearDown removes a volume that could not be completed.
@@ -97,8 +95,7 @@ func (m *mounter) tearDown() error {
 	return unmountAndRemove(m.Pod, func() error { return removeTree(m.Pod, dir) }, dir)
 }
 
-// propagates reports whether a container wants to see, or to make seen, what is
-// mounted later inside a volume.
+// propagates reports whether a container needs later mounts inside the volume to propagate, in either direction.
 func (m *mounter) propagates() bool {
 	for _, ref := range podspec.Containers(m.Desired.Pod) {
 		for i := range ref.VolumeMounts {

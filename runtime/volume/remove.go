@@ -15,11 +15,9 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// RemoveAll unmounts and removes what a pod has on disk: its volumes, bound
-// subPaths, hosts file and termination messages, and all else in its directory
-// but the checkpoint. What is mounted is unmounted first and never entered, and
-// links are not followed: paths of the host are not touched. It may be called
-// again after a failure.
+// RemoveAll unmounts and removes everything of a pod on disk except the checkpoint: its volumes, bound subPaths, hosts
+// file, termination messages, and all other files in its directory. It unmounts first, never enters a mount and does
+// not follow links, so it does not touch paths of the host. It may be called again after a failure.
 func RemoveAll(p state.Pod) error {
 	entries, err := entriesOf(p)
 	if err != nil || entries == nil {
@@ -39,8 +37,8 @@ func RemoveAll(p state.Pod) error {
 	return nil
 }
 
-// unmountAndRemove unmounts what is mounted at and below directories of a pod, and then removes
-// something there. What is mounted where no path leads to goes with its directory.
+// unmountAndRemove unmounts everything at and below directories of a pod, and then calls remove. Mounts that no path
+// reaches vanish with their directory.
 func unmountAndRemove(p state.Pod, remove func() error, dirs ...string) error {
 	work := func() error {
 		for _, dir := range dirs {
@@ -57,7 +55,7 @@ func unmountAndRemove(p state.Pod, remove func() error, dirs ...string) error {
 	return err
 }
 
-// entriesOf lists what lies in the pod's directory; nil when there is none.
+// entriesOf returns the entries of the pod's directory, or nil if it does not exist.
 func entriesOf(p state.Pod) ([]fs.DirEntry, error) {
 	dir, err := p.Open(p.Dir())
 	if err != nil {
@@ -67,8 +65,8 @@ func entriesOf(p state.Pod) ([]fs.DirEntry, error) {
 	return entries, errors.Join(err, dir.Close())
 }
 
-// removalOrder lists what is removed of a pod's directory. The markers go first:
-// a volume that is half removed must not count as complete.
+// removalOrder returns the names to remove from a pod's directory. The markers come first, so that a half-removed
+// volume does not count as complete.
 func removalOrder(p state.Pod, entries []fs.DirEntry) []string {
 	first := filepath.Base(p.Plugins())
 	var names []string
@@ -84,12 +82,10 @@ func removalOrder(p state.Pod, entries []fs.DirEntry) []string {
 	return names
 }
 
-// unmountRounds bounds how often mounts are looked for anew: several can lie on
-// one another.
+// unmountRounds limits the searches for mounts. Several are needed because mounts can be stacked.
 const unmountRounds = 50
 
-// unmountBelow unmounts everything at and below a directory, what was mounted
-// last first.
+// unmountBelow unmounts everything at and below a directory, the latest mount first.
 func unmountBelow(dir string) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -107,7 +103,7 @@ func unmountBelow(dir string) error {
 		for _, m := range slices.Backward(mounts) {
 			switch err := unmount(m.Mountpoint); {
 			case errors.Is(err, unix.EINVAL), safefs.Missing(err):
-				// Another mount lies over it, or it has gone.
+				// Another mount covers it, or it has gone.
 				left++
 			case err != nil:
 				return err
@@ -120,11 +116,11 @@ func unmountBelow(dir string) error {
 	return fmt.Errorf("%w below %s", errStays, dir)
 }
 
-// errStays says that what is mounted somewhere cannot be unmounted by its path.
+// errStays reports a mount that cannot be unmounted by its path.
 var errStays = errors.New("something keeps being mounted")
 
-// unmount takes a mount away. One that a process of the host still stands in is
-// detached: it vanishes from here at once, and from memory with that process.
+// unmount unmounts a path. A mount that a process of the host still uses is detached: it vanishes from the path at
+// once, and from memory with that process.
 func unmount(path string) error {
 	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
 	if errors.Is(err, unix.EBUSY) {

@@ -57,8 +57,8 @@ func TestRemoveAllFollowsNoLinks(t *testing.T) {
 	wantText(t, filepath.Join(outside, "dir", "file"), "the machine's")
 }
 
-// TestRemovalDoesNotDependOnDepth removes a tree that is nested deeper than a
-// path can be long, and than files can be open.
+// TestRemovalDoesNotDependOnDepth removes a tree deeper than the maximum path length and the maximum number of open
+// files.
 func TestRemovalDoesNotDependOnDepth(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	prepare(t, c, "tmp")

@@ -17,21 +17,19 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// PrepareSubPath binds one path inside a volume to a place of its own and
-// returns that place. expanded is the mount's subPath, or its subPathExpr with
-// all variables put in. A path that does not exist becomes a directory.
+// PrepareSubPath binds one path inside a volume to a separate place and returns that place. expanded is the mount's
+// subPath, or its subPathExpr with all variables expanded. A path that does not exist is created as a directory.
 //
-// The path is opened without leaving the volume, and what was opened is bound,
-// not its name: whoever swaps a directory for a link meanwhile gains nothing
-// (kubelet: doBindSubPath). Links inside the volume may be relative, or absolute
-// as long as they lead back into it.
+// PrepareSubPath opens the path without leaving the volume, and binds the open handle, not the name. Replacing a
+// directory with a link in between therefore has no effect (kubelet: doBindSubPath). Links inside the volume may be
+// relative, or absolute if they lead back into it.
 func PrepareSubPath(c Context, container podspec.ContainerRef, index int, expanded string) (string, error) {
 	m := &container.VolumeMounts[index]
 	target, err := c.prepareSubPath(container.Name, m, index, expanded)
 	return target, subPathError(container, index, expanded, err)
 }
 
-// subPathError is the kubelet's sentence with its place before it and the cause behind it.
+// subPathError returns the kubelet's message with its field path before it and the cause after it.
 func subPathError(container podspec.ContainerRef, index int, expanded string, err error) error {
 	if err == nil {
 		return nil
@@ -40,8 +38,8 @@ func subPathError(container podspec.ContainerRef, index int, expanded string, er
 	return &model.KubeletError{Err: fmt.Errorf("%s.volumeMounts[%d]: %s: %q: %w", container.Path, index, text, expanded, err), Text: text}
 }
 
-// CheckSubPath says why PrepareSubPath would fail, as far as what lies in the volume now shows it,
-// and changes nothing. Without an error it is the path that would be bound, which need not exist.
+// CheckSubPath returns the error that PrepareSubPath would return, as far as the volume's current content shows it. It
+// changes nothing. Without an error it returns the path that would be bound, which need not exist.
 func CheckSubPath(c Context, container podspec.ContainerRef, index int, expanded string) (string, error) {
 	found, err := c.checkSubPath(container.VolumeMounts[index].Name, expanded)
 	return found, subPathError(container, index, expanded, err)
@@ -62,7 +60,7 @@ func (c Context) checkSubPath(name, expanded string) (string, error) {
 	made := filepath.Join(volume, expanded)
 	base, err := filepath.EvalSymlinks(volume)
 	if err != nil {
-		// It is not there yet, or not podctl's to see.
+		// It does not exist yet, or podctl has no permission to look.
 		return made, nil //nolint:nilerr // What is not known is no reason.
 	}
 	there, missing, err := resolve(base, expanded)
@@ -123,8 +121,7 @@ func checkSubPath(sub string) error {
 	return nil
 }
 
-// openSubPath opens a path below base as a mere handle, and creates directories
-// that are missing.
+// openSubPath opens a path below base with O_PATH, and creates missing directories.
 func openSubPath(volume, sub string) (*os.File, error) {
 	base, err := filepath.EvalSymlinks(volume)
 	if err != nil {
@@ -140,8 +137,8 @@ func openSubPath(volume, sub string) (*os.File, error) {
 		return nil, err
 	}
 	if len(missing) > 0 {
-		// What exists is mounted as it is, links of others on the way included. Nothing is
-		// made behind those.
+		// An existing path is mounted as it is, even through links of other users. Nothing is created behind such
+		// links.
 		way, err := safefs.OpenDir(volume)
 		if err != nil {
 			return nil, err
@@ -152,14 +149,13 @@ func openSubPath(volume, sub string) (*os.File, error) {
 	return makeMissing(root, elements(there), missing)
 }
 
-// maxAppearances is how often a directory may appear while it is looked for: a container that makes and removes
-// it again and again does not keep podctl busy.
+// maxAppearances limits the retries if a directory appears during the search, so that a container that creates and
+// removes it repeatedly cannot keep podctl busy.
 const maxAppearances = 10
 
-// resolve follows the links of a path below base, as far as it exists. It says
-// where that leads, relative to base and without links, and which directories
-// are missing there. Nothing depends on the answer being true for long: what it
-// names is opened without following links out of the volume.
+// resolve follows the links of a path below base, as far as the path exists. It returns the target relative to base and
+// without links, and the missing directories. The result may be outdated at once: the caller opens the path without
+// following links out of the volume.
 func resolve(base, sub string) (there string, missing []string, err error) {
 	parts := strings.Split(path.Clean(sub), "/")
 	for n, appeared := len(parts), 0; ; n-- {
@@ -179,14 +175,14 @@ func resolve(base, sub string) (there string, missing []string, err error) {
 		case info.Mode()&fs.ModeSymlink != 0, appeared == maxAppearances:
 			return "", nil, errors.New("a symbolic link in it leads nowhere")
 		default:
-			// Another container of the pod, which starts at the same time, has just made it.
+			// Another container of the pod, which starts at the same time, has just created it.
 			appeared++
 			n++
 		}
 	}
 }
 
-// inside is a path relative to base, if it lies there.
+// inside returns target relative to base, or an error if it lies outside.
 func inside(base, target string) (string, error) {
 	there, err := filepath.Rel(base, target)
 	if err != nil || !filepath.IsLocal(there) {

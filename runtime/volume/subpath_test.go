@@ -19,7 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// opened opens a sub path and tells which file it is.
+// opened opens a subPath and returns the identity of the file.
 func opened(t *testing.T, base, sub string) (os.FileInfo, error) {
 	t.Helper()
 	f, err := openSubPath(base, sub)
@@ -33,8 +33,7 @@ func opened(t *testing.T, base, sub string) (os.FileInfo, error) {
 	return info, nil
 }
 
-// subPathVolume is a volume as a container could have left it, beside a secret
-// of the machine.
+// subPathVolume returns a volume with files as from a container, and a secret of the machine outside.
 func subPathVolume(t *testing.T) (base, outside string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,8 +100,7 @@ func TestSubPathsOutOfTheVolumeAreRefused(t *testing.T) {
 	}
 }
 
-// TestSubPathOfAVolumeThatVanishes: what is removed between two looks is an error like any
-// other that is not there.
+// TestSubPathOfAVolumeThatVanishes checks that a removal between two looks is reported as a missing file.
 func TestSubPathOfAVolumeThatVanishes(t *testing.T) {
 	for _, sub := range []string{".", "a", "a/b"} {
 		if there, missing, err := resolve(filepath.Join(t.TempDir(), "gone"), sub); !errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +161,7 @@ func TestSubPathsAreCreatedWithTheVolumesMode(t *testing.T) {
 			}
 		}
 	}
-	// Set-group-id is what the parent has: a chmod could meet another directory.
+	// Set-group-ID comes from the parent directory: a chmod could meet another directory.
 	wantMode(t, filepath.Join(base, "real/a"), os.ModeDir|0o777)
 	wantMode(t, filepath.Join(base, "real/a/b"), os.ModeDir|0o777)
 	wantMode(t, filepath.Join(base, "c/d"), os.ModeDir|os.ModeSetgid|0o777)
@@ -182,9 +180,8 @@ func TestSubPathThroughALinkedVolume(t *testing.T) {
 	}
 }
 
-// TestSubPathIsSafeWhileLinksAreSwapped lets a "container" exchange a directory
-// of the volume for a link out of it, as fast as it can, while the path is
-// opened. What is opened must never lie outside.
+// TestSubPathIsSafeWhileLinksAreSwapped exchanges a directory of the volume with a link out of it, as a container
+// could, while the path is opened. The opened file must never lie outside.
 func TestSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 	base, outside := subPathVolume(t)
 	secret, err := os.Stat(filepath.Join(outside, "secret"))
@@ -225,8 +222,7 @@ func TestSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 	}
 }
 
-// TestHandlesOpenNothing opens a pipe that nobody writes to, which must not
-// block, and a link that has taken the place of a file.
+// TestHandlesOpenNothing opens a pipe without a writer, which must not block, and a link that replaced a file.
 func TestHandlesOpenNothing(t *testing.T) {
 	base, _ := subPathVolume(t)
 	root, err := safefs.OpenDir(base)
@@ -251,7 +247,7 @@ func TestHandlesOpenNothing(t *testing.T) {
 	}
 }
 
-// TestCheckedSubPaths: a check agrees with the preparation, and makes nothing.
+// TestCheckedSubPaths checks that CheckSubPath agrees with the preparation and creates nothing.
 func TestCheckedSubPaths(t *testing.T) {
 	base, outside := subPathVolume(t)
 	c := newContext(t, hostPathVolume("data", base, ""))
@@ -287,7 +283,7 @@ func TestCheckedSubPaths(t *testing.T) {
 	}
 }
 
-// TestSubPathMadeByTwo: two containers of a pod that start at the same time make the same directory of a volume.
+// TestSubPathMadeByTwo starts two containers of a pod that create the same directory of a volume at the same time.
 func TestSubPathMadeByTwo(t *testing.T) {
 	root := t.TempDir()
 	for i := range 500 {

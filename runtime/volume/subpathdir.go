@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// elements are those of a path that filepath.Clean has made.
+// elements returns the elements of a path from filepath.Clean.
 func elements(path string) []string {
 	if path == "." {
 		return nil
@@ -24,9 +24,8 @@ func elements(path string) []string {
 	return strings.Split(path, "/")
 }
 
-// makeMissing opens a path inside a volume as a mere handle. Directories that are missing are
-// created, one by one and each with the mode of the volume itself, so that the pod can use
-// them. Neither list has links in it; one that is there by now is refused.
+// makeMissing opens a path inside a volume with O_PATH. It creates missing directories with the mode of the volume, so
+// that the pod can use them. Both lists must be free of links: makeMissing refuses a link that appeared meanwhile.
 func makeMissing(root *safefs.Dir, there, missing []string) (*os.File, error) {
 	last := len(there) - 1
 	switch {
@@ -52,8 +51,7 @@ func makeMissing(root *safefs.Dir, there, missing []string) (*os.File, error) {
 	return openHandle(dir, there[last])
 }
 
-// openHandle opens what a name in a directory of the volume stands for, without reading it:
-// a pipe or a device would answer.
+// openHandle opens a name in a directory of the volume with O_PATH, because reading a pipe or a device could block.
 func openHandle(dir *safefs.Dir, name string) (*os.File, error) {
 	f, info, err := dir.Handle(name)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -62,14 +60,14 @@ func openHandle(dir *safefs.Dir, name string) (*os.File, error) {
 	return f, err
 }
 
-// bindTarget is the place of one subPath in the pod's directory.
+// bindTarget is the path of one bound subPath in the pod's directory.
 type bindTarget struct {
 	pod  state.Pod
 	path string
 }
 
-// bind mounts what a handle holds onto the target, which becomes of the same kind.
-// A target that shows the same thing already stays as it is.
+// bind mounts an open file on the target, which it creates with the same type. A target that already shows this file is
+// not changed.
 func (t bindTarget) bind(source *os.File) error {
 	wanted, err := source.Stat()
 	if err != nil {
@@ -89,8 +87,7 @@ func (t bindTarget) bind(source *os.File) error {
 	return nil
 }
 
-// release reports whether the target shows what is wanted, and if not, makes
-// room for it.
+// release reports whether the target already shows the wanted file. If not, it removes the target.
 func (t bindTarget) release(wanted fs.FileInfo) (bool, error) {
 	have, err := os.Lstat(t.path)
 	if err != nil {
@@ -104,13 +101,13 @@ func (t bindTarget) release(wanted fs.FileInfo) (bool, error) {
 		return true, nil
 	}
 	if have.Mode()&fs.ModeSymlink != 0 {
-		// Nothing is mounted there, and what it leads to is not the pod's.
+		// Nothing is mounted on a link, and its target does not belong to the pod.
 		return false, t.remove()
 	}
 	return false, unmountAndRemove(t.pod, t.remove, t.path)
 }
 
-// remove removes a target on which nothing is mounted. What is in a directory stays.
+// remove removes a target without a mount. It does not remove a directory that is not empty.
 func (t bindTarget) remove() error {
 	dir, err := t.pod.Open(filepath.Dir(t.path))
 	if err != nil {

@@ -27,7 +27,7 @@ func mkfifo(t *testing.T, path string) {
 	}
 }
 
-// exchange swaps two names in one step.
+// exchange swaps two names atomically.
 func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }

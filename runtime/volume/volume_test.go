@@ -15,8 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// newContext is a pod with these volumes, each mounted by its one container at
-// /mnt/NAME.
+// newContext returns a pod with these volumes, each mounted by its one container at /mnt/NAME.
 func newContext(t *testing.T, volumes ...v1.Volume) Context {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,7 +63,7 @@ func hostPathVolume(name, path string, kind v1.HostPathType) v1.Volume {
 	return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path, Type: &kind}}}
 }
 
-// dir is where the only volume, or the named one, of the pod lies.
+// dir returns the directory of the named volume.
 func (c Context) dir(t *testing.T, name string) string {
 	t.Helper()
 	m, err := c.find(name)
@@ -81,8 +80,7 @@ func prepare(t *testing.T, c Context, name string) {
 	}
 }
 
-// withUmask runs the test with another umask. The umask belongs to the process,
-// so such tests do not run in parallel.
+// withUmask runs the test with another umask. The umask belongs to the process, so such tests do not run in parallel.
 func withUmask(t *testing.T, mask int) {
 	t.Helper()
 	before := unix.Umask(mask)
@@ -148,7 +146,7 @@ func names(t *testing.T, dir string) []string {
 	return list
 }
 
-// ok is a path whose names are known to be good.
+// ok returns a path whose names are known to be valid.
 func ok(path string, err error) string {
 	if err != nil {
 		panic(err)
@@ -156,7 +154,7 @@ func ok(path string, err error) string {
 	return path
 }
 
-// content is what a volume of the pod shall hold.
+// content returns the wanted content of a volume of the pod.
 func content(c Context, index int) (map[string]File, error) {
 	m, err := c.find(c.Desired.Pod.Spec.Volumes[index].Name)
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// The names of the kubelet's scheme (AtomicWriter): files lie in a directory
-// named by the time, ..data points to it, and what containers see are links
-// through ..data. Swapping that one link changes all files at once.
+// Names of the kubelet's scheme (AtomicWriter). Files lie in a directory named by the time, and ..data points to it.
+// Containers see links through ..data, so replacing that one link changes all files at once.
 const (
 	hidden      = ".."
 	dataLink    = "..data"
@@ -25,21 +24,19 @@ const (
 	dataFormat  = "..2006_01_02_15_04_05"
 )
 
-// writer keeps the content of one volume, in the volume's directory. What a privileged
-// container has put there is not followed, waited for or believed.
+// writer writes the content of one volume into its directory. A privileged container may put any file there, so writer
+// does not follow, wait for or trust existing files.
 type writer struct {
 	dir   *safefs.Dir
 	group *int64
-	// nested are the names at the top of the volume at or below which other volumes are
-	// mounted.
+	// nested lists the names at the top of the volume at or below which other volumes are mounted.
 	nested map[string]bool
 }
 
 func (w *writer) close() { _ = w.dir.Close() }
 
-// write makes the volume hold exactly these files, for whoever reads it all old
-// or all new. Content that is the same is not written again. What a writer left
-// that was killed goes.
+// write makes the volume contain exactly these files. Readers see either all old or all new files. write does not
+// rewrite equal content, and removes the leftovers of a killed writer.
 func (w *writer) write(files map[string]File) error {
 	current, sound, err := w.current()
 	if err != nil {
@@ -63,12 +60,12 @@ func (w *writer) replace(files map[string]File) error {
 		err = w.swap(name)
 	}
 	if err != nil {
-		return errors.Join(err, w.dir.RemoveAll(name)) // A full disk must not stay full of this.
+		return errors.Join(err, w.dir.RemoveAll(name)) // Free the space, which matters if the disk is full.
 	}
 	return nil
 }
 
-// fill writes the files into a directory that nobody sees yet.
+// fill writes the files into a directory that containers do not see yet.
 func (w *writer) fill(name string, files map[string]File) error {
 	dir, err := w.dir.Make(name, contentDirMode)
 	if err != nil {
@@ -83,10 +80,10 @@ func (w *writer) fill(name string, files map[string]File) error {
 	return w.giveToGroup()
 }
 
-// contentDirMode is the mode of directories among the content: all may pass.
+// contentDirMode is the mode of content directories: all users may enter.
 const contentDirMode fs.FileMode = 0o755
 
-// swap points ..data to a directory, in one step unless there is a directory in its place.
+// swap points ..data to a directory. This is atomic unless a directory has the name ..data.
 func (w *writer) swap(name string) error {
 	if err := w.dir.RemoveAll(dataLinkNew); err != nil {
 		return err
@@ -104,7 +101,7 @@ func (w *writer) swap(name string) error {
 	return w.dir.Replace(dataLinkNew, dataLink)
 }
 
-// newName is a name for new content that nothing has.
+// newName returns an unused name for a content directory.
 func (w *writer) newName() (string, error) {
 	for {
 		name := fmt.Sprintf("%s.%010d", time.Now().UTC().Format(dataFormat), rand.Uint32())
@@ -118,7 +115,7 @@ func (w *writer) newName() (string, error) {
 	}
 }
 
-// writeFile writes one file and the directories above it.
+// writeFile writes one file and creates its parent directories.
 func writeFile(dir *safefs.Dir, name string, file File) error {
 	parts := strings.Split(name, "/")
 	last := len(parts) - 1
@@ -138,8 +135,7 @@ func writeFile(dir *safefs.Dir, name string, file File) error {
 	return errors.Join(err, f.Chmod(file.Mode.Perm()), f.Close())
 }
 
-// giveToGroup gives everything in the volume to the pod's group, before it is
-// seen.
+// giveToGroup gives all content to the pod's group, before containers see it.
 func (w *writer) giveToGroup() error {
 	if w.group == nil {
 		return nil

@@ -34,7 +34,7 @@ func mustWrite(t *testing.T, w *writer, files map[string]File) {
 	}
 }
 
-// shape is what lies in the volume, with the times taken out.
+// shape lists the files of the volume without the times in their names.
 func shape(t *testing.T, dir string) []string {
 	t.Helper()
 	times := regexp.MustCompile(`^\.\.\d{4}(_\d\d){5}\.\d{10}`)
@@ -141,8 +141,8 @@ func TestNewContentReplacesAllOfTheOld(t *testing.T) {
 	}
 }
 
-// TestReadersSeeAllOldOrAllNew reads two files through ..data, as containers do
-// who open it once, while they are replaced together.
+// TestReadersSeeAllOldOrAllNew reads two files through ..data, like containers that open it once, while both are
+// replaced together.
 func TestReadersSeeAllOldOrAllNew(t *testing.T) {
 	w, dir := newWriter(t)
 	version := func(i int) map[string]File {
@@ -170,7 +170,7 @@ func TestReadersSeeAllOldOrAllNew(t *testing.T) {
 			t.Fatal(err)
 		}
 		if errA != nil || errB != nil {
-			continue // The directory was removed, as it is old.
+			continue // The directory of the old version was removed.
 		}
 		whole++
 		if string(a) != string(b) || len(a) != 5000 {

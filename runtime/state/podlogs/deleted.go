@@ -14,31 +14,27 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// asideFormat is the time at the end of a directory of logs that were set aside.
+// asideFormat is the format of the time at the end of an archived log directory.
 const asideFormat = "20060102-150405.000000"
 
-// Deleted holds the logs of pods that were deleted. It lies in LogRoot, so
-// that moving logs there is one rename on any disk, which a crash can neither
-// halve nor a full disk stop; and below a directory of its own, one level deeper
-// than the patterns of log shippers (/var/log/pods/*/*/*.log) reach, so that
-// nothing is shipped twice. A kubelet that takes over the machine removes it, as
-// it removes the logs of every pod it does not know.
+// Deleted holds the logs of deleted pods. Its directory is in LogRoot, so moving logs there is one rename on any disk,
+// which a crash or a full disk cannot interrupt. It is one level deeper than the patterns of log shippers
+// (/var/log/pods/*/*/*.log), so nothing is shipped twice. A kubelet that takes over the machine removes it, like the
+// logs of every pod it does not know.
 type Deleted struct{ Roots Roots }
 
-// Dir is the directory of them.
+// Dir returns the directory of the archived logs.
 func (s Deleted) Dir() string { return filepath.Join(s.Roots.Logs, deletedName) }
 
-// deletedName is the name in LogRoot of what was set aside.
+// deletedName is the name of that directory in LogRoot.
 const deletedName = ".deleted"
 
-// nameMax is the length of the longest name that a directory can have, in bytes.
+// nameMax is the maximum length of a file name in bytes.
 const nameMax = 255
 
-// Archive moves the logs of a pod that was deleted out of the way of the
-// next pod of that name and uid, which then starts at attempt zero, and removes
-// the links to them. They can still be read in .deleted: the newest ones of
-// each pod are kept, so that deleting and applying in a loop does not fill the
-// disk, until `podctl prune` removes those too.
+// Archive moves the logs of a deleted pod to .deleted, and removes the links to them. The next pod with the same name
+// and uid then starts at attempt zero. Only the latest logs of each pod are kept, until `podctl prune`, so repeated
+// deletes and applies do not fill the disk.
 func (l Logs) Archive(now time.Time) error {
 	err := l.removeAllLinks()
 	if err == nil {
@@ -50,8 +46,7 @@ func (l Logs) Archive(now time.Time) error {
 	return nil
 }
 
-// archive moves the logs of one pod to those of deleted pods, in the place of what was set
-// aside of it before.
+// archive moves the logs of one pod to the archive. It replaces logs of the pod archived before.
 func archive(root *safefs.Dir, base string, now time.Time) error {
 	dir, err := makePlain(root, deletedName)
 	if err != nil {
@@ -69,13 +64,13 @@ func archive(root *safefs.Dir, base string, now time.Time) error {
 	}
 	name := base + "." + now.UTC().Format(asideFormat)
 	if len(name) > nameMax {
-		return root.RemoveAll(base) // A pod's own name leaves room for the time. That of a kubelet has the node's name in it, too.
+		return root.RemoveAll(base) // The name of a pod leaves enough space for the time. A kubelet's name also has the node's name.
 	}
 	return root.Rename(base, dir, name)
 }
 
-// makePlain makes a directory of podctl's own, in the place of what is no directory: a
-// container that ships logs may have put a link there.
+// makePlain creates a directory for podctl. It replaces anything that is not a directory: a container that ships logs
+// may have created a link there.
 func makePlain(dir *safefs.Dir, name string) (*safefs.Dir, error) {
 	sub, err := dir.Make(name, logRootMode)
 	if !errors.Is(err, unix.ENOTDIR) {
@@ -92,7 +87,7 @@ func isAsideTime(text string) bool {
 	return err == nil
 }
 
-// Log is the directory with the logs of a pod that was deleted.
+// Log is the directory with the logs of a deleted pod.
 type Log struct {
 	Path      string
 	Namespace string
@@ -102,8 +97,7 @@ type Log struct {
 	At time.Time
 }
 
-// List lists what Archive has set aside, by name. What lies there
-// under other names is not podctl's.
+// List returns the archived logs by name. It ignores other names, which do not belong to podctl.
 func (s Deleted) List() (logs []Log, err error) {
 	err = s.in(func(dir *safefs.Dir) error {
 		entries, failed := dir.Entries()
@@ -121,7 +115,7 @@ func (s Deleted) List() (logs []Log, err error) {
 	return logs, nil
 }
 
-// in does something in the directory. Something else in its place has no logs in it.
+// in calls work with the archive directory. If that is missing or not a directory, it does nothing.
 func (s Deleted) in(work func(dir *safefs.Dir) error) error {
 	return inDir(s.Roots.Logs, func(root *safefs.Dir) error {
 		dir, err := root.Open(deletedName)
@@ -135,7 +129,7 @@ func (s Deleted) in(work func(dir *safefs.Dir) error) error {
 	})
 }
 
-// ParseDeleted reads NAMESPACE_NAME_UID.TIME.
+// ParseDeleted parses NAMESPACE_NAME_UID.TIME.
 func ParseDeleted(name string) (Log, bool) {
 	cut := len(name) - len(asideFormat) - 1
 	if cut < 0 || name[cut] != '.' {
@@ -150,8 +144,7 @@ func ParseDeleted(name string) (Log, bool) {
 	return d, statedir.FirstError(statedir.CheckName(statedir.KindNamespace, parts[0]), statedir.CheckName(statedir.KindPod, parts[1]), statedir.CheckName(statedir.KindUID, parts[2])) == nil
 }
 
-// Remove removes the logs of a deleted pod. The caller holds the pod's
-// lock.
+// Remove removes the logs of a deleted pod. The caller holds the pod's lock.
 func (s Deleted) Remove(d Log) error {
 	name, ok := strings.CutPrefix(d.Path, s.Dir()+"/")
 	if ok {

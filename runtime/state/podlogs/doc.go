@@ -1,6 +1,6 @@
-// Package podlogs has the log files of pods, of those too that were deleted, and the links to them for log shippers.
-// Containers that ship logs may be able to write there: no link below the log root is followed.
+// Package podlogs manages the log files of pods, also of deleted ones, and the links to them for log shippers.
+// Containers that ship logs may have write access, so the package follows no links below the log root.
 //
-// In: the log root and the name of a pod. Out: paths, open directories, logs moved and removed. It reads no log
-// (runtime/logfile).
+// The input is the log root and the name of a pod. The results are paths, open directories, and logs moved or removed.
+// The package reads no logs (runtime/logfile).
 package podlogs

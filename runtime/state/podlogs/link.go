@@ -10,12 +10,12 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// linkNameMax is the length at which the name of a log link is cut, in bytes and
-// without its ending (kubelet: legacyLogSymlink).
+// linkNameMax is the length in bytes at which the name of a log link is truncated, without its suffix (kubelet:
+// legacyLogSymlink).
 const linkNameMax = 251
 
-// LinkPath is the link through which log shippers find the log of a container; ""
-// when there are no such links.
+// LinkPath returns the path of the link through which log shippers find a container's log, or "" if there are no such
+// links.
 func (l Logs) LinkPath(container, containerID string) (string, error) {
 	err := statedir.FirstError(statedir.CheckName(statedir.KindNamespace, l.Namespace), statedir.CheckName(statedir.KindPod, l.Name), statedir.CheckName(statedir.KindContainer, container), statedir.CheckName(statedir.KindID, containerID))
 	if err != nil || l.Roots.Links == "" {
@@ -25,9 +25,8 @@ func (l Logs) LinkPath(container, containerID string) (string, error) {
 	return filepath.Join(l.Roots.Links, base[:min(len(base), linkNameMax)]+".log"), nil
 }
 
-// Link makes the link to a container's log, unless there is no log: a
-// container may write elsewhere. The link is a convenience; that it cannot be
-// made is not a failure of the container.
+// Link creates the link to a container's log. It does nothing if there is no log, because a container may write
+// elsewhere. The link is a convenience, so a failure must not fail the container.
 func (l Logs) Link(container, containerID string, attempt uint32) error {
 	target, err := l.File(container, attempt)
 	if err == nil && !l.has(container, filepath.Base(target)) {
@@ -46,7 +45,7 @@ func (l Logs) Link(container, containerID string, attempt uint32) error {
 	return nil
 }
 
-// has reports whether a container has a log of that name.
+// has reports whether a container has a log with this name.
 func (l Logs) has(container, log string) (has bool) {
 	_ = l.in(container, func(dir *safefs.Dir) error {
 		_, err := dir.Lstat(log)
@@ -56,7 +55,7 @@ func (l Logs) has(container, log string) (has bool) {
 	return has
 }
 
-// symlink makes a link in a directory, in the place of another one if need be.
+// symlink creates a link in a directory and replaces another link.
 func symlink(root, target, link string) error {
 	dir, err := statedir.MakeLogDir(root, statedir.LogDirMode, statedir.LogDirMode)
 	if err != nil {
@@ -72,7 +71,7 @@ func symlink(root, target, link string) error {
 	return dir.Symlink(target, link)
 }
 
-// removeAllLinks removes the links to logs of the pod, which would dangle.
+// removeAllLinks removes the links to the pod's logs, which would dangle.
 func (l Logs) removeAllLinks() error {
 	own, err := l.base()
 	if err != nil {
@@ -85,7 +84,7 @@ func (l Logs) removeAllLinks() error {
 	})
 }
 
-// removeLinks removes the links to logs that go.
+// removeLinks removes the links for whose target goes returns true.
 func (r Roots) removeLinks(goes func(target string) bool) error {
 	if r.Links == "" {
 		return nil
@@ -101,7 +100,7 @@ func (r Roots) removeLinks(goes func(target string) bool) error {
 	})
 }
 
-// inDir does something in a log directory, which may be missing.
+// inDir calls work with a log directory. A missing directory is no error.
 func inDir(path string, work func(dir *safefs.Dir) error) error {
 	dir, err := statedir.OpenLogDir(path)
 	if err != nil {

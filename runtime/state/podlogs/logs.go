@@ -18,20 +18,21 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// Logs is the directory with the logs of a pod. It lies in the log root, below which no links
-// are followed: containers that ship logs may be able to write there.
+// Logs is the directory with the logs of a pod. It is below the log root, where no links are followed, because
+// containers that ship logs may have write access.
 type Logs struct {
 	Roots           Roots
 	UID             types.UID
 	Namespace, Name string
-	// Refused is why the uid is not taken; nil as a rule.
+	// Refused is the reason why the uid is invalid; usually nil.
 	Refused error
 }
 
-// Roots are the directory of the logs of pods and that of the links to them that log shippers follow; empty for no links.
+// Roots holds the directory of the logs of pods, and that of the links that log shippers follow. Links is empty if
+// there are no links.
 type Roots struct{ Logs, Links string }
 
-// base is the name of the pod's log directory.
+// base returns the name of the pod's log directory.
 func (l Logs) base() (string, error) {
 	if err := statedir.FirstError(l.Refused, statedir.CheckName(statedir.KindNamespace, l.Namespace), statedir.CheckName(statedir.KindPod, l.Name)); err != nil {
 		return "", err
@@ -39,7 +40,7 @@ func (l Logs) base() (string, error) {
 	return fmt.Sprintf("%s_%s_%s", l.Namespace, l.Name, l.UID), nil
 }
 
-// Dir is the pod's log directory. The error is a *statedir.NameError.
+// Dir returns the pod's log directory. The error is a *statedir.NameError.
 func (l Logs) Dir() (string, error) {
 	base, err := l.base()
 	if err != nil {
@@ -48,7 +49,7 @@ func (l Logs) Dir() (string, error) {
 	return filepath.Join(l.Roots.Logs, base), nil
 }
 
-// ContainerDir is the directory with the logs of one container.
+// ContainerDir returns the directory with the logs of one container.
 func (l Logs) ContainerDir(container string) (string, error) {
 	dir, err := l.Dir()
 	if err = statedir.FirstError(err, statedir.CheckName(statedir.KindContainer, container)); err != nil {
@@ -57,7 +58,7 @@ func (l Logs) ContainerDir(container string) (string, error) {
 	return filepath.Join(dir, container), nil
 }
 
-// File is the log of one attempt of a container. The error is a *statedir.NameError.
+// File returns the log of one attempt of a container. The error is a *statedir.NameError.
 func (l Logs) File(container string, attempt uint32) (string, error) {
 	dir, err := l.ContainerDir(container)
 	if err != nil {
@@ -68,8 +69,7 @@ func (l Logs) File(container string, attempt uint32) (string, error) {
 
 func logFileName(attempt uint32) string { return fmt.Sprintf("%d.log", attempt) }
 
-// Open opens the directory with the logs of one container. That there is none is an error for
-// which safefs.Missing is true.
+// Open opens the directory with the logs of one container. If there is none, safefs.Missing is true for the error.
 func (l Logs) Open(container string) (*safefs.Dir, error) {
 	base, err := l.base()
 	if err = statedir.FirstError(err, statedir.CheckName(statedir.KindContainer, container)); err != nil {
@@ -83,18 +83,16 @@ func (l Logs) Open(container string) (*safefs.Dir, error) {
 	return root.Sub(base, container)
 }
 
-// RotatedLog is the name a log gets when it is rotated at that time (kubelet:
-// rotateLatestLog).
+// RotatedLog returns the name of a log that is rotated at a time (kubelet: rotateLatestLog).
 func RotatedLog(file string, at time.Time) string {
 	return file + "." + at.UTC().Format("20060102-150405")
 }
 
-// The modes of log directories: the root's is as the kubelet sets it up, and
-// those below are open, as the kubelet makes them for each pod and container.
+// logRootMode is the mode of the root, as the kubelet creates it. Directories below are readable for all, as the
+// kubelet creates them for each pod and container.
 const logRootMode = 0o750
 
-// Make creates the pod's log directory, and that of one of its containers unless the name is
-// empty.
+// Make creates the pod's log directory, and one of a container unless the name is empty.
 func (l Logs) Make(container string) error {
 	base, err := l.base()
 	names := []string{base}
@@ -119,7 +117,7 @@ func makeLogDirs(logRoot string, names []string) error {
 	return errors.Join(makeTrusted(root, names), root.Close())
 }
 
-// makeTrusted makes directories in one another, each of which is one of podctl's.
+// makeTrusted creates nested directories and checks each of them.
 func makeTrusted(dir *safefs.Dir, names []string) error {
 	if err := statedir.CheckLogs(dir); err != nil || len(names) == 0 {
 		return err
@@ -134,7 +132,7 @@ func makeTrusted(dir *safefs.Dir, names []string) error {
 	return errors.Join(makeTrusted(below, names[1:]), below.Close())
 }
 
-// in does something in the directory with the logs of one container. What is no directory in its place has none.
+// in calls work with the log directory of one container. If that is missing or not a directory, it does nothing.
 func (l Logs) in(container string, work func(dir *safefs.Dir) error) error {
 	dir, err := l.Open(container)
 	if safefs.Missing(err) {
@@ -146,14 +144,13 @@ func (l Logs) in(container string, work func(dir *safefs.Dir) error) error {
 	return errors.Join(work(dir), dir.Close())
 }
 
-// Last is the highest attempt of a container that has a log; false
-// when there is none, or when nobody can tell (kubelet:
-// calcRestartCountByLogDir).
+// Last returns the highest attempt of a container that has a log. It returns false if there is none, or if that cannot
+// be determined (kubelet: calcRestartCountByLogDir).
 func (l Logs) Last(container string) (attempt uint32, has bool) {
 	err := l.in(container, func(dir *safefs.Dir) error {
 		files, err := readLogDir(dir)
 		for _, f := range files {
-			// What is no file was not written by a runtime.
+			// A runtime writes only regular files.
 			if f.regular {
 				attempt, has = f.attempt, true
 			}
@@ -163,17 +160,16 @@ func (l Logs) Last(container string) (attempt uint32, has bool) {
 	return attempt, has && err == nil
 }
 
-// logFile is a log by its name: attempt.log, and behind that whatever a rotation
-// added.
+// logFile is a log, parsed from its name: attempt.log, followed by a suffix if it was rotated.
 type logFile struct {
 	name    string
 	attempt uint32
 	regular bool
 }
 
-// Clear removes what lies in the place of a log that the runtime is about to open and is
-// no log: it opens whatever bears the name, and a link there leads root's writing elsewhere,
-// a pipe keeps it waiting. A container that has the directory mounted can put either there.
+// Clear removes a file that is not a log before the runtime opens a log with its name. The runtime opens any file with
+// this name: a link would redirect root's writes, and a pipe would block. A container that has the directory mounted
+// can create either.
 func (l Logs) Clear(container string, attempt uint32) error {
 	err := l.in(container, func(dir *safefs.Dir) error { return ClearLogIn(dir, logFileName(attempt)) })
 	if err != nil {
@@ -182,8 +178,8 @@ func (l Logs) Clear(container string, attempt uint32) error {
 	return nil
 }
 
-// ClearLogIn does the same in an open directory. A file with several names counts as no log:
-// another one may be where nobody should write.
+// ClearLogIn is Clear for an open directory. A file with several names does not count as a log, because it may be a
+// link to a protected file.
 func ClearLogIn(dir *safefs.Dir, log string) error {
 	info, err := dir.Lstat(log)
 	if err != nil {
@@ -196,7 +192,7 @@ func ClearLogIn(dir *safefs.Dir, log string) error {
 	return dir.RemoveAll(log)
 }
 
-// readLogDir lists the logs in a directory, the lowest attempt first.
+// readLogDir returns the logs in a directory, the lowest attempt first.
 func readLogDir(dir *safefs.Dir) ([]logFile, error) {
 	entries, err := dir.Entries()
 	if err != nil {
@@ -222,7 +218,7 @@ func parseLogName(name string) (logFile, bool) {
 	return logFile{name: name, attempt: uint32(attempt)}, true
 }
 
-// Size is how much the logs of one attempt of a container take on disk.
+// Size returns the disk usage of the logs of one attempt of a container in bytes.
 func (l Logs) Size(container string, attempt uint32) (sum int64) {
 	_ = l.in(container, func(dir *safefs.Dir) error {
 		files, err := readLogDir(dir)

@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// Purge removes archived logs, the logs of pods, and links to logs that are gone.
+// Purge removes archived logs, the logs of these pods, and links to missing logs.
 func (r Roots) Purge(pods []types.UID) error {
 	err := inDir(r.Logs, func(root *safefs.Dir) error {
 		entries, err := root.Entries()

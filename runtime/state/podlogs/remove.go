@@ -10,8 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// Remove removes the logs of one attempt of a container, rotated ones
-// included, and its link.
+// Remove removes the logs of one attempt of a container, including rotated ones, and its link.
 func (l Logs) Remove(container, containerID string, attempt uint32) error {
 	_, err := l.remove(container, func(n uint32) bool { return n == attempt })
 	link := ""
@@ -27,8 +26,7 @@ func (l Logs) Remove(container, containerID string, attempt uint32) error {
 	return nil
 }
 
-// RemoveOlder removes the logs of all attempts of a container before one, and the links
-// that led to them.
+// RemoveOlder removes the logs of a container's attempts before one, and the links to them.
 func (l Logs) RemoveOlder(container string, attempt uint32) error {
 	removed, err := l.remove(container, func(n uint32) bool { return n < attempt })
 	if err == nil && len(removed) > 0 {
@@ -40,8 +38,8 @@ func (l Logs) RemoveOlder(container string, attempt uint32) error {
 	return nil
 }
 
-// remove removes the logs of some attempts of a container, and returns their paths. What
-// is no directory in the place of one has no logs in it.
+// remove removes the logs of the attempts for which goes returns true, and returns their paths. A log directory that is
+// not a directory has no logs.
 func (l Logs) remove(container string, goes func(attempt uint32) bool) (map[string]bool, error) {
 	path, err := l.ContainerDir(container)
 	if err != nil {
@@ -60,8 +58,7 @@ func (l Logs) remove(container string, goes func(attempt uint32) bool) (map[stri
 	return removed, err
 }
 
-// RemoveAll removes all logs of a pod and the links to them. The caller holds
-// the pod's lock.
+// RemoveAll removes all logs of a pod and the links to them. The caller holds the pod's lock.
 func (l Logs) RemoveAll() error {
 	err := l.removeAllLinks()
 	if err == nil {
@@ -73,8 +70,8 @@ func (l Logs) RemoveAll() error {
 	return nil
 }
 
-// inRoot does something with the names of the pod's log directories, those that it has. What is
-// no directory is removed: a container that ships logs may have put it there.
+// inRoot calls work with the name of each existing log directory of the pod. It removes a file that is not a directory,
+// which a container that ships logs may have created.
 func (l Logs) inRoot(work func(root *safefs.Dir, base string) error) error {
 	return inDir(l.Roots.Logs, func(root *safefs.Dir) error {
 		bases, err := l.bases(root)
@@ -94,8 +91,8 @@ func (l Logs) inRoot(work func(root *safefs.Dir, base string) error) error {
 	})
 }
 
-// bases are the names of the pod's log directory and of those of a kubelet that had the pod as a
-// static one: it adds the name of its node to that of the pod (kubelet: generatePodName).
+// bases returns the name of the pod's log directory, and those of a kubelet that ran it as a static pod. A kubelet adds
+// the node's name to the pod's name (kubelet: generatePodName).
 func (l Logs) bases(root *safefs.Dir) ([]string, error) {
 	base, err := l.base()
 	if err != nil {
@@ -111,8 +108,7 @@ func (l Logs) bases(root *safefs.Dir) ([]string, error) {
 	return bases, err
 }
 
-// isKubelets reports whether a log directory is that of a kubelet that had the pod. The uid is no
-// other pod's.
+// isKubelets reports whether a log directory belongs to a kubelet that ran the pod. No other pod has this uid.
 func (l Logs) isKubelets(base string) bool {
 	node, begins := strings.CutPrefix(base, l.Namespace+"_"+l.Name+"-")
 	node, ends := strings.CutSuffix(node, "_"+string(l.UID))

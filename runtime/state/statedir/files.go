@@ -14,13 +14,12 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// ErrDamaged says that a file is none that podctl wrote, or is cut off.
+// ErrDamaged reports a file that is truncated or that podctl did not write.
 var ErrDamaged = errors.New("it is damaged")
 
-// privateMode is the mode of directories that only podctl uses.
 const privateMode = 0o700
 
-// relative is a path below the state directory, relative to it.
+// relative returns a path relative to the state directory.
 func (d Dir) relative(path string) (string, error) {
 	below, err := filepath.Rel(d.Path, path)
 	if err != nil || !filepath.IsLocal(below) {
@@ -29,8 +28,8 @@ func (d Dir) relative(path string) (string, error) {
 	return below, nil
 }
 
-// In does something with a file of the state directory, from the root that was checked. It is for what only podctl writes: a
-// link there is root's own, or that of the user of this process.
+// In calls work with a file of the state directory, relative to the checked root. Use it only for files that no
+// container can write. In follows links, because only root or the user of this process can create one there.
 func (d Dir) In(path string, work func(root *os.Root, name string) error) error {
 	below, err := d.relative(path)
 	if err != nil {
@@ -43,7 +42,7 @@ func (d Dir) In(path string, work func(root *os.Root, name string) error) error 
 	return named(path, work(root, below))
 }
 
-// named gives an error the whole path in place of one that is relative to the root.
+// named replaces the relative path in an error with the full path.
 func named(path string, err error) error {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return &fs.PathError{Op: strings.TrimSuffix(at.Op, "at"), Path: path, Err: at.Err}
@@ -54,7 +53,7 @@ func named(path string, err error) error {
 	return err
 }
 
-// Open opens a directory of the state directory in which containers may write: no link is followed on the way.
+// Open opens a directory of the state directory in which containers may write. It follows no links.
 func (d Dir) Open(names ...string) (*safefs.Dir, error) {
 	root, err := d.root()
 	if err != nil {
@@ -68,7 +67,7 @@ func (d Dir) Open(names ...string) (*safefs.Dir, error) {
 	return dir.Sub(names...)
 }
 
-// Make opens a directory as Open does. Those that are missing are made, the last one with perm and the others with above.
+// Make opens a directory like Open. It creates missing directories, the last one with perm and its parents with above.
 func (d Dir) Make(above, perm fs.FileMode, names ...string) (*safefs.Dir, error) {
 	if err := d.Prepare(); err != nil {
 		return nil, err
@@ -81,7 +80,7 @@ func (d Dir) Make(above, perm fs.FileMode, names ...string) (*safefs.Dir, error)
 	return dir.MakeSub(above, perm, names...)
 }
 
-// MkdirAll makes a directory that only podctl uses, and those above it.
+// MkdirAll creates a directory that only podctl uses, with its parents.
 func (d Dir) MkdirAll(path string, perm fs.FileMode) error {
 	if err := d.Prepare(); err != nil {
 		return err
@@ -89,10 +88,10 @@ func (d Dir) MkdirAll(path string, perm fs.FileMode) error {
 	return d.In(path, func(root *os.Root, name string) error { return root.MkdirAll(name, perm) })
 }
 
-// Remove removes a file or an empty directory of the state directory; one that is gone is no error.
+// Remove removes a file or an empty directory of the state directory. A missing one is no error.
 func (d Dir) Remove(path string) error { return safefs.IgnoreMissing(d.In(path, (*os.Root).Remove)) }
 
-// RemoveIfEmpty removes a directory unless something is in it.
+// RemoveIfEmpty removes a directory if it is empty.
 func (d Dir) RemoveIfEmpty(path string) error {
 	err := d.Remove(path)
 	if errors.Is(err, unix.ENOTEMPTY) {
@@ -101,7 +100,7 @@ func (d Dir) RemoveIfEmpty(path string) error {
 	return err
 }
 
-// Entries lists a directory of the state directory that may be missing.
+// Entries returns the entries of a directory of the state directory, or none if it is missing.
 func (d Dir) Entries(path string) (entries []fs.DirEntry, err error) {
 	err = d.In(path, func(root *os.Root, name string) (err error) {
 		entries, err = fs.ReadDir(root.FS(), name)
@@ -110,13 +109,13 @@ func (d Dir) Entries(path string) (entries []fs.DirEntry, err error) {
 	return entries, safefs.IgnoreMissing(err)
 }
 
-// Walk calls visit for a directory of the state directory, which may be missing, and for all that is in it. Links are not
-// followed. The names are those of the elements below the directory.
+// Walk calls visit for a directory of the state directory and everything below. A missing directory is no error. Walk
+// does not follow links. names holds the path elements below the directory.
 func (d Dir) Walk(path string, visit func(names []string, entry fs.DirEntry) error) error {
 	err := d.In(path, func(root *os.Root, top string) error {
 		return fs.WalkDir(root.FS(), top, func(at string, entry fs.DirEntry, err error) error {
 			if safefs.NotExist(err) {
-				return nil // It was removed meanwhile, and hides nothing else.
+				return nil // It was removed meanwhile, which must not hide other files.
 			}
 			if err != nil {
 				return err
@@ -128,7 +127,7 @@ func (d Dir) Walk(path string, visit func(names []string, entry fs.DirEntry) err
 	return safefs.IgnoreMissing(err)
 }
 
-// Lstat describes a file of the state directory.
+// Lstat returns the FileInfo of a file of the state directory.
 func (d Dir) Lstat(path string) (info fs.FileInfo, err error) {
 	err = d.In(path, func(root *os.Root, name string) (err error) {
 		info, err = root.Lstat(name)
@@ -137,7 +136,7 @@ func (d Dir) Lstat(path string) (info fs.FileInfo, err error) {
 	return info, err
 }
 
-// Exists reports whether something in the state directory has a path.
+// Exists reports whether a path of the state directory exists.
 func (d Dir) Exists(path string) (bool, error) {
 	_, err := d.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,8 +148,7 @@ func (d Dir) Exists(path string) (bool, error) {
 	return true, nil
 }
 
-// Read reads a file that must be an ordinary one of at most so many bytes:
-// neither a link to somewhere else nor a pipe that never ends.
+// Read reads a regular file of at most limit bytes. It refuses links, and pipes that never end.
 func (d Dir) Read(path string, limit int64, checks ...func(path string, info fs.FileInfo) error) (text []byte, err error) {
 	err = d.In(path, func(root *os.Root, name string) (err error) {
 		f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -181,16 +179,17 @@ func (d Dir) Read(path string, limit int64, checks ...func(path string, info fs.
 	return text, err
 }
 
-// Sync brings what was written to the disk, or does nothing.
+// Sync writes a file to the disk, or does nothing.
 type Sync func(*os.File) error
 
-// Durable is for what must survive a crash of the machine.
+// Durable is the Sync for data that must survive a crash of the machine.
 func Durable(f *os.File) error { return f.Sync() }
 
-// Volatile is for what a crash of the machine may lose.
+// Volatile is the Sync for data that may be lost in a crash of the machine.
 func Volatile(*os.File) error { return nil }
 
-// Create writes a new file, in the place of what a killed process left under its name. After an error there is none.
+// Create writes a new file. It replaces leftovers of a killed process under this name. After an error the file does not
+// exist.
 func (d Dir) Create(path string, text []byte, perm fs.FileMode, sync Sync) error {
 	err := d.MkdirAll(filepath.Dir(path), privateMode)
 	if err == nil {
@@ -217,7 +216,7 @@ func (d Dir) Create(path string, text []byte, perm fs.FileMode, sync Sync) error
 	})
 }
 
-// Replace writes an unfinished file, and puts it in the place of another one.
+// Replace writes the file unfinished and renames it to path.
 func (d Dir) Replace(unfinished, path string, text []byte, perm fs.FileMode, sync Sync) error {
 	err := d.MkdirAll(filepath.Dir(path), privateMode)
 	if err == nil {
@@ -239,7 +238,7 @@ func (d Dir) Replace(unfinished, path string, text []byte, perm fs.FileMode, syn
 	return d.SyncDir(filepath.Dir(path), sync)
 }
 
-// SyncDir brings the names in a directory to the disk.
+// SyncDir writes the names in a directory to the disk.
 func (d Dir) SyncDir(path string, sync Sync) error {
 	return d.In(path, func(root *os.Root, name string) error {
 		f, err := root.Open(name)

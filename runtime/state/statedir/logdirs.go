@@ -8,10 +8,10 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// LogDirMode is the mode of the log directories of pods and containers, as a kubelet makes them.
+// LogDirMode is the mode of the log directories of pods and containers, as in a kubelet.
 const LogDirMode = 0o755
 
-// MakeLogDir opens a log directory, and makes it and those above it if need be.
+// MakeLogDir opens a log directory. It creates it and its parents if necessary.
 func MakeLogDir(path string, above, perm fs.FileMode) (*safefs.Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -29,11 +29,11 @@ func OpenLogDir(path string) (*safefs.Dir, error) {
 	return safefs.OpenDir(path)
 }
 
-// ErrUnsafeLogs says the same of a log directory.
+// ErrUnsafeLogs reports a log directory that cannot be trusted.
 var ErrUnsafeLogs = errors.New("the log directory cannot be trusted")
 
-// CheckLogs refuses a log directory that another user owns or can write to: the
-// runtime would follow a link in it, as root.
+// CheckLogs refuses a log directory that another user owns or can write to, because the runtime would follow links in
+// it as root.
 func CheckLogs(dir *safefs.Dir) error {
 	info, err := dir.Stat()
 	if err != nil {

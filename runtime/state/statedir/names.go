@@ -9,20 +9,20 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// NameError says that a name cannot be part of a path of podctl's: it is a path itself, no
-// name of a file, or one of those that podctl keeps for its own. Nothing is touched under it.
+// NameError reports a name that cannot be part of a path: it is a path itself, no file name, or reserved for podctl.
+// podctl accesses no file under such a name.
 type NameError struct {
-	// Kind is what has the name, as users know it: claimName, metadata.uid and so on.
+	// Kind is the field or object with the name, as users know it: claimName, metadata.uid and so on.
 	Kind string
 	Name string
 }
 
-// Error names it and says what to do.
+// Error names the kind and the name.
 func (e *NameError) Error() string {
 	return fmt.Sprintf("the %s %q cannot name a directory, and podctl touches nothing under that name: use another one", e.Kind, e.Name)
 }
 
-// What has a name that becomes a part of a path, as users know it.
+// Kinds of names that become part of a path, in the terms of users.
 const (
 	KindUID       = "metadata.uid"
 	KindNamespace = "namespace"
@@ -35,17 +35,16 @@ const (
 	KindID        = "container id"
 )
 
-// CheckName refuses what is not a single plain element of a path. One that begins with a
-// point is podctl's own or a file that is being written. What cannot be printed would make
-// several lines of one, or move a cursor, where the path is shown.
+// CheckName refuses a name that is not a single plain element of a path. Names that begin with a dot are reserved for
+// podctl and for temporary files. Unprintable characters could break lines or move the cursor where the path is shown.
 //
-// Loading a manifest refuses more. This holds for what was written down before, too.
+// Loading a manifest has stricter checks. This check also covers names from stored files.
 func CheckName(kind, name string) error {
 	bad := safefs.CheckName(name) != nil || strings.HasPrefix(name, ".") || !isPrintable(name)
 	switch kind {
 	case KindUID, KindNamespace, KindPod, KindVolume, KindObject:
-		// The names of logs are made of three, and those of markers have a prefix, with an
-		// underscore between them. Objects have none, as no API server takes one.
+		// Names of logs join three names with underscores, and names of markers have a prefix with an underscore.
+		// Objects have none, because no API server accepts one.
 		bad = bad || strings.Contains(name, "_")
 	}
 	if bad {
@@ -54,13 +53,12 @@ func CheckName(kind, name string) error {
 	return nil
 }
 
-// isPrintable reports whether a name is valid UTF-8 without control characters, and without
-// others that are not seen.
+// isPrintable reports whether a name is valid UTF-8 with only printable characters.
 func isPrintable(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// FirstError is the first of some errors that is one: each of them would say why.
+// FirstError returns the first error that is not nil, because one reason is enough.
 func FirstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

@@ -13,15 +13,14 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// Dir is a state directory. Its paths are absolute or relative to the directory of the process, like Path itself.
+// Dir is a state directory. Path, and the paths of its files, may be absolute or relative to the working directory.
 type Dir struct{ Path string }
 
-// ErrUnsafe says that the state directory cannot be trusted: somebody else could
-// have put there what podctl would act on.
+// ErrUnsafe reports a state directory that cannot be trusted, because another user could have written its files.
 var ErrUnsafe = errors.New("the state directory cannot be trusted")
 
-// Prepare creates the state directory for its owner alone, and refuses one that
-// somebody else could have put there.
+// Prepare creates the state directory with access for its owner only. It refuses a directory that another user could
+// have put there.
 func (d Dir) Prepare() error {
 	_, err := d.root()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +29,7 @@ func (d Dir) Prepare() error {
 	return err
 }
 
-// create makes the state directory.
+// create creates the state directory.
 func (d Dir) create() error {
 	path, err := filepath.Abs(d.Path)
 	if err == nil {
@@ -50,25 +49,26 @@ func (d Dir) create() error {
 	return err
 }
 
-// Check refuses a state directory that another user owns or can write to. A
-// missing one is fine: there is nothing to read in it.
+// Check refuses a state directory that another user owns or can write to. A missing one is valid, because there is
+// nothing to read.
 func (d Dir) Check() error {
 	_, err := d.root()
 	return safefs.IgnoreMissing(err)
 }
 
-// checkedRoot is a state directory to which the way was checked. Once is enough: the check says that nobody but root and the user of this
-// process can change the way, so that nobody else can make it untrue either.
+// checkedRoot is a state directory whose parents were checked. Checking once is enough: only root and the user of this
+// process can change the parents, so no other user can invalidate the check.
 type checkedRoot struct {
 	root *os.Root
 	info fs.FileInfo
 }
 
-// checkedRoots holds them by their paths, open for the life of the process.
+// checkedRoots holds the checked roots by path. They stay open until the process ends.
 var checkedRoots sync.Map //nolint:gochecknoglobals // What is true for all of the process is found out once.
 
-// root is the open state directory, at which all that podctl does below it begins. It refuses one that another user owns, can write to, or
-// could exchange for one of his own. The error is fs.ErrNotExist if there is none. The caller does not close it.
+// root returns the open state directory, from which podctl reaches everything below. It refuses a directory that
+// another user owns, can write to or could replace. If there is none, the error is fs.ErrNotExist. The caller must not
+// close the result.
 func (d Dir) root() (*os.Root, error) {
 	path, err := filepath.Abs(d.Path)
 	if err != nil {
@@ -80,7 +80,7 @@ func (d Dir) root() (*os.Root, error) {
 			return known.root, d.trusted().check(info)
 		}
 	}
-	// One that another directory has replaced is closed when nothing uses it any more.
+	// A root that was replaced is closed when it is no longer used.
 	checked, err := d.openRoot(path)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (d Dir) root() (*os.Root, error) {
 	return checked.root, nil
 }
 
-// openRoot opens the state directory, and checks it and the way to it.
+// openRoot opens the state directory and checks it and its parents.
 func (d Dir) openRoot(path string) (checkedRoot, error) {
 	dir, err := safefs.OpenTrustedDir(path)
 	switch {
@@ -111,7 +111,7 @@ func (d Dir) openRoot(path string) (checkedRoot, error) {
 	return checkedRoot{root, info}, errors.Join(err, dir.Close())
 }
 
-// unsafe says of a state directory why it cannot be trusted.
+// unsafe wraps the reason why the state directory cannot be trusted.
 func (d Dir) unsafe(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w; choose another with --state-dir", ErrUnsafe, err)
@@ -119,11 +119,11 @@ func (d Dir) unsafe(err error) error {
 	return nil
 }
 
-// trusted is a directory on which nobody else may decide.
+// trusted is a directory that only root or the user may change.
 type trusted struct {
 	path string
-	// unsafe is the error for one that cannot be trusted, option how to choose another one and
-	// mode the one that it should have.
+	// unsafe is the error for an untrusted directory. option is how to choose another one, and mode is the mode it
+	// should have.
 	unsafe error
 	option string
 	mode   fs.FileMode
@@ -133,7 +133,7 @@ func (d Dir) trusted() trusted {
 	return trusted{path: d.Path, unsafe: ErrUnsafe, option: "with --state-dir", mode: 0o700}
 }
 
-// check accepts what the user or root owns, because podctl trusts root, and what nobody else can write to.
+// check accepts a directory that the user or root owns and that no other user can write to. podctl trusts root.
 func (t trusted) check(info fs.FileInfo) error {
 	if uid, foreign := safefs.Foreign(info); foreign {
 		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another %s", t.unsafe, t.path, uid, t.option)

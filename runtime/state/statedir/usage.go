@@ -6,14 +6,14 @@ import (
 	"syscall"
 )
 
-// Size is how much a file, or a directory with all that is in it, takes on disk.
-// Links are not followed, and what cannot be read counts nothing.
+// Size returns the disk usage in bytes of a file, or of a directory with its contents. It does not follow links and
+// omits files that it cannot read.
 func Size(path string) int64 {
 	bytes, _ := Usage(path)
 	return bytes
 }
 
-// Usage is Size with the number of files and directories.
+// Usage returns Size and the number of files and directories.
 func Usage(path string) (sum, inodes int64) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -28,7 +28,7 @@ func Usage(path string) (sum, inodes int64) {
 	return sum, inodes
 }
 
-// Blocks is how much one file takes on disk.
+// Blocks returns the disk usage of one file in bytes.
 func Blocks(info fs.FileInfo) int64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Blocks * BlockSize
@@ -36,5 +36,5 @@ func Blocks(info fs.FileInfo) int64 {
 	return 0
 }
 
-// BlockSize is the unit of stat(2), whatever the file system's own is.
+// BlockSize is the unit of blocks in stat(2), independent of the file system's block size.
 const BlockSize = 512
