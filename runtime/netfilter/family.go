@@ -8,15 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// family is IPv4 or IPv6: how netfilter names it, and where its packets have their addresses.
+// family is IPv4 or IPv6, with the names that netfilter uses and the positions of the addresses in packets.
 type family struct {
 	word  string
 	table nftables.TableFamily
 	key   nftables.SetDatatype
 	nat   uint32
-	// source and destination are where the header has the addresses, in bytes, and size is how long one is.
+	// source and destination are the offsets of the addresses in the header, and size is the length of an address, in
+	// bytes.
 	source, destination, size uint32
-	// refused is the ICMP code of a port that nobody listens on.
+	// refused is the ICMP code of a port without a listener.
 	refused uint8
 	has     func(netip.Addr) bool
 }

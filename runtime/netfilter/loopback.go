@@ -17,8 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardTable is the table that drops packets to and from 127.0.0.0/8 that come in by other interfaces than lo. It is a table of its
-// own, because it must outlive the rules of Services. Each state directory has one, so that none removes another's.
+// guardTable returns the name of the table that drops packets to and from 127.0.0.0/8 that come in on interfaces other
+// than lo. It is a separate table, because it must outlive the rules of Services. Each state directory has its own, so
+// that none removes another's.
 func guardTable(name string) string { return name + guardSuffix }
 
 const guardSuffix = "-guard"
@@ -26,16 +27,17 @@ const guardSuffix = "-guard"
 // sysctls has a directory for each network interface of this network namespace.
 const sysctls = "/proc/sys/net/ipv4/conf"
 
-// Record stores the names of the interfaces on which podctl has set route_localnet, so that it resets no other.
+// Record stores the names of the interfaces on which podctl has set route_localnet, so that it does not reset others.
 type Record interface {
 	// Interfaces returns the recorded names.
 	Interfaces() ([]string, error)
-	// Replace stores these names instead. Without names it removes the record.
+	// Replace replaces the recorded names. Without names it removes the record.
 	Replace(names []string) error
 }
 
-// Open reports whether the kernel accepts packets for 127.0.0.0/8 on some interface: one other than lo has route_localnet.
-// podctl sets it for NodePorts, and the CNI plugin portmap sets it for hostPorts. The setting "all" is one of all interfaces.
+// Open reports whether the kernel accepts packets for 127.0.0.0/8 on an interface: one other than lo has
+// route_localnet. podctl sets it for NodePorts, and the CNI plugin portmap sets it for hostPorts. The setting "all"
+// applies to all interfaces.
 func (Kernel) Open() bool { return len(opened()) > 0 }
 
 // opened returns the interfaces with route_localnet.
@@ -53,7 +55,7 @@ func opened() []string {
 	return names
 }
 
-// localnet reports whether an interface has route_localnet. An interface that is gone has not.
+// localnet reports whether an interface has route_localnet. It returns false for an interface that is gone.
 func localnet(name string) bool {
 	text, err := os.ReadFile(localnetPath(name))
 	return err == nil && !bytes.Equal(bytes.TrimSpace(text), []byte("0"))
@@ -61,8 +63,8 @@ func localnet(name string) bool {
 
 func localnetPath(name string) string { return filepath.Join(sysctls, name, "route_localnet") }
 
-// open lets processes of the node reach NodePorts at 127.0.0.1: the kernel sends no packet with such an address to the interface
-// of pods unless it has route_localnet. The guard must be in place before.
+// open lets processes of the node reach NodePorts at 127.0.0.1: the kernel sends no packet with such an address to the
+// interface of pods unless it has route_localnet. The guard must be in place before.
 func open(pods []netip.Addr, record Record) error {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -77,7 +79,7 @@ func open(pods []netip.Addr, record Record) error {
 	if len(closed) == 0 {
 		return nil
 	}
-	// A damaged record is replaced: it would stop every later change.
+	// A damaged record is replaced, because it would stop every later change.
 	before, _ := record.Interfaces()
 	if err := record.Replace(slices.Compact(slices.Sorted(slices.Values(append(before, closed...))))); err != nil {
 		return err
@@ -128,8 +130,8 @@ func setLocalnet(names []string, value string) error {
 	return errors.Join(errs...)
 }
 
-// replaceGuard adds the guard of a state directory to the transaction. One that is there is replaced: another program may have changed
-// it.
+// replaceGuard adds the guard of a state directory to the transaction. It replaces an existing one, because another
+// program may have changed it.
 func replaceGuard(conn *nftables.Conn, name string) error {
 	err := removeGuards(conn, func(table string) bool { return table == guardTable(name) })
 	if err == nil {
@@ -150,8 +152,8 @@ func removeGuards(conn *nftables.Conn, which func(table string) bool) error {
 	return err
 }
 
-// guard keeps what comes from outside away from the node's loopback addresses, and lets nothing from outside pose as one. The kernel
-// does that itself, unless an interface has route_localnet.
+// guard drops outside packets to the node's loopback addresses, and outside packets that claim to come from one. The
+// kernel does so itself, unless an interface has route_localnet.
 func (w *writer) guard() {
 	chain := w.base(guardChain, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw)
 	lo := append([]byte("lo"), make([]byte, unix.IFNAMSIZ-2)...)

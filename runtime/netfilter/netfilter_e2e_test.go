@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/service"
 )
 
-// inOwnNetwork runs a test again in a network namespace of its own, as root.
+// inOwnNetwork runs a test again in its own network namespace, as root.
 func inOwnNetwork(t *testing.T) {
 	t.Helper()
 	const inside = "PODCTL_TEST_OWN_NETWORK"
@@ -64,7 +64,8 @@ func guardIs(t *testing.T, when string, wanted bool) { //nolint:revive // the va
 	}
 }
 
-// TestGuardOfLoopback stays while an interface has route_localnet, also after a flush, and goes with the last published port.
+// TestGuardOfLoopback checks that the guard stays while an interface has route_localnet, also after a flush, and is
+// removed with the last published port.
 func TestGuardOfLoopback(t *testing.T) {
 	inOwnNetwork(t)
 	for _, line := range []string{"ip link add cni0 type bridge", "ip link set cni0 up", "ip addr add 10.1.2.1/24 dev cni0", "ip link add other0 type bridge"} {
@@ -133,7 +134,7 @@ func TestGuardOfLoopback(t *testing.T) {
 	}
 }
 
-// TestWatch reports what others remove, and not what podctl replaces.
+// TestWatch checks that changes of other programs are reported, and not podctl's own.
 func TestWatch(t *testing.T) {
 	inOwnNetwork(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -141,7 +142,7 @@ func TestWatch(t *testing.T) {
 	go func() { ended <- (Kernel{}).Watch(ctx, func() { removed <- struct{}{} }) }()
 	m := &memory{}
 	route := service.Route{Protocol: v1.ProtocolTCP, Port: 80, Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.9")}}
-	// The watch has begun once a removal is seen.
+	// The watch has started once a removal is seen.
 	for begun := false; !begun; {
 		write(t, "podctl-00000001", Rules{Routes: []service.Route{route}}, m)
 		command(t, "nft flush ruleset")

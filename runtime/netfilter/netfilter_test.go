@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// message is one of nftables, with one attribute.
+// message returns an nftables message with one attribute.
 func message(t *testing.T, kind, attr uint16, text string) *netlink.Message {
 	t.Helper()
 	encoder := netlink.NewAttributeEncoder()
@@ -19,7 +19,7 @@ func message(t *testing.T, kind, attr uint16, text string) *netlink.Message {
 	return &netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind)}, Data: append(make([]byte, 4), data...)}
 }
 
-// TestWatchedTransactions counts those of other programs that change something of podctl's tables.
+// TestWatchedTransactions checks that only transactions of other programs that change podctl's tables count.
 func TestWatchedTransactions(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind    uint16

@@ -13,13 +13,13 @@ import (
 	"github.com/podctl/podctl/runtime/service"
 )
 
-// tablePrefix begins the name of each table of podctl.
+// tablePrefix starts the name of each table of podctl.
 const tablePrefix = "podctl-"
 
 // Kernel writes rules to the kernel, in the network namespace of this process.
 type Kernel struct{}
 
-// Rules is the traffic of the Services of one state directory.
+// Rules describe the traffic of the Services of one state directory.
 type Rules struct {
 	Routes []service.Route
 	// Pods are the addresses of all pods that have their own.
@@ -28,7 +28,7 @@ type Rules struct {
 	HostPorts bool
 }
 
-// Guard adds the guard of 127.0.0.0/8 before something sets route_localnet of an interface.
+// Guard adds the guard of 127.0.0.0/8. Call it before route_localnet of an interface is set.
 func (Kernel) Guard(name string) error {
 	conn, err := nftables.New()
 	if err != nil {
@@ -37,7 +37,8 @@ func (Kernel) Guard(name string) error {
 	return protect(conn, name)
 }
 
-// Has reports whether there are tables of a name. A kernel that cannot be asked, because it has no nftables, has none.
+// Has reports whether there are tables under a name. It returns false if the kernel cannot be queried, because it has
+// no nftables.
 func (Kernel) Has(name string) bool {
 	conn, err := nftables.New()
 	if err != nil {
@@ -47,9 +48,9 @@ func (Kernel) Has(name string) bool {
 	return err == nil && slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == name || t.Name == guardTable(name) })
 }
 
-// Write replaces the tables of a name with these rules. Without routes it removes the tables. It keeps the guard of 127.0.0.0/8
-// while an interface has route_localnet, whatever happened to the guard before. When no Service has a port of the node any more,
-// it resets route_localnet where the record says that podctl has set it.
+// Write replaces the tables under a name with these rules. Without routes it removes the tables. It keeps the guard of
+// 127.0.0.0/8 while an interface has route_localnet, and restores it if it was removed. When no Service has a port of
+// the node any more, Write resets route_localnet where the record shows that podctl has set it.
 func (k Kernel) Write(name string, r Rules, record Record) error {
 	conn, err := nftables.New()
 	if err != nil {
@@ -79,7 +80,8 @@ func (k Kernel) Write(name string, r Rules, record Record) error {
 	return k.unprotect(conn, name)
 }
 
-// Remove removes the tables of a name with the guard, and resets route_localnet where the record says that podctl has set it.
+// Remove removes the tables under a name with the guard, and resets route_localnet where the record shows that podctl
+// has set it.
 func (Kernel) Remove(name string, record Record) error {
 	conn, err := nftables.New()
 	if err != nil {
@@ -90,7 +92,7 @@ func (Kernel) Remove(name string, record Record) error {
 			return fmt.Errorf("removing the rules of Services (nftables table %s %s): %w", f.word, name, err)
 		}
 	}
-	// Another state directory that has rules has its own guard, and needs its ports.
+	// Another state directory with rules has its own guard, and needs its ports.
 	if others, err := otherTables(conn, name); err != nil || !others {
 		if err = errors.Join(err, shut(record)); err != nil {
 			return err
@@ -102,7 +104,7 @@ func (Kernel) Remove(name string, record Record) error {
 	return unsupported(conn.Flush())
 }
 
-// unprotect removes the guards of all state directories once nothing is open.
+// unprotect removes the guards of all state directories once no interface is open.
 func (k Kernel) unprotect(conn *nftables.Conn, name string) error {
 	if k.Open() {
 		return nil
@@ -114,7 +116,7 @@ func (k Kernel) unprotect(conn *nftables.Conn, name string) error {
 	if err != nil || !k.Open() {
 		return unsupported(err)
 	}
-	// Another process has opened an interface meanwhile, and its guard may be gone.
+	// Another process has opened an interface in the meantime, and its guard may be gone.
 	return protect(conn, name)
 }
 
@@ -143,7 +145,7 @@ func hasTable(conn *nftables.Conn, f family, name string) (bool, error) {
 	return slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == name }), unsupported(err)
 }
 
-// replace puts a table in the place of that which is there.
+// replace replaces a table, or removes it if there are no routes.
 func replace(conn *nftables.Conn, name string, f family, r Rules) error {
 	found, err := hasTable(conn, f, name)
 	if err != nil {
@@ -162,7 +164,7 @@ func replace(conn *nftables.Conn, name string, f family, r Rules) error {
 	return unsupported(conn.Flush())
 }
 
-// unsupported says of a kernel what it lacks.
+// unsupported adds the missing kernel options to the error of a kernel without nftables.
 func unsupported(err error) error {
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EPROTONOSUPPORT) {
 		return fmt.Errorf("%w: the kernel has no nftables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ)", err)
@@ -170,7 +172,7 @@ func unsupported(err error) error {
 	return err
 }
 
-// of are the rules of one family.
+// of returns the rules of one family.
 func (r Rules) of(f family) Rules {
 	var mine Rules
 	for _, route := range r.Routes {
@@ -184,7 +186,7 @@ func (r Rules) of(f family) Rules {
 	return mine
 }
 
-// publishes reports whether some route has a port of the node.
+// publishes reports whether a route has a port of the node.
 func (r Rules) publishes() bool {
 	return slices.ContainsFunc(r.Routes, func(route service.Route) bool { return len(route.NodePorts) > 0 })
 }

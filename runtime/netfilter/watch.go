@@ -20,8 +20,8 @@ const (
 	attrProcess = 3
 )
 
-// Watch calls changed whenever another program changes podctl's tables, for example by `nft flush ruleset`. It does not call it for
-// what podctl itself writes. It returns when the context ends, or with an error of the kernel.
+// Watch calls changed whenever another program changes podctl's tables, for example with `nft flush ruleset`. It does
+// not call changed for podctl's own changes. It returns when the context ends, or with an error of the kernel.
 func (Kernel) Watch(ctx context.Context, changed func()) error {
 	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
@@ -56,14 +56,15 @@ func (Kernel) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-// watch follows the transactions of nftables. A transaction is a run of messages that ends with a new generation.
+// watch follows the transactions of nftables. A transaction is a series of messages that ends with a new generation.
 type watch struct {
-	// own is the name of this program, and mine whether the transaction has changed something of podctl's tables.
+	// own is the name of this program. mine reports whether the transaction has changed podctl's tables.
 	own  string
 	mine bool
 }
 
-// take takes the next message, and reports whether it ends a transaction of another program that changed something of podctl's.
+// take processes the next message. It reports whether the message ends a transaction of another program that changed
+// podctl's tables.
 func (w *watch) take(m *netlink.Message) bool {
 	const header = 4 // struct nfgenmsg
 	if m.Header.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < header {
@@ -78,7 +79,7 @@ func (w *watch) take(m *netlink.Message) bool {
 	return mine && attribute(m.Data[header:], attrProcess) != w.own
 }
 
-// attribute is the text of an attribute; "" if the message has none.
+// attribute returns the text of an attribute. It is empty if the message has none.
 func attribute(data []byte, number uint16) string {
 	decoder, err := netlink.NewAttributeDecoder(data)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/podctl/podctl/runtime/service"
 )
 
-// The registers of rules.
+// The registers that rules use.
 const (
 	first  = 1
 	second = 2
 )
 
-// The chains that lead to others, and the guard.
+// The chains to which others jump, and the guard.
 const (
 	servicesChain = "services"
 	nodeChain     = "nodeports"
@@ -72,7 +72,8 @@ func (w *writer) set(name string, addresses []netip.Addr) (*nftables.Set, error)
 	return set, w.conn.AddSet(set, elements)
 }
 
-// routes leads what is meant for a Service to its endpoints: what comes to the node, and what the node itself sends.
+// routes writes the rules that route traffic of Services to their endpoints: packets that come to the node, and packets
+// that the node itself sends.
 func (w *writer) routes(routes []service.Route) {
 	services, node := w.chain(servicesChain), w.chain(nodeChain)
 	for _, at := range []struct {
@@ -98,11 +99,12 @@ func (w *writer) routes(routes []service.Route) {
 	}
 }
 
-// endpoints is a chain that leads to one of the endpoints of a route: to any, or for a client to the same.
+// endpoints returns a chain that leads to one of the endpoints of a route: a random one, or always the same for a
+// client.
 func (w *writer) endpoints(r *service.Route) *nftables.Chain {
 	w.numbered++
 	chain := w.chain(fmt.Sprintf("service-%d", w.numbered))
-	count := uint32(len(r.Endpoints)) //nolint:gosec // far below
+	count := uint32(len(r.Endpoints)) //nolint:gosec // far below the limit
 	for i, e := range r.Endpoints {
 		i := uint32(i) //nolint:gosec // as count
 		var chosen []expr.Any
@@ -114,7 +116,7 @@ func (w *writer) endpoints(r *service.Route) *nftables.Chain {
 				&expr.Cmp{Op: expr.CmpOpEq, Register: second, Data: binaryutil.NativeEndian.PutUint32(i)},
 			}
 		case i+1 < count:
-			// Of those that are left each has the same chance.
+			// Each of the remaining endpoints has the same chance.
 			chosen = []expr.Any{&expr.Numgen{Register: first, Modulus: count - i, Type: unix.NFT_NG_RANDOM}, equals(binaryutil.NativeEndian.PutUint32(0))}
 		}
 		w.rule(chain, append(chosen,
@@ -124,8 +126,8 @@ func (w *writer) endpoints(r *service.Route) *nftables.Chain {
 	return chain
 }
 
-// masquerade lets endpoints answer through the node where they would answer pods directly, and where a process of the node
-// has asked from a loopback address.
+// masquerade makes endpoints answer through the node if they would otherwise answer pods directly, or if a process of
+// the node has connected from a loopback address.
 func (w *writer) masquerade() {
 	chain := w.base("postrouting", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
 	led := []expr.Any{
@@ -138,10 +140,11 @@ func (w *writer) masquerade() {
 	}
 }
 
-// statusDNAT is the bit of a connection whose destination was changed (IPS_DST_NAT).
+// statusDNAT is the status bit of a connection whose destination was changed (IPS_DST_NAT).
 const statusDNAT = 1 << 5
 
-// refuse answers what still has the address of a Service as its destination: it has no such port, or no ready pod.
+// refuse rejects packets whose destination is still the address of a Service: the Service has no such port, or no ready
+// pod.
 func (w *writer) refuse() {
 	for name, hook := range map[string]*nftables.ChainHook{"refuse-forward": nftables.ChainHookForward, "refuse-output": nftables.ChainHookOutput} {
 		chain := w.base(name, nftables.ChainTypeFilter, hook, nftables.ChainPriorityFilter)

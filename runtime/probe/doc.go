@@ -1,7 +1,7 @@
-// Package probe asks probes from the node, one of a container or a round of those of a pod, and
-// keeps the answers in the pod's checkpoint, under its lock. When the agent asks is decided in
-// runtime/agent/probers, and what follows from a verdict in runtime/plan. HTTP, TCP and gRPC are
-// asked by the kubelet's own probers.
+// Package probe runs probes from the node, either one probe of a container or a round of all probes of a pod. It
+// records the results in the pod's checkpoint, under the pod's lock. Package runtime/agent/probers decides when the
+// agent runs probes, and runtime/plan what follows from a verdict. The kubelet's own probers run HTTP, TCP and gRPC
+// probes.
 //
-// In come a probe and its container, or a pod; out go Results, Reports and changed records.
+// The inputs are a probe and its container, or a pod. The results are Results, Reports and changed records.
 package probe

@@ -14,12 +14,11 @@ import (
 	"github.com/podctl/podctl/podspec/expand"
 )
 
-// outputMax is how much of a command's output is looked at (kubelet:
-// exec.maxReadLength).
+// outputMax is how much of a command's output is read, in bytes (kubelet: exec.maxReadLength).
 const outputMax = 10 << 10
 
-// execAsk runs a command in the container. A command that ends with zero
-// succeeds; one that takes too long fails.
+// execAsk runs a command in the container. It succeeds if the command exits with zero. It fails if the command exceeds
+// the timeout.
 func (r Runner) execAsk(action *v1.ExecAction, t Target) ask {
 	command, wrong := expand.StaticCommand(t.Container, action.Command)
 	return ask{

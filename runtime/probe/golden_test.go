@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// workerRow is what a kubelet's probe worker did, tick by tick.
+// workerRow records the actions of a kubelet's probe worker, tick by tick.
 type workerRow struct {
 	ID        string          `json:"id"`
 	Kind      string          `json:"kind"`
@@ -38,8 +38,8 @@ type workerStep struct {
 	OnHold      bool   `json:"onHold"`
 }
 
-// replayed asks as podctl does between invocations one period apart: with
-// nothing but the record of the container's probe from one to the next.
+// replayed probes as podctl does in invocations that are one period apart: only the record of the container's probe is
+// kept between them.
 type replayed struct {
 	row     *workerRow
 	probe   *v1.Probe
@@ -65,8 +65,7 @@ func replay(r *workerRow) *replayed {
 	return &replayed{row: r, probe: p, spec: spec, now: time.Unix(1_780_000_000, 0), records: map[string]model.ProbeRecord{}}
 }
 
-// tick asks the probe of a running container if podctl would, and folds what the
-// kubelet's worker was told.
+// tick runs the probe of a running container if podctl would, and folds the result that the kubelet's worker got.
 func (r *replayed) tick(s *workerStep) (ran bool, record model.ProbeRecord) {
 	r.now = r.now.Add(time.Second)
 	record, known := r.records[s.ContainerID]
@@ -83,7 +82,7 @@ func (r *replayed) tick(s *workerStep) (ran bool, record model.ProbeRecord) {
 	return ran, record
 }
 
-// startup is the record of the container's startup probe.
+// startup returns the record of the container's startup probe.
 func (s *workerStep) startup() model.ProbeRecord {
 	if s.Started {
 		return model.ProbeRecord{Result: model.ProbeSuccess}
@@ -91,7 +90,8 @@ func (s *workerStep) startup() model.ProbeRecord {
 	return model.ProbeRecord{Result: model.ProbeUnknown}
 }
 
-// verdictOf: a handler that fails says nothing, one that does not know says no.
+// verdictOf converts a recorded result: a handler that returns an error counts as Unknown, and an unknown result as a
+// failure.
 func verdictOf(raw string) model.ProbeResult {
 	switch raw {
 	case "success", "warning":
@@ -102,11 +102,9 @@ func verdictOf(raw string) model.ProbeResult {
 	return model.ProbeFailure
 }
 
-// comparable lists the ticks that mean something between invocations: those at
-// which a container ran that had not been seen otherwise. What a worker stores
-// for a container that does not run has no meaning here, as a record belongs to a
-// container id and dies with it; and neither deletion nor the pod's end is the
-// probe's business.
+// comparable returns the ticks that are comparable with podctl: those at which a container runs that no earlier tick
+// has found in another state. A worker's value for a container that does not run has no meaning here, because a record
+// belongs to a container ID. The deletion and the end of the pod are not handled by the probe.
 func (r *workerRow) comparable() []*workerStep {
 	var steps []*workerStep
 	dead := map[string]bool{}
@@ -124,14 +122,13 @@ func (r *workerRow) comparable() []*workerStep {
 	return steps
 }
 
-// carriedOver are rows in which the worker counted results of the container
-// before towards the threshold of the one after it. podctl begins anew with each
-// container (docs/differences.md).
+// carriedOver reports whether the worker of a row counted results of an earlier container towards the threshold of the
+// next. podctl starts from zero with each container (docs/differences.md).
 func carriedOver(id string) bool {
 	return slices.Contains([]string{"pr-111", "pr-189"}, id)
 }
 
-// TestProbesFoldAsTheKubeletsWorkerDoes replays what probe workers did.
+// TestProbesFoldAsTheKubeletsWorkerDoes replays the recorded actions of probe workers.
 func TestProbesFoldAsTheKubeletsWorkerDoes(t *testing.T) {
 	rows, ticks := 0, 0
 	podspectest.EachRow(t, "testdata/probes.train.jsonl.gz", func(line []byte) {

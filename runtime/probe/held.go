@@ -10,20 +10,20 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Change changes a checkpoint and adds events. It reports whether the checkpoint is to be written.
+// Change changes a checkpoint and adds events. It reports whether to write the checkpoint.
 type Change func(*state.Checkpoint, *events.Recorder) bool
 
-// Held are the checkpoints of pods that passes of this process have in their hands. A pass has the lock of its pod for as
-// long as it pulls images and stops containers, and probes are asked meanwhile: the pass writes down what they say.
+// Held are the checkpoints that passes of this process hold. A pass has the lock of its pod while it pulls images and
+// stops containers. Probes run in the meantime, and the pass records their results.
 type Held struct {
 	mu sync.Mutex
-	// takes let a pass take a change; it reports that it did not if it has come to its end.
+	// takes passes a change to the pass of a pod. It returns false if the pass has ended.
 	takes map[types.UID]func(Change) (taken bool, err error)
-	// waiting end the wait for the lock of a pod whose pass can take a change now.
+	// waiting cancels the wait for the lock of a pod when its pass can take a change.
 	waiting map[types.UID]map[*context.CancelFunc]bool
 }
 
-// Hold lets a pass take what is to be written down of its pod, until the function that it returns is called.
+// Hold lets a pass take changes of its pod's checkpoint, until release is called.
 func (h *Held) Hold(uid types.UID, take func(Change) (taken bool, err error)) (release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -41,7 +41,7 @@ func (h *Held) Hold(uid types.UID, take func(Change) (taken bool, err error)) (r
 	}
 }
 
-// change gives a change to the pass that holds the checkpoint; it reports whether there is one.
+// change passes a change to the pass that holds the checkpoint. It reports whether there is such a pass.
 func (h *Held) change(uid types.UID, change Change) (taken bool, err error) {
 	h.mu.Lock()
 	take := h.takes[uid]
@@ -52,7 +52,7 @@ func (h *Held) change(uid types.UID, change Change) (taken bool, err error) {
 	return take(change)
 }
 
-// until is a context that ends when a pass holds the checkpoint of a pod.
+// until returns a context that ends when a pass holds the checkpoint of a pod.
 func (h *Held) until(ctx context.Context, uid types.UID) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	h.mu.Lock()

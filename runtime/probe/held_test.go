@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestAPassTakesWhatWaitsForItsLock: what came before the pass could take it does not wait for the end of the pass. From a pass
-// that has come to its end it goes to the checkpoint.
+// TestAPassTakesWhatWaitsForItsLock checks that a change that came before Hold does not wait for the end of the pass.
+// After the pass has ended, a change is written to the checkpoint.
 func TestAPassTakesWhatWaitsForItsLock(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	p := NewProber(nil, layout, nil, &state.Locker{Layout: layout, Waiting: func(string) {}})

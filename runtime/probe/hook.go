@@ -13,15 +13,14 @@ import (
 	httpprobe "k8s.io/kubernetes/pkg/probe/http"
 )
 
-// hookAgent is what a lifecycle hook calls itself.
+// hookAgent is the User-Agent of a lifecycle hook.
 const hookAgent = "kube-lifecycle/1.36"
 
-// maxRedirects is how many redirects a hook follows on its own host.
+// maxRedirects is the maximum number of redirects that a hook follows on its own host.
 const maxRedirects = 10
 
-// HTTPHook sends the request of a lifecycle hook (kubelet: runHTTPHandler). Any
-// answer is a success, whatever its status: only a request that gets none
-// fails. There is no timeout but the context's.
+// HTTPHook sends the request of a lifecycle hook (kubelet: runHTTPHandler). Any response is a success, whatever its
+// status. Only a request without a response fails. The context is the only timeout.
 func HTTPHook(ctx context.Context, action *v1.HTTPGetAction, t Target) error {
 	host, err := t.host(action.Host)
 	if err != nil {
@@ -39,8 +38,7 @@ func HTTPHook(ctx context.Context, action *v1.HTTPGetAction, t Target) error {
 	defer client.CloseIdleConnections()
 	reply, err := client.Do(req)
 	if isPlainAnswer(err) {
-		// A plain server behind a hook that says https is asked once more, without
-		// handing it credentials.
+		// If a hook with HTTPS reaches a plain HTTP server, the request is repeated once without credentials.
 		plain := req.Clone(ctx)
 		plain.URL.Scheme = "http"
 		plain.Header.Del("Authorization")
@@ -64,7 +62,7 @@ func hasHeader(action *v1.HTTPGetAction, name string) bool {
 func hookClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // as the kubelet: certificates of pods are their own
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // as the kubelet: pods have their own certificates
 			DisableKeepAlives: true,
 		},
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {

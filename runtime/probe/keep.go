@@ -16,9 +16,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// settled is the record that the checkpoint has after this answer. What another process found
-// out since is newer or decided, and stays. A time that has not come yet is a clock's that was
-// set back.
+// settled returns the record for the checkpoint after this result. A record of another process that is newer or decided
+// stays. A time in the future comes from a clock that was set back, and is ignored.
 func (r *Report) settled(now time.Time, record model.ProbeRecord) model.ProbeRecord {
 	others := !record.CountedAt.Equal(r.Known.CountedAt)
 	newer := record.CountedAt.After(r.Record.CountedAt) && !model.AheadOf(now, record.CountedAt)
@@ -28,16 +27,15 @@ func (r *Report) settled(now time.Time, record model.ProbeRecord) model.ProbeRec
 	return r.Record
 }
 
-// of reports whether a manifest has the probe that was asked.
+// of reports whether a manifest has the probe that was run.
 func (r *Report) of(applied *podspec.Desired) bool {
 	ref, ok := podspec.FindContainer(applied.Pod, r.Container)
 	return ok && equality.Semantic.DeepEqual(r.Probe, model.ProbeOf(ref.Container, r.Type))
 }
 
-// Keep writes down what probes of one pod said, under the pod's lock: records that have changed,
-// and events. Answers of containers that are gone, and of probes that the manifest no longer has,
-// are left out, and so is everything of a pod that was never applied, and all but readiness of one
-// that is being deleted. Nothing is written that is there already.
+// Keep records the results of one pod's probes under the pod's lock: changed records, and events. It ignores results of
+// containers that are gone, of probes that the manifest no longer has, and of a pod that was never applied. For a pod
+// that is being deleted, it records only readiness. It writes only changes.
 func (p *Prober) Keep(ctx context.Context, now time.Time, ref model.PodRef, reports []Report) error {
 	before, err := p.layout.Pod(ref.UID).Checkpoint().Read()
 	if err != nil || before.Applied == nil || len(reports) == 0 {
@@ -64,7 +62,7 @@ func (p *Prober) Keep(ctx context.Context, now time.Time, ref model.PodRef, repo
 	})
 }
 
-// containers are the ids of a pod's containers; nil if the runtime does not say.
+// containers returns the IDs of a pod's containers. It returns nil if the runtime does not answer.
 func (p *Prober) containers(ctx context.Context, ref model.PodRef) map[string]bool {
 	list, err := p.observer.ListContainers(ctx, ref)
 	if err != nil {
@@ -77,8 +75,8 @@ func (p *Prober) containers(ctx context.Context, ref model.PodRef) map[string]bo
 	return there
 }
 
-// Record keeps the answers of a round, under the pod's lock and only for containers
-// that are still there. A pod that podctl never applied has no memory.
+// Record records the results of a round, under the pod's lock and only for containers that still exist. It does nothing
+// for a pod that podctl never applied.
 func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, reports []Report) error {
 	if s.Checkpoint.Applied == nil || !slices.ContainsFunc(reports, func(r Report) bool { return r.Asked }) {
 		return nil
@@ -119,8 +117,8 @@ func (p *Prober) update(ctx context.Context, ref model.PodRef, change Change) er
 	return err
 }
 
-// write makes a change under the pod's lock. If a pass of this process has the lock, the pass makes it: it may have the lock for
-// as long as an image is pulled.
+// write makes a change under the pod's lock. If a pass of this process has the lock, the pass makes the change, because
+// it may keep the lock while it pulls an image.
 func (p *Prober) write(ctx context.Context, ref model.PodRef, change Change) error {
 	for {
 		if taken, err := p.held.change(ref.UID, change); taken {
@@ -154,9 +152,9 @@ func (p *Prober) writeLocked(ctx context.Context, ref model.PodRef, change Chang
 	return true, errors.Join(err, rec.Write(pod, ref, j.Redactor(nil)))
 }
 
-// keepProbes puts the answers into the checkpoint, drops records of containers that are gone, and
-// reports whether it dropped some. Those of containers that were not known before another process
-// noted since, and they stay. A nil list of containers is unknown.
+// keepProbes adds results to the checkpoint and drops the records of containers that are gone. It reports whether it
+// dropped any. Records of containers that are not in before come from another process, and stay. If there is nil, the
+// existing containers are unknown.
 func keepProbes(j *state.Checkpoint, before Memory, there map[string]bool, reports []Report) (dropped bool) {
 	known := len(j.Probes)
 	maps.DeleteFunc(j.Probes, func(id string, _ map[model.ProbeType]model.ProbeRecord) bool {

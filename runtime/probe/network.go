@@ -16,15 +16,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// userAgent is what a probe calls itself: that of the kubelet whose behaviour
-// podctl has.
+// userAgent is the User-Agent of a probe: that of the kubelet whose behavior podctl has.
 const userAgent = "kube-probe/1.36"
 
-// httpProber sends all HTTP probes. Its connections are not kept.
-var httpProber = sync.OnceValue(func() httpprobe.Prober { return httpprobe.New(false) }) //nolint:gochecknoglobals // made once, when it is needed
+// httpProber sends all HTTP probes. It does not reuse connections.
+var httpProber = sync.OnceValue(func() httpprobe.Prober { return httpprobe.New(false) }) //nolint:gochecknoglobals // created once, when it is needed
 
-// httpAsk sends a GET request. Redirects to the same host are followed, TLS is
-// not verified, proxies are not used.
+// httpAsk sends a GET request. It follows redirects to the same host, does not verify TLS, and does not use proxies.
 func httpAsk(action *v1.HTTPGetAction, t Target) (ask, error) {
 	host, err := t.host(action.Host)
 	if err != nil {

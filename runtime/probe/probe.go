@@ -15,37 +15,36 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Verdict is what one run of a probe came to.
+// Verdict is the result of one run of a probe.
 type Verdict string
 
 // The verdicts of one run.
 const (
 	Success Verdict = "Success"
-	// Warning counts as success: a redirect that was not followed.
+	// Warning counts as success: a redirect was not followed.
 	Warning Verdict = "Warning"
 	Failure Verdict = "Failure"
-	// Unknown means that the probe itself could not be asked. It counts neither
-	// way.
+	// Unknown means that the probe itself could not run. It counts neither as success nor as failure.
 	Unknown Verdict = "Unknown"
 )
 
-// maxAttempts is how often a probe that could not be asked is tried; a failure
-// is an answer and is not tried again (kubelet: maxProbeRetries).
+// maxAttempts is how often a probe that cannot run is tried. A failure is a result and is not retried (kubelet:
+// maxProbeRetries).
 const maxAttempts = 3
 
-// Target is the container that is asked.
+// Target is the container to probe.
 type Target struct {
 	ContainerID string
 	Container   *v1.Container
-	// PodIP is the pod's address; empty when it has none. A handler that names no host of
-	// its own has nobody to ask then: without a host a request would go to the node.
+	// PodIP is the pod's address. It is empty if the pod has none. A handler without a host then fails, because a
+	// request without a host would go to the node.
 	PodIP string
 }
 
-// errNoAddress is why a pod cannot be reached.
+// errNoAddress is the reason why a pod cannot be reached.
 var errNoAddress = errors.New("the pod has no address: its sandbox is not ready, or has no network")
 
-// host is where a handler's request goes: to the host that it names, or to the pod.
+// host returns the host for a handler's request: the named host, or the pod.
 func (t Target) host(named string) (string, error) {
 	host := cmp.Or(named, t.PodIP)
 	if host == "" {
@@ -54,22 +53,20 @@ func (t Target) host(named string) (string, error) {
 	return host, nil
 }
 
-// Result is the answer of one run.
+// Result is the result of one run.
 type Result struct {
 	Verdict Verdict
-	// Handler says what was asked, for example http-get
-	// http://10.88.0.7:8080/healthz.
+	// Handler describes the request, for example http-get http://10.88.0.7:8080/healthz.
 	Handler string
-	// Message is what was said, on one line and safe to print. It never holds a
-	// response's body.
+	// Message is the answer on one line and safe to print. It never contains the body of a response.
 	Message string
-	// Output is the same without what podctl adds to it: what a kubelet's event says.
+	// Output is Message without podctl's additions, as in a kubelet's event.
 	Output   string
 	Latency  time.Duration
 	Attempts int
 }
 
-// Judged is the answer in the planner's words.
+// Judged converts the verdict for the planner.
 func (r *Result) Judged() model.ProbeResult {
 	switch r.Verdict {
 	case Success, Warning:
@@ -84,28 +81,28 @@ func (r *Result) Judged() model.ProbeResult {
 // ExecFunc runs a command in a container, as CRI ExecSync does.
 type ExecFunc func(ctx context.Context, containerID string, command []string, timeout time.Duration) (ExecResult, error)
 
-// ExecResult is what a command printed and how it ended.
+// ExecResult is the output and exit code of a command.
 type ExecResult struct {
 	Stdout, Stderr []byte
 	ExitCode       int32
 }
 
-// Runner asks probes.
+// Runner runs probes.
 type Runner struct {
 	// Exec is used for probes of type exec.
 	Exec ExecFunc
-	// Clean takes out of an answer what nobody shall see, before it is cut to one short
-	// line; nil leaves it as it is.
+	// Clean removes secret values from an answer, before it is cut to one short line. If nil, the answer is not
+	// changed.
 	Clean func(string) string
 }
 
-// ask is one way to ask a probe.
+// ask is one way to run a probe.
 type ask struct {
 	handler string
 	run     func(ctx context.Context, timeout time.Duration) answer
 }
 
-// Run asks a probe once. The time it may take is the probe's own timeout.
+// Run runs a probe once, with the probe's own timeout for each attempt.
 func (r Runner) Run(ctx context.Context, p *v1.Probe, t Target) Result {
 	a, err := r.handler(p, t)
 	if err != nil {
@@ -144,28 +141,27 @@ func (r Runner) handler(p *v1.Probe, t Target) (ask, error) {
 	return ask{}, fmt.Errorf("the probe has no handler")
 }
 
-// unreachable is the probe of a pod that has no address: it fails, as a request to an address
-// that nobody has any more does.
+// unreachable returns the ask for a pod without an address. It fails, as a request to an unused address does.
 func unreachable(handler string, err error) ask {
 	return ask{handler: handler, run: func(context.Context, time.Duration) answer {
 		return answer{verdict: kprobe.Failure, output: err.Error()}
 	}}
 }
 
-// answer is what a way of asking returned.
+// answer is the result of an ask.
 type answer struct {
 	verdict kprobe.Result
-	// output is what was said, note what podctl tells before it.
+	// output is the answer. note is podctl's text before it.
 	output, note string
 	err          error
 }
 
-// answered is what one of the kubelet's probers returned.
+// answered converts the result of one of the kubelet's probers.
 func answered(verdict kprobe.Result, output string, err error) answer {
 	return answer{verdict: verdict, output: output, err: err}
 }
 
-// inTime asks, and gives up when the caller does.
+// inTime runs an ask, and returns early when the context ends.
 func inTime(ctx context.Context, a ask, timeout time.Duration) answer {
 	got := make(chan answer, 1)
 	go func() { got <- a.run(ctx, timeout) }()
@@ -177,7 +173,7 @@ func inTime(ctx context.Context, a ask, timeout time.Duration) answer {
 	}
 }
 
-// judge says what an answer means. The body of a redirect, which a kubelet tells, is not shown.
+// judge sets the verdict and the texts from an answer. It does not show the body of a redirect, unlike a kubelet.
 func (r Runner) judge(result *Result, a answer) {
 	switch {
 	case a.err != nil:
@@ -203,7 +199,7 @@ func (r Runner) oneLine(text string) string {
 	return oneLine(text)
 }
 
-// messageMax is the longest message that is passed on, in bytes.
+// messageMax is the maximum length of a message, in bytes.
 const messageMax = 512
 
 // oneLine makes a text safe for a terminal and for one line of a table.

@@ -44,14 +44,14 @@ func portOf(t *testing.T, address string) int {
 	return port
 }
 
-// freePort is a port on which nobody listens.
+// freePort returns a port without a listener.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it only finds a port
+	defer l.Close() //nolint:errcheck // only finds a port
 	return portOf(t, l.Addr().String())
 }
 
@@ -151,8 +151,8 @@ func TestUnknownPortNameIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestWithoutAnAddress nobody is asked in the place of the pod: a server of the node on the same
-// port answers neither probes nor hooks. A handler that names its host needs no address.
+// TestWithoutAnAddress checks that a server of the node on the same port answers neither probes nor hooks of a pod
+// without an address. A handler that names its host needs no address.
 func TestWithoutAnAddress(t *testing.T) {
 	asked := false
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -243,7 +243,8 @@ func TestExecExpandsLiteralValuesOnly(t *testing.T) {
 	}
 }
 
-// TestACommandThatGrowsIsNotRun: what Linux cannot take is not built, and the value not told.
+// TestACommandThatGrowsIsNotRun checks that a command that is too long for Linux is not built, and that the message
+// does not contain the value.
 func TestACommandThatGrowsIsNotRun(t *testing.T) {
 	c := &v1.Container{Env: []v1.EnvVar{{Name: "A", Value: strings.Repeat("s3cret", 10_000)}}}
 	r := Runner{Exec: func(context.Context, string, []string, time.Duration) (ExecResult, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// recordProbes records the events of probes that did not succeed, in a kubelet's words, and marks those that let a
-// container count as started or ready.
+// recordProbes records the events of probes that did not succeed, with the kubelet's texts. It also marks the successes
+// with which a container counts as started or ready.
 func recordProbes(rec *events.Recorder, at time.Time, reports []Report, before Memory) {
 	for i := range reports {
 		r := &reports[i]

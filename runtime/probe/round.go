@@ -20,36 +20,35 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Report is the answer of one probe of one container, or why it was not asked.
+// Report is the result of one probe of one container, or the reason why it did not run.
 type Report struct {
 	Pod           model.PodRef
 	Container     string
 	ContainerType podspec.ContainerType
 	ContainerID   string
 	Type          model.ProbeType
-	// Asked reports whether the probe ran; Skipped says why it did not.
+	// Asked reports whether the probe ran. Skipped is the reason why it did not.
 	Asked   bool
 	Skipped string
 	Result  Result
-	// Probe is the probe as the manifest had it, Threshold how many equal verdicts in a row decide.
+	// Probe is the probe in the manifest. Threshold is how many equal verdicts in a row decide.
 	Probe     *v1.Probe
 	Threshold int32
-	// Record is the memory of the probe with this answer, Known the one that the checkpoint had when it was read last: one that
-	// differs was written by another process since.
+	// Record is the record of the probe including this result. Known is the record of the checkpoint when it was last
+	// read: a different one was written by another process since.
 	Record, Known model.ProbeRecord
 	// Counted reports whether this run counts towards the threshold.
 	Counted bool
-	// Changed reports whether the record is to be written, Told whether the answer is an event.
+	// Changed reports whether to write the record. Told reports whether the result is an event.
 	Changed, Told bool
-	// Look reports whether the verdict changed or is final now: once it is written, the pod needs a pass.
+	// Look reports whether the verdict has changed or is now final. Once it is written, the pod needs a pass.
 	Look bool
 }
 
-// Keep reports whether there is something to write: the record or an event.
+// Keep reports whether the record or an event must be written.
 func (r *Report) Keep() bool { return r.Changed || r.Told }
 
-// Verdict is the report's result in the planner's words: Unknown when the probe
-// was not asked or could not be judged.
+// Verdict returns the result for the planner. It is Unknown if the probe did not run or could not be judged.
 func (r *Report) Verdict() model.ProbeResult {
 	if !r.Asked {
 		return model.ProbeUnknown
@@ -57,24 +56,24 @@ func (r *Report) Verdict() model.ProbeResult {
 	return r.Result.Judged()
 }
 
-// Options choose which probes are asked.
+// Options select the probes to run.
 type Options struct {
-	// Container and Type restrict the probes; empty means all.
+	// Container and Type restrict the probes. If empty, all are selected.
 	Container string
 	Type      model.ProbeType
-	// NoRecord leaves the answers out of podctl's memory.
+	// NoRecord does not record the results in the checkpoint.
 	NoRecord bool
-	// Due asks only probes whose period has passed since they were last counted.
+	// Due selects only probes whose period has passed since they last counted.
 	Due bool
-	// Memory holds records in the place of podctl's own, and keeps the new ones; nil
-	// means podctl's.
+	// Memory holds the records to use instead of those in the checkpoint, and receives the new ones. If nil, the
+	// checkpoint is used.
 	Memory Memory
 }
 
-// Memory holds the records of probes by container id and type.
+// Memory holds the records of probes by container ID and type.
 type Memory map[string]map[model.ProbeType]model.ProbeRecord
 
-// keep notes the records that changed.
+// keep stores the changed records.
 func (m Memory) keep(reports []Report) {
 	if m == nil {
 		return
@@ -91,32 +90,31 @@ func (m Memory) keep(reports []Report) {
 	}
 }
 
-// Decided reports whether the probe's threshold has been reached, one way or the other.
+// Decided reports whether the probe's threshold has been reached for success or failure.
 func (r *Report) Decided() bool {
 	return r.ContainerID != "" && (r.Record.OnHold || (r.Record.Last != "" && r.Record.Run >= r.Threshold))
 }
 
-// Prober asks the probes of pods, and remembers the answers.
+// Prober runs the probes of pods, and records the results.
 type Prober struct {
 	client   *cri.Client
 	layout   state.Layout
 	observer *observe.Observer
 	locker   *state.Locker
 	held     *Held
-	// Changed is called when what is remembered of a pod's probes has changed; nil for nobody.
+	// Changed is called after the recorded state of a pod's probes has changed. It may be nil.
 	Changed func(ctx context.Context, uid types.UID)
 }
 
-// NewProber makes a Prober.
+// NewProber returns a Prober.
 func NewProber(client *cri.Client, layout state.Layout, observer *observe.Observer, locker *state.Locker) *Prober {
 	return &Prober{client: client, layout: layout, observer: observer, locker: locker, held: &Held{}}
 }
 
-// Held are the checkpoints that passes hold, through which the Prober writes.
+// Held returns the checkpoints that passes hold. The Prober writes through them.
 func (p *Prober) Held() *Held { return p.held }
 
-// Probe asks the probes of a pod once, now and side by side, and remembers the
-// answers.
+// Probe runs the probes of a pod once, in parallel, and records the results.
 func (p *Prober) Probe(ctx context.Context, desired *podspec.Desired, opts Options) ([]Report, error) {
 	ref := model.RefOf(desired.Pod)
 	s, err := p.observer.Observe(ctx, ref, desired)
@@ -130,7 +128,7 @@ func (p *Prober) Probe(ctx context.Context, desired *podspec.Desired, opts Optio
 	if err := p.Record(ctx, ref, s, reports); err != nil {
 		return reports, &UnrecordedError{Err: err}
 	}
-	// What another process counted meanwhile is in them now.
+	// The reports now include results that another process has counted in the meantime.
 	opts.Memory.keep(reports)
 	return reports, nil
 }
@@ -142,13 +140,13 @@ func HasAny(pod *v1.Pod) bool {
 	})
 }
 
-// IsDue reports whether the period of a probe has passed, as far as an observation of its pod shows.
+// IsDue reports whether the period of any probe has passed, according to an observation of its pod.
 func IsDue(desired *podspec.Desired, observed *model.Observed, now time.Time) bool {
 	q := &round{desired: desired, observed: *observed, now: now, opts: Options{Due: true}}
 	return slices.ContainsFunc(q.list(), func(r Report) bool { return r.Skipped == "" })
 }
 
-// Unobserved are the probes of a pod that could not be observed: none is asked, with the reason.
+// Unobserved returns the reports of a pod that could not be observed: no probe ran, for the given reason.
 func Unobserved(desired *podspec.Desired, opts Options, reason string) []Report {
 	reports := (&round{desired: desired, opts: opts}).list()
 	for i := range reports {
@@ -157,11 +155,10 @@ func Unobserved(desired *podspec.Desired, opts Options, reason string) []Report 
 	return reports
 }
 
-// UnrecordedError says that probes were asked and their answers could not be
-// remembered.
+// UnrecordedError reports that probes ran but their results could not be recorded.
 type UnrecordedError struct{ Err error }
 
-// Error says what happened.
+// Error returns the message with the cause.
 func (e *UnrecordedError) Error() string {
 	return "the answers of the probes are not remembered: " + e.Err.Error()
 }
@@ -169,7 +166,7 @@ func (e *UnrecordedError) Error() string {
 // Unwrap returns the cause.
 func (e *UnrecordedError) Unwrap() error { return e.Err }
 
-// Ask runs the probes that can be asked now.
+// Ask runs the probes that can run now.
 func (p *Prober) Ask(ctx context.Context, desired *podspec.Desired, s *snapshot.Pod, opts Options) []Report {
 	q := &round{e: p, desired: desired, observed: s.Observed(model.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
 	q.redactor = s.Checkpoint.Redactor(desired)
@@ -193,7 +190,7 @@ func (p *Prober) Ask(ctx context.Context, desired *podspec.Desired, s *snapshot.
 	return reports
 }
 
-// inquiry is one round of probes of one pod.
+// round is one round of probes of one pod.
 type round struct {
 	e        *Prober
 	desired  *podspec.Desired
@@ -203,8 +200,7 @@ type round struct {
 	redactor *redaction.Redactor
 }
 
-// list names every probe that was asked for, with the reason for those that
-// cannot be asked now.
+// list returns the selected probes. Those that cannot run now have a reason.
 func (q *round) list() []Report {
 	var reports []Report
 	for _, ref := range podspec.Containers(q.desired.Pod) {
@@ -241,9 +237,8 @@ func (q *round) report(ref podspec.ContainerRef, t model.ProbeType, p *v1.Probe)
 	return r
 }
 
-// skipReason says why a running container's probe is not asked now (kubelet:
-// worker.doProbe): its initial delay has not passed, its startup probe has not,
-// or it has been decided for good.
+// skipReason returns why a running container's probe does not run now (kubelet: worker.doProbe): its initial delay has
+// not passed, its startup probe has not succeeded, or it is finally decided.
 func (q *round) skipReason(spec *v1.Container, c *model.Container, t model.ProbeType, p *v1.Probe, record *model.ProbeRecord) string {
 	running := q.now.Sub(c.StartedAt)
 	delay := model.Seconds(p.InitialDelaySeconds)
@@ -279,8 +274,8 @@ func (q *round) run(ctx context.Context, r *Report) {
 	}
 }
 
-// Fold puts this run onto a record of the probe. A run that is not Counted changes its message alone. What is decided stays, with
-// the message of the answer that decided it.
+// Fold applies this run to a record of the probe. If the run is not Counted, only the message changes. A decided record
+// keeps the message of the deciding result.
 func (r *Report) Fold(record model.ProbeRecord, at time.Time) {
 	r.Record = record
 	if r.Counted {
@@ -291,9 +286,8 @@ func (r *Report) Fold(record model.ProbeRecord, at time.Time) {
 	}
 }
 
-// settle puts this run onto the record that the checkpoint has by now. Another process may
-// have asked the probe since this one looked: what that one found out is newer, and stays.
-// A time that lay in the future even then is a clock's that was set back.
+// settle applies this run to the present record in the checkpoint. A newer result of another process stays. A record
+// whose time was already in the future comes from a clock that was set back.
 func (r *Report) settle(now, before Memory, at time.Time) {
 	record, known := now[r.ContainerID][r.Type]
 	if !known {
@@ -309,15 +303,14 @@ func (r *Report) settle(now, before Memory, at time.Time) {
 	r.Fold(record, at)
 }
 
-// podIP is the address of the sandbox in which a container runs, whatever the manifest says of
-// its network by now.
+// podIP returns the address of the sandbox in which a container runs, even if the manifest has another network by now.
 func (q *round) podIP(name string) string {
 	return q.observed.SandboxOf(q.newest(name).SandboxID).Address(q.observed.NodeIPs)
 }
 
-// AskOne asks one probe now, without a look at its pod: three times if it cannot be asked, as
-// every probe (kubelet: maxProbeRetries). The answer is without what the redactor knows: it may
-// repeat what the container was given, or the one before.
+// AskOne runs one probe now, without an observation of its pod. Like every probe, it is tried three times if it cannot
+// run (kubelet: maxProbeRetries). The redactor removes secrets from the answer, because the answer may repeat values
+// that this container or an earlier one got.
 func (p *Prober) AskOne(ctx context.Context, probe *v1.Probe, target Target, redactor *redaction.Redactor) Result {
 	return Runner{Exec: p.exec, Clean: redactor.Text}.Run(ctx, probe, target)
 }

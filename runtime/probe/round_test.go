@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// everyTen is a probe with periods of ten seconds, of which one success and three failures decide.
+// everyTen returns a probe with a period of ten seconds, for which one success or three failures decide.
 func everyTen(delay int32) *v1.Probe {
 	return &v1.Probe{
 		ProbeHandler:        v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"x"}}},
@@ -26,7 +26,7 @@ func everyTen(delay int32) *v1.Probe {
 	}
 }
 
-// roundOf is a round of the probes of one container that has run for a minute.
+// roundOf returns a round for one container that has run for a minute.
 func roundOf(c *v1.Container, opts Options) *round {
 	c.Name = "a"
 	return &round{
@@ -35,8 +35,8 @@ func roundOf(c *v1.Container, opts Options) *round {
 	}
 }
 
-// TestAddressesOfProbes: a probe is sent to the sandbox that its container runs in, and that of a
-// pod in the node's network to the node.
+// TestAddressesOfProbes checks that a probe is sent to the sandbox of its container. For a pod in the node's network,
+// it is sent to the node.
 func TestAddressesOfProbes(t *testing.T) {
 	ready := func(id, ip string) model.Sandbox {
 		return model.Sandbox{ID: id, State: model.SandboxReady, IPs: []string{ip}}
@@ -58,7 +58,7 @@ func TestAddressesOfProbes(t *testing.T) {
 	}
 }
 
-// TestProbesThatAreNotAsked: each says why; without a schedule more are asked than with one.
+// TestProbesThatAreNotAsked checks the reasons. Without a schedule more probes run than with one.
 func TestProbesThatAreNotAsked(t *testing.T) {
 	counted := func(ago time.Duration, onHold bool) map[model.ProbeType]model.ProbeRecord {
 		return map[model.ProbeType]model.ProbeRecord{model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 1, CountedAt: noon.Add(-ago), OnHold: onHold}}
@@ -96,8 +96,8 @@ func TestProbesThatAreNotAsked(t *testing.T) {
 	}
 }
 
-// TestProbesOfARound: those that are wanted, of the newest record; a container that does not run
-// is not asked, and the clock that was set back delays nothing.
+// TestProbesOfARound checks that the selected probes of the newest container run. A container that does not run is not
+// probed, and a clock that was set back delays nothing.
 func TestProbesOfARound(t *testing.T) {
 	c := v1.Container{LivenessProbe: everyTen(0), ReadinessProbe: everyTen(0)}
 	for want, opts := range map[int]Options{2: {}, 1: {Type: model.Readiness}, 0: {Container: "b"}} {
@@ -127,8 +127,7 @@ func TestProbesOfARound(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOthers: what another process found out since this one looked stays; an answer of
-// before is counted on.
+// TestAnswersOfOthers checks that a newer result of another process stays. An earlier result is counted on.
 func TestAnswersOfOthers(t *testing.T) {
 	failure := func(at time.Time, run int32) Memory {
 		return Memory{"id": {model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeFailure, Run: run, CountedAt: at}}}
@@ -154,7 +153,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	}
 }
 
-// TestMemoryOfContainersThatAreGone: their records go, but for those that another process noted
+// TestMemoryOfContainersThatAreGone checks that their records are dropped, except those that another process has added
 // since.
 func TestMemoryOfContainersThatAreGone(t *testing.T) {
 	records := map[model.ProbeType]model.ProbeRecord{model.Liveness: {}}
@@ -179,8 +178,8 @@ func TestMemoryOfContainersThatAreGone(t *testing.T) {
 	}
 }
 
-// TestEventsOfProbes: failures and warnings are told in the kubelet's words, and the first success
-// marks when a container counts as started or ready.
+// TestEventsOfProbes checks that failures and warnings become events with the kubelet's texts. The first success marks
+// when a container counts as started or ready.
 func TestEventsOfProbes(t *testing.T) {
 	answer := func(kind model.ProbeType, verdict Verdict, result model.ProbeResult) Report {
 		return Report{Container: "a", ContainerID: "id", Type: kind, Told: true, Result: Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"}, Record: model.ProbeRecord{Result: result}}
@@ -228,7 +227,7 @@ func TestEventsOfProbes(t *testing.T) {
 	}
 }
 
-// TestVerdictsOfReports: a warning is a success, and what was not asked is unknown.
+// TestVerdictsOfReports checks that a warning is a success, and that a probe that did not run is unknown.
 func TestVerdictsOfReports(t *testing.T) {
 	for verdict, want := range map[Verdict]model.ProbeResult{Success: model.ProbeSuccess, Warning: model.ProbeSuccess, Failure: model.ProbeFailure, Unknown: model.ProbeUnknown} {
 		r := Report{Asked: true, Result: Result{Verdict: verdict}}
@@ -247,7 +246,7 @@ func TestVerdictsOfReports(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNotRemembered: the error says so, and why.
+// TestAnswersThatAreNotRemembered checks the text and the cause of the error.
 func TestAnswersThatAreNotRemembered(t *testing.T) {
 	cause := errors.New("no space")
 	if err := error(&UnrecordedError{Err: cause}); !errors.Is(err, cause) || !strings.HasSuffix(err.Error(), "are not remembered: no space") {

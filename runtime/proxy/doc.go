@@ -1,6 +1,7 @@
-// Package proxy does for Services what kube-proxy and the DNS of a cluster do: it looks which pods are ready, has the kernel lead
-// traffic to them, and writes the names into the hosts files of pods.
+// Package proxy does the work of kube-proxy and of a cluster's DNS for Services. It finds the ready pods, lets the
+// kernel route traffic to them, and writes the names into the hosts files of pods.
 //
-// In: stored Services, and word of pods that have changed. Out: the rules of runtime/netfilter, the file of names that pods
-// start with, and lines in the hosts files of pods that run. What follows from what is decided in runtime/service.
+// Its inputs are the stored Services, and notifications of changed pods. It writes the rules of runtime/netfilter, the
+// file of names for new pods, and lines in the hosts files of running pods. Package runtime/service decides on their
+// contents.
 package proxy

@@ -23,55 +23,55 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// Lister gives pods their status.
+// Lister adds the status to pods.
 type Lister interface {
 	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
 }
 
-// Services has the Services that were applied.
+// Services provides the Services that were applied.
 type Services interface {
-	// Services reads them. With an error some are missing.
+	// Services reads all Services. With an error some are missing.
 	Services() ([]*v1.Service, error)
 }
 
-// Kernel has the rules of the traffic of Services.
+// Kernel manages the rules for the traffic of Services.
 type Kernel interface {
-	// Write replaces the rules of a name. The record has the interfaces that it has opened to 127.0.0.1.
+	// Write replaces the rules under a name. The record holds the interfaces that podctl has opened to 127.0.0.1.
 	Write(name string, rules netfilter.Rules, opened netfilter.Record) error
-	// Guard adds the guard of 127.0.0.1 to the rules of a name.
+	// Guard adds the guard of 127.0.0.1 to the rules under a name.
 	Guard(name string) error
 	// Open reports whether an interface accepts packets for 127.0.0.1, so that the kernel needs the guard.
 	Open() bool
-	// Watch calls removed when another program has removed something of the rules, until the context ends.
+	// Watch calls removed when another program has removed some of the rules, until the context ends.
 	Watch(ctx context.Context, removed func()) error
 }
 
-// World is what a Proxy works with.
+// World is the environment of a Proxy.
 type World struct {
 	Locker   *state.Locker
 	Services Services
 	Lister   Lister
-	// Kernel gets the rules; nil for a node where names lead to pods themselves.
+	// Kernel receives the rules. It is nil for a node on which names lead to the pods themselves.
 	Kernel Kernel
 }
 
-// Proxy keeps rules and names as Services and pods are.
+// Proxy keeps rules and names up to date with Services and pods.
 type Proxy struct {
 	World
-	// Failed is called after each look with why it failed, or nil; it is set before the first. Nil is for nobody.
+	// Failed is called after each sync with its error, or nil. Set it before the first sync. It may be nil.
 	Failed func(error)
 	worker worker
 
-	// looks lets one look at a time.
+	// looks serializes syncs.
 	looks sync.Mutex
-	// mu guards what follows. Known are pods as they were seen last, and changed those of which something may have changed
-	// since it was begun to look.
+	// mu guards the following fields. known are the pods as last observed. changed are the pods that may have changed
+	// since the current sync began.
 	mu      sync.Mutex
 	known   map[types.UID]*v1.Pod
 	changed map[types.UID]bool
 }
 
-// New makes a Proxy.
+// New returns a Proxy.
 func New(w World) *Proxy {
 	p := &Proxy{World: w, known: map[types.UID]*v1.Pod{}, changed: map[types.UID]bool{}}
 	p.worker.do, p.worker.told = p.Sync, func(err error) {
@@ -82,8 +82,8 @@ func New(w World) *Proxy {
 	return p
 }
 
-// Sync looks at Services and pods, and has everything follow that depends on them. Processes that do so at once wait for each
-// other, so that the last one has seen all. A Service or pod that cannot be read keeps no other from it.
+// Sync reads Services and pods, and updates everything that depends on them. Concurrent processes wait for each other,
+// so that the last one uses the latest state. An unreadable Service or pod does not affect others.
 func (p *Proxy) Sync(ctx context.Context) (err error) {
 	p.looks.Lock()
 	defer p.looks.Unlock()
@@ -111,7 +111,7 @@ func (p *Proxy) Sync(ctx context.Context) (err error) {
 	return errors.Join(unreadable, p.writeKnown(service.Know(services, names)), p.writeHosts(pods, names), p.writeRules(services, pods))
 }
 
-// names are those of Services. Without rules of the kernel all of them lead to pods.
+// names returns the names of Services. Without rules of the kernel, all of them lead to pods.
 func (p *Proxy) names(services []*v1.Service, pods []*v1.Pod) []service.Name {
 	if p.Kernel != nil {
 		return service.Names(services, pods)
@@ -125,7 +125,7 @@ func (p *Proxy) names(services []*v1.Service, pods []*v1.Pod) []service.Name {
 	return service.Names(headless, pods)
 }
 
-// clear takes away what is left of Services.
+// clear removes the leftovers of Services.
 func (p *Proxy) clear(ctx context.Context) error {
 	pods, err := p.pods(ctx)
 	err = errors.Join(err, p.writeHosts(pods, nil), p.writeRules(nil, pods))
@@ -135,8 +135,8 @@ func (p *Proxy) clear(ctx context.Context) error {
 	return p.Locker.Layout.ServiceNames().Remove()
 }
 
-// Guard protects the node's 127.0.0.1 before the network of a pod with hostPorts is set up: the CNI plugin portmap opens the node's
-// interface to it. An error is told as those of Changed are.
+// Guard protects the node's 127.0.0.1 before the network of a pod with hostPorts is set up, because the CNI plugin
+// portmap opens the node's interface to it. Errors are reported through Failed.
 func (p *Proxy) Guard() {
 	if p.Kernel == nil {
 		return
@@ -152,12 +152,12 @@ func Left(layout state.Layout) bool {
 	return err != nil || len(names) > 0 || netfilter.Kernel{}.Has(tableOf(layout))
 }
 
-// Remove removes the rules of the state directory from the kernel, whatever Services there are.
+// Remove removes the rules of the state directory from the kernel, even if there are Services.
 func Remove(layout state.Layout) error {
 	return netfilter.Kernel{}.Remove(tableOf(layout), record{layout.Localnet()})
 }
 
-// table is the name of the rules of one state directory.
+// table returns the name of the rules of the state directory.
 func (p *Proxy) table() string { return tableOf(p.Locker.Layout) }
 
 func tableOf(layout state.Layout) string {
@@ -170,7 +170,7 @@ func tableOf(layout state.Layout) string {
 	return fmt.Sprintf("podctl-%08x", h.Sum32())
 }
 
-// pods are all applied pods with their status. Those of which nothing has changed are not looked at again. One that cannot be
+// pods returns all applied pods with their status. It does not query unchanged pods again. A pod that cannot be
 // observed is not ready.
 func (p *Proxy) pods(ctx context.Context) ([]*v1.Pod, error) {
 	applied, _, err := state.Applied(p.Locker.Layout)
@@ -197,7 +197,7 @@ func (p *Proxy) pods(ctx context.Context) ([]*v1.Pod, error) {
 	return pods, nil
 }
 
-// begin begins a look: it returns the pods that are known, and those that are not. What is no pod any more is forgotten.
+// begin starts a sync. It returns the known pods and the unknown ones. It forgets pods that are no longer applied.
 func (p *Proxy) begin(applied []state.AppliedPod) (all map[types.UID]*v1.Pod, unknown []*podspec.Desired) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,7 +213,7 @@ func (p *Proxy) begin(applied []state.AppliedPod) (all map[types.UID]*v1.Pod, un
 	return all, unknown
 }
 
-// remember notes how pods were seen, unless something happened to them meanwhile.
+// remember stores the observed pods, except those that have changed in the meantime.
 func (p *Proxy) remember(found []*v1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,7 +224,7 @@ func (p *Proxy) remember(found []*v1.Pod) {
 	}
 }
 
-// writeKnown writes what containers are told when they start.
+// writeKnown writes the file that containers use when they start.
 func (p *Proxy) writeKnown(known service.Known) error {
 	text, err := known.Encode()
 	if err != nil {
@@ -239,7 +239,7 @@ func (p *Proxy) writeKnown(known service.Known) error {
 
 // writeHosts writes the names into the hosts files of the pods that have one.
 func (p *Proxy) writeHosts(pods []*v1.Pod, names []service.Name) error {
-	// Without a host name, no name of a Service is that of the node.
+	// Without a host name, no name of a Service can conflict with that of the node.
 	node, _ := os.Hostname()
 	var errs []error
 	for _, pod := range pods {
@@ -252,14 +252,15 @@ func (p *Proxy) writeHosts(pods []*v1.Pod, names []service.Name) error {
 	return errors.Join(errs...)
 }
 
-// writeRules writes where traffic goes.
+// writeRules writes the rules of the traffic.
 func (p *Proxy) writeRules(services []*v1.Service, pods []*v1.Pod) error {
 	kernel := p.Kernel
 	if kernel == nil {
 		if !Left(p.Locker.Layout) {
 			return nil
 		}
-		// podctl wrote rules before it was told to write none. They would lead to pods of then for good.
+		// podctl wrote rules before this setting was turned off. Without removal they would always lead to the pods of
+		// that time.
 		kernel, services = netfilter.Kernel{}, nil
 	}
 	rules := netfilter.Rules{Routes: service.Routes(services, pods)}
@@ -282,10 +283,10 @@ func publishes(pod *v1.Pod) bool {
 	})
 }
 
-// record keeps the interfaces that the kernel was opened on in a file.
+// record stores the interfaces on which podctl has set route_localnet in a file.
 type record struct{ file state.ServiceFile }
 
-// Interfaces reads the names.
+// Interfaces returns the recorded names.
 func (r record) Interfaces() (names []string, err error) {
 	text, err := r.file.Read()
 	if err != nil || text == nil {
@@ -297,7 +298,7 @@ func (r record) Interfaces() (names []string, err error) {
 	return names, nil
 }
 
-// Replace writes the names.
+// Replace replaces the recorded names.
 func (r record) Replace(names []string) error {
 	if len(names) == 0 {
 		return r.file.Remove()

@@ -32,15 +32,15 @@ type lab struct {
 	store  *objects.Store
 
 	mu sync.Mutex
-	// ready are the pods that are, by name; looked are those that were looked at, in order.
+	// ready are the ready pods by name. looked are the names of the queried pods in order.
 	ready  map[string]bool
 	looked []string
-	// told are the rules that the kernel has, and fails is why it takes none.
+	// told are the rules that the kernel has received. fails is the error of the kernel.
 	told  []netfilter.Rules
 	fails error
 	// opened makes the kernel need a guard.
 	opened bool
-	// during is called while pods are looked at.
+	// during is called while pods are queried.
 	during func()
 }
 
@@ -53,19 +53,19 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// Write is a kernel that records its rules.
+// Write records the rules.
 func (l *lab) Write(_ string, r netfilter.Rules, _ netfilter.Record) error {
 	l.told = append(l.told, r)
 	return l.fails
 }
 
-// Guard is a kernel that has the guard already.
+// Guard does nothing, as if the guard were present.
 func (l *lab) Guard(string) error { return l.fails }
 
-// Open is a kernel in which an interface has route_localnet.
+// Open reports whether the test has set route_localnet on an interface.
 func (l *lab) Open() bool { return l.opened }
 
-// List looks at pods: each has an address of its own.
+// List returns pods with an address for each.
 func (l *lab) List(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +114,7 @@ func (l *lab) must(err error) {
 	}
 }
 
-// endpoints are those of the first route that the kernel was told last.
+// endpoints returns the endpoints of the first route that the kernel received last.
 func (l *lab) endpoints() string {
 	last := l.told[len(l.told)-1]
 	if len(last.Routes) == 0 {
@@ -123,7 +123,7 @@ func (l *lab) endpoints() string {
 	return fmt.Sprint(last.Routes[0].Endpoints)
 }
 
-// hosts is the hosts file of a pod.
+// hosts returns the hosts file of a pod.
 func (l *lab) hosts(d *podspec.Desired) string {
 	l.t.Helper()
 	text, err := os.ReadFile(l.layout.Pod(d.Pod.UID).EtcHosts())
@@ -131,7 +131,7 @@ func (l *lab) hosts(d *podspec.Desired) string {
 	return string(text)
 }
 
-// TestWithoutServices nothing is looked at, told or written.
+// TestWithoutServices checks that without Services nothing is queried or written.
 func TestWithoutServices(t *testing.T) {
 	l := newLab(t)
 	l.pod("web-1")
@@ -145,8 +145,8 @@ func TestWithoutServices(t *testing.T) {
 	}
 }
 
-// TestServicesComeAndGo: rules, names and hosts files follow pods and Services, and nothing is left of the last one. Hosts files
-// are written in place, as containers have them mounted.
+// TestServicesComeAndGo checks that rules, names and hosts files follow pods and Services, and that nothing remains of
+// the last Service. Hosts files are written in place, because containers have them mounted.
 func TestServicesComeAndGo(t *testing.T) {
 	l := newLab(t)
 	one, two := l.pod("web-1"), l.pod("web-2")
@@ -177,7 +177,8 @@ func TestServicesComeAndGo(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatChangedIsLookedAt, also what changed while others were looked at.
+// TestOnlyWhatChangedIsLookedAt checks that only changed pods are queried, including those that changed while others
+// were queried.
 func TestOnlyWhatChangedIsLookedAt(t *testing.T) {
 	l := newLab(t)
 	one := l.pod("web-1")
@@ -202,7 +203,7 @@ func TestOnlyWhatChangedIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestFailures are returned, told each time, and hold nothing up that can be done.
+// TestFailures checks that errors are returned, are reported each time, and do not stop the rest.
 func TestFailures(t *testing.T) {
 	l := newLab(t)
 	d := l.pod("web-1")
@@ -227,7 +228,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestWithoutRules of the kernel names lead to pods.
+// TestWithoutRules checks that names lead to pods without rules of the kernel.
 func TestWithoutRules(t *testing.T) {
 	l := newLab(t)
 	d := l.pod("web-1")
@@ -240,7 +241,7 @@ func TestWithoutRules(t *testing.T) {
 	}
 }
 
-// Watch is a kernel whose rules are removed once.
+// Watch reports one removal of the rules.
 func (*lab) Watch(_ context.Context, removed func()) error {
 	removed()
 	return errUnwatched
@@ -248,7 +249,7 @@ func (*lab) Watch(_ context.Context, removed func()) error {
 
 var errUnwatched = errors.New("not watched any more")
 
-// TestRemovedRulesAreRestored at once.
+// TestRemovedRulesAreRestored checks that removed rules are restored at once.
 func TestRemovedRulesAreRestored(t *testing.T) {
 	l := newLab(t)
 	l.serve("web")
@@ -263,7 +264,8 @@ func TestRemovedRulesAreRestored(t *testing.T) {
 	}
 }
 
-// TestAnOpenKernelIsGuarded although there are no Services: it gets empty rules, with whether pods have hostPorts.
+// TestAnOpenKernelIsGuarded checks that an open kernel gets a guard although there are no Services: it receives empty
+// rules, with whether pods have hostPorts.
 func TestAnOpenKernelIsGuarded(t *testing.T) {
 	l := newLab(t)
 	l.pod("web-1")
@@ -285,7 +287,7 @@ func TestAnOpenKernelIsGuarded(t *testing.T) {
 	}
 }
 
-// TestRecordOfInterfaces is kept in a file, which goes with the last name.
+// TestRecordOfInterfaces checks that the record is stored in a file, which is removed with the last name.
 func TestRecordOfInterfaces(t *testing.T) {
 	l := newLab(t)
 	r := record{l.layout.Localnet()}

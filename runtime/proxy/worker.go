@@ -13,18 +13,18 @@ import (
 // that arrive while the function runs lead to one more run.
 type worker struct {
 	do func(ctx context.Context) error
-	// told is called with the result of each run; it can be nil.
+	// told is called with the result of each run. It may be nil.
 	told func(error)
 
 	mu    sync.Mutex
 	asked bool
-	// ended is closed when the goroutine ends; nil while there is none. hurry makes it skip the delay before a run.
+	// ended is closed when the goroutine ends. It is nil while there is none. hurry skips the delay before a run.
 	ended  chan struct{}
 	hurry  context.CancelFunc
 	failed error
 }
 
-// settle is the delay between a request and its run: other changes usually follow the first.
+// settle is the delay between a request and its run, because other changes usually follow the first.
 const settle = 20 * time.Millisecond
 
 // ask requests a run and returns at once.
@@ -63,7 +63,7 @@ func (w *worker) begin() {
 	w.asked = false
 }
 
-// finish records the result of a run and reports whether requests arrived during it. If none did, the goroutine is over.
+// finish records the result of a run and reports whether requests arrived during it. If none did, the goroutine ends.
 func (w *worker) finish(err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,8 +89,8 @@ func (w *worker) wait() error {
 	return w.failed
 }
 
-// Changed says that something may have happened to a pod; without a uid, to a Service. It does not wait: what follows is done
-// soon. Next to nothing is done while there are no Services.
+// Changed notifies the proxy of a possible change of a pod or, without a UID, of a Service. It does not block: the sync
+// follows soon. Without Services a sync costs almost nothing.
 func (p *Proxy) Changed(ctx context.Context, uid types.UID) {
 	p.mu.Lock()
 	delete(p.known, uid)
@@ -99,15 +99,16 @@ func (p *Proxy) Changed(ctx context.Context, uid types.UID) {
 	p.worker.ask(ctx)
 }
 
-// Wait waits until what Changed said has had its effect, and returns why that failed last.
+// Wait waits until all changes have been handled, and returns the error of the last sync.
 func (p *Proxy) Wait() error { return p.worker.wait() }
 
-// restores bounds how often rules that another program removes are written again: a program that removes them all the time must not
-// keep the machine busy.
+// restores limits how often rules that another program removes are written again in a row. A program that removes them
+// all the time must not keep the machine busy.
 const restores = 5
 
-// Restore writes the rules again whenever another program has removed something of them, for example `nft flush ruleset` when a
-// firewall is reloaded. It returns when the context ends, or with the reason why the kernel cannot be watched.
+// Restore writes the rules again whenever another program has removed some of them, for example with `nft flush
+// ruleset` when a firewall is reloaded. It returns when the context ends, or with the reason why the kernel cannot be
+// watched.
 func (p *Proxy) Restore(ctx context.Context) error {
 	if p.Kernel == nil {
 		return nil

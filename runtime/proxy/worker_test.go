@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestWaitSkipsDelay: a command that waits for the worker does not pay for the delay that collects changes.
+// TestWaitSkipsDelay checks that a command that waits for the worker does not wait for the delay that collects changes.
 func TestWaitSkipsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
@@ -21,7 +21,7 @@ func TestWaitSkipsDelay(t *testing.T) {
 	})
 }
 
-// TestRequestsDuringRun lead to one more run, after another delay.
+// TestRequestsDuringRun checks that requests during a run lead to one more run, after another delay.
 func TestRequestsDuringRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w *worker

@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// The ranges that Services have their addresses from, and the node ports (the API server's defaults of
-// --service-cluster-ip-range, as kubeadm sets it but smaller, and of --service-node-port-range).
+// The ranges of Service addresses and node ports. They are the API server's defaults of --service-cluster-ip-range, as
+// kubeadm sets it but smaller, and of --service-node-port-range.
 const (
 	range4    = "10.96.0.0/16"
 	range6    = "fd00:10:96::/112"
@@ -21,14 +21,15 @@ const (
 	lastPort  = 32767
 )
 
-// hosts is how many addresses each range is used for: both leave 16 bits for them, without the first and the last.
+// hosts is the number of usable addresses of each range: 16 bits without the first and the last.
 const hosts = 1<<16 - 2
 
-// Taken is what Services have that others cannot have.
+// Taken holds the addresses and ports in use, which other Services cannot get.
 type Taken struct {
 	addresses map[netip.Addr]string
 	ports     []takenPort
-	// Process returns the process or setting that has a port of the node, or an empty string; nil means that all are free.
+	// Process returns the process or setting that uses a port of the node, or an empty string. If nil, all ports are
+	// free.
 	Process func(podspec.Port) string
 }
 
@@ -37,20 +38,20 @@ type takenPort struct {
 	by string
 }
 
-// TakenError says that a Service asks for what it cannot have.
+// TakenError reports that a Service requests an address or port that it cannot get.
 type TakenError struct {
-	// Service is the name of the Service, with its namespace, and Field what it asks with.
+	// Service is the name of the Service with its namespace. Field is the field with the request.
 	Service, Field string
-	// Detail says what it asks for, and why it cannot have it.
+	// Detail is the requested value and the reason why it is not available.
 	Detail string
 }
 
-// Error says what to do.
+// Error returns the Service, the field and the detail.
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("service %s: %s: %s", e.Service, e.Field, e.Detail)
 }
 
-// Add notes what a Service has.
+// Add records the addresses and ports of a Service.
 func (t *Taken) Add(s *v1.Service) {
 	if t.addresses == nil {
 		t.addresses = map[netip.Addr]string{}
@@ -64,14 +65,14 @@ func (t *Taken) Add(s *v1.Service) {
 	}
 }
 
-// Publish notes ports of the node that somebody else has.
+// Publish records ports of the node that others use.
 func (t *Taken) Publish(ports []podspec.Port, by string) {
 	for _, p := range ports {
 		t.ports = append(t.ports, takenPort{p, by})
 	}
 }
 
-// Published are the ports of the node that a Service takes.
+// Published returns the ports of the node that a Service uses.
 func Published(s *v1.Service) []podspec.Port {
 	var ports []podspec.Port
 	for i := range s.Spec.Ports {
@@ -82,8 +83,9 @@ func Published(s *v1.Service) []podspec.Port {
 	return ports
 }
 
-// Fill gives a Service the addresses and node ports that it lacks, and notes them. What it had before it keeps; before is nil
-// for a new one (patchAllocatedValues of the API server). What cannot be given is a *TakenError.
+// Fill assigns the missing addresses and node ports of a Service, and records them. The Service keeps those that it had
+// before. before is nil for a new Service (patchAllocatedValues of the API server). If a value is not available, Fill
+// returns a *TakenError.
 func (t *Taken) Fill(s, before *v1.Service) error {
 	keep(s, before)
 	if err := t.fillAddresses(s); err != nil {
@@ -96,7 +98,7 @@ func (t *Taken) Fill(s, before *v1.Service) error {
 	return nil
 }
 
-// keep takes over what a Service was given before, where its new version does not ask for something else.
+// keep copies the values that a Service had before, unless its new version requests others.
 func keep(s, before *v1.Service) {
 	if before == nil {
 		return
@@ -114,7 +116,7 @@ func keep(s, before *v1.Service) {
 	}
 }
 
-// nodePortBefore is the node port that a port had under its name or its number.
+// nodePortBefore returns the node port that the same protocol and port had before. It is zero if there was none.
 func nodePortBefore(before *v1.Service, port *v1.ServicePort) int32 {
 	for i := range before.Spec.Ports {
 		if p := &before.Spec.Ports[i]; p.Protocol == port.Protocol && p.Port == port.Port {
@@ -124,10 +126,10 @@ func nodePortBefore(before *v1.Service, port *v1.ServicePort) int32 {
 	return 0
 }
 
-// hasAddress reports whether a Service has an address of its own, unless it asks for none.
+// hasAddress reports whether a Service has its own address, unless it requests none.
 func hasAddress(s *v1.Service) bool { return s.Spec.Type != v1.ServiceTypeExternalName }
 
-// families are the families of a Service's addresses: IPv4 unless it asks for others.
+// families returns the address families of a Service: IPv4 unless it requests others.
 func families(s *v1.Service) []v1.IPFamily {
 	asked := s.Spec.IPFamilies
 	if len(asked) == 0 {
@@ -143,7 +145,7 @@ func families(s *v1.Service) []v1.IPFamily {
 	return []v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}
 }
 
-// fillAddresses gives a Service one address of each of its families.
+// fillAddresses assigns one address of each family.
 func (t *Taken) fillAddresses(s *v1.Service) error {
 	switch {
 	case !hasAddress(s):
@@ -170,8 +172,8 @@ func (t *Taken) fillAddresses(s *v1.Service) error {
 	return nil
 }
 
-// checkAddress refuses an address that is not of podctl's ranges, as a manifest could take the traffic to any other with it,
-// and one that another Service has.
+// checkAddress refuses an address that is outside of podctl's ranges, because a manifest could otherwise redirect any
+// traffic. It also refuses an address of another Service.
 func (t *Taken) checkAddress(s *v1.Service, field, asked string) error {
 	name := s.Namespace + "/" + s.Name
 	addr, err := netip.ParseAddr(asked)
@@ -184,7 +186,7 @@ func (t *Taken) checkAddress(s *v1.Service, field, asked string) error {
 	return nil
 }
 
-// freeAddress is an address that nobody has. The same Service is given the same one, where that is free.
+// freeAddress returns a free address. A Service gets the same address each time if it is free.
 func (t *Taken) freeAddress(s *v1.Service, family v1.IPFamily) (netip.Addr, error) {
 	text := range4
 	if family == v1.IPv6Protocol {
@@ -207,7 +209,7 @@ func hashed(s *v1.Service, of string) uint32 {
 	return h.Sum32()
 }
 
-// wantsNodePort reports whether each port of a Service has one of the node.
+// wantsNodePort reports whether each port of a Service needs a node port.
 func wantsNodePort(s *v1.Service) bool {
 	switch s.Spec.Type {
 	case v1.ServiceTypeNodePort:
@@ -219,7 +221,7 @@ func wantsNodePort(s *v1.Service) bool {
 	return false
 }
 
-// fillPorts gives each port of a Service its port of the node, and refuses those that others have.
+// fillPorts assigns a node port to each port of a Service, and refuses those that are in use.
 func (t *Taken) fillPorts(s, before *v1.Service) error {
 	name := s.Namespace + "/" + s.Name
 	for i := range s.Spec.Ports {
@@ -251,8 +253,8 @@ func (t *Taken) fillPorts(s, before *v1.Service) error {
 	return nil
 }
 
-// Shadowed says which ports that a Service had before, and keeps, a process has, too. They are not taken away from the Service: the
-// kernel leads connections to it already, and any local user can listen on a free port.
+// Shadowed describes the ports that a Service had before and keeps, although a process uses them, too. The Service
+// keeps them because the kernel already routes their connections to it, and any local user can listen on a free port.
 func (t *Taken) Shadowed(s, before *v1.Service) []string {
 	var notes []string
 	for _, p := range Published(s) {
@@ -268,7 +270,7 @@ func hadPort(before *v1.Service, p podspec.Port) bool {
 	return before != nil && slices.ContainsFunc(Published(before), p.Collides)
 }
 
-// Owner returns the Service or pod that has a port of the node; empty for none.
+// Owner returns the Service or pod that uses a port of the node. It is empty if there is none.
 func (t *Taken) Owner(p podspec.Port) string {
 	for _, other := range t.ports {
 		if other.Collides(p) {
@@ -278,7 +280,7 @@ func (t *Taken) Owner(p podspec.Port) string {
 	return ""
 }
 
-// process returns the process or setting that has a port of the node; empty for none.
+// process returns the process or setting that uses a port of the node. It is empty if there is none.
 func (t *Taken) process(p podspec.Port) string {
 	if t.Process == nil {
 		return ""
@@ -286,7 +288,7 @@ func (t *Taken) process(p podspec.Port) string {
 	return t.Process(p)
 }
 
-// freePort is a node port that nobody has.
+// freePort returns a free node port.
 func (t *Taken) freePort(s *v1.Service, port *v1.ServicePort) (int32, error) {
 	const ports = lastPort - firstPort + 1
 	begin := hashed(s, fmt.Sprint(port.Protocol, port.Port))
@@ -299,7 +301,7 @@ func (t *Taken) freePort(s *v1.Service, port *v1.ServicePort) (int32, error) {
 	return 0, &TakenError{s.Namespace + "/" + s.Name, "spec.ports", "all node ports are taken: delete some Services"}
 }
 
-// asks reports whether a Service asks for a node port itself, or was given it just before.
+// asks reports whether a Service requests a node port, or has just been assigned it.
 func asks(s *v1.Service, protocol v1.Protocol, number int32) bool {
 	return slices.ContainsFunc(s.Spec.Ports, func(p v1.ServicePort) bool { return p.Protocol == protocol && p.NodePort == number })
 }

@@ -1,8 +1,7 @@
-// Package service says what Services mean on one node: which addresses and ports they have, which pods their traffic goes
-// to, and by which names pods find them.
+// Package service defines Services on one node: their addresses and ports, the pods that get their traffic, and the
+// names under which pods find them.
 //
-// In: Services, and pods with their status. Out: Services with the addresses they are given, routes and names. It is pure:
-// it asks nothing and writes nothing. What a cluster does with them is described in
-// https://kubernetes.io/docs/reference/networking/virtual-ips/ and
-// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/.
+// Its inputs are Services, and pods with their status. It returns Services with assigned addresses, routes and names.
+// It is pure: it makes no calls and writes nothing. See https://kubernetes.io/docs/reference/networking/virtual-ips/
+// and https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/ for the behavior of a cluster.
 package service

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Endpoints are where the traffic of a Service goes (addresses), and where it would go if the pods were ready (notReadyAddresses), in
-// the form in which a cluster lists them.
+// Endpoints returns the endpoints of a Service in the form of a cluster: the addresses that get traffic (addresses),
+// and those that would get it if their pods were ready (notReadyAddresses).
 func Endpoints(s *v1.Service, pods []*v1.Pod) *v1.Endpoints {
 	ready, notReady := candidates(s, pods)
 	doc := &v1.Endpoints{
@@ -27,7 +27,7 @@ func Endpoints(s *v1.Service, pods []*v1.Pod) *v1.Endpoints {
 	return doc
 }
 
-// subsets are the endpoints of one port. Pods can have it under different numbers.
+// subsets returns the endpoints of one port. The port can have different numbers in different pods.
 func subsets(port *v1.ServicePort, ready, notReady []*v1.Pod) []v1.EndpointSubset {
 	byNumber := map[int32]*v1.EndpointSubset{}
 	subset := func(pod *v1.Pod) *v1.EndpointSubset {

@@ -12,20 +12,20 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Selects reports whether a pod is one of those that a Service stands for. A Service without a selector stands for none.
+// Selects reports whether a Service selects a pod. A Service without a selector selects none.
 func Selects(s *v1.Service, pod *v1.Pod) bool {
 	return len(s.Spec.Selector) > 0 && s.Namespace == pod.Namespace && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels))
 }
 
-// Ready are the pods that traffic of a Service goes to: those of its candidates that are ready, or need not be
+// Ready returns the pods that get the traffic of a Service: its candidates that are ready, or need not be
 // (publishNotReadyAddresses).
 func Ready(s *v1.Service, pods []*v1.Pod) []*v1.Pod {
 	ready, _ := candidates(s, pods)
 	return ready
 }
 
-// candidates are the pods that a Service selects and that have an address, by whether traffic goes to them. A pod that has ended or
-// that is being deleted is none of them, as in the endpoint slices of a cluster.
+// candidates returns the pods with an address that a Service selects, divided by whether they get traffic. It leaves
+// out a pod that has ended or is being deleted, as the endpoint slices of a cluster do.
 func candidates(s *v1.Service, pods []*v1.Pod) (ready, notReady []*v1.Pod) {
 	for _, pod := range pods {
 		over := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil
@@ -46,7 +46,7 @@ func isReady(pod *v1.Pod) bool {
 	})
 }
 
-// PodAddresses are the addresses of a pod. One that cannot be parsed is left out.
+// PodAddresses returns the addresses of a pod. It leaves out addresses that cannot be parsed.
 func PodAddresses(pod *v1.Pod) []netip.Addr {
 	var found []netip.Addr
 	for _, ip := range pod.Status.PodIPs {
@@ -57,7 +57,7 @@ func PodAddresses(pod *v1.Pod) []netip.Addr {
 	return found
 }
 
-// endpoints are where the traffic of a port goes. A pod that has no port of the name that the Service gives is left out.
+// endpoints returns the endpoints of a port. It leaves out a pod that has no port with the name of the target port.
 func endpoints(port *v1.ServicePort, ready []*v1.Pod) []netip.AddrPort {
 	var found []netip.AddrPort
 	for _, pod := range ready {
@@ -73,8 +73,8 @@ func endpoints(port *v1.ServicePort, ready []*v1.Pod) []netip.AddrPort {
 	return slices.Compact(found)
 }
 
-// targetPort is the port of a pod that a port of a Service leads to; zero if the pod has none (FindPort of the endpoints
-// controller).
+// targetPort returns the port of a pod to which a port of a Service leads. It is zero if the pod has none (FindPort of
+// the endpoints controller).
 func targetPort(port *v1.ServicePort, pod *v1.Pod) uint16 {
 	if port.TargetPort.Type == intstr.Int {
 		return uint16(port.TargetPort.IntVal) //nolint:gosec // the API server's rules: 1 to 65535
@@ -92,8 +92,8 @@ func targetPort(port *v1.ServicePort, pod *v1.Pod) uint16 {
 	return 0
 }
 
-// Target is the port of a pod that a port of a Service leads to, which is named or a number, and that number; zero if there is
-// none.
+// Target finds a port of a Service by name or number. It returns the port's number and the port of the pod to which it
+// leads. Both are zero if there is none.
 func Target(s *v1.Service, port string, pod *v1.Pod) (number int32, target uint16) {
 	for i := range s.Spec.Ports {
 		if p := &s.Spec.Ports[i]; port == p.Name || port == strconv.Itoa(int(p.Port)) {

@@ -7,14 +7,15 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/envvars"
 )
 
-// Known is what containers are told of Services when they start.
+// Known holds the names and variables of Services that containers get when they start.
 type Known struct {
 	Names []Name `json:"names"`
-	// Links are variables by namespace and name (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
+	// Links are variables by namespace and name
+	// (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
 	Links map[string]map[string]string `json:"links,omitempty"`
 }
 
-// Know is what containers are told of Services that have these names.
+// Know returns the values for Services with these names.
 func Know(services []*v1.Service, names []Name) Known {
 	k := Known{Names: names}
 	for _, s := range services {
@@ -34,8 +35,8 @@ func Know(services []*v1.Service, names []Name) Known {
 	return k
 }
 
-// Variables are those that the containers of a pod get: of the Services of its namespace, unless it asks for none
-// (enableServiceLinks).
+// Variables returns the variables for the containers of a pod. They describe the Services of its namespace, unless the
+// pod requests none (enableServiceLinks).
 func (k Known) Variables(pod *v1.Pod) map[string]string {
 	if links := pod.Spec.EnableServiceLinks; links != nil && !*links {
 		return nil
@@ -43,10 +44,10 @@ func (k Known) Variables(pod *v1.Pod) map[string]string {
 	return k.Links[pod.Namespace]
 }
 
-// Encode is the text of a file with it.
+// Encode returns the contents of the file.
 func (k Known) Encode() ([]byte, error) { return json.Marshal(k) }
 
-// DecodeKnown reads a file. What is damaged says nothing: it is written again when something changes.
+// DecodeKnown parses the contents of the file. A damaged file counts as empty: it is rewritten at the next change.
 func DecodeKnown(text []byte) (k Known) {
 	if json.Unmarshal(text, &k) != nil {
 		return Known{}

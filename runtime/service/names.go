@@ -16,13 +16,14 @@ import (
 // Name is a name under which pods find an address.
 type Name struct {
 	Namespace string `json:"namespace"`
-	// Name is that within the namespace: web, or web-0.web of one pod.
+	// Name is the name within the namespace: web, or web-0.web for one pod.
 	Name    string     `json:"name"`
 	Address netip.Addr `json:"address"`
 }
 
-// Names are the names of all Services, in order. That of a Service leads to its own address, that of a headless one to all its
-// ready pods. A pod with a hostname whose subdomain is the Service has a name of its own.
+// Names returns the names of all Services, sorted. The name of a Service leads to its own address. The name of a
+// headless Service leads to all its ready pods. A pod whose hostname is set and whose subdomain is the Service has its
+// own name.
 func Names(services []*v1.Service, pods []*v1.Pod) []Name {
 	var names []Name
 	for _, s := range services {
@@ -69,12 +70,13 @@ func podNames(s *v1.Service, pod *v1.Pod) []Name {
 // domain is the end of the full names of Services (clusterDomain of a kubelet; kubeadm's default).
 const domain = "cluster.local"
 
-// hostsHead begins the lines of Services in a hosts file.
+// hostsHead starts the lines of Services in a hosts file.
 const hostsHead = "\n# Services, by podctl.\n"
 
-// Hosts are the lines that the names have in the hosts file of a pod; nothing for a pod that does not ask the DNS of a
-// cluster (dnsPolicy). The node is the host name of the machine. The lines override no name outside of Services:
-//   - A pod of another namespace gets NAME.NAMESPACE only if that cannot be a name of the Internet or of the node's domain.
+// Hosts returns the lines for the hosts file of a pod. It returns nil for a pod that does not use the DNS of a cluster
+// (dnsPolicy). node is the host name of the machine. The lines override no name outside of Services:
+//   - A pod of another namespace gets NAME.NAMESPACE only if that cannot be a name on the Internet or in the node's
+//     domain.
 //   - A short name of the pod's own namespace is left out if it is a name of the pod, the node or a loopback address.
 func Hosts(pod *v1.Pod, node string, names []Name) []byte {
 	if len(names) == 0 || !asksCluster(pod) {
@@ -96,7 +98,7 @@ func Hosts(pod *v1.Pod, node string, names []Name) []byte {
 	return []byte(b.String())
 }
 
-// isTopLevel reports whether names outside of a cluster end with a label: it is a top-level domain, or one of the names that
+// isTopLevel reports whether names outside of a cluster can end with a label: a top-level domain, or a name that
 // machines and local networks use instead (RFC 6761, RFC 6762).
 func isTopLevel(label string) bool {
 	switch label {
@@ -108,8 +110,8 @@ func isTopLevel(label string) bool {
 	return listed
 }
 
-// isTaken reports whether a short name means something else in a pod: the pod, the node or a loopback address. A name of two labels
-// (that of a pod of a headless Service) may be a name of the Internet.
+// isTaken reports whether a short name has another meaning in a pod: the pod, the node or a loopback address. A name of
+// two labels, such as that of a pod of a headless Service, may be a name on the Internet.
 func isTaken(name string, pod *v1.Pod, node string) bool {
 	if strings.HasPrefix(name, "ip6-") || name == "localhost" {
 		return true
@@ -126,8 +128,9 @@ func isTaken(name string, pod *v1.Pod, node string) bool {
 	return false
 }
 
-// WithHosts returns a hosts file with these lines of Services in the place of those that it has. A name that the file itself has, for
-// example by hostAliases, keeps its address: some resolvers return the addresses of all lines with a name.
+// WithHosts returns a hosts file in which these lines replace the earlier lines of Services. A name that the file
+// itself has, for example from hostAliases, keeps its address, because some resolvers return the addresses of all lines
+// with a name.
 func WithHosts(file, lines []byte) []byte {
 	if i := bytes.LastIndex(file, []byte(hostsHead)); i >= 0 {
 		file = file[:i]
@@ -154,7 +157,7 @@ func WithHosts(file, lines []byte) []byte {
 	return whole
 }
 
-// asksCluster reports whether a pod would ask the DNS of a cluster (kubelet: getPodDNSType).
+// asksCluster reports whether a pod would use the DNS of a cluster (kubelet: getPodDNSType).
 func asksCluster(pod *v1.Pod) bool {
 	switch pod.Spec.DNSPolicy {
 	case v1.DNSClusterFirstWithHostNet:

@@ -8,23 +8,23 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Route is how one port of a Service is reached, and where its traffic goes.
+// Route describes how one port of a Service is reached, and where its traffic goes.
 type Route struct {
-	// Name is the Service and, if it has one, the name of its port: default/web:http.
+	// Name is the Service and the name of its port, if any: default/web:http.
 	Name     string
 	Protocol v1.Protocol
-	// Addresses are those of the Service itself, and Port is its port there.
+	// Addresses are the addresses of the Service. Port is its port there.
 	Addresses []netip.Addr
 	Port      uint16
-	// NodePorts are the ports of the node that lead to the same place.
+	// NodePorts are the ports of the node that lead to the same endpoints.
 	NodePorts []uint16
-	// Endpoints are the addresses of ready pods; while there are none, connections are refused.
+	// Endpoints are the addresses of ready pods. If there are none, connections are refused.
 	Endpoints []netip.AddrPort
-	// Sticky is set where a client keeps its pod (sessionAffinity of the API).
+	// Sticky is set if a client always gets the same pod (sessionAffinity of the API).
 	Sticky bool
 }
 
-// Routes are those of all Services, in order. A headless Service has none: its names lead to its pods.
+// Routes returns the routes of all Services, sorted. A headless Service has none: its names lead to its pods.
 func Routes(services []*v1.Service, pods []*v1.Pod) []Route {
 	var routes []Route
 	for _, s := range services {
@@ -53,7 +53,7 @@ func portName(s *v1.Service, port *v1.ServicePort) string {
 	return name
 }
 
-// Addresses are the addresses that a Service has been given; none for a headless one.
+// Addresses returns the assigned addresses of a Service. A headless Service has none.
 func Addresses(s *v1.Service) []netip.Addr {
 	var found []netip.Addr
 	for _, ip := range s.Spec.ClusterIPs {
@@ -64,8 +64,8 @@ func Addresses(s *v1.Service) []netip.Addr {
 	return found
 }
 
-// nodePorts are the ports of the node that lead to a port of a Service: its node port and, of a LoadBalancer, the port
-// itself. The node's own addresses stand for that of a load balancer.
+// nodePorts returns the ports of the node that lead to a port of a Service: its node port and, for a LoadBalancer, the
+// port itself. The node's own addresses are used as those of a load balancer.
 func nodePorts(s *v1.Service, port *v1.ServicePort) []uint16 {
 	var ports []uint16
 	for _, number := range published(s, port) {

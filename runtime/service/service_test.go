@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// web is a Service of a port with a name.
+// web returns a Service with a named port.
 func web(name string, change ...func(*v1.Service)) *v1.Service {
 	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: v1.ServiceSpec{
 		Type: v1.ServiceTypeClusterIP, Selector: map[string]string{"app": "web"},
@@ -37,7 +37,7 @@ func onNode(port int32) func(*v1.Service) {
 
 func at(address string) func(*v1.Service) { return func(s *v1.Service) { s.Spec.ClusterIP = address } }
 
-// pod is a ready pod with an address.
+// pod returns a ready pod with an address.
 func pod(name, ip string, change ...func(*v1.Pod)) *v1.Pod {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web"}},
@@ -52,7 +52,7 @@ func pod(name, ip string, change ...func(*v1.Pod)) *v1.Pod {
 
 func unready(p *v1.Pod) { p.Status.Conditions = nil }
 
-// TestEndpoints: traffic goes to pods that are selected, ready and there, at the port that each of them has.
+// TestEndpoints checks that selected, ready and present pods get traffic, each at its own port.
 func TestEndpoints(t *testing.T) {
 	pods := []*v1.Pod{
 		pod("b", "10.0.0.2"), pod("a", "10.0.0.1"), pod("unready", "10.0.0.3", unready),
@@ -91,7 +91,8 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestRoutes: a port of a Service is reached at its own addresses and, as far as its type says, at ports of the node.
+// TestRoutes checks that a port of a Service is reached at the Service's addresses and, depending on the type, at ports
+// of the node.
 func TestRoutes(t *testing.T) {
 	var taken Taken
 	services := []*v1.Service{
@@ -115,8 +116,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestNames: a Service's name leads to its own address, a headless one's to its pods, and a pod of it with a hostname has one of
-// its own. The short name is that of the pod's own namespace, and who does not ask the DNS of a cluster has none.
+// TestNames checks the names of Services, headless Services and their pods with a hostname. Only pods of the same
+// namespace get the short name, and a pod that does not use the DNS of a cluster gets no names.
 func TestNames(t *testing.T) {
 	member := pod("db-0", "10.0.0.1", func(p *v1.Pod) { p.Spec.Hostname, p.Spec.Subdomain = "db-0", "db" })
 	single := web("web", at("10.96.0.1"), func(s *v1.Service) { s.Spec.ClusterIPs = []string{"10.96.0.1"} })
@@ -149,7 +150,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesOverrideNoOthers: whatever Services are called, no name of the Internet, the machine or the pod leads to them.
+// TestNamesOverrideNoOthers checks that the names of Services never override a name on the Internet, of the machine or
+// of the pod.
 func TestNamesOverrideNoOthers(t *testing.T) {
 	addr := netip.MustParseAddr("10.96.0.1")
 	own := pod("web", "10.0.0.1", func(p *v1.Pod) { p.Spec.Hostname = "web-host" })
@@ -187,7 +189,7 @@ func TestNamesOverrideNoOthers(t *testing.T) {
 	}
 }
 
-// TestDomainOfTheNode: the names of the node's own domain are not those of Services.
+// TestDomainOfTheNode checks that Services do not get names in the node's own domain.
 func TestDomainOfTheNode(t *testing.T) {
 	hosts := string(Hosts(pod("p", ""), "node-1.rack", []Name{{"rack", "node-1", netip.MustParseAddr("10.96.0.1")}}))
 	if words := strings.Fields(hosts); slices.Contains(words, "node-1.rack") || !slices.Contains(words, "node-1.rack.svc") {
@@ -195,7 +197,7 @@ func TestDomainOfTheNode(t *testing.T) {
 	}
 }
 
-// TestNamesOfAHostsFile keep their addresses, whatever Services are called.
+// TestNamesOfAHostsFile checks that names in the file keep their addresses, whatever the names of Services are.
 func TestNamesOfAHostsFile(t *testing.T) {
 	p := pod("p", "")
 	p.Namespace = "default"
@@ -208,7 +210,7 @@ func TestNamesOfAHostsFile(t *testing.T) {
 	}
 }
 
-// TestLinesInAHostsFile take the place of those that are there, and nothing else of it.
+// TestLinesInAHostsFile checks that the lines replace the earlier ones, and that the rest of the file is unchanged.
 func TestLinesInAHostsFile(t *testing.T) {
 	lines := Hosts(pod("p", ""), "node", []Name{{"default", "web", netip.MustParseAddr("10.96.0.1")}})
 	for before, want := range map[string]string{
@@ -226,7 +228,7 @@ func TestLinesInAHostsFile(t *testing.T) {
 	}
 }
 
-// TestFill: a Service gets the same addresses and ports each time, those that nobody else has, and keeps what it had.
+// TestFill checks that a Service gets the same free addresses and ports each time, and keeps those that it had.
 func TestFill(t *testing.T) {
 	first, again := web("web", onNode(0)), web("web", onNode(0))
 	var one, other Taken
@@ -259,7 +261,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestFillNamesTheOtherService: two Services of one manifest want one port of the node.
+// TestFillNamesTheOtherService checks two Services of one manifest that request the same port of the node.
 func TestFillNamesTheOtherService(t *testing.T) {
 	taken := Taken{}
 	if err := taken.Fill(web("a", ofType(v1.ServiceTypeLoadBalancer)), nil); err != nil {
@@ -270,8 +272,8 @@ func TestFillNamesTheOtherService(t *testing.T) {
 	}
 }
 
-// TestFillRefuses what would take traffic that is not the Service's own: addresses outside of podctl's ranges, and ports that
-// somebody has.
+// TestFillRefuses checks that a Service cannot take traffic of others: addresses outside of podctl's ranges and ports
+// in use are refused.
 func TestFillRefuses(t *testing.T) {
 	busy := Taken{Process: func(p podspec.Port) string {
 		if p.Number == 22 || p.Number == 30001 {
@@ -312,7 +314,7 @@ func TestFillRefuses(t *testing.T) {
 	}
 }
 
-// TestAddressesRunOut: there are 65,534, each is given once, and then there is an error.
+// TestAddressesRunOut checks that each of the 65,534 addresses is assigned once, and then there is an error.
 func TestAddressesRunOut(t *testing.T) {
 	taken := Taken{addresses: map[netip.Addr]string{}}
 	addr := netip.MustParsePrefix(range4).Addr()
@@ -329,7 +331,7 @@ func TestAddressesRunOut(t *testing.T) {
 	}
 }
 
-// TestTarget: a port of a Service is found by its number and its name, and leads to the port that the pod has.
+// TestTarget checks that a port of a Service is found by its number and its name, and leads to the pod's port.
 func TestTarget(t *testing.T) {
 	for port, want := range map[string]uint16{"80": 8080, "http": 8080, "81": 0, "www": 0, "": 0} {
 		if _, got := Target(web("web"), port, pod("p", "")); got != want {
@@ -338,7 +340,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestEndpointDocuments: pods that are ready and pods that are not are listed apart, under the number that each has the port under.
+// TestEndpointDocuments checks that ready and unready pods are listed separately, each under its own port number.
 func TestEndpointDocuments(t *testing.T) {
 	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1.ServiceSpec{
 		Selector: map[string]string{"app": "web"}, Ports: []v1.ServicePort{{Name: "http", Port: 80, Protocol: v1.ProtocolTCP, TargetPort: intstr.FromString("http")}},

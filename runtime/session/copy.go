@@ -17,16 +17,15 @@ import (
 	"github.com/podctl/podctl/runtime/filecopy"
 )
 
-// ContainerFiles is the file system of a running container as its own process sees
-// it, with its volumes.
+// ContainerFiles is the file system of a running container as its own process sees it, with its volumes.
 type ContainerFiles struct {
 	*filecopy.Root
-	// Owner is the user that the container's process runs as.
+	// Owner is the user of the container's process.
 	Owner filecopy.Owner
 }
 
-// Files opens the file system of a running container, through its first process:
-// nothing in the image is needed for it. The caller closes it.
+// Files opens the file system of a running container through its first process. It needs no program in the image. The
+// caller must close it.
 func (x *Sessions) Files(ctx context.Context, desired *podspec.Desired, container string) (*ContainerFiles, error) {
 	id, err := x.running(ctx, desired, container)
 	if err != nil {
@@ -36,8 +35,8 @@ func (x *Sessions) Files(ctx context.Context, desired *podspec.Desired, containe
 	if err != nil {
 		return nil, err
 	}
-	// One descriptor stands for this process and no other, also when its number is given to
-	// another one meanwhile: nothing can be opened through it then.
+	// The descriptor belongs to this process only. If the process ends and its number is reused, opening files through
+	// the descriptor fails.
 	proc, err := os.Open(fmt.Sprintf("/proc/%d", pid))
 	if err != nil {
 		return nil, unreachable(container, err)
@@ -46,7 +45,7 @@ func (x *Sessions) Files(ctx context.Context, desired *podspec.Desired, containe
 	return files, errors.Join(err, proc.Close())
 }
 
-// filesOf opens the files of a process after it was made sure that it is the container's.
+// filesOf opens the files of a process, after a check that the process belongs to the container.
 func filesOf(proc *os.File, container, id string) (*ContainerFiles, error) {
 	owner, err := ownerOf(proc, id)
 	if err != nil {
@@ -63,8 +62,8 @@ func unreachable(container string, err error) error {
 	return fmt.Errorf("container %s: its files cannot be reached: %w; podctl has to run as root in the machine's own pid namespace", container, err)
 }
 
-// ownerOf reads who a process runs as, and makes sure that it is the container's: its
-// cgroup bears the container's id.
+// ownerOf returns the user of a process. It checks that the process belongs to the container: its cgroup has the
+// container's ID.
 func ownerOf(proc *os.File, id string) (filecopy.Owner, error) {
 	groups, err := readProc(proc, "cgroup")
 	if err != nil || !inCgroupOf(groups, id) {
@@ -79,8 +78,8 @@ func ownerOf(proc *os.File, id string) (filecopy.Owner, error) {
 	return filecopy.Owner{UID: uid, GID: gid}, errors.Join(uidErr, gidErr)
 }
 
-// inCgroupOf reports whether a process is in the cgroup of a container, or in one below it: an
-// element of a path is the id, or has it between the runtime's prefix and ".scope" (systemd).
+// inCgroupOf reports whether a process is in the cgroup of a container, or in one below it. An element of the path must
+// be the ID, or have it between the runtime's prefix and ".scope" (systemd).
 func inCgroupOf(groups, id string) bool {
 	if id == "" {
 		return false
@@ -91,8 +90,7 @@ func inCgroupOf(groups, id string) bool {
 	})
 }
 
-// effectiveID reads the effective id from a line of a process's status: real, effective,
-// saved, file system.
+// effectiveID parses the effective ID in a line of a process's status: real, effective, saved, file system.
 func effectiveID(status, name string) (int, error) {
 	for line := range strings.Lines(status) {
 		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == name {

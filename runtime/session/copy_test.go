@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/filecopy"
 )
 
-// proc is a directory that looks like that of a process.
+// proc returns a directory that looks like that of a process.
 func proc(t *testing.T, cgroup, status string) *os.File {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,8 +29,8 @@ func proc(t *testing.T, cgroup, status string) *os.File {
 	return f
 }
 
-// TestOwnerOfAnotherProcessIsRefused: the id has to be a part of the cgroup's path, and the
-// user has to be told.
+// TestOwnerOfAnotherProcessIsRefused checks that the ID must be part of the cgroup's path, and that the status must
+// contain the user.
 func TestOwnerOfAnotherProcessIsRefused(t *testing.T) {
 	id := strings.Repeat("0123456789abcdef", 4)
 	const status = "Name:\tapp\nUid:\t1\t5\t1\t1\nGid:\t2\t6\t2\t2\n"
@@ -58,7 +58,8 @@ func TestOwnerOfAnotherProcessIsRefused(t *testing.T) {
 	}
 }
 
-// TestAProcessThatEndedIsNoOther: what was opened stands for one process, also after that.
+// TestAProcessThatEndedIsNoOther checks that an open descriptor belongs to one process, also after the process has
+// ended.
 func TestAProcessThatEndedIsNoOther(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sleep", "60")
 	if err := cmd.Start(); err != nil {

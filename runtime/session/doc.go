@@ -1,5 +1,5 @@
-// Package session reaches into pods that run: logs, commands, streams, ports, files and usage.
+// Package session accesses running pods: logs, commands, streams, ports, files and usage.
 //
-// In: a manifest and the name of a container. Out: streams and values. Nothing is decided and
-// nothing is changed but what the user does inside.
+// Its inputs are a manifest and the name of a container. It returns streams and values. It makes no decisions, and
+// changes nothing except through the user's commands in the container.
 package session

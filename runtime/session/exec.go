@@ -16,19 +16,19 @@ import (
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
-// Sessions reaches into pods that run: commands, streams, logs, files and usage.
+// Sessions accesses running pods: commands, streams, logs, files and usage.
 type Sessions struct {
 	client   *cri.Client
 	observer *observe.Observer
 }
 
-// New makes Sessions.
+// New returns Sessions.
 func New(client *cri.Client, observer *observe.Observer) *Sessions {
 	return &Sessions{client: client, observer: observer}
 }
 
-// WithDebug is the manifest together with the debug containers that were added to the
-// running pod, for commands that work on one container of it.
+// WithDebug returns the manifest with the debug containers that were added to the running pod, for commands that work
+// on one of its containers.
 func (x *Sessions) WithDebug(ctx context.Context, desired *podspec.Desired) (*podspec.Desired, error) {
 	ref := model.RefOf(desired.Pod)
 	list, err := x.observer.ListContainers(ctx, ref)
@@ -45,19 +45,18 @@ func (x *Sessions) WithDebug(ctx context.Context, desired *podspec.Desired) (*po
 // Command is a command for a running container.
 type Command struct {
 	Args []string
-	// User is who runs it (a name or number, with :GROUP or without), Dir where, and Env are
-	// variables (NAME=VALUE) over those of the container. Without them it is all as the container
-	// has it.
+	// User is the user that runs the command: a name or number, optionally with :GROUP. Dir is its directory. Env are
+	// variables (NAME=VALUE) that override those of the container. If empty, the container's values apply.
 	User string
 	Dir  string
 	Env  []string
 }
 
-// Differs reports whether the command differs from the container's process in more than its words.
+// Differs reports whether the command has another user, directory or environment than the container's process.
 func (c *Command) Differs() bool { return c.User != "" || c.Dir != "" || len(c.Env) > 0 }
 
-// Exec runs a command in a running container, until it ends. A code other than
-// zero is an ExitError.
+// Exec runs a command in a running container, and returns when it has ended. An exit code other than zero is an
+// ExitError.
 func (x *Sessions) Exec(ctx context.Context, desired *podspec.Desired, container string, command *Command, s *remote.Streams) error {
 	id, err := x.running(ctx, desired, container)
 	if err != nil {
@@ -80,8 +79,7 @@ func (x *Sessions) Exec(ctx context.Context, desired *podspec.Desired, container
 	return &ExecError{Container: container, Pod: model.RefOf(desired.Pod), Command: command.Args[0], Err: err}
 }
 
-// ExecError says that a command could not be run in a container, or that the
-// connection to it was lost.
+// ExecError reports that a command could not be run in a container, or that the connection to it was lost.
 type ExecError struct {
 	Pod       model.PodRef
 	Container string
@@ -89,8 +87,7 @@ type ExecError struct {
 	Err       error
 }
 
-// Error says which command in which container, in the runtime's words without the
-// layers around them.
+// Error names the command and the container. It removes the outer layers of the runtime's message.
 func (e *ExecError) Error() string {
 	text := e.Err.Error()
 	for _, layer := range []string{"error executing command in container: ", "unable to start container process: "} {
@@ -104,17 +101,16 @@ func (e *ExecError) Error() string {
 // Unwrap returns the cause.
 func (e *ExecError) Unwrap() error { return e.Err }
 
-// NoCommand reports whether the container has no such program.
+// NoCommand reports whether the container does not have the program.
 func (e *ExecError) NoCommand() bool {
 	text := e.Err.Error()
 	if strings.Contains(text, "chdir to cwd") {
-		return false // It is the directory.
+		return false // The directory is missing, not the program.
 	}
 	return strings.Contains(text, "no such file or directory") || strings.Contains(text, "executable file not found")
 }
 
-// Attach connects to the process that a running container was started with, until
-// it ends or the input does.
+// Attach connects to the main process of a running container, until the process or the input ends.
 func (x *Sessions) Attach(ctx context.Context, desired *podspec.Desired, container string, s *remote.Streams) error {
 	id, err := x.running(ctx, desired, container)
 	if err != nil {
@@ -131,7 +127,7 @@ func (x *Sessions) Attach(ctx context.Context, desired *podspec.Desired, contain
 	})
 }
 
-// running finds the id of a container that runs, of its newest record.
+// running returns the ID of the newest running container with a name.
 func (x *Sessions) running(ctx context.Context, desired *podspec.Desired, name string) (string, error) {
 	ref := model.RefOf(desired.Pod)
 	list, err := x.observer.ListNewestFirst(ctx, ref)

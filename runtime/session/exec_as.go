@@ -15,14 +15,14 @@ import (
 	"github.com/podctl/podctl/runtime/remote"
 )
 
-// target is the container that a command runs in.
+// target is the container in which a command runs.
 type target struct {
 	pod      *podspec.Desired
 	name, id string
 }
 
-// execAs runs a command as another user, in another directory or with other variables. The CRI has
-// no fields for that; containerd's own API does what its CRI does for an exec.
+// execAs runs a command as another user, in another directory or with other variables. The CRI has no fields for them.
+// Therefore execAs uses containerd's own API in the way containerd's CRI does for an exec.
 func (x *Sessions) execAs(ctx context.Context, in *target, command *Command, s *remote.Streams) (err error) {
 	p := &containerd.Process{
 		Args: command.Args, Dir: command.Dir, Env: command.Env,
@@ -58,7 +58,7 @@ func (x *Sessions) execAs(ctx context.Context, in *target, command *Command, s *
 
 var errNeedsContainerd = errors.New("another user, directory or variables need containerd: the CRI has no fields for them")
 
-// resizes are the sizes of the user's terminal.
+// resizes returns a function that waits for the next size of the user's terminal.
 func resizes(s *remote.Streams) func() (width, height uint16, ok bool) {
 	if s.Resize == nil {
 		return nil
@@ -72,11 +72,11 @@ func resizes(s *remote.Streams) func() (width, height uint16, ok bool) {
 	}
 }
 
-// maxAccounts bounds what is read of a container's lists of users and groups.
+// maxAccounts limits how much of a container's lists of users and groups is read, in bytes.
 const maxAccounts = 4 << 20
 
-// userOf finds a user in the container's own lists. As docker does it has the groups of the user
-// there, and beside them those that the manifest gives to all processes of the pod.
+// userOf finds a user in the container's own lists. As in docker, the user has the groups from these lists, and also
+// those that the manifest gives to all processes of the pod.
 func (x *Sessions) userOf(ctx context.Context, desired *podspec.Desired, container, name string) (*containerd.User, error) {
 	files, err := x.Files(ctx, desired, container)
 	if err != nil {
@@ -94,7 +94,7 @@ func (x *Sessions) userOf(ctx context.Context, desired *podspec.Desired, contain
 	return findUser(name, passwd, group, podGroups(desired))
 }
 
-// findUser finds a user in lists, and puts him in groups beside his own.
+// findUser finds a user in the lists, and adds groups to the user's own.
 func findUser(name, passwd, group string, groups []int) (*containerd.User, error) {
 	found, err := user.GetExecUser(name, nil, strings.NewReader(passwd), strings.NewReader(group))
 	if err != nil {
@@ -109,7 +109,7 @@ func findUser(name, passwd, group string, groups []int) (*containerd.User, error
 	return made, nil
 }
 
-// readAccounts reads a list of users or groups of a container; one that is not there is empty.
+// readAccounts reads a list of users or groups of a container. A missing list is empty.
 func readAccounts(files *ContainerFiles, name string) (string, error) {
 	f, err := files.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +123,7 @@ func readAccounts(files *ContainerFiles, name string) (string, error) {
 	return string(text), err
 }
 
-// podGroups are the groups that all processes of a pod are in, for the sake of its volumes.
+// podGroups returns the groups of all processes of a pod. They give access to its volumes.
 func podGroups(desired *podspec.Desired) (groups []int) {
 	c := desired.Pod.Spec.SecurityContext
 	if c == nil {

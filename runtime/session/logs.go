@@ -22,22 +22,22 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// LogOptions choose what of a pod's logs is shown.
+// LogOptions select the logs of a pod to show.
 type LogOptions struct {
-	// Options are the same for all runs; Follow goes on with the next run as well.
+	// Options apply to all runs. With Follow, the next run is shown as well.
 	logfile.Options
-	// Container is the container's name; empty means all that have a log.
+	// Container is the container's name. If empty, all containers with a log are shown.
 	Container string
-	// Once reports whether the container runs once in its life: following it ends with it.
+	// Once reports whether the container runs only once: following ends with that run.
 	Once bool
 	// Previous shows the run before the current one.
 	Previous bool
-	// Prefix is what stands before each line of a container; nil means nothing.
+	// Prefix returns the text before each line of a container. If nil, there is none.
 	Prefix func(container string) string
 }
 
-// Logs writes the logs of a pod's containers. With Follow it goes on over
-// restarts until the context ends, or until the pod has finished.
+// Logs writes the logs of a pod's containers. With Follow it continues over restarts until the context ends or the pod
+// has finished.
 func (x *Sessions) Logs(ctx context.Context, desired *podspec.Desired, opts LogOptions, stdout, stderr io.Writer) error {
 	refs, err := logged(desired, opts.Container)
 	if err != nil {
@@ -83,12 +83,11 @@ type logFollower struct {
 	name           string
 	opts           LogOptions
 	stdout, stderr *logfile.Lines
-	// passed are the ids of the runs that were shown, or are older than the first of those; nil before the first.
+	// passed holds the IDs of the shown runs and of those older than the first shown one. It is nil before the first.
 	passed map[string]bool
 }
 
-// run shows the run that was asked for, and when following every run that comes after
-// it.
+// run shows the selected run and, with Follow, all later runs.
 func (f *logFollower) run(ctx context.Context) error {
 	answered := false
 	for {
@@ -98,7 +97,7 @@ func (f *logFollower) run(ctx context.Context) error {
 			err = f.show(ctx, c)
 		}
 		if err != nil && answered && f.opts.Follow && ctx.Err() != nil {
-			return nil //nolint:nilerr // the user ended it, while the runtime was asked
+			return nil //nolint:nilerr // the user ended it during a call to the runtime
 		}
 		if err != nil {
 			return err
@@ -116,11 +115,11 @@ func (f *logFollower) run(ctx context.Context) error {
 	}
 }
 
-// followPause is how often a follower looks for the next run of a container.
+// followPause is how often a follower checks for the next run of a container.
 const followPause = 300 * time.Millisecond
 
-// next is the run that is shown now: the newest or the one before it, and after that
-// the one that came next. It reports whether the newest runs still.
+// next returns the run to show now: first the newest or the previous one, then the one after the last shown. It reports
+// whether the newest run is still running.
 func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, running bool, err error) {
 	runs, err := f.runs(ctx)
 	if err != nil {
@@ -144,7 +143,7 @@ func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, runnin
 	return nil, running, nil
 }
 
-// explain is why there is no log of a container that was named; nil if one was shown.
+// explain returns the reason why a named container has no log. It returns nil if a log was shown.
 func (f *logFollower) explain(ctx context.Context) error {
 	if f.passed != nil || f.opts.Container == "" {
 		return nil
@@ -157,7 +156,7 @@ func (f *logFollower) explain(ctx context.Context) error {
 	return fmt.Errorf("container %s of pod %s has no log: %s", f.name, ref, whyNoLog(in, f.name))
 }
 
-// whyNoLog is the reason why a container without a record of a run has no log.
+// whyNoLog returns the reason why a container without a record of a run has no log.
 func whyNoLog(in *plan.Input, name string) string {
 	status := podstatus.Of(in.State())
 	if status.Reason != "" && len(in.Observed.Containers) == 0 {
@@ -177,7 +176,7 @@ func whyNoLog(in *plan.Input, name string) string {
 	return "the runtime has no record of a run"
 }
 
-// after is the run that came after those that have been passed; nil when there is none yet.
+// after returns the next run after the passed ones. It returns nil if there is none yet.
 func (f *logFollower) after(runs []*runtimeapi.Container) *runtimeapi.Container {
 	if f.opts.Previous {
 		return nil
@@ -200,8 +199,8 @@ func (f *logFollower) pass(runs []*runtimeapi.Container) {
 	}
 }
 
-// awaitsRestart reports whether the container has ended and waits for its next run: its
-// last one is the previous one then (kubectl: logs --previous).
+// awaitsRestart reports whether the container has ended and waits for its next run. Then its last run is the previous
+// one (kubectl: logs --previous).
 func (f *logFollower) awaitsRestart(ctx context.Context) bool {
 	in, _, err := f.e.observer.Input(ctx, model.RefOf(f.desired.Pod), f.desired, plan.Options{})
 	if err != nil {
@@ -216,8 +215,7 @@ func (f *logFollower) awaitsRestart(ctx context.Context) bool {
 	return false
 }
 
-// runs lists the container's runs, the oldest first. One that was created and not
-// started yet has no log.
+// runs returns the container's runs, the oldest first. It leaves out a run that has not started, because it has no log.
 func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error) {
 	var runs []*runtimeapi.Container
 	err := f.e.client.WithRetries(ctx, func() (err error) {
@@ -234,8 +232,7 @@ func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error)
 	return runs, nil
 }
 
-// show writes the log of one run: first the files that were rotated away, then the one
-// that is written.
+// show writes the log of one run: first the rotated files, then the current one.
 func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 	status, err := f.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
 	if err != nil {
@@ -254,7 +251,7 @@ func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 	return err
 }
 
-// finished reports whether no further run of the container will come.
+// finished reports whether the container will not run again.
 func (f *logFollower) finished(ctx context.Context) bool {
 	in, _, err := f.e.observer.Input(ctx, model.RefOf(f.desired.Pod), f.desired, plan.Options{})
 	if gone := (*cri.UnavailableError)(nil); errors.As(err, &gone) {
@@ -267,8 +264,8 @@ func (f *logFollower) finished(ctx context.Context) bool {
 	return status.Phase == "Succeeded" || status.Phase == "Failed" || len(in.Observed.Sandboxes) == 0
 }
 
-// stillRuns reports whether a container runs. One whose record is gone does not; one whose
-// runtime does not answer may.
+// stillRuns reports whether a container runs. It returns false if the container's record is gone, and true if the
+// runtime does not answer.
 func (x *Sessions) stillRuns(ctx context.Context, id string) (bool, error) {
 	var reply *runtimeapi.ContainerStatusResponse
 	err := x.client.WithRetries(ctx, func() (err error) {

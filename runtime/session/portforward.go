@@ -16,14 +16,13 @@ import (
 	"github.com/podctl/podctl/runtime/remote"
 )
 
-// LostPodError says that the connection to a pod ended although nobody asked for
-// it: the pod was stopped, or the runtime.
+// LostPodError reports that the connection to a pod ended unexpectedly: the pod or the runtime was stopped.
 type LostPodError struct {
 	Pod model.PodRef
 	Err error
 }
 
-// Error says which pod was lost.
+// Error names the pod.
 func (e *LostPodError) Error() string {
 	return fmt.Sprintf("lost the connection to pod %s: %v", e.Pod, e.Err)
 }
@@ -31,8 +30,8 @@ func (e *LostPodError) Error() string {
 // Unwrap returns the cause.
 func (e *LostPodError) Unwrap() error { return e.Err }
 
-// PortForward listens on addresses of this machine and carries what comes there
-// into the pod, until the context ends or the pod is lost.
+// PortForward listens on addresses of this machine and forwards connections to the pod, until the context ends or the
+// pod is lost.
 func (x *Sessions) PortForward(ctx context.Context, desired *podspec.Desired, f *remote.Forwarding) error {
 	ref := model.RefOf(desired.Pod)
 	numbers, err := portNumbers(desired.Pod, f.Ports)
@@ -67,7 +66,7 @@ func (x *Sessions) forwardAddress(ctx context.Context, ref model.PodRef) (string
 	return reply.GetUrl(), nil
 }
 
-// readySandbox finds the sandbox that the pod runs in.
+// readySandbox returns the ID of the pod's running sandbox.
 func (x *Sessions) readySandbox(ctx context.Context, ref model.PodRef) (string, error) {
 	list, err := x.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
 		LabelSelector: observe.UIDSelector(ref),
@@ -85,7 +84,7 @@ func (x *Sessions) readySandbox(ctx context.Context, ref model.PodRef) (string, 
 	return list.GetItems()[0].GetId(), nil
 }
 
-// portNumbers replaces the names of ports by their numbers.
+// portNumbers replaces the names of ports with their numbers.
 func portNumbers(pod *v1.Pod, ports []string) ([]string, error) {
 	numbers := make([]string, 0, len(ports))
 	for _, port := range ports {

@@ -28,7 +28,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// lab is Sessions before a runtime in memory, in which pod web has a sandbox.
+// lab is Sessions on a runtime in memory. The pod web can get a sandbox.
 type lab struct {
 	*Sessions
 	t       *testing.T
@@ -59,14 +59,13 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// labels are a kubelet's on the records of the pod.
+// labels returns the labels that a kubelet sets on the pod's objects.
 func (l *lab) labels() map[string]string {
 	ref := model.RefOf(l.pod.Pod)
 	return map[string]string{criconfig.LabelPodName: ref.Name, criconfig.LabelPodNamespace: ref.Namespace, criconfig.LabelPodUID: string(ref.UID)}
 }
 
-// run makes a container that runs, and the sandbox of the pod if it has none. Its log says which
-// attempt it is.
+// run creates a running container, and the sandbox of the pod if it has none. The log contains the attempt number.
 func (l *lab) run(name string, attempt uint32) string {
 	l.t.Helper()
 	if l.sandbox == "" {
@@ -96,8 +95,8 @@ func (l *lab) run(name string, attempt uint32) string {
 	return reply.GetContainerId()
 }
 
-// TestRunningContainers: a session is with the newest record that runs; without one the error
-// says where to look.
+// TestRunningContainers checks that a session uses the newest running container. If there is none, the error names the
+// command that shows the state.
 func TestRunningContainers(t *testing.T) {
 	l := newLab(t)
 	if _, err := l.running(t.Context(), l.pod, "a"); err == nil || !strings.Contains(err.Error(), "podctl get --containers web") {
@@ -119,8 +118,8 @@ func TestRunningContainers(t *testing.T) {
 	}
 }
 
-// TestLogsOfRuns: the newest run is shown, with Previous the one before it, and with nothing named
-// all containers that have a log.
+// TestLogsOfRuns checks that the newest run is shown, and with Previous the one before it. Without a name, all
+// containers with a log are shown.
 func TestLogsOfRuns(t *testing.T) {
 	l := newLab(t)
 	l.run("b", 0)
@@ -147,7 +146,7 @@ func TestLogsOfRuns(t *testing.T) {
 	}
 }
 
-// TestWhyThereIsNoLog: of a container that was named and has no log, the error says why.
+// TestWhyThereIsNoLog checks the error for a named container without a log.
 func TestWhyThereIsNoLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		memory model.Memory
@@ -189,8 +188,8 @@ func TestWhyThereIsNoLog(t *testing.T) {
 	}
 }
 
-// TestFollowersShowEachRunOnce: those that came while nobody looked are made up for, in their
-// order; those before the first that was shown are not.
+// TestFollowersShowEachRunOnce checks that runs that came between two checks are shown in their order. Runs before the
+// first shown one are not.
 func TestFollowersShowEachRunOnce(t *testing.T) {
 	run := func(id string) *runtimeapi.Container { return &runtimeapi.Container{Id: id} }
 	f := &logFollower{}
@@ -214,7 +213,7 @@ func TestFollowersShowEachRunOnce(t *testing.T) {
 	}
 }
 
-// TestFollowersEnd: one goes on over restarts, until it is ended or no further run will come.
+// TestFollowersEnd checks that a follower continues over restarts, until it is ended or no further run will come.
 func TestFollowersEnd(t *testing.T) {
 	l := newLab(t)
 	l.pod.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
@@ -237,7 +236,7 @@ func TestFollowersEnd(t *testing.T) {
 	}
 }
 
-// TestStillRuns: a container whose record is gone does not.
+// TestStillRuns checks that a container without a record does not run.
 func TestStillRuns(t *testing.T) {
 	l := newLab(t)
 	id := l.run("a", 0)
@@ -253,7 +252,7 @@ func TestStillRuns(t *testing.T) {
 	}
 }
 
-// TestPortNumbers: names of ports stand for their numbers, and a port alone is the same on both
+// TestPortNumbers checks that names of ports are replaced with their numbers, and that a single port is used on both
 // sides.
 func TestPortNumbers(t *testing.T) {
 	l := newLab(t)
@@ -265,7 +264,7 @@ func TestPortNumbers(t *testing.T) {
 	}
 }
 
-// TestForwardingNeedsASandbox: a pod whose sandbox is not ready does not run.
+// TestForwardingNeedsASandbox checks that a pod without a ready sandbox does not run.
 func TestForwardingNeedsASandbox(t *testing.T) {
 	l := newLab(t)
 	l.run("a", 0)
@@ -279,8 +278,8 @@ func TestForwardingNeedsASandbox(t *testing.T) {
 	}
 }
 
-// TestCommandsThatDoNotRun: the runtime's words are shown without the layers around them, and a
-// missing program is told from other failures.
+// TestCommandsThatDoNotRun checks that the outer layers of the runtime's message are removed, and that a missing
+// program is distinguished from other failures.
 func TestCommandsThatDoNotRun(t *testing.T) {
 	for said, c := range map[string]struct {
 		want    string
@@ -300,8 +299,8 @@ func TestCommandsThatDoNotRun(t *testing.T) {
 	}
 }
 
-// TestDebugContainersAreFound: commands that work on one container know those that were added to
-// the running pod; the manifest stays as it is.
+// TestDebugContainersAreFound checks that commands for one container find those that were added to the running pod. The
+// manifest does not change.
 func TestDebugContainersAreFound(t *testing.T) {
 	l := newLab(t)
 	l.run("a", 0)

@@ -17,22 +17,22 @@ import (
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
-// PodUsage is what the containers of a pod use.
+// PodUsage is the usage of a pod's containers.
 type PodUsage struct {
 	Pod        model.PodRef
 	Containers []ContainerUsage
-	// Limits are those of the whole pod: its own, or the sum of its containers' if all that are
-	// shown have one.
+	// Limits are the limits of the whole pod: its own, or the sum of its containers' limits if all shown containers
+	// have one.
 	Limits Limits
 }
 
-// Limits are what may be used at most; nil where there is no limit.
+// Limits are the maximum usage. A nil field means no limit.
 type Limits struct {
-	// NanoCores is in billionths of a core, Memory in bytes.
+	// NanoCores is in billionths of a core. Memory is in bytes.
 	NanoCores, Memory *uint64
 }
 
-// limitsOf reads the limits of a manifest.
+// limitsOf converts the limits of a manifest.
 func limitsOf(list v1.ResourceList) Limits {
 	var l Limits
 	if cpu, ok := list[v1.ResourceCPU]; ok {
@@ -44,7 +44,7 @@ func limitsOf(list v1.ResourceList) Limits {
 	return l
 }
 
-// podLimits are those of a pod of which some containers are shown.
+// podLimits returns the limits of a pod with some shown containers.
 func podLimits(pod *v1.Pod, shown []ContainerUsage) Limits {
 	var own Limits
 	if pod.Spec.Resources != nil {
@@ -59,7 +59,7 @@ func podLimits(pod *v1.Pod, shown []ContainerUsage) Limits {
 	return own
 }
 
-// sumOf adds one limit of all containers; nil when one has none.
+// sumOf adds one limit of all containers. It returns nil if a container has none.
 func sumOf(shown []ContainerUsage, of func(*Limits) *uint64) *uint64 {
 	total := uint64(0)
 	for i := range shown {
@@ -75,35 +75,34 @@ func sumOf(shown []ContainerUsage, of func(*Limits) *uint64) *uint64 {
 	return &total
 }
 
-// ContainerUsage is what one container uses. A value that the runtime does not
-// tell is nil, as all are of a container that does not run.
+// ContainerUsage is the usage of one container. A value is nil if the runtime does not report it or the container does
+// not run.
 type ContainerUsage struct {
 	Name     string
 	Type     podspec.ContainerType
 	ID       string
 	Running  bool
 	Restarts uint32
-	// NanoCores is the use of processors, in billionths of a core.
+	// NanoCores is the CPU usage in billionths of a core.
 	NanoCores *uint64
-	// WorkingSet is the memory that cannot be taken away, in bytes.
+	// WorkingSet is the memory that cannot be reclaimed, in bytes.
 	WorkingSet *uint64
-	// Limits are those of the manifest.
+	// Limits are the limits in the manifest.
 	Limits Limits
 }
 
-// Meter measures what pods use. The use of processors is told by two looks, so the
-// first one may not have it.
+// Meter measures the usage of pods. CPU usage needs two measurements, so the first one may lack it.
 type Meter struct {
 	engine *Sessions
 	last   map[string]*runtimeapi.CpuUsage
 }
 
-// NewMeter begins to measure.
+// NewMeter returns a Meter without measurements.
 func (x *Sessions) NewMeter() *Meter { return &Meter{engine: x} }
 
-// Measure looks at pods, two calls for each. One that cannot be measured keeps no other
-// from it: nothing is known of its containers, and its error is returned beside the others.
-// Nothing is returned when the user ended it or the runtime does not answer at all.
+// Measure measures pods with two calls for each. If a pod cannot be measured, its containers have no values, and its
+// error is returned with the results of the others. Measure returns no results if the context ends or the runtime does
+// not answer at all.
 func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsage, error) {
 	looks, errs := make([]usageLook, len(pods)), make([]error, len(pods))
 	var group errgroup.Group
@@ -111,7 +110,7 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 	for i, d := range pods {
 		group.Go(func() error {
 			looks[i], errs[i] = m.engine.lookAtUsage(ctx, model.RefOf(d.Pod))
-			return nil // What becomes of one keeps no other.
+			return nil // A failure of one pod must not stop the others.
 		})
 	}
 	_ = group.Wait()
@@ -131,7 +130,7 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 	return found, errors.Join(errs...)
 }
 
-// usageLook is what the runtime says of a pod at one time, its containers the newest first.
+// usageLook is one measurement of a pod. Its containers are sorted from new to old.
 type usageLook struct {
 	containers []*runtimeapi.Container
 	stats      map[string]*runtimeapi.ContainerStats
@@ -159,8 +158,8 @@ func (x *Sessions) lookAtUsage(ctx context.Context, ref model.PodRef) (usageLook
 	return look, nil
 }
 
-// usage has the newest container of each name, in the manifest's order. An init
-// container that does not run is over and left out.
+// usage returns the usage of the newest container of each name, in the manifest's order. It leaves out an init
+// container that does not run, because it is finished.
 func (l *usageLook) usage(d *podspec.Desired, before map[string]*runtimeapi.CpuUsage) []ContainerUsage {
 	var found []ContainerUsage
 	for _, ref := range podspec.Containers(d.Pod) {
@@ -186,7 +185,7 @@ func (l *usageLook) one(name string, before map[string]*runtimeapi.CpuUsage) Con
 	return u
 }
 
-// newest is the newest container of that name that has run; nil when none has.
+// newest returns the newest container of that name that has run. It returns nil if none has.
 func (l *usageLook) newest(name string) *runtimeapi.Container {
 	for _, c := range l.containers {
 		if c.GetMetadata().GetName() == name && c.GetState() != runtimeapi.ContainerState_CONTAINER_CREATED {
@@ -196,8 +195,8 @@ func (l *usageLook) newest(name string) *runtimeapi.Container {
 	return nil
 }
 
-// nanoCores is the use of processors as the runtime gives it, or else between two
-// looks. Zero is no gift: containerd gives it to whoever asks first.
+// nanoCores returns the CPU usage that the runtime reports, or else computes it from two measurements. It ignores a
+// reported zero, because containerd returns zero to the first caller.
 func nanoCores(before, now *runtimeapi.CpuUsage) *uint64 {
 	if given := now.GetUsageNanoCores().GetValue(); given > 0 {
 		return &given
