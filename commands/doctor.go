@@ -51,7 +51,7 @@ func newDoctor(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
-	f.StringVar(&o.bundle, "bundle", "", "File to write an archive for a bug report to (.tar.gz)")
+	f.StringVar(&o.bundle, "bundle", "", "Write an archive for a bug report to this file (.tar.gz)")
 	return cmd
 }
 

@@ -70,7 +70,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 	o.RegisterSelectors(f, "All namespaces (with --all)")
 	o.RegisterSets(f)
 	addWaitFlag(cmd, &o.wait)
-	f.StringVar(&o.plan, "plan", "", "File with a plan from plan --save to execute, unless something has changed since")
+	f.StringVar(&o.plan, "plan", "", "Execute the plan in this file (from plan --save), unless something has changed since")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue even if a kubelet on the same runtime may kill the pods")
 	f.BoolVar(&o.adopt, adoptFlag, false, adoptHelp)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")

@@ -75,7 +75,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	f.Var(flags.Pull(&o.pull), "pull", "Pull policy for the plan: always, missing or never (default: that of the manifest)")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
 	o.admission.Register(f, false)
-	f.StringVar(&o.save, "save", "", "File to save the plan to, for apply --plan")
+	f.StringVar(&o.save, "save", "", "Save the plan to this file, for apply --plan")
 	f.StringVar(&o.Snapshot, "snapshot", "", "Snapshot file to plan for, instead of the runtime")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.BoolVar(&o.pin, "pin", false, "Print the manifest with image digests from the runtime instead of tags, without Secrets")
