@@ -119,8 +119,8 @@ func TestOnePodHidesNoOther(t *testing.T) {
 // isDocument reports whether a command line prints a document, which contains only observed pods.
 func isDocument(args []string) bool { return slices.Contains(args, "json") && args[0] != "get" }
 
-// TestASilentPodHidesNoOther checks that the other pods are shown if the runtime does not answer for one of them within
-// the timeout of the request or of the command.
+// TestASilentPodHidesNoOther checks that the other pods are shown if the runtime does not answer for one of them before
+// the timeout. This is the timeout of the request or of the command.
 func TestASilentPodHidesNoOther(t *testing.T) {
 	l := hanging(t)
 	for _, flag := range []string{"--request-timeout", "--timeout"} {

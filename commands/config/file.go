@@ -21,9 +21,9 @@ func openNamed(file string) (*os.File, error) {
 	return input.OpenNamed(context.Background(), file)
 }
 
-// readFile reads one file. A file that podctl finds by itself is trusted only if it and each link on its path belong to
-// root or the user, and no other user can write to it. With sudo, the home directory may be another user's, and the
-// file names the runtime that root connects to.
+// readFile reads one file. A file that podctl finds by itself must belong to root or the user, and no other user may be
+// able to write to it. The same applies to each link on its path. With sudo, the home directory may be another user's,
+// and the file names the runtime that root connects to.
 func readFile(file string, open func(string) (*os.File, error)) ([]byte, error) {
 	f, err := open(file)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestErrors checks that the error for a wrong value describes the allowed values, and that the error for an unknown
-// command suggests another one, with or without flags after it.
+// TestErrors checks that the error for a wrong value describes the allowed values. The error for an unknown command
+// suggests another one, with or without flags after it.
 func TestErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"apply --count x":     `--count must be a whole number, not "x"`,

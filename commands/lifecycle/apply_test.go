@@ -229,8 +229,8 @@ func TestRecordAlone(t *testing.T) {
 	}
 }
 
-// TestApplyActsOnItsOwnProbes checks that --probe restarts a container on a machine where the time from the probe's
-// answer to the plan exceeds the time in which the probe fails.
+// TestApplyActsOnItsOwnProbes checks that --probe restarts a container on a slow machine. There, the time from the
+// probe's answer to the plan exceeds the time in which the probe fails.
 func TestApplyActsOnItsOwnProbes(t *testing.T) {
 	l := newLab(t)
 	path := l.Write("sick", "  containers:\n  - {name: a, image: i:1, livenessProbe: {exec: {command: [check]}, periodSeconds: 1, failureThreshold: 1}}\n")

@@ -26,7 +26,7 @@ type rolling struct {
 	// working are the pods with work in progress.
 	working map[model.PodRef]work
 	ended   chan workEnd
-	// worked are the pods whose work has ended. The next try is made when something can have changed.
+	// worked are the pods whose work has ended. They are tried again when something can have changed.
 	worked map[model.PodRef]workEnd
 	// begun reports whether work on all pods was started once, including pods that are up to date.
 	begun bool
