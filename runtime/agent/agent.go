@@ -89,7 +89,7 @@ type Agent struct {
 	pulls  *pulling
 	paths  *pathWatch
 	ending *ending
-	// beside runs do, which makes the pass p, in parallel to the loop.
+	// beside runs do in parallel to the loop. do makes the pass p.
 	beside func(p *podworkers.Pass, do func())
 	// rereads make each source read its pods now.
 	rereads []func() reread

@@ -136,8 +136,8 @@ func (k *keeper) resolve(now time.Time) {
 	k.resolved()
 }
 
-// decide returns the decision and the wanted pods. If a pod would be deleted because a pod applied by hand has its
-// name, decide first reads the checkpoint of that pod, because a user may have just deleted it. While the checkpoint
+// decide returns the decision and the wanted pods. A pod may have to be deleted because a pod applied by hand has its
+// name. decide first reads the checkpoint of that pod, because a user may have just deleted it. While the checkpoint
 // cannot be read, the pod stays.
 func (k *keeper) decide(now time.Time) (decision *owner.Decision, wanted map[types.UID]*podspec.Desired) {
 	decision, wanted = k.ledger.Decide(now, k.records()), map[types.UID]*podspec.Desired{}
@@ -217,8 +217,8 @@ func (k *keeper) holderByHand(d *podspec.Desired) *model.PodRef {
 // isOwn reports whether a source is one of the agent's.
 func (k *keeper) isOwn(source string) bool { return k.ledger.Owns(source) }
 
-// mayBeRemembered reports whether a pod of a source may have a checkpoint that the agent has not seen: its first pass
-// has not ended, or the checkpoint cannot be read.
+// mayBeRemembered reports whether a pod of a source may have a checkpoint that the agent has not seen. This is so if
+// its first pass has not ended, or if the checkpoint cannot be read.
 func (k *keeper) mayBeRemembered(d *podspec.Desired) bool {
 	uid := d.Pod.UID
 	_, known := k.stored[uid]

@@ -292,8 +292,8 @@ func TestANameThatAPodHasByHand(t *testing.T) {
 	}
 }
 
-// TestANameThatAPodOfNobodyHas checks that the pod of a workload does not replace a pod that was applied by hand and is
-// not the workload's own, although both have the UID of their name. It replaces the workload's own pod.
+// TestANameThatAPodOfNobodyHas checks that the pod of a workload does not replace a pod that was applied by hand and
+// does not belong to the workload. Both have the UID of their name. The pod replaces the workload's own pod.
 func TestANameThatAPodOfNobodyHas(t *testing.T) {
 	owned := func(owner, image, source string) *podspec.Desired {
 		d := pod("web-0", "u", image, source)

@@ -30,7 +30,7 @@ type probing struct {
 
 	set  *probers.Set
 	pods map[types.UID]probed
-	// beside are the goroutines that run probes and write results.
+	// beside are the goroutines that run probes and write results, in parallel to the loop.
 	beside sync.WaitGroup
 }
 

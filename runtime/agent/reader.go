@@ -89,7 +89,7 @@ func (r *recordReader) one(uid types.UID) {
 
 // made reads the checkpoint of a pod after its first pass or a failed pass. Only the disk shows how far the pass came
 // and whether a user has deleted the pod since. made also reads the checkpoint of a pod applied by hand that has the
-// same name: if that pod still exists, the new one is deleted.
+// same name. If that pod still exists, the new one is deleted.
 func (r *recordReader) made(d *podspec.Desired) {
 	if other := r.keeper.holderByHand(d); other != nil {
 		r.one(other.UID)

@@ -53,8 +53,8 @@ func (r *rules) told(delivered map[string]map[string]*podspec.Desired) {
 	r.all, r.seen = time.Time{}, map[types.UID]bool{}
 }
 
-// counts reports whether the absence of a pod from all sources is final: all sources have sent an update, and either
-// one has wanted the pod before or its file had the time to come back.
+// counts reports whether the absence of a pod from all sources is final. All sources must have sent an update. Also,
+// one of them must have wanted the pod before, or its file must have had the time to come back.
 func (r *rules) counts(uid types.UID) bool {
 	return !r.all.IsZero() && (r.seen[uid] || !r.now.Before(r.all.Add(sources.Lingers)))
 }
@@ -243,7 +243,7 @@ func (r *rules) started(c *container) {
 }
 
 // wanted returns the state that must be reached: the pods of the first source, then of the second, and pods applied by
-// hand unless a source uses their name for the same UID.
+// hand. A pod applied by hand is left out if a source uses its name for the same UID.
 func (r *rules) wanted() map[types.UID]string {
 	all, holders := map[types.UID]string{}, map[string]types.UID{}
 	for uid, p := range r.pods {

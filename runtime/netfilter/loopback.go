@@ -63,8 +63,8 @@ func localnet(name string) bool {
 
 func localnetPath(name string) string { return filepath.Join(sysctls, name, "route_localnet") }
 
-// open lets processes of the node reach NodePorts at 127.0.0.1: the kernel sends no packet with such an address to the
-// interface of pods unless it has route_localnet. The guard must be in place before.
+// open lets processes of the node reach NodePorts at 127.0.0.1. The kernel sends a packet with such an address to the
+// interface of pods only if the interface has route_localnet. The guard must be in place before.
 func open(pods []netip.Addr, record Record) error {
 	interfaces, err := net.Interfaces()
 	if err != nil {

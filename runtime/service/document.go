@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Endpoints returns the endpoints of a Service in the form of a cluster: the addresses that get traffic (addresses),
-// and those that would get it if their pods were ready (notReadyAddresses).
+// Endpoints returns the endpoints of a Service in the form of a cluster. The addresses that get traffic are in
+// addresses. Those that would get it if their pods were ready are in notReadyAddresses.
 func Endpoints(s *v1.Service, pods []*v1.Pod) *v1.Endpoints {
 	ready, notReady := candidates(s, pods)
 	doc := &v1.Endpoints{

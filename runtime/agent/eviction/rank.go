@@ -83,9 +83,9 @@ type candidate struct {
 	exceeds bool
 }
 
-// rank orders pods for eviction: first pods with unknown usage, then those that use more than they request, those with
-// low priority, and those that use most beyond their requests (kubelet: rankMemoryPressure, rankDiskPressureFunc,
-// rankPIDPressure).
+// rank orders pods for eviction: first pods with unknown usage, then those that use more than they request. Pods with
+// low priority follow, then those that use most beyond their requests (kubelet: rankMemoryPressure,
+// rankDiskPressureFunc, rankPIDPressure).
 func rank(s Signal, look *Look, pods []*v1.Pod, usage map[types.UID]*Usage) []*v1.Pod {
 	all := make([]candidate, 0, len(pods))
 	for _, pod := range pods {

@@ -336,7 +336,7 @@ func TestImagesGo(t *testing.T) {
 	}
 }
 
-// TestImagesAfterARestart checks that a new agent, which does not know when images were last used, removes none in its
+// TestImagesAfterARestart checks a new agent, which does not know when images were last used. It removes none in its
 // first run and none before two minutes, however full the disk is (kubelet, test/e2e_node/image_gc_test.go: "should not
 // GC unused images prematurely", "should GC unused images").
 func TestImagesAfterARestart(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 func at(d time.Duration) time.Time { return time.Unix(1_700_000_000, 0).Add(d) }
 
-// TestSchedule checks that each task has its own period, counted from the end of its last run, and that tasks that are
-// due at the same time run one after the other.
+// TestSchedule checks that each task has its own period, counted from the end of its last run. Tasks that are due at
+// the same time run one after the other.
 func TestSchedule(t *testing.T) {
 	s := newSchedule(at(0))
 	var got []string

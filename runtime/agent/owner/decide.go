@@ -113,8 +113,8 @@ func heldBy(d *podspec.Desired, holder *Record) sources.Problem {
 		model.RefOf(d.Pod), holder.uid, holder.uid)}
 }
 
-// Holder returns the stored pod that prevents a pod of a source from using its name: a pod that was applied by hand,
-// and has another UID or belongs to another workload. It returns nil if there is none. The agent does not end a pod
+// Holder returns the stored pod that prevents a pod of a source from using its name. Such a pod was applied by hand,
+// and has another UID or belongs to another workload. Holder returns nil if there is none. The agent does not end a pod
 // that its sources did not provide.
 func (l *Ledger) Holder(stored []Record, d *podspec.Desired) *Record {
 	return l.holder(indexed(stored), &claim{Thing: Pod(d), byUID: l.rules[d.Keeper].UIDs})

@@ -137,8 +137,8 @@ func TestTheLastUpdateWins(t *testing.T) {
 	wants(t, w, 3, "sync a i:3; ")
 }
 
-// TestAnotherSource checks that the record of a pod is written at once when another source provides the same manifest,
-// but not when the source only renames the file.
+// TestAnotherSource checks that the record of a pod is written at once when another source provides the same manifest.
+// It is not written when the source only renames the file.
 func TestAnotherSource(t *testing.T) {
 	w := New(Settings{})
 	hand, file, renamed := pod("web", "a", "i:1"), pod("web", "a", "i:1"), pod("web", "a", "i:1")
@@ -154,8 +154,8 @@ func TestAnotherSource(t *testing.T) {
 	}
 }
 
-// TestDeletions checks that no deletion is canceled, that its time only becomes shorter, that a failed one is retried,
-// and that an update in between is applied afterwards (kubelet: Test_calculateEffectiveGracePeriod,
+// TestDeletions checks that no deletion is canceled and that its time only becomes shorter. A failed one is retried,
+// and an update in between is applied afterwards (kubelet: Test_calculateEffectiveGracePeriod,
 // TestUpdatePodDoesNotForgetSyncPodKill).
 func TestDeletions(t *testing.T) {
 	w := New(Settings{})
@@ -240,8 +240,8 @@ func TestForgottenPods(t *testing.T) {
 	}
 }
 
-// TestOnePodOfAName checks that a pod waits until the earlier one is gone, that the newest of the waiting pods is
-// started, and that one that never began is dropped (kubelet: TestStaticPodExclusion, Test_allowPodStart,
+// TestOnePodOfAName checks that a pod waits until the earlier one is gone. The newest of the waiting pods is started,
+// and one that never began is dropped (kubelet: TestStaticPodExclusion, Test_allowPodStart,
 // Test_removeTerminatedWorker).
 func TestOnePodOfAName(t *testing.T) {
 	w := New(Settings{})
@@ -307,8 +307,8 @@ type pass struct {
 
 const parallel = 3
 
-// TestLives checks random lives: at most one pass per pod and one pod per name at a time, the last update wins, no
-// deletion is canceled, and only requested deletions are made. Once nothing changes any more, the wanted pods run.
+// TestLives checks random lives. At most one pass per pod and one pod per name run at a time, and the last update wins.
+// No deletion is canceled, and only requested deletions are made. Once nothing changes any more, the wanted pods run.
 func TestLives(t *testing.T) {
 	for seed := range uint64(300) {
 		l := &life{

@@ -86,8 +86,8 @@ func (w *worker) waitsFor(ask Ask) bool {
 	return !w.overtaken && equality.Semantic.DeepEqual(w.probe, ask.Probe)
 }
 
-// fold counts a result. Each result counts, because the agent itself keeps to the period, and an extra run requested by
-// a pass counts for the kubelet, too (compare model.ProbeRecord.Counts). fold reports whether the verdict has changed.
+// fold counts a result. Each result counts, because the agent itself keeps to the period. A run that a pass requests
+// counts for the kubelet, too (compare model.ProbeRecord.Counts). fold reports whether the verdict has changed.
 func (w *worker) fold(now time.Time, r *probe.Report) (changed bool) {
 	r.Counted = true
 	r.Fold(w.record, now.Round(0).UTC())
@@ -99,8 +99,8 @@ func (w *worker) fold(now time.Time, r *probe.Report) (changed bool) {
 	return changed
 }
 
-// unkept reports whether to write the record to the checkpoint: it is the first one, has another verdict, is decided,
-// or ends a series of results that another process has recorded there.
+// unkept reports whether to write the record to the checkpoint. It is written if it is the first one, has another
+// verdict, or is decided. It is also written if it ends a series of results that another process has recorded there.
 func (w *worker) unkept() bool {
 	if w.record.CountedAt.IsZero() || w.known && w.record.CountedAt.Equal(w.kept.CountedAt) {
 		return false
