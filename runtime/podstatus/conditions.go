@@ -11,8 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// conditions are the pod's conditions, in the order in which the kubelet
-// reports them.
+// conditions returns the pod's conditions, in the order in which the kubelet reports them.
 func conditions(p *Pod, s *v1.PodStatus) []v1.PodCondition {
 	sandbox := trueCondition(v1.PodReadyToStartContainers)
 	if p.SandboxFault() != nil {
@@ -40,8 +39,8 @@ func falseCondition(t v1.PodConditionType, reason, message string) v1.PodConditi
 	return v1.PodCondition{Type: t, Status: v1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// initialisedCondition: all init containers have ended well and all sidecars
-// have started, or a regular container has run.
+// initialisedCondition is true if all init containers have succeeded and all sidecars have started, or a regular
+// container has run.
 func initialisedCondition(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
 	if s.Phase == v1.PodSucceeded {
 		return v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue, Reason: "PodCompleted"}
@@ -71,7 +70,7 @@ func listing(text string, names []string) string {
 	return fmt.Sprintf("%s: [%s]", text, strings.Join(names, " "))
 }
 
-// containersReady: every sidecar and regular container is ready.
+// containersReady is true if every sidecar and regular container is ready.
 func containersReady(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
 	switch s.Phase {
 	case v1.PodFailed:
@@ -102,8 +101,7 @@ func unready(pod *v1.Pod, s *v1.PodStatus) []string {
 	return unready
 }
 
-// readyCondition is containersReady and the readiness gates, which nobody can
-// fulfil here.
+// readyCondition combines containersReady and the readiness gates. No program can fulfill a gate here.
 func readyCondition(pod *v1.Pod, containersReady v1.PodCondition) v1.PodCondition {
 	ready := containersReady
 	ready.Type = v1.PodReady
@@ -117,7 +115,7 @@ func readyCondition(pod *v1.Pod, containersReady v1.PodCondition) v1.PodConditio
 	return falseCondition(v1.PodReady, "ReadinessGatesNotReady", strings.Join(missing, ", "))
 }
 
-// hasRestartAllRule reports whether some container can ask for a restart of all.
+// hasRestartAllRule reports whether a rule of a container can restart all containers.
 func hasRestartAllRule(pod *v1.Pod) bool {
 	return slices.ContainsFunc(Lasting(pod), func(ref podspec.ContainerRef) bool {
 		return slices.ContainsFunc(ref.RestartPolicyRules, func(rule v1.ContainerRestartRule) bool {
@@ -126,8 +124,7 @@ func hasRestartAllRule(pod *v1.Pod) bool {
 	})
 }
 
-// restartAllCondition is true while all containers are about to be restarted. A
-// pod that has finished says so as its reason.
+// restartAllCondition is true while all containers are about to be restarted. For a finished pod the reason is its end.
 func restartAllCondition(p *Pod, s *v1.PodStatus) v1.PodCondition {
 	switch {
 	case s.Phase == v1.PodFailed:

@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// conditionsOf writes the conditions of a world, a line each.
+// conditionsOf lists the conditions of a world, one per line.
 func conditionsOf(w *modeltest.World) []string {
 	var lines []string
 	for _, c := range statusOf(w).Conditions {
@@ -21,7 +21,7 @@ func conditionsOf(w *modeltest.World) []string {
 	return lines
 }
 
-// TestConditions of a pod on its way.
+// TestConditions checks the conditions of a starting, running and finished pod.
 func TestConditions(t *testing.T) {
 	probed := strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, readinessProbe: {exec: {command: [a]}}}", 1)
 	for name, c := range map[string]struct {
@@ -88,7 +88,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// ended is a pod that ran once and whose container exited with a code.
+// ended returns a pod with restartPolicy Never whose container exited with a code.
 func ended(t *testing.T, code int32) *modeltest.World {
 	t.Helper()
 	w := policy(t, v1.RestartPolicyNever).Sandbox("s0", 0, model.SandboxReady)
@@ -96,8 +96,7 @@ func ended(t *testing.T, code int32) *modeltest.World {
 	return w
 }
 
-// TestSidecarsAreWaitedFor: a pod is initialised once they have started, and ready once they
-// are.
+// TestSidecarsAreWaitedFor checks that a pod is initialized once its sidecars have started, and ready once they are.
 func TestSidecarsAreWaitedFor(t *testing.T) {
 	spec := "  initContainers: [{name: side, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}, readinessProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
 	w := web(t, spec).Sandbox("s0", 0, model.SandboxReady).States("side=Running")
@@ -126,8 +125,8 @@ func TestSidecarsAreWaitedFor(t *testing.T) {
 	}
 }
 
-// TestReadinessGates: nobody sets the conditions that they name, so that the pod is never
-// ready. Before its containers are that is what is said.
+// TestReadinessGates checks that the pod is never ready, because no program sets the conditions of its gates. Until its
+// containers are ready, their reason is shown.
 func TestReadinessGates(t *testing.T) {
 	w := web(t, "  readinessGates: [{conditionType: example.com/a}, {conditionType: example.com/b}]\n  containers: [{name: app, image: i:1}]\n").
 		Sandbox("s0", 0, model.SandboxReady)
@@ -142,8 +141,8 @@ func TestReadinessGates(t *testing.T) {
 	}
 }
 
-// TestRestartAllCondition is there if some rule may restart all containers, and says whether
-// that is about to happen.
+// TestRestartAllCondition checks that the condition exists if a rule may restart all containers, and is true if that is
+// about to happen.
 func TestRestartAllCondition(t *testing.T) {
 	spec := "  restartPolicy: %s\n  containers: [{name: app, image: i:1, restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]}]\n"
 	for _, c := range []struct {

@@ -11,13 +11,12 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// reporter writes what is true of a pod as a kubelet reports it.
+// reporter converts the state of a pod to the status that a kubelet reports.
 type reporter struct{ *Pod }
 
-// status is the status of one container from its two newest records, as far as phases
-// depend on it (kubelet: convertToAPIContainerStatuses). While the postStart hook of a container
-// runs, the status is the one from before its start: a kubelet reports no other until the hook has
-// finished.
+// status returns the part of a container's status that phases depend on, from its two newest records (kubelet:
+// convertToAPIContainerStatuses). While the postStart hook of a container runs, the status is the one from before its
+// start, as in a kubelet.
 func (r *reporter) status(ref podspec.ContainerRef) v1.ContainerStatus {
 	newest := r.newestStarted(ref.Name)
 	if newest == nil {
@@ -39,13 +38,12 @@ func (r *reporter) status(ref podspec.ContainerRef) v1.ContainerStatus {
 	return s
 }
 
-// newestStarted is the latest record of that name whose postStart hook, if it has one, has finished.
+// newestStarted returns the latest record of that name whose postStart hook, if there is one, has finished.
 func (r *reporter) newestStarted(name string) *model.Container {
 	return r.Find(func(c *model.Container) bool { return c.Name == name && !c.Starting })
 }
 
-// shown is the status of one container together with what no phase depends on, and
-// what only podctl remembers of its past.
+// shown returns the complete status of one container, including what podctl remembers of its past.
 func (r *reporter) shown(ref podspec.ContainerRef) v1.ContainerStatus {
 	s := r.status(ref)
 	r.addResources(&s, ref)
@@ -69,14 +67,14 @@ func (r *reporter) fillFrom(s *v1.ContainerStatus, c *model.Container) {
 	}
 }
 
-// restartCount is a count that what somebody else wrote does not make negative.
+// restartCount limits a count, because values of other programs must not make it negative.
 func restartCount(n uint32) int32 { return int32(min(n, 1<<30)) }
 
 func containerID(runtime *model.Runtime, c *model.Container) string {
 	return fmt.Sprintf("%s://%s", runtime.Name, c.ID)
 }
 
-// stateOf is the state of one record.
+// stateOf returns the state of one record.
 func (r *reporter) stateOf(c *model.Container) v1.ContainerState {
 	switch c.State {
 	case model.Running:
@@ -95,7 +93,7 @@ func (r *reporter) stateOf(c *model.Container) v1.ContainerState {
 	return waiting("", "")
 }
 
-// orEpoch is the time of a container that never started: the CRI's zero, which a kubelet passes on.
+// orEpoch returns the time of a container that never started: the CRI's zero, as in a kubelet.
 func orEpoch(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Unix(0, 0)
@@ -103,7 +101,7 @@ func orEpoch(t time.Time) time.Time {
 	return t
 }
 
-// stateWithout is the state of a container that has no record at all.
+// stateWithout returns the state of a container without any record.
 func (r *reporter) stateWithout(ref podspec.ContainerRef) v1.ContainerState {
 	switch {
 	case ref.Type == podspec.Init && r.AnyRegular():
@@ -123,16 +121,15 @@ func waiting(reason, message string) v1.ContainerState {
 	return v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
 
-// addStartError shows why a container that should run does not: the last
-// failure to start it becomes the waiting reason, and how it ended before moves
-// to the last state.
+// addStartError shows why a container that should run does not. The last failure to start it becomes the waiting
+// reason, and its previous end becomes the last state.
 func (r *reporter) addStartError(ref podspec.ContainerRef, newest *model.Container, s *v1.ContainerStatus) {
 	failure, ok := r.startError(ref, newest)
 	if !ok || !RestartWanted(r.Manifest, ref.Container, newest) {
 		return
 	}
-	// The kubelet takes no init container that exited 0 for one that starts again, a sidecar
-	// neither (convertToAPIContainerStatuses).
+	// In the kubelet an init container or sidecar that exited 0 does not count as starting again
+	// (convertToAPIContainerStatuses).
 	inits := ref.Type == podspec.Init || ref.Type == podspec.Sidecar
 	if inits && newest != nil && newest.State == model.Exited && newest.ExitCode == 0 {
 		return
@@ -143,8 +140,8 @@ func (r *reporter) addStartError(ref podspec.ContainerRef, newest *model.Contain
 	s.State = waiting(string(failure.Reason), failure.Message)
 }
 
-// startError is the failure that is to be shown: a restart delay that holds the container now, a
-// pull that is not tried again yet, or the last failure to start it.
+// startError returns the failure to show: the current restart delay, a pull that is not retried yet, or the last
+// failure to start the container.
 func (r *reporter) startError(ref podspec.ContainerRef, newest *model.Container) (model.StartError, bool) {
 	if newest != nil && newest.State == model.Exited && ref.Type != podspec.Ephemeral {
 		if d, held := r.Delay(ref); held && !d.Estimated {
@@ -177,8 +174,7 @@ func (r *reporter) addReadiness(ref podspec.ContainerRef, newest *model.Containe
 	s.Ready = started && r.passed(ref.Container, newest, model.Readiness)
 }
 
-// passed reports whether a container has no probe of that type, or one whose verdict
-// is success.
+// passed reports whether a container has no probe of that type, or one whose verdict is success.
 func (r *reporter) passed(spec *v1.Container, c *model.Container, t model.ProbeType) bool {
 	return model.ProbeOf(spec, t) == nil || r.Verdict(spec, c, t).Result == model.ProbeSuccess
 }

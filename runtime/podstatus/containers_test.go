@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// stateText writes a state of a container in few words.
+// stateText describes a state of a container in a few words.
 func stateText(s v1.ContainerState) string {
 	switch {
 	case s.Running != nil:
@@ -27,7 +27,7 @@ func stateText(s v1.ContainerState) string {
 	return ""
 }
 
-// shownOf is the status of a container of any kind.
+// shownOf returns the status of a container of any type.
 func shownOf(t *testing.T, w *modeltest.World, name string) v1.ContainerStatus {
 	t.Helper()
 	s := statusOf(w)
@@ -42,7 +42,7 @@ func shownOf(t *testing.T, w *modeltest.World, name string) v1.ContainerStatus {
 	return v1.ContainerStatus{}
 }
 
-// TestStateWithoutARecord says what a container waits for.
+// TestStateWithoutARecord checks the waiting reasons.
 func TestStateWithoutARecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, container string
@@ -66,7 +66,7 @@ func TestStateWithoutARecord(t *testing.T) {
 	}
 }
 
-// TestStateOfARecord is that of the newest, and the one before is the last state.
+// TestStateOfARecord checks that the newest record is the state, and the one before the last state.
 func TestStateOfARecord(t *testing.T) {
 	w := policy(t, v1.RestartPolicyAlways).Sandbox("s0", 0, model.SandboxReady)
 	first := w.Container("s0", "app", 4, model.Exited)
@@ -100,7 +100,7 @@ func TestStateOfARecord(t *testing.T) {
 	}
 }
 
-// TestStartErrorIsShown instead of the state of a container that should run and does not.
+// TestStartErrorIsShown checks that it replaces the state of a container that should run and does not.
 func TestStartErrorIsShown(t *testing.T) {
 	always, never := v1.RestartPolicyAlways, v1.RestartPolicyNever
 	for _, c := range []struct {
@@ -128,8 +128,8 @@ func TestStartErrorIsShown(t *testing.T) {
 	}
 }
 
-// TestDelayIsShown as CrashLoopBackOff, before the last failure to start; an estimate is not
-// shown.
+// TestDelayIsShown checks that a delay is shown as CrashLoopBackOff, before the last failure to start. An estimate is
+// not shown.
 func TestDelayIsShown(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *modeltest.World)
@@ -159,7 +159,7 @@ func TestDelayIsShown(t *testing.T) {
 	}
 }
 
-// TestDebugContainersAreNotDelayed: they run once.
+// TestDebugContainersAreNotDelayed checks that a debug container, which runs once, has no delay.
 func TestDebugContainersAreNotDelayed(t *testing.T) {
 	w := web(t, "  containers: [{name: app, image: i:1}]\n  ephemeralContainers: [{name: look, image: i:1}]\n").Sandbox("s0", 0, model.SandboxReady)
 	w.Container("s0", "look", 0, model.Exited).ExitCode = 1
@@ -170,8 +170,8 @@ func TestDebugContainersAreNotDelayed(t *testing.T) {
 	}
 }
 
-// TestStartedAndReady follow the probes of sidecars and regular containers, and of init
-// containers what they have done (kubelet: TestUpdatePodStatus, TestUpdatePodStatusWithInitContainers).
+// TestStartedAndReady checks that sidecars and regular containers follow their probes, and init containers their
+// progress (kubelet: TestUpdatePodStatus, TestUpdatePodStatusWithInitContainers).
 func TestStartedAndReady(t *testing.T) {
 	const both = ", startupProbe: {exec: {command: [a]}}, readinessProbe: {exec: {command: [a]}}"
 	spec := "  initContainers: [{name: seed, image: i:1}, {name: side, image: i:1, restartPolicy: Always" + both + "}]\n  containers: [{name: app, image: i:1" + both + "}, {name: log, image: i:1}]\n"
@@ -207,7 +207,7 @@ func TestStartedAndReady(t *testing.T) {
 	}
 }
 
-// TestStartOfAContainerThatNeverRan is the CRI's zero, as a kubelet has it.
+// TestStartOfAContainerThatNeverRan checks that it is the CRI's zero, as in a kubelet.
 func TestStartOfAContainerThatNeverRan(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	w.End("app", 128, time.Minute).StartedAt = time.Time{}
@@ -221,7 +221,7 @@ func TestStartOfAContainerThatNeverRan(t *testing.T) {
 	}
 }
 
-// TestPullsThatPause show that, until their time has come.
+// TestPullsThatPause checks that a delayed pull is shown until its next try.
 func TestPullsThatPause(t *testing.T) {
 	for ahead, want := range map[time.Duration]string{
 		time.Second: `ImagePullBackOff Back-off pulling image "i:1": ErrImagePull: no route`, 0: "ErrImagePull no route",
@@ -236,8 +236,8 @@ func TestPullsThatPause(t *testing.T) {
 	}
 }
 
-// TestFailedPostStartHook is shown until the container starts again, and the run it ended as the
-// last one. Under Never that run was the end.
+// TestFailedPostStartHook checks that the failure is shown until the container starts again, with the ended run as the
+// last state. With restartPolicy Never that run was the end.
 func TestFailedPostStartHook(t *testing.T) {
 	for policy, want := range map[v1.RestartPolicy]string{
 		v1.RestartPolicyAlways: "waiting PostStartHookError, last exited 137 Error", v1.RestartPolicyNever: "exited 137 Error, last ",
@@ -257,8 +257,7 @@ func TestFailedPostStartHook(t *testing.T) {
 	}
 }
 
-// TestStatusWhileAHookRuns: while the postStart hook of a container runs, the status is the one from before
-// its start.
+// TestStatusWhileAHookRuns checks that the status is the one from before the start while the postStart hook runs.
 func TestStatusWhileAHookRuns(t *testing.T) {
 	policy := func(name string) string {
 		return modeltest.Pod("  restartPolicy: " + name + "\n  containers: [{name: app, image: i:1}]\n")
@@ -290,7 +289,7 @@ func TestStatusWhileAHookRuns(t *testing.T) {
 	}
 }
 
-// TestSidecarWhileItsHookRuns: it has not started, and holds the containers after it.
+// TestSidecarWhileItsHookRuns checks that the sidecar has not started, and delays the containers after it.
 func TestSidecarWhileItsHookRuns(t *testing.T) {
 	text := modeltest.Pod("  initContainers: [{name: proxy, image: i:1, restartPolicy: Always}]\n  containers: [{name: app, image: i:1}]\n")
 	w := modeltest.New(modeltest.Load(t, text)).Sandbox("s0", 0, model.SandboxReady)

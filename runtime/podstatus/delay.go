@@ -10,20 +10,20 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Delay is a restart delay that is in force.
+// Delay is an active restart delay.
 type Delay struct {
 	Duration time.Duration
 	Until    time.Time
-	// ExitCode is how the run ended from whose end the delay counts.
+	// ExitCode is the exit code of the run whose end starts the delay.
 	ExitCode int32
-	// Cause is why that was, where more is known than the exit code: the last start failed, or
-	// the runtime gives a reason.
+	// Cause explains that end, if more is known than the exit code: the last start failed, or the runtime gives a
+	// reason.
 	Cause string
-	// Estimated reports whether the delay is a guess from the runtime's records.
+	// Estimated reports whether the delay is estimated from the runtime's records.
 	Estimated bool
 }
 
-// String says how long the delay is and what it comes from.
+// String returns the length and cause of the delay.
 func (d Delay) String() string {
 	text := fmt.Sprintf("%s, exit code %s", d.Duration, model.ExitText(d.ExitCode))
 	if d.Cause != "" {
@@ -35,8 +35,8 @@ func (d Delay) String() string {
 	return text
 }
 
-// Delay is what holds the next start of a container (kubelet: doBackOff), counted from the
-// end of its newest run; false when nothing does.
+// Delay returns the delay of a container's next start (kubelet: doBackOff), counted from the end of its newest run;
+// false if there is none.
 func (p *Pod) Delay(ref podspec.ContainerRef) (Delay, bool) {
 	exited := p.NewestExited(ref.Name)
 	if exited == nil || p.noBackoff {
@@ -50,7 +50,7 @@ func (p *Pod) Delay(ref podspec.ContainerRef) (Delay, bool) {
 	return Delay{Duration: backoff.Duration, Until: until, ExitCode: exited.ExitCode, Cause: p.cause(exited), Estimated: estimated}, true
 }
 
-// cause is why a run of a container ended, as far as that is known.
+// cause returns why a run of a container ended, as far as it is known.
 func (p *Pod) cause(exited *model.Container) string {
 	if failure, ok := p.Observed.Memory.StartErrors[exited.Name]; ok {
 		return failure.Line()
@@ -58,20 +58,20 @@ func (p *Pod) cause(exited *model.Container) string {
 	return ExitReason(exited.Reason, exited.Message)
 }
 
-// ExitReason says in one line why a container ended, where the reason of its record says more than
-// its exit code; else nothing.
+// ExitReason returns in one line why a container ended, if the reason of its record contains more than its exit code;
+// otherwise an empty text.
 func ExitReason(reason, message string) string {
 	switch reason {
 	case "", "Error", "Completed":
 		return ""
 	case "StartError", "ContainerCannotRun":
-		// The message is the runtime's. Elsewhere it is what the container wrote at its end.
+		// The message is the runtime's. For other reasons it is the container's termination message.
 		return model.StartError{Reason: model.Reason(reason), Message: message}.Line()
 	}
 	return reason
 }
 
-// backoff is the delay of a container: podctl's record of it, or an estimate.
+// backoff returns the delay of a container: podctl's record of it, or an estimate.
 func (p *Pod) backoff(ref podspec.ContainerRef, exited *model.Container) (backoff model.Backoff, estimated bool) {
 	if p.Observed.Memory.Backoffs == nil {
 		return estimate(history(p.Containers, exited)), true
@@ -83,9 +83,8 @@ func (p *Pod) backoff(ref podspec.ContainerRef, exited *model.Container) (backof
 	return b, false
 }
 
-// estimate replays the restarts the runtime still has records of. What
-// happened before the oldest of them is not known, so the shortest delay it can
-// have left is assumed: the estimate is never longer than the truth.
+// estimate replays the restarts in the runtime's records. The time before the oldest record is unknown, so estimate
+// assumes the shortest possible delay: the result is never longer than the true delay.
 func estimate(records []*model.Container) model.Backoff {
 	var b model.Backoff
 	for i, c := range records {
@@ -99,7 +98,7 @@ func estimate(records []*model.Container) model.Backoff {
 	return b
 }
 
-// history is the unbroken run of a container's records up to its newest, oldest first.
+// history returns the unbroken sequence of a container's records up to its newest, oldest first.
 func history(newestFirst []*model.Container, newest *model.Container) []*model.Container {
 	records := []*model.Container{newest}
 	for _, c := range newestFirst {

@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// crashed is a pod whose container has ended, with code 7, so long ago.
+// crashed returns a pod whose container exited with code 7 the given time ago.
 func crashed(t *testing.T, ago time.Duration) *modeltest.World {
 	t.Helper()
 	w := policy(t, v1.RestartPolicyAlways).Sandbox("s0", 0, model.SandboxReady)
@@ -26,7 +26,7 @@ func delayOf(w *modeltest.World, noBackoff bool) (Delay, bool) {
 	return New(&Input{Desired: w.Desired, Observed: w.Observed, Now: modeltest.Noon(), NoBackoff: noBackoff}).Delay(ref)
 }
 
-// TestDelayInForce counts from the end of the last run, for as long as podctl remembers.
+// TestDelayInForce checks that the delay counts from the end of the last run, if podctl has a record of it.
 func TestDelayInForce(t *testing.T) {
 	minute := modeltest.Noon().Add(-time.Minute)
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestDelayInForce(t *testing.T) {
 	}
 }
 
-// TestDelayOfTheSameDefinition: the delay has the definition's hash as its key.
+// TestDelayOfTheSameDefinition checks that the delay applies only to the definition with its hash.
 func TestDelayOfTheSameDefinition(t *testing.T) {
 	w := crashed(t, 0)
 	ref, _ := podspec.FindContainer(w.Desired.Pod, "app")
@@ -69,7 +69,7 @@ func TestDelayOfTheSameDefinition(t *testing.T) {
 	}
 }
 
-// TestNothingDelaysAFirstStart, nor one after a run that is not over.
+// TestNothingDelaysAFirstStart also checks a start after a run that has not ended.
 func TestNothingDelaysAFirstStart(t *testing.T) {
 	for _, state := range []model.ContainerState{"", model.Created, model.Running, model.Unknown} {
 		w := policy(t, v1.RestartPolicyAlways).Sandbox("s0", 0, model.SandboxReady)
@@ -83,8 +83,8 @@ func TestNothingDelaysAFirstStart(t *testing.T) {
 	}
 }
 
-// TestEstimate: without memory the restarts are counted by the records that are there. What
-// came before the first of them is taken for as short as it can have been.
+// TestEstimate checks that without podctl's record the restarts in the runtime's records count, and that the shortest
+// possible time is assumed before the first of them.
 func TestEstimate(t *testing.T) {
 	for name, c := range map[string]struct {
 		attempts []uint32
@@ -112,8 +112,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestCauseOfADelay: a delay says why the last run ended: by the failed start that podctl
-// remembers, else by the runtime's reason, with its message where that is the runtime's own.
+// TestCauseOfADelay checks that a delay names the recorded failure of the start, or else the runtime's reason. The
+// message is included only if it is the runtime's own.
 func TestCauseOfADelay(t *testing.T) {
 	const long = "no\nsuch file"
 	for name, c := range map[string]struct {

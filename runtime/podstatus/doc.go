@@ -1,13 +1,11 @@
-// Package podstatus says what is true of a pod at one moment, and reports it as a kubelet
-// would.
+// Package podstatus derives the state of a pod at one moment, and reports it as a kubelet would.
 //
-// In: the pod as it is wanted, what was observed of it, and the time. Out: its records by
-// name, its phase, which containers may run again, what its probes have found, which restart
-// delays are in force, what is wrong with its sandbox; and all of it as a v1.PodStatus.
+// The input is the desired pod, its observed state, and the time. The output is its records by name, its phase, which
+// containers may run again, the results of its probes, the active restart delays and the fault of its sandbox, and all
+// of that as a v1.PodStatus.
 //
-// It is pure: it reads no clock, file, socket or random number. Of podctl's own packages it
-// imports podspec and model and no others. The planner decides from what is found here, and
-// nothing here knows of plans.
+// The package is pure: it reads no clock, file, socket or random number. Of podctl's own packages it imports only
+// podspec and model. The planner decides based on this state. Package podstatus does not know plans.
 //
 // # Where a rule is
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// finished is what podctl remembers of the end of a pod; nil if the pod has not finished. A manifest that asks to run for ever
-// ends by its deadline only.
+// finished returns podctl's record of the end of a pod; nil if the pod has not finished. A pod with restartPolicy
+// Always ends only by its deadline.
 func (p *Pod) finished() *model.Completion {
 	memory := &p.Observed.Memory
 	forever := p.Manifest.Spec.RestartPolicy == v1.RestartPolicyAlways && !p.DeadlineExceeded()
@@ -21,8 +21,8 @@ func (p *Pod) finished() *model.Completion {
 	return memory.Completion
 }
 
-// remembered is the status of a container of a finished pod of which the runtime has no record any more. A kubelet keeps the status
-// that it reported last (convertToAPIContainerStatuses), and so does podctl in its checkpoint.
+// remembered returns the status of a container of a finished pod without a record in the runtime. A kubelet keeps the
+// status that it reported last (convertToAPIContainerStatuses). podctl keeps it in its checkpoint.
 func (r *reporter) remembered(ref podspec.ContainerRef) (v1.ContainerStatus, bool) {
 	done := r.finished()
 	if done == nil || ref.Type == podspec.Ephemeral {
@@ -34,7 +34,7 @@ func (r *reporter) remembered(ref podspec.ContainerRef) (v1.ContainerStatus, boo
 	case done.Phase == v1.PodSucceeded:
 		end = model.ContainerEnd{Reason: "Completed", StartedAt: done.At, FinishedAt: done.At}
 	default:
-		// It never ran.
+		// The container never ran.
 		return v1.ContainerStatus{}, false
 	}
 	s := v1.ContainerStatus{
@@ -47,7 +47,7 @@ func (r *reporter) remembered(ref podspec.ContainerRef) (v1.ContainerStatus, boo
 	return s, true
 }
 
-// Ends are how the containers of a pod have ended, by name, as far as the runtime has records of them.
+// Ends returns how the containers of a pod ended, by name, as far as the runtime has records of them.
 func Ends(status *v1.PodStatus) map[string]model.ContainerEnd {
 	ends := map[string]model.ContainerEnd{}
 	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {

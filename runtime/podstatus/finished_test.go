@@ -10,7 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestFinishedWithoutRecords: a pod that has finished shows how its containers ended, also when the runtime has no record of them.
+// TestFinishedWithoutRecords checks that a finished pod shows how its containers ended, also if the runtime has no
+// record of them.
 func TestFinishedWithoutRecords(t *testing.T) {
 	at := modeltest.Noon().Add(-time.Hour)
 	ended := map[string]model.ContainerEnd{
@@ -42,7 +43,7 @@ func TestFinishedWithoutRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsBeforeWhatIsRemembered: a record that is there counts.
+// TestRecordsBeforeWhatIsRemembered checks that an existing record counts first.
 func TestRecordsBeforeWhatIsRemembered(t *testing.T) {
 	w := policy(t, v1.RestartPolicyNever).Sandbox("s0", 0, model.SandboxNotReady).States("app=Exited:4")
 	w.Memory.Completion = &model.Completion{Phase: v1.PodFailed, At: modeltest.Noon(), Containers: map[string]model.ContainerEnd{"app": {ExitCode: 9}}}

@@ -7,9 +7,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// phaseOf is the pod's phase as its records show it; one that was not admitted or was evicted has failed. What is remembered of a pod that
-// finished holds as long as the manifest does not ask to run for ever; records that were
-// removed since do not make the pod run again.
+// phaseOf derives the pod's phase from its records. A pod that was not admitted or was evicted has failed. The recorded
+// end of a pod counts unless the manifest asks to run forever: removed records do not make the pod run again.
 func phaseOf(p *Pod) v1.PodPhase {
 	if p.Observed.Memory.Rejection != nil || p.Observed.Memory.Eviction != nil {
 		return v1.PodFailed
@@ -24,15 +23,14 @@ func phaseOf(p *Pod) v1.PodPhase {
 	return phase
 }
 
-// losesRecords reports whether the pod had come to run when its deletion began, which takes its records away:
-// it does not wait to run again.
+// losesRecords reports whether the pod ran when its deletion began. The deletion removes its records, but the pod does
+// not wait to run again.
 func losesRecords(p *Pod) bool {
 	m := &p.Observed.Memory
 	return m.Deletion != nil && m.LastRun != nil && !anyRegular(p.Manifest, func(name string) bool { return m.LastRun.Containers[name] == "" })
 }
 
-// tally counts the containers of a pod by what they are doing; the phase follows
-// from it (kubelet: getPhase).
+// tally counts the containers of a pod by state; the phase follows from it (kubelet: getPhase).
 type tally struct {
 	pod *Pod
 	// entered reports whether a regular container has a record in the active sandbox.
@@ -95,8 +93,7 @@ func (t *tally) addInit(ref podspec.ContainerRef, s *v1.ContainerStatus) {
 	}
 }
 
-// lastEnd is how a container ended that is not running now; nil when it runs, or
-// never ended.
+// lastEnd returns the end of a container that is not running; nil if it runs or never ended.
 func lastEnd(s *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	if s.State.Waiting != nil {
 		return s.LastTerminationState.Terminated

@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestPhase is that of the kubelet's getPhase, by the states of init and regular containers.
+// TestPhase compares with the kubelet's getPhase, by the states of init and regular containers.
 func TestPhase(t *testing.T) {
 	for _, c := range []struct {
 		policy v1.RestartPolicy
@@ -48,8 +48,8 @@ func TestPhase(t *testing.T) {
 	}
 }
 
-// TestPhaseWithSidecars: a sidecar that has not started keeps the pod pending until a regular
-// container was there, and one that has ended keeps nothing.
+// TestPhaseWithSidecars checks that a sidecar that has not started keeps the pod pending until a regular container has
+// run, and that an ended sidecar does not.
 func TestPhaseWithSidecars(t *testing.T) {
 	spec := "  restartPolicy: Never\n  initContainers: [{name: side, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
 	for _, c := range []struct {
@@ -78,8 +78,7 @@ func TestPhaseWithSidecars(t *testing.T) {
 	}
 }
 
-// TestPhaseOfWhatPodctlStopped: a container that podctl stopped to run again neither ends its
-// pod nor lets it go on.
+// TestPhaseOfWhatPodctlStopped checks that a container that podctl stopped to run again does not finish its pod.
 func TestPhaseOfWhatPodctlStopped(t *testing.T) {
 	for states, want := range map[string]v1.PodPhase{
 		"seed=Exited app=Exited log=Exited": v1.PodRunning, "seed=Exited app=Exited:1 log=Exited": v1.PodRunning,
@@ -97,7 +96,7 @@ func TestPhaseOfWhatPodctlStopped(t *testing.T) {
 	}
 }
 
-// TestCompletionIsRemembered although the records are gone, unless the pod now runs for ever.
+// TestCompletionIsRemembered checks that a pod without records stays finished, unless it now has restartPolicy Always.
 func TestCompletionIsRemembered(t *testing.T) {
 	for p, want := range map[v1.RestartPolicy]v1.PodPhase{
 		v1.RestartPolicyNever: v1.PodSucceeded, v1.RestartPolicyOnFailure: v1.PodSucceeded, v1.RestartPolicyAlways: v1.PodPending,
@@ -110,8 +109,7 @@ func TestCompletionIsRemembered(t *testing.T) {
 	}
 }
 
-// TestStartErrorsDecideNoPhase: what keeps a container from starting again is shown, and it
-// counts as ended all the same.
+// TestStartErrorsDecideNoPhase checks that a start error is shown, but that the container counts as ended.
 func TestStartErrorsDecideNoPhase(t *testing.T) {
 	for states, want := range map[string]v1.PodPhase{"app=Exited:1": v1.PodRunning, "app=Created": v1.PodPending, "": v1.PodPending} {
 		w := policy(t, v1.RestartPolicyAlways).Sandbox("s0", 0, model.SandboxReady).States(states)
@@ -122,8 +120,8 @@ func TestStartErrorsDecideNoPhase(t *testing.T) {
 	}
 }
 
-// TestPhaseWhileRecordsGo: the deletion of a pod that ran takes its records away, and the pod is not Pending
-// for that. One that never came to run stays so.
+// TestPhaseWhileRecordsGo checks that a deletion, which removes the records of a pod that ran, does not make it
+// Pending. A pod that never ran stays Pending.
 func TestPhaseWhileRecordsGo(t *testing.T) {
 	for _, test := range []struct {
 		deletion *model.Deletion

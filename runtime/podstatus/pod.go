@@ -11,40 +11,40 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Input is what the state of a pod is made of.
+// Input is the input for the state of a pod.
 type Input struct {
-	// Desired is the pod as it shall be; nil when it shall be gone.
+	// Desired is the desired pod; nil to delete it.
 	Desired  *podspec.Desired
 	Observed model.Observed
 	Now      time.Time
-	// NoBackoff lifts all restart delays, as the user may ask for.
+	// NoBackoff ignores all restart delays, at the user's request.
 	NoBackoff bool
-	// ProbedSince is since when the caller has asked the probes of the pod without a break; zero if it has
-	// not. No failure since then is too old to act on.
+	// ProbedSince is the start of the caller's uninterrupted probing of the pod; zero if it does not probe. Failures
+	// since then count, however old they are.
 	ProbedSince time.Time
 }
 
-// Pod is what is true of a pod now: the input in the order in which rules read it, with
-// sandboxes and containers newest first.
+// Pod is the current state of a pod: the input in the order in which rules read it, with sandboxes and containers
+// newest first.
 type Pod struct {
 	Desired *podspec.Desired
-	// Manifest is that of Desired; nil when nothing is desired.
+	// Manifest is the manifest of Desired; nil if nothing is desired.
 	Manifest *v1.Pod
 	Observed *model.Observed
 	Now      time.Time
 
 	Sandboxes  []model.Sandbox
 	Containers []*model.Container
-	// Active is the sandbox the pod lives in: the latest one, if it is ready.
+	// Active is the ID of the latest sandbox if it is ready; otherwise empty.
 	Active string
-	// Phase is empty when nothing is desired.
+	// Phase is empty if nothing is desired.
 	Phase v1.PodPhase
 
 	noBackoff   bool
 	probedSince time.Time
 }
 
-// New puts in order what was observed of a pod.
+// New sorts the observed state of a pod.
 func New(in *Input) *Pod {
 	p := &Pod{
 		Desired: in.Desired, Observed: &in.Observed, Now: in.Now, noBackoff: in.NoBackoff, probedSince: in.ProbedSince,
@@ -60,7 +60,7 @@ func New(in *Input) *Pod {
 	return p
 }
 
-// Find is the latest record that matches; nil when there is none.
+// Find returns the latest record that matches; nil if there is none.
 func (p *Pod) Find(match func(*model.Container) bool) *model.Container {
 	for _, c := range p.Containers {
 		if match(c) {
@@ -70,15 +70,14 @@ func (p *Pod) Find(match func(*model.Container) bool) *model.Container {
 	return nil
 }
 
-// Newest is the latest record of that name in any sandbox; nil when there is
-// none. Restart policy, counts and delays go by it.
+// Newest returns the latest record of that name in any sandbox; nil if there is none. Restart policy, counts and delays
+// depend on it.
 func (p *Pod) Newest(name string) *model.Container {
 	return p.Find(func(c *model.Container) bool { return c.Name == name })
 }
 
-// Current is the latest record of that name in the active sandbox. What an init
-// container has done is judged by it alone: a record of an earlier sandbox says
-// nothing of this one (kubernetes#140309).
+// Current returns the latest record of that name in the active sandbox. Only this record shows the progress of an init
+// container: a record of an earlier sandbox does not count for this one (kubernetes#140309).
 func (p *Pod) Current(name string) *model.Container {
 	if p.Active == "" {
 		return nil
@@ -86,19 +85,17 @@ func (p *Pod) Current(name string) *model.Container {
 	return p.Find(func(c *model.Container) bool { return c.Name == name && c.SandboxID == p.Active })
 }
 
-// NewestExited is the latest record of that name that has ended, in any
-// sandbox: a restart delay counts from its end.
+// NewestExited returns the latest exited record of that name in any sandbox. A restart delay counts from its end.
 func (p *Pod) NewestExited(name string) *model.Container {
 	return p.Find(func(c *model.Container) bool { return c.Name == name && c.State == model.Exited })
 }
 
-// AnyRunning reports whether some container runs, whatever its name.
+// AnyRunning reports whether any container runs, whatever its name is.
 func (p *Pod) AnyRunning() bool {
 	return p.Find(func(c *model.Container) bool { return c.State == model.Running }) != nil
 }
 
-// AnyRegular reports whether some regular container has a record that shows
-// it was there. One of unknown state shows nothing.
+// AnyRegular reports whether a regular container has a record. A record in unknown state does not count.
 func (p *Pod) AnyRegular() bool {
 	return anyRegular(p.Manifest, func(name string) bool {
 		c := p.Newest(name)
@@ -106,8 +103,8 @@ func (p *Pod) AnyRegular() bool {
 	})
 }
 
-// Initialised reports whether a regular container has come as far as being
-// created in the active sandbox, which it can only after initialisation.
+// Initialised reports whether a regular container has been created in the active sandbox, which happens only after
+// initialization.
 func (p *Pod) Initialised() bool {
 	return anyRegular(p.Manifest, func(name string) bool {
 		c := p.Current(name)
@@ -119,10 +116,10 @@ func anyRegular(pod *v1.Pod, matches func(name string) bool) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return matches(c.Name) })
 }
 
-// NextAttempt is the attempt, and the restart count, of the next start: one more than that of the newest
-// record that has run. What podctl created and never started is removed before the start, which takes its
-// attempt: a restart count must not count a start that never happened. Attempts that others hold are left out:
-// those of another tool's records, and those that turned out to be taken.
+// NextAttempt returns the attempt, and the restart count, of the next start: one more than that of the newest record
+// that has run. A container that podctl created and never started is removed before the start, which reuses its
+// attempt, because a restart count must not count a start that never happened. NextAttempt skips attempts that are in
+// use: those of another tool's records, and reserved ones.
 func (p *Pod) NextAttempt(name string) uint32 {
 	next := p.attemptAfterRuns(name)
 	for _, c := range p.Containers {
@@ -136,8 +133,8 @@ func (p *Pod) NextAttempt(name string) uint32 {
 	return next
 }
 
-// attemptAfterRuns is the attempt after the newest record that has run. Without one it is that of a container that was
-// created for it and never started, or the one after the highest log file's.
+// attemptAfterRuns returns the attempt after the newest record that has run. Without one it is that of a container that
+// was created and never started, or the one after the highest log file.
 func (p *Pod) attemptAfterRuns(name string) uint32 {
 	unstarted := p.Find(func(c *model.Container) bool { return c.Name == name && NeverStarted(c) })
 	ran := p.Find(func(c *model.Container) bool { return c.Name == name && !NeverStarted(c) })
@@ -159,20 +156,18 @@ func NeverStarted(c *model.Container) bool {
 	return c.State == model.Created && c.SpecHash != "" && !c.Debug
 }
 
-// starting reports whether the container of that name was started and its postStart hook is still running.
+// starting reports whether the postStart hook of that container is still running.
 func (p *Pod) starting(name string) bool {
 	newest := p.Newest(name)
 	return newest != nil && newest.Starting
 }
 
-// AwaitsRestart reports whether podctl stopped a container so that it runs again, and it
-// has not run since.
+// AwaitsRestart reports whether podctl stopped a container that must run again, and it has not run since.
 func (p *Pod) AwaitsRestart(name string) bool {
 	return model.AwaitsRestart(p.Containers, name, p.Observed.Memory.PendingRestarts[name])
 }
 
-// StartTime is when the pod was applied first; without a record of that it is when
-// its oldest sandbox was created.
+// StartTime returns when the pod was first applied. Without a record of that it is when its oldest sandbox was created.
 func (p *Pod) StartTime() time.Time {
 	if t := p.Observed.Memory.StartTime; !t.IsZero() {
 		return t
@@ -183,20 +178,19 @@ func (p *Pod) StartTime() time.Time {
 	return slices.MinFunc(p.Sandboxes, func(a, b model.Sandbox) int { return a.CreatedAt.Compare(b.CreatedAt) }).CreatedAt
 }
 
-// Over reports whether the pod has finished, or has run out of its time.
+// Over reports whether the pod has finished, or its deadline has passed.
 func (p *Pod) Over() bool {
 	return p.Phase == v1.PodSucceeded || p.Phase == v1.PodFailed || p.DeadlineExceeded()
 }
 
-// DeadlineExceeded reports whether activeDeadlineSeconds have passed since the pod
-// was applied first.
+// DeadlineExceeded reports whether activeDeadlineSeconds have passed since the pod was first applied.
 func (p *Pod) DeadlineExceeded() bool {
 	deadline := p.Deadline()
 	return !deadline.IsZero() && !p.Now.Before(deadline)
 }
 
-// Deadline is when activeDeadlineSeconds will have passed; zero for a pod without it, and for one
-// that has not started.
+// Deadline returns when activeDeadlineSeconds will have passed; zero for a pod without it, and for one that has not
+// started.
 func (p *Pod) Deadline() time.Time {
 	limit, started := p.Manifest.Spec.ActiveDeadlineSeconds, p.StartTime()
 	if limit == nil || started.IsZero() {
@@ -205,7 +199,7 @@ func (p *Pod) Deadline() time.Time {
 	return started.Add(model.Seconds(*limit))
 }
 
-// Ago says how long before now a moment was, as kubectl writes it.
+// Ago returns how long ago a time was, in kubectl's format.
 func (p *Pod) Ago(t time.Time) string {
 	if t.IsZero() || t.UnixNano() == 0 || p.Now.Before(t) {
 		return "just now"

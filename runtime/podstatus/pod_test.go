@@ -12,20 +12,20 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// podOf is the state of a world at noon.
+// podOf returns the state of a world at noon.
 func podOf(w *modeltest.World) *Pod {
 	return New(&Input{Desired: w.Desired, Observed: w.Observed, Now: modeltest.Noon()})
 }
 
 func statusOf(w *modeltest.World) v1.PodStatus { return Of(podOf(w)) }
 
-// web is a world in which nothing of a pod is there yet.
+// web returns a world without any part of the pod.
 func web(t *testing.T, spec string) *modeltest.World {
 	t.Helper()
 	return modeltest.New(modeltest.Load(t, modeltest.Pod(spec)))
 }
 
-// policy is a pod of one container with a restart policy.
+// policy returns a pod with one container and a restart policy.
 func policy(t *testing.T, p v1.RestartPolicy) *modeltest.World {
 	t.Helper()
 	return web(t, "  restartPolicy: "+string(p)+"\n  containers: [{name: app, image: i:1}]\n")
@@ -38,8 +38,8 @@ func idOf(c *model.Container) string {
 	return c.ID
 }
 
-// TestNewPutsTheNewestFirst: sandboxes by attempt, records by sandbox and attempt, whatever
-// order they come in and whatever the clock said.
+// TestNewPutsTheNewestFirst checks that sandboxes are sorted by attempt, and records by sandbox and attempt, whatever
+// their order and the clock are.
 func TestNewPutsTheNewestFirst(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxNotReady).Sandbox("s1", 1, model.SandboxReady)
 	w.Container("s1", "app", 0, model.Running)
@@ -64,7 +64,7 @@ func TestNewPutsTheNewestFirst(t *testing.T) {
 	}
 }
 
-// TestNothingDesired: a pod that shall be gone has records, and neither manifest nor phase.
+// TestNothingDesired checks that a pod that is deleted has records, but neither manifest nor phase.
 func TestNothingDesired(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	for name, d := range map[string]*podspec.Desired{"nothing": nil, "a record without a manifest": {}} {
@@ -75,8 +75,7 @@ func TestNothingDesired(t *testing.T) {
 	}
 }
 
-// TestRecordsAreFoundByName in any sandbox, in the active one alone, or among those that
-// have ended.
+// TestRecordsAreFoundByName checks the search in any sandbox, in the active one, and among exited records.
 func TestRecordsAreFoundByName(t *testing.T) {
 	for name, c := range map[string]struct {
 		world                   func(w *modeltest.World)
@@ -110,8 +109,8 @@ func TestRecordsAreFoundByName(t *testing.T) {
 	}
 }
 
-// TestHowFarThePodHasCome by the records of its regular containers: whether one was there
-// at all, and whether one shows that initialisation is over.
+// TestHowFarThePodHasCome checks by the records of regular containers whether one existed, and whether initialization
+// is over.
 func TestHowFarThePodHasCome(t *testing.T) {
 	for name, c := range map[string]struct {
 		container, sandbox string
@@ -138,8 +137,8 @@ func TestHowFarThePodHasCome(t *testing.T) {
 	}
 }
 
-// TestNextAttempt is above the newest record that has run, the logs where there is none, what another tool has created,
-// and what turned out to be taken. A container that was created and never started does not count.
+// TestNextAttempt checks that it is above the newest record that has run, the logs if there is none, the records of
+// other tools, and reserved attempts. A container that was created and never started does not count.
 func TestNextAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		world func(w *modeltest.World)
@@ -188,7 +187,7 @@ func TestNextAttempt(t *testing.T) {
 	}
 }
 
-// TestAwaitsRestart for as long as what podctl stopped is the last that ran.
+// TestAwaitsRestart checks that it holds while the container that podctl stopped is the last one that ran.
 func TestAwaitsRestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		stopped string
@@ -215,7 +214,7 @@ func TestAwaitsRestart(t *testing.T) {
 	}
 }
 
-// TestStartTime is what is remembered, or else when the oldest sandbox was made.
+// TestStartTime checks that it is the recorded time, or else the creation of the oldest sandbox.
 func TestStartTime(t *testing.T) {
 	w := policy(t, v1.RestartPolicyAlways)
 	if got := podOf(w).StartTime(); !got.IsZero() {
@@ -232,7 +231,7 @@ func TestStartTime(t *testing.T) {
 	}
 }
 
-// TestDeadline: a pod is over once activeDeadlineSeconds have passed since it was applied.
+// TestDeadline checks that a pod is over once activeDeadlineSeconds have passed since it was applied.
 func TestDeadline(t *testing.T) {
 	for age, over := range map[time.Duration]bool{59 * time.Second: false, time.Minute: true, time.Hour: true} {
 		w := web(t, "  activeDeadlineSeconds: 60\n  containers: [{name: app, image: i:1}]\n").Sandbox("s0", 0, model.SandboxReady)

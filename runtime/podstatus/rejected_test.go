@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestRejectedPods have failed for the reason that they were rejected for, and show nothing else
+// TestRejectedPods checks that a rejected pod has failed with the reason of its rejection and shows nothing else
 // (kubelet: TestHandlePortConflicts and those beside it, by rejectPod).
 func TestRejectedPods(t *testing.T) {
 	w := policy(t, v1.RestartPolicyAlways)

@@ -8,15 +8,14 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// What a container is shown with whose records a restart of all containers has taken away
-// (kubelet: RestartingAllContainers).
+// The status of a container whose records a restart of all containers removed (kubelet: RestartingAllContainers).
 const (
 	restartingAll     = "RestartingAllContainers"
 	restartingAllText = "The container is removed because RestartAllContainers in place"
 )
 
-// wasReset reports whether podctl took away the records of a container to restart all, and
-// it ran before: it has left a log.
+// wasReset reports whether a restart of all containers removed the records of a container that ran before: it has left
+// a log.
 func (r *reporter) wasReset(ref podspec.ContainerRef) bool {
 	last := r.Observed.Memory.LastRun
 	switch {
@@ -29,27 +28,27 @@ func (r *reporter) wasReset(ref podspec.ContainerRef) bool {
 	return ran
 }
 
-// followsReset reports whether a container's one record is of the run after a restart of all, which
-// has taken away those before it.
+// followsReset reports whether a container's only record is the run after a restart of all containers, which removed
+// earlier ones.
 func (r *reporter) followsReset(ref podspec.ContainerRef) bool {
 	last := r.Observed.Memory.LastRun
 	return last != nil && last.Sandbox == r.Active && slices.Contains(last.AfterReset, ref.Name) && r.Newest(ref.Name) != nil
 }
 
-// endByReset is how a run ended whose record a restart of all containers has taken away.
+// endByReset returns the end of a run whose record a restart of all containers removed.
 func endByReset() v1.ContainerState {
 	return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 137, Reason: restartingAll, Message: restartingAllText}}
 }
 
-// resetting reports whether a restart of all containers is under way: some are still to be
-// removed, or nothing has been started since.
+// resetting reports whether a restart of all containers is in progress: some records are still to be removed, or
+// nothing has started since.
 func (r *reporter) resetting() bool {
 	recorded := slices.ContainsFunc(Lasting(r.Manifest), func(ref podspec.ContainerRef) bool { return r.Newest(ref.Name) != nil })
 	return !recorded || r.RestartsAll()
 }
 
-// runsAgain reports whether a pod seems to be pending only because containers were reset,
-// which count as stopped and about to start again (kubelet: getPhase).
+// runsAgain reports whether a pod seems to be pending only because containers were reset. They count as stopped and
+// about to start again (kubelet: getPhase).
 func (r *reporter) runsAgain() bool {
 	if r.Phase != v1.PodPending || !slices.ContainsFunc(Lasting(r.Manifest), r.wasReset) {
 		return false
@@ -63,7 +62,7 @@ func (r *reporter) runsAgain() bool {
 	return (t.pendingSidecar == 0 || t.entered) && t.pendingInit == 0 && t.waiting == 0
 }
 
-// takeBack counts a container without records no more.
+// takeBack subtracts a container without records.
 func (t *tally) takeBack(kind podspec.ContainerType) {
 	switch kind {
 	case podspec.Init:

@@ -15,8 +15,7 @@ const resetSpec = `  initContainers: [{name: seed, image: i:1}, {name: side, ima
   - {name: log, image: i:1}
 `
 
-// resetWorld is a pod whose records podctl has taken away to restart all containers, and
-// that has come as far as some states show.
+// resetWorld returns a pod whose records were removed to restart all containers, with the given states since.
 func resetWorld(t *testing.T, states string) *modeltest.World {
 	t.Helper()
 	w := web(t, resetSpec).Sandbox("s0", 0, model.SandboxReady)
@@ -25,7 +24,7 @@ func resetWorld(t *testing.T, states string) *modeltest.World {
 	return w.States(states)
 }
 
-// TestResetContainersAreShown as about to run again, with the count of their logs.
+// TestResetContainersAreShown checks that they are about to run again, with the count from their logs.
 func TestResetContainersAreShown(t *testing.T) {
 	got := shownOf(t, resetWorld(t, ""), "app")
 	if stateText(got.State) != "waiting RestartingAllContainers" || stateText(got.LastTerminationState) != "exited 137 RestartingAllContainers" {
@@ -36,8 +35,8 @@ func TestResetContainersAreShown(t *testing.T) {
 	}
 }
 
-// TestLastStateAfterAReset: a container that was started since shows how the run before ended,
-// until the runtime has a record of an earlier run.
+// TestLastStateAfterAReset checks that a container that started since shows how the run before ended, until the runtime
+// has a record of an earlier run.
 func TestLastStateAfterAReset(t *testing.T) {
 	w := resetWorld(t, "app=Running")
 	w.Memory.LastRun.Reset, w.Memory.LastRun.AfterReset = nil, []string{"app"}
@@ -56,7 +55,8 @@ func TestLastStateAfterAReset(t *testing.T) {
 	}
 }
 
-// TestWhatWasReset: only what ran before, and has no record since, in the sandbox of then.
+// TestWhatWasReset checks that only a container that ran before, in the same sandbox and without a record since, was
+// reset.
 func TestWhatWasReset(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *modeltest.World)
@@ -79,13 +79,13 @@ func TestWhatWasReset(t *testing.T) {
 	}
 }
 
-// TestResetIsUnderWay until the first container is there again.
+// TestResetIsUnderWay checks that a reset is in progress until the first container exists again.
 func TestResetIsUnderWay(t *testing.T) {
 	for states, want := range map[string]string{
 		"":                         "waiting RestartingAllContainers",
 		"seed=Running":             "waiting PodInitializing",
 		"seed=Exited side=Running": "waiting PodInitializing",
-		// The cause of the next one is there already.
+		// The cause of the next reset exists already.
 		"app=Exited:4": "waiting RestartingAllContainers",
 	} {
 		if got := stateText(shownOf(t, resetWorld(t, states), "log").State); got != want {
@@ -94,8 +94,8 @@ func TestResetIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestResetPodRunsAgain: containers that were reset count as stopped and about to start, so
-// that the pod is pending only while an init container that has a record is not done.
+// TestResetPodRunsAgain checks that reset containers count as stopped and about to start, so that the pod is pending
+// only while an init container with a record is not done.
 func TestResetPodRunsAgain(t *testing.T) {
 	for states, want := range map[string]v1.PodPhase{
 		"":                                     v1.PodRunning,

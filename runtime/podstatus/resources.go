@@ -10,15 +10,15 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Below these amounts of cpu, in thousandths of a core, the kernel knows no difference: what was
-// asked for is shown then (kubelet: cm.MinShares, cm.MinMilliCPULimit).
+// Below these amounts of cpu, in thousandths of a core, the kernel makes no difference, so the requested amount is
+// shown (kubelet: cm.MinShares, cm.MinMilliCPULimit).
 const (
 	minMilliRequest = 2
 	minMilliLimit   = 10
 )
 
-// addResources shows what a container may use and does use, its user and its mounts
-// (kubelet: convertToAPIContainerStatuses).
+// addResources adds the allowed and the effective resources of a container, its user and its mounts (kubelet:
+// convertToAPIContainerStatuses).
 func (r *reporter) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
 	s.VolumeMounts = r.volumeMounts(ref.Container)
 	c := r.newestStarted(ref.Name)
@@ -34,8 +34,7 @@ func (r *reporter) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef)
 	}
 }
 
-// allocated are the resources that were last given to a container that runs, and of others
-// those that the manifest gives it.
+// allocated returns the last resources given to a running container, and for other containers those of the manifest.
 func (r *reporter) allocated(ref podspec.ContainerRef) v1.ResourceRequirements {
 	c, actuated := r.Newest(ref.Name), r.Observed.Memory.Actuated
 	if c != nil && c.State == model.Running && actuated != nil {
@@ -46,8 +45,8 @@ func (r *reporter) allocated(ref podspec.ContainerRef) v1.ResourceRequirements {
 	return *ref.Resources.DeepCopy()
 }
 
-// inForce are the allocated resources with the figures of the runtime, where it has any. It
-// knows no request of memory, and no resources but cpu and memory.
+// inForce returns the allocated resources with the values of the runtime, if there are any. The runtime has no memory
+// request, and no resources other than cpu and memory.
 func inForce(allocated v1.ResourceRequirements, told *v1.ResourceRequirements) *v1.ResourceRequirements {
 	r := allocated.DeepCopy()
 	if told == nil {
@@ -68,7 +67,7 @@ func replaceCPU(list, told v1.ResourceList, least int64) {
 	}
 }
 
-// volumeMounts are a container's mounts as its manifest names them.
+// volumeMounts returns a container's mounts as in its manifest.
 func (r *reporter) volumeMounts(spec *v1.Container) []v1.VolumeMountStatus {
 	var mounts []v1.VolumeMountStatus
 	for i := range spec.VolumeMounts {
@@ -83,8 +82,8 @@ func (r *reporter) volumeMounts(spec *v1.Container) []v1.VolumeMountStatus {
 	return mounts
 }
 
-// recursiveMode reports whether what is mounted below a read-only mount is read-only too, which
-// not every handler can do (kubelet: resolveRecursiveReadOnly).
+// recursiveMode reports whether mounts below a read-only mount are read-only too. Not every handler supports that
+// (kubelet: resolveRecursiveReadOnly).
 func (r *reporter) recursiveMode(asked *v1.RecursiveReadOnlyMode) v1.RecursiveReadOnlyMode {
 	handler := podspec.RuntimeHandler(r.Manifest)
 	if asked == nil || *asked == v1.RecursiveReadOnlyDisabled || !slices.Contains(r.Observed.Runtime.RecursiveReadOnly, handler) {
@@ -93,8 +92,7 @@ func (r *reporter) recursiveMode(asked *v1.RecursiveReadOnlyMode) v1.RecursiveRe
 	return v1.RecursiveReadOnlyEnabled
 }
 
-// addPodResources shows what the whole pod may use (kubelet:
-// convertToAPIPodLevelResourcesStatus).
+// addPodResources adds the resources of the whole pod (kubelet: convertToAPIPodLevelResourcesStatus).
 func (r *reporter) addPodResources(s *v1.PodStatus) {
 	pod := r.allocatedPod()
 	s.AllocatedResources = resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
@@ -110,7 +108,7 @@ func (r *reporter) addPodResources(s *v1.PodStatus) {
 	s.Resources.Limits = resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
 }
 
-// allocatedPod is the pod with the resources that it and its containers were given.
+// allocatedPod returns the pod with the resources given to it and its containers.
 func (r *reporter) allocatedPod() *v1.Pod {
 	pod := r.Manifest.DeepCopy()
 	for _, ref := range podspec.Containers(pod) {
@@ -122,8 +120,8 @@ func (r *reporter) allocatedPod() *v1.Pod {
 	return pod
 }
 
-// addPodInForce adds what is in force for a pod that runs: of cpu, and of limits, what its
-// cgroup was given, if it has one of its own.
+// addPodInForce adds the effective resources of a running pod: for cpu and limits, those of its cgroup, if it has its
+// own.
 func (r *reporter) addPodInForce(to *v1.ResourceRequirements, pod *v1.Pod, requests v1.ResourceList) {
 	if to.Requests == nil {
 		to.Requests = v1.ResourceList{}

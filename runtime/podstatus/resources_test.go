@@ -26,7 +26,7 @@ func amounts(pairs ...string) v1.ResourceList {
 	return list
 }
 
-// amountText writes resources as "limits cpu=1 requests cpu=10m".
+// amountText formats resources as "limits cpu=1 requests cpu=10m".
 func amountText(r *v1.ResourceRequirements) string {
 	if r == nil {
 		return "unknown"
@@ -42,8 +42,8 @@ func amountText(r *v1.ResourceRequirements) string {
 	return list("limits", r.Limits) + " " + list("requests", r.Requests)
 }
 
-// TestResourcesInForce: of a container that runs those of the runtime are shown, as far as it
-// knows them, of another one those of the manifest.
+// TestResourcesInForce checks that a running container shows the known resources of the runtime, and any other those of
+// the manifest.
 func TestResourcesInForce(t *testing.T) {
 	manifest := "limits cpu=500m memory=64Mi requests cpu=100m memory=32Mi"
 	for name, c := range map[string]struct {
@@ -71,8 +71,8 @@ func TestResourcesInForce(t *testing.T) {
 	}
 }
 
-// TestSmallAmountsOfCPU: the kernel knows no difference below ten thousandths of a core, or two
-// of a request, and what was asked for is shown.
+// TestSmallAmountsOfCPU checks that the requested amount is shown below the kernel's minimum: ten thousandths of a core
+// for a limit, two for a request.
 func TestSmallAmountsOfCPU(t *testing.T) {
 	spec := "  containers: [{name: app, image: i:1, resources: {limits: {cpu: 5m}, requests: {cpu: 1m}}}]\n"
 	for told, want := range map[string]string{"10m": "limits cpu=5m requests cpu=1m", "11m": "limits cpu=11m requests cpu=1m"} {
@@ -84,7 +84,7 @@ func TestSmallAmountsOfCPU(t *testing.T) {
 	}
 }
 
-// TestAllocatedResources are those that were given last, while the container runs.
+// TestAllocatedResources checks that a running container shows the last resources it was given.
 func TestAllocatedResources(t *testing.T) {
 	actuated := &model.Actuated{Containers: map[string]v1.ResourceRequirements{"app": {Requests: amounts("cpu=1"), Limits: amounts("cpu=2")}}}
 	for name, c := range map[string]struct {
@@ -109,8 +109,8 @@ func TestAllocatedResources(t *testing.T) {
 	}
 }
 
-// TestPodResources: a pod that runs shows what its cgroup has, if it has one of its own, and
-// another one what its containers come to.
+// TestPodResources checks that a running pod shows the values of its own cgroup, if it has one, and any other the sum
+// of its containers.
 func TestPodResources(t *testing.T) {
 	spec := "  containers: [{name: app, image: i:1, resources: {limits: {cpu: 500m, memory: 64Mi}, requests: {cpu: 100m, memory: 32Mi}}}, {name: log, image: i:1, resources: {limits: {memory: 64Mi}, requests: {cpu: 100m}}}]\n"
 	own := "  resources: {limits: {cpu: \"2\", memory: 1Gi}, requests: {cpu: \"1\"}}\n"
@@ -133,7 +133,7 @@ func TestPodResources(t *testing.T) {
 	}
 }
 
-// TestResizedPodShowsWhatItWasGiven until the edit of its own resources is done.
+// TestResizedPodShowsWhatItWasGiven checks that the old values are shown until the edit of its resources is done.
 func TestResizedPodShowsWhatItWasGiven(t *testing.T) {
 	w := web(t, "  resources: {limits: {cpu: \"2\"}}\n"+sizedSpec).Sandbox("s0", 0, model.SandboxReady).States("app=Running")
 	w.CgroupExists = new(true)
@@ -143,8 +143,8 @@ func TestResizedPodShowsWhatItWasGiven(t *testing.T) {
 	}
 }
 
-// TestVolumeMounts are shown as the manifest names them, and whether all below one is
-// read-only depends on the runtime's handler.
+// TestVolumeMounts checks that mounts are shown as in the manifest, and that recursive read-only depends on the
+// runtime's handler.
 func TestVolumeMounts(t *testing.T) {
 	spec := `  containers:
   - name: app
@@ -174,7 +174,7 @@ func TestVolumeMounts(t *testing.T) {
 	}
 }
 
-// TestUserIsShown as the runtime tells.
+// TestUserIsShown checks the user that the runtime reports.
 func TestUserIsShown(t *testing.T) {
 	w := web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady).States("app=Running")
 	w.Containers[0].User = &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: 1000}}

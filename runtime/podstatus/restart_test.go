@@ -22,8 +22,8 @@ func rule(action v1.ContainerRestartRuleAction, op v1.ContainerRestartRuleOnExit
 
 func podWith(p v1.RestartPolicy) *v1.Pod { return &v1.Pod{Spec: v1.PodSpec{RestartPolicy: p}} }
 
-// TestRestartWantedByState: what runs goes on, what was never there or never started begins,
-// and of what has ended its policy decides.
+// TestRestartWantedByState checks that running containers continue, that containers that never ran start, and that the
+// policy decides for exited ones.
 func TestRestartWantedByState(t *testing.T) {
 	for _, p := range []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever} {
 		for state, want := range map[model.ContainerState]bool{model.Running: false, model.Created: true, model.Unknown: true} {
@@ -37,8 +37,8 @@ func TestRestartWantedByState(t *testing.T) {
 	}
 }
 
-// TestRestartWantedByExitCode: the container's own rules come first, then its own policy,
-// then the pod's. Rules without a policy beside them count for nothing.
+// TestRestartWantedByExitCode checks that the container's own rules come first, then its own policy, then the pod's.
+// Rules without a policy of the container are ignored.
 func TestRestartWantedByExitCode(t *testing.T) {
 	in, notIn := v1.ContainerRestartRuleOnExitCodesOpIn, v1.ContainerRestartRuleOnExitCodesOpNotIn
 	restart := v1.ContainerRestartRuleActionRestart
@@ -72,8 +72,8 @@ func TestRestartWantedByExitCode(t *testing.T) {
 	}
 }
 
-// TestMayRestart: a container that is stopped has no exit code yet, so that no rule counts;
-// one that failed to start may be brought back by any.
+// TestMayRestart checks that no rule counts for a container that is being stopped, because it has no exit code yet. Any
+// rule may restart one that failed to start.
 func TestMayRestart(t *testing.T) {
 	some := []v1.ContainerRestartRule{rule(v1.ContainerRestartRuleActionRestart, v1.ContainerRestartRuleOnExitCodesOpIn, 3)}
 	for name, c := range map[string]struct {
@@ -96,8 +96,8 @@ func TestMayRestart(t *testing.T) {
 	}
 }
 
-// TestSucceededForGood: only what exited 0 and is restarted on failures alone is left out of
-// a new sandbox, and not if podctl ended it.
+// TestSucceededForGood checks that only a container that exited 0 and restarts only on failures is left out of a new
+// sandbox, unless podctl ended it.
 func TestSucceededForGood(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  v1.RestartPolicy
@@ -144,8 +144,7 @@ func TestInitFailed(t *testing.T) {
 	}
 }
 
-// TestRestartsAll: one container that ended as its rule says brings all back, whichever it
-// is, and a debug container none.
+// TestRestartsAll checks that any container except a debug container can restart all by its rule.
 func TestRestartsAll(t *testing.T) {
 	const all = ", restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]"
 	spec := "  initContainers: [{name: seed, image: i:1%s}]\n  containers: [{name: app, image: i:1%s}, {name: log, image: i:1}]\n"
@@ -173,7 +172,7 @@ func TestRestartsAll(t *testing.T) {
 	}
 }
 
-// TestLasting leaves out debug containers, on which nothing of a pod's life depends.
+// TestLasting checks that debug containers are left out.
 func TestLasting(t *testing.T) {
 	d := modeltest.Load(t, modeltest.Pod("  initContainers: [{name: a, image: i:1}]\n  containers: [{name: b, image: i:1}]\n  ephemeralContainers: [{name: c, image: i:1}]\n"))
 	var names []string

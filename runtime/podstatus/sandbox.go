@@ -9,19 +9,17 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// SandboxFault is why a pod needs a new sandbox.
+// SandboxFault explains why a pod needs a new sandbox.
 type SandboxFault struct {
 	Reason  model.Reason
 	Message string
-	// Edited reports whether the manifest asks for another sandbox, and OtherNetwork whether
-	// for one in another network.
+	// Edited reports whether the manifest asks for another sandbox, and OtherNetwork whether for another network.
 	Edited, OtherNetwork bool
 }
 
-// SandboxFault judges the latest sandbox; nil when it can stay (kubelet:
-// PodSandboxChanged). To the kubelet's rules podctl adds two: a sandbox whose
-// configuration no longer is what the manifest asks for is replaced, and so is one that is
-// older than a restart of its workload.
+// SandboxFault checks the latest sandbox; it returns nil if the sandbox can stay (kubelet: PodSandboxChanged). podctl
+// adds two rules: it replaces a sandbox whose configuration differs from the manifest, and one that is older than a
+// restart of its workload.
 func (p *Pod) SandboxFault() *SandboxFault {
 	if len(p.Sandboxes) == 0 {
 		return &SandboxFault{Reason: model.SandboxMissing, Message: "no sandbox yet"}
@@ -52,8 +50,8 @@ func (p *Pod) SandboxFault() *SandboxFault {
 	return nil
 }
 
-// outlived reports whether a sandbox is from before a restart of the pod's workload. One that is still to come restarts
-// nothing: each sandbox made until then would be from before it.
+// outlived reports whether a sandbox is older than a restart of the pod's workload. A restart in the future counts as
+// none, because every sandbox created until then would be older.
 func (p *Pod) outlived(sandbox *model.Sandbox) bool {
 	at := podspec.RestartedAt(p.Manifest)
 	return !at.After(p.Now) && !sandbox.CreatedAt.IsZero() && sandbox.CreatedAt.Before(at)

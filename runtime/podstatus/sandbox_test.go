@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestSandboxFault: the latest sandbox stays while it is the only one that is ready, has an
-// address, and is what the manifest asks for.
+// TestSandboxFault checks that the latest sandbox stays if it is the only ready one, has an address, and matches the
+// manifest.
 func TestSandboxFault(t *testing.T) {
 	for name, c := range map[string]struct {
 		world func(w *modeltest.World)
@@ -65,8 +65,8 @@ func TestSandboxFault(t *testing.T) {
 	}
 }
 
-// TestRestartedWorkload: a sandbox from before a restart of the pod's workload is replaced. A restart that is still to come,
-// that has no time, or that is of no such workload restarts nothing, and what is not known neither.
+// TestRestartedWorkload checks that a sandbox from before a restart of the pod's workload is replaced. A restart in the
+// future, without a time, or of another workload is ignored, and so is an unknown creation time.
 func TestRestartedWorkload(t *testing.T) {
 	made := modeltest.Noon().Add(-time.Hour)
 	for name, c := range map[string]struct {
@@ -100,7 +100,7 @@ func TestRestartedWorkload(t *testing.T) {
 	}
 }
 
-// edited is the manifest of the pod web, changed.
+// edited returns the manifest of the pod web with a change.
 func edited(t *testing.T, edit func(*v1.Pod)) *podspec.Desired {
 	t.Helper()
 	d := modeltest.Load(t, modeltest.WebPod)
@@ -108,7 +108,7 @@ func edited(t *testing.T, edit func(*v1.Pod)) *podspec.Desired {
 	return d
 }
 
-// TestNodesNetworkNeedsNoAddress: containers on the node's network have the node's.
+// TestNodesNetworkNeedsNoAddress checks that containers on the node's network use the node's addresses.
 func TestNodesNetworkNeedsNoAddress(t *testing.T) {
 	w := web(t, "  hostNetwork: true\n  containers: [{name: app, image: i:1}]\n").Sandbox("s0", 0, model.SandboxReady)
 	w.Sandboxes[0].IPs, w.Sandboxes[0].HostNetwork = nil, true

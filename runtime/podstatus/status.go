@@ -12,8 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Of is the status of a pod as a kubelet would report it: phase, conditions,
-// container states and addresses.
+// Of returns the status that a kubelet would report for a pod: phase, conditions, container states and addresses.
 func Of(p *Pod) v1.PodStatus {
 	if rejection := p.Observed.Memory.Rejection; rejection != nil {
 		return rejected(p, rejection)
@@ -44,8 +43,7 @@ func Of(p *Pod) v1.PodStatus {
 	return s
 }
 
-// addEviction says why the pod was evicted (kubelet: evictPod). Of containers that have no records any
-// more nothing is known.
+// addEviction adds the reason of an eviction (kubelet: evictPod). The state of containers without records is unknown.
 func addEviction(p *Pod, s *v1.PodStatus, why *model.Eviction) {
 	s.Reason, s.Message = string(model.Evicted), why.Message
 	disrupted := trueCondition(v1.DisruptionTarget)
@@ -56,7 +54,7 @@ func addEviction(p *Pod, s *v1.PodStatus, why *model.Eviction) {
 	}
 }
 
-// rejected is the status of a pod that was not admitted (kubelet: rejectPod).
+// rejected returns the status of a pod that was not admitted (kubelet: rejectPod).
 func rejected(p *Pod, why *model.Rejection) v1.PodStatus {
 	s := v1.PodStatus{
 		Phase: v1.PodFailed, Reason: string(why.Reason), Message: why.StatusMessage(), QOSClass: podspec.QOSClass(p.Manifest),
@@ -95,9 +93,8 @@ func (r *reporter) addIPs(s *v1.PodStatus) {
 	}
 }
 
-// podIPs are the addresses of the pod: a pod in the node's network has the node's, also before
-// it runs, and one whose sandboxes have all ended keeps those that it had (kubelet:
-// GenericPLEG.getPodIPs).
+// podIPs returns the addresses of the pod. A pod on the node's network has the node's, also before it runs. A pod whose
+// sandboxes have all ended keeps its last ones (kubelet: GenericPLEG.getPodIPs).
 func (r *reporter) podIPs() []string {
 	node := r.Observed.NodeIPs
 	if r.Active != "" {
@@ -115,7 +112,7 @@ func (r *reporter) podIPs() []string {
 	return nil
 }
 
-// messagesMax bounds the termination messages of a whole pod, in bytes (kubelet:
+// messagesMax limits the termination messages of a whole pod, in bytes (kubelet:
 // kubecontainer.MaxPodTerminationMessageLogLength).
 const messagesMax = 12 << 10
 

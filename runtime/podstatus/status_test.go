@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestSidecarThatExitedZeroIsNotWaiting: it starts again, and yet counts as terminated.
+// TestSidecarThatExitedZeroIsNotWaiting checks that it counts as terminated, although it starts again.
 func TestSidecarThatExitedZeroIsNotWaiting(t *testing.T) {
 	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
 	for code, waits := range map[int32]bool{0: false, 1: true} {
@@ -26,7 +26,7 @@ func TestSidecarThatExitedZeroIsNotWaiting(t *testing.T) {
 	}
 }
 
-// TestAddresses are those of the active sandbox, the primary one first.
+// TestAddresses checks that they are those of the active sandbox, the primary one first.
 func TestAddresses(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	w.Sandboxes[0].IPs = []string{"10.0.0.2", "fd00::2"}
@@ -40,8 +40,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestAddressesThatStay: a pod whose sandbox has ended keeps its addresses, one that gets others
-// or has no sandbox left does not.
+// TestAddressesThatStay checks that a pod whose sandbox has ended keeps its addresses, unless it gets others or has no
+// sandbox left.
 func TestAddressesThatStay(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	w.Sandboxes[0].IPs, w.Sandboxes[0].State = nil, model.SandboxNotReady
@@ -59,8 +59,8 @@ func TestAddressesThatStay(t *testing.T) {
 	}
 }
 
-// TestAddressesOfTheNode are in the status of each pod, and those of a pod in its network too,
-// before it has a sandbox and after.
+// TestAddressesOfTheNode checks that they are in the status of each pod, and are the addresses of a pod on the node's
+// network, before it has a sandbox and after.
 func TestAddressesOfTheNode(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, modeltest.WebPod))
 	w.NodeIPs = []string{"192.0.2.7", "2001:db8::7"}
@@ -78,8 +78,7 @@ func TestAddressesOfTheNode(t *testing.T) {
 	}
 }
 
-// TestOrderOfStatuses: init containers are in the order of the manifest, all others in that
-// of their names.
+// TestOrderOfStatuses checks that init containers are in the order of the manifest, and all others sorted by name.
 func TestOrderOfStatuses(t *testing.T) {
 	w := web(t, "  initContainers: [{name: q, image: i:1}, {name: p, image: i:1}]\n  containers: [{name: d, image: i:1}, {name: c, image: i:1}]\n  ephemeralContainers: [{name: b, image: i:1}, {name: a, image: i:1}]\n")
 	s := statusOf(w)
@@ -94,7 +93,7 @@ func TestOrderOfStatuses(t *testing.T) {
 	}
 }
 
-// TestStatusOfAPod has its class, and when it began in whole seconds.
+// TestStatusOfAPod checks the QoS class and the start time in whole seconds.
 func TestStatusOfAPod(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	w.Memory.StartTime = modeltest.Noon().Add(-90*time.Second - time.Millisecond)
@@ -107,7 +106,7 @@ func TestStatusOfAPod(t *testing.T) {
 	}
 }
 
-// TestMessagesAreBounded by an equal share of twelve kilobytes for each container.
+// TestMessagesAreBounded checks that each container gets an equal share of twelve kilobytes.
 func TestMessagesAreBounded(t *testing.T) {
 	for containers, want := range map[int]int{1: 12 << 10, 3: 4 << 10} {
 		var list []string
@@ -127,7 +126,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// TestDeadlineFailsAPod whatever its containers do, except one that has succeeded.
+// TestDeadlineFailsAPod checks that a pod fails whatever its containers do, unless it has succeeded.
 func TestDeadlineFailsAPod(t *testing.T) {
 	for code, want := range map[int32]v1.PodPhase{0: v1.PodSucceeded, 1: v1.PodFailed} {
 		w := ended(t, code)

@@ -9,9 +9,9 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// addTransitions gives conditions the times at which somebody who watches the pod saw them change
-// (kubelet: updateLastTransitionTime). Where nobody has, there is none. A pod cannot have been ready
-// for longer than its containers run: one that was started again while nobody watched says so.
+// addTransitions adds the times at which a process that watches the pod saw conditions change (kubelet:
+// updateLastTransitionTime). Without such a process there are no times. A pod cannot be ready for longer than its
+// containers run, so a later start of a container counts.
 func addTransitions(p *Pod, s *v1.PodStatus) {
 	for i := range s.Conditions {
 		c := &s.Conditions[i]
@@ -27,7 +27,7 @@ func addTransitions(p *Pod, s *v1.PodStatus) {
 	}
 }
 
-// latestStart is the start of the regular container that began last, if it is later than a time.
+// latestStart returns the latest start of a regular container, or at if that is later.
 func latestStart(s *v1.PodStatus, at time.Time) time.Time {
 	for i := range s.ContainerStatuses {
 		if r := s.ContainerStatuses[i].State.Running; r != nil && r.StartedAt.After(at) {
@@ -37,8 +37,8 @@ func latestStart(s *v1.PodStatus, at time.Time) time.Time {
 	return at
 }
 
-// Transitions are the conditions of a status with the times since when they are as they are: those
-// that are remembered, and now for what has changed. Changed is false if all are remembered.
+// Transitions returns the conditions of a status with the times since which they have their status: recorded ones, and
+// now for changes. changed is false if all are recorded.
 func Transitions(before map[v1.PodConditionType]model.Transition, s *v1.PodStatus, now time.Time) (after map[v1.PodConditionType]model.Transition, changed bool) {
 	after = make(map[v1.PodConditionType]model.Transition, len(s.Conditions))
 	for i := range s.Conditions {

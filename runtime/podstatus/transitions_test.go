@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// TestTransitions: a condition keeps its time until its status changes.
+// TestTransitions checks that a condition keeps its time until its status changes.
 func TestTransitions(t *testing.T) {
 	first, second := time.Unix(1000, 0), time.Unix(2000, 0)
 	status := func(ready v1.ConditionStatus) *v1.PodStatus {
@@ -32,8 +32,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestTransitionTimes: conditions show the time of the change that was seen. One that has another
-// status now shows none, and a pod is not ready for longer than its containers run.
+// TestTransitionTimes checks that conditions show the time of the observed change. A condition with another status
+// shows none, and a pod is not ready for longer than its containers run.
 func TestTransitionTimes(t *testing.T) {
 	seen, started := time.Unix(1000, 5e8), time.Unix(3000, 0)
 	p := &Pod{Observed: &model.Observed{}}

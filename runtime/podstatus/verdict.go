@@ -8,20 +8,20 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Verdict is what is known of one probe of one running container.
+// Verdict is the known result of one probe of one running container.
 type Verdict struct {
 	Result model.ProbeResult
-	// Asked reports whether the probe has been asked at all.
+	// Asked reports whether the probe has run at all.
 	Asked bool
 	// Stale reports whether a failure is too old to act on.
 	Stale bool
-	// Message says what failed, and CountedAt when that was found.
+	// Message describes the failure, and CountedAt is its time.
 	Message   string
 	CountedAt time.Time
 }
 
-// Verdict looks up what a probe has found. A container without that probe, or
-// whose probe was never asked, is unknown.
+// Verdict returns the result of a probe. It is unknown for a container without that probe and for a probe that never
+// ran.
 func (p *Pod) Verdict(spec *v1.Container, c *model.Container, t model.ProbeType) Verdict {
 	probe := model.ProbeOf(spec, t)
 	record, ok := p.Observed.Memory.Probes[c.ID][t]

@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestVerdict: a probe that is not there, or was not asked, is unknown, and a failure is
-// stale once three periods have passed since it was counted.
+// TestVerdict checks that a missing probe, or one that never ran, is unknown, and that a failure is stale three periods
+// after it was counted.
 func TestVerdict(t *testing.T) {
 	const probed = "  containers: [{name: app, image: i:1, livenessProbe: {exec: {command: [a]}, periodSeconds: 10, failureThreshold: 3}}]\n"
 	for name, c := range map[string]struct {

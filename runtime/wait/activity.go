@@ -10,16 +10,15 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// activity reports when something has happened to a pod's containers. Where the runtime
-// sends events they are waited for; where it does not (containerd before 1.7) the
-// pod is looked at, often at first and more seldom later.
+// activity reports events of a pod's containers. If the runtime does not send events (containerd before 1.7), the pod
+// is polled, often at first and less often later.
 type activity struct {
 	happened chan struct{}
-	// sends is set by the first event: from then on the runtime need not be asked.
+	// sends is set by the first event: from then on polling is not needed.
 	sends atomic.Bool
 }
 
-// The longest pause between two looks, with events and without.
+// The longest pause between two polls, with events and without.
 const (
 	silentWithEvents = 5 * time.Second
 	silentWithout    = pauseMax
@@ -57,7 +56,7 @@ func (w *activity) note() {
 	}
 }
 
-// first is the pause before the first look: a runtime that sends events need not be asked.
+// first returns the pause before the first poll. It is long for a runtime that sends events.
 func (w *activity) first() time.Duration {
 	if w.sends.Load() {
 		return silentWithEvents
@@ -65,9 +64,8 @@ func (w *activity) first() time.Duration {
 	return pauseMin
 }
 
-// after is the pause that follows another. Without events each is longer by an eighth,
-// which makes it about an eighth of the whole wait: by so much at most a change is seen
-// late, and a long wait takes few looks.
+// after returns the pause that follows another. Without events each is an eighth longer, so that a pause is about an
+// eighth of the whole wait. A change is seen with that delay at most, and a long wait needs few polls.
 func (w *activity) after(pause time.Duration) time.Duration {
 	if w.sends.Load() {
 		return min(2*pause, silentWithEvents)
@@ -75,8 +73,7 @@ func (w *activity) after(pause time.Duration) time.Duration {
 	return min(pause+pause/8, silentWithout)
 }
 
-// next waits for something to happen, for as long as the pause at most. It reports whether
-// the runtime sent an event.
+// next waits for an event, at most for the pause. It reports whether the runtime sent an event.
 func (w *activity) next(ctx context.Context, pause time.Duration) (happened bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

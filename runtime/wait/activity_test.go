@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// TestPausesFollowTheWait: a change is seen late by a small part of the wait, and a long
-// wait takes few looks.
+// TestPausesFollowTheWait checks that the delay of a change is a small part of the wait, and that a long wait needs few
+// polls.
 func TestPausesFollowTheWait(t *testing.T) {
 	var w activity
 	var waited time.Duration
@@ -30,8 +30,8 @@ func TestPausesFollowTheWait(t *testing.T) {
 	}
 }
 
-// TestEventsReplaceLooks: a runtime that sends events is asked only in case one is lost,
-// and soon after one that shows nothing yet.
+// TestEventsReplaceLooks checks that a runtime that sends events is polled rarely, in case one is lost, and soon after
+// an event that shows no change yet.
 func TestEventsReplaceLooks(t *testing.T) {
 	w := activity{happened: make(chan struct{}, 1)}
 	w.sends.Store(true)
@@ -47,13 +47,13 @@ func TestEventsReplaceLooks(t *testing.T) {
 	}
 }
 
-// stream is what a runtime sends, and then its end.
+// stream sends events and then ends.
 type stream struct {
 	runtimeapi.RuntimeService_GetContainerEventsClient
 	uids []string
 }
 
-// Recv is the next event.
+// Recv returns the next event.
 func (s *stream) Recv() (*runtimeapi.ContainerEventResponse, error) {
 	if len(s.uids) == 0 {
 		return nil, io.EOF
@@ -63,8 +63,8 @@ func (s *stream) Recv() (*runtimeapi.ContainerEventResponse, error) {
 	return &runtimeapi.ContainerEventResponse{PodSandboxStatus: &runtimeapi.PodSandboxStatus{Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid}}}, nil
 }
 
-// TestEventsOfOtherPods: only those of the pod are told, several at a time as one, and when they
-// end the runtime is asked again.
+// TestEventsOfOtherPods checks that only events of the pod count, that several at a time count as one, and that the
+// runtime is polled again when they end.
 func TestEventsOfOtherPods(t *testing.T) {
 	for want, uids := range map[int][]string{0: {"other"}, 1: {"other", "own", "own"}} {
 		w := activity{happened: make(chan struct{}, 1)}
@@ -75,7 +75,7 @@ func TestEventsOfOtherPods(t *testing.T) {
 	}
 }
 
-// TestEventsShortenPauses: while events are sent pauses are long, and as soon as none are short.
+// TestEventsShortenPauses checks that pauses are long while events are sent, and short otherwise.
 func TestEventsShortenPauses(t *testing.T) {
 	var w activity
 	if pause := w.after(time.Hour); pause != silentWithout {
@@ -90,7 +90,7 @@ func TestEventsShortenPauses(t *testing.T) {
 	}
 }
 
-// TestWatchesWithoutEvents: a runtime that does not know events is looked at.
+// TestWatchesWithoutEvents checks that a runtime without events is polled.
 func TestWatchesWithoutEvents(t *testing.T) {
 	l := newLab(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -13,15 +13,14 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// Await watches a pod until it has reached a goal, without doing anything to it
-// but asking its probes. A pod that has failed ends it, as no goal but its end is
-// in reach any more.
+// Await watches a pod until it has reached a goal. It only runs the pod's probes. A failed pod ends the wait, because
+// it can reach no other goal than its end.
 func (x *Waiter) Await(ctx context.Context, desired *podspec.Desired, goal Goal) error {
 	return (&podWait{on: x, desired: desired, goal: goal}).await(ctx)
 }
 
-// Follow makes one pass over a pod that an agent keeps, and watches it until it has reached a goal. Other passes, and the probes, are left to the
-// agent: two processes that take turns at the pod's lock would hold each other up.
+// Follow makes one pass over a pod that an agent manages, and watches it until it has reached a goal. It leaves other
+// passes and the probes to the agent, because two processes that alternate at the pod's lock would delay each other.
 func (x *Waiter) Follow(ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options) (*executor.Outcome, error) {
 	w := &podWait{on: x, desired: desired, goal: goal, opts: opts, follows: true}
 	outcome, err := w.apply(ctx)
@@ -40,7 +39,7 @@ func (w *podWait) await(ctx context.Context) error {
 	})
 }
 
-// poll asks the probes that are due and looks where the pod is.
+// poll runs the probes that are due and checks the state of the pod.
 func (w *podWait) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 	if w.goal != Deleted && !w.follows {
 		if err := w.probe(ctx); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestAwaitOnlyLooks: a container that crashes is not started by it, and the goal is reached once
-// somebody else starts it.
+// TestAwaitOnlyLooks checks that it does not start a crashed container, and that the goal is reached once another
+// process starts it.
 func TestAwaitOnlyLooks(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, onePod())
@@ -32,8 +32,8 @@ func TestAwaitOnlyLooks(t *testing.T) {
 	}
 }
 
-// TestFollowLeavesPassesToOthers: after its own pass it only looks. A container that crashes is started again by somebody else, and a probe is asked by
-// nobody.
+// TestFollowLeavesPassesToOthers checks that it only watches after its own pass. Another process restarts a crashed
+// container, and no probe runs.
 func TestFollowLeavesPassesToOthers(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [ok]}, periodSeconds: 1}", 1))
@@ -53,8 +53,8 @@ func TestFollowLeavesPassesToOthers(t *testing.T) {
 	}
 }
 
-// TestAwaitOfPodsThatEnd: a pod that has failed reaches no goal but its end, one that has
-// succeeded was not started.
+// TestAwaitOfPodsThatEnd checks that a failed pod reaches no goal but its end, and that a succeeded pod has not
+// started.
 func TestAwaitOfPodsThatEnd(t *testing.T) {
 	for code, wants := range map[int32]map[Goal]string{
 		0: {Completed: "", Ready: "", Started: "the pod has ended as Succeeded"},
@@ -74,7 +74,7 @@ func TestAwaitOfPodsThatEnd(t *testing.T) {
 	}
 }
 
-// TestAwaitOfDeletions: a pod is deleted once neither the runtime nor podctl has anything of it.
+// TestAwaitOfDeletions checks that a pod is deleted once neither the runtime nor podctl has anything of it.
 func TestAwaitOfDeletions(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, onePod())
@@ -98,8 +98,8 @@ func TestAwaitOfDeletions(t *testing.T) {
 	}
 }
 
-// TestAwaitOfHooks: a pod is neither started nor ready while another process runs the postStart hook of one
-// of its containers. Its end is seen although no event tells of it.
+// TestAwaitOfHooks checks that a pod is neither started nor ready while another process runs the postStart hook of one
+// of its containers. The end of the hook is seen without an event.
 func TestAwaitOfHooks(t *testing.T) {
 	for _, goal := range []Goal{Started, Ready} {
 		l := newLab(t, "i:1")

@@ -1,6 +1,6 @@
-// Package wait makes passes until a pod has reached a goal, cannot reach it any more, or the
-// time is over. Await only looks.
+// Package wait makes passes until a pod has reached a goal, cannot reach it any more, or a timeout. Await makes no
+// passes.
 //
-// In: a manifest and a Goal. Out: the last Outcome, a *BlockedError, a *FailedError or a *TimeoutError. Between
-// passes the pod's lock is free.
+// The input is a manifest and a Goal. The output is the last Outcome, a *BlockedError, a *FailedError or a
+// *TimeoutError. The pod's lock is free between passes.
 package wait

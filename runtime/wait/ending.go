@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// Ending says how a pod that is over has ended, and by which containers.
+// Ending describes how a finished pod ended, and the containers that failed.
 func Ending(status *v1.PodStatus) string {
 	text := "has ended as " + string(status.Phase)
 	if status.Reason != "" {
@@ -29,7 +29,7 @@ func Ending(status *v1.PodStatus) string {
 	return text + ": " + strings.Join(parts, ", ")
 }
 
-// exitText is the exit code of a container, with the reason where that says more.
+// exitText returns the exit code of a container, with the reason if that contains more.
 func exitText(t *v1.ContainerStateTerminated) string {
 	if reason := podstatus.ExitReason(t.Reason, t.Message); reason != "" {
 		return fmt.Sprintf("exited %d (%s)", t.ExitCode, reason)
@@ -37,7 +37,7 @@ func exitText(t *v1.ContainerStateTerminated) string {
 	return "exited " + model.ExitText(t.ExitCode)
 }
 
-// broken says of the containers that failed, or cannot be started, why.
+// broken explains why containers failed or cannot be started.
 func broken(status *v1.PodStatus) []string {
 	var texts []string
 	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
@@ -55,7 +55,7 @@ func broken(status *v1.PodStatus) []string {
 	return texts
 }
 
-// waitingText is what a container waits for.
+// waitingText describes why a container waits.
 func waitingText(w *v1.ContainerStateWaiting) string {
 	return model.StartError{Reason: model.Reason(w.Reason), Message: w.Message}.Line()
 }

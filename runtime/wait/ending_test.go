@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// TestBrokenContainers: why a container does not run is said with its last failure; one that only
-// has not started yet says nothing.
+// TestBrokenContainers checks that the last failure explains why a container does not run. One that has only not
+// started yet is not listed.
 func TestBrokenContainers(t *testing.T) {
 	state := func(waiting *v1.ContainerStateWaiting, ended *v1.ContainerStateTerminated) v1.ContainerState {
 		return v1.ContainerState{Waiting: waiting, Terminated: ended}
@@ -33,8 +33,8 @@ func TestBrokenContainers(t *testing.T) {
 	}
 }
 
-// TestFailuresAreToldOnce: a failed start that a restart delay holds is told by the hold, and what
-// no hold tells is told beside it.
+// TestFailuresAreToldOnce checks that a failed start that a restart delay holds appears only in the hold, and that
+// other failures appear beside it.
 func TestFailuresAreToldOnce(t *testing.T) {
 	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 	w.trouble = []string{"pod default/web: container a: RunContainerError: no such file", "the registry is away"}

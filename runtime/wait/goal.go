@@ -7,28 +7,26 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Goal is what a wait ends with.
+// Goal is the state at which a wait ends.
 type Goal string
 
 // The goals of a wait.
 const (
-	// Started: every regular container and sidecar runs and has passed its
-	// startup probe, or has ended well before anybody looked.
+	// Started: every regular container and sidecar runs and has passed its startup probe, or has already succeeded.
 	Started Goal = "started"
 	// Ready: the pod's condition Ready is true. A pod that has succeeded counts.
 	Ready Goal = "ready"
-	// Completed: the pod has succeeded or failed. A pod that has failed is a *FailedError.
+	// Completed: the pod has succeeded or failed. A failed pod is a *FailedError.
 	Completed Goal = "completed"
 )
 
-// Deleted is the goal of a wait that makes no passes: the pod is gone.
+// Deleted: the pod is gone. This wait makes no passes.
 const Deleted Goal = "deleted"
 
-// conditionGoal begins a goal that is a condition of the pod's status:
-// condition=Ready, condition=Ready=False.
+// conditionGoal begins a goal that is a condition of the pod's status: condition=Ready, condition=Ready=False.
 const conditionGoal = "condition="
 
-// BlockedError says that a wait cannot reach its goal.
+// BlockedError reports that a wait cannot reach its goal.
 type BlockedError struct {
 	Pod    model.PodRef
 	Goal   Goal
@@ -36,7 +34,7 @@ type BlockedError struct {
 	Err    error
 }
 
-// Error says which pod cannot become what, and why.
+// Error names the pod, the goal and the reason.
 func (e *BlockedError) Error() string {
 	return fmt.Sprintf("pod %s cannot become %s: %s", e.Pod, e.Goal, withoutPod(e.Reason, e.Pod))
 }
@@ -44,30 +42,30 @@ func (e *BlockedError) Error() string {
 // Unwrap returns the cause.
 func (e *BlockedError) Unwrap() error { return e.Err }
 
-// FailedError says that a pod, whose end was waited for, has failed.
+// FailedError reports that a pod has failed after a wait for its end.
 type FailedError struct {
 	Pod model.PodRef
-	// Ending says how it has ended, and by which containers.
+	// Ending describes how the pod ended, and the containers that failed.
 	Ending string
 }
 
-// Error says how the pod has ended.
+// Error describes how the pod ended.
 func (e *FailedError) Error() string { return fmt.Sprintf("pod %s %s", e.Pod, e.Ending) }
 
-// TimeoutError says that a wait ran out of its time.
+// TimeoutError reports that a wait reached its timeout.
 type TimeoutError struct {
 	Pod  model.PodRef
 	Goal Goal
-	// Missing is what the pod lacked when the time was over.
+	// Missing describes what the pod lacked at the timeout.
 	Missing string
 }
 
-// Error says what was still missing.
+// Error describes what was missing.
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, withoutPod(e.Missing, e.Pod))
 }
 
-// withoutPod leaves the name of a pod out of texts, joined by semicolons, that follow it.
+// withoutPod removes the name of a pod from texts, joined by semicolons, that follow it.
 func withoutPod(text string, ref model.PodRef) string {
 	name := "pod " + ref.String() + ": "
 	return strings.ReplaceAll(strings.TrimPrefix(text, name), "; "+name, "; ")

@@ -22,8 +22,8 @@ func (w *podWait) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (boo
 	}
 	w.pending, w.over = p.Pending(), model.IsOver(status)
 	if w.reached(status) {
-		// The goal counts once nothing is left to do: a finished pod's sandbox, or
-		// what an interrupted pass left.
+		// The goal counts once nothing is left to do, such as stopping the sandbox of a finished pod or cleaning up
+		// after an interrupted pass.
 		if w.pending {
 			return false, nil
 		}
@@ -54,7 +54,7 @@ func (w *podWait) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (boo
 	return false, nil
 }
 
-// blocking are the holds that no later pass lifts by itself.
+// blocking returns the holds that no later pass ends.
 func blocking(p *plan.Plan) []string {
 	var texts []string
 	for i := range p.Holds {
@@ -65,7 +65,7 @@ func blocking(p *plan.Plan) []string {
 	return texts
 }
 
-// otherFailures are the failures of the last pass that are not the cause of a hold.
+// otherFailures returns the failures of the last pass that did not cause a hold.
 func (r *retry) otherFailures(p *plan.Plan) []string {
 	return slices.DeleteFunc(slices.Clone(r.trouble), func(text string) bool {
 		return slices.ContainsFunc(p.Holds, func(h plan.Hold) bool {
@@ -74,9 +74,8 @@ func (r *retry) otherFailures(p *plan.Plan) []string {
 	})
 }
 
-// finished judges by the containers that have ended for good, which a pod that shall be started
-// or ready cannot do without. One that waits for its other containers to end may yet
-// succeed, and nobody knows how long that takes: it says what it waits for.
+// finished checks containers that have ended for good and that the pod needs to be started or ready. A pod that waits
+// for its other containers to end may still succeed, after an unknown time: it announces that it waits.
 func (w *podWait) finished(status *v1.PodStatus, p *plan.Plan) error {
 	if w.goal != Started && w.goal != Ready {
 		return nil
@@ -96,7 +95,7 @@ func (w *podWait) finished(status *v1.PodStatus, p *plan.Plan) error {
 	return nil
 }
 
-// announce prints once what may be waited for without an end.
+// announce prints once that a wait may have no end.
 func (w *podWait) announce(text string) {
 	if w.announced != text {
 		w.on.announce(fmt.Sprintf("pod %s: waiting: %s", model.RefOf(w.desired.Pod), text))
@@ -104,7 +103,7 @@ func (w *podWait) announce(text string) {
 	w.announced = text
 }
 
-// wake makes sure that the pod is looked at again at a moment at the latest.
+// wake makes the wait check the pod again at that time at the latest.
 func (w *podWait) wake(at time.Time) {
 	if w.until.IsZero() || at.Before(w.until) {
 		w.until = at
@@ -117,8 +116,7 @@ func (w *podWait) wakeForDeadline(status *v1.PodStatus) {
 	}
 }
 
-// ended is the end of a wait that has reached its goal: a pod whose end was waited for may have
-// failed.
+// ended returns an error if the goal was the end of the pod and the pod has failed.
 func (w *podWait) ended(status *v1.PodStatus) error {
 	if w.goal != Completed || status.Phase != v1.PodFailed {
 		return nil
@@ -126,7 +124,7 @@ func (w *podWait) ended(status *v1.PodStatus) error {
 	return &FailedError{Pod: model.RefOf(w.desired.Pod), Ending: Ending(status)}
 }
 
-// holder names the container that is held; a hold of the whole pod needs no name.
+// holder returns the name of the held container; empty for a hold of the whole pod.
 func holder(h *plan.Hold, then string) string {
 	if h.Container == "" {
 		return ""
@@ -152,8 +150,7 @@ func (w *podWait) reached(status *v1.PodStatus) bool {
 	return hasCondition(status, w.goal)
 }
 
-// allStarted reports whether every regular container and sidecar runs, or has run to its end
-// before anybody looked.
+// allStarted reports whether every regular container and sidecar runs, or has already succeeded.
 func allStarted(pod *v1.Pod, status *v1.PodStatus) bool {
 	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
 		if ref, _ := podspec.FindContainer(pod, c.Name); ref.Type == podspec.Init {
@@ -173,7 +170,7 @@ func isReady(status *v1.PodStatus) bool {
 	})
 }
 
-// unready says what a pod lacks, why containers do not run, and what its probes said last.
+// unready describes what a pod lacks, why containers do not run, and the last messages of its probes.
 func unready(in *plan.Input, status *v1.PodStatus) []string {
 	lacks := "phase " + string(status.Phase)
 	for _, c := range status.Conditions {
@@ -184,7 +181,7 @@ func unready(in *plan.Input, status *v1.PodStatus) []string {
 	return slices.Concat([]string{lacks}, broken(status), unpassed(in))
 }
 
-// unpassed are the probes that have not passed, with what was said.
+// unpassed lists the probes that have not passed, with their messages.
 func unpassed(in *plan.Input) []string {
 	var texts []string
 	for _, ref := range podspec.Containers(in.Desired.Pod) {
@@ -199,9 +196,8 @@ func unpassed(in *plan.Input) []string {
 	return texts
 }
 
-// endedForGood says which regular containers have ended and are not started again, as a plan
-// sees it: those that failed, and those that have done their work. A rule that may
-// restart all containers brings back any of them.
+// endedForGood lists the regular containers that have ended and do not start again according to the plan: those that
+// failed, and those that succeeded. A rule that may restart all containers can start any of them again.
 func endedForGood(status *v1.PodStatus, p *plan.Plan) (failed, done []string) {
 	if slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.AllContainersRestarting }) {
 		return nil, nil
@@ -223,7 +219,7 @@ func endedForGood(status *v1.PodStatus, p *plan.Plan) (failed, done []string) {
 	return failed, done
 }
 
-// endless reports whether a pod cannot succeed, as one of its containers is always restarted.
+// endless reports whether a pod cannot succeed because one of its containers always restarts.
 func endless(pod *v1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool {
 		if c.RestartPolicy != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// TestStarted: a container that ended well before anybody looked has been started, one that
-// crashed or waits has not, a sidecar among them.
+// TestStarted checks that a container that has already succeeded counts as started, but not one that crashed or waits,
+// including sidecars.
 func TestStarted(t *testing.T) {
 	ended := func(code int32) v1.ContainerStatus {
 		return v1.ContainerStatus{Started: new(false), State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}}
@@ -51,12 +51,12 @@ func TestStarted(t *testing.T) {
 	}
 }
 
-// conditions are those of a pod's status.
+// conditions returns a pod's status with conditions.
 func conditions(all ...v1.PodCondition) *v1.PodStatus {
 	return &v1.PodStatus{Phase: v1.PodRunning, Conditions: all}
 }
 
-// TestGoals: which phase and which conditions reach which goal.
+// TestGoals checks which phases and conditions reach which goal.
 func TestGoals(t *testing.T) {
 	ready := conditions(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}, v1.PodCondition{Type: "Custom", Status: v1.ConditionFalse})
 	unready := conditions(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse})
@@ -92,8 +92,8 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// TestHoldsThatEndAWait: what no time ends is no reason to wait on; a network that is not ready
-// and a probe that is asked again are.
+// TestHoldsThatEndAWait checks that a hold that time cannot end ends the wait, but not a network that is not ready or a
+// probe that runs again.
 func TestHoldsThatEndAWait(t *testing.T) {
 	soon := time.Now().Add(time.Hour)
 	for reason, c := range map[model.Reason]struct {
@@ -116,7 +116,7 @@ func TestHoldsThatEndAWait(t *testing.T) {
 	}
 }
 
-// TestAllThatEndsAWaitIsTold: each container that is held, and what failed beside it.
+// TestAllThatEndsAWaitIsTold checks that the error names each held container and other failures.
 func TestAllThatEndsAWaitIsTold(t *testing.T) {
 	hold := func(name string) plan.Hold {
 		return plan.Hold{Container: name, Reason: model.CreateContainerConfigError, Message: name + " lacks it", Blocking: true}
@@ -135,7 +135,7 @@ func TestAllThatEndsAWaitIsTold(t *testing.T) {
 	}
 }
 
-// TestReachedGoals: a goal counts once nothing is left to do.
+// TestReachedGoals checks that a goal counts once nothing is left to do.
 func TestReachedGoals(t *testing.T) {
 	over := &v1.PodStatus{Phase: v1.PodSucceeded}
 	for pending, steps := range map[bool][]plan.Step{false: nil, true: {{ID: "stop-sandbox"}}} {
@@ -147,8 +147,8 @@ func TestReachedGoals(t *testing.T) {
 	}
 }
 
-// TestFailedPodsThatCompleted: the end of a pod that has failed is an error of its own, which names
-// the containers and why they could not start.
+// TestFailedPodsThatCompleted checks that a failed pod is a separate error, which names the containers and why they
+// could not start.
 func TestFailedPodsThatCompleted(t *testing.T) {
 	ended := func(name, reason string, code int32) v1.ContainerStatus {
 		return v1.ContainerStatus{Name: name, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: "no such file"}}}
@@ -172,8 +172,8 @@ func TestFailedPodsThatCompleted(t *testing.T) {
 	}
 }
 
-// TestPodsThatEnded: a pod that has failed becomes neither started nor ready, one that has
-// succeeded is not started; the containers that failed are named.
+// TestPodsThatEnded checks that a failed pod becomes neither started nor ready, that a succeeded pod is not started,
+// and that the error names the failed containers.
 func TestPodsThatEnded(t *testing.T) {
 	ended := func(name string, code int32) v1.ContainerStatus {
 		return v1.ContainerStatus{Name: name, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}}
@@ -198,8 +198,8 @@ func TestPodsThatEnded(t *testing.T) {
 	}
 }
 
-// TestContainersThatEndedForGood: one that failed ends a wait. One that has done its work ends it
-// if the pod can never succeed; else the wait says once what it waits for.
+// TestContainersThatEndedForGood checks that a failed container ends a wait. A succeeded one ends it if the pod can
+// never succeed. Otherwise the wait is announced once.
 func TestContainersThatEndedForGood(t *testing.T) {
 	two := pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")
 	always := strings.Replace(never(two), "{name: b, image: 'i:1'}", "{name: b, image: 'i:1', restartPolicy: Always}", 1)
@@ -241,8 +241,7 @@ func TestContainersThatEndedForGood(t *testing.T) {
 	}
 }
 
-// TestWhatIsWaitedFor: the first moment at which something changes by itself, and the words of
-// what is missing.
+// TestWhatIsWaitedFor checks the first time at which something changes by itself, and the text of what is missing.
 func TestWhatIsWaitedFor(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)
 	in := func(d time.Duration) *time.Time { when := now.Add(d); return &when }
@@ -263,15 +262,15 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); err != nil || !w.until.Equal(*in(10 * time.Second)) {
 		t.Errorf("until %v, %v", w.until, err)
 	}
-	// What failed and may pass is told first, and tried again before all.
+	// A failure that may go away is listed first, and retried first.
 	w.trouble, w.retryAt = []string{"the registry is away"}, *in(time.Second)
 	if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); err != nil || !w.until.Equal(w.retryAt) || w.missing[0] != "the registry is away" {
 		t.Errorf("until %v, waiting for %v, %v", w.until, w.missing, err)
 	}
 }
 
-// TestWordsOfAProbe: a pod that waits for nothing else says what its condition says, and what the
-// probes of its newest containers said that have not passed.
+// TestWordsOfAProbe checks that a pod without other obstacles shows the message of its condition, and those of the
+// probes of its newest containers that have not passed.
 func TestWordsOfAProbe(t *testing.T) {
 	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 	in := &plan.Input{Input: podstatus.Input{Desired: w.desired, Observed: model.Observed{

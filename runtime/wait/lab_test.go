@@ -22,7 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime/syncpod"
 )
 
-// lab is a Waiter before a runtime in memory, in real time.
+// lab is a Waiter with an in-memory runtime, in real time.
 type lab struct {
 	*Waiter
 	t      *testing.T
@@ -76,7 +76,7 @@ func loadPod(t *testing.T, text string) *podspec.Desired {
 	return m.Pods[0]
 }
 
-// pod is a manifest of a pod that ends within a second; spec is what stands below its spec.
+// pod returns a manifest of a pod with a grace period of one second; spec is the rest of its spec.
 func pod(spec string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n" + spec
 }
@@ -84,7 +84,7 @@ func pod(spec string) string {
 // onePod has one container.
 func onePod() string { return pod("  containers: [{name: a, image: 'i:1'}]\n") }
 
-// never is a manifest of a pod whose containers are not restarted.
+// never returns a manifest with restartPolicy Never.
 func never(text string) string {
 	return strings.Replace(text, "spec:\n", "spec:\n  restartPolicy: Never\n", 1)
 }
@@ -99,12 +99,12 @@ func (l *lab) apply(d *podspec.Desired) *executor.Outcome {
 	return outcome
 }
 
-// waiter is a wait that has not begun.
+// waiter returns a wait that has not begun.
 func (l *lab) waiter(d *podspec.Desired, goal Goal) *podWait {
 	return &podWait{on: l.Waiter, desired: d, goal: goal, activity: &activity{happened: make(chan struct{}, 1)}}
 }
 
-// at is a waiter at some moment, with no runtime, and what it says.
+// at returns a wait at a fixed time, without a runtime, and its announcements.
 func at(now time.Time, d *podspec.Desired, goal Goal) (w *podWait, told *[]string) {
 	told = &[]string{}
 	on := &Waiter{now: func() time.Time { return now }, announce: func(text string) { *told = append(*told, text) }}

@@ -12,24 +12,24 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// Obstacle is what a container, or the pod, waits for between two passes.
+// Obstacle is something that a container, or the pod, waits for between two passes.
 type Obstacle struct {
 	// Container is empty for the pod as a whole.
 	Container string
-	// Text says what it waits for.
+	// Text describes what it waits for.
 	Text string
-	// Since is when it began, Until when it ends by itself; zero where that is not known.
+	// Since is when it began, Until when it ends by itself; zero if unknown.
 	Since, Until time.Time
 }
 
-// report passes what the pod waits for now to the user interface.
+// report sends what the pod waits for to the user interface.
 func (w *podWait) report(in *plan.Input, status *v1.PodStatus, p *plan.Plan) {
 	if w.on.Report != nil {
 		w.on.Report(model.RefOf(w.desired.Pod), append(w.retries(w.on.now()), obstacles(in, status, p, w.goal)...))
 	}
 }
 
-// retries are the steps of the last pass that failed and are tried again at retryAt.
+// retries returns the failed steps of the last pass that are retried at retryAt.
 func (r *retry) retries(now time.Time) []Obstacle {
 	if r.last == nil || !now.Before(r.retryAt) {
 		return nil
@@ -42,7 +42,7 @@ func (r *retry) retries(now time.Time) []Obstacle {
 	return list
 }
 
-// obstacles lists what holds the pod or its containers, and what those that run have not come to.
+// obstacles lists what holds the pod or its containers, and the goals that running containers have not reached.
 func obstacles(in *plan.Input, status *v1.PodStatus, p *plan.Plan, goal Goal) []Obstacle {
 	var list []Obstacle
 	held := map[string]bool{}
@@ -59,7 +59,7 @@ func obstacles(in *plan.Input, status *v1.PodStatus, p *plan.Plan, goal Goal) []
 	return list
 }
 
-// statusOf is the status of a container; empty when there is none.
+// statusOf returns the status of a container; empty if there is none.
 func statusOf(status *v1.PodStatus, name string) v1.ContainerStatus {
 	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
 		if s.Name == name {
@@ -69,7 +69,7 @@ func statusOf(status *v1.PodStatus, name string) v1.ContainerStatus {
 	return v1.ContainerStatus{}
 }
 
-// holding is what a hold waits for.
+// holding describes a hold.
 func holding(h *plan.Hold) Obstacle {
 	w := Obstacle{Container: h.Container, Text: h.Message}
 	if h.Until != nil {
@@ -78,8 +78,8 @@ func holding(h *plan.Hold) Obstacle {
 	return w
 }
 
-// running is what a container that runs has not come to: the end of an init container or of a pod
-// that shall complete, the startup probe, or the readiness probe.
+// running lists what a running container has not reached: the end of an init container or of a pod that must complete,
+// the startup probe, or the readiness probe.
 func running(in *plan.Input, ref podspec.ContainerRef, s *v1.ContainerStatus, goal Goal) []Obstacle {
 	since := s.State.Running.StartedAt.Time
 	probes := probesOf(in, ref.Name)
@@ -94,7 +94,7 @@ func running(in *plan.Input, ref podspec.ContainerRef, s *v1.ContainerStatus, go
 	return nil
 }
 
-// probesOf are the records of the probes of a container's newest run.
+// probesOf returns the records of the probes of a container's newest run.
 func probesOf(in *plan.Input, name string) map[model.ProbeType]model.ProbeRecord {
 	newest := in.Observed.Newest(func(c *model.Container) bool { return c.Name == name })
 	if newest == nil {
@@ -103,8 +103,8 @@ func probesOf(in *plan.Input, name string) map[model.ProbeType]model.ProbeRecord
 	return in.Observed.Memory.Probes[newest.ID]
 }
 
-// probing says what a probe that has not passed said last, and how many runs in a row did, of how
-// many that count.
+// probing describes a probe that has not passed: its last message, and how many runs in a row gave it, out of the
+// number that is needed.
 func probing(t model.ProbeType, p *v1.Probe, records map[model.ProbeType]model.ProbeRecord) string {
 	record, asked := records[t]
 	if !asked || record.Run == 0 {

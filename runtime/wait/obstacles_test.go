@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// TestWaitings: what holds containers, and what those that run have not come to.
+// TestWaitings checks the obstacles of held and of running containers.
 func TestWaitings(t *testing.T) {
 	const ready = "readinessProbe: {tcpSocket: {port: 1}, failureThreshold: 3}"
 	const startup = "startupProbe: {tcpSocket: {port: 1}, failureThreshold: 30}"
@@ -49,7 +49,7 @@ func TestWaitings(t *testing.T) {
 	}
 }
 
-// TestHoldings: a hold ends at its time, or at none.
+// TestHoldings checks that a hold may have an end or none.
 func TestHoldings(t *testing.T) {
 	until := time.Unix(9, 0)
 	for _, c := range []struct {

@@ -13,8 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
-// pause waits until something has changed: a container's state, a hold that ran
-// out, or a probe whose period has passed.
+// pause waits until something has changed: a container's state, the end of a hold, or a probe that is due.
 func (w *podWait) pause(ctx context.Context) error {
 	again := w.nextLook()
 	for pause := w.activity.first(); ; pause = w.activity.after(pause) {
@@ -23,7 +22,7 @@ func (w *podWait) pause(ctx context.Context) error {
 			return err
 		}
 		if happened {
-			// The runtime's records may show it a moment later.
+			// The runtime's records may show the change a moment later.
 			pause = pauseMin
 		}
 		if !w.on.now().Before(again) {
@@ -40,8 +39,8 @@ func (w *podWait) pause(ctx context.Context) error {
 	}
 }
 
-// nextLook is when the whole pod is looked at again, whatever its containers do: a
-// probe is due, a hold runs out, or an event may be missing.
+// nextLook returns when the whole pod is checked again, whatever its containers do: a probe is due, a hold ends, or an
+// event may be missing.
 func (w *podWait) nextLook() time.Time {
 	patience := min(probePeriod(w.desired.Pod), 10*time.Second)
 	if w.in != nil && slices.ContainsFunc(w.in.Observed.Containers, func(c model.Container) bool { return c.Starting }) {
@@ -49,7 +48,7 @@ func (w *podWait) nextLook() time.Time {
 		patience = min(patience, pauseMax)
 	}
 	if w.goal == Deleted {
-		// The end of a deletion is no container's.
+		// The end of a deletion is not an event of a container.
 		patience = 200 * time.Millisecond
 	}
 	again := w.on.now().Add(patience)
@@ -59,8 +58,7 @@ func (w *podWait) nextLook() time.Time {
 	return again
 }
 
-// probePeriod is how long the shortest period of the pod's probes is; probes
-// that wait for a delay are looked at every second.
+// probePeriod returns the shortest period of the pod's probes, at most a second, because probes may wait for a delay.
 func probePeriod(pod *v1.Pod) time.Duration {
 	period := time.Hour
 	for _, ref := range podspec.Containers(pod) {
@@ -73,7 +71,7 @@ func probePeriod(pod *v1.Pod) time.Duration {
 	return period
 }
 
-// look is one cheap call that shows whether any container changed its state.
+// look shows with one cheap call whether any container changed its state.
 func (w *podWait) look(ctx context.Context) (string, error) {
 	list, err := w.on.observer.ListContainers(ctx, model.RefOf(w.desired.Pod))
 	if err != nil {
@@ -87,7 +85,7 @@ func (w *podWait) look(ctx context.Context) (string, error) {
 	return strings.Join(states, ","), nil
 }
 
-// fingerprint is what look would have shown of the containers of an observation.
+// fingerprint returns the result of look for an observation.
 func fingerprint(o *model.Observed) string {
 	var states []string
 	for i := range o.Containers {

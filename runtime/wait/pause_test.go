@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestWaitersSeeTheSame: a look, by which a wait notices that nothing has happened, shows what
-// the snapshot before it showed, also beside a container of nobody's.
+// TestWaitersSeeTheSame checks that a poll gives the same result as the snapshot before it, also beside an unmanaged
+// container.
 func TestWaitersSeeTheSame(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}, {name: c, image: 'i:1'}]\n"))
@@ -48,8 +48,8 @@ func TestWaitersSeeTheSame(t *testing.T) {
 	}
 }
 
-// TestNextLook: the whole pod is looked at again when a probe may be due, when a hold ends, and
-// after a while in any case; a deletion is looked at often.
+// TestNextLook checks that the whole pod is observed when a probe may be due, when a hold ends, and after a while in
+// any case. A deletion is observed often.
 func TestNextLook(t *testing.T) {
 	probed := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [x]}, periodSeconds: 30}", 1)
 	now := time.Now()
@@ -76,8 +76,8 @@ func TestNextLook(t *testing.T) {
 	}
 }
 
-// TestPauses: a wait goes on when a container has changed its state, when a moment has come, and
-// when it is ended. A look that fails is told.
+// TestPauses checks that a pause ends when a container has changed its state, at a given time, and when the context
+// ends. A failed poll is an error.
 func TestPauses(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, onePod())

@@ -21,38 +21,37 @@ import (
 	"github.com/podctl/podctl/runtime/syncpod"
 )
 
-// The pauses between two looks at a pod that is waited for.
+// The pauses between two polls of a pod.
 const (
 	pauseMin = 4 * time.Millisecond
 	pauseMax = 500 * time.Millisecond
-	// pullPause is the first pause after a registry that could not be reached.
+	// pullPause is the first pause after a registry could not be reached.
 	pullPause = 10 * time.Second
 )
 
-// Waiter waits for pods: it makes passes until a goal is reached, or only looks.
+// Waiter waits for pods: it makes passes until a goal is reached, or only watches.
 type Waiter struct {
 	// Report is called between two passes with what a pod waits for; it may be nil.
 	Report func(model.PodRef, []Obstacle)
 
 	client *cri.Client
 	now    func() time.Time
-	// announce prints what may be waited for without an end.
+	// announce prints that a wait may have no end.
 	announce func(text string)
 	observer *observe.Observer
 	pods     *syncpod.Syncer
 	prober   *probe.Prober
 }
 
-// New makes a Waiter. Announce is called with what may be waited for without an end.
+// New returns a Waiter. It calls announce if a wait may have no end.
 func New(w observe.World, observer *observe.Observer, pods *syncpod.Syncer, prober *probe.Prober, announce func(text string)) *Waiter {
 	return &Waiter{client: w.Client, now: w.Now, announce: announce, observer: observer, pods: pods, prober: prober}
 }
 
-// Wait makes passes until the pod has reached the goal, cannot reach it any
-// more, or the context ends. Between passes the pod's lock is free and its
-// probes are asked in their periods.
+// Wait makes passes until the pod has reached the goal, cannot reach it any more, or the context ends. Between passes
+// the pod's lock is free, and its probes run in their periods.
 func (x *Waiter) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options) (*executor.Outcome, error) {
-	// From now on the probes are asked in their periods.
+	// From now on the probes run in their periods.
 	opts.ProbedSince = x.now()
 	w := &podWait{on: x, desired: desired, goal: goal, opts: opts}
 	var outcome *executor.Outcome
@@ -61,14 +60,14 @@ func (x *Waiter) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, 
 			return done, false, err
 		}
 		probes := outcome.Plan.Pending() && probe.HasAny(desired.Pod)
-		// There is more to do, or what was started can be asked at once.
+		// There is more to do, or a started container can be probed at once.
 		return false, (w.pending || probes) && (len(outcome.Failed) == 0 || w.over), nil
 	})
 	return outcome, err
 }
 
-// loop takes steps until one is the last. Between two of them it waits until something has changed, unless the next comes at once. A
-// step is repeated if the runtime did not answer.
+// loop calls step until it is done. Between two calls it waits until something has changed, unless again is set. It
+// repeats a step if the runtime did not answer.
 func (w *podWait) loop(ctx context.Context, step func() (done, again bool, err error)) error {
 	activityCtx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -94,47 +93,45 @@ type podWait struct {
 	goal     Goal
 	opts     executor.Options
 	activity *activity
-	// follows is set if an agent makes the passes and asks the probes.
+	// follows is set if an agent makes the passes and runs the probes.
 	follows bool
 	retry
 
-	// missing is what the pod lacks for the goal, announced what was printed of it.
+	// missing is what the pod lacks for the goal, announced the text that was printed.
 	missing   []string
 	announced string
-	// until is the first moment at which something will change by itself.
+	// until is the first time at which something will change by itself.
 	until time.Time
 	// pending reports whether the next pass has something to do.
 	pending bool
-	// over reports whether the pod has come to its end: what is left is to clear up after it,
-	// which waits for nothing that failed.
+	// over reports whether the pod has finished. Only cleanup is left, which does not wait for failures.
 	over bool
-	// seen is what the last look at the pod's containers showed.
+	// seen is the result of the last look.
 	seen string
 	// in is the last observation of the pod; nil once something has happened since.
 	in *plan.Input
 }
 
-// retry is what a wait knows of the last pass and of failures that may pass.
+// retry has the result of the last pass and failures that may go away.
 type retry struct {
 	// last is the outcome of the last pass.
 	last *executor.Outcome
-	// trouble is what failed last and may pass, retryAt when it is tried again. If a restart
-	// delay holds a failed start, the hold has the text.
+	// trouble is the last failure that may go away, retryAt when it is retried. If a restart delay holds a failed
+	// start, the hold has the text.
 	trouble []string
 	retryAt time.Time
-	// tries counts the passes in a row that failed, unanswered those of them in which the
-	// runtime did not answer.
+	// tries counts the passes in a row that failed, unanswered those in which the runtime did not answer.
 	tries, unanswered int
 	// answered is when the runtime answered last; zero until it has. silent is when a call first got no answer since.
 	answered, silent time.Time
 }
 
-// UnansweredMax is how often in a row a pass may fail because the runtime does not
-// answer, although it answers again when it is asked how things are.
+// UnansweredMax is how often in a row a pass may fail because the runtime does not answer, although it answers queries
+// in between.
 const UnansweredMax = 5
 
-// retryable reports whether a wait goes on although the runtime does not answer, after a
-// pause: it did before, and may have been restarted.
+// retryable reports whether a wait continues after a pause although the runtime does not answer. It answered before,
+// and may have been restarted.
 func (w *podWait) retryable(ctx context.Context, err error) bool {
 	if err == nil {
 		w.answered, w.silent = w.on.now(), time.Time{}
@@ -145,7 +142,8 @@ func (w *podWait) retryable(ctx context.Context, err error) bool {
 		return false
 	}
 	if w.silent.IsZero() {
-		// Not when it answered last: a slow machine may take longer for one call, and every wait tries at least once more.
+		// The time does not count from the last answer, because a slow machine may need longer for one call. Every wait
+		// retries at least once.
 		w.silent = w.on.now()
 	}
 	if w.on.now().Sub(w.silent) > cri.RetryTime {
@@ -155,7 +153,7 @@ func (w *podWait) retryable(ctx context.Context, err error) bool {
 	return sleep.For(ctx, cri.RetryPause) == nil
 }
 
-// pass asks the probes that are due, makes a pass and judges where the pod is.
+// pass runs the probes that are due, makes a pass and compares the pod with the goal.
 func (w *podWait) pass(ctx context.Context) (*executor.Outcome, bool, error) {
 	if err := w.probe(ctx); err != nil {
 		return nil, false, err
@@ -179,7 +177,7 @@ func (w *podWait) pass(ctx context.Context) (*executor.Outcome, bool, error) {
 	return outcome, done, err
 }
 
-// observe looks at the pod after a pass that has changed it, or where no pass was made.
+// observe observes the pod after a pass that changed it, or if no pass was made.
 func (w *podWait) observe(ctx context.Context) (*plan.Input, error) {
 	in, s, err := w.on.observer.Input(ctx, model.RefOf(w.desired.Pod), w.desired, w.opts.Options)
 	if err != nil {
@@ -188,7 +186,7 @@ func (w *podWait) observe(ctx context.Context) (*plan.Input, error) {
 	return in, syncpod.Superseded(in.Pod, w.desired, s.Checkpoint)
 }
 
-// apply makes a pass, unless a registry that could not be reached is given time.
+// apply makes a pass, unless it waits before the next try of a registry that could not be reached.
 func (w *podWait) apply(ctx context.Context) (*executor.Outcome, error) {
 	if w.on.now().Before(w.retryAt) {
 		return w.last, nil
@@ -205,7 +203,7 @@ func (w *podWait) apply(ctx context.Context) (*executor.Outcome, error) {
 	}
 	w.last, w.answered, w.silent = outcome, w.on.now(), time.Time{}
 	if err = w.failed(outcome); err == nil && w.on.now().Before(w.retryAt) {
-		// The status of the pod shows it. The wait does not fail for it.
+		// The status of the pod shows the pause. The wait does not fail if this fails.
 		if noteErr := w.on.pods.NotePullPause(ctx, outcome, w.retryAt); noteErr != nil {
 			w.trouble = append(w.trouble, noteErr.Error())
 		}
@@ -213,7 +211,7 @@ func (w *podWait) apply(ctx context.Context) (*executor.Outcome, error) {
 	return outcome, err
 }
 
-// probe asks what has to be known for the goal, and only what is due.
+// probe runs the probes that the goal needs and that are due.
 func (w *podWait) probe(ctx context.Context) error {
 	if !probe.HasAny(w.desired.Pod) || w.in != nil && !probe.IsDue(w.desired, &w.in.Observed, w.on.now()) {
 		return nil
@@ -222,7 +220,7 @@ func (w *podWait) probe(ctx context.Context) error {
 	if err != nil || !slices.ContainsFunc(reports, passedStartup) {
 		return err
 	}
-	// What waited for a startup probe can be asked at once.
+	// Probes that waited for a startup probe can run at once.
 	_, err = w.on.prober.Probe(ctx, w.desired, probe.Options{Due: true})
 	return err
 }
@@ -231,8 +229,7 @@ func passedStartup(r probe.Report) bool {
 	return r.Type == model.Startup && r.Asked && r.Record.Result == model.ProbeSuccess
 }
 
-// failed ends the wait for a failure that trying again cannot mend, and makes
-// room for one that it can.
+// failed ends the wait for a failure that retrying cannot fix, and plans a retry for one that it can.
 func (w *podWait) failed(outcome *executor.Outcome) error {
 	err := outcome.Err()
 	if err == nil {
@@ -256,7 +253,7 @@ func (w *podWait) failed(outcome *executor.Outcome) error {
 	return w.blockedBy(err, blocking(outcome.Plan)...)
 }
 
-// failures are the texts of the failures of a pass.
+// failures returns the texts of the failures of a pass.
 func failures(outcome *executor.Outcome) []string {
 	texts := make([]string, 0, len(outcome.Failed))
 	for i := range outcome.Failed {
@@ -265,8 +262,8 @@ func failures(outcome *executor.Outcome) []string {
 	return texts
 }
 
-// unansweredBy makes room for another try: the runtime may have been restarted. If it
-// has not, the next look at it says so.
+// unansweredBy plans a retry, because the runtime may have been restarted. If it was not, the next observation reports
+// the error.
 func (w *podWait) unansweredBy(err error) error {
 	if w.unanswered++; w.unanswered >= UnansweredMax {
 		return w.blockedBy(err)
@@ -276,23 +273,23 @@ func (w *podWait) unansweredBy(err error) error {
 	return nil
 }
 
-// blockedBy ends a wait for an error that trying again does not mend, and says what is held beside it.
+// blockedBy ends a wait for an error that retrying cannot fix. The error includes the holds.
 func (w *podWait) blockedBy(err error, held ...string) error {
 	reason := strings.Join(append([]string{err.Error()}, held...), "; ")
 	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: reason, Err: err}
 }
 
-// goesOn reports whether a wait goes on after a failed start of a container: it is tried again,
-// or that was its end, as any exit code is for a pod that shall only complete.
+// goesOn reports whether a wait continues after a failed start of a container: the start is retried, or it ended the
+// container, which is enough for the goal Completed.
 func (w *podWait) goesOn(container string) bool {
 	ref, ok := podspec.FindContainer(w.desired.Pod, container)
 	return w.goal == Completed || (ok && podstatus.MayRestart(w.desired.Pod, ref.Container))
 }
 
-// translate turns the end of the time into what the user waited for.
+// translate turns the end of the context into a *TimeoutError.
 func (w *podWait) translate(ctx context.Context, err error) error {
 	if err == nil {
-		return nil // It was reached in time, if only just.
+		return nil // The goal was reached just in time.
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		if len(w.missing) == 0 {

@@ -25,7 +25,7 @@ import (
 	"github.com/podctl/podctl/runtime/syncpod"
 )
 
-// TestReachedInTimeIfOnlyJust: the time may run out in the moment in which a goal is reached.
+// TestReachedInTimeIfOnlyJust checks a timeout at the moment at which the goal is reached.
 func TestReachedInTimeIfOnlyJust(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
@@ -35,7 +35,7 @@ func TestReachedInTimeIfOnlyJust(t *testing.T) {
 	}
 }
 
-// TestErrorsOfWaits: the pod and the goal are named once, with the cause.
+// TestErrorsOfWaits checks that errors name the pod and the goal once, with the cause.
 func TestErrorsOfWaits(t *testing.T) {
 	cause := errors.New("pod ns/web: container a: no space")
 	ref := model.PodRef{Namespace: "ns", Name: "web"}
@@ -49,8 +49,8 @@ func TestErrorsOfWaits(t *testing.T) {
 	}
 }
 
-// TestEndsOfTheTime: it is told what was waited for, or without that what went wrong. A lock that
-// another process holds is waited for as well.
+// TestEndsOfTheTime checks that the error contains what was missing, or otherwise the failure. It includes a lock that
+// another process holds.
 func TestEndsOfTheTime(t *testing.T) {
 	over, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
@@ -79,8 +79,8 @@ func TestEndsOfTheTime(t *testing.T) {
 	}
 }
 
-// TestRuntimesThatGo: one that has answered before is waited for, for a minute; what it answers
-// ends the wait, and so does one that never answered.
+// TestRuntimesThatGo checks that a runtime that has answered before gets a minute. An error in its answer ends the
+// wait, and so does a runtime that never answered.
 func TestRuntimesThatGo(t *testing.T) {
 	gone := error(&cri.UnavailableError{Reason: "away"})
 	now := time.Now()
@@ -119,20 +119,20 @@ func TestRuntimesThatGo(t *testing.T) {
 	}
 }
 
-// failure is the outcome of a pass in which a step of container a failed.
+// failure returns the outcome of a pass in which a step of container a failed.
 func failure(reason model.Reason, err error) *executor.Outcome {
 	return &executor.Outcome{Plan: &plan.Plan{}, Failed: []executor.StepError{{Step: &plan.Step{Container: "a"}, Reason: reason, Err: err}}}
 }
 
-// startFailure is the outcome of a pass in which the start of container a failed.
+// startFailure returns the outcome of a pass in which the start of container a failed.
 func startFailure(err error) *executor.Outcome {
 	outcome := failure(model.RunContainerError, err)
 	outcome.Failed[0].Retryable = true
 	return outcome
 }
 
-// TestFailuresThatPass: a registry that cannot be reached is given time, the longer the oftener,
-// and a start that is retried by itself as well; all else ends the wait.
+// TestFailuresThatPass checks that a registry that cannot be reached is retried after growing pauses, and so is a start
+// that is retried by itself. Other failures end the wait.
 func TestFailuresThatPass(t *testing.T) {
 	cause := errors.New("told to fail")
 	for name, c := range map[string]struct {
@@ -164,7 +164,7 @@ func TestFailuresThatPass(t *testing.T) {
 	}
 }
 
-// TestPausesOfRegistries: ten seconds at first, doubled each time, five minutes at most.
+// TestPausesOfRegistries checks that the pause is ten seconds at first, doubles each time, and is at most five minutes.
 func TestPausesOfRegistries(t *testing.T) {
 	now := time.Now()
 	w, _ := at(now, loadPod(t, onePod()), Ready)
@@ -175,8 +175,8 @@ func TestPausesOfRegistries(t *testing.T) {
 	}
 }
 
-// TestRuntimesThatAnswerHalf: so many passes in a row may fail because the runtime does not
-// answer, although it answers in between; any other failure begins anew.
+// TestRuntimesThatAnswerHalf checks how many passes in a row may fail because the runtime does not answer, although it
+// answers in between. Any other failure resets the count.
 func TestRuntimesThatAnswerHalf(t *testing.T) {
 	away := startFailure(&cri.UnavailableError{Reason: "away"})
 	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
@@ -196,7 +196,7 @@ func TestRuntimesThatAnswerHalf(t *testing.T) {
 	}
 }
 
-// TestNoPassBeforeItsTime: while a registry is given time no pass is made, and the last one
+// TestNoPassBeforeItsTime checks that no pass is made during the pause for a registry, and that the last outcome
 // counts.
 func TestNoPassBeforeItsTime(t *testing.T) {
 	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
@@ -206,8 +206,7 @@ func TestNoPassBeforeItsTime(t *testing.T) {
 	}
 }
 
-// TestPausesOfPullsAreShown: while a registry is given time, the pod's status and events say so in
-// the kubelet's words.
+// TestPausesOfPullsAreShown checks that the pod's status and events show the pause in the kubelet's words.
 func TestPausesOfPullsAreShown(t *testing.T) {
 	l := newLab(t)
 	l.server.Fail(runtimetest.Fault{Method: "PullImage", Times: 1, Err: errors.New("dial tcp: connection refused")})
@@ -236,7 +235,7 @@ func TestPausesOfPullsAreShown(t *testing.T) {
 	}
 }
 
-// TestWaits: each goal is reached by the passes that it takes, and not before.
+// TestWaits checks how many passes each goal needs.
 func TestWaits(t *testing.T) {
 	inits := pod("  initContainers: [{name: i, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
 	probed := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', startupProbe: {exec: {command: [x]}}, readinessProbe: {exec: {command: [x]}}", 1)
@@ -273,8 +272,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsThatCannotEnd: a container that failed for good, an image that nobody has and a
-// runtime that refuses end a wait with the cause.
+// TestWaitsThatCannotEnd checks that a container that failed for good, an image that does not exist and a runtime that
+// refuses end a wait with the cause.
 func TestWaitsThatCannotEnd(t *testing.T) {
 	for want, c := range map[string]struct {
 		text    string
@@ -297,7 +296,7 @@ func TestWaitsThatCannotEnd(t *testing.T) {
 	}
 }
 
-// TestWaitsThatTakeTooLong: the error says what was missing when the time was over.
+// TestWaitsThatTakeTooLong checks that the error contains what was missing at the timeout.
 func TestWaitsThatTakeTooLong(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
@@ -312,8 +311,8 @@ func TestWaitsThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// TestWaitsOfOthers: once the pod was applied others may change or delete it, and the wait gives
-// up instead of taking that back.
+// TestWaitsOfOthers checks that another process may change or delete the pod once it was applied. The wait then ends
+// and does not undo the change.
 func TestWaitsOfOthers(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	d := loadPod(t, onePod())
@@ -333,8 +332,8 @@ func TestWaitsOfOthers(t *testing.T) {
 	}
 }
 
-// TestWaitsOutlastTheRuntime: one that does not answer for a moment is asked again, if it has
-// answered before; a wait that begins without it ends at once.
+// TestWaitsOutlastTheRuntime checks that a runtime that does not answer for a moment is retried if it has answered
+// before. A wait that begins without it ends at once.
 func TestWaitsOutlastTheRuntime(t *testing.T) {
 	for lost, outlasts := range map[int]bool{1: false, 2: true, 3: true} {
 		l := newLab(t, "i:1")
@@ -351,8 +350,8 @@ func TestWaitsOutlastTheRuntime(t *testing.T) {
 	}
 }
 
-// TestAPassWithoutChangesIsObservedOnce: if a pass finds nothing to do and no probe is due, the wait judges by what the pass has
-// observed. If a probe is due, its round observes the pod, too.
+// TestAPassWithoutChangesIsObservedOnce checks that the wait uses the observation of a pass that finds nothing to do if
+// no probe is due. If a probe is due, its round observes the pod, too.
 func TestAPassWithoutChangesIsObservedOnce(t *testing.T) {
 	l := newLab(t, "i:1")
 	observed := 0

@@ -16,14 +16,14 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// CronInput is what the runs of a CronJob depend on.
+// CronInput is the input for the runs of a CronJob.
 type CronInput struct {
 	CronJob *batchv1.CronJob
-	// Since is when the CronJob was applied first: it missed nothing before.
+	// Since is when the CronJob was first applied. It missed no run before.
 	Since time.Time
-	// Last is the time of the last run that was started; zero for none.
+	// Last is the time of the last started run; zero for none.
 	Last time.Time
-	// Jobs are those of the CronJob that are there.
+	// Jobs are the existing Jobs of the CronJob.
 	Jobs []CronRun
 	Now  time.Time
 }
@@ -34,19 +34,20 @@ type CronRun struct {
 	Status batchv1.JobStatus
 }
 
-// CronExpansion is what a CronJob comes to at a time.
+// CronExpansion is the result of expanding a CronJob at a time.
 type CronExpansion struct {
 	// Start is the time of the run to start now; zero for none.
 	Start time.Time
 	// Gone are the Jobs to delete: those that a new run replaces, and finished ones beyond the history limits.
 	Gone []string
-	// Wait is why a run that is due does not start; empty if none does not.
+	// Wait explains why a due run does not start; otherwise empty.
 	Wait string
-	// Next is when the next run is due; zero if none is.
+	// Next is when the next run is due; zero if there is none.
 	Next time.Time
 }
 
-// ExpandCron says which run of a CronJob starts now, and which Jobs go (syncCronJob of the CronJob controller).
+// ExpandCron returns which run of a CronJob starts now, and which Jobs to delete (syncCronJob of the CronJob
+// controller).
 func ExpandCron(in *CronInput) (*CronExpansion, error) {
 	schedule, err := scheduleOf(in.CronJob)
 	if err != nil {
@@ -74,7 +75,7 @@ func ExpandCron(in *CronInput) (*CronExpansion, error) {
 	return x, nil
 }
 
-// scheduleOf is the schedule of a CronJob in its time zone.
+// scheduleOf returns the schedule of a CronJob in its time zone.
 func scheduleOf(c *batchv1.CronJob) (cron.Schedule, error) {
 	text := c.Spec.Schedule
 	if zone := ptr.Deref(c.Spec.TimeZone, ""); zone != "" {
@@ -90,8 +91,8 @@ func scheduleOf(c *batchv1.CronJob) (cron.Schedule, error) {
 	return schedule, nil
 }
 
-// due is the time of the newest run that is due and was not started; zero for none. Of several that were missed the newest
-// counts (mostRecentScheduleTime of the controller).
+// due returns the time of the newest run that is due and was not started; zero for none. If several were missed, only
+// the newest counts (mostRecentScheduleTime of the controller).
 func (in *CronInput) due(schedule cron.Schedule) (due time.Time) {
 	earliest := in.Since
 	if in.Last.After(earliest) {
@@ -102,8 +103,8 @@ func (in *CronInput) due(schedule cron.Schedule) (due time.Time) {
 			earliest = from
 		}
 	}
-	// Whatever the schedule, this many steps back find the newest one: it is looked for from half of the time on, again and
-	// again.
+	// The search repeatedly continues from half of the remaining time, so that it finds the newest run in few steps,
+	// whatever the schedule is.
 	for at := schedule.Next(earliest); !at.IsZero() && !at.After(in.Now); at = schedule.Next(earliest) {
 		due = at
 		if half := at.Add(in.Now.Sub(at) / 2); schedule.Next(half).After(in.Now) || half.Equal(at) {
@@ -115,13 +116,13 @@ func (in *CronInput) due(schedule cron.Schedule) (due time.Time) {
 	return due
 }
 
-// isLate reports whether a run may not be started any more.
+// isLate reports whether it is too late to start a run.
 func (in *CronInput) isLate(due time.Time) bool {
 	deadline := in.CronJob.Spec.StartingDeadlineSeconds
 	return deadline != nil && due.Add(time.Duration(*deadline)*time.Second).Before(in.Now)
 }
 
-// active are the names of the Jobs that have not finished.
+// active returns the names of the unfinished Jobs.
 func (in *CronInput) active() (names []string) {
 	for i := range in.Jobs {
 		if JobEnd(&in.Jobs[i].Status) == nil {
@@ -132,7 +133,7 @@ func (in *CronInput) active() (names []string) {
 	return names
 }
 
-// beyondHistory are the oldest finished Jobs beyond what is kept (cleanupFinishedJobs of the controller).
+// beyondHistory returns the oldest finished Jobs beyond the history limits (cleanupFinishedJobs of the controller).
 func (in *CronInput) beyondHistory() (gone []string) {
 	for kind, limit := range map[batchv1.JobConditionType]*int32{
 		batchv1.JobComplete: in.CronJob.Spec.SuccessfulJobsHistoryLimit, batchv1.JobFailed: in.CronJob.Spec.FailedJobsHistoryLimit,
@@ -154,7 +155,7 @@ func (in *CronInput) beyondHistory() (gone []string) {
 	return gone
 }
 
-// JobEnd is the condition of a Job that says how it has ended; nil if it has not.
+// JobEnd returns the condition of a Job's end; nil if it has not ended.
 func JobEnd(status *batchv1.JobStatus) *batchv1.JobCondition {
 	for i := range status.Conditions {
 		if c := &status.Conditions[i]; c.Status == v1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
@@ -174,10 +175,10 @@ func startOf(status *batchv1.JobStatus) time.Time {
 // scheduledAt is the annotation of a Job with the time of its run.
 const scheduledAt = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
-// JobNameAt is the name of the Job of a CronJob for a time (getJobName of the controller).
+// JobNameAt returns the name of the Job of a CronJob for a time (getJobName of the controller).
 func JobNameAt(name string, at time.Time) string { return fmt.Sprintf("%s-%d", name, at.Unix()/60) }
 
-// JobOf is the Job of a CronJob of a name, for the run of a time; zero for one that is started by hand.
+// JobOf returns the Job of a CronJob with a name and the time of its run; the time is zero for a manual start.
 func JobOf(w *podspec.Workload, name string, at time.Time) *podspec.Workload {
 	c := w.CronJob
 	template := c.Spec.JobTemplate.DeepCopy()

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// moment is a time of a day in May 2026, in UTC.
+// moment returns a time of a day in May 2026, in UTC.
 func moment(text string) time.Time {
 	at, err := time.Parse("15:04:05", text)
 	if err != nil {
@@ -22,7 +22,7 @@ func moment(text string) time.Time {
 	return time.Date(2026, 5, 4, at.Hour(), at.Minute(), at.Second(), 0, time.UTC)
 }
 
-// cronJob runs each ten minutes, with changes of its spec.
+// cronJob runs every ten minutes, with changes of its spec.
 func cronJob(change func(*batchv1.CronJobSpec)) *batchv1.CronJob {
 	c := &batchv1.CronJob{Spec: batchv1.CronJobSpec{Schedule: "*/10 * * * *", ConcurrencyPolicy: batchv1.AllowConcurrent, SuccessfulJobsHistoryLimit: new(int32(3)), FailedJobsHistoryLimit: new(int32(1))}}
 	c.Namespace, c.Name = "default", "tick"
@@ -32,7 +32,7 @@ func cronJob(change func(*batchv1.CronJobSpec)) *batchv1.CronJob {
 	return c
 }
 
-// cronRun is a Job that was started at a time and has ended so; empty for one that runs.
+// cronRun returns a Job that started at a time and ended as given; empty if it still runs.
 func cronRun(name, started string, how batchv1.JobConditionType) CronRun {
 	r := CronRun{Name: name, Status: batchv1.JobStatus{StartTime: &metav1.Time{Time: moment(started)}}}
 	if how != "" {
@@ -41,8 +41,8 @@ func cronRun(name, started string, how batchv1.JobConditionType) CronRun {
 	return r
 }
 
-// TestCronRuns: a run starts when it is due, once; of missed ones the newest; policies, deadlines and time zones count (cases
-// of TestControllerV2SyncCronJob of the CronJob controller).
+// TestCronRuns checks that a due run starts once, that only the newest missed run starts, and that policies, deadlines
+// and time zones count (cases of TestControllerV2SyncCronJob of the CronJob controller).
 func TestCronRuns(t *testing.T) {
 	running := []CronRun{cronRun("tick-1", "10:00:00", "")}
 	for name, c := range map[string]struct {
@@ -93,7 +93,7 @@ func clockOf(at time.Time) string {
 	return at.UTC().Format("15:04:05")
 }
 
-// TestCronHistory: of finished Jobs the newest stay, as many as the limits say.
+// TestCronHistory checks that as many of the newest finished Jobs stay as the limits allow.
 func TestCronHistory(t *testing.T) {
 	in := &CronInput{CronJob: cronJob(nil), Since: moment("00:00:01"), Last: moment("10:10:00"), Now: moment("10:11:00"), Jobs: []CronRun{
 		cronRun("d", "04:00:00", batchv1.JobComplete), cronRun("a", "01:00:00", batchv1.JobComplete), cronRun("b", "02:00:00", batchv1.JobComplete),
@@ -105,7 +105,7 @@ func TestCronHistory(t *testing.T) {
 	}
 }
 
-// TestCronTroubles: a schedule or a time zone that this machine does not know is an error.
+// TestCronTroubles checks that an unknown schedule or time zone is an error.
 func TestCronTroubles(t *testing.T) {
 	for want, change := range map[string]func(*batchv1.CronJobSpec){
 		"the time zone \"Nowhere\" is not known": func(s *batchv1.CronJobSpec) { s.TimeZone = new("Nowhere") },
@@ -117,7 +117,7 @@ func TestCronTroubles(t *testing.T) {
 	}
 }
 
-// TestLongMissed: years of missed minutes are looked through at once.
+// TestLongMissed checks that years of missed minutes are processed at once.
 func TestLongMissed(t *testing.T) {
 	in := &CronInput{CronJob: cronJob(func(s *batchv1.CronJobSpec) { s.Schedule = "* * * * *" }), Since: moment("10:00:00").AddDate(-30, 0, 0), Now: moment("10:12:34")}
 	began := time.Now()
@@ -130,7 +130,7 @@ func TestLongMissed(t *testing.T) {
 	}
 }
 
-// TestJobOf: the Job of a run has its name, owner and time, and its pods are found by its own labels.
+// TestJobOf checks the name, owner and time of a run's Job, and that its pods are found by its own labels.
 func TestJobOf(t *testing.T) {
 	pod := &v1.Pod{}
 	pod.Namespace = "default"

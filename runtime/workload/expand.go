@@ -16,56 +16,57 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Input is what an expansion depends on.
+// Input is the input of an expansion.
 type Input struct {
 	Workload *podspec.Workload
-	// Pods are those of the workload that are there, in any order.
+	// Pods are the existing pods of the workload, in any order.
 	Pods []Pod
-	// Job is what was written down of a Job's status; nil for a new one.
+	// Job is the recorded status of a Job; nil for a new one.
 	Job *batchv1.JobStatus
-	// Unfit says why this machine is no node for a DaemonSet's pod, and nothing if it is one; nil means that it is.
+	// Unfit explains why this machine is no node for a DaemonSet's pod; empty if it is one. A nil function means that
+	// it is.
 	Unfit func(*v1.Pod) string
 	Now   time.Time
 }
 
-// Pod is a pod that is there.
+// Pod is an existing pod.
 type Pod struct {
 	// Applied is the pod as it was applied last.
 	Applied *podspec.Desired
-	// Standing is how it stands. A pod whose newest version is applied and not all there is not updated yet.
+	// Standing is the state of the pod. A pod whose newest version is applied but incomplete does not count as updated.
 	model.Standing
 	// Deleting is set while the pod is being deleted.
 	Deleting bool
 }
 
-// Expansion is what a workload comes to at a time.
+// Expansion is the result of expanding a workload at a time.
 type Expansion struct {
-	// Pods are the pods as they shall be now, the first ordinal first. One that has to wait for its update is there as
-	// it was applied last.
+	// Pods are the pods that are needed now, the lowest ordinal first. A pod that waits for its update is listed as it
+	// was applied last.
 	Pods []*podspec.Desired
-	// Gone are the pods that shall be deleted.
+	// Gone are the pods to delete.
 	Gone []model.PodRef
-	// Settled are the pods that are there as they shall be, and available.
+	// Settled are the pods that are up to date and available.
 	Settled []model.PodRef
-	// Waits say why a pod is not yet made, updated or deleted.
+	// Waits explain why pods are not yet created, updated or deleted.
 	Waits []Wait
-	// Unfit is why a DaemonSet has no pod on this machine; empty if it has one.
+	// Unfit explains why a DaemonSet has no pod on this machine; empty if it has one.
 	Unfit string
-	// Status counts the pods that are there.
+	// Status counts the existing pods.
 	Status Status
 	// Job is the status of a Job.
 	Job *batchv1.JobStatus
-	// Expired is set when a Job shall be deleted (ttlSecondsAfterFinished).
+	// Expired is set if a Job must be deleted (ttlSecondsAfterFinished).
 	Expired bool
-	// Next is when time alone changes something; zero if it does not.
+	// Next is when the result changes by the passing of time alone; zero if it does not.
 	Next time.Time
 	// Unknown are the pods that could not be observed.
 	Unknown []Unknown
-	// Seen are all pods that are there, with their status.
+	// Seen are all existing pods, with their status.
 	Seen []*v1.Pod
 }
 
-// Unknown is a pod that could not be observed, with the reason.
+// Unknown is a pod that could not be observed, with the error.
 type Unknown struct {
 	Pod model.PodRef
 	Err error
@@ -80,7 +81,7 @@ func (x *Expansion) UnknownErr() error {
 	return errors.Join(errs...)
 }
 
-// Wait is why something has to wait.
+// Wait explains why a pod has to wait.
 type Wait struct {
 	// Pod is the name of the pod that waits.
 	Pod string `json:"pod"`
@@ -88,12 +89,12 @@ type Wait struct {
 	Why string `json:"why"`
 }
 
-// Status counts pods as the status of a workload does.
+// Status counts pods like the status of a workload.
 type Status struct {
 	Desired int `json:"desired"`
 	Current int `json:"current"`
 	Updated int `json:"updated"`
-	// Old is how many pods have an older version and keep it until they are deleted, as those of a ReplicaSet.
+	// Old is how many pods have an older version and keep it until they are deleted, as in a ReplicaSet.
 	Old       int `json:"old,omitempty"`
 	Ready     int `json:"ready"`
 	Available int `json:"available"`
@@ -101,13 +102,13 @@ type Status struct {
 	Unknown int `json:"unknown,omitempty"`
 }
 
-// Complete reports whether the workload is as it shall be: no pod is missing or left over, or will be updated, and all are
+// Complete reports whether the workload is up to date: no pod is missing, superfluous or to be updated, and all are
 // available.
 func (s *Status) Complete() bool {
 	return s.Current == s.Desired && s.Updated+s.Old == s.Desired && s.Available == s.Desired
 }
 
-// Expand says which pods a workload shall have now. A CronJob has none of its own: its Jobs have.
+// Expand returns the pods that a workload needs now. A CronJob has none of its own, only those of its Jobs.
 func Expand(in *Input) *Expansion {
 	x := newExpanding(in)
 	x.noteSeen()
@@ -125,7 +126,7 @@ func Expand(in *Input) *Expansion {
 	case in.Workload.Deployment != nil:
 		x.deployment(in.Workload.Deployment)
 	case in.Workload.ReplicaSet != nil:
-		// A ReplicaSet never changes a pod that is there.
+		// A ReplicaSet never changes an existing pod.
 		x.desired = int(ptr.Deref(in.Workload.ReplicaSet.Spec.Replicas, 1))
 		x.scale("")
 		for ordinal := range x.there {
@@ -135,7 +136,7 @@ func Expand(in *Input) *Expansion {
 	return x.done()
 }
 
-// noteSeen collects the pods that are there.
+// noteSeen collects the existing pods.
 func (x *expanding) noteSeen() {
 	for i := range x.in.Pods {
 		p := &x.in.Pods[i]
@@ -161,30 +162,31 @@ func (x *expanding) noteUnknown() {
 	}
 }
 
-// expanding is an expansion that is being made.
+// expanding is an expansion in progress.
 type expanding struct {
 	in    *Input
 	maker *maker
 	out   *Expansion
-	// there are the pods that are there, by their ordinal.
+	// there are the existing pods, by ordinal.
 	there map[int]*there
-	// wanted are the pods as they shall be, by their ordinal.
+	// wanted are the needed pods, by ordinal.
 	wanted map[int]*podspec.Desired
-	// desired is how many pods there shall be.
+	// desired is how many pods are needed.
 	desired int
-	// stays are the ordinals of pods that do not change as long as they are there.
+	// stays are the ordinals of pods that do not change while they exist.
 	stays map[int]bool
-	// ordered is set for a StatefulSet whose pods come and go one after the other (OrderedReady of the API).
+	// ordered is set for a StatefulSet whose pods are created and deleted one after the other (OrderedReady of the
+	// API).
 	ordered bool
 }
 
-// there is a pod that is there, and what is known of it.
+// there is an existing pod with its state.
 type there struct {
 	Pod
 	ordinal int
-	// updated is set when the pod is as the workload says now.
+	// updated is set if the pod matches the workload's current template.
 	updated bool
-	// newest is set when the newest version is applied, even if something of it is held or missing still.
+	// newest is set if the newest version is applied, even if a part of it is held or missing.
 	newest           bool
 	ready, available bool
 }
@@ -205,7 +207,7 @@ func newExpanding(in *Input) *expanding {
 	return x
 }
 
-// look finds out what is known of a pod.
+// look determines the state of a pod.
 func (x *expanding) look(pod Pod, ordinal int) *there {
 	t := &there{Pod: pod, ordinal: ordinal, newest: same(pod.Applied, x.maker.pod(ordinal))}
 	t.updated = t.newest && !pod.Pending
@@ -220,7 +222,7 @@ func (x *expanding) look(pod Pod, ordinal int) *there {
 	return t
 }
 
-// readySince is since when a pod is ready, as far as that is known.
+// readySince returns since when a pod is ready, as far as that is known.
 func readySince(status *v1.PodStatus) (since time.Time, ready bool) {
 	for i := range status.Conditions {
 		if c := &status.Conditions[i]; c.Type == v1.PodReady && c.Status == v1.ConditionTrue {
@@ -238,17 +240,17 @@ func readySince(status *v1.PodStatus) (since time.Time, ready bool) {
 	return since, ready
 }
 
-// next has the workload looked at again at a time.
+// next makes the workload expand again at a time.
 func (x *Expansion) next(at time.Time) {
 	if x.Next.IsZero() || at.Before(x.Next) {
 		x.Next = at
 	}
 }
 
-// make gives a pod its newest version, whether it is there or not.
+// make gives a pod its newest version, whether it exists or not.
 func (x *expanding) make(ordinal int) { x.wanted[ordinal] = x.maker.pod(ordinal) }
 
-// keep leaves a pod as it is, and says why.
+// keep leaves a pod as it is, and records why.
 func (x *expanding) keep(t *there, why string) {
 	x.wanted[t.ordinal] = t.Applied
 	x.out.wait(t.Applied.Pod.Name, why)
@@ -263,7 +265,7 @@ func (x *expanding) keepOld(t *there, why string) {
 // isUnknown reports whether a pod could not be observed.
 func (t *there) isUnknown() bool { return t != nil && t.Unknown != nil }
 
-// keepUnknown keeps a pod that could not be observed as it was applied: it may be available.
+// keepUnknown keeps a pod that could not be observed as it was applied, because it may be available.
 func (x *expanding) keepUnknown(t *there) {
 	why := ""
 	if !t.newest {
@@ -284,10 +286,10 @@ func (x *Expansion) gone(d *podspec.Desired) {
 
 func refOf(d *podspec.Desired) model.PodRef { return model.RefOf(d.Pod) }
 
-// ordinals are those of the pods that are there, the lowest first.
+// ordinals returns the ordinals of the existing pods, the lowest first.
 func (x *expanding) ordinals() []int { return slices.Sorted(maps.Keys(x.there)) }
 
-// done puts the expansion in order and counts the pods.
+// done sorts the expansion and counts the pods.
 func (x *expanding) done() *Expansion {
 	for _, ordinal := range slices.Sorted(maps.Keys(x.wanted)) {
 		x.out.Pods = append(x.out.Pods, x.wanted[ordinal])

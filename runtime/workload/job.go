@@ -23,21 +23,21 @@ const (
 	maxDelay   = 10 * time.Minute
 )
 
-// jobs is the expansion of a Job. Each try is a pod of its own: NAME-0, NAME-1 and so on, and in an indexed Job
-// NAME-INDEX, then NAME-INDEX-1 and so on. Pods that have ended stay with their logs until the Job is deleted.
+// jobs is the expansion of a Job. Each try is a separate pod: NAME-0, NAME-1 and so on, and in an indexed Job
+// NAME-INDEX, then NAME-INDEX-1 and so on. Finished pods stay with their logs until the Job is deleted.
 type jobs struct {
 	*expanding
 	job    *batchv1.Job
 	status *batchv1.JobStatus
 	tries  []*try
-	// done are the indexes that have ended well, failed those that are not tried again.
+	// done are the indexes that have succeeded, failed those that are not retried.
 	done, failed map[int]bool
 }
 
 // try is a pod of a Job.
 type try struct {
 	Pod
-	// index is the completion index, or the number of the pod; again counts the tries of an index.
+	// index is the completion index, or the number of the pod. again counts the tries of an index.
 	index, again int
 }
 
@@ -46,7 +46,7 @@ func (t *try) is(phase v1.PodPhase) bool { return t.Status.Phase == phase }
 // isActive reports whether a try has not ended yet.
 func (t *try) isActive() bool { return !t.is(v1.PodSucceeded) && !t.is(v1.PodFailed) && !t.Deleting }
 
-// ended is when the last container of a try ended; zero if that is not known.
+// ended returns when the last container of a try ended; zero if unknown.
 func (t *try) ended() (at time.Time) {
 	for _, c := range slices.Concat(t.Status.InitContainerStatuses, t.Status.ContainerStatuses) {
 		if over := c.State.Terminated; over != nil && over.FinishedAt.After(at) {
@@ -56,7 +56,7 @@ func (t *try) ended() (at time.Time) {
 	return at
 }
 
-// runJob says which pods a Job shall have, and what its status is (syncJob of the controller).
+// runJob determines the pods of a Job and its status (syncJob of the controller).
 func (x *expanding) runJob(job *batchv1.Job) {
 	j := &jobs{expanding: x, job: job, status: x.in.Job.DeepCopy(), done: map[int]bool{}, failed: map[int]bool{}}
 	if j.status == nil {
@@ -81,7 +81,7 @@ func (x *expanding) runJob(job *batchv1.Job) {
 	}
 }
 
-// read finds the tries among the pods that are there.
+// read finds the tries among the existing pods.
 func (j *jobs) read() {
 	for _, pod := range j.in.Pods {
 		if index, again, ok := j.numbers(pod.Applied.Pod.Name); ok {
@@ -96,7 +96,7 @@ func (j *jobs) read() {
 	}
 }
 
-// numbers are those in the name of a pod.
+// numbers returns the numbers in the name of a pod.
 func (j *jobs) numbers(name string) (index, again int, ok bool) {
 	text, ok := strings.CutPrefix(name, j.job.Name+"-")
 	one, two, both := strings.Cut(text, "-")
@@ -119,7 +119,7 @@ func (j *jobs) isIndexed() bool {
 	return ptr.Deref(j.job.Spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion
 }
 
-// count counts the tries in the status. What ended before is there as long as its pod is.
+// count counts the tries in the status. An ended try counts while its pod exists.
 func (j *jobs) count() {
 	s := j.status
 	s.Active, s.Succeeded, s.Failed, s.Ready = 0, 0, 0, new(int32(0))
@@ -151,7 +151,7 @@ func (j *jobs) count() {
 	}
 }
 
-// isIndexFailed reports whether an index is not tried again after a failed try.
+// isIndexFailed reports whether an index is not retried after a failed try.
 func (j *jobs) isIndexFailed(t *try) bool {
 	limit := j.job.Spec.BackoffLimitPerIndex
 	if limit == nil {
@@ -161,7 +161,7 @@ func (j *jobs) isIndexFailed(t *try) bool {
 	return action == batchv1.PodFailurePolicyActionFailIndex || j.failuresOf(t.index) > int(*limit)
 }
 
-// failuresOf is how many tries of an index failed and count.
+// failuresOf returns how many failed tries of an index count.
 func (j *jobs) failuresOf(index int) (count int) {
 	for _, t := range j.tries {
 		if action, _ := j.matches(t); t.index == index && t.is(v1.PodFailed) && action != batchv1.PodFailurePolicyActionIgnore {
@@ -171,7 +171,7 @@ func (j *jobs) failuresOf(index int) (count int) {
 	return count
 }
 
-// end stops what still runs of a Job that is over, and deletes all of it once its time has come.
+// end stops the active pods of a finished Job, and deletes the Job when its time to live has passed.
 func (j *jobs) end() {
 	j.stopActive()
 	ttl := j.job.Spec.TTLSecondsAfterFinished
@@ -189,7 +189,7 @@ func (j *jobs) end() {
 	}
 }
 
-// stopActive deletes the tries that have not ended. A try that could not be observed may have ended, so that its logs must stay.
+// stopActive deletes the unfinished tries. A try that could not be observed may have ended, so it stays with its logs.
 func (j *jobs) stopActive() {
 	for _, t := range j.tries {
 		if t.isActive() && t.Unknown == nil {
@@ -207,7 +207,7 @@ func (j *jobs) drop(t *try) {
 	}
 }
 
-// fill makes as many pods as may run at the same time, and are still needed.
+// fill creates the pods that are still needed, up to the allowed parallelism.
 func (j *jobs) fill() {
 	room := int(ptr.Deref(j.job.Spec.Parallelism, 1)) - int(j.status.Active)
 	if j.isIndexed() {
@@ -234,7 +234,7 @@ func (j *jobs) fill() {
 	}
 }
 
-// fillIndexes makes pods of the lowest indexes that have neither ended well nor run.
+// fillIndexes creates pods for the lowest indexes that have neither succeeded nor are active.
 func (j *jobs) fillIndexes(room int) {
 	together := j.job.Spec.BackoffLimitPerIndex == nil
 	for index := 0; index < int(ptr.Deref(j.job.Spec.Completions, 0)) && room > 0; index++ {
@@ -262,7 +262,7 @@ func (j *jobs) fillIndexes(room int) {
 	}
 }
 
-// try makes one pod.
+// try creates one pod.
 func (j *jobs) try(index, again int) {
 	d := j.maker.pod(index)
 	d.Pod.Name = j.tryName(index, again)
@@ -275,7 +275,7 @@ func (j *jobs) try(index, again int) {
 	j.status.Active++
 }
 
-// number tells a pod which index it has (addCompletionIndexEnvVariables of the controller).
+// number sets the index of a pod (addCompletionIndexEnvVariables of the controller).
 func number(pod *v1.Pod, index int) {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
@@ -292,7 +292,7 @@ func number(pod *v1.Pod, index int) {
 	}
 }
 
-// waits reports whether the next try has to wait because tries failed one after the other, and says until when.
+// waits reports whether the next try has to wait because tries failed in a row, and records until when.
 func (j *jobs) waits(tries []*try, name string) bool {
 	var ended []*try
 	for _, t := range tries {
@@ -317,7 +317,7 @@ func (j *jobs) waits(tries []*try, name string) bool {
 	return true
 }
 
-// ordinal is a number as the place in a row.
+// ordinal formats a number as an ordinal: 1st.
 func ordinal(n int) string {
 	suffix := "th"
 	if n%100 < 11 || n%100 > 13 {
@@ -333,7 +333,7 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// intervals writes numbers as the status of a Job has them: 0,2-4.
+// intervals formats numbers as in the status of a Job: 0,2-4.
 func intervals(numbers map[int]bool) string {
 	sorted := slices.Sorted(maps.Keys(numbers))
 	var parts []string

@@ -13,10 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// isFinished reports whether a Job is over, well or not.
+// isFinished reports whether a Job has succeeded or failed.
 func (j *jobs) isFinished() bool { return !j.finishedAt().IsZero() }
 
-// finishedAt is when the Job ended; zero while it has not.
+// finishedAt returns when the Job ended; zero if it has not.
 func (j *jobs) finishedAt() time.Time {
 	if end := JobEnd(j.status); end != nil {
 		return end.LastTransitionTime.Time
@@ -35,7 +35,7 @@ func (j *jobs) finish(how batchv1.JobConditionType, reason, message string) {
 	}
 }
 
-// judge ends a Job that is over: it failed, or as much as it needs has ended well.
+// judge ends a Job that failed, or of which enough has succeeded.
 func (j *jobs) judge() {
 	if reason, message := j.failure(); reason != "" {
 		j.finish(batchv1.JobFailed, reason, message)
@@ -51,7 +51,7 @@ func (j *jobs) judge() {
 	}
 }
 
-// failure is why a Job has failed, in the controller's words; empty if it has not.
+// failure returns why a Job has failed, in the controller's words; empty if it has not.
 func (j *jobs) failure() (reason, message string) {
 	for _, t := range j.tries {
 		if action, why := j.matches(t); action == batchv1.PodFailurePolicyActionFailJob {
@@ -71,7 +71,7 @@ func (j *jobs) failure() (reason, message string) {
 	return j.indexFailure()
 }
 
-// restartedTooOften reports whether the containers of pods that restart themselves have ended too often.
+// restartedTooOften reports whether containers of pods with restartPolicy OnFailure have restarted too often.
 func (j *jobs) restartedTooOften() bool {
 	if j.job.Spec.Template.Spec.RestartPolicy != v1.RestartPolicyOnFailure {
 		return false
@@ -89,7 +89,7 @@ func (j *jobs) restartedTooOften() bool {
 	return restarts > 0 && restarts >= limit
 }
 
-// indexFailure is why a Job has failed whose indexes have limits of their own.
+// indexFailure returns why a Job with limits per index has failed.
 func (j *jobs) indexFailure() (reason, message string) {
 	if j.job.Spec.BackoffLimitPerIndex == nil {
 		return "", ""
@@ -103,7 +103,7 @@ func (j *jobs) indexFailure() (reason, message string) {
 	return "", ""
 }
 
-// matches is what the pod failure policy says of a failed try, and why; the first rule that is about it counts.
+// matches returns the action of the pod failure policy for a failed try, and why. The first matching rule counts.
 func (j *jobs) matches(t *try) (action batchv1.PodFailurePolicyAction, why string) {
 	if j.job.Spec.PodFailurePolicy == nil || !t.is(v1.PodFailed) {
 		return "", ""
@@ -129,7 +129,7 @@ func (j *jobs) matches(t *try) (action batchv1.PodFailurePolicyAction, why strin
 	return "", ""
 }
 
-// exited is a container that failed with an exit code that a rule is about.
+// exited returns a container that failed with an exit code that matches a rule.
 func exited(t *try, rule *batchv1.PodFailurePolicyOnExitCodesRequirement) *v1.ContainerStatus {
 	for _, c := range slices.Concat(t.Status.ContainerStatuses, t.Status.InitContainerStatuses) {
 		over := c.State.Terminated
@@ -143,7 +143,7 @@ func exited(t *try, rule *batchv1.PodFailurePolicyOnExitCodesRequirement) *v1.Co
 	return nil
 }
 
-// successRule is the rule of the success policy that is met; -1 if none is.
+// successRule returns the rule of the success policy that is met; -1 if there is none.
 func (j *jobs) successRule() int {
 	if j.job.Spec.SuccessPolicy == nil {
 		return -1
@@ -163,7 +163,7 @@ func (j *jobs) successRule() int {
 	})
 }
 
-// numbersOf reads what intervals writes; validation has refused anything else.
+// numbersOf parses the output of intervals. Validation has refused anything else.
 func numbersOf(text string) map[int]bool {
 	numbers := map[int]bool{}
 	for part := range strings.SplitSeq(text, ",") {

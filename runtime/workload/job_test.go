@@ -49,7 +49,7 @@ func newJobLife(t *testing.T, policy v1.RestartPolicy, rest ...string) *jobLife 
 	return &jobLife{t: t, now: time.Unix(1e9, 0), w: m.Workloads[0], pods: map[string]*Pod{}}
 }
 
-// step does what an expansion says.
+// step carries out an expansion.
 func (l *jobLife) step() *Expansion {
 	in := &Input{Workload: l.w, Job: l.status, Now: l.now}
 	for _, p := range l.pods {
@@ -84,7 +84,7 @@ func (l *jobLife) ends(name string, code int32) {
 	}}}
 }
 
-// names are the pods that are there.
+// names returns the names of the existing pods.
 func (l *jobLife) names() (names []string) {
 	for name := range l.pods {
 		names = append(names, name)
@@ -93,7 +93,7 @@ func (l *jobLife) names() (names []string) {
 	return names
 }
 
-// want holds which pods there are after a step.
+// want checks which pods exist after a step.
 func (l *jobLife) want(when string, names ...string) *Expansion {
 	l.t.Helper()
 	x := l.step()
@@ -103,7 +103,7 @@ func (l *jobLife) want(when string, names ...string) *Expansion {
 	return x
 }
 
-// wantOver holds how the Job has ended.
+// wantOver checks how the Job has ended.
 func (l *jobLife) wantOver(how batchv1.JobConditionType, reason string) {
 	l.t.Helper()
 	if l.step(); len(l.status.Conditions) != 1 || l.status.Conditions[0].Type != how || l.status.Conditions[0].Reason != reason {
@@ -113,7 +113,7 @@ func (l *jobLife) wantOver(how batchv1.JobConditionType, reason string) {
 
 func (l *jobLife) pass(d time.Duration) { l.now = l.now.Add(d) }
 
-// TestJobCompletions: as many pods run at the same time as may, until enough have ended well.
+// TestJobCompletions checks that the allowed number of pods runs concurrently until enough have succeeded.
 func TestJobCompletions(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyNever, "completions: 3", "parallelism: 2")
 	l.want("at first", "work-0", "work-1")
@@ -129,7 +129,7 @@ func TestJobCompletions(t *testing.T) {
 	l.want("it is over", "work-0", "work-1", "work-2")
 }
 
-// TestJobFailures: a pod that failed is tried again after a delay that doubles, until the limit is exceeded.
+// TestJobFailures checks that a failed pod is retried after a doubling delay, until the limit is exceeded.
 func TestJobFailures(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyNever, "backoffLimit: 2")
 	l.want("at first", "work-0")
@@ -150,7 +150,7 @@ func TestJobFailures(t *testing.T) {
 	l.want("it is over", "work-0", "work-1", "work-2")
 }
 
-// TestIndexedJobs: each index ends well once; a try that failed gets another name, and the pod knows its index.
+// TestIndexedJobs checks that each index succeeds once, that a retry has another name, and that the pod has its index.
 func TestIndexedJobs(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyNever, "completionMode: Indexed", "completions: 3", "parallelism: 3")
 	l.want("at first", "work-0", "work-1", "work-2")
@@ -174,7 +174,7 @@ func TestIndexedJobs(t *testing.T) {
 	}
 }
 
-// TestLimitsOfIndexes: an index that failed too often is given up, and the others go on.
+// TestLimitsOfIndexes checks that an index that failed too often is not retried, and that the others continue.
 func TestLimitsOfIndexes(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyNever, "completionMode: Indexed", "completions: 2", "parallelism: 2", "backoffLimitPerIndex: 0")
 	l.want("at first", "work-0", "work-1")
@@ -188,7 +188,7 @@ func TestLimitsOfIndexes(t *testing.T) {
 	}
 }
 
-// TestMaxFailedIndexes: a Job fails at once when too many of its indexes have.
+// TestMaxFailedIndexes checks that a Job fails at once when too many of its indexes have failed.
 func TestMaxFailedIndexes(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyNever, "completionMode: Indexed", "completions: 3", "parallelism: 2", "backoffLimitPerIndex: 0", "maxFailedIndexes: 0")
 	l.want("at first", "work-0", "work-1")
@@ -197,7 +197,7 @@ func TestMaxFailedIndexes(t *testing.T) {
 	l.want("it is over", "work-0")
 }
 
-// TestPodFailurePolicy: its first rule that is about a failed pod counts.
+// TestPodFailurePolicy checks that the first matching rule counts.
 func TestPodFailurePolicy(t *testing.T) {
 	const policy = "podFailurePolicy: {rules: [" +
 		"{action: FailJob, onExitCodes: {operator: In, values: [42]}}, {action: Ignore, onExitCodes: {operator: In, values: [7]}}]}"
@@ -216,7 +216,7 @@ func TestPodFailurePolicy(t *testing.T) {
 	}
 }
 
-// TestSuccessPolicy: a Job is over once the indexes of a rule have ended well, and what runs is stopped.
+// TestSuccessPolicy checks that a Job ends once the indexes of a rule have succeeded, and that active pods are stopped.
 func TestSuccessPolicy(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyNever, "completionMode: Indexed", "completions: 3", "parallelism: 3",
 		`successPolicy: {rules: [{succeededIndexes: "0-1", succeededCount: 1}]}`)
@@ -228,7 +228,7 @@ func TestSuccessPolicy(t *testing.T) {
 	l.want("it is over", "work-1", "work-2")
 }
 
-// TestEndsOfJobs: a deadline, a suspension and the time to live end what runs.
+// TestEndsOfJobs checks that a deadline, a suspension and the time to live end active pods.
 func TestEndsOfJobs(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyNever, "activeDeadlineSeconds: 60", "ttlSecondsAfterFinished: 100")
 	if x := l.want("at first", "work-0"); !x.Next.Equal(l.now.Add(time.Minute)) {
@@ -252,7 +252,7 @@ func TestEndsOfJobs(t *testing.T) {
 	l.want("resumed", "work-0", "work-1")
 }
 
-// TestWorkQueues: without a number of completions nothing is begun after the first success.
+// TestWorkQueues checks that without a number of completions no pod starts after the first success.
 func TestWorkQueues(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyNever, "parallelism: 2")
 	l.w.Job.Spec.Completions = nil
@@ -263,7 +263,7 @@ func TestWorkQueues(t *testing.T) {
 	l.wantOver(batchv1.JobComplete, batchv1.JobReasonCompletionsReached)
 }
 
-// TestRestartsOfJobs: restarts of the containers count against the limit where pods restart them.
+// TestRestartsOfJobs checks that restarts of containers count against the limit with restartPolicy OnFailure.
 func TestRestartsOfJobs(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyOnFailure, "backoffLimit: 3")
 	l.want("at first", "work-0")
@@ -272,7 +272,8 @@ func TestRestartsOfJobs(t *testing.T) {
 	l.want("it is over")
 }
 
-// TestRandomJobs: whatever fails, no more pods run than may, no index ends well twice, and the Job ends.
+// TestRandomJobs checks with random failures that no more pods run than allowed, that no index succeeds twice, and that
+// the Job ends.
 func TestRandomJobs(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 0))

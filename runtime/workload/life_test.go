@@ -17,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// life is a workload and its pods, whose time passes in seconds.
+// life is a workload and its pods; its time advances in seconds.
 type life struct {
 	t    *testing.T
 	r    *rand.Rand
@@ -29,13 +29,14 @@ type life struct {
 	grace time.Duration
 }
 
-// living is a pod that is there.
+// living is an existing pod.
 type living struct {
 	applied *podspec.Desired
-	// ready is since when; zero while it is not. deadline is when it gets ready, or is gone.
+	// ready is since when it is ready; zero while it is not. deadline is when it becomes ready or is gone.
 	ready, deadline time.Time
 	deleting        bool
-	// stops is when its containers of the version before have ended; zero if none are being stopped. They answer their probes until then.
+	// stops is when the containers of its old version have ended; zero if none are being stopped. Until then they
+	// answer their probes.
 	stops time.Time
 }
 
@@ -51,7 +52,7 @@ spec:
       - {name: app, image: "registry.local/app:%d"}
 %s`
 
-// loaded is a workload of a kind, with a version of its image and the rest of its spec.
+// loaded returns a workload of a kind, with a version of its image and the rest of its spec.
 func loaded(t *testing.T, kind string, version int, rest ...string) *podspec.Workload {
 	t.Helper()
 	text := fmt.Sprintf(manifest, kind, version, "  "+strings.Join(rest, "\n  ")+"\n")
@@ -80,7 +81,7 @@ func (l *life) expand() *Expansion {
 	return Expand(in)
 }
 
-// ready is how many pods are.
+// ready counts the ready pods.
 func (l *life) ready() (count int) {
 	for _, p := range l.pods {
 		if !p.ready.IsZero() && !p.deleting && p.stops.IsZero() {
@@ -90,7 +91,7 @@ func (l *life) ready() (count int) {
 	return count
 }
 
-// do does what an expansion says, as passes over its pods do. It returns how many ready pods that took.
+// do carries out an expansion like passes over its pods. It reports whether a pod changed.
 func (l *life) do(x *Expansion) (changed bool) {
 	for _, d := range x.Pods {
 		p := l.pods[d.Pod.Name]
@@ -119,10 +120,10 @@ func (l *life) do(x *Expansion) (changed bool) {
 	return changed
 }
 
-// startsBy is when a pod that starts now is ready.
+// startsBy returns when a pod that starts now is ready.
 func (l *life) startsBy() time.Time { return l.now.Add(time.Duration(1+l.r.IntN(10)) * time.Second) }
 
-// pass lets a second pass.
+// pass advances the time by a second.
 func (l *life) pass() {
 	l.now = l.now.Add(time.Second)
 	for name, p := range l.pods {
@@ -145,7 +146,7 @@ func (l *life) wrong(format string, args ...any) {
 	l.t.Errorf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(l.log, "\n"))
 }
 
-// settle lets the workload come to rest.
+// settle lets the workload reach a stable state.
 func (l *life) settle(check func()) {
 	l.t.Helper()
 	for range 2000 {
@@ -162,7 +163,8 @@ func (l *life) settle(check func()) {
 	l.wrong("it does not come to rest: %+v", l.expand())
 }
 
-// TestRollingUpdates: an update of any Deployment takes no more pods than it may, has no more than it may, and ends.
+// TestRollingUpdates checks that an update of any Deployment keeps to its limits of unavailable and additional pods,
+// and that it ends.
 func TestRollingUpdates(t *testing.T) {
 	for seed := range uint64(100) {
 		l := newLife(t, seed)
@@ -196,8 +198,8 @@ func TestRollingUpdates(t *testing.T) {
 	}
 }
 
-// TestRollingUpdatesOverlapStops: pods that take long to stop do not hold each other up. As many stay available as have to, and
-// there is at most one pod more for each that is updated.
+// TestRollingUpdatesOverlapStops checks that pods that stop slowly do not delay each other. Enough pods stay available,
+// and there is at most one additional pod for each updated one.
 func TestRollingUpdatesOverlapStops(t *testing.T) {
 	for seed := range uint64(25) {
 		l := newLife(t, seed)
@@ -219,7 +221,7 @@ func TestRollingUpdatesOverlapStops(t *testing.T) {
 				l.wrong("%d of %d pods are ready, at least %d have to be, and at most %d be there", l.ready(), counted, replicas-unavailable, 2*replicas)
 			}
 		})
-		// All stop at once, and then the pods beside them. The starts come on top, which take ten seconds at most.
+		// All stop at once, and then the additional pods. Starts add at most ten seconds each.
 		if took := l.now.Sub(began); took > 2*l.grace+time.Duration(replicas+2)*11*time.Second {
 			l.wrong("%d replicas took %s", replicas, took)
 		}
@@ -229,7 +231,7 @@ func TestRollingUpdatesOverlapStops(t *testing.T) {
 	}
 }
 
-// TestRecreate: no two versions are there at the same time.
+// TestRecreate checks that two versions never exist at the same time.
 func TestRecreate(t *testing.T) {
 	l := newLife(t, 1)
 	l.w = loaded(t, "Deployment", 1, "replicas: 4", "strategy: {type: Recreate}")
@@ -249,7 +251,8 @@ func TestRecreate(t *testing.T) {
 	}
 }
 
-// TestRecreateKeepsAPodThatIsHeld: a pod of the newest version that waits for its image or Secret, or crashes, is not made anew.
+// TestRecreateKeepsAPodThatIsHeld checks that a pod of the newest version that waits for its image or Secret, or
+// crashes, is not recreated.
 func TestRecreateKeepsAPodThatIsHeld(t *testing.T) {
 	w := loaded(t, "Deployment", 1, "strategy: {type: Recreate}")
 	first := Expand(&Input{Workload: w, Now: time.Unix(1e9, 0)})
@@ -259,7 +262,7 @@ func TestRecreateKeepsAPodThatIsHeld(t *testing.T) {
 	}
 }
 
-// TestScaling: pods of the highest ordinals come and go, and the others stay as they are.
+// TestScaling checks that pods with the highest ordinals are created and deleted, and that the others do not change.
 func TestScaling(t *testing.T) {
 	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet"} {
 		l := newLife(t, 1)
@@ -279,7 +282,8 @@ func TestScaling(t *testing.T) {
 	}
 }
 
-// TestStatefulSetOrder: pods come in order and go, and are updated, in the opposite one, one after the other.
+// TestStatefulSetOrder checks that pods are created in order, and deleted and updated in reverse order, one after the
+// other.
 func TestStatefulSetOrder(t *testing.T) {
 	l := newLife(t, 3)
 	l.w = loaded(t, "StatefulSet", 1, "replicas: 3", "serviceName: web")
@@ -304,7 +308,8 @@ func TestStatefulSetOrder(t *testing.T) {
 	}
 }
 
-// TestStatefulSetUpdateStrategies: a partition and OnDelete leave pods as they are, and a parallel set makes all at once.
+// TestStatefulSetUpdateStrategies checks that a partition and OnDelete leave pods as they are, and that a parallel set
+// creates all at once.
 func TestStatefulSetUpdateStrategies(t *testing.T) {
 	for strategy, updated := range map[string]int{
 		"updateStrategy: {rollingUpdate: {partition: 2}}": 1,
@@ -328,7 +333,8 @@ func TestStatefulSetUpdateStrategies(t *testing.T) {
 	}
 }
 
-// TestStatefulSetSaysWhatWaits: an edit that also scales down updates nothing before the last pod is gone, and says so.
+// TestStatefulSetSaysWhatWaits checks that an edit that also scales down updates nothing before the last pod is gone,
+// and that the reason is reported.
 func TestStatefulSetSaysWhatWaits(t *testing.T) {
 	l := newLife(t, 1)
 	l.w = loaded(t, "StatefulSet", 1, "replicas: 2")
@@ -343,8 +349,8 @@ func TestStatefulSetSaysWhatWaits(t *testing.T) {
 	}
 }
 
-// TestReplicaSetKeepsItsPods: an edit changes no pod that is there, and a missing one is made of the newest version. Nothing else
-// is to come.
+// TestReplicaSetKeepsItsPods checks that an edit changes no existing pod, and that a missing one gets the newest
+// version. Nothing else is pending.
 func TestReplicaSetKeepsItsPods(t *testing.T) {
 	l := newLife(t, 1)
 	l.w = loaded(t, "ReplicaSet", 1, "replicas: 2")
@@ -359,8 +365,8 @@ func TestReplicaSetKeepsItsPods(t *testing.T) {
 	}
 }
 
-// TestAPendingPodIsNotUpdated: a pod whose newest version is applied, and whose old containers still run because the new ones
-// cannot be made, holds the others up.
+// TestAPendingPodIsNotUpdated checks that a pod delays the others if its newest version is applied and its old
+// containers still run because the new ones cannot be created.
 func TestAPendingPodIsNotUpdated(t *testing.T) {
 	for _, kind := range []string{podspec.KindDeployment, podspec.KindStatefulSet} {
 		l := newLife(t, 1)
@@ -402,7 +408,8 @@ func TestAPendingPodIsNotUpdated(t *testing.T) {
 	}
 }
 
-// TestDaemonSetElsewhere: a DaemonSet of other nodes has no pod here and says why; a pod of before goes.
+// TestDaemonSetElsewhere checks that a DaemonSet for other nodes has no pod here, with the reason, and that an existing
+// pod is deleted.
 func TestDaemonSetElsewhere(t *testing.T) {
 	w := loaded(t, "DaemonSet", 1)
 	there := Pod{Applied: newMaker(w).pod(0)}

@@ -18,12 +18,12 @@ import (
 	"github.com/podctl/podctl/podspec/spechash"
 )
 
-// maker makes the pods of a workload.
+// maker creates the pods of a workload.
 type maker struct {
 	w *podspec.Workload
-	// hash names the version of the template.
+	// hash identifies the version of the template.
 	hash string
-	// minReady is how many seconds a pod has to be ready until it counts as available.
+	// minReady is how many seconds a pod must be ready to count as available.
 	minReady int32
 }
 
@@ -44,7 +44,7 @@ func newMaker(w *podspec.Workload) *maker {
 	return m
 }
 
-// hashOf names a version of a template in few letters, as controller.ComputeHash does.
+// hashOf returns a short hash of a template version, as controller.ComputeHash does.
 func hashOf(template *v1.PodTemplateSpec) string {
 	hash := fnv.New32a()
 	text, err := json.Marshal(template)
@@ -55,17 +55,17 @@ func hashOf(template *v1.PodTemplateSpec) string {
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(hash.Sum32()), 10))
 }
 
-// name is that of the pod of an ordinal.
+// name returns the name of the pod with an ordinal.
 func (m *maker) name(ordinal int) string { return fmt.Sprintf("%s-%d", m.w.Meta().Name, ordinal) }
 
-// ordinalOf is the ordinal in the name of a pod.
+// ordinalOf returns the ordinal in the name of a pod.
 func (m *maker) ordinalOf(name string) (ordinal int, ok bool) {
 	text, ok := strings.CutPrefix(name, m.w.Meta().Name+"-")
 	ordinal, err := strconv.Atoi(text)
 	return ordinal, ok && err == nil && m.name(ordinal) == name
 }
 
-// pod is the pod of an ordinal as the workload says now.
+// pod returns the pod with an ordinal according to the current template.
 func (m *maker) pod(ordinal int) *podspec.Desired {
 	pod := m.w.Template.Pod.DeepCopy()
 	pod.Name = m.name(ordinal)
@@ -85,7 +85,7 @@ func (m *maker) pod(ordinal int) *podspec.Desired {
 	return m.w.Template.WithPod(pod)
 }
 
-// label adds what the controllers of a cluster add to each pod.
+// label adds the labels and fields that the controllers of a cluster add to each pod.
 func (m *maker) label(pod *v1.Pod, ordinal int) {
 	switch {
 	case m.w.StatefulSet != nil:
@@ -108,7 +108,7 @@ func (m *maker) identify(pod *v1.Pod) {
 	m.w.MountClaims(pod)
 }
 
-// same reports whether two versions of a pod ask for the same.
+// same reports whether two versions of a pod are equal.
 func same(a, b *podspec.Desired) bool {
 	if !equality.Semantic.DeepEqual(a.Pod.Spec, b.Pod.Spec) || !equality.Semantic.DeepEqual(a.Pod.Labels, b.Pod.Labels) ||
 		!equality.Semantic.DeepEqual(a.Pod.Annotations, b.Pod.Annotations) {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// scale makes the pods that are missing and deletes those that are too many. Those that are there stay as they are, and
-// why is the reason for one that is old.
+// scale creates missing pods and deletes superfluous ones. Existing pods stay as they are. why is the reason for those
+// with an old version.
 func (x *expanding) scale(why string) {
 	for ordinal := range x.desired {
 		switch t := x.there[ordinal]; {
@@ -25,7 +25,7 @@ func (x *expanding) scale(why string) {
 	x.goneAbove(x.desired)
 }
 
-// goneAbove deletes the pods of all ordinals from one on.
+// goneAbove deletes the pods with ordinals from from on.
 func (x *expanding) goneAbove(from int) {
 	for _, ordinal := range x.ordinals() {
 		if ordinal >= from {
@@ -34,7 +34,7 @@ func (x *expanding) goneAbove(from int) {
 	}
 }
 
-// deployment updates pods as the strategy says.
+// deployment updates pods according to the strategy.
 func (x *expanding) deployment(d *appsv1.Deployment) {
 	x.desired = int(ptr.Deref(d.Spec.Replicas, 1))
 	switch {
@@ -47,7 +47,7 @@ func (x *expanding) deployment(d *appsv1.Deployment) {
 	}
 }
 
-// recreate deletes all old pods before it makes a new one.
+// recreate deletes all old pods before it creates a new one.
 func (x *expanding) recreate() {
 	old := 0
 	for _, ordinal := range x.ordinals() {
@@ -77,9 +77,10 @@ func areGone(old int) string {
 	return fmt.Sprintf("the %d old pods are gone", old)
 }
 
-// roll updates as many pods at once as there may be unavailable, with pods of maxSurge beside them. A pod whose old containers are being
-// stopped counts as gone, as a terminating pod does in a cluster: another one may be made in its place meanwhile, so that updates do not wait for each
-// other's grace periods. There is at most one pod more for each that is updated, and without maxSurge none.
+// roll updates as many pods at once as may be unavailable, with the pods of maxSurge in addition. A pod whose old
+// containers are being stopped counts as gone, like a terminating pod in a cluster. Another one may be created in its
+// place meanwhile, so that updates do not wait for each other's grace periods. There is at most one additional pod for
+// each that is updated, and none without maxSurge.
 func (x *expanding) roll(strategy *appsv1.RollingUpdateDeployment) {
 	surge, unavailable := fenceposts(strategy, x.desired)
 	// spare is how many available pods may become unavailable now.
@@ -91,10 +92,11 @@ func (x *expanding) roll(strategy *appsv1.RollingUpdateDeployment) {
 	x.rollSurge(min(surge, base.old+base.going), base, &spare)
 }
 
-// rolling counts the pods of an update that stay: those that are still old, those that are being stopped for it, and those that start again.
+// rolling counts the pods of an update that stay: old ones, those being stopped for the update, and those starting
+// again.
 type rolling struct{ old, going, starting int }
 
-// MinimumAvailable is how many pods of a Deployment have to be available for it to count as available
+// MinimumAvailable returns how many pods of a Deployment have to be available for it to count as available
 // (DeploymentAvailable of the Deployment controller).
 func MinimumAvailable(d *appsv1.Deployment) int {
 	desired := int(ptr.Deref(d.Spec.Replicas, 1))
@@ -105,13 +107,14 @@ func MinimumAvailable(d *appsv1.Deployment) int {
 	return max(desired-unavailable, 0)
 }
 
-// fenceposts are how many pods there may be more and fewer than desired (ResolveFenceposts of the Deployment controller).
+// fenceposts returns how many pods there may be above and below the desired number (ResolveFenceposts of the Deployment
+// controller).
 func fenceposts(strategy *appsv1.RollingUpdateDeployment, desired int) (surge, unavailable int) {
 	if strategy == nil {
 		return 0, 1
 	}
 	zero := intstr.FromInt32(0)
-	// Validation has refused what is no number and no percentage.
+	// Validation has refused values that are no number and no percentage.
 	surge, _ = intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(strategy.MaxSurge, zero), desired, true)
 	unavailable, _ = intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(strategy.MaxUnavailable, zero), desired, false)
 	if surge == 0 && unavailable == 0 {
@@ -123,7 +126,7 @@ func fenceposts(strategy *appsv1.RollingUpdateDeployment, desired int) (surge, u
 // isGoing reports whether a pod is being stopped for the newest version.
 func (t *there) isGoing() bool { return t.newest && t.Stopping && !t.isUnknown() }
 
-// available counts the pods that are available, and are not being stopped.
+// available counts the pods that are available and not being stopped.
 func available(all map[int]*there) (count int) {
 	for _, t := range all {
 		if t.available && !t.isGoing() {
@@ -133,11 +136,11 @@ func available(all map[int]*there) (count int) {
 	return count
 }
 
-// begunPause is the time after which a Deployment is looked at again that has begun to update a pod.
+// begunPause is the time after which a Deployment that has begun to update a pod is expanded again.
 const begunPause = time.Second
 
-// rollBase updates the pods that stay, those first that are not available anyway (cleanupUnhealthyReplicas of the controller). At least
-// floor pods stay available.
+// rollBase updates the pods that stay. Pods that are unavailable anyway come first (cleanupUnhealthyReplicas of the
+// controller). At least floor pods stay available.
 func (x *expanding) rollBase(floor int, spare *int) (counts rolling) {
 	for ordinal := range x.desired {
 		switch t := x.there[ordinal]; {
@@ -167,8 +170,8 @@ func (x *expanding) rollBase(floor int, spare *int) (counts rolling) {
 	return counts
 }
 
-// rollSurge makes the pods that an update has beside the others, and deletes those that it needs no longer. While pods are stopped it makes no more
-// than there are old ones to be updated next.
+// rollSurge creates the additional pods of an update, and deletes those that are no longer needed. While pods are being
+// stopped, it creates at most as many as there are old pods to update next.
 func (x *expanding) rollSurge(surge int, base rolling, spare *int) {
 	coming := base.starting
 	for ordinal := x.desired; ordinal < x.desired+surge; ordinal++ {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// statefulSet makes, updates and deletes pods in the order of their ordinals (updateStatefulSet of the controller).
+// statefulSet creates, updates and deletes pods in the order of their ordinals (updateStatefulSet of the controller).
 func (x *expanding) statefulSet(set *appsv1.StatefulSet) {
 	x.desired = int(ptr.Deref(set.Spec.Replicas, 1))
 	first := 0
@@ -28,8 +28,8 @@ func (x *expanding) statefulSet(set *appsv1.StatefulSet) {
 	x.updateInOrder(set, first)
 }
 
-// makeInOrder makes the pods that are missing. In order, one waits until all before it are available. It reports
-// whether all are there and available.
+// makeInOrder creates missing pods. If the set is ordered, a pod waits until all before it are available. It reports
+// whether all exist and are available.
 func (x *expanding) makeInOrder(first int) (settled bool) {
 	settled = true
 	for ordinal := first; ordinal < first+x.desired; ordinal++ {
@@ -37,7 +37,7 @@ func (x *expanding) makeInOrder(first int) (settled bool) {
 		switch {
 		case t != nil:
 			x.wanted[ordinal] = t.Applied
-			// A pod that does not get ready is repaired by its newest version.
+			// A pod that does not become ready gets the newest version, which may fix it.
 			if !t.available && !t.updated && !t.ready && !t.isUnknown() {
 				x.make(ordinal)
 			}
@@ -51,7 +51,7 @@ func (x *expanding) makeInOrder(first int) (settled bool) {
 	return settled
 }
 
-// outside are the ordinals that are not among so many from the first.
+// outside returns the ordinals outside of the range of count ordinals from first.
 func outside(ordinals []int, first, count int) []int {
 	return slices.DeleteFunc(ordinals, func(ordinal int) bool { return ordinal >= first && ordinal < first+count })
 }
@@ -62,7 +62,7 @@ func (x *expanding) keepOutside(first int, why string) {
 	}
 }
 
-// deleteInOrder deletes the pods that are too many: in order the last one alone. It reports whether there was none.
+// deleteInOrder deletes superfluous pods; if the set is ordered, only the last one. It reports whether there were none.
 func (x *expanding) deleteInOrder(first int) (settled bool) {
 	left := outside(x.ordinals(), first, x.desired)
 	for i, ordinal := range slices.Backward(left) {
@@ -75,8 +75,8 @@ func (x *expanding) deleteInOrder(first int) (settled bool) {
 	return len(left) == 0
 }
 
-// updateInOrder updates pods from the last one down to the partition, one that is available after the other, or as many
-// at once as there may be unavailable.
+// updateInOrder updates pods from the last one down to the partition, one after the other, or as many at once as may be
+// unavailable.
 func (x *expanding) updateInOrder(set *appsv1.StatefulSet, first int) {
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		x.onDelete(first, "It is updated when it is deleted (updateStrategy OnDelete).")
@@ -111,7 +111,7 @@ func (x *expanding) updateInOrder(set *appsv1.StatefulSet, first int) {
 	}
 }
 
-// waitForUpdates says why pods are not updated yet that will be.
+// waitForUpdates records why pods are not updated yet.
 func (x *expanding) waitForUpdates(set *appsv1.StatefulSet, first int, why string) {
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// expandUnknown is the expansion of a life whose pods are all ready, except one that could not be observed.
+// expandUnknown returns the expansion of a life in which all pods are ready, except one that could not be observed.
 func expandUnknown(l *life, name string) *Expansion {
 	in := &Input{Workload: l.w, Now: l.now}
 	for _, p := range l.pods {
@@ -25,7 +25,7 @@ func expandUnknown(l *life, name string) *Expansion {
 	return Expand(in)
 }
 
-// imagesNow are the pods that an expansion wants, with the version of their image, and those that it deletes.
+// imagesNow lists the pods that an expansion wants, with the version of their image, and those that it deletes.
 func imagesNow(x *Expansion) string {
 	var texts []string
 	for _, d := range x.Pods {
@@ -37,8 +37,8 @@ func imagesNow(x *Expansion) string {
 	return strings.Join(texts, " ")
 }
 
-// TestUnknownPods: a pod that cannot be observed keeps its version and counts as not available; the others go on as far as the
-// strategy allows.
+// TestUnknownPods checks that a pod that cannot be observed keeps its version and counts as unavailable. The others
+// continue as far as the strategy allows.
 func TestUnknownPods(t *testing.T) {
 	const one = "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}"
 	const two = "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 2}}"
@@ -76,7 +76,8 @@ func TestUnknownPods(t *testing.T) {
 	}
 }
 
-// TestUnknownTries: a try of a Job that cannot be observed is neither repeated nor deleted, also when the Job is over.
+// TestUnknownTries checks that a try of a Job that cannot be observed is neither repeated nor deleted, also when the
+// Job has ended.
 func TestUnknownTries(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyNever, "completions: 2", "parallelism: 2")
 	l.want("at first", "work-0", "work-1")
