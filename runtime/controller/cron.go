@@ -12,13 +12,13 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// CronStatus is what is kept of a CronJob's runs.
+// CronStatus is the record of a CronJob's runs.
 type CronStatus struct {
-	// Last is the time of the last run that was started.
+	// Last is the time of the last started run.
 	Last time.Time `json:"last,omitzero"`
 }
 
-// JobsOf are the records of a CronJob's Jobs.
+// JobsOf returns the records of a CronJob's Jobs.
 func JobsOf(key state.ObjectKey, records []*Record) []*Record {
 	var jobs []*Record
 	for _, r := range records {
@@ -29,10 +29,10 @@ func JobsOf(key state.ObjectKey, records []*Record) []*Record {
 	return jobs
 }
 
-// Tick starts the run of a CronJob that is due, and deletes the Jobs that shall go. Records are those of all workloads. It
-// returns whether it has changed something, and when the next run is due.
+// Tick starts the due run of a CronJob, and deletes its outdated Jobs. records are those of all workloads. Tick returns
+// whether it changed something, and when the next run is due.
 //
-// Whoever is killed in between starts no run twice: a Job has the time of its run in its name.
+// If podctl is killed in between, no run starts twice, because a Job has the time of its run in its name.
 func (s *Store) Tick(ctx context.Context, r *Record, records []*Record) (changed bool, next time.Time, err error) {
 	in := &workload.CronInput{CronJob: r.Workload.CronJob, Since: r.CreatedAt, Now: s.now()}
 	if r.Cron != nil {
@@ -60,7 +60,7 @@ func (s *Store) Tick(ctx context.Context, r *Record, records []*Record) (changed
 	return len(x.Gone) > 0 || !x.Start.IsZero(), x.Next, errors.Join(errs...)
 }
 
-// start keeps the Job of a run, and then that it was started.
+// start stores the Job of a run, and then the time of the run.
 func (s *Store) start(ctx context.Context, r *Record, at time.Time) error {
 	job := workload.JobOf(r.Workload, workload.JobNameAt(r.Key().Name, at), at)
 	_, err := s.Get(KeyOf(job))

@@ -1,6 +1,6 @@
-// Package controller keeps the workloads that were applied, with their revisions, and finds out which pods each shall
-// have now: what the controllers of a cluster do with the API server, it does with files and one look at the runtime.
+// Package controller stores the applied workloads with their revisions, and determines which pods each needs now. A
+// cluster's controllers do this with the API server; this package uses files and one observation of the runtime.
 //
-// In: workloads of manifests, already validated, and the pods that are there. Out: what was created or changed, and
-// expansions (package workload), which decides. It makes no pass and stops nothing.
+// The input is validated workloads from manifests, and the existing pods. The output is the created or changed records,
+// and expansions, which package workload decides. The package makes no pass and stops nothing.
 package controller

@@ -15,35 +15,35 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// Keeper is the source that pods of workloads have in their records, whoever made them (podspec.Desired).
+// Keeper is the source in the records of all pods of workloads, whoever created them (podspec.Desired).
 const Keeper = model.WorkloadKeeper
 
-// Expanded is what a workload comes to.
+// Expanded is the expansion of a workload.
 type Expanded = workload.Expansion
 
-// Lister says how pods stand.
+// Lister reports the state of pods.
 type Lister interface {
 	Standing(ctx context.Context, pods []*podspec.Desired) ([]model.Standing, error)
 }
 
-// Expander finds out which pods workloads shall have now.
+// Expander determines which pods workloads need now.
 type Expander struct {
 	Layout state.Layout
-	// Objects has the ConfigMaps and Secrets that were applied apart.
+	// Objects has the ConfigMaps and Secrets that were applied separately.
 	Objects *objects.Store
 	Lister  Lister
-	// Unfit says why this machine is no node for a pod of a DaemonSet; see workload.Input.
+	// Unfit explains why this machine is no node for a pod of a DaemonSet; see workload.Input.
 	Unfit func(*v1.Pod) string
 	Now   func() time.Time
 }
 
-// Owns reports whether a pod or a Job is one of a workload: its controller is of that kind and name.
+// Owns reports whether a pod or a Job belongs to a workload: the kind and name of its controller match.
 func Owns(key state.ObjectKey, one metav1.Object) bool {
 	owner := metav1.GetControllerOfNoCopy(one)
 	return owner != nil && one.GetNamespace() == key.Namespace && owner.Kind == key.Kind && owner.Name == key.Name
 }
 
-// PodsOf are the pods of a workload that were applied, and not yet removed.
+// PodsOf returns the pods of a workload that were applied and not removed yet.
 func PodsOf(key state.ObjectKey, applied []state.AppliedPod) []state.AppliedPod {
 	var pods []state.AppliedPod
 	for _, p := range applied {
@@ -54,9 +54,9 @@ func PodsOf(key state.ObjectKey, applied []state.AppliedPod) []state.AppliedPod 
 	return pods
 }
 
-// Expand observes the pods of a workload, and says which it must have now. A pod that cannot be observed is an error of the
-// expansion (Unknown). If an object of the template cannot be read, Expand returns the error with an expansion that keeps the
-// pods as they are.
+// Expand observes the pods of a workload and returns which it needs now. A pod that cannot be observed is an error in
+// the expansion (Unknown). If an object of the template cannot be read, Expand returns the error with an expansion that
+// keeps the pods as they are.
 func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.AppliedPod) (*workload.Expansion, error) {
 	w := *r.Workload
 	own := PodsOf(r.Key(), applied)
@@ -93,7 +93,7 @@ func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.Applie
 	return out, nil
 }
 
-// keeping keeps pods as they were applied. A deletion that has begun goes on.
+// keeping keeps pods as they were applied. Deletions that have begun continue.
 func keeping(own []state.AppliedPod) *workload.Expansion {
 	x := &workload.Expansion{}
 	for _, p := range own {

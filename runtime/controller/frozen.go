@@ -5,8 +5,8 @@ import (
 	"github.com/podctl/podctl/runtime/objects"
 )
 
-// frozen refuses changes that the API server refuses: pods are found by the selector, and a Job's tries are all of one
-// template (ValidateDeploymentUpdate, ValidateStatefulSetUpdate, ValidateJobUpdate).
+// frozen refuses changes that the API server also refuses, because pods are found by the selector, and a Job's tries
+// all have one template (ValidateDeploymentUpdate, ValidateStatefulSetUpdate, ValidateJobUpdate).
 func frozen(before, after *podspec.Workload) error {
 	earlier := frozenFields(before)
 	for path, value := range frozenFields(after) {
@@ -17,7 +17,7 @@ func frozen(before, after *podspec.Workload) error {
 	return nil
 }
 
-// frozenFields are the fields of a workload that cannot change, by their paths.
+// frozenFields returns the fields of a workload that cannot change, by path.
 func frozenFields(w *podspec.Workload) map[string]any {
 	switch w.Kind() {
 	case podspec.KindDeployment:

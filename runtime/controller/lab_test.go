@@ -7,7 +7,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// nobody is a runtime without pods.
+// nobody simulates a runtime without pods.
 type nobody struct{}
 
 func (nobody) Standing(context.Context, []*podspec.Desired) ([]model.Standing, error) {

@@ -18,19 +18,19 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// recordVersion is the version of the format of a record's file.
+// recordVersion is the version of a record's file format.
 const recordVersion = 1
 
-// Record is what is kept of a workload.
+// Record is the stored state of a workload.
 type Record struct {
 	Version int `json:"version"`
-	// Workload is as it was applied last; of the objects in its template, those that its manifest brings.
+	// Workload is the workload as applied last. Its template includes only objects from its own manifest.
 	Workload *podspec.Workload `json:"workload"`
-	// CreatedAt is when it was applied first.
+	// CreatedAt is when it was first applied.
 	CreatedAt time.Time `json:"createdAt"`
-	// Job is the status of a Job as its last pass left it; nil before the first.
+	// Job is the status of a Job after its last pass; nil before the first.
 	Job *batchv1.JobStatus `json:"job,omitempty"`
-	// Cron is what is kept of a CronJob's runs; nil before the first.
+	// Cron is the record of a CronJob's runs; nil before the first.
 	Cron *CronStatus `json:"cron,omitempty"`
 	// Revisions are the versions of the template, the newest last.
 	Revisions []Revision `json:"revisions"`
@@ -38,25 +38,25 @@ type Record struct {
 
 // Revision is one version of a workload's template.
 type Revision struct {
-	// Number counts the versions from 1. A version that comes back gets the next number
+	// Number counts the versions from 1. A version that is applied again gets the next number
 	// (deployment.kubernetes.io/revision).
 	Number   int64              `json:"number"`
 	Template v1.PodTemplateSpec `json:"template"`
-	// Pod is the pod of the template, with the objects that its manifest brings.
+	// Pod is the pod of the template, with the objects from its manifest.
 	Pod *podspec.Desired `json:"pod"`
 	// At is when it was applied.
 	At time.Time `json:"at"`
 }
 
-// KeyOf names a workload.
+// KeyOf returns the key of a workload.
 func KeyOf(w *podspec.Workload) state.ObjectKey {
 	return state.ObjectKey{Namespace: w.Meta().Namespace, Kind: w.Kind(), Name: w.Meta().Name}
 }
 
-// Key names the record's workload.
+// Key returns the key of the record's workload.
 func (r *Record) Key() state.ObjectKey { return KeyOf(r.Workload) }
 
-// Revision is the number of the newest revision.
+// Revision returns the number of the newest revision.
 func (r *Record) Revision() int64 {
 	if len(r.Revisions) == 0 {
 		return 0
@@ -64,7 +64,7 @@ func (r *Record) Revision() int64 {
 	return r.Revisions[len(r.Revisions)-1].Number
 }
 
-// next is the record after a workload was applied over this one, which is nil for a new one.
+// next returns the record after a workload was applied over this one, which is nil for a new one.
 func (r *Record) next(w *podspec.Workload, now time.Time) *Record {
 	w = normal(w)
 	next := &Record{Version: recordVersion, Workload: w, CreatedAt: now}
@@ -77,7 +77,8 @@ func (r *Record) next(w *podspec.Workload, now time.Time) *Record {
 		case w.Template.SameManifest(r.Workload.Template):
 			return next
 		case w.Template.Own().IsEmpty():
-			// The template has lost objects of its own, but has not changed: they came from --configmap, or are stored now.
+			// The template has lost its own objects, but has not changed: they came from --configmap, or are stored
+			// now.
 			next.Revisions = slices.Clone(next.Revisions)
 			next.Revisions[len(next.Revisions)-1].Pod = w.Template
 			return next
@@ -99,7 +100,7 @@ func (r *Record) revision() int64 {
 	return r.Revision()
 }
 
-// historyLimit is how many old versions of a template are kept (revisionHistoryLimit; 10 by default).
+// historyLimit returns how many old versions of a template are kept (revisionHistoryLimit; 10 by default).
 func historyLimit(w *podspec.Workload) int {
 	const byDefault = 10
 	limit := ptr.To[int32](byDefault)
@@ -114,7 +115,7 @@ func historyLimit(w *podspec.Workload) int {
 	return int(ptr.Deref(limit, byDefault))
 }
 
-// from is the record in the set of a workload that is the same, and from where that one is.
+// from returns the record with the set, and the source, of an otherwise equal workload.
 func (r *Record) from(same *podspec.Workload) *Record {
 	other, w := *r, *r.Workload
 	w.Set, other.Workload = same.Set, &w
@@ -126,13 +127,14 @@ func (r *Record) from(same *podspec.Workload) *Record {
 	return &other
 }
 
-// stays reports whether a workload that is applied by hand stays that of the agent's source: it is applied from the source's own file.
+// stays reports whether a workload that is applied by hand still belongs to the agent's source, because it is applied
+// from the source's own file.
 func stays(before, after *podspec.Workload) bool {
 	return objects.StaysKept(before.Keeper, before.Source, after.Keeper, after.Source)
 }
 
-// moves reports whether a workload that is applied anew has another set or source. The file of one that is applied by hand does not
-// matter: nobody looks at it again.
+// moves reports whether a workload that is applied again has another set or source. The file of one that is applied by
+// hand does not matter, because podctl does not read it again.
 func moves(before, after *podspec.Workload) bool {
 	if stays(before, after) {
 		return before.Set != after.Set
@@ -140,7 +142,7 @@ func moves(before, after *podspec.Workload) bool {
 	return before.Set != after.Set || before.Keeper != after.Keeper || after.Keeper != "" && before.Source != after.Source
 }
 
-// normal is a workload as it is kept: without the objects that are looked up anew for each pass.
+// normal returns a workload as it is stored: without the objects that are looked up for each pass.
 func normal(w *podspec.Workload) *podspec.Workload {
 	kept := *w
 	template := *w.Template
@@ -149,7 +151,7 @@ func normal(w *podspec.Workload) *podspec.Workload {
 	return &kept
 }
 
-// same reports whether two workloads ask for the same. Where they came from, and their set, do not count.
+// same reports whether two workloads are equal. Their origin and set do not count.
 func same(a, b *podspec.Workload) bool {
 	if !a.Template.SameManifest(b.Template) {
 		return false
@@ -165,8 +167,8 @@ func sameText(a, b any) bool {
 	return err == nil && otherErr == nil && string(one) == string(other)
 }
 
-// decode reads the file of a record. What is in it must be what its place says. Errors of the parser could repeat a
-// value of a Secret, and are left out.
+// decode decodes the file of a record. The contents must match the key. It omits errors of the parser, because they
+// could repeat a value of a Secret.
 func decode(key state.ObjectKey, text []byte) (*Record, error) {
 	r := &Record{}
 	if model.DecodeDocument(text, r) != nil || r.Workload == nil || r.Workload.Template == nil || len(r.Revisions) == 0 {

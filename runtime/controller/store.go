@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Store has the workloads of one state directory.
+// Store stores the workloads of one state directory.
 type Store struct {
 	objects.Files[Record]
 
@@ -20,21 +20,21 @@ type Store struct {
 	now    func() time.Time
 }
 
-// NewStore makes a Store.
+// NewStore returns a Store.
 func NewStore(locker *state.Locker, now func() time.Time) *Store {
 	return &Store{locker: locker, Files: objects.Files[Record]{Dir: locker.Layout.Workloads(), Decode: decode}, now: now}
 }
 
-// Change is what becomes of a workload that is applied.
+// Change is the effect of applying a workload.
 type Change struct {
 	Outcome objects.Outcome
-	// Record is what is kept then.
+	// Record is the new record.
 	Record *Record
-	// moves is set when the workload is unchanged and comes into another set, out of one, or from another source.
+	// moves is set if the workload is unchanged but its set or source changes.
 	moves bool
 }
 
-// Change is what Put would do. A record that is damaged is replaced; a change that the API server refuses is an
+// Change returns what Put would do. A damaged record is replaced. A change that the API server refuses is an
 // *objects.FrozenError.
 func (s *Store) Change(w *podspec.Workload) (Change, error) {
 	before, err := s.Find(KeyOf(w))
@@ -51,15 +51,15 @@ func (s *Store) Change(w *podspec.Workload) (Change, error) {
 	return Change{Outcome: objects.Configured, Record: before.next(w, s.now())}, frozen(before.Workload, w)
 }
 
-// Merge gives a workload of a manifest what stays of the stored one although the manifest does not say it: the restart that
-// somebody asked for. Of one whose record cannot be read nothing stays.
+// Merge adds to a workload of a manifest the parts of the stored one that the manifest does not contain: a requested
+// restart. It adds nothing if the record cannot be read.
 func (s *Store) Merge(w *podspec.Workload) {
 	if before, err := s.Find(KeyOf(w)); err == nil && before != nil {
 		w.KeepRestart(before.Workload)
 	}
 }
 
-// Put keeps a workload as it is applied now.
+// Put stores a workload.
 func (s *Store) Put(ctx context.Context, w *podspec.Workload) (c Change, err error) {
 	lock, err := s.locker.LockWorkloads(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Store) Put(ctx context.Context, w *podspec.Workload) (c Change, err err
 	return c, s.write(c.Record)
 }
 
-// checkRoom refuses more workloads than are kept.
+// checkRoom refuses workloads beyond the maximum.
 func (s *Store) checkRoom(c *Change) error {
 	if c.Outcome != objects.Created {
 		return nil
@@ -87,8 +87,8 @@ func (s *Store) checkRoom(c *Change) error {
 	return err
 }
 
-// Expire forgets a Job that has lived its time (ttlSecondsAfterFinished). The record of one that a source of an agent brought stays,
-// without pods: its manifest is there still, and would run again.
+// Expire removes the record of a Job whose time to live has passed (ttlSecondsAfterFinished). The record of a Job from
+// a source of the agent stays, without pods: its manifest still exists, and the Job would run again.
 func (s *Store) Expire(ctx context.Context, key state.ObjectKey) error {
 	r, err := s.Find(key)
 	if err != nil || r == nil || r.Workload.Keeper != "" {
@@ -98,12 +98,12 @@ func (s *Store) Expire(ctx context.Context, key state.ObjectKey) error {
 	return err
 }
 
-// KeepJob keeps the status of a Job, unless the Job is gone.
+// KeepJob stores the status of a Job, unless the Job is gone.
 func (s *Store) KeepJob(ctx context.Context, r *Record) error {
 	return s.change(ctx, r.Key(), func(now *Record) { now.Job = r.Job })
 }
 
-// change changes the record of a workload, unless that is gone. Nothing is written if nothing changes.
+// change changes the record of a workload, if it exists. It writes nothing if nothing changes.
 func (s *Store) change(ctx context.Context, key state.ObjectKey, change func(*Record)) (err error) {
 	lock, err := s.locker.LockWorkloads(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Store) write(r *Record) error {
 	return s.Dir.Write(r.Key(), text)
 }
 
-// Delete removes the record of a workload. One that is gone is no error; found reports whether there was one.
+// Delete removes the record of a workload. A missing record is no error; found reports whether there was one.
 func (s *Store) Delete(ctx context.Context, key state.ObjectKey) (found bool, err error) {
 	lock, err := s.locker.LockWorkloads(ctx)
 	if err != nil {

@@ -36,7 +36,7 @@ metadata: {name: s}
 stringData: {key: hunter2}
 `
 
-// deployment is the Deployment of the manifest after edits.
+// deployment returns the Deployment of the manifest after edits.
 func deployment(t *testing.T, edits ...string) *podspec.Workload {
 	t.Helper()
 	m, err := load.Loader{Workloads: true}.Parse(input.Source{Name: "-", Text: []byte(strings.NewReplacer(edits...).Replace(manifest))})
@@ -61,8 +61,8 @@ func put(t *testing.T, s *Store, w *podspec.Workload) Change {
 	return c
 }
 
-// TestWhatBecomesOfWorkloads: one is created once, and configured when something of it or of its Secrets differs; only
-// another template is another revision, and so many old ones are kept.
+// TestWhatBecomesOfWorkloads checks that a workload is created once, and configured if it or its Secrets differ. Only
+// another template is another revision, and the history limit applies.
 func TestWhatBecomesOfWorkloads(t *testing.T) {
 	s := newStore(t)
 	for i, c := range []struct {
@@ -102,7 +102,7 @@ func TestWhatBecomesOfWorkloads(t *testing.T) {
 	}
 }
 
-// TestSets: the set of a workload is kept with it and is no change.
+// TestSets checks that the set of a workload is stored and is no change.
 func TestSets(t *testing.T) {
 	s := newStore(t)
 	in := func(set string) *podspec.Workload {
@@ -124,8 +124,8 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestDamagedRecords: one that cannot be read is told with what to do and no value of it, hides no other, and can be
-// replaced and removed.
+// TestDamagedRecords checks that the error names the fix and contains no value, that others are still listed, and that
+// the damaged record can be replaced and removed.
 func TestDamagedRecords(t *testing.T) {
 	s := newStore(t)
 	r := put(t, s, deployment(t)).Record
@@ -157,7 +157,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestOwns: a pod is of the workload that controls it.
+// TestOwns checks that a pod belongs to the workload that controls it.
 func TestOwns(t *testing.T) {
 	w := deployment(t)
 	pod := w.Template.Pod.DeepCopy()
@@ -181,7 +181,7 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// expandedPod is the first pod of a workload that has none.
+// expandedPod returns the first pod of a workload that has none.
 func expandedPod(t *testing.T, w *podspec.Workload) *v1.Pod {
 	t.Helper()
 	s := newStore(t)
@@ -193,7 +193,7 @@ func expandedPod(t *testing.T, w *podspec.Workload) *v1.Pod {
 	return expansion.Pods[0].Pod
 }
 
-// TestFrozenFields: what the API server refuses to change is refused, and nothing is kept of it.
+// TestFrozenFields checks that changes that the API server refuses are refused and not stored.
 func TestFrozenFields(t *testing.T) {
 	s := newStore(t)
 	put(t, s, deployment(t))
@@ -214,8 +214,8 @@ func TestFrozenFields(t *testing.T) {
 	}
 }
 
-// TestTick: the run of a CronJob that is due is started once, also by one who was killed before that was written down; old
-// Jobs go, and what is kept of the runs stays when the CronJob is applied anew.
+// TestTick checks that a due run of a CronJob starts once, even if podctl was killed before it recorded the run. Old
+// Jobs are deleted, and the record of the runs stays when the CronJob is applied again.
 func TestTick(t *testing.T) {
 	s := newStore(t)
 	now := time.Date(2026, 5, 4, 12, 0, 30, 0, time.UTC)
@@ -270,8 +270,8 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// TestKeepers: the source that brought a workload is kept with its file, and is no change of the workload. The file of one that is
-// applied by hand does not matter.
+// TestKeepers checks that the source of a workload is stored with its file, and is no change of the workload. The file
+// of one that is applied by hand does not matter.
 func TestKeepers(t *testing.T) {
 	s := newStore(t)
 	put(t, s, deployment(t))
@@ -288,7 +288,7 @@ func TestKeepers(t *testing.T) {
 	}
 }
 
-// TestExpire: a Job that has lived its time is forgotten, unless a source brought it.
+// TestExpire checks that a Job is removed after its time to live, unless it came from a source.
 func TestExpire(t *testing.T) {
 	s := newStore(t)
 	for _, c := range []struct {

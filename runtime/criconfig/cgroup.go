@@ -11,11 +11,11 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// cgroupTop is the cgroup below which all pods live.
+// cgroupTop is the cgroup that contains all pods.
 const cgroupTop = "kubepods"
 
-// CgroupParent is the pod's own cgroup as the runtime is told: a path below the
-// cgroup root, also for the systemd driver (kubelet: GetPodContainerName).
+// CgroupParent returns the pod's own cgroup in the form for the runtime: a path below the cgroup root, also for the
+// systemd driver (kubelet: GetPodContainerName).
 func CgroupParent(pod *v1.Pod, node Node) string {
 	tier := strings.ToLower(string(podspec.QOSClass(pod)))
 	if tier == "guaranteed" {
@@ -24,7 +24,7 @@ func CgroupParent(pod *v1.Pod, node Node) string {
 	return cgroupIn(tier, pod.UID, node)
 }
 
-// CgroupParents are the cgroups that a pod may have had: one for each class.
+// CgroupParents returns the cgroups that a pod may have had: one for each QoS class.
 func CgroupParents(uid types.UID, node Node) []string {
 	var names []string
 	for _, tier := range []string{"", "burstable", "besteffort"} {
@@ -41,8 +41,8 @@ func cgroupIn(tier string, uid types.UID, node Node) string {
 	return name
 }
 
-// systemdName is a path in systemd's words. A slice has in its name the slices that it lies in, so
-// that a hyphen within a name is written as another character (kubelet: CgroupName.ToSystemd).
+// systemdName converts a path to systemd's form. The name of a slice contains the names of its parents, separated by
+// hyphens, so that a hyphen within a name is replaced (kubelet: CgroupName.ToSystemd).
 func systemdName(name string) string {
 	dir, slice := "/", ""
 	for part := range strings.SplitSeq(strings.Trim(name, "/"), "/") {
@@ -63,9 +63,8 @@ type PodResources struct {
 	HugePages map[string]uint64
 }
 
-// PodCgroup computes the limits of the pod's own cgroup: totals with overhead,
-// and upper limits only where every container has one (kubelet:
-// ResourceConfigForPod).
+// PodCgroup computes the limits of the pod's own cgroup: totals with overhead, and upper limits only if every container
+// has one (kubelet: ResourceConfigForPod).
 func PodCgroup(pod *v1.Pod, node Node) PodResources {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	limits, cpuLimited, memoryLimited := podspec.Limits(pod)
@@ -86,8 +85,7 @@ func PodCgroup(pod *v1.Pod, node Node) PodResources {
 	return r
 }
 
-// hugePages limits every page size of the machine: what the pod asks for, and
-// nothing of the others.
+// hugePages returns a limit for every page size of the machine; zero for sizes that the pod does not request.
 func hugePages(pod *v1.Pod, node Node) map[string]uint64 {
 	limits := map[string]uint64{}
 	totals := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})

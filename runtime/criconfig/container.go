@@ -6,9 +6,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Container is the message a container is created with (kubelet:
-// generateContainerConfig). Its errors are what the kubelet reports as
-// CreateContainerConfigError: they name the field.
+// Container returns the message that creates a container (kubelet: generateContainerConfig). Its errors name the field.
+// The kubelet reports them as CreateContainerConfigError.
 func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 	pod, c := in.Desired.Pod, in.Container.Container
 	image := in.Images[c.Image]
@@ -57,8 +56,7 @@ func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 	return config, nil
 }
 
-// stopSignal is the signal that asks the container to end. A default kubelet
-// ignores the field; podctl honours it.
+// stopSignal returns the signal that stops the container. A default kubelet ignores the field; podctl honors it.
 func stopSignal(in *ContainerInput) runtimeapi.Signal {
 	l := in.Container.Lifecycle
 	if l == nil || l.StopSignal == nil {

@@ -17,9 +17,8 @@ const (
 	maxSearchesTotal = 2048
 )
 
-// DNS is the pod's resolver configuration (kubelet: Configurer.GetPodDNS).
-// Without a cluster's DNS the policies ClusterFirst and ClusterFirstWithHostNet
-// come to what Default is: the node's own configuration.
+// DNS returns the pod's resolver configuration (kubelet: Configurer.GetPodDNS). Without a cluster's DNS the policies
+// ClusterFirst and ClusterFirstWithHostNet are the same as Default: the node's own configuration.
 func DNS(pod *v1.Pod, node Node) (*runtimeapi.DNSConfig, error) {
 	dns, err := parseResolvConf(node.ResolvConf)
 	if err != nil {
@@ -68,8 +67,7 @@ func searches(fields []string) []string {
 	return list
 }
 
-// mergeOptions puts options over others of the same name, each in the place
-// where its name stood first.
+// mergeOptions replaces options by those with the same name, in place, and appends the others.
 func mergeOptions(options, more []string) []string {
 	for _, option := range more {
 		i := slices.IndexFunc(options, func(o string) bool { return optionName(o) == optionName(option) })
@@ -114,7 +112,7 @@ func unique(list []string) []string {
 	return out
 }
 
-// limitDNS cuts what resolvers do not read.
+// limitDNS drops entries that resolvers do not read.
 func limitDNS(dns *runtimeapi.DNSConfig) {
 	dns.Servers = dns.GetServers()[:min(len(dns.GetServers()), maxNameservers)]
 	short := slices.DeleteFunc(dns.GetSearches(), func(s string) bool { return len(s) > maxSearchLength })

@@ -1,5 +1,5 @@
-// Package criconfig turns a pod, with everything it refers to and the facts of the node, into the
-// messages a container runtime is sent. It is pure: values in, values out.
+// Package criconfig converts a pod, with all objects it refers to and the facts of the node, to the messages for a
+// container runtime. It is pure: values in, values out.
 //
 //	kubelet                                       here
 //	generatePodSandboxConfig                      sandbox.go
@@ -15,6 +15,5 @@
 //	newContainerLabels, newContainerAnnotations   labels.go
 //	ResourceConfigForPod, GetPodContainerName     cgroup.go
 //
-// Where podctl sends something else on purpose, the function says so and
-// docs/differences.md lists it.
+// If podctl differs on purpose, the comment of the function mentions it and docs/differences.md lists it.
 package criconfig

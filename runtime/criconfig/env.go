@@ -15,13 +15,12 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// environment computes the container's variables (kubelet:
-// makeEnvironmentVariables).
+// environment computes the container's variables (kubelet: makeEnvironmentVariables).
 func environment(in *ContainerInput) (*expand.Environment, error) {
 	return expand.EnvironmentOf(in.Desired, in.Container, in.Services, func(from *v1.EnvVarSource) (string, bool, error) { return sourced(in, from) })
 }
 
-// variables are an environment as the runtime is told it.
+// variables converts an environment for the runtime.
 func variables(env *expand.Environment) []*runtimeapi.KeyValue {
 	list := []*runtimeapi.KeyValue{}
 	for name, value := range env.All() {
@@ -30,8 +29,7 @@ func variables(env *expand.Environment) []*runtimeapi.KeyValue {
 	return list
 }
 
-// sourced is the value of a variable that the pod, the node or a file supplies;
-// false when it is optional and absent.
+// sourced returns the value of a variable from the pod, the node or a file; false if it is optional and absent.
 func sourced(in *ContainerInput, from *v1.EnvVarSource) (string, bool, error) {
 	switch {
 	case from.FieldRef != nil:
@@ -46,8 +44,8 @@ func sourced(in *ContainerInput, from *v1.EnvVarSource) (string, bool, error) {
 	return "", false, fmt.Errorf("has no source")
 }
 
-// fieldValue reads a field of the pod or the node; old names of fields mean what they mean
-// to the API (kubelet: podFieldSelectorRuntimeValue).
+// fieldValue returns a field of the pod or the node. It accepts the old field names of the API (kubelet:
+// podFieldSelectorRuntimeValue).
 func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error) {
 	path, _, err := podapi.ConvertDownwardAPIFieldLabel(ref.APIVersion, ref.FieldPath, "")
 	if err != nil {
@@ -82,9 +80,8 @@ func first(list []string) string {
 	return list[0]
 }
 
-// resourceValue reads a request or a limit. A limit that is not set is the pod's,
-// or what the node has to give; of other containers that holds for the regular
-// ones alone (kubelet: defaultPodLimitsForDownwardAPI).
+// resourceValue returns a request or a limit. A limit that is not set is the pod's, or the capacity of the node; for
+// other containers that applies only to regular ones (kubelet: defaultPodLimitsForDownwardAPI).
 func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, error) {
 	pod := in.Desired.Pod.DeepCopy()
 	available := maps.Clone(in.Node.Allocatable)

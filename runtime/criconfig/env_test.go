@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// TestEveryFieldThatIsValidHasAValue: what the loader accepts as a field of the pod can be
-// supplied, the name that old clients have for the node included.
+// TestEveryFieldThatIsValidHasAValue checks that every field that the loader accepts has a value, including the old
+// field name of the node.
 func TestEveryFieldThatIsValidHasAValue(t *testing.T) {
 	for path, want := range map[string]string{
 		"metadata.name": "web", "metadata.namespace": "default", "metadata.uid": "u-1",
@@ -47,9 +47,8 @@ spec:
 	}
 }
 
-// TestNothingIsBuiltThatLinuxCannotTake: a value that is only known now
-// is refused by its field, without the value, and before gigabytes are
-// made of it.
+// TestNothingIsBuiltThatLinuxCannotTake checks that a value that is too long is refused by its field, without the
+// value, and before gigabytes are allocated.
 func TestNothingIsBuiltThatLinuxCannotTake(t *testing.T) {
 	long := strings.Repeat("s3cret", 20_000)
 	doubled := []v1.EnvVar{{Name: "A0", Value: "s3cret"}}

@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// fileValue is the value of a key in an environment file that an init container wrote
-// into an emptyDir; false when it is optional and absent.
+// fileValue returns the value of a key in an environment file that an init container wrote into an emptyDir; false if
+// it is optional and absent.
 func fileValue(in *ContainerInput, ref *v1.FileKeySelector) (string, bool, error) {
 	value, ok := in.Files[KeyOf(ref)]
 	switch {
@@ -22,12 +22,12 @@ func fileValue(in *ContainerInput, ref *v1.FileKeySelector) (string, bool, error
 	return "", false, fmt.Errorf("file %s in volume %s has no key %s", ref.Path, ref.VolumeName, ref.Key)
 }
 
-// KeyOf is the key in a file that a variable refers to.
+// KeyOf returns the key in a file that a variable refers to.
 func KeyOf(ref *v1.FileKeySelector) FileKey {
 	return FileKey{Volume: ref.VolumeName, Path: ref.Path, Key: ref.Key}
 }
 
-// StandIns have one value for all variables of a container that come from files.
+// StandIns returns one value for all variables of a container that come from files.
 func StandIns(ref podspec.ContainerRef, value string) map[FileKey]string {
 	files := map[FileKey]string{}
 	for i := range ref.Env {

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestFileValue: what an optional variable is spared.
+// TestFileValue checks which errors an optional variable avoids.
 func TestFileValue(t *testing.T) {
 	const there, absent = "there", "absent"
 	in := &ContainerInput{Files: map[FileKey]string{{"v", there, "K"}: "v", {"v", there, "E"}: ""}}

@@ -93,7 +93,7 @@ func compareContainer(t *testing.T, d *podspec.Desired, text json.RawMessage) {
 	compare(t, want, got)
 }
 
-// podIPs finds the address the pod had in what was recorded.
+// podIPs returns the address of the pod in the recording.
 func podIPs(want *runtimeapi.ContainerConfig) []string {
 	for _, e := range want.GetEnvs() {
 		if v := string(e.GetValue()); strings.Count(v, ".") == 3 && strings.HasPrefix(v, "10.") {
@@ -103,8 +103,7 @@ func podIPs(want *runtimeapi.ContainerConfig) []string {
 	return []string{"10.0.0.1"}
 }
 
-// capturedPaths takes the paths on disk from the recorded mounts: they are the
-// kubelet's own.
+// capturedPaths returns the kubelet's paths on disk from the recorded mounts.
 func capturedPaths(ref podspec.ContainerRef, want *runtimeapi.ContainerConfig) Paths {
 	p := Paths{Volumes: map[string]string{}, SubPaths: map[int]string{}}
 	for _, m := range want.GetMounts() {
@@ -157,8 +156,7 @@ func dropOwn(annotations map[string]string) {
 	}
 }
 
-// sortEnv brings the variables into one order: the kubelet's own is random. The
-// suffix that a static pod's name gets is taken off where it was seen.
+// sortEnv sorts the variables, because the kubelet's order is random. It removes the suffix of a static pod's name.
 func sortEnv(c *runtimeapi.ContainerConfig) {
 	for _, e := range c.GetEnvs() {
 		e.Value = []byte(strings.ReplaceAll(string(e.GetValue()), "-node1", ""))

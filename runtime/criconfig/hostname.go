@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The lengths the kernel and DNS allow.
+// The maximum lengths of the kernel and DNS.
 const (
 	hostnameMax = 63
 	fqdnMax     = 64
 )
 
-// Hostname is a pod's host name and domain (kubelet:
-// GeneratePodHostNameAndDomain). The domain is empty without a subdomain.
+// Hostname returns a pod's host name and domain (kubelet: GeneratePodHostNameAndDomain). The domain is empty without a
+// subdomain.
 func Hostname(pod *v1.Pod) (hostname, domain string, err error) {
 	if override := pod.Spec.HostnameOverride; override != nil {
 		if msgs := validation.IsDNS1123Subdomain(*override); len(msgs) > 0 {
@@ -34,7 +34,7 @@ func Hostname(pod *v1.Pod) (hostname, domain string, err error) {
 		if msgs := validation.IsDNS1123Label(pod.Spec.Subdomain); len(msgs) > 0 {
 			return "", "", fmt.Errorf("spec.subdomain: %q is not a valid DNS label: %s", pod.Spec.Subdomain, strings.Join(msgs, "; "))
 		}
-		// The cluster's domain is empty here, which leaves the last dot.
+		// The cluster's domain is empty here, so the name ends with a dot.
 		domain = fmt.Sprintf("%s.%s.svc.", pod.Spec.Subdomain, pod.Namespace)
 	}
 	return truncated(hostname), domain, nil
@@ -44,8 +44,8 @@ func truncated(name string) string {
 	return strings.TrimRight(name[:min(len(name), hostnameMax)], "-.")
 }
 
-// sandboxHostname is the name the kernel is told: none with the node's network,
-// the full one when the pod asks for it.
+// sandboxHostname returns the host name for the kernel: empty on the node's network, the full name if the pod asks for
+// it.
 func sandboxHostname(pod *v1.Pod) (string, error) {
 	if pod.Spec.HostNetwork {
 		return "", nil

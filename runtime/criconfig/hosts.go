@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// hostsHead begins the hosts file of a pod with its own network.
+// hostsHead is the start of the hosts file of a pod with its own network.
 const hostsHead = `# Kubernetes-managed hosts file.
 127.0.0.1	localhost
 ::1	localhost ip6-localhost ip6-loopback
@@ -18,11 +18,10 @@ fe00::1	ip6-allnodes
 fe00::2	ip6-allrouters
 `
 
-// hostNetworkHead begins the hosts file of a pod that shares the node's network;
-// the node's own file follows.
+// hostNetworkHead is the start of the hosts file of a pod on the node's network, before the node's own file.
 const hostNetworkHead = "# Kubernetes-managed hosts file (host network).\n"
 
-// HostsFile is the content of the pod's /etc/hosts (kubelet: ensureHostsFile).
+// HostsFile returns the content of the pod's /etc/hosts (kubelet: ensureHostsFile).
 func HostsFile(pod *v1.Pod, node Node, podIPs []string) ([]byte, error) {
 	var b bytes.Buffer
 	if pod.Spec.HostNetwork {

@@ -29,21 +29,22 @@ const (
 	AnnotationContainerPorts            = "io.kubernetes.container.ports"
 )
 
-// podctl's own annotations. A container without them was made by another tool.
+// podctl's own annotations. Another tool created a container without them.
 const (
-	// AnnotationPrefix begins all of them.
+	// AnnotationPrefix is the prefix of all of them.
 	AnnotationPrefix = "io.podctl."
 
 	AnnotationContainerSpecHash = "io.podctl.container.spec-hash"
 	AnnotationContainerSpec     = "io.podctl.container.spec"
-	// AnnotationDebug marks a container that podctl debug added, with its definition as
-	// JSON: no manifest has it.
+	// AnnotationDebug marks a container that podctl debug added. It contains its definition as JSON, because no
+	// manifest has it.
 	AnnotationDebug           = "io.podctl.container.debug"
 	AnnotationSandboxSpecHash = "io.podctl.sandbox.spec-hash"
 	AnnotationSandboxSpec     = "io.podctl.sandbox.spec"
 )
 
-// MadeByPodctl reports whether podctl made the container or the sandbox with these annotations. Only such are ever garbage.
+// MadeByPodctl reports whether podctl created the container or the sandbox with these annotations. Garbage collection
+// removes no others.
 func MadeByPodctl(annotations map[string]string) bool {
 	for key := range annotations {
 		if strings.HasPrefix(key, AnnotationPrefix) {
@@ -53,7 +54,7 @@ func MadeByPodctl(annotations map[string]string) bool {
 	return false
 }
 
-// specMax is the largest projection that is kept in an annotation, in bytes.
+// specMax is the largest projection that is stored in an annotation, in bytes.
 const specMax = 16 << 10
 
 func sandboxLabels(pod *v1.Pod) map[string]string {
@@ -113,16 +114,14 @@ func addJSON(annotations map[string]string, key string, value any) {
 	}
 }
 
-// addSpec keeps a projection, so that a later change can be explained field by
-// field, unless it is too large for an annotation.
+// addSpec stores a projection, to explain a later change field by field, unless it is too large for an annotation.
 func addSpec(annotations map[string]string, key string, tree map[string]any) {
 	if text, err := json.Marshal(tree); err == nil && len(text) <= specMax {
 		annotations[key] = string(text)
 	}
 }
 
-// PreStopFrom reads the preStop handler a container was created with from its
-// annotations; nil when it has none.
+// PreStopFrom returns the preStop handler from the annotations of a container; nil if it has none.
 func PreStopFrom(annotations map[string]string) *v1.LifecycleHandler {
 	var handler *v1.LifecycleHandler
 	if err := json.Unmarshal([]byte(annotations[AnnotationPreStopHandler]), &handler); err != nil {
@@ -131,7 +130,7 @@ func PreStopFrom(annotations map[string]string) *v1.LifecycleHandler {
 	return handler
 }
 
-// PortsFrom reads the ports a container was created with from its annotations.
+// PortsFrom returns the ports from the annotations of a container.
 func PortsFrom(annotations map[string]string) []v1.ContainerPort {
 	var ports []v1.ContainerPort
 	if err := json.Unmarshal([]byte(annotations[AnnotationContainerPorts]), &ports); err != nil {

@@ -14,12 +14,11 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// etcHosts is where the pod's hosts file is mounted, unless the container mounts
-// something there itself.
+// etcHosts is where the pod's hosts file is mounted, unless the container mounts something else there.
 const etcHosts = "/etc/hosts"
 
-// mounts lists the container's mounts: its volumes in order, the hosts file and
-// the termination log (kubelet: makeMounts).
+// mounts lists the container's mounts: its volumes in order, the hosts file and the termination log (kubelet:
+// makeMounts).
 func mounts(in *ContainerInput) ([]*runtimeapi.Mount, error) {
 	var list []*runtimeapi.Mount
 	hosts := len(in.PodIPs) > 0 || in.Desired.Pod.Spec.HostNetwork
@@ -76,8 +75,8 @@ func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.
 	return mount, nil
 }
 
-// mountImage makes a mount show an image, or a part of it. Without an id the runtime would
-// be asked for an image of no name.
+// mountImage adds an image, or a part of it, to a mount. It requires the ID, because the runtime would otherwise get an
+// image without a name.
 func mountImage(in *ContainerInput, m *v1.VolumeMount, vol *v1.Volume, mount *runtimeapi.Mount) (err error) {
 	id := in.Images[vol.Image.Reference].ID
 	if id == "" {
@@ -95,8 +94,7 @@ func absolute(p string) string {
 	return "/" + p
 }
 
-// readOnlyByNature reports whether a volume's content is not the container's to
-// change.
+// readOnlyByNature reports whether a container must not change the volume's content.
 func readOnlyByNature(vol *v1.Volume) bool {
 	if vol.PersistentVolumeClaim != nil {
 		return vol.PersistentVolumeClaim.ReadOnly
@@ -115,8 +113,7 @@ func propagation(mode *v1.MountPropagationMode) runtimeapi.MountPropagation {
 	return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
 }
 
-// recursiveReadOnly resolves the wish for a mount whose submounts are read-only
-// too, which not every runtime can give.
+// recursiveReadOnly resolves the setting for a mount whose submounts are read-only too. Not every runtime supports it.
 func recursiveReadOnly(in *ContainerInput, m *v1.VolumeMount) (bool, error) {
 	if m.RecursiveReadOnly == nil {
 		return false, nil
@@ -139,9 +136,8 @@ func recursiveReadOnly(in *ContainerInput, m *v1.VolumeMount) (bool, error) {
 	return false, nil
 }
 
-// SubPath is the path inside the volume that a mount names, with subPathExpr
-// expanded from the container's environment; empty when the whole volume is
-// mounted. It never leads out of the volume by its own words.
+// SubPath returns the path of a mount inside its volume, with subPathExpr expanded from the container's environment;
+// empty if the whole volume is mounted. The text of the path never leads out of the volume.
 func SubPath(in ContainerInput, index int) (string, error) {
 	sub, err := subPath(&in, &in.Container.VolumeMounts[index])
 	if err != nil {
@@ -150,8 +146,8 @@ func SubPath(in ContainerInput, index int) (string, error) {
 	return sub, nil
 }
 
-// SubPaths are the paths inside volumes that the mounts of a container name, by their positions. The runtime looks up those
-// inside images.
+// SubPaths returns the paths of a container's mounts inside volumes, by position. It omits paths in images, which the
+// runtime resolves.
 func SubPaths(in ContainerInput) (map[int]string, error) {
 	subs := map[int]string{}
 	for i := range in.Container.VolumeMounts {
@@ -190,8 +186,7 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 	return sub, nil
 }
 
-// expandSubPath expands $(VAR); a variable that is missing or empty is an error
-// there, because it would mount another directory than the one meant.
+// expandSubPath expands $(VAR). A missing or empty variable is an error, because a wrong directory would be mounted.
 func expandSubPath(text string, env *expand.Environment) (string, error) {
 	out, missing, err := env.SubPath(text)
 	if err == nil && len(missing) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// imageMount is the input for a container that mounts the image of a volume.
+// imageMount returns the input for a container that mounts the image of a volume.
 func imageMount(mount v1.VolumeMount) *ContainerInput {
 	pod := &v1.Pod{}
 	pod.Name = "p"
@@ -26,8 +26,8 @@ func imageMount(mount v1.VolumeMount) *ContainerInput {
 	return &ContainerInput{Desired: &podspec.Desired{Pod: pod}, Container: ref, Images: map[string]model.Image{"data:1": {ID: "sha256:da7a"}}}
 }
 
-// TestSubPathOfAnImage: a part of an image is mounted by the same rules as a part of any
-// other volume (kubelet: makeMounts).
+// TestSubPathOfAnImage checks that a part of an image follows the same rules as a part of any other volume (kubelet:
+// makeMounts).
 func TestSubPathOfAnImage(t *testing.T) {
 	for name, c := range map[string]struct {
 		mount       v1.VolumeMount
@@ -56,7 +56,7 @@ func TestSubPathOfAnImage(t *testing.T) {
 	}
 }
 
-// TestImageVolumeWithoutItsImage: nothing is mounted, rather than an image of no name.
+// TestImageVolumeWithoutItsImage checks that a missing image is an error.
 func TestImageVolumeWithoutItsImage(t *testing.T) {
 	in := imageMount(v1.VolumeMount{})
 	in.Images = nil

@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// namespaces says which namespaces a pod shares with whom (kubelet:
-// NamespacesForPod). With a target the processes of that container are seen.
+// namespaces returns which namespaces a pod shares (kubelet: NamespacesForPod). With a target the container sees the
+// processes of the target.
 func namespaces(pod *v1.Pod, targetID string, users *IDMapping) *runtimeapi.NamespaceOption {
 	n := &runtimeapi.NamespaceOption{
 		Network:       runtimeapi.NamespaceMode_POD,
@@ -35,11 +35,11 @@ func namespaces(pod *v1.Pod, targetID string, users *IDMapping) *runtimeapi.Name
 	return n
 }
 
-// OwnUsers reports whether a pod has a user namespace of its own.
+// OwnUsers reports whether a pod has its own user namespace.
 func OwnUsers(pod *v1.Pod) bool { return !ptr.Deref(pod.Spec.HostUsers, true) }
 
-// messages is the mapping as the CRI has it: ids from zero in the container are
-// ids from HostID on the node. It is nil for a pod that shares the node's ids.
+// messages converts the mapping for the CRI: IDs from zero in the container are IDs from HostID on the node. It returns
+// nil for a pod that shares the node's IDs.
 func (m *IDMapping) messages() []*runtimeapi.IDMapping {
 	if m == nil {
 		return nil
@@ -47,8 +47,7 @@ func (m *IDMapping) messages() []*runtimeapi.IDMapping {
 	return []*runtimeapi.IDMapping{{HostId: m.HostID, ContainerId: 0, Length: m.Length}}
 }
 
-// checkUsers refuses a user namespace that the runtime cannot make, or for which
-// no ids were allotted.
+// checkUsers refuses a user namespace that the runtime does not support, or that has no allocated IDs.
 func checkUsers(pod *v1.Pod, node Node, users *IDMapping) error {
 	if !OwnUsers(pod) {
 		return nil
@@ -70,7 +69,7 @@ func checkUsers(pod *v1.Pod, node Node, users *IDMapping) error {
 	return nil
 }
 
-// nameOf is a handler of the runtime as a message has it.
+// nameOf returns the name of a handler for messages.
 func nameOf(handler string) string {
 	if handler == "" {
 		return "the runtime"
@@ -88,7 +87,7 @@ func pidMode(pod *v1.Pod) runtimeapi.NamespaceMode {
 	return runtimeapi.NamespaceMode_CONTAINER
 }
 
-// supplementalGroups are fsGroup and then the pod's own groups.
+// supplementalGroups returns fsGroup and then the pod's own groups.
 func supplementalGroups(pod *v1.Pod) []int64 {
 	own := pod.Spec.SecurityContext
 	if own == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// envRow is a container's environment as a kubelet computed it.
+// envRow is a container's environment computed by a kubelet.
 type envRow struct {
 	ID         string         `json:"id"`
 	Pod        *v1.Pod        `json:"pod"`
@@ -115,8 +115,7 @@ func compareSubPaths(t *testing.T, r *envRow, in ContainerInput) {
 	}
 }
 
-// resourcesRow is what a kubelet made of a pod's resources on a machine with
-// cgroup v2.
+// resourcesRow is a kubelet's result for a pod's resources on a machine with cgroup v2.
 type resourcesRow struct {
 	ID     string  `json:"id"`
 	Pod    *v1.Pod `json:"pod"`
@@ -193,7 +192,7 @@ func asJSON(t *testing.T, value any) string {
 	return string(text)
 }
 
-// dnsRow is what a kubelet made of a pod's names and resolver.
+// dnsRow is a kubelet's result for a pod's names and resolver.
 type dnsRow struct {
 	ID         string   `json:"id"`
 	Pod        *v1.Pod  `json:"pod"`
@@ -252,8 +251,7 @@ func compareDNS(t *testing.T, r *dnsRow, node Node) {
 	}
 }
 
-// containerRow is what a kubelet would have sent for a pod, without environment
-// and mounts.
+// containerRow is a kubelet's message for a pod, without environment and mounts.
 type containerRow struct {
 	ID           string  `json:"id"`
 	Pod          *v1.Pod `json:"pod"`
@@ -298,8 +296,8 @@ func TestConfigurationIsTheKubelets(t *testing.T) {
 	})
 }
 
-// dotSysctls brings the names of sysctls into the form they are sent in: the
-// kubelet does so before it builds the message that was recorded.
+// dotSysctls converts the names of sysctls to the sent form, because the kubelet does so before it builds the recorded
+// message.
 func dotSysctls(c *runtimeapi.PodSandboxConfig) {
 	values := c.GetLinux().GetSysctls()
 	for name, value := range values {
@@ -308,20 +306,20 @@ func dotSysctls(c *runtimeapi.PodSandboxConfig) {
 	}
 }
 
-// dropUserns removes the mode NODE: the recording's runtime knew no user
-// namespaces, a real one is told (see cri_config).
+// dropUserns removes the mode NODE: the recording's runtime had no support for user namespaces, a real one gets the
+// mode (see cri_config).
 func dropUserns(n *runtimeapi.NamespaceOption) {
 	if n.GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_NODE {
 		n.UsernsOptions = nil
 	}
 }
 
-// recordingNode is the machine on which the configurations were recorded.
+// recordingNode is the machine of the recording.
 func recordingNode() Node {
 	return Node{MemoryBytes: 24 << 30, CgroupV2: true, HugePageSizes: []string{"2MB", "1GB"}, SeccompRoot: "/fakeSeccompProfileRoot"}
 }
 
-// configured is the message of one container, without environment and mounts.
+// configured returns the message of one container, without environment and mounts.
 func configured(t *testing.T, d *podspec.Desired, name string, attempt uint32) (*runtimeapi.ContainerConfig, error) {
 	t.Helper()
 	ref, ok := podspec.FindContainer(d.Pod, name)
@@ -344,8 +342,8 @@ func configured(t *testing.T, d *podspec.Desired, name string, attempt uint32) (
 	return got, nil
 }
 
-// TestUserNamespace: a pod with users of its own says so on its sandbox, on its
-// containers and on every mount, and is refused where nobody can give it.
+// TestUserNamespace checks that a pod with its own users has the mapping on its sandbox, its containers and every
+// mount, and is refused if the runtime does not support that.
 func TestUserNamespace(t *testing.T) {
 	pod := &v1.Pod{}
 	pod.Name, pod.Spec.HostUsers = "p", new(bool)

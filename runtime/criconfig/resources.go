@@ -15,13 +15,13 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// The kernel's bounds for cpu shares and quota (pkg/kubelet/cm/helpers_linux.go).
+// The kernel's limits for cpu shares and quota (pkg/kubelet/cm/helpers_linux.go).
 const (
 	minShares = 2
 	maxShares = 262144
 	// cfsPeriod is the length of a scheduling period, in microseconds.
 	cfsPeriod = 100000
-	// minQuota is the smallest share of a period the kernel takes.
+	// minQuota is the smallest quota per period that the kernel accepts, in microseconds.
 	minQuota = 1000
 )
 
@@ -39,13 +39,12 @@ func milliToQuota(milli int64) int64 {
 	return max(milli*cfsPeriod/1000, minQuota)
 }
 
-// Resources are the limits one container is created with (kubelet:
-// generateLinuxContainerResources).
+// Resources returns the limits that one container is created with (kubelet: generateLinuxContainerResources).
 func Resources(pod *v1.Pod, ref podspec.ContainerRef, node Node) *runtimeapi.LinuxContainerResources {
 	c := ref.Container
 	cpuLimit, memoryLimit := limitOf(pod, c, v1.ResourceCPU), limitOf(pod, c, v1.ResourceMemory)
 	r := calculated(c.Resources.Requests, cpuLimit, memoryLimit)
-	// Of a machine whose memory is not known a container asks for no part that counts.
+	// On a machine with unknown memory any request counts as negligible.
 	memory := cmp.Or(node.MemoryBytes, math.MaxInt64)
 	r.OomScoreAdj = int64(qos.GetContainerOOMScoreAdjust(pod, c, memory))
 	for _, size := range node.HugePageSizes {
@@ -55,13 +54,13 @@ func Resources(pod *v1.Pod, ref podspec.ContainerRef, node Node) *runtimeapi.Lin
 	}
 	r.Unified = unified(node)
 	if node.SwapController && !node.CgroupV2 {
-		// The first version counts memory and swap together: no swap is left.
+		// cgroup v1 counts memory and swap together, so this leaves no swap.
 		r.MemorySwapLimitInBytes = r.GetMemoryLimitInBytes()
 	}
 	return r
 }
 
-// calculated turns requests and limits into what the kernel is told.
+// calculated converts requests and limits to the kernel's values.
 func calculated(requests v1.ResourceList, cpuLimit, memoryLimit resource.Quantity) *runtimeapi.LinuxContainerResources {
 	shares := milliToShares(cpuLimit.MilliValue())
 	if q, ok := requests[v1.ResourceCPU]; ok {
@@ -75,7 +74,7 @@ func calculated(requests v1.ResourceList, cpuLimit, memoryLimit resource.Quantit
 	}
 }
 
-// limitOf is a container's own limit, or the pod's when it has none.
+// limitOf returns a container's own limit, or the pod's if it has none.
 func limitOf(pod *v1.Pod, c *v1.Container, name v1.ResourceName) resource.Quantity {
 	if q, ok := c.Resources.Limits[name]; ok && !q.IsZero() {
 		return q
@@ -95,16 +94,14 @@ func hugePageLimits(pod *v1.Pod, c *v1.Container) v1.ResourceList {
 	return limits
 }
 
-// hugePageLimit is the limit for one page size, which the CRI names 2MB and
-// Kubernetes hugepages-2Mi.
+// hugePageLimit returns the limit for one page size, which is 2MB in the CRI and hugepages-2Mi in Kubernetes.
 func hugePageLimit(limits v1.ResourceList, size string) uint64 {
 	name := v1.ResourceName(v1.ResourceHugePagesPrefix + strings.TrimSuffix(size, "B") + "i")
 	q := limits[name]
 	return uint64(max(q.Value(), 0))
 }
 
-// unified are settings that only cgroup v2 has: an out-of-memory kill takes the
-// whole container, and no swap is used.
+// unified returns settings of cgroup v2: an out-of-memory kill ends the whole container, and no swap is used.
 func unified(node Node) map[string]string {
 	if !node.CgroupV2 {
 		return nil
@@ -116,8 +113,8 @@ func unified(node Node) map[string]string {
 	return settings
 }
 
-// sandboxResources are the pod's totals without overhead, for runtimes that size
-// the sandbox by them (kubelet: calculateSandboxResources).
+// sandboxResources returns the pod's totals without overhead, for runtimes that size the sandbox by them (kubelet:
+// calculateSandboxResources).
 func sandboxResources(pod *v1.Pod, node Node) *runtimeapi.LinuxContainerResources {
 	opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
 	requests := resourcehelper.PodRequests(pod, opts)

@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// TestResourcesOfAnUnknownMachine: where the memory of the machine cannot be read a container
-// with a request is not favoured, and configured all the same.
+// TestResourcesOfAnUnknownMachine checks that a container with a request is configured without preference if the memory
+// of the machine is unknown.
 func TestResourcesOfAnUnknownMachine(t *testing.T) {
 	c := v1.Container{Name: "a", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}}}
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{c}}}
@@ -22,8 +22,8 @@ func TestResourcesOfAnUnknownMachine(t *testing.T) {
 	}
 }
 
-// TestCgroupOfAPodBelowARoot: the root is a part of the names of slices, as in the kubelet. A
-// slice of another name would be made elsewhere by systemd than where podctl looks for it.
+// TestCgroupOfAPodBelowARoot checks that the root is a part of the names of slices, as in the kubelet. systemd would
+// create a slice with another name in another place than podctl expects.
 func TestCgroupOfAPodBelowARoot(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"":        {"/kubepods/burstable/poda-b", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda_b.slice"},

@@ -10,8 +10,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Sandbox is the message a pod's sandbox is created with (kubelet:
-// generatePodSandboxConfig).
+// Sandbox returns the message that creates a pod's sandbox (kubelet: generatePodSandboxConfig).
 func Sandbox(d *podspec.Desired, node Node, paths Paths, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
 	pod := d.Pod
 	dns, err := DNS(pod, node)
@@ -49,8 +48,8 @@ func linuxSandbox(pod *v1.Pod, node Node, users *IDMapping) *runtimeapi.LinuxPod
 	}
 }
 
-// portMappings lists the ports of the regular containers; those of init
-// containers and sidecars are not published (kubelet: makePortMappings).
+// portMappings lists the ports of the regular containers. Ports of init containers and sidecars are not published
+// (kubelet: makePortMappings).
 func portMappings(pod *v1.Pod) []*runtimeapi.PortMapping {
 	var mappings []*runtimeapi.PortMapping
 	for _, ref := range podspec.RegularContainers(pod) {
@@ -73,7 +72,7 @@ func portMappings(pod *v1.Pod) []*runtimeapi.PortMapping {
 	return mappings
 }
 
-// sysctls names every sysctl with dots.
+// sysctls returns every sysctl with dots in its name.
 func sysctls(pod *v1.Pod) map[string]string {
 	if pod.Spec.SecurityContext == nil || len(pod.Spec.SecurityContext.Sysctls) == 0 {
 		return nil
@@ -85,8 +84,8 @@ func sysctls(pod *v1.Pod) map[string]string {
 	return values
 }
 
-// sandboxSecurity is the sandbox's security context: namespaces, the pod's user
-// and groups, and the runtime's own seccomp profile.
+// sandboxSecurity returns the sandbox's security context: namespaces, the pod's user and groups, and the runtime's
+// default seccomp profile.
 func sandboxSecurity(pod *v1.Pod, users *IDMapping) *runtimeapi.LinuxSandboxSecurityContext {
 	s := &runtimeapi.LinuxSandboxSecurityContext{
 		Privileged: anyPrivileged(pod),

@@ -27,8 +27,8 @@ func readonlyPaths() []string {
 	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 }
 
-// security is the container's security context: what it says itself over what
-// its pod says (kubelet: determineEffectiveSecurityContext).
+// security returns the container's security context. Its own settings override those of the pod (kubelet:
+// determineEffectiveSecurityContext).
 func security(in *ContainerInput) (*runtimeapi.LinuxContainerSecurityContext, error) {
 	pod, c := in.Desired.Pod, in.Container.Container
 	effective := securitycontext.DetermineEffectiveSecurityContext(pod, c)
@@ -54,8 +54,7 @@ func security(in *ContainerInput) (*runtimeapi.LinuxContainerSecurityContext, er
 	return s, nil
 }
 
-// setUser sets the user: the manifest's, else the image's numeric one, else the
-// image's by name, else root.
+// setUser sets the user: the manifest's, else the image's numeric one, else the image's by name, else root.
 func setUser(s *runtimeapi.LinuxContainerSecurityContext, effective *v1.SecurityContext, image model.Image) {
 	switch {
 	case effective.RunAsUser != nil:
@@ -72,8 +71,8 @@ func setUser(s *runtimeapi.LinuxContainerSecurityContext, effective *v1.Security
 	}
 }
 
-// CheckUser refuses a container that an image's user keeps from running; its error names the field. Nothing else of a container
-// that can be refused depends on that user.
+// CheckUser refuses a container that must not run as the image's user; the error names the field. No other check of a
+// container depends on that user.
 func CheckUser(pod *v1.Pod, ref podspec.ContainerRef, image model.Image) error {
 	if err := checkRunAsNonRoot(pod, ref.Container, image); err != nil {
 		return fmt.Errorf("%s.securityContext.runAsNonRoot: %w", ref.Path, err)
@@ -81,8 +80,8 @@ func CheckUser(pod *v1.Pod, ref podspec.ContainerRef, image model.Image) error {
 	return nil
 }
 
-// checkRunAsNonRoot refuses a container that must not run as root and would, or
-// of which nobody can tell (kubelet: verifyRunAsNonRoot).
+// checkRunAsNonRoot refuses a container that must not run as root and would, or whose user is unknown (kubelet:
+// verifyRunAsNonRoot).
 func checkRunAsNonRoot(pod *v1.Pod, c *v1.Container, image model.Image) error {
 	effective := securitycontext.DetermineEffectiveSecurityContext(pod, c)
 	if !ptr.Deref(effective.RunAsNonRoot, false) {
@@ -123,7 +122,7 @@ func selinux(o *v1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
 }
 
-// seccomp is the container's own profile, else the pod's, else none.
+// seccomp returns the container's own profile, else the pod's, else none.
 func seccomp(pod *v1.Pod, c *v1.Container, root string) (*runtimeapi.SecurityProfile, error) {
 	var p *v1.SeccompProfile
 	if pod.Spec.SecurityContext != nil {
@@ -150,8 +149,8 @@ func seccomp(pod *v1.Pod, c *v1.Container, root string) (*runtimeapi.SecurityPro
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, nil
 }
 
-// apparmorOf is the profile in the new form and in the old one, which older
-// runtimes read: the container's, else the annotation's, else the pod's.
+// apparmorOf returns the profile in the new form and in the old one for older runtimes: the container's, else the
+// annotation's, else the pod's.
 func apparmorOf(pod *v1.Pod, c *v1.Container) (*runtimeapi.SecurityProfile, string) {
 	p := apparmor.GetProfile(pod, c)
 	if p == nil {

@@ -17,71 +17,71 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Outcome is what becomes of an object that is stored, in kubectl's words.
+// Outcome is the result of storing an object, in kubectl's words.
 type Outcome string
 
-// What can become of an object.
+// The outcomes.
 const (
 	Created    Outcome = "created"
 	Configured Outcome = "configured"
 	Unchanged  Outcome = "unchanged"
 )
 
-// Change is what becomes of one object.
+// Change is the effect of storing one object.
 type Change struct {
 	Key     state.ObjectKey
 	Outcome Outcome
-	// Fields are the paths of what differs, without values.
+	// Fields are the paths of the differences, without values.
 	Fields []string
 	// Texts are the values of a ConfigMap that differ.
 	Texts []Text
-	// Notes are sentences about the object that the user should read.
+	// Notes are sentences about the object for the user.
 	Notes []string
 
-	// kept is the object as it is stored then.
+	// kept is the object in its new stored form.
 	kept *podspec.Object
 }
 
-// Text is a value of a ConfigMap before and after; empty where there is none.
+// Text is a value of a ConfigMap before and after; empty if there is none.
 type Text struct{ Path, Before, After string }
 
-// FrozenError says that an object cannot become what a manifest says.
+// FrozenError reports a change that is not allowed.
 type FrozenError struct {
 	Key   state.ObjectKey
 	Field string
 }
 
-// Error says what to do.
+// Error names the fix.
 func (e *FrozenError) Error() string {
 	return fmt.Sprintf("%s: %s cannot change: delete it and apply it again", e.Key, e.Field)
 }
 
-// RedactedError says that a Secret has what podctl prints in the place of a value.
+// RedactedError reports that a Secret contains the text that podctl prints in place of a value.
 type RedactedError struct {
 	Key  state.ObjectKey
 	Data string
 }
 
-// Error says what to do.
+// Error names the fix.
 func (e *RedactedError) Error() string {
 	return fmt.Sprintf("%s: its key %s has what podctl prints in the place of values: give it its value", e.Key, e.Data)
 }
 
-// IsRefusal reports whether an error is of the object itself, and not of the store.
+// IsRefusal reports whether the object itself causes the error, and not the store.
 func IsRefusal(err error) bool {
 	frozen, redacted, taken := (*FrozenError)(nil), (*RedactedError)(nil), (*service.TakenError)(nil)
 	return errors.As(err, &frozen) || errors.As(err, &redacted) || errors.As(err, &taken)
 }
 
-// IsFinal reports whether an object stays refused until somebody changes it or the stored one. A port or an address that is taken
-// may become free.
+// IsFinal reports whether an object stays refused until it or the stored one changes. A port or an address in use may
+// become free.
 func IsFinal(err error) bool {
 	taken := (*service.TakenError)(nil)
 	return IsRefusal(err) && !errors.As(err, &taken)
 }
 
-// StaysKept reports whether something that a source of the agent brought stays the source's when it is applied by hand (keeper is
-// empty): it is applied from the same file. Standard input (-) is no file.
+// StaysKept reports whether an object from a source of the agent still belongs to the source when it is applied by hand
+// (keeper is empty), because it comes from the same file. Standard input (-) is no file.
 func StaysKept(keeperBefore, fileBefore, keeper, file string) bool {
 	if keeper != "" || keeperBefore == "" || fileBefore == "" || fileBefore == "-" {
 		return false
@@ -89,7 +89,7 @@ func StaysKept(keeperBefore, fileBefore, keeper, file string) bool {
 	return SameFile(fileBefore, file)
 }
 
-// SameFile reports whether two paths lead to one file. Paths that are equal do, also where there is no file any more.
+// SameFile reports whether two paths lead to one file. Equal paths do, even if the file no longer exists.
 func SameFile(a, b string) bool {
 	one, oneErr := filepath.Abs(a)
 	other, otherErr := filepath.Abs(b)
@@ -113,7 +113,7 @@ func changeOf(key state.ObjectKey, before, after *podspec.Object) (Change, error
 	return Change{Key: key, Outcome: Configured, Fields: fields, Texts: textsThatDiffer(before.ConfigMap, after.ConfigMap)}, frozen(key, before, fields)
 }
 
-// textsThatDiffer are the values in which two ConfigMaps differ. Those of Secrets are never told.
+// textsThatDiffer returns the values in which two ConfigMaps differ. Values of Secrets are never returned.
 func textsThatDiffer(before, after *v1.ConfigMap) []Text {
 	if before == nil || after == nil {
 		return nil
@@ -126,8 +126,8 @@ func textsThatDiffer(before, after *v1.ConfigMap) []Text {
 	return texts
 }
 
-// frozen refuses changes that the API server refuses: of an immutable object, and of the type of
-// a Secret (ValidateConfigMapUpdate, ValidateSecretUpdate).
+// frozen refuses changes that the API server refuses: of an immutable object, and of the type of a Secret
+// (ValidateConfigMapUpdate, ValidateSecretUpdate).
 func frozen(key state.ObjectKey, before *podspec.Object, fields []string) error {
 	immutable := false
 	switch {
@@ -147,7 +147,7 @@ func frozen(key state.ObjectKey, before *podspec.Object, fields []string) error 
 	return nil
 }
 
-// fieldsThatDiffer are the paths in which two objects of a kind differ.
+// fieldsThatDiffer returns the paths in which two objects of a kind differ.
 func fieldsThatDiffer(before, after *podspec.Object) []string {
 	var fields []string
 	differs := func(path string, a, b any) {
@@ -193,7 +193,7 @@ func keysThatDiffer[T any](path string, before, after map[string]T) []string {
 	return fields
 }
 
-// serviceFields are the paths in which two Services differ, as far as something follows from them.
+// serviceFields returns the paths in which two Services differ, if podctl uses the field.
 func serviceFields(before, after *v1.ServiceSpec) []string {
 	var fields []string
 	for path, pair := range map[string][2]any{

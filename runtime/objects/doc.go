@@ -1,7 +1,5 @@
-// Package objects keeps the ConfigMaps, Secrets and claims that were applied, for
-// the pods that name them.
+// Package objects stores the applied ConfigMaps, Secrets, claims and Services, for the pods that refer to them.
 //
-// In: objects of manifests, already validated, and pods. Out: what was created or changed, and pods
-// with the stored objects that their own manifests do not bring. Objects of one namespace are not
-// seen in another.
+// The input is validated objects from manifests, and pods. The output is the created or changed objects, and pods with
+// the stored objects that their own manifests do not contain. Objects of one namespace are not visible in another.
 package objects

@@ -15,14 +15,14 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Redacted is what stands for the values of Secrets where an object is printed. No Secret with it
-// is stored: printed and applied again, it would replace the value.
+// Redacted replaces the values of Secrets in printed objects. A Secret with this value is never stored: otherwise an
+// applied copy of the output would replace the real value.
 const Redacted = redaction.Hidden
 
-// lastApplied is kubectl's annotation with the whole object, the values of a Secret included.
+// lastApplied is kubectl's annotation with the whole object, including the values of a Secret.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// These annotations have the set of an object in its file, and the source of an agent that brought it with the manifest it is from.
+// These annotations store the set of an object in its file, and the source of an agent with the manifest it came from.
 const (
 	setAnnotation    = "podctl.io/set"
 	keeperAnnotation = "podctl.io/keeper"
@@ -31,12 +31,12 @@ const (
 	volumeAnnotation = "podctl.io/volume"
 )
 
-// KeyOf names an object.
+// KeyOf returns the key of an object.
 func KeyOf(o *podspec.Object) state.ObjectKey {
 	return state.ObjectKey{Namespace: o.Meta().Namespace, Kind: o.Kind(), Name: o.Meta().Name}
 }
 
-// normal is an object as it is stored: without what belongs to the server that it came from.
+// normal returns an object as it is stored: without the fields that an API server adds.
 func normal(o *podspec.Object) *podspec.Object {
 	o = o.DeepCopy()
 	meta := o.Meta()
@@ -58,7 +58,7 @@ func normal(o *podspec.Object) *podspec.Object {
 	return o
 }
 
-// checkRedacted refuses a Secret that was printed by podctl.
+// checkRedacted refuses a Secret from podctl's own output.
 func checkRedacted(o *podspec.Object) error {
 	if o.Secret == nil {
 		return nil
@@ -71,7 +71,7 @@ func checkRedacted(o *podspec.Object) error {
 	return nil
 }
 
-// encode is the text of an object's file.
+// encode returns the text of an object's file.
 func encode(o *podspec.Object) ([]byte, error) {
 	o = o.DeepCopy()
 	volume := ""
@@ -90,7 +90,7 @@ func encode(o *podspec.Object) ([]byte, error) {
 	return json.Marshal(o.API())
 }
 
-// takeOwn takes the set of an object and its source out of its annotations, where nobody but its file has them.
+// takeOwn moves the set and the source of an object from the annotations of its file to fields.
 func takeOwn(o *podspec.Object) error {
 	meta := o.Meta()
 	if text := meta.Annotations[volumeAnnotation]; text != "" && o.Claim != nil {
@@ -113,8 +113,8 @@ func deleteOwn(meta *metav1.ObjectMeta) {
 	}
 }
 
-// decode reads an object's file. What is in it must be what its place says. Errors of the parser
-// could repeat a value of a Secret, and are left out.
+// decode decodes an object's file. The contents must match the key. It omits errors of the parser, because they could
+// repeat a value of a Secret.
 func decode(key state.ObjectKey, text []byte) (*podspec.Object, error) {
 	o := podspec.NewObject(key.Kind)
 	if o == nil || model.DecodeDocument(text, o.API()) != nil {

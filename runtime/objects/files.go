@@ -10,21 +10,21 @@ import (
 
 // Files reads documents that are stored by kind, namespace and name: objects, or the records of workloads.
 type Files[T any] struct {
-	// Dir is their place.
+	// Dir is their directory.
 	Dir state.Objects
-	// Decode reads the text of one. What is in it must be what its place says.
+	// Decode decodes one document. The contents must match the key.
 	Decode func(key state.ObjectKey, text []byte) (*T, error)
 }
 
-// NotFoundError says that no such object is stored.
+// NotFoundError reports that no such object is stored.
 type NotFoundError struct{ Key state.ObjectKey }
 
-// Error says how to see which ones are.
+// Error names the command that lists the stored ones.
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("no %s is stored here (`podctl get %s -A` lists those that are)", e.Key, e.Key.Word())
 }
 
-// Get reads one, or returns a *NotFoundError.
+// Get reads one document, or returns a *NotFoundError.
 func (f Files[T]) Get(key state.ObjectKey) (*T, error) {
 	found, err := f.Find(key)
 	if err == nil && found == nil {
@@ -33,7 +33,7 @@ func (f Files[T]) Get(key state.ObjectKey) (*T, error) {
 	return found, err
 }
 
-// Find reads one; nil if there is none.
+// Find reads one document; nil if it does not exist.
 func (f Files[T]) Find(key state.ObjectKey) (*T, error) {
 	text, err := f.Dir.Read(key)
 	if err != nil || text == nil {
@@ -49,7 +49,7 @@ func (f Files[T]) Find(key state.ObjectKey) (*T, error) {
 	return found, nil
 }
 
-// List reads those that match, in order. One that cannot be read hides no other: those errors are joined.
+// List reads the documents that match, in order. It skips unreadable ones and joins their errors.
 func (f Files[T]) List(match func(state.ObjectKey) bool) ([]*T, error) {
 	keys, err := f.Dir.List()
 	if err != nil {
@@ -70,8 +70,8 @@ func (f Files[T]) List(match func(state.ObjectKey) bool) ([]*T, error) {
 	return found, errors.Join(errs...)
 }
 
-// All reads all.
+// All reads all documents.
 func (f Files[T]) All() ([]*T, error) { return f.List(func(state.ObjectKey) bool { return true }) }
 
-// ChangedAt is when one was changed last.
+// ChangedAt returns when a document last changed.
 func (f Files[T]) ChangedAt() time.Time { return f.Dir.ChangedAt() }

@@ -7,8 +7,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Pretend lets objects count as stored, so that plans show what they would change. Nothing is
-// stored.
+// Pretend makes objects count as stored, so that plans show what they would change. It stores nothing.
 func (s *Store) Pretend(objects []*podspec.Object) {
 	s.pretended = map[state.ObjectKey]*podspec.Object{}
 	for _, o := range objects {
@@ -16,12 +15,12 @@ func (s *Store) Pretend(objects []*podspec.Object) {
 	}
 }
 
-// Complete gives a pod what is stored now of the objects that it names and its own manifest does
-// not bring. Nothing is read for a pod that names no such object.
+// Complete adds the stored objects that a pod refers to and that its own manifest does not contain. It reads nothing
+// for a pod without such references.
 func (s *Store) Complete(d *podspec.Desired) (*podspec.Desired, error) { return d.WithShared(s.find) }
 
-// find is an object as pods take it: when it was stored is nothing that they depend on. A pod
-// may name what no object can be called: there is none of that name.
+// find returns an object for a pod, without its creation time, which pods do not depend on. A pod may refer to an
+// invalid name: no object has it.
 func (s *Store) find(namespace string, name podspec.ObjectName) (*podspec.Object, error) {
 	key := state.ObjectKey{Namespace: namespace, Kind: name.Kind, Name: name.Name}
 	if o := s.pretended[key]; o != nil {
@@ -37,8 +36,8 @@ func (s *Store) find(namespace string, name podspec.ObjectName) (*podspec.Object
 	return o, err
 }
 
-// Loaded is Complete for a pod of a manifest. It returns which of the manifest's own objects are
-// stored as well, and do not count.
+// Loaded is Complete for a pod of a manifest. It also returns which of the manifest's own objects are also stored. The
+// stored ones do not count.
 func (s *Store) Loaded(d *podspec.Desired) (with *podspec.Desired, hidden []podspec.ObjectName, err error) {
 	if with, err = s.Complete(d); err != nil {
 		return nil, nil, err
@@ -56,7 +55,7 @@ func (s *Store) Loaded(d *podspec.Desired) (with *podspec.Desired, hidden []pods
 	return with, hidden, nil
 }
 
-// Users are the pods that take an object from the store, or would.
+// Users returns the pods that use an object of the store, or would.
 func Users(key state.ObjectKey, pods []*podspec.Desired) []*podspec.Desired {
 	var users []*podspec.Desired
 	for _, d := range pods {

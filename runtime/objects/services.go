@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Services are the stored Services that can be read, in order. With an error some are missing.
+// Services returns the readable stored Services, in order. With an error some are missing.
 func (s *Store) Services() ([]*v1.Service, error) {
 	found, err := s.List(func(key state.ObjectKey) bool { return key.Kind == podspec.KindService })
 	services := make([]*v1.Service, 0, len(found))
@@ -21,19 +21,19 @@ func (s *Store) Services() ([]*v1.Service, error) {
 	return services, err
 }
 
-// allocation gives the Services among objects their addresses and ports; nil where there are none among them.
+// allocation allocates addresses and ports for the Services among objects; nil if there are none.
 type allocation struct {
 	taken service.Taken
-	// stored are the Services that were there before.
+	// stored are the Services that already existed.
 	stored map[state.ObjectKey]bool
 }
 
-// allocation knows what all Services and pods have, but for the Services that are stored anew.
+// allocation returns the addresses and ports of all Services and pods, except of Services that are stored again.
 func (s *Store) allocation(objects []*podspec.Object) (*allocation, error) {
 	if !slices.ContainsFunc(objects, func(o *podspec.Object) bool { return o.Service != nil }) {
 		return nil, nil
 	}
-	// One that cannot be read has what nobody knows, and is told where it is read itself.
+	// The values of an unreadable Service are unknown. The error is reported where that Service itself is read.
 	services, _ := s.Services()
 	a := &allocation{taken: service.Taken{Process: s.Owner}, stored: map[state.ObjectKey]bool{}}
 	for _, one := range services {
@@ -46,7 +46,7 @@ func (s *Store) allocation(objects []*podspec.Object) (*allocation, error) {
 	return a, s.addPods(&a.taken, podspec.HostPorts)
 }
 
-// addPods notes the ports of the node that pods have. Containers of a finished pod never start again.
+// addPods adds the ports of the node that pods have. Containers of a finished pod never start again.
 func (s *Store) addPods(taken *service.Taken, ports func(*v1.Pod) []podspec.Port) error {
 	pods, _, err := state.Applied(s.locker.Layout)
 	for _, p := range pods {
@@ -57,7 +57,7 @@ func (s *Store) addPods(taken *service.Taken, ports func(*v1.Pod) []podspec.Port
 	return err
 }
 
-// order is the order in which objects get what they need: Services that are there keep what they have, and come first.
+// order returns the order of allocation. Existing Services come first, because they keep their values.
 func (a *allocation) order(objects []*podspec.Object) []int {
 	var first, then []int
 	for i, o := range objects {
@@ -70,7 +70,7 @@ func (a *allocation) order(objects []*podspec.Object) []int {
 	return append(first, then...)
 }
 
-// fill gives a Service what it lacks; of other objects nothing changes.
+// fill allocates the missing values of a Service. It does not change other objects.
 func (a *allocation) fill(o, before *podspec.Object) error {
 	if o.Service == nil {
 		return nil
@@ -82,7 +82,7 @@ func (a *allocation) fill(o, before *podspec.Object) error {
 	return a.taken.Fill(o.Service, was)
 }
 
-// notes says which ports of a stored Service a process of the machine has, too.
+// notes describes which ports of a stored Service a process of the machine has, too.
 func (a *allocation) notes(o, before *podspec.Object) []string {
 	if o.Service == nil || before == nil {
 		return nil
@@ -90,9 +90,10 @@ func (a *allocation) notes(o, before *podspec.Object) []string {
 	return a.taken.Shadowed(o.Service, before.Service)
 }
 
-// Publisher returns the Service or pod to which the kernel leads connections to a port of the node; empty for none.
+// Publisher returns the Service or pod to which the kernel forwards connections to a port of the node; empty if there
+// is none.
 func (s *Store) Publisher(port podspec.Port) string {
-	// What cannot be read is reported where it is used.
+	// Unreadable Services are reported where they are used.
 	services, _ := s.Services()
 	var taken service.Taken
 	for _, one := range services {

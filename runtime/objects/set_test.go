@@ -10,7 +10,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// TestSets: the set of an object is kept with it and is no change; it is not among its annotations, and a manifest cannot write it.
+// TestSets checks that the set of an object is stored and is no change. It is not among its annotations, and a manifest
+// cannot set it.
 func TestSets(t *testing.T) {
 	s := newStore(t)
 	in := func(set string, all ...*podspec.Object) []*podspec.Object {
@@ -37,8 +38,8 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestKeepers: the source that brought an object is kept with it and its file, and is no change; it is not among its annotations. That of
-// one that is applied by hand is not kept.
+// TestKeepers checks that the source of an object is stored with its file, and is no change. It is not among its
+// annotations. The file of an object that is applied by hand is not stored.
 func TestKeepers(t *testing.T) {
 	s := newStore(t)
 	from := func(keeper, file string, o *podspec.Object) *podspec.Object {
@@ -56,7 +57,7 @@ func TestKeepers(t *testing.T) {
 	}
 }
 
-// TestStaysKept: what is applied by hand from the file of an agent's source stays the source's.
+// TestStaysKept checks that an object applied by hand from the file of an agent's source still belongs to the source.
 func TestStaysKept(t *testing.T) {
 	t.Chdir("/")
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Store has the objects of one state directory.
+// Store stores the objects of one state directory.
 type Store struct {
 	Files[podspec.Object]
 
@@ -21,17 +21,17 @@ type Store struct {
 	now    func() time.Time
 	// pretended are objects that count as stored, for plans.
 	pretended map[state.ObjectKey]*podspec.Object
-	// Owner returns the process or setting that has a port of the node, which no Service can have then; nil means that all are free.
+	// Owner returns the process or setting that has a port of the node. No Service can have that port. Nil means that
+	// all are free.
 	Owner func(podspec.Port) string
 }
 
-// New makes a Store.
+// New returns a Store.
 func New(locker *state.Locker, now func() time.Time) *Store {
 	return &Store{locker: locker, Files: Files[podspec.Object]{Dir: locker.Layout.Objects(), Decode: decode}, now: now}
 }
 
-// Secrets are all stored Secrets that can be read, to be taken out of texts: what cannot be read
-// is in none.
+// Secrets returns all readable stored Secrets, to remove their values from texts. An unreadable one is in no text.
 func (s *Store) Secrets() podspec.Objects {
 	found, _ := s.List(func(key state.ObjectKey) bool { return key.Kind == podspec.KindSecret })
 	all := podspec.Objects{}
@@ -42,7 +42,7 @@ func (s *Store) Secrets() podspec.Objects {
 	return all
 }
 
-// Changes are what Put would do.
+// Changes returns what Put would do.
 func (s *Store) Changes(objects []*podspec.Object) ([]Change, error) {
 	changes := make([]Change, len(objects))
 	a, err := s.allocation(objects)
@@ -56,7 +56,7 @@ func (s *Store) Changes(objects []*podspec.Object) ([]Change, error) {
 	return changes, errors.Join(errs...)
 }
 
-// change compares an object with the stored one. One that is damaged is replaced.
+// change compares an object with the stored one. A damaged one is replaced.
 func (s *Store) change(o *podspec.Object, a *allocation) (Change, error) {
 	key := KeyOf(o)
 	if err := checkRedacted(o); err != nil {
@@ -82,8 +82,7 @@ func (s *Store) change(o *podspec.Object, a *allocation) (Change, error) {
 	return c, err
 }
 
-// Put stores objects: all of them, or none if one of them cannot be stored as it is. Done is
-// called for each.
+// Put stores all objects, or none if one of them is refused. It calls done for each.
 func (s *Store) Put(ctx context.Context, objects []*podspec.Object, done func(Change)) (err error) {
 	lock, err := s.locker.LockObjects(ctx)
 	if err != nil {
@@ -106,7 +105,7 @@ func (s *Store) Put(ctx context.Context, objects []*podspec.Object, done func(Ch
 	return nil
 }
 
-// checkRoom refuses more objects than are kept.
+// checkRoom refuses objects beyond the maximum.
 func (s *Store) checkRoom(changes []Change) error {
 	keys, err := s.Dir.List()
 	if err != nil {
@@ -141,8 +140,7 @@ func (s *Store) put(c Change) error {
 	return s.Dir.Write(c.Key, text)
 }
 
-// Delete removes a stored object, or returns a *NotFoundError. One that is damaged is removed
-// as well.
+// Delete removes a stored object, even a damaged one, or returns a *NotFoundError.
 func (s *Store) Delete(ctx context.Context, key state.ObjectKey) (err error) {
 	lock, err := s.locker.LockObjects(ctx)
 	if err != nil {

@@ -36,7 +36,7 @@ func secret(name, value string) *podspec.Object {
 	return &podspec.Object{Secret: &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string][]byte{"key": []byte(value)}}}
 }
 
-// put stores objects and returns what became of them.
+// put stores objects and returns the outcomes.
 func put(t *testing.T, s *Store, all ...*podspec.Object) string {
 	t.Helper()
 	var said []string
@@ -46,8 +46,8 @@ func put(t *testing.T, s *Store, all ...*podspec.Object) string {
 	return strings.Join(said, "; ")
 }
 
-// TestWhatBecomesOfObjects: an object is created once, and configured only when something of it
-// differs; what a server adds is nothing of it. It keeps the time of its creation.
+// TestWhatBecomesOfObjects checks that an object is created once, and configured only if it differs. Fields of an API
+// server do not count. It keeps its creation time.
 func TestWhatBecomesOfObjects(t *testing.T) {
 	s := newStore(t)
 	from := configMap("a", "x", "1", "y", "2")
@@ -81,7 +81,7 @@ func TestWhatBecomesOfObjects(t *testing.T) {
 	}
 }
 
-// TestRefusedChanges: of several objects none is stored when one is refused.
+// TestRefusedChanges checks that no object is stored if one is refused.
 func TestRefusedChanges(t *testing.T) {
 	s := newStore(t)
 	frozen := configMap("frozen", "x", "1")
@@ -107,7 +107,7 @@ func TestRefusedChanges(t *testing.T) {
 	}
 }
 
-// TestObjectsAreBounded: there are so many objects and no more, and those that are there change.
+// TestObjectsAreBounded checks the maximum number of objects, and that existing ones can still change.
 func TestObjectsAreBounded(t *testing.T) {
 	s := newStore(t)
 	var all []*podspec.Object
@@ -124,8 +124,8 @@ func TestObjectsAreBounded(t *testing.T) {
 	}
 }
 
-// TestDamagedObjects: one that cannot be read is told with what to do and no value of it, hides no
-// other, and can be replaced and removed.
+// TestDamagedObjects checks that the error names the fix and contains no value, that others are still listed, and that
+// the damaged object can be replaced and removed.
 func TestDamagedObjects(t *testing.T) {
 	s := newStore(t)
 	put(t, s, secret("a", "v"), secret("b", "v"), secret("c", "v"))
@@ -152,8 +152,8 @@ func TestDamagedObjects(t *testing.T) {
 
 const podOf = `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: NS}, spec: {imagePullSecrets: [{name: s}], containers: [{name: a, image: i, envFrom: [{configMapRef: {name: c, optional: true}}]}]}}`
 
-// TestPodsTakeWhatIsStoredNow: a pod has what is stored at the time of each look, and nothing of
-// another namespace; its own objects count before that.
+// TestPodsTakeWhatIsStoredNow checks that a pod gets the current stored objects of its own namespace, and that its own
+// objects come first.
 func TestPodsTakeWhatIsStoredNow(t *testing.T) {
 	s := newStore(t)
 	d := podspectest.Desired(t, strings.Replace(podOf, "NS", "default", 1))
@@ -206,8 +206,8 @@ func TestPodsTakeWhatIsStoredNow(t *testing.T) {
 	}
 }
 
-// TestNamesThatNoObjectHas: a pod may refer to an empty name, and a stored one to a name
-// that is a path. Nothing has that name, and the pod goes on without.
+// TestNamesThatNoObjectHas checks references to an empty name and to a name that is a path. There is no such object,
+// and the pod continues without it.
 func TestNamesThatNoObjectHas(t *testing.T) {
 	s := newStore(t)
 	d := podspectest.Desired(t, strings.Replace(podOf, "NS", "default", 1))
@@ -219,8 +219,7 @@ func TestNamesThatNoObjectHas(t *testing.T) {
 	}
 }
 
-// TestPodsWithoutReferencesReadNothing: nothing is looked for on behalf of a pod that names no
-// object, or only its own.
+// TestPodsWithoutReferencesReadNothing also covers a pod that refers only to its own objects.
 func TestPodsWithoutReferencesReadNothing(t *testing.T) {
 	d := podspectest.Desired(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}], volumes: [{name: d, emptyDir: {}}]}}`)
 	with, err := d.WithShared(func(string, podspec.ObjectName) (*podspec.Object, error) { t.Error("looked for"); return nil, nil })
@@ -229,8 +228,8 @@ func TestPodsWithoutReferencesReadNothing(t *testing.T) {
 	}
 }
 
-// TestBoundClaimsAreStored: a pod takes the volume of a claim that is bound, and a claim of podctl's own says nothing of it. What a
-// manifest writes in the place of the volume does not count.
+// TestBoundClaimsAreStored checks that a pod uses the volume of a bound claim, and that podctl's own claims have none.
+// A volume in a manifest does not count.
 func TestBoundClaimsAreStored(t *testing.T) {
 	s := newStore(t)
 	d := podspectest.Desired(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}], volumes: [{name: d, persistentVolumeClaim: {claimName: d}}]}}`)
@@ -252,7 +251,7 @@ func TestBoundClaimsAreStored(t *testing.T) {
 	}
 }
 
-// serviceOf is a Service of a type with one port.
+// serviceOf returns a Service of a type with one port.
 func serviceOf(name string, kind v1.ServiceType, port int32) *podspec.Object {
 	return &podspec.Object{Service: &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -260,8 +259,8 @@ func serviceOf(name string, kind v1.ServiceType, port int32) *podspec.Object {
 	}}
 }
 
-// TestServicesGetWhatTheyLack when they are stored, keep it from then on, and are refused what others have. What they were given is no
-// change.
+// TestServicesGetWhatTheyLack checks that Services get addresses and ports when they are stored, keep them, and cannot
+// have those of others. Allocated values are no change.
 func TestServicesGetWhatTheyLack(t *testing.T) {
 	s := newStore(t)
 	var has int32 = 22
@@ -302,7 +301,8 @@ func TestServicesGetWhatTheyLack(t *testing.T) {
 	}
 }
 
-// TestPortsOfPodsAreNoServices until the pod has finished. On the node's network, its containers have their ports there.
+// TestPortsOfPodsAreNoServices checks that a Service cannot have a port of an unfinished pod. On the node's network,
+// that includes the container ports.
 func TestPortsOfPodsAreNoServices(t *testing.T) {
 	for name, c := range map[string]struct {
 		hostNetwork, finished bool

@@ -17,8 +17,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// checkDemands finds what a container asks for and the node or the runtime does not have. It
-// would start without it and without a word.
+// checkDemands finds demands of a container that the node or the runtime does not support, and that would be ignored
+// silently.
 func (p *Prover) checkDemands(ref podspec.ContainerRef) error {
 	if own := p.Desired.Pod.Spec.SecurityContext; own != nil && !p.Node.SupplementalGroupsPolicy &&
 		ptr.Deref(own.SupplementalGroupsPolicy, "") == v1.SupplementalGroupsPolicyStrict {
@@ -43,8 +43,7 @@ func (p *Prover) checkDemands(ref podspec.ContainerRef) error {
 // loadedProfiles lists the kernel's AppArmor profiles.
 const loadedProfiles = "/sys/kernel/security/apparmor/profiles"
 
-// checkAppArmor finds a profile that cannot be enforced: the runtime refuses to create the
-// container.
+// checkAppArmor finds a profile that cannot be enforced. The runtime refuses to create such a container.
 func (p *Prover) checkAppArmor(ref podspec.ContainerRef, config *runtimeapi.ContainerConfig) error {
 	profile := config.GetLinux().GetSecurityContext().GetApparmor()
 	if profile == nil || profile.GetProfileType() == runtimeapi.SecurityProfile_Unconfined {
@@ -59,8 +58,7 @@ func (p *Prover) checkAppArmor(ref podspec.ContainerRef, config *runtimeapi.Cont
 	return nil
 }
 
-// isLoaded reports whether a profile is listed, a line each: "name (mode)". A list that cannot be
-// read may have it.
+// isLoaded reports whether a profile is in the list, which has lines "name (mode)". An unreadable list may contain it.
 func isLoaded(list, profile string) bool {
 	text, err := os.ReadFile(list)
 	if err != nil {
@@ -74,11 +72,11 @@ func isLoaded(list, profile string) bool {
 	return false
 }
 
-// Sandbox says why a runtime would refuse to make a pod's sandbox.
+// Sandbox returns why a runtime would refuse to create a pod's sandbox.
 func (p *Prover) Sandbox(config *runtimeapi.PodSandboxConfig) error {
 	security := config.GetLinux().GetSecurityContext()
 	if security.GetRunAsGroup() != nil && security.GetRunAsUser() == nil {
-		// The CRI asks of runtimes that they refuse it.
+		// The CRI requires runtimes to refuse it.
 		return refusal(model.CreatePodSandboxError,
 			"spec.securityContext.runAsGroup: runtimes refuse a group without a user; set runAsUser too, or runAsGroup of the containers")
 	}
@@ -91,8 +89,7 @@ func (p *Prover) Sandbox(config *runtimeapi.PodSandboxConfig) error {
 	return nil
 }
 
-// checkSysctl finds a sysctl that the kernel does not have, or that runc does not set because
-// it is not the pod's own.
+// checkSysctl finds a sysctl that the kernel does not have, or that runc does not set because it is not namespaced.
 func (p *Prover) checkSysctl(name string) error {
 	if p.usesRunc() && !isNamespaced(name) {
 		return fmt.Errorf("sysctl %q is not in a separate kernel namespace: it belongs to the whole node", name)
@@ -107,8 +104,7 @@ func (p *Prover) checkSysctl(name string) error {
 	return nil
 }
 
-// isNamespaced reports whether a sysctl belongs to a namespace that a pod has of its own (runc:
-// validator, sysctl).
+// isNamespaced reports whether a sysctl belongs to a namespace of the pod (runc: validator, sysctl).
 func isNamespaced(name string) bool {
 	switch name {
 	case "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni",

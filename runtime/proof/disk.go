@@ -17,8 +17,8 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// Resolve reads what the messages of a pod's sandbox and of all its containers depend on, except its images and addresses.
-// It makes nothing: paths are those that a start will make.
+// Resolve returns the input for the messages of a pod's sandbox and of all its containers, except its images and
+// addresses. It creates nothing: its paths are those that a start will create.
 func Resolve(c volume.Context, node criconfig.Node) (criconfig.ContainerInput, error) {
 	users, err := idMapping(c)
 	if err != nil {
@@ -31,8 +31,7 @@ func Resolve(c volume.Context, node criconfig.Node) (criconfig.ContainerInput, e
 	}, err
 }
 
-// idMapping is the range of ids of a pod with a user namespace of its own: the one that the pod has, or one that stands
-// for it until then.
+// idMapping returns the ID range of a pod with its own user namespace: the allocated one, or a placeholder until then.
 func idMapping(c volume.Context) (*criconfig.IDMapping, error) {
 	if !criconfig.OwnUsers(c.Desired.Pod) {
 		return nil, nil
@@ -47,8 +46,8 @@ func idMapping(c volume.Context) (*criconfig.IDMapping, error) {
 	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}, nil
 }
 
-// EnvFiles reads the values that a container's environment takes from files of volumes. For those of a file that no init
-// container has written yet, unwritten stands; if it is empty, they are left out.
+// EnvFiles returns the values that a container's environment takes from files of volumes. Values of a file that no init
+// container has written yet are unwritten; if that is empty, they are omitted.
 func EnvFiles(c volume.Context, ref podspec.ContainerRef, unwritten string) (map[criconfig.FileKey]string, error) {
 	values := map[criconfig.FileKey]string{}
 	for i := range ref.Env {
@@ -73,11 +72,11 @@ func EnvFiles(c volume.Context, ref podspec.ContainerRef, unwritten string) (map
 	return values, nil
 }
 
-// envValue finds a key in a file. The kubelet's parser opens a path; it gets a file in memory, because the one in the volume may
-// be replaced, or grow without bounds.
+// envValue finds a key in a file. The kubelet's parser opens a path. It gets a file in memory, because the one in the
+// volume may be replaced, or grow without limit.
 func envValue(text []byte, key *v1.FileKeySelector) (value string, err error) {
 	fd, err := unix.MemfdCreate("env", unix.MFD_CLOEXEC|unix.MFD_NOEXEC_SEAL)
-	if errors.Is(err, unix.EINVAL) { // Linux before 6.3 does not know the flag, which newer ones may require.
+	if errors.Is(err, unix.EINVAL) { // Linux before 6.3 does not know the flag, which newer kernels may require.
 		fd, err = unix.MemfdCreate("env", unix.MFD_CLOEXEC)
 	}
 	if err != nil {
@@ -94,10 +93,10 @@ func envValue(text []byte, key *v1.FileKeySelector) (value string, err error) {
 	return value, nil
 }
 
-// envFileMax bounds an environment file, in bytes.
+// envFileMax limits an environment file, in bytes.
 const envFileMax = 1 << 20
 
-// envFile reads one file of a volume. Links in it that lead out are refused.
+// envFile reads one file of a volume. It refuses links that lead out of it.
 func envFile(c volume.Context, ref *v1.FileKeySelector) (text []byte, err error) {
 	vol, _ := podspec.FindVolume(c.Desired.Pod, ref.VolumeName)
 	if vol == nil {

@@ -1,12 +1,10 @@
-// Package proof says why a sandbox or a container cannot be made, as far as that can be known
-// without making it: its configuration, what the node and the runtime lack for it, and what lies
-// on disk where it mounts.
+// Package proof checks whether a sandbox or a container can be created, as far as possible without creating it: its
+// configuration, missing features of the node and the runtime, and the files at its mounts.
 //
-// In: a pod, facts of the node and the runtime, and the values of its messages (Resolve). Out: an error with the
-// kubelet's reason, or nothing. It reads the disk and changes nothing. A plan is made with what an
-// observation proves; the executor proves it again, once images and volumes are there, and before
-// the first stop.
+// The input is a pod, facts of the node and the runtime, and the values of its messages (Resolve). The output is an
+// error with the kubelet's reason, or nil. The package reads the disk and changes nothing. An observation runs the
+// checks for a plan. The executor repeats them once images and volumes exist, and before the first stop.
 //
-// What it does not know refuses nothing: another runtime may do what runc refuses, and an image
-// shows only to the runtime what lies in it (docs/limits.md).
+// Unknown facts are no reason to refuse: another runtime may accept what runc refuses, and only the runtime can see the
+// files in an image (docs/limits.md).
 package proof

@@ -18,39 +18,38 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// kind is what lies at a place, as far as mounting is concerned.
+// kind is the kind of file at a place, as far as it matters for mounts.
 type kind int
 
 const (
-	// unknown: only the runtime sees it, as it lies in an image.
+	// unknown: only the runtime can see it, because it is in an image.
 	unknown kind = iota
 	missing
 	directory
 	file
-	// throughFile: the way to it leads through a file.
+	// throughFile: a parent of the path is a file.
 	throughFile
 )
 
-// place is something mounted in a container.
+// place is a mount of a container.
 type place struct {
 	*runtimeapi.Mount
 	// at is the field that asks for it.
 	at string
-	// content reports whether podctl writes what it holds, and makes mount points of other volumes
-	// in it before that: directories (kubelet: MakeNestedMountpoints).
+	// content reports whether podctl writes its content. Before that, podctl creates the mount points of other volumes
+	// in it as directories (kubelet: MakeNestedMountpoints).
 	content bool
-	// unfinished reports whether that is yet to be written.
+	// unfinished reports whether that content is not written yet.
 	unfinished bool
-	// part is what a part of a volume will be whose content is yet to be written.
+	// part is the kind of a part of a volume whose content is not written yet.
 	part kind
 }
 
-// target is where it is mounted.
+// target returns the path in the container.
 func (p *place) target() string { return path.Join("/", p.GetContainerPath()) }
 
-// checkPlaces finds what runc cannot mount, and a working directory that it cannot make. Runtimes
-// mount in the order of depth; a mount point is made in what is mounted there before, unless that
-// is read-only.
+// checkPlaces finds mounts that runc cannot make, and a working directory that it cannot create. Runtimes mount in the
+// order of depth. They create a mount point in the mount that contains it, unless that is read-only.
 func (p *Prover) checkPlaces(ref podspec.ContainerRef, config *runtimeapi.ContainerConfig) error {
 	if dir := config.GetWorkingDir(); dir != "" && !filepath.IsAbs(dir) {
 		return fmt.Errorf("%s: workingDir %q is not an absolute path", ref.Path, dir)
@@ -74,8 +73,8 @@ func (p *Prover) checkPlaces(ref podspec.ContainerRef, config *runtimeapi.Contai
 	return checkWorkingDir(ref, config.GetWorkingDir(), places)
 }
 
-// places are the mounts of a container in the order in which they are made, with those that
-// every container has.
+// places returns the mounts of a container in the order in which they are made, including those that every container
+// has.
 func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerConfig) []place {
 	places := []place{{Mount: &runtimeapi.Mount{ContainerPath: "/sys", HostPath: "/sys", Readonly: true}}}
 	own := map[string]bool{}
@@ -103,7 +102,7 @@ func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerCo
 	return places
 }
 
-// partOf is what a part of a volume will be, if that is yet to be written.
+// partOf returns the kind of a part of a volume if that is not written yet.
 func (p *Prover) partOf(name, source string) kind {
 	sub, ok := strings.CutPrefix(source, unfinished+name+"/")
 	if !ok {
@@ -118,7 +117,7 @@ func (p *Prover) partOf(name, source string) kind {
 	return unknown
 }
 
-// checkTarget finds places on which runc mounts nothing (runc: checkProcMount, setupDev).
+// checkTarget finds paths at which runc mounts nothing (runc: checkProcMount, setupDev).
 func checkTarget(m *place) error {
 	target := m.target()
 	switch {
@@ -134,7 +133,7 @@ func checkTarget(m *place) error {
 	return nil
 }
 
-// procMounts are the files of /proc that runc lets be covered.
+// procMounts are the files of /proc at which runc allows mounts.
 func procMounts() []string {
 	return []string{
 		"/proc/cpuinfo", "/proc/diskstats", "/proc/meminfo", "/proc/stat", "/proc/swaps", "/proc/uptime", "/proc/loadavg", "/proc/slabinfo",
@@ -147,7 +146,7 @@ func isProc(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && st.Type == unix.PROC_SUPER_MAGIC
 }
 
-// mountedAt is the innermost of some mounts in which a path lies; nil for none.
+// mountedAt returns the innermost mount that contains a path; nil if there is none.
 func mountedAt(places []place, target string) *place {
 	var found *place
 	for i := range places {
@@ -160,7 +159,7 @@ func mountedAt(places []place, target string) *place {
 	return found
 }
 
-// fits reports whether a mount point is there, or can be made, in what is mounted before.
+// fits reports an error if a mount point neither exists nor can be created in the mount below.
 func fits(m, below *place) error {
 	if below == nil || strings.HasPrefix(m.target(), "/sys/fs/cgroup") {
 		return nil
@@ -185,13 +184,13 @@ func fits(m, below *place) error {
 // isVolume reports whether a volume is mounted, and not a file that podctl or the runtime adds.
 func (p *place) isVolume() bool { return strings.Contains(p.at, ".volumeMounts[") }
 
-// below is the path of a mount point in another mount.
+// below returns the path of a mount point inside another mount.
 func (p *place) below(other *place) string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.target(), other.target()), "/")
 }
 
-// inside is what lies at a path in what is mounted; the whole of it if the path is empty. What
-// is not on disk yet will be a directory.
+// inside returns the kind of a path inside a mount; of the mount itself if the path is empty. A path that is not on
+// disk yet will be a directory.
 func inside(m *place, sub string) kind {
 	switch source := m.GetHostPath(); {
 	case (m.GetImage() != nil || m.content) && sub == "":
@@ -212,13 +211,13 @@ func inside(m *place, sub string) kind {
 	}
 }
 
-// insideDir follows links as the container sees them: not out of what is mounted.
+// insideDir follows links like the container: never out of the mount.
 func insideDir(dir, sub string) kind {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return kindOf(nil, err)
 	}
-	defer root.Close() //nolint:errcheck // A handle on a directory.
+	defer root.Close() //nolint:errcheck // a handle of a directory
 	return kindOf(root.Stat(sub))
 }
 
@@ -236,7 +235,7 @@ func kindOf(info fs.FileInfo, err error) kind {
 	return file
 }
 
-// checkWorkingDir finds a working directory that is a file of a volume, or that cannot be made.
+// checkWorkingDir finds a working directory that is a file of a volume, or that cannot be created.
 func checkWorkingDir(ref podspec.ContainerRef, dir string, places []place) error {
 	target := path.Join("/", dir)
 	below := mountedAt(places, target)

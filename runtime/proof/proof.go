@@ -17,15 +17,14 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// Prover proves the sandbox and the containers of one pod.
+// Prover checks the sandbox and the containers of one pod.
 type Prover struct {
-	// ContainerInput has what the containers of the pod have in common.
+	// ContainerInput has the input that the containers of the pod share.
 	criconfig.ContainerInput
 	Volumes volume.Context
-	// Runtime is the name that the runtime gives itself.
+	// Runtime is the name that the runtime reports.
 	Runtime string
-	// Unfinished are the volumes whose content is yet to be written: what lies there now says
-	// nothing.
+	// Unfinished are the volumes whose content is not written yet, so that their present content does not count.
 	Unfinished map[string]bool
 }
 
@@ -33,8 +32,8 @@ func refusal(reason model.Reason, format string, args ...any) error {
 	return model.WithReason(reason, fmt.Errorf(format, args...))
 }
 
-// Container says why a container cannot be created or started in a pod with these addresses.
-// Addresses that the pod will get need not be known.
+// Container returns why a container cannot be created or started in a pod with these addresses. Addresses that the pod
+// has not got yet may be missing.
 func (p *Prover) Container(ref podspec.ContainerRef, attempt uint32, ips []string) error {
 	if err := p.checkDemands(ref); err != nil {
 		return err
@@ -62,16 +61,16 @@ func (p *Prover) Container(ref podspec.ContainerRef, attempt uint32, ips []strin
 	return p.checkPlaces(ref, config)
 }
 
-// standIn is mounted for files that are made when a container is created.
+// standIn replaces files that are created with the container.
 const standIn = os.DevNull
 
-// notYet stands for the values of files that an init container will write.
+// notYet replaces the values of files that an init container will write.
 const notYet = "?"
 
-// unfinished begins what is no path on disk: a part of a volume whose content is yet to be written.
+// unfinished is the prefix for a part of a volume whose content is not written yet. It is no path on disk.
 const unfinished = "unfinished:"
 
-// input is what the message of a container is made of before its creation. Services are left out: nothing that is proved
+// input returns the input for the message of a container before its creation. It omits Services, because no check
 // depends on them.
 func (p *Prover) input(ref podspec.ContainerRef, attempt uint32, ips []string) (in criconfig.ContainerInput, err error) {
 	in = p.ContainerInput
@@ -91,8 +90,8 @@ func (p *Prover) input(ref podspec.ContainerRef, attempt uint32, ips []string) (
 	return in, err
 }
 
-// checkHostPaths finds paths of the host that the runtime can neither mount nor make. A part of one
-// is made by podctl, and proved as a part.
+// checkHostPaths finds paths of the host that the runtime can neither mount nor create. It skips a part of a path,
+// which podctl creates and which is checked as a part.
 func (p *Prover) checkHostPaths(ref podspec.ContainerRef) error {
 	for i := range ref.VolumeMounts {
 		m := &ref.VolumeMounts[i]
@@ -101,14 +100,14 @@ func (p *Prover) checkHostPaths(ref podspec.ContainerRef) error {
 		}
 		vol, _ := podspec.FindVolume(p.Desired.Pod, m.Name)
 		if err := volume.RuntimeFault(vol); err != nil {
-			// A kubelet finds out when the runtime creates the container.
+			// A kubelet finds this out when the runtime creates the container.
 			return refusal(model.CreateContainerError, "%s.volumeMounts[%d]: hostPath: %w", ref.Path, i, err)
 		}
 	}
 	return nil
 }
 
-// knownOr stands in for addresses that the sandbox will get: a proof must not depend on them.
+// knownOr replaces missing addresses of the future sandbox, because a check must not depend on them.
 func knownOr(ips []string, pod *v1.Pod) []string {
 	if len(ips) > 0 || pod.Spec.HostNetwork {
 		return ips
@@ -116,8 +115,8 @@ func knownOr(ips []string, pod *v1.Pod) []string {
 	return []string{"192.0.2.1"}
 }
 
-// usesRunc reports whether runc runs the pod, which refuses some mounts and sysctls. Of other
-// runtimes it is not known.
+// usesRunc reports whether runc runs the pod. runc refuses some mounts and sysctls. The limits of other runtimes are
+// unknown.
 func (p *Prover) usesRunc() bool {
 	handler := podspec.RuntimeHandler(p.Desired.Pod)
 	return p.Runtime == "containerd" && (handler == "" || handler == "runc")
@@ -130,15 +129,15 @@ func checkSeccomp(config *runtimeapi.ContainerConfig) error {
 	}
 	file, err := input.Open(profile.GetLocalhostRef())
 	if err != nil {
-		// A kubelet finds out when the runtime creates the container; these are runc's words.
+		// A kubelet finds this out when the runtime creates the container. The text is runc's.
 		return refusal(model.CreateContainerError, "securityContext.seccompProfile: %w",
 			model.InKubeletWords("cannot load seccomp profile %q: %w", profile.GetLocalhostRef(), err))
 	}
 	return file.Close()
 }
 
-// checkPropagation looks at mounts of whole volumes: a part of one is bound when its container
-// starts, and shared then.
+// checkPropagation checks mounts of whole volumes. A part of a volume is bound when its container starts, and is shared
+// then.
 func checkPropagation(ref podspec.ContainerRef, config *runtimeapi.ContainerConfig) error {
 	for i := range ref.VolumeMounts {
 		m := &ref.VolumeMounts[i]

@@ -21,14 +21,14 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// lab is a machine with a directory of the host, h, that has a file f and a directory d.
+// lab is a machine with a directory h that contains a file f and a directory d.
 type lab struct {
 	*Prover
 	host string
 }
 
-// newLab proves a pod that mounts the directory h at /h and an emptyDir at /e; mounts, spec and
-// container are added to it.
+// newLab checks a pod that mounts the directory h at /h and an emptyDir at /e; mounts, spec and container are added to
+// it.
 func newLab(t *testing.T, mounts, spec, container string) *lab {
 	t.Helper()
 	host := t.TempDir()
@@ -61,7 +61,7 @@ func (l *lab) app() podspec.ContainerRef {
 	return ref
 }
 
-// TestPlaces: what runc cannot mount is found, and what it can mount is not.
+// TestPlaces checks that mounts that runc cannot make are found, and others not.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct{ mounts, container, want string }{
 		"nothing more":                     {"", "", ""},
@@ -124,8 +124,8 @@ func expect(t *testing.T, err error, want string) {
 	}
 }
 
-// TestContent: in a volume that podctl fills, a mount point that is not there is made as a directory,
-// before the content. What is there stays, and says nothing once other content is to be written.
+// TestContent checks that in a volume with podctl's content a missing mount point is created as a directory before the
+// content. Existing files stay, and do not count if other content will be written.
 func TestContent(t *testing.T) {
 	const directory, onFile = "    - {name: c, mountPath: /c}\n    - {name: e, mountPath: /c/key}\n", "    - {name: c, mountPath: /c}\n    - {name: h, mountPath: /c/key, subPath: f}\n"
 	for mounts, c := range map[string]struct{ before, after string }{
@@ -146,7 +146,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestPartsToBeWritten: a file of a volume is known to be one before it is written.
+// TestPartsToBeWritten checks that a file of a volume counts as a file before it is written.
 func TestPartsToBeWritten(t *testing.T) {
 	const onto = "    - {name: c, mountPath: /c}\n    - {name: c, mountPath: /c/new, subPath: "
 	for mounts, want := range map[string]string{
@@ -160,8 +160,8 @@ func TestPartsToBeWritten(t *testing.T) {
 	}
 }
 
-// TestParts: a subPath that could not be bound is found by what lies in the volume, unless that is
-// to be written yet.
+// TestParts checks that a subPath that cannot be bound is found by the files in the volume, unless they are not written
+// yet.
 func TestParts(t *testing.T) {
 	for sub, want := range map[string]string{
 		"d": "", "f": "", "new": "", "d/new/dir": "", "link": "",
@@ -185,8 +185,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestHostPaths: a path without a type that the runtime could neither mount nor make. A part of one
-// is proved as a part.
+// TestHostPaths checks a path without a type that the runtime can neither mount nor create. A part of a path is checked
+// as a part.
 func TestHostPaths(t *testing.T) {
 	l := newLab(t, "", "", "")
 	for path, want := range map[string]string{
@@ -203,7 +203,7 @@ func TestHostPaths(t *testing.T) {
 	expect(t, l.Container(l.app(), 0, nil), "")
 }
 
-// TestDemands: what the node or the runtime does not have is found if that is known.
+// TestDemands checks that missing features of the node or the runtime are found if they are known.
 func TestDemands(t *testing.T) {
 	has := func(name v1.ResourceName, n int64) criconfig.Node {
 		return criconfig.Node{AppArmor: true, Allocatable: v1.ResourceList{name: *resource.NewQuantity(n, resource.DecimalSI)}}
@@ -238,7 +238,7 @@ func TestDemands(t *testing.T) {
 	}
 }
 
-// TestPropagation: only whole volumes are looked at.
+// TestPropagation checks that only whole volumes are checked.
 func TestPropagation(t *testing.T) {
 	l := newLab(t, "", "", "")
 	ref := l.app()
@@ -257,7 +257,7 @@ func TestPropagation(t *testing.T) {
 	}
 }
 
-// TestSandboxes: what a runtime refuses a sandbox for is found.
+// TestSandboxes checks the reasons for which a runtime refuses a sandbox.
 func TestSandboxes(t *testing.T) {
 	number := func(n int64) *runtimeapi.Int64Value { return &runtimeapi.Int64Value{Value: n} }
 	for name, c := range map[string]struct {
@@ -293,7 +293,7 @@ func TestSandboxes(t *testing.T) {
 	}
 }
 
-// TestLoadedProfiles: a profile is in the kernel's list, or nobody can tell.
+// TestLoadedProfiles checks that a profile is in the kernel's list, or that the list is unreadable.
 func TestLoadedProfiles(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "profiles")
 	if !isLoaded(list, "mine") {
@@ -307,8 +307,7 @@ func TestLoadedProfiles(t *testing.T) {
 	}
 }
 
-// TestAddressesOfProofs: a proof has an address where the pod will get one, and none where it
-// has the node's.
+// TestAddressesOfProofs checks that a check has an address if the pod will get one, and none on the node's network.
 func TestAddressesOfProofs(t *testing.T) {
 	for name, c := range map[string]struct {
 		ips  []string
@@ -323,8 +322,8 @@ func TestAddressesOfProofs(t *testing.T) {
 	}
 }
 
-// TestSubPathFromAFile: a variable that an init container's file supplies may be part of a
-// subPath, and a proof that comes before the volume is there does without it.
+// TestSubPathFromAFile checks that a variable from an init container's file may be part of a subPath, and that a check
+// before the volume exists works without it.
 func TestSubPathFromAFile(t *testing.T) {
 	l := newLab(t, "    - {name: e, mountPath: /v, subPathExpr: of-$(DIR)}\n", "",
 		"    env:\n    - {name: DIR, valueFrom: {fileKeyRef: {volumeName: e, path: app.env, key: DIR}}}\n")
@@ -353,8 +352,8 @@ func TestSubPathFromAFile(t *testing.T) {
 	}
 }
 
-// TestEnvFiles: what lies in a volume is not podctl's, so that links do not lead out of it, nothing waits for a pipe, and no
-// more than a bounded text is read.
+// TestEnvFiles checks the reading of a volume that the pod controls: links do not lead out of it, a pipe does not
+// block, and the size is limited.
 func TestEnvFiles(t *testing.T) {
 	l := newLab(t, "", "", "    env:\n    - {name: V, valueFrom: {fileKeyRef: {volumeName: e, path: f, key: K}}}\n")
 	if err := volume.Prepare(t.Context(), l.Volumes, "e"); err != nil {

@@ -1,4 +1,3 @@
-// Package snapshot holds what was observed of pods, as values: what the runtime and the disk
-// gave, before anything is made of it, its translation into the planner's words, and its
-// form as a file, from which the same plans are made anywhere.
+// Package snapshot holds observed states of pods as values: the raw data of the runtime and the disk, their translation
+// for the planner, and their file format, from which the same plans can be made anywhere.
 package snapshot

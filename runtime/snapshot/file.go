@@ -20,9 +20,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// snapshotFile is a snapshot as it is written: a document of its own, with the
-// runtime's answers in the form of protobuf JSON. A section that is missing was
-// not looked at; one that is empty was, and there was nothing.
+// snapshotFile is the file format of a snapshot: a document with the runtime's answers as protobuf JSON. A missing
+// section was not read; an empty one was read and had no contents.
 type snapshotFile struct {
 	APIVersion string             `json:"apiVersion"`
 	Kind       string             `json:"kind"`
@@ -85,8 +84,8 @@ const (
 	snapshotListKind = "SnapshotList"
 )
 
-// Write writes the snapshots as one JSON document: a Snapshot, or a
-// SnapshotList when there are several. Values of Secrets are left out.
+// Write writes the snapshots as one JSON document: a Snapshot, or a SnapshotList if there are several. It leaves out
+// the values of Secrets.
 func (r Recording) Write(w io.Writer) error {
 	files := make([]*snapshotFile, 0, len(r))
 	for _, s := range r {
@@ -143,7 +142,7 @@ func (s *Pod) file() (*snapshotFile, error) {
 	return f, errors.Join(errs[:]...)
 }
 
-// remember adds what the checkpoint knows.
+// remember adds the contents of the checkpoint.
 func (f *snapshotFile) remember(j *state.Checkpoint) {
 	j = j.WithoutSecrets()
 	f.Actuated = j.Actuated
@@ -161,13 +160,13 @@ func (f *snapshotFile) remember(j *state.Checkpoint) {
 		f.Backoffs = append(f.Backoffs, backoffSection{Container: name, Duration: b.Duration.String(), LastUpdate: b.LastUpdate, Key: b.Key})
 	}
 	rest := j.Memory
-	// These have sections of their own.
+	// These have their own sections.
 	rest.Probes, rest.Backoffs, rest.Actuated = nil, nil, nil
 	f.Checkpoint = &rest
 }
 
-// Encode writes a message of the runtime with the names of the CRI's own fields.
-// The library varies its white space on purpose; it is taken out.
+// Encode encodes a message of the runtime with the CRI's own field names. It removes the white space, which the library
+// varies on purpose.
 func Encode(m proto.Message) (json.RawMessage, error) {
 	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
 	if err != nil {
@@ -191,8 +190,7 @@ func encodeAll[M proto.Message](messages []M) ([]json.RawMessage, error) {
 	return texts, nil
 }
 
-// Read reads what Write wrote. Fields that this podctl does not know are
-// left out.
+// Read decodes the output of Write. It ignores unknown fields.
 func Read(text []byte) (Recording, error) {
 	var f snapshotFile
 	if err := model.DecodeDocument(text, &f); err != nil {
@@ -288,7 +286,7 @@ func (f *snapshotFile) checkpoint() (*state.Checkpoint, error) {
 	return j, nil
 }
 
-// decode reads a message of the runtime; fields of a newer CRI are left out.
+// decode decodes a message of the runtime. It ignores fields of a newer CRI.
 func decode(text json.RawMessage, m proto.Message) error {
 	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, m)
 }

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzRead: whatever is read as a snapshot, it is written and read again as
-// the same.
+// FuzzRead checks that a snapshot that can be read is the same after it is written and read again.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		fuzzSnapshot, `{"apiVersion":"podctl.io/v1alpha1","kind":"SnapshotList","items":[null]}`, `{"kind":"Snapshot"}`, "null", "[]", "{",

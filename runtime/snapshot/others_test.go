@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestOthersOfARecording: what the other pods of a recording take counts, unless they have ended or
-// were rejected.
+// TestOthersOfARecording checks that the resources of other pods in a recording count, unless these have ended or were
+// rejected.
 func TestOthersOfARecording(t *testing.T) {
 	sized := func(name, cores string) *podspec.Desired {
 		return modeltest.Load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: "+name+", uid: "+name+"-0000-0000}\nspec:\n  containers: [{name: a, image: i:1, resources: {requests: {cpu: "+cores+"}}}]\n")

@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// FuzzPlan: whatever manifest decodes and whatever snapshot is read, a plan and a
-// status come of them, and the same ones each time.
+// FuzzPlan checks that any manifest and snapshot that can be read give a plan and a status, and the same ones each
+// time.
 func FuzzPlan(f *testing.F) {
 	examples, err := filepath.Glob("../../docs/examples/*.yaml")
 	if err != nil || len(examples) == 0 {

@@ -24,47 +24,45 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// Pod is the observed state of one pod as the runtime and the disk gave it,
-// before anything is made of it. Plans are made from snapshots alone. A section
-// that is nil was not looked at.
+// Pod is the raw observed state of one pod, as the runtime and the disk reported it. Plans are made from snapshots
+// only. A nil section was not read.
 type Pod struct {
 	TakenAt    time.Time
 	Pod        model.PodRef
 	Runtime    Runtime
 	Sandboxes  []*runtimeapi.PodSandboxStatus
 	Containers []Container
-	// Images are those that the runtime has, at least of those the pod names.
+	// Images are images of the runtime, at least those that the pod names.
 	Images  []Image
 	Volumes map[string]Volume
 	Cgroup  *bool
-	// CgroupRemains reports whether parts of a cgroup are there that is not complete.
+	// CgroupRemains reports whether an incomplete cgroup exists.
 	CgroupRemains bool
 	LogAttempts   map[string]uint32
-	// Ports are the ports of the node that the pod wants and somebody else has.
+	// Ports are the ports of the node that the pod needs and another user has.
 	Ports map[string]string
-	// Faults are what is known against making the pod, as it was wanted then.
+	// Faults are the known faults of the pod, as it was desired at that time.
 	Faults     *Faults
 	Node       *criconfig.Node
 	Checkpoint *state.Checkpoint
-	// Unseen reports whether nobody looked for a checkpoint.
+	// Unseen reports whether the checkpoint was not read.
 	Unseen bool
 }
 
-// Runtime is what the runtime says of itself.
+// Runtime is the runtime's information about itself.
 type Runtime struct {
 	Name    string
 	Version string
 	Status  *runtimeapi.StatusResponse
 }
 
-// Container is a container's status with the sandbox it belongs to,
-// which the status does not name.
+// Container is a container's status with its sandbox, which the status does not contain.
 type Container struct {
 	SandboxID string
 	Status    *runtimeapi.ContainerStatus
-	// TerminationMessage is the termination message of a container that has ended.
+	// TerminationMessage is the termination message of an exited container.
 	TerminationMessage string
-	// LogFull reports whether the log of a running container is due to be rotated.
+	// LogFull reports whether the log of a running container must be rotated.
 	LogFull bool
 	// Starting reports whether the postStart hook of the container is still running.
 	Starting bool
@@ -72,7 +70,7 @@ type Container struct {
 
 // Image is an image of the runtime under one of its names.
 type Image struct {
-	// Reference is as a manifest writes it, or as the runtime does.
+	// Reference is in the form of a manifest, or of the runtime.
 	Reference string `json:"reference"`
 	ID        string `json:"id"`
 	// User is the user the image asks for: a number, a name, or empty.
@@ -81,22 +79,22 @@ type Image struct {
 	Digests []string `json:"digests,omitempty"`
 }
 
-// Volume is what lies on disk for one volume of the pod.
+// Volume is the state of one volume of the pod on disk.
 type Volume struct {
 	Prepared bool `json:"prepared"`
-	// Digest is of the content; empty for a volume whose content is not podctl's.
+	// Digest is the digest of the content; empty for a volume whose content podctl does not write.
 	Digest string `json:"digest,omitempty"`
 }
 
-// Faults are what is known against making a pod.
+// Faults are the known reasons why parts of a pod cannot be created.
 type Faults struct {
-	// Desired is the digest of the pod that they are of. Of another they say nothing.
+	// Desired is the digest of their pod. They do not apply to another one.
 	Desired string `json:"desired"`
 	// Found are the faults by container, and that of the sandbox under the empty name.
 	Found map[string]model.Fault `json:"found"`
 }
 
-// of are the faults of a pod; nil if nobody looked for them.
+// of returns the faults of a pod; nil if they are unknown.
 func (f *Faults) of(desired *podspec.Desired) map[string]model.Fault {
 	if f == nil || digest.Compare(f.Desired, desired.Digest()) == digest.Different {
 		return nil
@@ -104,14 +102,13 @@ func (f *Faults) of(desired *podspec.Desired) map[string]model.Fault {
 	return f.Found
 }
 
-// Input is what a plan for a pod is made of.
+// Input returns the input of a plan for a pod.
 func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Options) *plan.Input {
 	facts := podstatus.Input{Desired: desired, Observed: s.Observed(ref, desired), Now: s.TakenAt}
 	return &plan.Input{Input: facts, Pod: ref, Options: opts}
 }
 
-// Observed is the snapshot in the planner's words, as far as a pod is concerned
-// that shall be as desired; desired is nil for one that shall be gone.
+// Observed translates the snapshot for the planner, for a pod with the given manifest; desired is nil to delete it.
 func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observed {
 	o := model.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, CgroupRemains: s.CgroupRemains, LogAttempts: s.LogAttempts, Ports: s.Ports}
 	if s.Node != nil {
@@ -142,7 +139,7 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 	return o
 }
 
-// MachineOf is a machine in the planner's words. Of one whose name is not known, neither is the rest.
+// MachineOf translates the facts of a machine for the planner. Without the name of the machine, most of it is unknown.
 func MachineOf(node *criconfig.Node) model.Machine {
 	m := model.Machine{Capacity: node.Allocatable, NodeIPs: node.IPs}
 	if node.StorageBytes > 0 && m.Capacity != nil {
@@ -157,7 +154,7 @@ func MachineOf(node *criconfig.Node) model.Machine {
 	return m
 }
 
-// IsUnmanaged reports whether a container bears no mark of any pod.
+// IsUnmanaged reports whether a container has no label or annotation of any pod.
 func (c *Container) IsUnmanaged() bool {
 	for key := range c.Status.GetAnnotations() {
 		if strings.HasPrefix(key, "io.kubernetes.") {
@@ -167,14 +164,13 @@ func (c *Container) IsUnmanaged() bool {
 	return c.Status.GetLabels()[criconfig.LabelPodUID] == ""
 }
 
-// OwnedBy reports whether a record is of a pod: by its label, and without one for
-// want of a better word.
+// OwnedBy reports whether a record belongs to a pod by its label. A record without a label is assumed to.
 func OwnedBy(ref model.PodRef, labels map[string]string) bool {
 	uid, labelled := labels[criconfig.LabelPodUID]
 	return !labelled || uid == string(ref.UID)
 }
 
-// imagesOf says of every image the pod names whether the runtime has it.
+// imagesOf returns, for every image of the pod, whether the runtime has it.
 func (s *Pod) imagesOf(desired *podspec.Desired) map[string]model.Image {
 	if s.Images == nil {
 		return nil
@@ -186,7 +182,7 @@ func (s *Pod) imagesOf(desired *podspec.Desired) map[string]model.Image {
 	return images
 }
 
-// Image is the image that a reference of a manifest means, if the runtime has it.
+// Image returns the image for a reference of a manifest, if the runtime has it.
 func (s *Pod) Image(reference string) (model.Image, bool) {
 	i := slices.IndexFunc(s.Images, func(have Image) bool { return have.names(reference) })
 	if i < 0 {
@@ -195,15 +191,14 @@ func (s *Pod) Image(reference string) (model.Image, bool) {
 	return s.Images[i].Observed(), true
 }
 
-// names reports whether a reference of a manifest means this image. What has neither
-// tag nor digest is asked for by the tag latest, and is never a name that a
-// runtime gives.
+// names reports whether a reference of a manifest refers to this image. A reference without tag and digest gets the tag
+// latest, and is never a name in the runtime.
 func (i *Image) names(reference string) bool {
 	tagged, err := images.WithTag(reference)
 	return err == nil && (i.ID == reference || i.Reference == tagged || images.SameReference(i.Reference, tagged))
 }
 
-// Observed is the image in the planner's words.
+// Observed translates the image for the planner.
 func (i *Image) Observed() model.Image {
 	out := model.Image{ID: i.ID, Digests: i.Digests}
 	if uid, err := strconv.ParseInt(i.User, 10, 64); err == nil {
@@ -214,9 +209,8 @@ func (i *Image) Observed() model.Image {
 	return out
 }
 
-// volumesOf compares what lies on disk for the pod's volumes with what should.
-// Content that cannot be computed here, as its secrets were left out, is taken
-// to be as it should.
+// volumesOf compares the pod's volumes on disk with their desired content. Content that cannot be computed because its
+// secrets were left out is assumed to be correct.
 func (s *Pod) volumesOf(desired *podspec.Desired) map[string]model.Volume {
 	if s.Volumes == nil {
 		return nil
@@ -259,7 +253,7 @@ func (s *Pod) runtime() model.Runtime {
 	return r
 }
 
-// ObservedSandbox is a sandbox in the planner's words.
+// ObservedSandbox translates a sandbox for the planner.
 func ObservedSandbox(s *runtimeapi.PodSandboxStatus) model.Sandbox {
 	out := model.Sandbox{
 		ID:          s.GetId(),
@@ -278,8 +272,8 @@ func ObservedSandbox(s *runtimeapi.PodSandboxStatus) model.Sandbox {
 	return out
 }
 
-// sandboxIPs are the addresses that a runtime reports; none if one of them is no address
-// (kubelet: determinePodSandboxIPs).
+// sandboxIPs returns the addresses that a runtime reports; none if one of them is invalid (kubelet:
+// determinePodSandboxIPs).
 func sandboxIPs(network *runtimeapi.PodSandboxNetworkStatus) []string {
 	if network.GetIp() == "" {
 		return nil
@@ -325,12 +319,12 @@ func observedContainer(c Container) model.Container {
 	}
 }
 
-// joinMessages puts the runtime's word before the container's own.
+// joinMessages joins the runtime's message and the container's own.
 func joinMessages(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
-// ContainerState returns a state of the CRI in the planner's words.
+// ContainerState translates a state of the CRI for the planner.
 func ContainerState(s runtimeapi.ContainerState) model.ContainerState {
 	switch s {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
@@ -344,7 +338,7 @@ func ContainerState(s runtimeapi.ContainerState) model.ContainerState {
 	return model.Unknown
 }
 
-// unixNano turns the CRI's zero, which stands for "never", into the zero time.
+// unixNano returns the zero time for the CRI's zero, which means "never".
 func unixNano(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -352,7 +346,7 @@ func unixNano(n int64) time.Time {
 	return time.Unix(0, n)
 }
 
-// ParseCount reads a number that is kept as text; what cannot be read counts as zero.
+// ParseCount parses a number; it returns zero if that fails.
 func ParseCount(text string) uint32 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -361,8 +355,8 @@ func ParseCount(text string) uint32 {
 	return uint32(n)
 }
 
-// parseHash brings a hash into the one form it is compared in; an unreadable one
-// is empty and matches nothing (kubelet: getUint64ValueFromLabel).
+// parseHash normalizes a hash for comparisons. An unreadable one becomes empty and matches nothing (kubelet:
+// getUint64ValueFromLabel).
 func parseHash(text string) string {
 	n, err := strconv.ParseUint(text, 16, 64)
 	if err != nil || n == 0 {

@@ -13,12 +13,10 @@ import (
 	"github.com/podctl/podctl/runtime/plan/planfile"
 )
 
-// Recording stands for a runtime in which nothing moves any more: snapshots that
-// were taken earlier, perhaps on another machine.
+// Recording replaces a runtime by snapshots that were taken earlier, perhaps on another machine.
 type Recording []*Pod
 
-// Plan decides what a pass would do to the pod as it was when its snapshot was
-// taken.
+// Plan decides what a pass would do to the pod in the state of its snapshot.
 func (r Recording) Plan(_ context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {
 	ref := model.RefOf(desired.Pod)
 	s, err := r.find(ref)
@@ -34,7 +32,7 @@ func (r Recording) Plan(_ context.Context, desired *podspec.Desired, opts plan.O
 	return planfile.Make(in), nil
 }
 
-// others are the pods of the recording that take something of the node.
+// others returns the other pods of the recording that use resources of the node.
 func (r Recording) others(ref model.PodRef) []model.Admitted {
 	others := []model.Admitted{}
 	for _, s := range r {
@@ -47,8 +45,8 @@ func (r Recording) others(ref model.PodRef) []model.Admitted {
 	return others
 }
 
-// TakenBy is what a pod takes of the node that is remembered so; nil for one that was not admitted,
-// and one that has ended or was evicted. While it is being deleted it goes on taking it (kubelet: GetActivePods).
+// TakenBy returns the resources that a pod uses on the node, according to its memory. It returns nil for a pod that was
+// not admitted, has ended or was evicted. A pod that is being deleted still uses them (kubelet: GetActivePods).
 func TakenBy(m *model.Memory) *model.Admitted {
 	if m.Applied == nil || m.Applied.Pod == nil || m.Completion != nil || m.Rejection != nil || m.Eviction != nil {
 		return nil
@@ -58,7 +56,7 @@ func TakenBy(m *model.Memory) *model.Admitted {
 	return &taken
 }
 
-// List gives pods the status they had when their snapshots were taken.
+// List returns pods with their status at the time of their snapshots.
 func (r Recording) List(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
 	found := make([]*v1.Pod, 0, len(pods))
 	for _, d := range pods {
@@ -72,7 +70,7 @@ func (r Recording) List(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 	return found, nil
 }
 
-// Applied lists the manifests with which the pods had been applied.
+// Applied lists the applied manifests of the pods.
 func (r Recording) Applied() []*podspec.Desired {
 	var applied []*podspec.Desired
 	for _, s := range r {
@@ -83,8 +81,7 @@ func (r Recording) Applied() []*podspec.Desired {
 	return applied
 }
 
-// find returns the snapshot of a pod; one that does not say whose it is is
-// anybody's.
+// find returns the snapshot of a pod. A snapshot without a UID matches any pod.
 func (r Recording) find(ref model.PodRef) (*Pod, error) {
 	for _, s := range r {
 		if s.Pod.UID == "" || s.Pod.UID == ref.UID {

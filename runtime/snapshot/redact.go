@@ -10,9 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 )
 
-// Redact takes values of Secrets out of what others said of the pod: the runtime's words,
-// the containers' termination messages, and what was noted of them before a value was known. All that is
-// made of a snapshot is without them: plans, status, documents.
+// Redact removes values of Secrets from texts of other programs: the runtime's messages, the containers' termination
+// messages, and texts recorded before a value was known. Plans, status and documents of the snapshot then contain none.
 func (s *Pod) Redact(r *redaction.Redactor) {
 	if r == nil {
 		return
@@ -37,9 +36,9 @@ func (s *Pod) Redact(r *redaction.Redactor) {
 	}
 }
 
-// Withhold takes out what others said of a pod of podctl's whose Secrets are not known: the
-// words of the runtime and the containers' termination messages. What a kubelet or another tool
-// made keeps them, unless a checkpoint is there that cannot be read.
+// Withhold removes the texts of other programs from podctl's own pods if their Secrets are unknown: messages of the
+// runtime and termination messages. Containers of a kubelet or another tool keep them, unless a checkpoint exists and
+// is unreadable.
 func (s *Pod) Withhold() {
 	unreadable := s.Checkpoint != nil && s.Checkpoint.Unreadable
 	for i := range s.Containers {
@@ -55,8 +54,7 @@ func (s *Pod) Withhold() {
 	}
 }
 
-// redactConditions takes a copy where something is to be taken out: what a runtime says of
-// itself is shared by all pods.
+// redactConditions copies the status before it removes something, because all pods share it.
 func (s *Pod) redactConditions(r *redaction.Redactor) {
 	for i, c := range s.Runtime.Status.GetStatus().GetConditions() {
 		clean := r.Text(c.GetMessage())
@@ -72,8 +70,8 @@ func (s *Pod) redactConditions(r *redaction.Redactor) {
 
 const asciiLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// redacted is a status without the Secrets that are in the runtime's words. A reason that is
-// one word is the name of a state, by which podctl judges.
+// redacted returns a status without Secrets in the runtime's texts. A reason of one word is the name of a state, which
+// podctl needs, and stays.
 func redacted(r *redaction.Redactor, status *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
 	message, reason := r.Text(status.GetMessage()), status.GetReason()
 	if strings.Trim(reason, asciiLetters) != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/podctl/podctl/podspec/redaction"
 )
 
-// TestReasonsStay: a state that is named like a Secret's value stays a state; what else a runtime
-// gives as a reason is redacted.
+// TestReasonsStay checks that a state with the same text as a Secret's value stays, and that other reasons of the
+// runtime are redacted.
 func TestReasonsStay(t *testing.T) {
 	s := &Pod{Containers: []Container{
 		{Status: &runtimeapi.ContainerStatus{Reason: "OOMKilled", Message: "was OOMKilled"}},

@@ -6,18 +6,18 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// minShares are the fewest shares of cpu that the kernel knows, for no request.
+// minShares is the smallest number of cpu shares in the kernel, used without a request.
 const minShares = 2
 
-// resourcesInForce turns the kernel's figures into quantities (kubelet:
-// toKubeContainerResources). Nil means that there are none.
+// resourcesInForce converts the kernel's values to quantities (kubelet: toKubeContainerResources). It returns nil if
+// there are none.
 func resourcesInForce(r *runtimeapi.LinuxContainerResources) *v1.ResourceRequirements {
 	limits, requests := v1.ResourceList{}, v1.ResourceList{}
 	if quota, period := r.GetCpuQuota(), r.GetCpuPeriod(); quota > 0 && period > 0 && quota*1000/period > 0 {
 		limits[v1.ResourceCPU] = *resource.NewMilliQuantity(quota*1000/period, resource.DecimalSI)
 	}
 	if shares := r.GetCpuShares(); shares >= minShares {
-		// Rounded up, as shares are rounded down when they are made.
+		// Rounded up, because shares are rounded down when they are computed.
 		requests[v1.ResourceCPU] = *resource.NewMilliQuantity((shares*1000+1023)/1024, resource.DecimalSI)
 	}
 	if memory := r.GetMemoryLimitInBytes(); memory > 0 {
@@ -29,7 +29,7 @@ func resourcesInForce(r *runtimeapi.LinuxContainerResources) *v1.ResourceRequire
 	return &v1.ResourceRequirements{Limits: limits, Requests: requests}
 }
 
-// userOf is the user of a container as the API has it.
+// userOf converts the user of a container to the API type.
 func userOf(u *runtimeapi.ContainerUser) *v1.ContainerUser {
 	if u == nil {
 		return nil

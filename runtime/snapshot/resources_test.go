@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 )
 
-// shownPod is a pod of which a runs, b has ended and c was never started; the limits of a have
-// been changed in the manifest and not yet where it runs, and by somebody else there.
+// shownPod is a pod in which a runs, b has ended and c never started. The limits of a have been changed in the manifest
+// but not in the runtime, and by another program in the runtime.
 const shownPod = `apiVersion: v1
 kind: Pod
 metadata: {name: web, uid: u}
@@ -44,7 +44,7 @@ const shownSnapshot = `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","tak
 "actuated":{"containers":{"a":{"requests":{"cpu":"100m","memory":"1Mi"},"limits":{"cpu":"500m","memory":"32Mi"}},"b":{"limits":{"cpu":"1"}}}},
 "disk":{"cgroup":true}}`
 
-// shown is the status that a manifest has in a snapshot.
+// shown returns the status of a manifest in a snapshot.
 func shown(t *testing.T, manifest, observed string) *v1.PodStatus {
 	t.Helper()
 	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(manifest)}, "-")
@@ -71,8 +71,8 @@ func asText(t *testing.T, value any) string {
 	return string(text)
 }
 
-// TestStatusOfResources: a container that runs has what it was given last, in the runtime's
-// figures, any other one what the manifest gives it (kubelet: convertToAPIContainerStatuses).
+// TestStatusOfResources checks that a running container has its last given resources with the runtime's values, and any
+// other those of the manifest (kubelet: convertToAPIContainerStatuses).
 func TestStatusOfResources(t *testing.T) {
 	status := shown(t, shownPod, shownSnapshot)
 	got := map[string]string{"pod": asText(t, status.Resources), "pod, allocated": asText(t, status.AllocatedResources)}
@@ -101,8 +101,7 @@ func TestStatusOfResources(t *testing.T) {
 	}
 }
 
-// TestStatusOfPodResources: of a pod that runs, limits are in force only as far as its
-// cgroup has them.
+// TestStatusOfPodResources checks that limits of a running pod are effective only if its cgroup has them.
 func TestStatusOfPodResources(t *testing.T) {
 	one := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: u}\nspec:\n  containers: [{name: a, image: 'i:1', resources: {limits: {cpu: 1, memory: 1Mi}}}, {name: b, image: 'i:1'%s}]\n"
 	running := `{"podSandboxId":"s","status":{"id":"NAME","metadata":{"name":"NAME"},"state":"CONTAINER_RUNNING","started_at":"2","annotations":{"io.kubernetes.x":""},"labels":{"io.kubernetes.container.name":"NAME"}}}`

@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// Shown is the pod as people see it: its manifest with the debug containers that were added
-// since, its status, and whether it is being deleted.
+// Shown returns the pod as commands print it: its manifest with debug containers added since, its status, and the mark
+// of a deletion.
 func (s *Pod) Shown(in *plan.Input) *v1.Pod {
 	notes := make([]map[string]string, 0, len(s.Containers))
 	for _, c := range s.Containers {
@@ -27,8 +27,7 @@ func (s *Pod) Shown(in *plan.Input) *v1.Pod {
 	return pod
 }
 
-// WithDebug is a manifest together with the debug containers that the annotations of the
-// pod's containers define.
+// WithDebug returns a manifest with the debug containers that are defined in the annotations of the pod's containers.
 func WithDebug(desired *podspec.Desired, annotations []map[string]string) *podspec.Desired {
 	var added []v1.EphemeralContainer
 	for _, a := range annotations {

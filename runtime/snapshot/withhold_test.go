@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestWithholdIsForPodctlsOwn: messages are withheld of containers that podctl made, and of all
-// where a checkpoint cannot be read. Another tool's are told, and no message stays none.
+// TestWithholdIsForPodctlsOwn checks that messages of podctl's own containers are withheld, and of all containers with
+// an unreadable checkpoint. Those of other tools are shown, and an empty message stays empty.
 func TestWithholdIsForPodctlsOwn(t *testing.T) {
 	own := map[string]string{criconfig.AnnotationContainerSpecHash: "x"}
 	for name, c := range map[string]struct {

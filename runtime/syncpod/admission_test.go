@@ -16,20 +16,19 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// admits are the options of a pass that admits pods, on request anew.
+// admits returns the options of a pass that admits pods, and admits rejected ones again.
 func admits() executor.Options {
 	return executor.Options{Options: plan.Options{Admission: &plan.Admission{Settings: admission.Settings{MaxPods: 110}}}}
 }
 
-// sized is a pod that requests so many cores.
+// sized returns a pod that requests the given number of cores.
 func sized(name, cores string) string {
 	text := strings.Replace(web, "name: web", "name: "+name, 1)
 	return strings.Replace(text, "image: 'i:1'", "image: 'i:1', resources: {requests: {cpu: "+cores+"}}", 1)
 }
 
-// TestAdmission: of pods that are applied at once only those are made that fit together. A rejected one
-// is made when there is room and somebody asks, and one that grows beyond what is left goes on as it
-// is, also when its containers end.
+// TestAdmission checks that of pods that are applied at once only those that fit together are created. A rejected pod
+// is created by a later request if it fits. A pod that grows too much continues as it is, also when its containers end.
 func TestAdmission(t *testing.T) {
 	l := newLabOn(t, criconfig.Node{Name: "node", Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}}, "i:1")
 	names := []string{"a", "b", "c", "d", "e"}
@@ -79,7 +78,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestAdmissionIsLocked from the look at what others take until it is written down, and not longer.
+// TestAdmissionIsLocked checks that the lock is held from reading the resources of others until the result is recorded,
+// and not longer.
 func TestAdmissionIsLocked(t *testing.T) {
 	l := newLabOn(t, criconfig.Node{Name: "node"}, "i:1")
 	l.locker.Timeout = 20 * time.Millisecond

@@ -15,8 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// Debug starts a debug container in a running pod, whose manifest stays as it is. The
-// container bears its own definition, so that every later plan knows it.
+// Debug starts a debug container in a running pod, whose manifest does not change. The container's annotations contain
+// its definition, so that every later plan knows it.
 func (s *Syncer) Debug(ctx context.Context, desired *podspec.Desired, c *v1.EphemeralContainer, opts executor.Options) (outcome *executor.Outcome, err error) {
 	ref := model.RefOf(desired.Pod)
 	if _, taken := podspec.FindContainer(desired.Pod, c.Name); taken {

@@ -1,6 +1,6 @@
-// Package syncpod makes one pass over one pod, as the kubelet's SyncPod does: lock, observe,
-// plan, execute, and again when the world was not as observed.
+// Package syncpod makes one pass over one pod, like the kubelet's SyncPod: lock, observe, plan, execute, and repeat if
+// the actual state differs from the observed one.
 //
-// In: a manifest, or the name of a pod that goes. Out: the Outcome of the pass. It knows the
-// rooms of each part, and does nothing itself.
+// The input is a manifest, or the name of a pod to delete. The output is the Outcome of the pass. The package only
+// calls the packages for each part.
 package syncpod

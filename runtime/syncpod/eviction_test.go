@@ -18,11 +18,11 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// full is a pod with a volume of its own.
+// full is a pod with its own volume.
 const full = "apiVersion: v1\nkind: Pod\nmetadata: {name: full}\nspec:\n  terminationGracePeriodSeconds: 30\n  volumes: [{name: v, emptyDir: {}}]\n" +
 	"  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}]}]\n"
 
-// low is why a pod is evicted.
+// low is the reason of an eviction.
 const low = "The node was low on resource: memory. "
 
 // evict evicts a pod.
@@ -47,7 +47,7 @@ func (l *lab) checkpoint(text string) *state.Checkpoint {
 
 const takesAway = "StopContainer StopSandbox RemoveContainer RemoveSandbox RemoveVolume RemoveCgroup"
 
-// checkEvicted is for a pod of which nothing is left but its record.
+// checkEvicted checks that only the record of a pod is left.
 func (l *lab) checkEvicted(text string) {
 	l.t.Helper()
 	c, pod := l.checkpoint(text), l.layout.Pod(loadPod(l.t, text).Pod.UID)
@@ -70,9 +70,9 @@ func (l *lab) checkEvicted(text string) {
 	}
 }
 
-// TestEviction: an evicted pod stops within a second, everything of it goes but its record, and it stays
-// Failed until the user restarts it, or its manifest changes. Then it begins as one that was never there
-// (kubelet: TestMemoryPressure_VerifyPodStatus).
+// TestEviction checks that an evicted pod stops within a second, that only its record stays, and that it is Failed
+// until the user restarts it or its manifest changes. Then it starts like a new pod (kubelet:
+// TestMemoryPressure_VerifyPodStatus).
 func TestEviction(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.apply(full)
@@ -107,8 +107,8 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// TestEvictionThatIsCutOff goes on with the next pass, also one for another manifest, which is made
-// after it.
+// TestEvictionThatIsCutOff checks that the next pass continues, also one for another manifest, whose pod is created
+// afterwards.
 func TestEvictionThatIsCutOff(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.apply(full)
@@ -126,7 +126,7 @@ func TestEvictionThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestEvictionWithFaults: whatever call fails, the next pass takes the rest away, and starts nothing.
+// TestEvictionWithFaults checks that after any failed call the next pass removes the rest, and starts nothing.
 func TestEvictionWithFaults(t *testing.T) {
 	for _, method := range []string{"StopContainer", "StopPodSandbox", "RemoveContainer", "RemovePodSandbox"} {
 		l := newLab(t, "i:1")

@@ -8,9 +8,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Superseded reports whether podctl's own copy of a manifest is not what was applied last
-// any more: it must neither take back what somebody changed meanwhile nor make a pod
-// that was deleted.
+// Superseded reports whether podctl's own copy of a manifest is outdated. Such a copy must neither undo a change by
+// another process nor recreate a deleted pod.
 func Superseded(ref model.PodRef, desired *podspec.Desired, j *state.Checkpoint) error {
 	switch {
 	case desired == nil || !desired.Stored:
@@ -25,8 +24,7 @@ func Superseded(ref model.PodRef, desired *podspec.Desired, j *state.Checkpoint)
 	return nil
 }
 
-// SupersededError says that another process changed or deleted the pod while
-// this one waited.
+// SupersededError reports that another process changed or deleted the pod during a wait.
 type SupersededError struct {
 	Pod model.PodRef
 	// Deleted reports whether the pod is gone.
@@ -35,7 +33,7 @@ type SupersededError struct {
 	Deleting bool
 }
 
-// Error says what happened.
+// Error describes what happened.
 func (e *SupersededError) Error() string {
 	if e.Deleted {
 		return fmt.Sprintf("pod %s was deleted by another podctl meanwhile, and stays so", e.Pod)

@@ -19,8 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// maxReplans is how often one invocation makes a new plan because the world was
-// not as observed.
+// maxReplans is how often one invocation makes a new plan because the actual state differed from the observed one.
 const maxReplans = 3
 
 // Syncer makes passes over one pod at a time.
@@ -29,19 +28,18 @@ type Syncer struct {
 	digests  *observe.Digests
 	observer *observe.Observer
 	executor *executor.Executor
-	// Changed is called when a pass may have changed something of a pod; nil for nobody.
+	// Changed is called if a pass may have changed a pod; it may be nil.
 	Changed func(ctx context.Context, uid types.UID)
-	// Guard is called before the network of a pod with hostPorts is set up; nil for nobody.
+	// Guard is called before the network of a pod with hostPorts is set up; it may be nil.
 	Guard func()
 }
 
-// New makes a Syncer.
+// New returns a Syncer.
 func New(locker *state.Locker, digests *observe.Digests, observer *observe.Observer, x *executor.Executor) *Syncer {
 	return &Syncer{locker: locker, digests: digests, observer: observer, executor: x}
 }
 
-// Plan observes a pod and decides what a pass would do to it. It changes
-// nothing.
+// Plan observes a pod and decides what a pass would do to it. It changes nothing.
 func (s *Syncer) Plan(ctx context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {
 	in, _, err := s.observer.Input(ctx, model.RefOf(desired.Pod), desired, opts)
 	if err != nil {
@@ -50,20 +48,18 @@ func (s *Syncer) Plan(ctx context.Context, desired *podspec.Desired, opts plan.O
 	return planfile.Make(in), nil
 }
 
-// Apply makes one pass: it locks the pod, observes, plans and executes. When the
-// world turns out to be other than observed it makes a new plan, three times at
-// most.
+// Apply makes one pass: it locks the pod, observes, plans and executes. If the actual state differs from the observed
+// one, it makes a new plan, at most three times.
 func (s *Syncer) Apply(ctx context.Context, desired *podspec.Desired, opts executor.Options) (*executor.Outcome, error) {
 	return s.pass(ctx, model.RefOf(desired.Pod), desired, opts)
 }
 
-// Delete stops and removes a pod and everything podctl made for it, through the
-// same path as Apply, with nothing desired.
+// Delete stops and removes a pod and everything podctl created for it. It works like Apply without a desired pod.
 func (s *Syncer) Delete(ctx context.Context, ref model.PodRef, opts executor.Options) (*executor.Outcome, error) {
 	return s.pass(ctx, ref, nil, opts)
 }
 
-// NotePullPause keeps until when the images that a pass could not pull are not tried again.
+// NotePullPause records until when the failed pulls of a pass are not retried.
 func (s *Syncer) NotePullPause(ctx context.Context, outcome *executor.Outcome, until time.Time) (err error) {
 	lock, err := s.locker.Lock(ctx, outcome.Plan.Pod)
 	if err != nil {
@@ -120,22 +116,22 @@ func (s *Syncer) pass(ctx context.Context, ref model.PodRef, desired *podspec.De
 	}
 }
 
-// guard has the node's 127.0.0.1 protected if the plan sets up the network of a pod with hostPorts.
+// guard protects the node's 127.0.0.1 if the plan sets up the network of a pod with hostPorts.
 func (s *Syncer) guard(p *plan.Plan, d *podspec.Desired) {
 	if s.Guard != nil && p.CreateSandbox && !d.Pod.Spec.HostNetwork && len(podspec.HostPorts(d.Pod)) > 0 {
 		s.Guard()
 	}
 }
 
-// tell says that a pass has done something.
+// tell calls Changed after a pass with steps.
 func (s *Syncer) tell(ctx context.Context, ref model.PodRef, outcome *executor.Outcome) {
 	if s.Changed != nil && outcome != nil && len(outcome.Plan.Steps) > 0 {
 		s.Changed(ctx, ref.UID)
 	}
 }
 
-// attempt observes, plans and executes once. Reserved are the attempts of containers that
-// the runtime said are taken.
+// attempt observes, plans and executes once. reserved are the attempts of containers that the runtime reported as in
+// use.
 func (s *Syncer) attempt(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts executor.Options, reserved map[string]uint32) (*executor.Outcome, error) {
 	freePorts, err := s.locker.ReservePorts(ctx, desired)
 	if err != nil {
@@ -173,8 +169,8 @@ func (s *Syncer) attempt(ctx context.Context, ref model.PodRef, desired *podspec
 	return outcome, err
 }
 
-// reserveNode looks once more at what other pods take, if it depends on that whether the pod is
-// admitted, and keeps others from being admitted until it is written down.
+// reserveNode reads the resources of other pods again if the admission of the pod depends on them. It blocks other
+// admissions until the result is recorded.
 func (s *Syncer) reserveNode(ctx context.Context, in *plan.Input) (free func(), err error) {
 	if !in.Admits() {
 		return func() {}, nil
@@ -188,7 +184,7 @@ func (s *Syncer) reserveNode(ctx context.Context, in *plan.Input) (free func(), 
 	return free, err
 }
 
-// makePlan makes a new plan, or the saved one again.
+// makePlan makes a new plan, or repeats the saved one.
 func makePlan(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
 	if saved != nil {
 		return planfile.MakeAgain(in, saved)

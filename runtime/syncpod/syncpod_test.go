@@ -30,7 +30,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// lab is a Syncer before a runtime in memory.
+// lab is a Syncer with an in-memory runtime.
 type lab struct {
 	*Syncer
 	t      *testing.T
@@ -44,7 +44,7 @@ func newLab(t *testing.T, names ...string) *lab {
 	return newLabOn(t, criconfig.Node{Name: "node"}, names...)
 }
 
-// newLabOn is one on a machine.
+// newLabOn returns a lab on a machine.
 func newLabOn(t *testing.T, node criconfig.Node, names ...string) *lab {
 	t.Helper()
 	server, clock, endpoint := runtimetest.Start(t, names...)
@@ -76,7 +76,7 @@ func loadPod(t *testing.T, text string) *podspec.Desired {
 
 const web = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers: [{name: a, image: 'i:1'}]\n"
 
-// apply makes a pass that succeeds.
+// apply makes a successful pass.
 func (l *lab) apply(text string) *executor.Outcome {
 	l.t.Helper()
 	outcome, err := l.Apply(l.t.Context(), loadPod(l.t, text), executor.Options{})
@@ -86,7 +86,7 @@ func (l *lab) apply(text string) *executor.Outcome {
 	return outcome
 }
 
-// TestGuard: before the network of a pod with hostPorts is set up, and not without need.
+// TestGuard checks that it is called before the network of a pod with hostPorts is set up, and not otherwise.
 func TestGuard(t *testing.T) {
 	l := newLab(t, "i:1")
 	calls := 0
@@ -106,13 +106,13 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// taken makes the creation of containers fail as their names are taken.
+// taken makes the creation of containers fail because their names are in use.
 func (l *lab) taken(times int) {
 	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: times, Err: status.Error(codes.Unknown, `name "a" is reserved for "x"`)})
 }
 
-// TestSurprisesMakeAnotherPlan: a pass goes on with a new plan that knows what was taken, three
-// times at most. A saved plan is executed as it is or not at all.
+// TestSurprisesMakeAnotherPlan checks that a pass continues with a new plan that knows the names in use, at most three
+// times. A saved plan is executed unchanged or not at all.
 func TestSurprisesMakeAnotherPlan(t *testing.T) {
 	for times, fails := range map[int]bool{1: false, maxReplans: false, maxReplans + 1: true} {
 		l := newLab(t, "i:1")
@@ -147,7 +147,7 @@ func TestSurprisesMakeAnotherPlan(t *testing.T) {
 	}
 }
 
-// TestPlansChangeNothing: neither that of an apply nor that of a deletion.
+// TestPlansChangeNothing covers an apply and a deletion.
 func TestPlansChangeNothing(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, web)
@@ -173,8 +173,8 @@ func TestPlansChangeNothing(t *testing.T) {
 	}
 }
 
-// TestCopiesThatAreSuperseded: podctl's own copy of a manifest neither takes back another one nor
-// makes a pod that was deleted; a manifest of the user's does.
+// TestCopiesThatAreSuperseded checks that podctl's own copy of a manifest neither undoes another one nor recreates a
+// deleted pod. A manifest of the user does.
 func TestCopiesThatAreSuperseded(t *testing.T) {
 	ref := model.PodRef{Namespace: "default", Name: "web"}
 	copyOf, other := loadPod(t, web), loadPod(t, strings.Replace(web, "i:1", "i:2", 1))
@@ -209,7 +209,7 @@ func TestCopiesThatAreSuperseded(t *testing.T) {
 	}
 }
 
-// TestOnlyOnePod: a deletion that is to take away one manifest's pod leaves another one alone.
+// TestOnlyOnePod checks that a deletion limited to one manifest's pod does not delete another one.
 func TestOnlyOnePod(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	l.apply(web)
@@ -228,8 +228,8 @@ func TestOnlyOnePod(t *testing.T) {
 	}
 }
 
-// TestPassesHoldTheLock: no pass is made while another process works on the pod, and the lock is
-// free after each, also after one that failed.
+// TestPassesHoldTheLock checks that no pass is made while another process holds the pod's lock, and that the lock is
+// free after each pass, also after a failure.
 func TestPassesHoldTheLock(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, web)
@@ -261,12 +261,12 @@ func TestPassesHoldTheLock(t *testing.T) {
 	l.apply(web)
 }
 
-// debugger is a debug container.
+// debugger returns a debug container.
 func debugger(image string) *v1.EphemeralContainer {
 	return &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debugger", Image: image, ImagePullPolicy: v1.PullIfNotPresent}}
 }
 
-// TestDebugContainers: one joins a pod that runs, under a name of its own; the manifest stays.
+// TestDebugContainers checks that one joins a running pod with a new name, and that the manifest does not change.
 func TestDebugContainers(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, web)
@@ -300,8 +300,8 @@ func TestDebugContainers(t *testing.T) {
 	}
 }
 
-// TestPortsAreReserved: two pods that want one port of the node cannot both find it free: who
-// looks keeps others from it until it is written down.
+// TestPortsAreReserved checks that two pods that need one port of the node cannot both find it free: the first pod
+// reserves it until that is recorded.
 func TestPortsAreReserved(t *testing.T) {
 	l := newLab(t, "i:1")
 	text := strings.Replace(web, "image: 'i:1'", "image: 'i:1', ports: [{containerPort: 80, hostPort: 18099}]", 1)
@@ -332,9 +332,8 @@ func TestPortsAreReserved(t *testing.T) {
 	}
 }
 
-// TestAdoptedContainers: a container whose hash nobody can read is kept, and what it was adopted
-// with is written down; the next change replaces it. Of one without a record of its resources
-// the runtime's count.
+// TestAdoptedContainers checks that a container with an unreadable hash is kept, and that its adopted definition is
+// recorded. The next change replaces it. Without a record of its resources the runtime's count.
 func TestAdoptedContainers(t *testing.T) {
 	limited := strings.Replace(web, "image: 'i:1'", "image: 'i:1', args: [x], resources: {limits: {memory: 64Mi}}", 1)
 	l := newLab(t, "i:1")
@@ -364,8 +363,8 @@ func kinds(p *plan.Plan) string {
 	return strings.Join(words, " ")
 }
 
-// TestAdoptedResources: where podctl has no record of what a container was given, what the
-// runtime reports counts, also after an update that failed.
+// TestAdoptedResources checks that the runtime's resources count if podctl has no record of them, also after a failed
+// update.
 func TestAdoptedResources(t *testing.T) {
 	limited := strings.Replace(web, "image: 'i:1'", "image: 'i:1', resources: {limits: {memory: 64Mi}}", 1)
 	grown := strings.Replace(limited, "64Mi", "128Mi", 1)
