@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestResizeThatFailedIsStillToBeMade: a container that goes on with its old resources,
-// whatever kept it from being replaced, is replaced by the next pass.
+// TestResizeThatFailedIsStillToBeMade checks that the next pass replaces a container that still has its old resources,
+// whatever prevented its replacement.
 func TestResizeThatFailedIsStillToBeMade(t *testing.T) {
 	const limits = "resources: {limits: {memory: 64Mi}}, resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]"
 	pod := strings.Replace(tripPod("web"), "name: a, image: 'i:1'", "name: a, image: 'i:1', "+limits, 1)

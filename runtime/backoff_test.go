@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestStartsThatFailAreDelayed: a container that cannot be started is tried again after as
-// long as one that ends at once (kubelet: doBackOff).
+// TestStartsThatFailAreDelayed checks that a container that cannot start is retried after the same delay as one that
+// exits at once (kubelet: doBackOff).
 func TestStartsThatFailAreDelayed(t *testing.T) {
 	pod := tripPod("web")
 	f := newFaultLab(t, faultShape{behave: map[string][]runtimetest.Behaviour{"a": {{After: time.Second, ExitCode: 1}}}})
@@ -22,7 +22,7 @@ func TestStartsThatFailAreDelayed(t *testing.T) {
 	f.proxy.Reset()
 	for range 60 {
 		f.clock.Advance(time.Second)
-		_, _ = f.once(pod) // Its failures are what this is about.
+		_, _ = f.once(pod) // The test expects failures.
 	}
 	tried := f.proxy.Count("StartContainer")
 	if tried < 2 || tried > 4 {

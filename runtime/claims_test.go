@@ -16,8 +16,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestUnusedClaims: a claim goes once no pod has it, and stays with all that is in it as
-// long as one has it or may have it, also one that came at the last moment.
+// TestUnusedClaims checks that a claim is removed once no pod uses it, and stays with its content while a pod uses it
+// or may use it, including a pod that is created at the last moment.
 func TestUnusedClaims(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(strings.NewReplacer("NAME", "web", "CLAIM", "data").Replace(claimant))
@@ -81,9 +81,8 @@ func TestUnusedClaims(t *testing.T) {
 	}
 }
 
-// TestStoredClaimNamesThatArePaths: a pod whose checkpoint has a claimName that is a path can be
-// looked at and deleted and what runs goes on, nothing is touched under that name, and the
-// rest is done.
+// TestStoredClaimNamesThatArePaths checks a pod whose checkpoint has a path as claimName: it can be listed and deleted,
+// and its containers continue. Nothing at that path is changed, and all other work is done.
 func TestStoredClaimNamesThatArePaths(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	victim := filepath.Join(filepath.Dir(f.layout.Root), "victim")
@@ -142,8 +141,8 @@ func TestStoredClaimNamesThatArePaths(t *testing.T) {
 	}
 }
 
-// TestRotationLeadsNowhere: a container that ships logs puts a link in the place of a log
-// directory. What lies behind it is not renamed and not removed.
+// TestRotationLeadsNowhere checks a container that replaces a log directory by a link. The target of the link is
+// neither renamed nor removed.
 func TestRotationLeadsNowhere(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["two containers"].after})
 	ref := model.RefOf(f.load(faultShapes()["two containers"].after).Pod)
@@ -173,8 +172,7 @@ func TestRotationLeadsNowhere(t *testing.T) {
 	}
 }
 
-// TestAStartWritesNowhereElse: a link that was put in the place of the next log leads the
-// runtime nowhere.
+// TestAStartWritesNowhereElse checks that the runtime does not follow a link that replaced the next log.
 func TestAStartWritesNowhereElse(t *testing.T) {
 	l := newLab(t, "i:1")
 	pod := podNamed("web", "")

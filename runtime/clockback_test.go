@@ -32,9 +32,8 @@ func (f *faultLab) settled(text string) *plan.Plan {
 	return nil
 }
 
-// TestClockSetBack: the clock is set back by a day, and catches up again. What runs goes
-// on running and nothing is started beside it, probes are asked, and what crashed is
-// held for as long as restart delays are.
+// TestClockSetBack sets the clock back by a day and lets it catch up. Running containers continue and nothing starts
+// beside them, probes run, and a crashed container is held no longer than a restart delay.
 func TestClockSetBack(t *testing.T) {
 	probed := strings.Replace(faultShapes()["two containers"].after, "{name: b, image: 'i:1'}",
 		"{name: b, image: 'i:1', livenessProbe: {exec: {command: [x]}, initialDelaySeconds: 5, periodSeconds: 5}}", 1)
@@ -66,7 +65,7 @@ func TestClockSetBack(t *testing.T) {
 	f.only(running, "a", "b")
 }
 
-// ids are the ids of the running containers by name; two of one name are an error.
+// ids returns the IDs of the running containers by name; two with one name are an error.
 func (f *faultLab) ids() map[string]string {
 	f.t.Helper()
 	d := f.load(f.shape.before)
@@ -102,8 +101,8 @@ func (f *faultLab) only(before map[string]string, same ...string) {
 	}
 }
 
-// TestNewestAfterTheClockWasSetBack: what is shown and what goes is decided by attempts: a
-// record of the next attempt that is older by the clock is the newer one.
+// TestNewestAfterTheClockWasSetBack checks that attempts decide which record is shown and which is removed: a record of
+// the next attempt is newer, even if it is older by the clock.
 func TestNewestAfterTheClockWasSetBack(t *testing.T) {
 	text := faultShapes()["two containers"].after
 	f := newFaultLab(t, faultShape{before: text})

@@ -33,7 +33,7 @@ spec:
   containers: [{name: a, image: 'i:1', readinessProbe: {exec: {command: [x]}}}]
 `
 
-// waitLab is a lab in which a wait for a pod that never becomes ready is under way.
+// waitLab is a lab with a wait for a pod that never becomes ready.
 type waitLab struct {
 	*faultLab
 	ended chan error
@@ -58,7 +58,7 @@ func newWaitLab(t *testing.T) *waitLab {
 	return l
 }
 
-// outcome is how the wait ended.
+// outcome returns how the wait ended.
 func (l *waitLab) outcome() error {
 	l.t.Helper()
 	select {
@@ -70,8 +70,8 @@ func (l *waitLab) outcome() error {
 	}
 }
 
-// TestDeleteEndsAWait: a delete wins over an apply that waits. The pod stays deleted,
-// and the one that waited says why it gave up.
+// TestDeleteEndsAWait checks that a delete ends an apply that waits. The pod stays deleted, and the error of the apply
+// has the reason.
 func TestDeleteEndsAWait(t *testing.T) {
 	l := newWaitLab(t)
 	outcome, err := l.engine.Pods.Delete(t.Context(), model.RefOf(l.load(neverReady).Pod), executor.Options{})
@@ -90,8 +90,8 @@ func TestDeleteEndsAWait(t *testing.T) {
 	}
 }
 
-// TestAnotherManifestEndsAWait: what was applied last counts; the wait for the one
-// before gives up and takes nothing back.
+// TestAnotherManifestEndsAWait checks that the last applied manifest counts. The wait for the one before ends and
+// undoes nothing.
 func TestAnotherManifestEndsAWait(t *testing.T) {
 	l := newWaitLab(t)
 	other := strings.Replace(neverReady, "i:1", "i:2", 1)
@@ -107,8 +107,8 @@ func TestAnotherManifestEndsAWait(t *testing.T) {
 	}
 }
 
-// TestStoredManifestDoesNotComeBack: a command that works with podctl's own copy of a
-// manifest, as apply --all does, was waiting while the pod was changed or deleted.
+// TestStoredManifestDoesNotComeBack checks a command with podctl's own copy of a manifest, such as apply --all, that
+// was waiting while the pod was changed or deleted.
 func TestStoredManifestDoesNotComeBack(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["sidecar"].after})
 	applied, _, err := state.Applied(f.layout)
@@ -156,8 +156,8 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 	check("deleted")
 }
 
-// TestSetOfAnOlderCopy: a pass with podctl's own copy of a manifest, as the agent makes them, does not take a pod out of the set
-// that it was put into since.
+// TestSetOfAnOlderCopy checks that a pass with podctl's own copy of a manifest, as the agent makes them, does not move
+// a pod out of the set it has joined since.
 func TestSetOfAnOlderCopy(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["sidecar"].after})
 	set := func() *podspec.Desired {
@@ -184,8 +184,8 @@ func TestSetOfAnOlderCopy(t *testing.T) {
 	}
 }
 
-// checkDeleting: a deletion that was cut off shows in the pod, and a plan of the stored copy
-// does nothing and says what can be done.
+// checkDeleting checks that an interrupted deletion shows in the pod, and that a plan of the stored copy has only a
+// hold that names the fix.
 func checkDeleting(t *testing.T, f *faultLab, stored *podspec.Desired) {
 	t.Helper()
 	p, err := f.engine.Pods.Plan(t.Context(), stored, plan.Options{})
@@ -207,8 +207,8 @@ func checkDeleting(t *testing.T, f *faultLab, stored *podspec.Desired) {
 	}
 }
 
-// TestDeletionOfOneManifest: a deletion of what this process applied spares what another
-// applied in its place, and tells when the pod is gone already.
+// TestDeletionOfOneManifest checks that a deletion of the manifest of this process does not delete a pod that another
+// process applied in its place, and reports a pod that is already gone.
 func TestDeletionOfOneManifest(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: neverReady})
 	own := f.load(neverReady)
@@ -231,14 +231,13 @@ func TestDeletionOfOneManifest(t *testing.T) {
 	}
 }
 
-// TestManyAppliesAtOnce: whatever many processes do to one pod at once, there is one
-// set of containers.
+// TestManyAppliesAtOnce checks that concurrent processes create only one set of containers for a pod.
 func TestManyAppliesAtOnce(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			// Each has an engine of its own, as each process has.
+			// Each has its own engine, like a process.
 			engine := NewEngine(f.engine.Client, f.settings)
 			if outcome, err := engine.Pods.Apply(t.Context(), f.load(faultShapes()["two containers"].after), executor.Options{}); err != nil || outcome.Err() != nil {
 				t.Error(err)
@@ -251,8 +250,8 @@ func TestManyAppliesAtOnce(t *testing.T) {
 	}
 }
 
-// TestLockTimeout: who has to wait for another is told whom for, and gives up in time
-// with a sentence that names pod, holder and flag.
+// TestLockTimeout checks that a process that waits for a lock prints its holder, and that the timeout's error names the
+// pod, the holder and the flag.
 func TestLockTimeout(t *testing.T) {
 	t.Parallel()
 	f := newFaultLab(t, faultShape{})
@@ -283,7 +282,7 @@ func TestLockTimeout(t *testing.T) {
 	}
 }
 
-// lockers are the acts that need a pod for themselves.
+// lockers are the operations that need the lock of a pod.
 func lockers() map[string]func(context.Context, *Engine, *podspec.Desired) error {
 	return map[string]func(context.Context, *Engine, *podspec.Desired) error{
 		"apply": func(ctx context.Context, e *Engine, d *podspec.Desired) error {
@@ -301,8 +300,8 @@ func lockers() map[string]func(context.Context, *Engine, *podspec.Desired) error
 	}
 }
 
-// TestWaitOutlivesLostCalls: a step whose call the runtime did not answer, as it was
-// restarted, is tried again by a wait; one that is never answered ends it.
+// TestWaitOutlivesLostCalls checks that a wait retries a step whose call was lost in a restart of the runtime. A step
+// that is never answered ends the wait.
 func TestWaitOutlivesLostCalls(t *testing.T) {
 	for times, works := range map[int]bool{1: true, wait.UnansweredMax: false} {
 		f := newFaultLab(t, faultShape{})
@@ -317,7 +316,7 @@ func TestWaitOutlivesLostCalls(t *testing.T) {
 	}
 }
 
-// letTimePass moves the clock on until the test is over.
+// letTimePass advances the clock until the test is over.
 func (f *faultLab) letTimePass() {
 	for f.t.Context().Err() == nil {
 		f.clock.Advance(time.Second)

@@ -16,9 +16,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestDamagedCheckpoints: a checkpoint that is cut off anywhere is refused in a sentence, one
-// with a bit that was flipped is refused or harmless. No container is stopped, and none
-// is started.
+// TestDamagedCheckpoints checks that a truncated checkpoint is refused with a message, and that one with a flipped bit
+// is refused or harmless. No container stops or starts.
 func TestDamagedCheckpoints(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["two containers"].after})
 	pod := f.layout.Pod(model.RefOf(f.load(f.shape.before).Pod).UID)
@@ -49,7 +48,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 			t.Errorf("%d of %d bytes are taken for a checkpoint", n, len(good))
 		}
 	}
-	r := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // chance is all that is needed
+	r := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // any random numbers will do
 	for range 150 {
 		bad, at, bit := slices.Clone(good), r.IntN(len(good)), r.IntN(8)
 		bad[at] ^= 1 << bit
@@ -66,8 +65,8 @@ spec:
   containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}]}]
 `
 
-// TestClaimsOutliveWhatCannotBeRead: a deletion with its claims keeps one that another pod
-// has, or may have, as its checkpoint cannot be read, and says why.
+// TestClaimsOutliveWhatCannotBeRead checks that a deletion with claims keeps a claim that another pod uses, or may use
+// because its checkpoint is unreadable, and reports why.
 func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		other, checkpoint string

@@ -26,64 +26,63 @@ import (
 	"github.com/podctl/podctl/runtime/wait"
 )
 
-// Engine is one container runtime together with podctl's state directory: the rooms of
-// podctl, put together. It decides and does nothing itself.
+// Engine combines one container runtime with podctl's state directory and the packages that work on them. It only
+// delegates.
 type Engine struct {
 	Client *cri.Client
 	// Host has the facts of the machine and the runtime, Digests the key of digests.
 	Host    *observe.Host
 	Digests *observe.Digests
-	// Observer looks at one pod, Lister at many.
+	// Observer observes one pod, Lister many.
 	Observer *observe.Observer
 	Lister   *observe.Lister
-	// Exits reports processes that have ended, before the runtime's records show it.
+	// Exits reports ended processes before the runtime's records show them.
 	Exits *observe.Exits
-	// Pods makes passes over pods, Waiter waits for them, Prober asks their probes.
+	// Pods makes passes over pods, Waiter waits for them, Prober runs their probes.
 	Pods   *syncpod.Syncer
 	Waiter *wait.Waiter
 	Prober *probe.Prober
-	// Sessions reaches into pods that run.
+	// Sessions accesses running pods.
 	Sessions *session.Sessions
 	Images   *images.Store
-	// Garbage is what podctl has left behind.
+	// Garbage finds podctl's leftovers.
 	Garbage *gc.Collector
-	// Objects are the stored ConfigMaps, Secrets and claims.
+	// Objects are the stored ConfigMaps, Secrets, claims and Services.
 	Objects *objects.Store
-	// Proxy leads the traffic of Services to pods.
+	// Proxy forwards the traffic of Services to pods.
 	Proxy *proxy.Proxy
 
 	layout state.Layout
 	now    func() time.Time
 }
 
-// Settings say where an engine keeps things.
+// Settings are the settings of an engine.
 type Settings struct {
 	Layout state.Layout
 	// Sources are where facts of the machine come from.
 	observe.Sources
 	// Now is the clock.
 	Now func() time.Time
-	// Cgroups makes the pods' own cgroups; nil means those of the machine.
+	// Cgroups creates the pods' own cgroups; nil means those of the machine.
 	Cgroups cgroup.Groups
-	// LockTimeout is how long another process that works on the same pod is waited
-	// for; zero means as long as the context lasts.
+	// LockTimeout is how long to wait for another process with the lock of the same pod; zero means as long as the
+	// context lasts.
 	LockTimeout time.Duration
-	// Waiting is called when that takes long, and with what else may be waited for without
-	// an end; nil tells nobody.
+	// Waiting is called when such a wait takes long, and for other waits that may have no end; it may be nil.
 	Waiting func(text string)
-	// Objects are the stored ones; nil means those of the layout.
+	// Objects are the stored objects; nil means those of the layout.
 	Objects *objects.Store
 	// Logs are the limits of the logs of containers.
 	Logs logfile.Limits
-	// Pulls is how many images are pulled at the same time; zero means any number.
+	// Pulls is the maximum number of concurrent image pulls; zero means no limit.
 	Pulls int
-	// Reserved are ports of the node that no pod or Service can have.
+	// Reserved are ports of the node that no pod or Service can use.
 	Reserved []machine.Reserved
-	// Kernel gets the rules of the traffic of Services; nil for a node where their names lead to pods.
+	// Kernel gets the traffic rules of Services; nil for a node on which the names of Services lead directly to pods.
 	Kernel proxy.Kernel
 }
 
-// NewEngine puts a connection and podctl's settings together.
+// NewEngine returns an Engine for a connection and settings.
 func NewEngine(client *cri.Client, s Settings) *Engine {
 	if s.Cgroups == nil {
 		s.Cgroups = cgroup.Machine{}
@@ -119,7 +118,7 @@ func (e *Engine) Plan(ctx context.Context, desired *podspec.Desired, opts plan.O
 	return e.Pods.Plan(ctx, desired, opts)
 }
 
-// Expander finds out which pods workloads shall have on a node with some labels.
+// Expander returns an Expander for the pods of workloads on a node with additional labels.
 func (e *Engine) Expander(labels map[string]string) *controller.Expander {
 	return &controller.Expander{
 		Layout: e.layout, Objects: e.Objects, Lister: e.Lister, Now: e.now,
@@ -127,7 +126,7 @@ func (e *Engine) Expander(labels map[string]string) *controller.Expander {
 	}
 }
 
-// List gives pods their status. See observe.Lister.
+// List returns pods with their status. See observe.Lister.
 func (e *Engine) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
 	return e.Lister.List(ctx, pods)
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// unseen are cgroups whose processes cannot be seen.
+// unseen simulates cgroups whose processes are not visible.
 type unseen struct{ cgroup.Groups }
 
 func (unseen) Occupants([]string, string, int) (cgroup.Processes, bool) { return nil, false }
 
-// dying are cgroups of containers that have just ended.
+// dying simulates cgroups of containers that have just ended.
 type dying struct{ cgroup.Groups }
 
 func (dying) Occupants([]string, string, int) (cgroup.Processes, bool) { return ended{}, true }
@@ -31,15 +31,15 @@ type ended struct{}
 func (ended) Left() bool { return false }
 func (ended) Close()     {}
 
-// replacement is a pod whose container changes.
+// replacement returns a pod whose container changes.
 func replacement(t *testing.T) (f *faultLab, edited string) {
 	t.Helper()
 	f = newFaultLab(t, faultShape{before: tripPod("web")})
 	return f, strings.Replace(tripPod("web"), "name: a, image: 'i:1'", "name: a, image: 'i:2'", 1)
 }
 
-// TestReplacementStartsOnceNoProcessIsLeft: the runtime is done with a stop only after it
-// has been asked to start the replacement. That its answer is lost as well changes nothing.
+// TestReplacementStartsOnceNoProcessIsLeft checks that the replacement starts before the runtime has finished the stop,
+// also if the answer of the stop is lost.
 func TestReplacementStartsOnceNoProcessIsLeft(t *testing.T) {
 	f, edited := replacement(t)
 	early := false
@@ -55,19 +55,19 @@ func TestReplacementStartsOnceNoProcessIsLeft(t *testing.T) {
 	}
 }
 
-// TestReplacementWaitsForTheLastProcess: a runtime that does not stop a container has it
-// not replaced, however long that takes.
+// TestReplacementWaitsForTheLastProcess checks that a container that the runtime does not stop is not replaced, however
+// long that takes.
 func TestReplacementWaitsForTheLastProcess(t *testing.T) {
 	f, edited := replacement(t)
 	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 100 * time.Millisecond, Fail: codes.Internal})
-	f.engine.Pods.Apply(t.Context(), f.load(edited), executor.Options{}) //nolint:errcheck // its failure is another test's
+	f.engine.Pods.Apply(t.Context(), f.load(edited), executor.Options{}) //nolint:errcheck // another test checks the failure
 	if f.proxy.Count("StartContainer") > 0 {
 		t.Error("it was started while a process was left")
 	}
 }
 
-// TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor: the runtime says that the container
-// runs although its processes are gone. The pass fails, and the next one stops it.
+// TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor checks a runtime that reports a container as running although
+// its processes are gone. The pass fails, and the next one stops the container.
 func TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor(t *testing.T) {
 	f, edited := replacement(t)
 	f.restart(f.engine.Client, func(s *Settings) { s.Cgroups = dying{s.Cgroups} })
@@ -85,8 +85,8 @@ func TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestReplacementWaitsForWhatNobodySees: where the container's processes cannot be seen
-// its end is what the runtime says.
+// TestReplacementWaitsForWhatNobodySees checks that the runtime's answer counts if the container's processes are not
+// visible.
 func TestReplacementWaitsForWhatNobodySees(t *testing.T) {
 	f, edited := replacement(t)
 	f.restart(f.engine.Client, func(s *Settings) { s.Cgroups = unseen{s.Cgroups} })
@@ -99,8 +99,7 @@ func TestReplacementWaitsForWhatNobodySees(t *testing.T) {
 	f.apply(t, edited)
 }
 
-// apply makes a pass, and returns the kinds of its steps in the order in which their ends
-// were told.
+// apply makes a pass, and returns the kinds of its steps in the order in which their ends were reported.
 func (f *faultLab) apply(t *testing.T, text string) (told []string) {
 	t.Helper()
 	outcome, err := f.engine.Pods.Apply(t.Context(), f.load(text), executor.Options{Report: func(ev executor.Event) {
@@ -124,8 +123,8 @@ func eventually(done func() bool) bool {
 	return false
 }
 
-// TestNothingIsStoppedForWhatARuntimeRefuses: a replacement that can never be created leaves
-// what it would replace alone.
+// TestNothingIsStoppedForWhatARuntimeRefuses checks that a container keeps running if its replacement can never be
+// created.
 func TestNothingIsStoppedForWhatARuntimeRefuses(t *testing.T) {
 	for field, word := range map[string]string{
 		"workingDir: data": "not an absolute path",

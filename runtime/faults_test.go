@@ -26,18 +26,17 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// faultShape is a pod, what was done to it before, and what is done while a call goes
-// wrong.
+// faultShape is a pod with its state before, and the change during which a call fails.
 type faultShape struct {
-	// before is applied and settled undisturbed; empty means that there is nothing yet.
+	// before is applied and settled without failures; empty means that there is no pod yet.
 	before string
 	// after is applied; empty means that the pod is deleted.
 	after string
-	// behave tells what containers do.
+	// behave has the behaviour of containers.
 	behave map[string][]runtimetest.Behaviour
 }
 
-// faultShapes are the shapes that faults are tried on.
+// faultShapes returns the shapes to test with faults.
 func faultShapes() map[string]faultShape {
 	shapes := map[string]faultShape{}
 	for name, s := range runtimetest.Shapes() {
@@ -51,7 +50,7 @@ type faultLab struct {
 	*lab
 	proxy *runtimetest.Proxy
 	shape faultShape
-	// timeout bounds what is done once.
+	// timeout limits a single operation.
 	timeout time.Duration
 }
 
@@ -93,7 +92,7 @@ func (f *faultLab) load(text string) *podspec.Desired {
 	return m.Pods[0]
 }
 
-// once does what is done once: a pass, or the deletion.
+// once makes one pass, or the deletion.
 func (f *faultLab) once(text string) (*plan.Plan, error) {
 	ctx, cancel := context.WithTimeoutCause(f.t.Context(), f.timeout, errTimeout)
 	defer cancel()
@@ -107,8 +106,8 @@ func (f *faultLab) once(text string) (*plan.Plan, error) {
 	return outcome.Plan, outcome.Err()
 }
 
-// impatient bounds calls, and a pass for those that have no bound of their own: a
-// hook runs for as long as it takes, and a pull for an hour.
+// impatient sets short timeouts for calls, and one for the pass, because some calls have no timeout of their own: a
+// hook may run for any time, and a pull for an hour.
 func (f *faultLab) impatient() {
 	f.engine.Client.Timeout = 200 * time.Millisecond
 	f.timeout = 2 * time.Second
@@ -116,7 +115,7 @@ func (f *faultLab) impatient() {
 
 func (f *faultLab) patient() { f.engine.Client.Timeout, f.timeout = time.Minute, time.Minute }
 
-// end lets time pass until nothing happens by itself any more.
+// end advances the time until nothing changes by itself any more.
 func (f *faultLab) end(text string) error {
 	if err := f.converge(text); err != nil {
 		return err
@@ -125,7 +124,7 @@ func (f *faultLab) end(text string) error {
 	return f.converge(text)
 }
 
-// converge goes on until nothing is left to do.
+// converge continues until nothing is left to do.
 func (f *faultLab) converge(text string) error {
 	var last error
 	for range 40 {
@@ -143,8 +142,8 @@ func (f *faultLab) converge(text string) error {
 	return fmt.Errorf("it does not come to an end: %w", errors.Join(last, errors.New("forty passes")))
 }
 
-// state is what is there in the end: every record by name and state, and the
-// sandboxes. Attempts are left out: one that was lost is skipped.
+// state describes the final state: every record by name and state, and the sandboxes. It leaves out attempts, because a
+// lost one is skipped.
 func (f *faultLab) state() string {
 	f.t.Helper()
 	text := f.shape.after
@@ -170,7 +169,7 @@ func (f *faultLab) state() string {
 	return strings.Join(slices.Compact(lines), "\n")
 }
 
-// everyFault is what can go wrong with a call.
+// everyFault returns the possible faults of a call.
 func everyFault() map[string]runtimetest.Disturbance {
 	return map[string]runtimetest.Disturbance{
 		"unavailable": {Fail: codes.Unavailable}, "deadline": {Fail: codes.DeadlineExceeded}, "internal": {Fail: codes.Internal},
@@ -182,10 +181,9 @@ func everyFault() map[string]runtimetest.Disturbance {
 // hangs reports whether a call is never answered.
 func hangs(d runtimetest.Disturbance) bool { return d.Hang || d.Delay > 0 }
 
-// faultsOf are what goes wrong with the n-th call of a method in a shape: everything in
-// the shapes that have all kinds of calls between them; else one fault of a call that
-// only asks, and all but those that cost time of one that changes something. A pass
-// asks the same as the pass before it, so that of many such calls the first ones do.
+// faultsOf returns the faults to test with the n-th call of a method in a shape. The shapes that together have all
+// kinds of calls get every fault. The others get one fault for a read, and all but the slow ones for a write. A pass
+// repeats the reads of the pass before it, so only the first ones are tested.
 func faultsOf(shape string, writes bool, n int) map[string]runtimetest.Disturbance {
 	faults := everyFault()
 	all := slices.Contains([]string{"hooks", "a pull", "replace", "resize", "delete"}, shape) && (writes || n <= 4)
@@ -195,13 +193,12 @@ func faultsOf(shape string, writes bool, n int) map[string]runtimetest.Disturban
 	return faults
 }
 
-// TestFaultsAtEveryCall: whatever call goes wrong in whatever way, the error says what
-// and where, nothing is there twice, and the next passes come to the same end as if
-// nothing had happened.
+// TestFaultsAtEveryCall checks that after any fault of any call the error names the operation and its object, nothing
+// is duplicated, and the next passes reach the same state as without the fault.
 func TestFaultsAtEveryCall(t *testing.T) {
 	shapes := faultShapes()
 	if testing.Short() {
-		// With the race detector, which makes everything slow, the ones with most steps.
+		// With the slow race detector, only the shapes with most steps run.
 		maps.DeleteFunc(shapes, func(name string, _ faultShape) bool {
 			return !slices.Contains([]string{"replace with a hook", "sidecar", "sandbox change"}, name)
 		})
@@ -215,7 +212,7 @@ func TestFaultsAtEveryCall(t *testing.T) {
 			}
 			want, calls, writes := calm.state(), calm.proxy.Calls(), calm.proxy.Writes()
 			count := map[string]int{}
-			// Calls that hang take time and no processor.
+			// Calls that hang need time but no processor.
 			var hanging sync.WaitGroup
 			slots := make(chan struct{}, 16)
 			for _, method := range calls {
@@ -267,8 +264,8 @@ func faultAt(t *testing.T, shape faultShape, d runtimetest.Disturbance, name, wa
 	}
 }
 
-// TestStopThatLosesItsAnswer: what counts is that the container has ended, whatever the
-// runtime answered; one that goes on in spite of the answer is an error.
+// TestStopThatLosesItsAnswer checks that only the state of the container counts, whatever the runtime answered. If it
+// continues to run, that is an error.
 func TestStopThatLosesItsAnswer(t *testing.T) {
 	shape := faultShapes()["delete"]
 	for name, d := range map[string]runtimetest.Disturbance{"lost": {Lose: codes.Unknown}, "not begun": {Fail: codes.Unknown}} {
@@ -282,8 +279,8 @@ func TestStopThatLosesItsAnswer(t *testing.T) {
 	}
 }
 
-// TestStopThatNobodyCanJudge: the runtime does not know in which state a container is, and
-// cannot stop it. Nothing is started beside what may still run.
+// TestStopThatNobodyCanJudge checks a container in unknown state that the runtime cannot stop. Nothing starts beside
+// it.
 func TestStopThatNobodyCanJudge(t *testing.T) {
 	f := newFaultLab(t, faultShapes()["replace"])
 	f.server.Forget("a")
@@ -299,8 +296,8 @@ func TestStopThatNobodyCanJudge(t *testing.T) {
 	}
 }
 
-// TestPostStartHookCutOff: a pass whose time is over during a postStart hook has not
-// started the container; the next one does not take it for started.
+// TestPostStartHookCutOff checks that a pass whose timeout ends during a postStart hook has not started the container,
+// and that the next one does not take it for started.
 func TestPostStartHookCutOff(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	text := strings.Replace(faultShapes()["hooks"].after, "{exec: {command: [/demo, exit, '0']}}", "{sleep: {seconds: 30}}", 1)
@@ -316,7 +313,7 @@ func TestPostStartHookCutOff(t *testing.T) {
 	}
 }
 
-// TestInterruptIsNoFailure: what the user ends is not kept as a failure of the pod's.
+// TestInterruptIsNoFailure checks that a canceled step is not recorded as a failure of the pod.
 func TestInterruptIsNoFailure(t *testing.T) {
 	text := strings.Replace(faultShapes()["hooks"].after, "preStop: {exec: {command: [/demo, exit, '0']}}", "preStop: {sleep: {seconds: 30}}", 1)
 	text = strings.Replace(text, "terminationGracePeriodSeconds: 1", "terminationGracePeriodSeconds: 60", 1)
@@ -338,8 +335,8 @@ func TestInterruptIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestRecordThatStays: the runtime cannot remove what it still lists, as something behind it
-// is not found. That is no deletion; what it does not list any more is gone.
+// TestRecordThatStays checks a runtime that cannot remove a record, because an object behind it is not found. The
+// record counts as deleted only once the runtime no longer lists it.
 func TestRecordThatStays(t *testing.T) {
 	for _, method := range []string{"RemoveContainer", "RemovePodSandbox"} {
 		f := newFaultLab(t, faultShapes()["delete"])
@@ -355,9 +352,8 @@ func TestRecordThatStays(t *testing.T) {
 	}
 }
 
-// TestSandboxWhoseShimEnds: a shim that ends while it is asked to stop its sandbox has
-// stopped it, but network and mounts are only cleared up when the runtime is asked again.
-// Any other failure is told at once.
+// TestSandboxWhoseShimEnds checks a shim that ends while it stops its sandbox. The sandbox is stopped, but the runtime
+// cleans up network and mounts only when it is called again. Any other failure is reported at once.
 func TestSandboxWhoseShimEnds(t *testing.T) {
 	const gone = `failed to stop sandbox container "1" in "SANDBOX_READY" state: failed to kill sandbox container: ttrpc: closed: unknown`
 	shape := faultShapes()["delete"]
@@ -371,8 +367,8 @@ func TestSandboxWhoseShimEnds(t *testing.T) {
 	}
 }
 
-// TestContainerWhoseShimEnds: containerd loses the shim of a container that it is asked to stop, and
-// notes its end a while later. Any other failure is told sooner.
+// TestContainerWhoseShimEnds checks a container whose shim containerd loses during the stop. containerd records the end
+// later. Any other failure is reported sooner.
 func TestContainerWhoseShimEnds(t *testing.T) {
 	for text, ended := range map[string]bool{`failed to kill container "1": ttrpc: closed: unknown`: true, "permission denied": false} {
 		f := newFaultLab(t, faultShapes()["delete"])
@@ -391,8 +387,8 @@ func TestContainerWhoseShimEnds(t *testing.T) {
 	}
 }
 
-// TestReplacementThatIsNotStarted: a replacement was created while its container was
-// asked to stop, which it did not do. It goes, and what runs goes on.
+// TestReplacementThatIsNotStarted checks a replacement that was created while its container was asked to stop and did
+// not. The replacement is removed, and the container continues.
 func TestReplacementThatIsNotStarted(t *testing.T) {
 	f := newFaultLab(t, faultShapes()["replace"])
 	before := f.state()
@@ -409,10 +405,10 @@ func TestReplacementThatIsNotStarted(t *testing.T) {
 	}
 }
 
-// errTimeout is what the user's --timeout ends a call with.
+// errTimeout is the cause with which the user's --timeout ends a call.
 var errTimeout = errors.New("gave up in time")
 
-// checkFaultText: an error names pod and container, and speaks of no transport.
+// checkFaultText checks that an error names the pod and the container, and contains no transport errors.
 func checkFaultText(t *testing.T, name string, err error) {
 	t.Helper()
 	text := err.Error()

@@ -27,9 +27,8 @@ func podNamed(name string, uid types.UID) *v1.Pod {
 	}
 }
 
-// TestUIDOfAnotherPodIsRefused: a manifest that takes the uid of another pod, which can be
-// foreseen, gets nothing of that pod, whether podctl remembers it or only the runtime has
-// it.
+// TestUIDOfAnotherPodIsRefused checks that a manifest with the UID of another pod, which is predictable, cannot access
+// that pod, whether podctl has a record of it or only the runtime.
 func TestUIDOfAnotherPodIsRefused(t *testing.T) {
 	for name, forget := range map[string]bool{"remembered": false, "only in the runtime": true} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +53,7 @@ func TestUIDOfAnotherPodIsRefused(t *testing.T) {
 	}
 }
 
-// refuses tries everything that is done to a pod by its manifest.
+// refuses tries every operation on a pod by its manifest.
 func (l *lab) refuses(t *testing.T, evil *podspec.Desired) {
 	t.Helper()
 	ref := model.RefOf(evil.Pod)

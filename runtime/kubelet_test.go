@@ -12,9 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/observe"
 )
 
-// TestLiveKubeletKeepsPassesFromChanging: beside a kubelet nothing is started and nothing
-// written down, unless the user allows it; what needs no change and what takes a pod away
-// is done.
+// TestLiveKubeletKeepsPassesFromChanging checks that beside a kubelet nothing starts and nothing is recorded, unless
+// the user allows it. Passes without changes and deletions work.
 func TestLiveKubeletKeepsPassesFromChanging(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(tripPod("web"))

@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/gc"
 )
 
-// TestEventsThatCannotBeRead: those of pods that are gone are garbage whatever is in them,
-// and go; those of a pod that is there stay.
+// TestEventsThatCannotBeRead checks that events of deleted pods are removed as garbage whatever their content is, and
+// that those of an existing pod stay.
 func TestEventsThatCannotBeRead(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: tripPod("web")})
 	web := f.load(tripPod("web")).Pod

@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { runtimetest.Main(m) }
 
-// ok is a path whose names are known to be good.
+// ok returns a path whose names are known to be valid.
 func ok(path string, err error) string {
 	if err != nil {
 		panic(err)

@@ -11,8 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestANetworkThatIsNotReady: what the runtime says of its network holds a new pod, and
-// not one that uses the node's.
+// TestANetworkThatIsNotReady checks that it holds a new pod, but not one on the node's network.
 func TestANetworkThatIsNotReady(t *testing.T) {
 	ofTheNode := strings.Replace(tripPod("web"), "spec:\n", "spec:\n  hostNetwork: true\n", 1)
 	for name, test := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// logNames are the logs of a container, and the links to logs.
+// logNames returns the logs of a container, and the links to logs.
 func (l *lab) logNames(container string) (logs, links []string) {
 	l.t.Helper()
 	found, err := filepath.Glob(filepath.Join(l.layout.LogRoot, "*", container, "*"))
@@ -42,8 +42,8 @@ func (l *lab) logNames(container string) (logs, links []string) {
 	return logs, links
 }
 
-// TestACrashLoopKeepsTwoLogs: a disk does not fill with the logs of runs that have no record
-// any more, whether newer ones have followed or a rule restarts all containers.
+// TestACrashLoopKeepsTwoLogs checks that logs of runs without a record do not fill the disk, whether newer runs
+// followed or a rule restarts all containers.
 func TestACrashLoopKeepsTwoLogs(t *testing.T) {
 	const rules = "restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [1]}}]"
 	for name, rules := range map[string]string{"one container": "", "all containers": "restartPolicy: Never, " + rules} {
@@ -66,7 +66,7 @@ func TestACrashLoopKeepsTwoLogs(t *testing.T) {
 	}
 }
 
-// TestPruneRotatesFullLogs of pods that podctl applied, under their lock, and only once.
+// TestPruneRotatesFullLogs checks that logs of podctl's own pods are rotated under their lock, and only once.
 func TestPruneRotatesFullLogs(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: tripPod("web")})
 	ref := model.RefOf(f.load(tripPod("web")).Pod)

@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestPortsOfTheNode: a port that a process of the machine has holds a pod that wants it,
-// unless the pod is on the machine's network itself: then it is its own.
+// TestPortsOfTheNode checks that a port of a process holds a pod that needs it, unless the pod is on the node's
+// network: then the process may be its own.
 func TestPortsOfTheNode(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// running is the id of the container that runs.
+// running returns the ID of the running container.
 func (l *probeLab) running() string {
 	l.t.Helper()
 	list, err := l.engine.Observer.ListContainers(l.t.Context(), model.RefOf(l.desired.Pod))
@@ -34,7 +34,7 @@ func (l *probeLab) running() string {
 	return ""
 }
 
-// answer is what the probe of a lab's pod said now, decided by this one answer.
+// answer returns a current probe result that alone decides the verdict.
 func (l *probeLab) answer(verdict probe.Verdict) probe.Report {
 	l.t.Helper()
 	c := &l.desired.Pod.Spec.Containers[0]
@@ -54,7 +54,7 @@ func (l *probeLab) keepAnswers(answers ...probe.Report) {
 	}
 }
 
-// unhealthy counts the events of probes that failed.
+// unhealthy counts the events of failed probes.
 func (l *probeLab) unhealthy() (count int) {
 	l.t.Helper()
 	h, err := events.History(l.layout, model.RefOf(l.desired.Pod))
@@ -69,8 +69,8 @@ func (l *probeLab) unhealthy() (count int) {
 	return count
 }
 
-// TestOneProbeIsAsked: of a container that is known, without a look at its pod, and three times if it
-// cannot be asked.
+// TestOneProbeIsAsked checks that a probe of a known container runs without an observation of its pod, and three times
+// if it cannot run.
 func TestOneProbeIsAsked(t *testing.T) {
 	l := newProbeLab(t, model.Liveness, "1")
 	c := &l.desired.Pod.Spec.Containers[0]
@@ -93,7 +93,8 @@ func TestOneProbeIsAsked(t *testing.T) {
 	}
 }
 
-// TestAnswersAreKept: a failure is on disk, told once, and the pod's next pass acts on it.
+// TestAnswersAreKept checks that a failure is written to disk and reported once, and that the pod's next pass acts on
+// it.
 func TestAnswersAreKept(t *testing.T) {
 	l := newProbeLab(t, model.Liveness, "1")
 	a := l.answer(probe.Failure)
@@ -106,7 +107,7 @@ func TestAnswersAreKept(t *testing.T) {
 	}
 }
 
-// TestReadinessMarksTheStart: the first success is when the container got ready.
+// TestReadinessMarksTheStart checks that the first success is recorded as the time at which the container became ready.
 func TestReadinessMarksTheStart(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	l.keepAnswers(l.answer(probe.Success))
@@ -116,8 +117,8 @@ func TestReadinessMarksTheStart(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenAgain: neither what is there, nor what is an event alone but for the event, nor
-// what nobody wants.
+// TestNothingIsWrittenAgain checks that an existing record is not rewritten, that an event alone writes only the event,
+// and that a result without a use is not written.
 func TestNothingIsWrittenAgain(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	a := l.answer(probe.Failure)
@@ -142,7 +143,7 @@ func TestNothingIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// marked writes down that the deletion of the pod has begun.
+// marked records that the deletion of the pod has begun.
 func (l *probeLab) marked() {
 	l.t.Helper()
 	pod := l.layout.Pod(l.desired.Pod.UID)
@@ -156,7 +157,7 @@ func (l *probeLab) marked() {
 	}
 }
 
-// TestReadinessGoesOn in a pod that is being deleted.
+// TestReadinessGoesOn checks that readiness is recorded while a pod is being deleted.
 func TestReadinessGoesOn(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	a := l.answer(probe.Failure)
@@ -167,8 +168,8 @@ func TestReadinessGoesOn(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNotKept: of containers and pods that are gone, of pods that were never applied, other than
-// readiness of those that are being deleted, and of probes that the manifest has no more.
+// TestAnswersThatAreNotKept checks results of removed containers and pods, of pods that were never applied, of pods
+// being deleted except readiness, and of probes that left the manifest.
 func TestAnswersThatAreNotKept(t *testing.T) {
 	for name, happens := range map[string]func(l *probeLab, a *probe.Report){
 		"the container is gone": func(_ *probeLab, a *probe.Report) { a.ContainerID = "gone" },
@@ -197,8 +198,8 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 	}
 }
 
-// TestAgentTakesNothingBack: what another process found out since, or decided, stays; what only lies
-// in the future does not.
+// TestAgentTakesNothingBack checks that a newer result or decision of another process stays, unless its time is only in
+// the future.
 func TestAgentTakesNothingBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind  model.ProbeType
@@ -233,8 +234,8 @@ func TestAgentTakesNothingBack(t *testing.T) {
 	}
 }
 
-// TestRecordsOfContainersThatAreGone: they leave the checkpoint with the next answer that is kept; if
-// the runtime does not say what is there, they stay.
+// TestRecordsOfContainersThatAreGone checks that they are removed with the next recorded result. If the runtime does
+// not list its containers, they stay.
 func TestRecordsOfContainersThatAreGone(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	old := l.answer(probe.Failure)

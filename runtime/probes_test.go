@@ -26,7 +26,7 @@ spec:
   containers: [{name: a, image: 'i:1', PROBE: {exec: {command: [x]}, failureThreshold: THRESHOLD, periodSeconds: 10}}]
 `
 
-// probeLab is a pod with one probe, whose answers are told beforehand.
+// probeLab is a pod with one probe, whose results are set in advance.
 type probeLab struct {
 	*faultLab
 	kind    model.ProbeType
@@ -49,7 +49,7 @@ func newProbeLab(t *testing.T, kind model.ProbeType, threshold string) *probeLab
 	return l
 }
 
-// round is a process that asks the probe, and has not written down what it was told.
+// round is a process that ran the probe and has not recorded the results yet.
 type round struct {
 	seen    *snapshot.Pod
 	reports []probe.Report
@@ -65,7 +65,7 @@ func (l *probeLab) ask(fails bool) *round {
 	return &round{seen, l.engine.Prober.Ask(l.t.Context(), l.desired, seen, probe.Options{})}
 }
 
-// keep writes down what a round was told, and returns the record that there is then.
+// keep records the results of a round, and returns the new record.
 func (l *probeLab) keep(r *round) model.ProbeRecord {
 	l.t.Helper()
 	if err := l.engine.Prober.Record(l.t.Context(), model.RefOf(l.desired.Pod), r.seen, r.reports); err != nil {
@@ -87,8 +87,8 @@ func (l *probeLab) records() probe.Memory {
 	return j.Probes
 }
 
-// TestSlowProbesTakeNothingBack: of two processes that ask at once the one that asked last
-// is believed, whichever of them writes first; and no container is stopped that has passed.
+// TestSlowProbesTakeNothingBack checks that with two concurrent processes the later probe counts, whichever writes
+// first, and that no container that has passed is stopped.
 func TestSlowProbesTakeNothingBack(t *testing.T) {
 	for _, kind := range model.ProbeTypes() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -109,8 +109,8 @@ func TestSlowProbesTakeNothingBack(t *testing.T) {
 	}
 }
 
-// TestWhatIsDecidedStays: a startup probe that has passed is not undone by a run that began
-// before and counts after.
+// TestWhatIsDecidedStays checks that a startup probe that has passed is not undone by a run that began before and
+// counts after.
 func TestWhatIsDecidedStays(t *testing.T) {
 	l := newProbeLab(t, model.Startup, "1")
 	passed := l.ask(false)
@@ -122,8 +122,7 @@ func TestWhatIsDecidedStays(t *testing.T) {
 	}
 }
 
-// TestRunsOfSeveralProcessesAddUp: each counts on from what is written down by then, once
-// per period.
+// TestRunsOfSeveralProcessesAddUp checks that each process continues the recorded count, once per period.
 func TestRunsOfSeveralProcessesAddUp(t *testing.T) {
 	l := newProbeLab(t, model.Liveness, "2")
 	first := l.ask(true)
@@ -141,7 +140,7 @@ func TestRunsOfSeveralProcessesAddUp(t *testing.T) {
 	}
 }
 
-// TestProbesCountAfterTheClockWasSetBack: what seems to come later was written before.
+// TestProbesCountAfterTheClockWasSetBack checks that a record with a time in the future counts as older.
 func TestProbesCountAfterTheClockWasSetBack(t *testing.T) {
 	l := newProbeLab(t, model.Liveness, "2")
 	l.keep(l.ask(true))
@@ -151,8 +150,8 @@ func TestProbesCountAfterTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestSlowProbesForgetNoOther: what another process noted of a container that is newer than
-// this one's look is kept; of one that is gone nothing is.
+// TestSlowProbesForgetNoOther checks that a process keeps another process's record of a container that it has not seen
+// yet, and removes those of removed containers.
 func TestSlowProbesForgetNoOther(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	slow := l.ask(true)
@@ -178,8 +177,7 @@ func TestSlowProbesForgetNoOther(t *testing.T) {
 	}
 }
 
-// TestMemoryOfRoundsLearnsFromOthers: rounds that carry their counts on themselves take over
-// what is written down.
+// TestMemoryOfRoundsLearnsFromOthers checks that rounds with their own counts take over recorded ones.
 func TestMemoryOfRoundsLearnsFromOthers(t *testing.T) {
 	l := newProbeLab(t, model.Liveness, "3")
 	memory := probe.Memory{}
@@ -211,8 +209,8 @@ func (l *probeLab) plan() *plan.Plan {
 	return p
 }
 
-// TestStaleFailureIsActedOn: a failure that nobody acted on in time is confirmed by the
-// next answer, and the container restarted; or it is taken back.
+// TestStaleFailureIsActedOn checks that the next result confirms a stale failure and restarts the container, or cancels
+// the failure.
 func TestStaleFailureIsActedOn(t *testing.T) {
 	for _, recovers := range []bool{true, false} {
 		l := newProbeLab(t, model.Liveness, "1")
@@ -228,7 +226,7 @@ func TestStaleFailureIsActedOn(t *testing.T) {
 	}
 }
 
-// TestTimeoutTellsWhatProbesSaid: who waits in vain for a pod is told why it is not ready.
+// TestTimeoutTellsWhatProbesSaid checks that the error of a timeout explains why the pod is not ready.
 func TestTimeoutTellsWhatProbesSaid(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	l.fails = true

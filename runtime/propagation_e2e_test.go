@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// TestNothingIsStoppedForAMountThatIsNotShared: a runtime refuses to create a container for
-// which mounts are to pass to and from a private one.
+// TestNothingIsStoppedForAMountThatIsNotShared checks that a running container is not replaced by one with mount
+// propagation on a private mount, because a runtime refuses to create it.
 func TestNothingIsStoppedForAMountThatIsNotShared(t *testing.T) {
 	dir := t.TempDir()
 	mountAnew(t, dir)
@@ -37,7 +37,7 @@ func TestNothingIsStoppedForAMountThatIsNotShared(t *testing.T) {
 	}
 }
 
-// mountAnew gives a directory a mount of its own until the test is over.
+// mountAnew makes a directory a separate mount until the test is over.
 func mountAnew(t *testing.T, dir string) {
 	t.Helper()
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
@@ -50,8 +50,8 @@ func mountAnew(t *testing.T, dir string) {
 	})
 }
 
-// shareHostPaths makes the directories shared into which or out of which a pod's mounts pass.
-// The machine of the recording had them so.
+// shareHostPaths makes the directories shared for which a pod uses mount propagation, as on the machine of the
+// recording.
 func shareHostPaths(t *testing.T, pod *v1.Pod) {
 	t.Helper()
 	for _, ref := range podspec.Containers(pod) {

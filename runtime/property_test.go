@@ -32,23 +32,23 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// lab is a runtime in memory with podctl's engine before it.
+// lab is an in-memory runtime with podctl's engine.
 type lab struct {
 	t      *testing.T
 	server *runtimetest.Server
 	clock  *runtimetest.Clock
 	engine *Engine
 	layout state.Layout
-	// settings are the engine's.
+	// settings are the engine's settings.
 	settings Settings
 }
 
-// world is what the engine works on.
+// world returns the environment of the engine.
 func (l *lab) world() observe.World {
 	return observe.World{Client: l.engine.Client, Layout: l.layout, Cgroups: l.settings.Cgroups, Now: l.clock.Now}
 }
 
-// restart makes a new engine on a connection with other settings.
+// restart creates a new engine on a connection with other settings.
 func (l *lab) restart(client *cri.Client, change func(*Settings)) *Engine {
 	change(&l.settings)
 	l.layout = l.settings.Layout
@@ -80,7 +80,7 @@ func (l *lab) manifest(pod *v1.Pod) *podspec.Desired {
 	return podspectest.Desired(l.t, string(text))
 }
 
-// pass asks the probes that are due and makes one pass.
+// pass runs the probes that are due and makes one pass.
 func (l *lab) pass(d *podspec.Desired) (*plan.Plan, error) { return l.passIn(l.t.Context(), d) }
 
 func (l *lab) passIn(ctx context.Context, d *podspec.Desired) (*plan.Plan, error) {
@@ -94,7 +94,7 @@ func (l *lab) passIn(ctx context.Context, d *podspec.Desired) (*plan.Plan, error
 	return outcome.Plan, outcome.Err()
 }
 
-// trial is one random pod and what happens to it.
+// trial is one random pod with random events.
 type trial struct {
 	*lab
 	r   *rand.Rand
@@ -149,8 +149,8 @@ func randomContainer(r *rand.Rand, i int) v1.Container {
 	return c
 }
 
-// behave makes all containers do their work from now on: init containers end
-// well, all others run on or, where they may, end well.
+// behave makes all containers behave well from now on: init containers succeed, all others continue to run or, if they
+// may end, succeed.
 func (x *trial) behave() {
 	for _, c := range x.pod.Spec.InitContainers {
 		x.server.Behave(c.Name)
@@ -178,7 +178,7 @@ func runs(n int, b runtimetest.Behaviour) []runtimetest.Behaviour {
 	return slices.Repeat([]runtimetest.Behaviour{b}, n)
 }
 
-// disturb lets something happen to the pod.
+// disturb causes a random event.
 func (x *trial) disturb() {
 	names := []string{}
 	for _, ref := range podspec.Containers(x.pod) {
@@ -261,7 +261,7 @@ func (x *trial) edit() {
 	}
 }
 
-// check makes the plan of this moment and holds it to what every plan keeps.
+// check makes the current plan and checks the invariants of plans.
 func (x *trial) check(d *podspec.Desired) {
 	x.t.Helper()
 	s, err := x.engine.Observer.Observe(x.t.Context(), model.RefOf(d.Pod), d)
@@ -297,7 +297,7 @@ func sameDocument(t *testing.T, a, b *plan.Plan) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-// planFaults lists what a plan does that no plan may.
+// planFaults lists violations of the invariants of plans.
 func planFaults(p *plan.Plan, in *plan.Input) []string {
 	var faults []string
 	steps := map[string]*plan.Step{}
@@ -335,8 +335,8 @@ func planFaults(p *plan.Plan, in *plan.Input) []string {
 	return faults
 }
 
-// stepFaults: a start needs its sandbox, its proof and the end of what bears its
-// name; what is stopped to be started again is proven first.
+// stepFaults checks that a start needs its sandbox, its check and the end of the container with its name, and that a
+// container is checked before it is stopped to start again.
 func stepFaults(p *plan.Plan, s *plan.Step, steps map[string]*plan.Step, before map[string]bool) []string {
 	var faults []string
 	for id, other := range steps {
@@ -361,16 +361,16 @@ func stepFaults(p *plan.Plan, s *plan.Step, steps map[string]*plan.Step, before 
 	return faults
 }
 
-// stopsForLater reports whether a step stops a container for an edit whose new run is held. (One
-// that fails its probes is stopped without regard to that, as in a kubelet.)
+// stopsForLater reports whether a step stops a container for an edit whose new run is held. A container that fails its
+// probes is stopped anyway, as in a kubelet.
 func stopsForLater(p *plan.Plan, s *plan.Step) bool {
 	edits := []model.Reason{model.SandboxConfigChanged, model.NetworkModeChanged, model.SpecChanged, model.Resized, model.RestartRequested}
 	return s.Kind == plan.StopContainer && slices.Contains(edits, s.Reason) &&
 		slices.ContainsFunc(p.Holds, func(h plan.Hold) bool { return h.Container == s.Container })
 }
 
-// ranUnderNever reports whether a step starts a regular container that has run to its
-// end, while its manifest is the same and nobody restarts it, podctl neither.
+// ranUnderNever reports whether a step starts a regular container that has ended with restartPolicy Never, although its
+// manifest is the same and neither the user nor podctl restarts it.
 func ranUnderNever(in *plan.Input, s *plan.Step) bool {
 	ref, ok := podspec.FindContainer(in.Desired.Pod, s.Container)
 	if !ok || s.Kind != plan.StartContainer || ref.Type != podspec.Regular || ref.RestartPolicy != nil ||
@@ -388,8 +388,7 @@ func ranUnderNever(in *plan.Input, s *plan.Step) bool {
 		newest.SpecHash == spechash.Container(in.Desired, ref.Container)
 }
 
-// settle makes passes until there is nothing to do, and lets time pass when only
-// time helps.
+// settle makes passes until there is nothing to do, and advances the time if a pass only waits.
 func (x *trial) settle() *plan.Plan {
 	x.t.Helper()
 	var p *plan.Plan
@@ -412,14 +411,14 @@ func (x *trial) settle() *plan.Plan {
 	return nil
 }
 
-// overUnderNever reports whether the pod has lost its sandbox and gets no other.
+// overUnderNever reports whether the pod has lost its sandbox and gets no new one.
 func overUnderNever(p *plan.Plan) bool {
 	return len(p.Steps) == 0 && len(p.Holds) == 1 && p.Holds[0].Container == "" && strings.Contains(p.Holds[0].Message, "restartPolicy Never")
 }
 
 func lastOf(list []string, n int) []string { return list[max(0, len(list)-n):] }
 
-// patience is how long to wait until something changes by itself.
+// patience returns the time until something changes by itself.
 func (x *trial) patience(p *plan.Plan) time.Duration {
 	wait := time.Second
 	if next, ok := x.server.NextExit(); ok {
@@ -433,9 +432,8 @@ func (x *trial) patience(p *plan.Plan) time.Duration {
 	return wait
 }
 
-// TestRandomPodsBecomeComplete: whatever happened to a pod, podctl's passes come
-// to an end, one sandbox and one container of each name run, and after that
-// nothing is done any more.
+// TestRandomPodsBecomeComplete checks that after any events the passes end, one sandbox and one container of each name
+// run, and nothing changes any more.
 func TestRandomPodsBecomeComplete(t *testing.T) {
 	trials := uint64(200)
 	if testing.Short() {
@@ -468,7 +466,7 @@ func TestRandomPodsBecomeComplete(t *testing.T) {
 	}
 }
 
-// checkOnce: one sandbox is ready at most, and no name runs twice.
+// checkOnce checks that at most one sandbox is ready, and that no name runs twice.
 func (x *trial) checkOnce() {
 	x.t.Helper()
 	d := x.manifest(x.pod)

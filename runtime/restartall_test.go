@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// restartsAllOnOne is a pod of an init container, a sidecar and two regular ones, the first
-// of which asks to restart all when it exits 1.
+// restartsAllOnOne is a pod with an init container, a sidecar and two regular containers. The first regular one
+// restarts all containers if it exits 1.
 const restartsAllOnOne = `apiVersion: v1
 kind: Pod
 metadata: {name: web}
@@ -25,7 +25,7 @@ spec:
   - {name: b, image: 'i:1'}
 `
 
-// inFewWords are the pod's phase and, by container, state, restart count and last end.
+// inFewWords describes the pod's phase and, by container, state, restart count and last end.
 func (f *faultLab) inFewWords(text string) []string {
 	f.t.Helper()
 	pods, err := f.engine.Lister.List(f.t.Context(), []*podspec.Desired{f.load(text)})
@@ -59,9 +59,8 @@ func endInFewWords(s v1.ContainerState) string {
 	return fmt.Sprintf(" after %d %s", s.Terminated.ExitCode, s.Terminated.Reason)
 }
 
-// TestStatusWhileAllRestart: between the pass that takes all records away and those that
-// start again, a pod is not shown as one that never ran (kubelet: convertToAPIContainerStatuses,
-// getPhase).
+// TestStatusWhileAllRestart checks that a pod does not appear as one that never ran between the pass that removes all
+// records and those that start its containers again (kubelet: convertToAPIContainerStatuses, getPhase).
 func TestStatusWhileAllRestart(t *testing.T) {
 	f := newFaultLab(t, faultShape{
 		before: restartsAllOnOne,

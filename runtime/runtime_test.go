@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestImageServiceThatDoesNotAnswer: what fails of an image service of its own names that
-// one and not the runtime, which answers.
+// TestImageServiceThatDoesNotAnswer checks that errors of a separate image service name it, and not the runtime, which
+// answers.
 func TestImageServiceThatDoesNotAnswer(t *testing.T) {
 	l := newLab(t, "i:1")
 	images := silentSocket(t)
@@ -32,8 +32,7 @@ func TestImageServiceThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestRuntimeThatIsStarting: containerd answers before it knows anything, and what waits for
-// it goes on.
+// TestRuntimeThatIsStarting checks that a wait continues while containerd answers but is not initialized.
 func TestRuntimeThatIsStarting(t *testing.T) {
 	l := newLab(t)
 	starting := errors.New("server is not initialized yet")

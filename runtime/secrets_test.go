@@ -37,11 +37,11 @@ spec:
     lifecycle: {postStart: {exec: {command: [hook]}}, preStop: {exec: {command: [hook]}}}
 `
 
-// TestWhatOthersRepeatIsRedacted: no error, no event, no plan and no report of a probe
-// has the value of a Secret that a runtime, a hook or a probe repeated, also not of the
-// Secret that the container was started with when the manifest has another by now.
+// TestWhatOthersRepeatIsRedacted checks that errors, events, plans and probe reports do not contain the value of a
+// Secret that a runtime, a hook or a probe repeated. This includes the Secret that the container started with if the
+// manifest has another one now.
 func TestWhatOthersRepeatIsRedacted(t *testing.T) {
-	// Long, so that a cut would go through one, and with blanks that a table takes out.
+	// Long, so that truncation would split a value, and with blanks, which a table removes.
 	const before, after = "hunter2  hunter2-hunter2-hunter2-hunter2-hunter2-before", "swordfish-after"
 	says := "it knows " + before + " and " + after + strings.Repeat(" "+before, 20)
 	for name, disturb := range map[string]func(*lab){

@@ -15,8 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
-// TestSnapshotShowsWhatIsSeen: a pod in a snapshot is what it was when it was taken, with
-// debug containers and a deletion that was cut off.
+// TestSnapshotShowsWhatIsSeen checks that a pod in a snapshot looks as it did at that time, with debug containers and
+// an interrupted deletion.
 func TestSnapshotShowsWhatIsSeen(t *testing.T) {
 	text := faultShapes()["two containers"].after
 	f := newFaultLab(t, faultShape{before: text})
@@ -47,7 +47,7 @@ func TestSnapshotShowsWhatIsSeen(t *testing.T) {
 	}
 }
 
-// TestTwoRotationsInASecond: what was moved aside first is not written over.
+// TestTwoRotationsInASecond checks that the first rotated log is not overwritten.
 func TestTwoRotationsInASecond(t *testing.T) {
 	text := faultShapes()["two containers"].after
 	f := newFaultLab(t, faultShape{before: text})

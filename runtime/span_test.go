@@ -10,8 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/executor"
 )
 
-// TestSpansOfAPass: below the span of the caller there is one for the pass, below that
-// one for each step, and below the step the calls to the runtime.
+// TestSpansOfAPass checks the nesting of spans: the caller, the pass, each step, and the step's calls to the runtime.
 func TestSpansOfAPass(t *testing.T) {
 	l := newLab(t, "i:1")
 	recorder := tracetest.NewSpanRecorder()

@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// twoThatStop is a pod of an init container and two regular ones.
+// twoThatStop is a pod with an init container and two regular ones.
 func twoThatStop(policy string) string {
 	return strings.Replace(`apiVersion: v1
 kind: Pod
@@ -32,9 +32,8 @@ func (f *faultLab) run(text string) {
 	f.settled(text)
 }
 
-// TestStoppedPodResumes: a pod that is stopped for a while ends with all its containers, and the next
-// pass starts it again at once, also containers that ended
-// with success. One that runs once stays as it is.
+// TestStoppedPodResumes checks that a temporary stop ends all containers, and that the next pass starts them again at
+// once, also those that succeeded. A pod with restartPolicy Never stays stopped.
 func TestStoppedPodResumes(t *testing.T) {
 	for policy, want := range map[string][]string{
 		"Always":    {"Running", "i Completed 1", "a Running 1 after 0 Completed", "b Running 1 after 0 Completed"},
@@ -71,7 +70,7 @@ func TestStoppedPodResumes(t *testing.T) {
 	}
 }
 
-// TestStopOfAPodThatNeverRan does nothing.
+// TestStopOfAPodThatNeverRan checks that the plan has no steps.
 func TestStopOfAPodThatNeverRan(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(twoThatStop("Always"))

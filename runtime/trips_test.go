@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestRoundTripsOfAPlan: a plan of a pod that runs takes two lists and one status of
-// each thing that it found, whatever else is on the node; nothing is asked twice.
+// TestRoundTripsOfAPlan checks that a plan of a running pod needs two lists and one status of each listed object,
+// whatever else is on the node, and that nothing is queried twice.
 func TestRoundTripsOfAPlan(t *testing.T) {
 	for _, others := range []int{0, 20} {
 		t.Run(fmt.Sprintf("%d other pods", others), func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestRoundTripsOfAPlan(t *testing.T) {
 	}
 }
 
-// TestRoundTripsOfANewPod: of a pod that is not there nothing is asked but the lists.
+// TestRoundTripsOfANewPod checks that the plan of a pod that does not exist needs only the lists.
 func TestRoundTripsOfANewPod(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	want := map[string]int{"Version": 1, "Status": 1, "RuntimeConfig": 1, "ListPodSandbox": 1, "ListContainers": 1, "ImageStatus": 2}
@@ -52,8 +52,7 @@ func tripPod(name string) string {
 		"  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:2'}, {name: c, image: 'i:1'}]\n"
 }
 
-// tripsOfPlan counts the calls of a plan by an engine that knows nothing yet, as that
-// of a new process.
+// tripsOfPlan counts the calls of a plan with an engine that knows nothing yet, like a new process.
 func (f *faultLab) tripsOfPlan(t *testing.T, name string) map[string]int {
 	t.Helper()
 	engine := NewEngine(f.engine.Client, f.settings)
@@ -68,7 +67,7 @@ func (f *faultLab) tripsOfPlan(t *testing.T, name string) map[string]int {
 	return counts
 }
 
-// TestRoundTripsOfManyPods: many pods are listed at once, and look as they do one by one.
+// TestRoundTripsOfManyPods checks that many pods are listed at once, with the same result as one by one.
 func TestRoundTripsOfManyPods(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	var pods []*podspec.Desired

@@ -44,8 +44,8 @@ func recordedNode() criconfig.Node {
 	}
 }
 
-// TestAppliedPodsSendTheKubeletsMessages applies recorded pods whole, volumes and
-// all, and compares every message that arrives.
+// TestAppliedPodsSendTheKubeletsMessages applies complete recorded pods, including volumes, and compares every received
+// message.
 func TestAppliedPodsSendTheKubeletsMessages(t *testing.T) {
 	rows := 0
 	podspectest.EachRow(t, "criconfig/testdata/cri_config.train.jsonl.gz", func(line []byte) {
@@ -107,8 +107,7 @@ func imagesOf(pod *v1.Pod) []string {
 	return names
 }
 
-// complete makes passes until all containers have been made; init containers end
-// well after a second.
+// complete makes passes until all containers have been created; init containers succeed after a second.
 func (l *lab) complete(d *podspec.Desired) {
 	l.t.Helper()
 	for _, ref := range podspec.InitContainers(d.Pod) {
@@ -129,8 +128,8 @@ func (l *lab) complete(d *podspec.Desired) {
 	l.t.Fatal("the pod does not become complete")
 }
 
-// diff compares a message with the recorded one, both in one form: paths and ids
-// by what they stand for, podctl's own annotations left out.
+// diff compares a message with the recorded one after normalizing both: placeholders for paths and IDs, without
+// podctl's own annotations.
 func (l *lab) diff(recorded json.RawMessage, want, got proto.Message) {
 	l.t.Helper()
 	text, err := protojson.Marshal(got)
@@ -153,7 +152,7 @@ func (l *lab) diff(recorded json.RawMessage, want, got proto.Message) {
 	}
 }
 
-// normalised puts the names of the recording in the place of this lab's paths.
+// normalised replaces this lab's paths by the names of the recording.
 func (l *lab) normalised(text []byte) []byte {
 	replaced := strings.NewReplacer(l.layout.Root, "$ROOT", l.layout.LogRoot, "$LOGS").Replace(string(text))
 	return regexp.MustCompile(`(/containers/[^/"]+/)[0-9a-f]{8}"`).ReplaceAll([]byte(replaced), []byte(`${1}$$TERMLOG"`))
@@ -166,8 +165,8 @@ var (
 
 func normalForm(text []byte) []byte { return imageID.ReplaceAll(text, []byte(`"IMAGE"`)) }
 
-// tidy removes what differs by accident: the order of variables and options, the
-// pod's address, the name that a static pod gets, and podctl's own annotations.
+// tidy removes accidental differences: the order of variables and options, the pod's address, the name that a static
+// pod gets, and podctl's own annotations.
 func tidy(m proto.Message) {
 	switch m := m.(type) {
 	case *runtimeapi.PodSandboxConfig:

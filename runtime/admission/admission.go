@@ -11,13 +11,13 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Notes says for what a kubelet on this machine would reject a pod that podctl runs all the
-// same. What is not known of the machine is no reason. What podctl holds is not among it.
+// Notes describes why a kubelet on this machine would reject a pod that podctl runs anyway. Unknown facts of the
+// machine are no reason. Faults for which podctl holds the pod are not included.
 func Notes(pod *v1.Pod, machine *model.Machine) []string {
 	return slices.Concat(unsafeSysctls(pod), unlabelled(pod, machine), oversized(pod, machine))
 }
 
-// oversized names what the pod requests and the machine does not have.
+// oversized lists requests of the pod that the machine cannot satisfy.
 func oversized(pod *v1.Pod, machine *model.Machine) []string {
 	if len(machine.Capacity) == 0 {
 		return nil
@@ -34,14 +34,13 @@ func oversized(pod *v1.Pod, machine *model.Machine) []string {
 	return notes
 }
 
-// isCounted reports whether what a machine has of a resource is known, and is none if it is
-// not mentioned: a kernel may not have that size of huge pages.
+// isCounted reports whether the capacity for a resource is always known, so that a missing entry means zero: a kernel
+// may not have that size of huge pages.
 func isCounted(name v1.ResourceName) bool {
 	return name == v1.ResourceCPU || name == v1.ResourceMemory || isHugePages(name)
 }
 
-// unsafeSysctls names the sysctls that a kubelet sets only if it is told to (kubelet:
-// SafeSysctlAllowlist).
+// unsafeSysctls lists the sysctls that a kubelet sets only if it is configured to (kubelet: SafeSysctlAllowlist).
 func unsafeSysctls(pod *v1.Pod) []string {
 	if pod.Spec.SecurityContext == nil {
 		return nil
@@ -65,8 +64,8 @@ func safeSysctls() []string {
 	}
 }
 
-// unlabelled says that the pod selects nodes by labels that a kubelet of this machine does not give
-// it by itself (kubelet: initialNode).
+// unlabelled reports labels in the pod's nodeSelector that a kubelet of this machine does not set by itself (kubelet:
+// initialNode).
 func unlabelled(pod *v1.Pod, machine *model.Machine) []string {
 	var notes []string
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestNotes: what a kubelet would reject is noted, as far as it is known.
+// TestNotes checks that the known reasons of a rejection by a kubelet are noted.
 func TestNotes(t *testing.T) {
 	here := &model.Machine{Labels: map[string]string{v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64"}}
 	const affinity = "  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}\n"

@@ -12,27 +12,27 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Request asks whether a pod is admitted.
+// Request is the input for the admission of a pod.
 type Request struct {
 	Pod *v1.Pod
-	// Before is the pod as it was admitted; nil for one that was not. Only what an edit adds is asked.
+	// Before is the pod as it was admitted; nil if it was not. Only the additional demand of an edit is checked.
 	Before *v1.Pod
 	// Others are the other pods of the node that were admitted and have not ended.
 	Others   []model.Admitted
 	Machine  *model.Machine
 	Settings *Settings
-	// Conditions are what the node is short of.
+	// Conditions are the pressure conditions of the node.
 	Conditions []v1.NodeConditionType
 }
 
-// check is one reason to reject a pod; an empty message is none.
+// check is one reason to reject a pod; an empty message means that it does not apply.
 type check struct {
 	reason model.Reason
 	find   func(*v1.Pod) (message string)
 }
 
-// Admit says why a pod is not admitted, in the kubelet's order and words; nil for one that is. The
-// first reason counts. What is not known of the machine is no reason.
+// Admit returns why a pod is not admitted, in the kubelet's order and words; nil if it is. The first reason counts.
+// Unknown facts of the machine are no reason.
 func Admit(r *Request) *model.Rejection {
 	if found := r.first(r.beforeResources()); found != nil {
 		return found
@@ -43,7 +43,7 @@ func Admit(r *Request) *model.Rejection {
 	return r.first(r.afterResources())
 }
 
-// first is the first reason that is not one against the pod as it was admitted, too.
+// first returns the first reason that does not also apply to the pod as it was admitted.
 func (r *Request) first(checks []check) *model.Rejection {
 	for _, c := range checks {
 		message := c.find(r.Pod)
@@ -73,8 +73,7 @@ func (r *Request) afterResources() []check {
 	}
 }
 
-// underPressure: managerImpl.Admit of the kubelet's package eviction. Nothing that was admitted is
-// asked.
+// underPressure corresponds to managerImpl.Admit of the kubelet's package eviction. It does not check an admitted pod.
 func (r *Request) underPressure(pod *v1.Pod) string {
 	if len(r.Conditions) == 0 || r.Before != nil || podspec.IsCritical(pod) {
 		return ""
@@ -86,8 +85,7 @@ func (r *Request) underPressure(pod *v1.Pod) string {
 	return fmt.Sprintf("The node had condition: %v. ", r.Conditions)
 }
 
-// toleratesMemoryPressure reports whether a pod tolerates the taint of a node that is short of memory,
-// which has no value.
+// toleratesMemoryPressure reports whether a pod tolerates the taint of a node with memory pressure, which has no value.
 func toleratesMemoryPressure(pod *v1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t v1.Toleration) bool {
 		exists := t.Operator == v1.TolerationOpExists
@@ -100,7 +98,7 @@ func toleratesMemoryPressure(pod *v1.Pod) bool {
 // linux is the system of every node that podctl runs on.
 const linux = "linux"
 
-// otherLabel is the kubelet's rejectPodAdmissionBasedOnOSSelector.
+// otherLabel corresponds to the kubelet's rejectPodAdmissionBasedOnOSSelector.
 func otherLabel(pod *v1.Pod) string {
 	if system, says := pod.Labels[v1.LabelOSStable]; says && system != linux {
 		return "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
@@ -108,7 +106,7 @@ func otherLabel(pod *v1.Pod) string {
 	return ""
 }
 
-// otherSystem is the kubelet's rejectPodAdmissionBasedOnOSField.
+// otherSystem corresponds to the kubelet's rejectPodAdmissionBasedOnOSField.
 func otherSystem(pod *v1.Pod) string {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != linux {
 		return "Failed to admit pod as the OS field doesn't match node OS"
@@ -116,7 +114,7 @@ func otherSystem(pod *v1.Pod) string {
 	return ""
 }
 
-// strictGroups is the kubelet's rejectPodAdmissionBasedOnSupplementalGroupsPolicy.
+// strictGroups corresponds to the kubelet's rejectPodAdmissionBasedOnSupplementalGroupsPolicy.
 func (r *Request) strictGroups(pod *v1.Pod) string {
 	own := pod.Spec.SecurityContext
 	if own == nil || ptr.Deref(own.SupplementalGroupsPolicy, "") != v1.SupplementalGroupsPolicyStrict || ptr.Deref(r.Machine.SupplementalGroups, true) {
@@ -125,7 +123,7 @@ func (r *Request) strictGroups(pod *v1.Pod) string {
 	return "SupplementalGroupsPolicy=Strict is not supported in this node"
 }
 
-// takenPort: the predicate NodePorts.
+// takenPort corresponds to the predicate NodePorts.
 func (r *Request) takenPort(pod *v1.Pod) string {
 	for _, port := range podspec.HostPorts(pod) {
 		for i := range r.Others {
@@ -137,7 +135,7 @@ func (r *Request) takenPort(pod *v1.Pod) string {
 	return ""
 }
 
-// noAppArmor is the kubelet's appArmorAdmitHandler.
+// noAppArmor corresponds to the kubelet's appArmorAdmitHandler.
 func (r *Request) noAppArmor(pod *v1.Pod) string {
 	if ptr.Deref(r.Machine.AppArmor, true) || !wantsAppArmor(pod) {
 		return ""
@@ -145,7 +143,7 @@ func (r *Request) noAppArmor(pod *v1.Pod) string {
 	return "Cannot enforce AppArmor: AppArmor is not enabled on the host"
 }
 
-// wantsAppArmor: isRequired of the kubelet's package apparmor.
+// wantsAppArmor corresponds to isRequired of the kubelet's package apparmor.
 func wantsAppArmor(pod *v1.Pod) bool {
 	confines := func(p *v1.AppArmorProfile) bool { return p != nil && p.Type != v1.AppArmorProfileTypeUnconfined }
 	if own := pod.Spec.SecurityContext; own != nil && confines(own.AppArmorProfile) {

@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// node is a machine with ten cores, 1100 MiB of memory of which eviction keeps 100, and 1000 bytes of
-// disk of which it keeps 100.
+// node is a machine with ten cores, 1100 MiB of memory and 1000 bytes of disk. Eviction keeps 100 MiB and 100 bytes
+// free.
 func node() *model.Machine {
 	no := false
 	return &model.Machine{
@@ -30,12 +30,12 @@ func node() *model.Machine {
 
 const containers = "  containers: [{name: a, image: i:1}]\n"
 
-// asks is a pod with one container that requests something.
+// asks returns a pod with one container that has requests.
 func asks(requests string) string {
 	return "  containers: [{name: a, image: i:1, resources: {requests: {" + requests + "}}}]\n"
 }
 
-// taken are other pods of the node, by what they request: each "cpu: 1, memory: 1Gi".
+// taken returns other pods of the node with requests in the form "cpu: 1, memory: 1Gi".
 func taken(t *testing.T, requests ...string) []model.Admitted {
 	t.Helper()
 	var others []model.Admitted
@@ -47,7 +47,7 @@ func taken(t *testing.T, requests ...string) []model.Admitted {
 	return others
 }
 
-// text is a rejection in one line; empty for none.
+// text returns a rejection in one line; empty for none.
 func text(r *model.Rejection) string {
 	if r == nil {
 		return ""
@@ -55,7 +55,7 @@ func text(r *model.Rejection) string {
 	return string(r.Reason) + ": " + r.Message
 }
 
-// judged is what becomes of a pod on a node with others.
+// judged returns the rejection of a pod on a node with others.
 func judged(t *testing.T, spec string, s *Settings, others []model.Admitted) string {
 	t.Helper()
 	return text(Admit(&Request{Pod: modeltest.Load(t, modeltest.Pod(spec)).Pod, Others: others, Machine: node(), Settings: s}))
@@ -67,10 +67,10 @@ func outOfText(name, requested, used, capacity string) string {
 
 // TestAdmit has the cases of the kubelet's TestGeneralPredicates, TestHandleNodeSelector,
 // TestHandleNodeSelectorBasedOnOS, TestHandleMemExceeded, TestHandlePluginResources,
-// TestRemoveMissingExtendedResources, TestRejectPodAdmissionBasedOnOSSelector,
-// TestRejectPodAdmissionBasedOnOSField and TestPodAdmissionBasedOnSupplementalGroupsPolicy. A pod that
-// names another node is taken for this one's, as a kubelet takes those of its files (applyDefaults),
-// so that TestHandleHostNameConflicts has no counterpart that rejects.
+// TestRemoveMissingExtendedResources, TestRejectPodAdmissionBasedOnOSSelector, TestRejectPodAdmissionBasedOnOSField and
+// TestPodAdmissionBasedOnSupplementalGroupsPolicy. As in a kubelet with pods of its files (applyDefaults), a pod that
+// names another node counts as a pod of this one. TestHandleHostNameConflicts therefore has no counterpart that
+// rejects.
 func TestAdmit(t *testing.T) {
 	five := []string{"cpu: 5, memory: 500Mi"}
 	for name, c := range map[string]struct {
@@ -144,8 +144,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestAllocatable: what is reserved, what eviction keeps free and huge pages are not for pods, and
-// nothing is less than none.
+// TestAllocatable checks that reserved resources, the minimum that eviction keeps free and huge pages are not available
+// to pods, and that no amount is negative.
 func TestAllocatable(t *testing.T) {
 	s := &Settings{Reserved: v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m"), v1.ResourceMemory: resource.MustParse("200Mi"), v1.ResourceEphemeralStorage: resource.MustParse("2000")}}
 	capacity := node().Capacity
@@ -163,7 +163,7 @@ func TestAllocatable(t *testing.T) {
 	}
 }
 
-// TestPodsAreCounted: one more than fit is rejected before anything else is looked at.
+// TestPodsAreCounted checks that a pod above the maximum is rejected before any other check.
 func TestPodsAreCounted(t *testing.T) {
 	two := taken(t, "cpu: 1", "cpu: 1")
 	if got := judged(t, asks("cpu: 20"), &Settings{MaxPods: 2}, two); got != outOfText("pods", "1", "2", "2") {
@@ -174,8 +174,8 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 }
 
-// TestPortConflicts: TestHandlePortConflicts of the kubelet, with addresses, protocols, and ports of
-// pods in the node's network.
+// TestPortConflicts has the cases of the kubelet's TestHandlePortConflicts, with addresses, protocols, and ports of
+// pods on the node's network.
 func TestPortConflicts(t *testing.T) {
 	const reason = "NodePorts: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
 	port := func(fields string) string {
@@ -242,7 +242,7 @@ func TestSysctls(t *testing.T) {
 	}
 }
 
-// TestEdits: of an edit only what it adds is asked, also where more is taken than there is.
+// TestEdits checks that only the additional demand of an edit counts, also if more is in use than available.
 func TestEdits(t *testing.T) {
 	full := taken(t, "cpu: 12, memory: 900Mi")
 	unsafe := "  securityContext: {sysctls: [{name: kernel.msgmax, value: '1'}]}\n"
@@ -267,7 +267,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// TestUnknownMachines: what is not known is no reason.
+// TestUnknownMachines checks that unknown facts are no reason.
 func TestUnknownMachines(t *testing.T) {
 	spec := "  nodeSelector: {disk: ssd}\n  securityContext: {supplementalGroupsPolicy: Strict, appArmorProfile: {type: RuntimeDefault}}\n" + asks("cpu: 99, memory: 99Gi, ephemeral-storage: 99Gi")
 	pod := modeltest.Load(t, modeltest.Pod(spec)).Pod
@@ -278,7 +278,7 @@ func TestUnknownMachines(t *testing.T) {
 	}
 }
 
-// TestWhatCanBeReserved: nothing but what the system takes, too.
+// TestWhatCanBeReserved checks that only resources that the system also uses can be reserved.
 func TestWhatCanBeReserved(t *testing.T) {
 	for name, good := range map[v1.ResourceName]bool{v1.ResourceCPU: true, v1.ResourceMemory: true, v1.ResourceEphemeralStorage: true, "memroy": false, "hugepages-2Mi": false} {
 		s := &Settings{Reserved: v1.ResourceList{name: resource.MustParse("1")}}
@@ -288,7 +288,7 @@ func TestWhatCanBeReserved(t *testing.T) {
 	}
 }
 
-// TestTaken: what a pod takes are its requests and its ports.
+// TestTaken checks that a pod uses its requests and its ports.
 func TestTaken(t *testing.T) {
 	d := modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, ports: [{containerPort: 80, hostPort: 8080}], resources: {limits: {cpu: 2}}}]\n"))
 	got := TakenBy(d.Pod)
@@ -297,8 +297,8 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestPressure has own versions of the kubelet's TestAdmitUnderNodeConditions, and of its rules for
-// critical pods and tolerations.
+// TestPressure has its own versions of the kubelet's TestAdmitUnderNodeConditions, and of its rules for critical pods
+// and tolerations.
 func TestPressure(t *testing.T) {
 	const (
 		guaranteed = "  containers: [{name: a, image: i:1, resources: {limits: {cpu: 1m, memory: 1Mi}}}]\n"
@@ -340,7 +340,7 @@ func TestPressure(t *testing.T) {
 	}
 }
 
-// TestUnfit names what is missing of a node; of one that is not known nothing is.
+// TestUnfit checks that the missing property of a node is named, and that an unknown node matches.
 func TestUnfit(t *testing.T) {
 	requires := "  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}}}\n"
 	for name, c := range map[string]struct {

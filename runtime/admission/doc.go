@@ -1,9 +1,9 @@
-// Package admission says for what a kubelet on this machine rejects a pod: its requests, its sysctls,
-// its ports, and what it wants of its node (kubelet: canAdmitPod).
+// Package admission finds the reasons for which a kubelet on this machine rejects a pod: its requests, sysctls, ports,
+// and its requirements for the node (kubelet: canAdmitPod).
 //
-// In: a pod, facts of the machine, what other pods take. Out: the reason and the message of a
-// rejection (Admit), or sentences for plans and for validate where podctl runs such a pod all the
-// same (Notes). It is pure.
+// The input is a pod, facts of the machine, and the resources of other pods. The output is the reason and the message
+// of a rejection (Admit), or sentences for plans and for validate if podctl runs such a pod anyway (Notes). The package
+// is pure.
 //
 // # Where a rule is
 //
@@ -13,6 +13,6 @@
 //	appArmorAdmitHandler.Admit                admit.go
 //	GetNodeAllocatableReservation             settings.go
 //
-// What admits nothing else here has no rule: the topology, cpu, memory and device managers, features
+// Other admission handlers of the kubelet have no rule here: the topology, cpu, memory and device managers, features
 // that the node declares, and a node that shuts down.
 package admission

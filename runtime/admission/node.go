@@ -15,10 +15,9 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// otherNode: the predicate NodeAffinity. The labels of an unknown machine match everything.
+// otherNode corresponds to the predicate NodeAffinity. The labels of an unknown machine match everything.
 //
-// spec.nodeName is none of the reasons: a kubelet gives every pod of its files its own name
-// (kubelet: applyDefaults).
+// spec.nodeName is not a reason: a kubelet sets its own name on every pod of its files (kubelet: applyDefaults).
 func (r *Request) otherNode(pod *v1.Pod) string {
 	if Unfit(pod, r.Machine, r.Settings.Labels) == "" {
 		return ""
@@ -26,8 +25,8 @@ func (r *Request) otherNode(pod *v1.Pod) string {
 	return "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
 }
 
-// Unfit says why a machine is none of the nodes that a pod selects by nodeSelector and required node affinity; empty where it
-// is one, or is not known. It has its own labels and those that are given, and no taints.
+// Unfit returns why a machine does not match the nodeSelector and required node affinity of a pod; empty if it matches
+// or is unknown. The machine has its own labels and the given ones, and no taints.
 func Unfit(pod *v1.Pod, machine *model.Machine, given map[string]string) string {
 	if machine.Labels == nil {
 		return ""
@@ -46,8 +45,8 @@ func Unfit(pod *v1.Pod, machine *model.Machine, given map[string]string) string 
 	return "the labels of this node are not those that spec.affinity.nodeAffinity requires"
 }
 
-// forbiddenSysctl finds a sysctl that is not on the list of those that pods may set, or that would be
-// the node's (kubelet: patternAllowlist.validateSysctl).
+// forbiddenSysctl finds a sysctl that is not on the list of allowed ones, or that would belong to the node (kubelet:
+// patternAllowlist.validateSysctl).
 func (r *Request) forbiddenSysctl(pod *v1.Pod) string {
 	if pod.Spec.SecurityContext == nil {
 		return ""
@@ -65,7 +64,7 @@ func (r *Request) forbiddenSysctl(pod *v1.Pod) string {
 	return ""
 }
 
-// allowed finds a sysctl on the list, with the namespace that it belongs to.
+// allowed looks up a sysctl in the list and returns its namespace.
 func (r *Request) allowed(name string) (nodesysctl.Namespace, bool) {
 	for _, pattern := range slices.Concat(safeSysctls(), r.Settings.UnsafeSysctls) {
 		ns, listed, isPrefix := nodesysctl.GetNamespace(pattern)

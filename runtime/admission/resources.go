@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// tooLarge finds the first resource of which too little is left (kube-scheduler: fitsRequest).
+// tooLarge finds the first resource that is not sufficient (kube-scheduler: fitsRequest).
 func (r *Request) tooLarge() *model.Rejection {
 	if limit := r.Settings.MaxPods; r.Before == nil && limit > 0 && len(r.Others) >= limit {
 		return outOf(v1.ResourcePods, 1, int64(len(r.Others)), int64(limit))
@@ -42,8 +42,7 @@ func (r *Request) tooLarge() *model.Rejection {
 	return nil
 }
 
-// isMeasured reports whether it is unknown, and not none, what a machine has of a resource that is
-// not mentioned.
+// isMeasured reports whether a missing entry of a resource means that the capacity is unknown, and not zero.
 func isMeasured(name v1.ResourceName) bool {
 	return name == v1.ResourceCPU || name == v1.ResourceMemory || name == v1.ResourceEphemeralStorage
 }
@@ -53,12 +52,12 @@ func outOf(name v1.ResourceName, requested, used, capacity int64) *model.Rejecti
 		"Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity)}
 }
 
-// requestsOf are the requests of a pod, with those of its sandbox (kubelet: PodRequests).
+// requestsOf returns the requests of a pod, including those of its sandbox (kubelet: PodRequests).
 func requestsOf(pod *v1.Pod) v1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{})
 }
 
-// amount is how much a list has of a resource: of cpu, thousandths of a core.
+// amount returns the amount of a resource in a list, for cpu in thousandths of a core.
 func amount(name v1.ResourceName, list v1.ResourceList) int64 {
 	quantity := list[name]
 	if name == v1.ResourceCPU {
@@ -67,7 +66,7 @@ func amount(name v1.ResourceName, list v1.ResourceList) int64 {
 	return quantity.Value()
 }
 
-// inOrder is the order in which resources are looked at.
+// inOrder compares resources in the order in which they are checked.
 func inOrder(a, b v1.ResourceName) int {
 	order := []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage}
 	rank := func(name v1.ResourceName) int {

@@ -14,20 +14,19 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Settings are what a kubelet is told of admission by its flags.
+// Settings are the admission settings that a kubelet has as flags.
 type Settings struct {
-	// MaxPods is how many pods run at the same time at most.
+	// MaxPods is the maximum number of pods that run at the same time.
 	MaxPods int
-	// Reserved is what pods cannot have, because the system needs it.
+	// Reserved is reserved for the system and not available to pods.
 	Reserved v1.ResourceList
-	// UnsafeSysctls are the sysctls that pods may set beside the safe ones; a star at the end stands
-	// for all that begin so.
+	// UnsafeSysctls are the sysctls that pods may set beside the safe ones; a star at the end matches any rest.
 	UnsafeSysctls []string
-	// Labels are those of the node beside its own.
+	// Labels are additional labels of the node.
 	Labels map[string]string
 }
 
-// String is what tells the settings from others.
+// String returns a text that identifies the settings.
 func (s *Settings) String() string {
 	parts := []string{fmt.Sprintf("max-pods=%d", s.MaxPods)}
 	for _, name := range slices.Sorted(maps.Keys(s.Reserved)) {
@@ -43,7 +42,7 @@ func (s *Settings) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Check says what is wrong with the settings.
+// Check returns an error for invalid settings.
 func (s *Settings) Check() error {
 	for _, pattern := range s.UnsafeSysctls {
 		if ns, name, _ := nodesysctl.GetNamespace(pattern); ns == nodesysctl.UnknownNamespace {
@@ -61,16 +60,15 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// The least that a kubelet keeps free: it evicts pods before the machine has less (kubelet:
-// DefaultEvictionHard).
+// The minimum that a kubelet keeps free: it evicts pods before the machine has less (kubelet: DefaultEvictionHard).
 const (
 	keptMemory  = 100 << 20
 	keptStorage = float32(0.1)
 )
 
-// Allocatable is what a machine has for pods: its capacity less what is reserved, what eviction
-// keeps free and, of the memory, huge pages (kubelet: GetNodeAllocatableReservation, MachineInfo).
-// What is not known of the machine is missing.
+// Allocatable returns the resources of a machine for pods: its capacity without reserved resources, the minimum that
+// eviction keeps free and, for memory, huge pages (kubelet: GetNodeAllocatableReservation, MachineInfo). Unknown
+// resources are missing.
 func (s *Settings) Allocatable(capacity v1.ResourceList) v1.ResourceList {
 	list := v1.ResourceList{}
 	for name, has := range capacity {
@@ -112,7 +110,7 @@ func isHugePages(name v1.ResourceName) bool {
 	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }
 
-// TakenBy is what a pod takes of the node once it is admitted.
+// TakenBy returns the resources that a pod uses on the node once it is admitted.
 func TakenBy(pod *v1.Pod) model.Admitted {
 	return model.Admitted{Pod: model.RefOf(pod), Requests: requestsOf(pod), Ports: podspec.HostPorts(pod)}
 }

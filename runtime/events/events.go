@@ -10,13 +10,13 @@ import (
 // PodEvents are the events of one pod, the oldest first.
 type PodEvents struct {
 	Pod model.PodRef
-	// Owner is the workload that made the pod; nil for a pod of its own.
+	// Owner is the workload that created the pod; nil if there is none.
 	Owner  *state.Owner
 	Events []state.PodEvent
 }
 
-// Events lists what podctl noted of pods, also of those that are gone, by pod. Those that
-// cannot be read hide no others: their errors are returned beside the events.
+// Events returns the recorded events by pod, including deleted pods. It skips unreadable histories and returns their
+// errors.
 func Events(layout state.Layout) ([]PodEvents, error) {
 	histories, err := layout.Histories().All()
 	var all []PodEvents
@@ -32,14 +32,14 @@ func Events(layout state.Layout) ([]PodEvents, error) {
 	return all, err
 }
 
-// redact takes values of Secrets out of events that were written before podctl knew them.
+// redact removes values of Secrets from events that were written before podctl knew the values.
 func redact(layout state.Layout, h *state.History) {
 	if j, err := layout.Pod(h.Pod.UID).Checkpoint().Read(); err == nil && j.KnowsSecrets(nil) {
 		h.Redact(j.Redactor(nil))
 	}
 }
 
-// History is what happened to one pod.
+// History returns the history of one pod.
 func History(layout state.Layout, ref model.PodRef) (*state.History, error) {
 	h, err := layout.Pod(ref.UID).History().Read()
 	if err == nil {

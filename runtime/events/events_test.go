@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// secretPod is a pod with a Secret.
+// secretPod returns a pod with a Secret.
 func secretPod(t *testing.T) *podspec.Desired {
 	t.Helper()
 	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(`apiVersion: v1
@@ -38,8 +38,8 @@ stringData: {p: correct horse}
 	return m.Pods[0]
 }
 
-// TestRecorders: what was recorded is added to the history, without values of Secrets; nothing
-// recorded writes nothing.
+// TestRecorders checks that records are added to the history, without values of Secrets, and that an empty Recorder
+// writes nothing.
 func TestRecorders(t *testing.T) {
 	pod := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
 	ref := model.PodRef{Namespace: "ns", Name: "web", UID: "u"}
@@ -67,7 +67,7 @@ func TestRecorders(t *testing.T) {
 	}
 }
 
-// TestShownMessagesAreRedacted: values of Secrets that are known by now are left out of what was written before.
+// TestShownMessagesAreRedacted checks that values of Secrets that are known now are removed from earlier events.
 func TestShownMessagesAreRedacted(t *testing.T) {
 	d := secretPod(t)
 	ref := model.RefOf(d.Pod)
@@ -95,8 +95,8 @@ func TestShownMessagesAreRedacted(t *testing.T) {
 	}
 }
 
-// TestEventsOfAllPods: the pod in which something happened last comes last, one without events
-// is left out, and one that cannot be read hides no other.
+// TestEventsOfAllPods checks that the pod with the latest event comes last, that one without events is left out, and
+// that an unreadable history does not affect others.
 func TestEventsOfAllPods(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	for name, minutes := range map[string][]int{"late": {1, 9}, "early": {5}, "silent": nil} {

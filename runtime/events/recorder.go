@@ -11,29 +11,29 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Recorder collects what happens to a pod, as events with a kubelet's reasons and as spans
-// of time, until Write adds them to the pod's history. It is not safe for concurrent use.
+// Recorder collects events with a kubelet's reasons and spans of time for a pod, until Write adds them to the pod's
+// history. It is not safe for concurrent use.
 type Recorder struct {
-	// Pod is the pod as it was applied, whose workload the history names; nil if that is not known.
+	// Pod is the applied pod, whose workload the history names; nil if it is unknown.
 	Pod *v1.Pod
 
 	events []state.PodEvent
 	spans  []state.Span
-	// since says of events that are told once how far back they count, by index.
+	// since holds, by index, the time since which an earlier event makes this one redundant.
 	since map[int]time.Time
 }
 
-// Normal records an event that is good news.
+// Normal records a normal event.
 func (r *Recorder) Normal(at time.Time, reason, container, text string) {
 	r.events = append(r.events, state.PodEvent{Type: state.Normal, Reason: reason, Container: container, Message: text, Last: at})
 }
 
-// Warning records an event that is not.
+// Warning records a warning.
 func (r *Recorder) Warning(at time.Time, reason, container, text string) {
 	r.events = append(r.events, state.PodEvent{Type: state.Warning, Reason: reason, Container: container, Message: text, Last: at})
 }
 
-// WarningOnce records an event that is not good news, unless it was recorded since a moment.
+// WarningOnce records a warning, unless it was recorded since a time.
 func (r *Recorder) WarningOnce(at, since time.Time, reason, container, text string) {
 	r.Warning(at, reason, container, text)
 	if r.since == nil {
@@ -45,8 +45,8 @@ func (r *Recorder) WarningOnce(at, since time.Time, reason, container, text stri
 // Span records how long something took.
 func (r *Recorder) Span(s state.Span) { r.spans = append(r.spans, s) }
 
-// Write adds what was recorded to the pod's history, without values of Secrets. When it
-// fails, these events are lost and nothing else. The caller holds the pod's lock.
+// Write adds the records to the pod's history, without values of Secrets. If it fails, only these events are lost. The
+// caller holds the pod's lock.
 func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Redactor) error {
 	if len(r.events)+len(r.spans) == 0 {
 		return nil

@@ -13,26 +13,24 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Timeline says where the time of a pod's start went, from its sandbox on.
+// Timeline shows how the time of a pod's start was spent, beginning with its sandbox.
 type Timeline struct {
 	Pod        model.PodRef
 	Begin, End time.Time
 	Rows       []TimelineRow
 }
 
-// TimelineRow is one thing that took time; a moment has no length.
+// TimelineRow is one part of the start; an event has no length.
 type TimelineRow struct {
-	// Kind is pull, sandbox, volume, cgroup, start, run (of an init container), started
-	// or ready.
+	// Kind is pull, sandbox, volume, cgroup, start, run (of an init container), started or ready.
 	Kind string
-	// Object is a container, an image or a volume; empty where the kind says it all.
+	// Object is a container, an image or a volume; empty if the kind is enough.
 	Object     string
 	Begin, End time.Time
 	Failed     bool
 }
 
-// NewTimeline puts together what podctl noted of a start and what the runtime knows
-// of the containers' runs.
+// NewTimeline combines podctl's history of a start with the container runs that the runtime reports.
 func NewTimeline(pod *v1.Pod, h *state.History) *Timeline {
 	t := &Timeline{Pod: model.RefOf(pod)}
 	for _, s := range ofStart(pod, h.Spans) {
@@ -53,22 +51,20 @@ func NewTimeline(pod *v1.Pod, h *state.History) *Timeline {
 	return t
 }
 
-// start tells the spans of a pod's start from those of what came later.
+// start separates the spans of a pod's start from later ones.
 type start struct {
-	// missing are the regular containers that have not started yet, over is when the last
-	// of them had.
+	// missing are the regular containers that have not started yet. over is when the last of them started.
 	missing map[string]bool
 	over    time.Time
-	// inits are the init containers, whose repeated runs the pod waited for.
+	// inits are the init containers. The pod waited for their repeated runs.
 	inits map[string]bool
-	// began counts the starts of containers that succeeded.
+	// began counts the successful starts of containers.
 	began map[string]int
 	// passed has the probes that passed.
 	passed map[string]bool
 }
 
-// ofStart leaves out what came once the pod had started: restarts, replacements, debug
-// containers. The spans are in the order in which they ended.
+// ofStart removes spans after the start: restarts, replacements, debug containers. The spans are ordered by their end.
 func ofStart(pod *v1.Pod, spans []state.Span) []state.Span {
 	st := start{missing: map[string]bool{}, inits: map[string]bool{}, began: map[string]int{}, passed: map[string]bool{}}
 	for _, ref := range podspec.RegularContainers(pod) {
@@ -83,7 +79,7 @@ func ofStart(pod *v1.Pod, spans []state.Span) []state.Span {
 // has reports whether the next span belongs to the start.
 func (st *start) has(s state.Span) bool {
 	if s.Kind == "Ready" || s.Kind == "Started" {
-		// A probe passes after the start, and the first time is meant.
+		// A probe passes after the start, and only the first time counts.
 		first := !st.passed[s.Kind+" "+s.Object] && st.began[s.Object] <= 1
 		st.passed[s.Kind+" "+s.Object] = true
 		return first
@@ -112,7 +108,7 @@ func rowKind(kind string) string {
 	}[kind]
 }
 
-// rowObject is an object of the history, which has it as plans print it, without its kind.
+// rowObject returns an object of the history without its kind. The history has the form of plans.
 func rowObject(kind, object string) string {
 	if object == kind {
 		return ""
@@ -120,8 +116,7 @@ func rowObject(kind, object string) string {
 	return strings.TrimPrefix(object, kind+" ")
 }
 
-// addRuns adds the runs of the init containers that came to an end: what comes after
-// them waits that long.
+// addRuns adds the finished runs of init containers, for which the following containers waited.
 func (t *Timeline) addRuns(pod *v1.Pod) {
 	for i := range pod.Status.InitContainerStatuses {
 		s := &pod.Status.InitContainerStatuses[i]
@@ -135,7 +130,7 @@ func (t *Timeline) addRuns(pod *v1.Pod) {
 	}
 }
 
-// lastStart is the last start of a container.
+// lastStart returns the last start of a container.
 func (t *Timeline) lastStart(name string) *TimelineRow {
 	for i := range slices.Backward(t.Rows) {
 		if t.Rows[i].Kind == "start" && t.Rows[i].Object == name {
@@ -145,8 +140,7 @@ func (t *Timeline) lastStart(name string) *TimelineRow {
 	return nil
 }
 
-// addReady adds the moment at which a container without a readiness probe counts as
-// ready: its start.
+// addReady adds the time at which a container without a readiness probe counts as ready: its start.
 func (t *Timeline) addReady(pod *v1.Pod) {
 	for _, ref := range podspec.RegularContainers(pod) {
 		if row := t.lastStart(ref.Name); row != nil && !row.Failed && ref.ReadinessProbe == nil && ref.StartupProbe == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestTimelineEndsWithTheStart: what came once the pod had started is no part of its start.
+// TestTimelineEndsWithTheStart checks that spans after the start are left out.
 func TestTimelineEndsWithTheStart(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	span := func(kind plan.Kind, object string, from, to float64) state.Span {

@@ -1,3 +1,3 @@
-// Package render shows the CRI messages of a pod without a runtime. It builds them as the
-// executor does, with placeholders for what only a runtime can tell.
+// Package render shows the CRI messages of a pod without a runtime. It builds them like the executor, with placeholders
+// for values that only a runtime knows.
 package render

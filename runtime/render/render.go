@@ -15,15 +15,15 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// Messages are the CRI messages of one pod, as protobuf JSON with proto field
-// names: what its sandbox and each of its containers would be created with.
+// Messages are the CRI messages that create the sandbox and the containers of one pod, as protobuf JSON with proto
+// field names.
 type Messages struct {
 	Pod        model.PodRef      `json:"pod"`
 	Sandbox    json.RawMessage   `json:"sandbox"`
 	Containers []json.RawMessage `json:"containers"`
 }
 
-// What stands in messages for what only a runtime can tell.
+// The placeholders for values that only a runtime knows.
 const (
 	unknownIP        = "$SANDBOX_IP"
 	unknownImage     = "$IMAGE_ID"
@@ -32,9 +32,8 @@ const (
 	unknownFileValue = "$FILE_VALUE"
 )
 
-// Render computes the messages of a pod for this machine, without a runtime. What
-// a runtime would have to offer for it is taken to be there. Digests stand for the
-// values of Secrets.
+// Render computes the messages of a pod for this machine, without a runtime. It assumes that the runtime supports all
+// features that the pod needs. Digests replace the values of Secrets.
 func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messages, error) {
 	out := &Messages{Pod: model.RefOf(d.Pod)}
 	var err error
@@ -44,7 +43,7 @@ func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messag
 	return out, nil
 }
 
-// renderNode is this machine with a runtime that can do what the pod asks for.
+// renderNode returns this machine with a runtime that supports all features that the pod needs.
 func renderNode(pod *v1.Pod, layout state.Layout, cgroupRoot string) criconfig.Node {
 	node := machine.Node("/")
 	node.CgroupRoot, node.SeccompRoot = cgroupRoot, layout.Seccomp()
@@ -74,7 +73,7 @@ func render(d *podspec.Desired, layout state.Layout, node criconfig.Node) (sandb
 	return sandbox, containers, nil
 }
 
-// placeholders name what only a runtime can tell of a pod.
+// placeholders returns an input with placeholders for values that only a runtime knows.
 func placeholders(d *podspec.Desired, pod state.Pod, node criconfig.Node) (criconfig.ContainerInput, error) {
 	in := criconfig.ContainerInput{
 		Desired: d, Node: node, PodIPs: []string{unknownIP}, Images: map[string]model.Image{},
@@ -113,8 +112,7 @@ func renderContainer(in criconfig.ContainerInput, pod state.Pod, ref podspec.Con
 	return snapshot.Encode(config)
 }
 
-// renderable leaves out secret values, and the demand that the image's user be
-// known.
+// renderable removes secret values, and the requirement that the image's user is known.
 func renderable(d *podspec.Desired) *podspec.Desired {
 	without := d.WithoutSecrets()
 	without.Pod = d.Pod.DeepCopy()

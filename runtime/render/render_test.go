@@ -58,8 +58,8 @@ func decode[M proto.Message](t *testing.T, text []byte, into M) M {
 	return into
 }
 
-// TestMessagesWithoutARuntime: what only a runtime can tell has a name that says so, digests stand
-// for Secrets, and nothing is made on disk.
+// TestMessagesWithoutARuntime checks that values of a runtime have placeholders, that digests replace Secrets, and that
+// nothing is created on disk.
 func TestMessagesWithoutARuntime(t *testing.T) {
 	layout := state.Layout{Root: "/not/there", LogRoot: "/not/there/logs"}
 	d := loadPod(t, manifest)
@@ -95,8 +95,8 @@ func TestMessagesWithoutARuntime(t *testing.T) {
 	}
 }
 
-// TestRenderingChangesNoManifest: the demand that a user be known is left out of the messages and
-// not of the manifest.
+// TestRenderingChangesNoManifest checks that the requirement of a known user is removed from the messages only, not
+// from the manifest.
 func TestRenderingChangesNoManifest(t *testing.T) {
 	d := loadPod(t, manifest)
 	if r := renderable(d).Pod.Spec; r.SecurityContext.RunAsNonRoot != nil || r.Containers[0].SecurityContext.RunAsNonRoot != nil {
@@ -107,7 +107,7 @@ func TestRenderingChangesNoManifest(t *testing.T) {
 	}
 }
 
-// TestRuntimesCanDoWhatIsAsked: the runtime that is not there has the handler of the pod.
+// TestRuntimesCanDoWhatIsAsked checks that the assumed runtime has the handler of the pod.
 func TestRuntimesCanDoWhatIsAsked(t *testing.T) {
 	d := loadPod(t, strings.Replace(manifest, "hostUsers: false", "hostUsers: false\n  runtimeClassName: kata", 1))
 	node := renderNode(d.Pod, state.Layout{}, "")
@@ -117,7 +117,7 @@ func TestRuntimesCanDoWhatIsAsked(t *testing.T) {
 	}
 }
 
-// TestPodsThatCannotBeRendered: the error names the pod.
+// TestPodsThatCannotBeRendered checks that the error names the pod.
 func TestPodsThatCannotBeRendered(t *testing.T) {
 	d := loadPod(t, manifest)
 	d.Pod.Name = "../web"

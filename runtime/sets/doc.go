@@ -1,5 +1,5 @@
-// Package sets decides what is pruned: what belongs to a set and is not in its manifests any more.
+// Package sets decides what is pruned: parts of a set that are no longer in its manifests.
 //
-// In: what is stored, what manifests have, a set's name or labels. Out: the pods, workloads and objects to delete, and the
-// claims that stay. The package is pure: it reads nothing.
+// The input is the stored content, the names in the manifests, and a set's name or labels. The output is the pods,
+// workloads and objects to delete, and the claims that stay. The package is pure: it reads nothing.
 package sets

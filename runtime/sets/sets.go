@@ -13,16 +13,16 @@ import (
 // KindPod is the kind of a pod among the names of manifests.
 const KindPod = podspec.KindPod
 
-// Scope says what belongs together: all that was applied with a set's name, or what has some labels.
+// Scope selects the content of a set: everything that was applied with the set's name, or everything with some labels.
 type Scope struct {
 	// Set is NAMESPACE/NAME; empty if Labels count.
 	Set string
-	// Labels are those of what belongs to the set, in the Namespaces.
+	// Labels select the content of the set, in the Namespaces.
 	Labels     labels.Selector
 	Namespaces []string
 }
 
-// has reports whether something belongs to the scope.
+// has reports whether an object belongs to the scope.
 func (s *Scope) has(set string, meta *metav1.ObjectMeta) bool {
 	if s.Labels == nil {
 		return s.Set != "" && set == s.Set
@@ -30,21 +30,21 @@ func (s *Scope) has(set string, meta *metav1.ObjectMeta) bool {
 	return slices.Contains(s.Namespaces, meta.Namespace) && s.Labels.Matches(labels.Set(meta.Labels))
 }
 
-// Content are pods, workloads and objects.
+// Content has pods, workloads and objects.
 type Content struct {
 	Pods      []*podspec.Desired
 	Workloads []*podspec.Workload
 	Objects   []*podspec.Object
 }
 
-// Pruned is what is to be deleted.
+// Pruned is the content to delete.
 type Pruned struct {
 	Content
-	// Claims are to be deleted by name only, because of their data.
+	// Claims can be deleted only by name, because of their data.
 	Claims []*podspec.Object
 }
 
-// Names are those of all that there is.
+// Names returns the names of the content.
 func (c *Content) Names() []state.ObjectKey {
 	var names []state.ObjectKey
 	add := func(kind string, meta *metav1.ObjectMeta) {
@@ -62,8 +62,8 @@ func (c *Content) Names() []state.ObjectKey {
 	return names
 }
 
-// Prune finds what belongs to a scope and is not among the names of the manifests. A pod that an agent's source brought, and
-// what a stored workload has made, are nobody's to prune: they go with their source and their workload.
+// Prune finds content that belongs to a scope and is not among the names of the manifests. It skips pods from a source
+// of the agent and content that a stored workload created: they are deleted with their source and their workload.
 func Prune(scope *Scope, stored *Content, manifests []state.ObjectKey) Pruned {
 	p := &pruner{scope: scope, stored: stored, named: map[state.ObjectKey]bool{}}
 	for _, name := range manifests {
@@ -102,7 +102,7 @@ func (p *pruner) goes(kind, set string, meta *metav1.ObjectMeta) bool {
 	return p.scope.has(set, meta) && !p.named[state.ObjectKey{Namespace: meta.Namespace, Kind: kind, Name: meta.Name}] && !p.owned(meta)
 }
 
-// owned reports whether a stored workload has made something.
+// owned reports whether a stored workload created an object.
 func (p *pruner) owned(meta *metav1.ObjectMeta) bool {
 	owner := metav1.GetControllerOf(meta)
 	return owner != nil && slices.ContainsFunc(p.stored.Workloads, func(w *podspec.Workload) bool {

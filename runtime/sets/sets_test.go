@@ -28,7 +28,7 @@ func pod(m metav1.ObjectMeta, set, keeper string) *podspec.Desired {
 	return &podspec.Desired{Pod: &v1.Pod{ObjectMeta: m}, Origin: podspec.Origin{Set: set, Keeper: keeper}}
 }
 
-// stored has everything that can be pruned, and all that must not be.
+// stored returns content that can be pruned and content that must not be.
 func stored() *Content {
 	return &Content{
 		Pods: []*podspec.Desired{
@@ -52,8 +52,8 @@ func stored() *Content {
 	}
 }
 
-// TestPrune: what is in the scope and not in the manifests goes, by kind, namespace and name; what others have made or brought does
-// not, and claims are only told.
+// TestPrune checks that content of the scope that is not in the manifests is deleted, by kind, namespace and name.
+// Content from workloads and sources is not deleted, and claims are only listed.
 func TestPrune(t *testing.T) {
 	manifests := []state.ObjectKey{
 		{Namespace: "a", Kind: KindPod, Name: "kept"}, {Namespace: "a", Kind: podspec.KindDeployment, Name: "stays"}, {Namespace: "a", Kind: podspec.KindSecret, Name: "web"},
