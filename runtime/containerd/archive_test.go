@@ -13,7 +13,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// ociArchive is an image archive of the OCI's form that a test puts together.
+// ociArchive is an OCI image archive that a test builds.
 type ociArchive struct {
 	t     *testing.T
 	index ocispec.Index
@@ -50,7 +50,7 @@ func (a *ociArchive) blob(mediaType string, text []byte) ocispec.Descriptor {
 	return ocispec.Descriptor{MediaType: mediaType, Digest: d, Size: int64(len(text))}
 }
 
-// layerOf is a layer with one file.
+// layerOf returns a layer with one file.
 func (a *ociArchive) layerOf(text string) []byte {
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
@@ -61,7 +61,7 @@ func (a *ociArchive) layerOf(text string) []byte {
 	return layer.Bytes()
 }
 
-// parts are the layer and the configuration of an image for an architecture.
+// parts adds the layer and the configuration of an image for an architecture.
 func (a *ociArchive) parts(text, arch string) (layer, config ocispec.Descriptor) {
 	layer = a.blob(ocispec.MediaTypeImageLayer, a.layerOf(text))
 	config = a.blob(ocispec.MediaTypeImageConfig, a.json(ocispec.Image{
@@ -71,7 +71,7 @@ func (a *ociArchive) parts(text, arch string) (layer, config ocispec.Descriptor)
 	return layer, config
 }
 
-// manifest adds an image that is told from others by the content of its file.
+// manifest adds an image that is identified by the content of its file.
 func (a *ociArchive) manifest(text, arch string) ocispec.Descriptor {
 	layer, config := a.parts(text, arch)
 	d := a.blob(ocispec.MediaTypeImageManifest, a.json(ocispec.Manifest{
@@ -81,13 +81,13 @@ func (a *ociArchive) manifest(text, arch string) ocispec.Descriptor {
 	return d
 }
 
-// name has the archive's index give a name to an image.
+// name adds an image to the archive's index with a name.
 func (a *ociArchive) name(d ocispec.Descriptor, annotation, name string) {
 	d.Annotations = map[string]string{annotation: name}
 	a.index.Manifests = append(a.index.Manifests, d)
 }
 
-// image adds an image for this machine and gives it names; its digest is returned.
+// image adds an image for this machine with names, and returns its digest.
 func (a *ociArchive) image(text string, names ...string) digest.Digest {
 	d := a.manifest(text, goruntime.GOARCH)
 	for _, name := range names {
@@ -118,7 +118,7 @@ func (a *ociArchive) pack() []byte {
 	return out.Bytes()
 }
 
-// dockerArchive is an archive as `docker save` writes it, with one image.
+// dockerArchive returns an archive in the format of `docker save` with one image.
 func dockerArchive(t *testing.T, text string, tags ...string) []byte {
 	t.Helper()
 	a := newArchive(t)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestRetry: a call is made again while containerd is busy or a lost task has been ended, and
-// the last error is the call's own.
+// TestRetry checks that a call is repeated while containerd is busy, or after a lost task was ended, and that the last
+// error is the call's own.
 func TestRetry(t *testing.T) {
 	var (
 		busy  = errors.New("container is already in removing state")

@@ -1,7 +1,7 @@
-// Package containerd does what only containerd's own API can do and the CRI has no call for:
-// it loads and writes image archives, shows the progress of downloads and what a container has
-// written, reports processes that ended before the CRI does, and ends tasks that containerd's CRI
-// has lost. It also knows which of containerd's errors pass by themselves.
+// Package containerd uses containerd's own API for everything that has no call in the CRI. It loads and writes image
+// archives, and shows the progress of downloads and the data that a container has written. It reports processes that
+// exited before the CRI does, and ends tasks that containerd's CRI has lost. It also knows which errors of containerd
+// are temporary.
 //
-// In come the path of containerd's socket and names or ids; out go plain values.
+// The input is the path of containerd's socket, and names or ids. The results are plain values.
 package containerd

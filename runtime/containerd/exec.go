@@ -16,11 +16,10 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// Process is a process for a running container.
+// Process is a process to run in a running container.
 type Process struct {
 	Args []string
-	// User is who runs it, Dir where, and Env are variables (NAME=VALUE) over those of the
-	// container. Without them it has what the container's own process has.
+	// User, Dir and Env override the settings of the container's own process. Env holds variables (NAME=VALUE).
 	User *User
 	Dir  string
 	Env  []string
@@ -28,20 +27,20 @@ type Process struct {
 	Terminal bool
 	In       io.Reader
 	Out, Err io.Writer
-	// Resize waits for the next size of the terminal; false ends it. Nil if nobody watches it.
+	// Resize waits for the next size of the terminal, and returns false at the end. It is nil if the size never
+	// changes.
 	Resize func() (width, height uint16, ok bool)
 }
 
-// User is who runs a process.
+// User is the user of a process.
 type User struct {
 	UID, GID         uint32
 	AdditionalGroups []uint32
 }
 
-// Exec runs a process in a running container until it ends, and returns its exit code. Beside what
-// the process says it is made as the CRI's own exec makes one: with the capabilities, the seccomp
-// and AppArmor profiles and the limits of the container, in its cgroup and namespaces. If the
-// context ends, the process is killed.
+// Exec runs a process in a running container until it ends, and returns its exit code. Settings that p does not
+// override are as in the CRI's own exec: the capabilities, the seccomp and AppArmor profiles, the limits, the cgroup
+// and the namespaces of the container. If the context ends, Exec kills the process.
 func (s *Store) Exec(ctx context.Context, containerID string, p *Process) (code int, err error) {
 	ctx = namespaces.WithNamespace(ctx, criNamespace)
 	container, err := s.client.LoadContainer(ctx, containerID)
@@ -70,12 +69,12 @@ func (s *Store) Exec(ctx context.Context, containerID string, p *Process) (code 
 	return code, errors.Join(err, deleteErr)
 }
 
-// on is the process on the ground of the container's own.
+// on returns the process with the settings of the container's own process as defaults.
 func (p *Process) on(own *specs.Process) *specs.Process {
 	made := *own
 	made.Args, made.CommandLine, made.Terminal = p.Args, "", p.Terminal
 	if p.Terminal {
-		made.Env = withEnv(made.Env, "TERM=xterm") // As the CRI does.
+		made.Env = withEnv(made.Env, "TERM=xterm") // The CRI sets this, too.
 	}
 	made.Env = withEnv(made.Env, p.Env...)
 	if p.Dir != "" {
@@ -87,7 +86,7 @@ func (p *Process) on(own *specs.Process) *specs.Process {
 	return &made
 }
 
-// withEnv puts variables in the place of those of the same names, or at the end.
+// withEnv replaces variables with the same names, and appends the others.
 func withEnv(env []string, variables ...string) []string {
 	made := append([]string(nil), env...)
 	for _, variable := range variables {
@@ -118,9 +117,9 @@ func (p *Process) io(in *closingReader) cio.Creator {
 	return cio.NewCreator(streams)
 }
 
-// run starts the process and waits for its end, and for what it still writes.
+// run starts the process and waits until it has ended and its output is complete.
 func (p *Process) run(ctx context.Context, process client.Process, started chan<- struct{}) (int, error) {
-	// It is waited for longer than the context lasts: it is killed then.
+	// Wait longer than the context, because the process is killed when it ends.
 	ended, err := process.Wait(context.WithoutCancel(ctx))
 	if err != nil {
 		return 0, err
@@ -148,7 +147,7 @@ func (p *Process) run(ctx context.Context, process client.Process, started chan<
 	}
 }
 
-// written is closed when everything is passed on that the process and its children have written.
+// written is closed after the output of the process and its children was passed on.
 func written(process client.Process) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -158,7 +157,7 @@ func written(process client.Process) <-chan struct{} {
 	return done
 }
 
-// resize passes sizes of the terminal on. One that comes too late has no effect.
+// resize passes sizes of the terminal on. A late one has no effect.
 func (p *Process) resize(ctx context.Context, process client.Process) {
 	for {
 		width, height, ok := p.Resize()
@@ -169,8 +168,8 @@ func (p *Process) resize(ctx context.Context, process client.Process) {
 	}
 }
 
-// closingReader tells a process of the end of its input, not before it has started: nothing would
-// come of it.
+// closingReader notifies a process of the end of its input. It waits until the process has started, because an earlier
+// notification has no effect.
 type closingReader struct {
 	io.Reader
 	started chan struct{}

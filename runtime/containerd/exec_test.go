@@ -7,7 +7,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// TestProcessOnItsOwnGround: what a process does not say is as the container has it.
+// TestProcessOnItsOwnGround checks that settings that a process does not override are the container's.
 func TestProcessOnItsOwnGround(t *testing.T) {
 	umask := uint32(0o27)
 	own := func() *specs.Process {

@@ -14,7 +14,7 @@ import (
 	"github.com/containerd/typeurl/v2"
 )
 
-// Exit is the end of a container's first process.
+// Exit is the exit of a container's first process.
 type Exit struct {
 	// ContainerID is the id of the container in the CRI.
 	ContainerID string
@@ -26,20 +26,18 @@ type Exit struct {
 	OutOfMemory bool
 }
 
-// WatchExits calls told for each container of the CRI whose first process ends, until the context ends or
-// the stream breaks. containerd sends this event when its shim has reaped the process. Its CRI reports the
-// container as exited only after it has cleaned up: as a rule some 30 to 150 ms later, on an overloaded machine
-// minutes later. So WatchExits also reports the processes that ended before it was called and that containerd
-// has not cleaned up. A runtime other than containerd is a *NotContainerdError, which is an
-// errors.ErrUnsupported.
+// WatchExits calls told for each container of the CRI whose first process exits, until the context ends or the stream
+// breaks. containerd sends this event when its shim has reaped the process. Its CRI reports the exit only after it has
+// cleaned up: usually 30 to 150 ms later, on an overloaded machine minutes later. Therefore WatchExits also reports
+// processes that exited before the call and that containerd has not cleaned up. For another runtime the error is a
+// *NotContainerdError, which is an errors.ErrUnsupported.
 func (s *Store) WatchExits(ctx context.Context, told func(Exit)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	filter := func(topic string) string { return fmt.Sprintf("namespace==%q,topic==%q", criNamespace, topic) }
 	envelopes, broken := s.client.EventService().Subscribe(ctx, filter("/tasks/exit"), filter("/tasks/oom"))
 	exits, earlier := exitReader{}, make(chan []Exit, 1)
-	// known are the exits that an event has reported before the list of the earlier ones is there: the event
-	// knows more.
+	// known holds the exits reported by an event before the list of earlier exits arrives. The event has more details.
 	known := map[string]bool{}
 	go func() { earlier <- s.stopped(ctx) }()
 	for {
@@ -67,8 +65,8 @@ func (s *Store) WatchExits(ctx context.Context, told func(Exit)) error {
 	}
 }
 
-// stopped are the tasks whose first process has ended and that containerd still has. If containerd does not
-// answer, there are none: its CRI reports them later.
+// stopped returns the tasks whose first process has exited and that containerd still has. If containerd does not
+// answer, it returns none: the CRI reports them later.
 func (s *Store) stopped(ctx context.Context) []Exit {
 	reply, err := s.client.TaskService().List(namespaces.WithNamespace(ctx, criNamespace), &tasks.ListTasksRequest{})
 	if err != nil {
@@ -83,7 +81,7 @@ func (s *Store) stopped(ctx context.Context) []Exit {
 	return exits
 }
 
-// exitReader reads events. It has the ids of containers that ran out of memory and have not exited.
+// exitReader reads events. It holds the ids of containers that ran out of memory and have not exited.
 type exitReader map[string]bool
 
 func (r exitReader) read(e *events.Envelope) (exit Exit, ok bool) {
@@ -97,7 +95,7 @@ func (r exitReader) read(e *events.Envelope) (exit Exit, ok bool) {
 	case *apievents.TaskExit:
 		id := event.GetContainerID()
 		if event.GetID() != id {
-			// A process of an exec has ended.
+			// A process of an exec has exited.
 			return exit, false
 		}
 		exit = Exit{ContainerID: id, Code: int32(event.GetExitStatus()), At: event.GetExitedAt().AsTime(), OutOfMemory: r[id]} //nolint:gosec // a code has 8 bits

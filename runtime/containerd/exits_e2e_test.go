@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestRealExits: a real containerd tells of a container that ends by itself, with its code.
+// TestRealExits checks that a real containerd reports a container that exits, with its code.
 func TestRealExits(t *testing.T) {
 	store, podctl := realNode(t)
 	images := os.Getenv("PODCTL_IMAGES")

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// eventServer sends events, and then breaks the stream; without an error it waits for the other side.
+// eventServer sends events and then breaks the stream. If broken is nil, it waits for the client.
 type eventServer struct {
 	eventsapi.UnimplementedEventsServer
 
@@ -45,14 +45,14 @@ func (s *eventServer) Subscribe(_ *eventsapi.SubscribeRequest, stream eventsapi.
 	return s.broken
 }
 
-// watched is what a server's events are told as, and how watching it ends.
+// watched returns the exits reported for a server's events, and the error at the end.
 func watched(ctx context.Context, t *testing.T, register func(*grpc.Server)) (told []Exit, err error) {
 	t.Helper()
 	err = watching(ctx, t, register, func(e Exit) { told = append(told, e) })
 	return told, err
 }
 
-// watching watches a server until that ends.
+// watching watches a server until the watch ends.
 func watching(ctx context.Context, t *testing.T, register func(*grpc.Server), told func(Exit)) error {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -72,7 +72,8 @@ func watching(ctx context.Context, t *testing.T, register func(*grpc.Server), to
 	return store.WatchExits(ctx, told)
 }
 
-// TestWatchExits: processes of an exec are not told, and what ran out of memory is known by an event before.
+// TestWatchExits checks that processes of an exec are not reported, and that an earlier event marks a container that
+// ran out of memory.
 func TestWatchExits(t *testing.T) {
 	at := time.Unix(1700000000, 5).UTC()
 	exit := func(container, process string, code uint32) *apievents.TaskExit {
@@ -91,14 +92,14 @@ func TestWatchExits(t *testing.T) {
 	}
 }
 
-// TestWatchExitsElsewhere: another runtime has no such events.
+// TestWatchExitsElsewhere checks that another runtime is unsupported.
 func TestWatchExitsElsewhere(t *testing.T) {
 	if _, err := watched(t.Context(), t, func(*grpc.Server) {}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a runtime without containerd's API: %v", err)
 	}
 }
 
-// TestWatchExitsEnds with its context.
+// TestWatchExitsEnds checks that the watch ends with its context.
 func TestWatchExitsEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -119,7 +120,7 @@ func (s *taskServer) List(context.Context, *tasks.ListTasksRequest) (*tasks.List
 	return &tasks.ListTasksResponse{Tasks: s.list}, nil
 }
 
-// TestWatchExitsReportsEarlierOnes: what ended before, and what containerd has not cleaned up, is reported when the
+// TestWatchExitsReportsEarlierOnes checks that earlier exits that containerd has not cleaned up are reported when the
 // watch begins.
 func TestWatchExitsReportsEarlierOnes(t *testing.T) {
 	at := time.Unix(1700000000, 5).UTC()

@@ -11,8 +11,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// FuzzFullName: whatever an archive calls its image, the name it is loaded under is one
-// that can be asked for, and is its own full name.
+// FuzzFullName checks that the full name for any name in an archive can be used to request the image, and is its own
+// full name.
 func FuzzFullName(f *testing.F) {
 	for _, seed := range []string{"web:1", "registry.local/web", "1.5", "docker.io/library/web@sha256:" + strings.Repeat("0", 64), "../../etc:1", "a\x1b[0m:1", "UPPER/x:1", "-x/y:1"} {
 		f.Add(seed)
@@ -31,8 +31,8 @@ func FuzzFullName(f *testing.F) {
 	})
 }
 
-// FuzzArchiveName: whatever an archive calls its image, it is loaded under no digest but its
-// own and under no id, and an error about it is fit for a terminal.
+// FuzzArchiveName checks that an image with any name in an archive is loaded under no digest except its own and under
+// no id, and that errors about it are safe for a terminal.
 func FuzzArchiveName(f *testing.F) {
 	own := digest.FromString("own")
 	for _, seed := range []string{"web:1", "1.5", own.String(), own.Encoded(), "r.local/web@" + own.String(), "r.local/web:1@sha256:" + strings.Repeat("0", 64), "a@b@c", "@", "R/x@" + own.String(), "a\x1b[0m:1"} {

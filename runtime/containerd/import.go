@@ -29,19 +29,18 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// ErrNoNames says that an archive holds no image that can be asked for.
+// ErrNoNames reports an archive without a named image.
 var ErrNoNames = errors.New("none of its images has a name; write the archive with one (docker save NAME, skopeo copy … oci-archive:FILE:NAME:TAG)")
 
-// importLease is how long containerd keeps the content of an archive without an image that
-// needs it, if podctl is killed meanwhile.
+// importLease is how long containerd keeps the content of an archive without an image, if podctl is killed meanwhile.
 const importLease = 24 * time.Hour
 
-// Import reads an archive of docker's or the OCI's form, compressed or not, and returns the
-// names of the images in it. The images get their names when all of them are unpacked: an
-// import that fails leaves no name behind, and every name as it was.
+// Import reads an image archive in docker's or the OCI's format, compressed or not, and returns the names of its
+// images. The images get their names after all of them are unpacked. A failed import therefore adds no name and changes
+// none.
 func (s *Store) Import(ctx context.Context, r io.Reader) (names []string, err error) {
 	ctx = namespaces.WithNamespace(ctx, criNamespace)
-	// Before the stream is read: another runtime shall not be sent gigabytes.
+	// Check before reading the stream, to avoid sending gigabytes to another runtime.
 	if _, err = s.client.Version(ctx); err != nil {
 		return nil, s.explain(errgrpc.ToNative(err))
 	}
@@ -63,9 +62,8 @@ func (s *Store) Import(ctx context.Context, r io.Reader) (names []string, err er
 	return names, nameImages(ctx, s.client.ImageService(), found)
 }
 
-// lease keeps containerd from clearing content away that no image needs yet. What is not
-// wanted after all is cleared away before release returns, so that nothing of it is taken
-// for the beginning of the next archive. A release that fails does no harm: the lease expires.
+// lease keeps containerd from removing content that no image needs yet. release removes unwanted content before it
+// returns, so that it is not reused for the next archive. A failed release does no harm, because the lease expires.
 func (s *Store) lease(ctx context.Context) (leased context.Context, release func(wanted bool), err error) {
 	manager := s.client.LeasesService()
 	lease, err := manager.Create(ctx, leases.WithRandomID(), leases.WithExpiration(importLease))
@@ -84,8 +82,7 @@ func (s *Store) lease(ctx context.Context) (leased context.Context, release func
 	return leases.WithLease(ctx, lease.ID), release, nil
 }
 
-// receive puts the content of an archive into the store and returns the images in it, whose
-// names are checked.
+// receive writes the content of an archive to the store, and returns its images with checked names.
 func (s *Store) receive(ctx context.Context, r io.Reader) ([]images.Image, error) {
 	plain, err := decompress(r)
 	if err != nil {
@@ -108,8 +105,8 @@ func (s *Store) receive(ctx context.Context, r io.Reader) ([]images.Image, error
 	return found, keepChildren(ctx, store, top)
 }
 
-// decompress unpacks what is compressed with gzip or zstd. Gzip is unpacked here: the library
-// would run a program of that name from PATH.
+// decompress decompresses gzip or zstd. It decompresses gzip in this process, because the library would run an external
+// program from PATH.
 func decompress(r io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReader(r)
 	head, err := buffered.Peek(10)
@@ -122,7 +119,7 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 	return compression.DecompressStream(buffered)
 }
 
-// maxIndex bounds the index of an archive, in bytes.
+// maxIndex limits the index of an archive, in bytes.
 const maxIndex = 8 << 20
 
 func readIndex(ctx context.Context, store content.Provider, top ocispec.Descriptor) (*ocispec.Index, error) {
@@ -140,8 +137,7 @@ func readIndex(ctx context.Context, store content.Provider, top ocispec.Descript
 	return &index, nil
 }
 
-// imagesOf lists the images of an archive that have names. It refuses names that are not
-// what they say.
+// imagesOf returns the named images of an archive. It refuses misleading names.
 func imagesOf(index *ocispec.Index) ([]images.Image, error) {
 	var found []images.Image
 	for _, target := range index.Manifests {
@@ -156,7 +152,7 @@ func imagesOf(index *ocispec.Index) ([]images.Image, error) {
 		switch {
 		case name == "":
 		case !isForThisMachine(target.Platform):
-			// Containerd would give it the name, and clear its content away.
+			// Containerd would set the name and then remove the content.
 			return nil, fmt.Errorf("%s is for %s, and this machine is %s", name, platforms.Format(*target.Platform), platforms.DefaultString())
 		case i < 0:
 			found = append(found, images.Image{Name: name, Target: target})
@@ -170,21 +166,20 @@ func imagesOf(index *ocispec.Index) ([]images.Image, error) {
 	return found, nil
 }
 
-// isForThisMachine reports whether an image can run here, as far as the archive says.
+// isForThisMachine reports whether an image can run on this machine, as far as the archive declares it.
 func isForThisMachine(p *ocispec.Platform) bool {
 	return p == nil || platforms.Default().Match(*p)
 }
 
-// nameOf is the full name of an image in an archive, empty where it has none. A name
-// with a digest is the image's only if the digest is, and one that has the form of an
-// image's id is nobody's name.
+// nameOf returns the full name of an image in an archive, or an empty string. A name with a digest must have the
+// image's digest. A name in the form of an image id is refused.
 func nameOf(target ocispec.Descriptor) (string, error) {
 	given := target.Annotations[images.AnnotationImageName]
 	name := fullName(given)
 	switch {
 	case given == "":
 		given = target.Annotations[ocispec.AnnotationRefName]
-		// It may be a tag alone, or whatever its author calls it.
+		// It may be a tag alone, or any other text.
 		if !strings.ContainsAny(given, "/:@") {
 			return "", nil
 		}
@@ -200,16 +195,15 @@ func nameOf(target ocispec.Descriptor) (string, error) {
 	return name, checkDigest(given, name, target)
 }
 
-// isID reports whether a name looks like the id of an image, whole or cut off as tools show
-// it, whatever tag or digest follows it. Whoever asks a runtime for that id would get the
-// image of that name.
+// isID reports whether a name looks like an image id, complete or shortened as tools show it, with any tag or digest
+// after it. A request for that id would otherwise find the image with this name.
 func isID(name string) bool {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "docker.io/"), "library/")
 	_, err := digest.Parse(name)
 	return err == nil || regexp.MustCompile(`^(sha256:)?[0-9a-f]{12,64}([:@].*)?$`).MatchString(name)
 }
 
-// checkDigest refuses a name with the digest of something else.
+// checkDigest refuses a name with another image's digest.
 func checkDigest(given, name string, target ocispec.Descriptor) error {
 	_, claimed, has := strings.Cut(given, "@")
 	if has && (name == "" || claimed != target.Digest.String()) {
@@ -219,8 +213,7 @@ func checkDigest(given, name string, target ocispec.Descriptor) error {
 	return nil
 }
 
-// fullName is the name under which the CRI will look for an image; empty where it is no
-// name.
+// fullName returns the name under which the CRI looks for an image, or an empty string for an invalid name.
 func fullName(name string) string {
 	ref, err := reference.ParseDockerRef(name)
 	if err != nil {
@@ -229,8 +222,8 @@ func fullName(name string) string {
 	return ref.String()
 }
 
-// keepChildren has containerd keep the parts of all images as long as the whole. Parts for
-// other platforms may be missing.
+// keepChildren makes containerd keep the parts of all images as long as the whole. Parts for other platforms may be
+// missing.
 func keepChildren(ctx context.Context, store content.Store, top ocispec.Descriptor) error {
 	children := func(ctx context.Context, part ocispec.Descriptor) ([]ocispec.Descriptor, error) {
 		parts, err := images.Children(ctx, store, part)
@@ -258,7 +251,7 @@ func (s *Store) unpack(ctx context.Context, img images.Image) error {
 	return nil
 }
 
-// notArchive says in plain words that something is no image archive.
+// notArchive explains that a file is not an image archive.
 func notArchive(err error) error {
 	for _, sign := range []error{tar.ErrHeader, gzip.ErrHeader, gzip.ErrChecksum, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, sign) {

@@ -23,7 +23,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// realNode is a containerd of the test's own. Podctl runs podctl on it.
+// realNode starts a containerd for the test. podctl runs podctl on it.
 func realNode(t *testing.T) (store *Store, podctl func(ctx context.Context, args ...string) error) {
 	t.Helper()
 	containerd := os.Getenv("PODCTL_CONTAINERD")
@@ -58,10 +58,10 @@ func realNode(t *testing.T) (store *Store, podctl func(ctx context.Context, args
 	return store, podctl
 }
 
-// TestImport loads archives that are not what they say into a real containerd.
+// TestImport loads misleading archives into a real containerd.
 func TestImport(t *testing.T) {
 	store, _ := realNode(t)
-	// It is there before, and every archive that is refused would change it.
+	// This image exists before, and every refused archive would change it.
 	kept := newArchive(t)
 	kept.image("kept", "registry.local/kept:1")
 	if names, err := store.Import(t.Context(), bytes.NewReader(kept.tar())); err != nil || fmt.Sprint(names) != "[registry.local/kept:1]" {
@@ -73,8 +73,7 @@ func TestImport(t *testing.T) {
 	t.Run("interrupted", func(t *testing.T) { testInterruptedImports(t, store) })
 }
 
-// named maps the names in the store to what they name. Ids are left out, which the CRI keeps
-// as names of its own, in its own time.
+// named maps the names in the store to digests. It omits ids, which the CRI adds as names with a delay.
 func named(t *testing.T, s *Store) map[string]digest.Digest {
 	t.Helper()
 	list, err := s.client.ImageService().List(namespaces.WithNamespace(t.Context(), criNamespace))
@@ -90,7 +89,7 @@ func named(t *testing.T, s *Store) map[string]digest.Digest {
 	return names
 }
 
-// refused has an archive loaded that may not leave anything behind.
+// refused loads an archive that must leave nothing behind.
 func refused(t *testing.T, s *Store, what string, r io.Reader, says string) {
 	t.Helper()
 	before := named(t, s)
@@ -110,7 +109,7 @@ func testGoodArchives(t *testing.T, s *Store) {
 	self.name(self.manifest("by digest", goruntime.GOARCH), images.AnnotationImageName, "registry.local/self:1@"+own.String())
 	several := newArchive(t)
 	other := several.manifest("another machine's", "riscv64")
-	// The parts of it are left out of the archive.
+	// Its parts are not in the archive.
 	several.files, several.order = map[string][]byte{}, nil
 	index := several.blob(ocispec.MediaTypeImageIndex, several.json(ocispec.Index{Manifests: []ocispec.Descriptor{other, several.manifest("this machine's", goruntime.GOARCH)}}))
 	several.name(index, ocispec.AnnotationRefName, "registry.local/several:1")
@@ -217,13 +216,13 @@ func testBrokenArchives(t *testing.T, s *Store) {
 			refused(t, s, fmt.Sprintf("%d eighths", part), bytes.NewReader(packed[:len(packed)*part/8]), "")
 		}
 	}
-	// What the first ones left is no part of the next one.
+	// Leftovers of the first imports do not affect the next one.
 	if names, err := s.Import(t.Context(), bytes.NewReader(text)); err != nil || len(names) != 2 {
 		t.Errorf("the whole archive: %v, %v", names, err)
 	}
 }
 
-// interrupting cancels the context when so much has been read.
+// interrupting cancels the context after a number of bytes.
 type interrupting struct {
 	io.Reader
 	left   int

@@ -20,8 +20,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// TestNamesOfArchives: an image is loaded under a name that can be asked for, and under a
-// digest only if it is its own.
+// TestNamesOfArchives checks that an image is loaded under a valid name, and under a digest only if it is its own.
 func TestNamesOfArchives(t *testing.T) {
 	own, other := digest.FromString("own"), digest.FromString("other")
 	for _, c := range []struct{ annotation, given, want, refused string }{
@@ -87,15 +86,15 @@ func TestNamesThatAreGivenTwice(t *testing.T) {
 	}
 }
 
-// nameStore keeps the names of images, and fails at a call if asked for.
+// nameStore stores the names of images, and fails at a given call.
 type nameStore struct {
 	images.Store
 	names  map[string]digest.Digest
 	failAt int
-	// late is set where the call that fails has done its work.
+	// late is set if the failing call has an effect nevertheless.
 	late  bool
 	calls int
-	// before each call.
+	// hook, if not nil, is called before each call.
 	hook func()
 }
 
@@ -154,8 +153,7 @@ func (s *nameStore) Delete(ctx context.Context, name string, _ ...images.DeleteO
 	return s.call(ctx, func() { delete(s.names, name) })
 }
 
-// TestAllNamesOrNone: wherever giving names fails, those that were there before have what
-// they had, and no new one is left.
+// TestAllNamesOrNone checks that after a failure at any call, existing names are unchanged and there are no new ones.
 func TestAllNamesOrNone(t *testing.T) {
 	var all []images.Image
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -175,7 +173,7 @@ func TestAllNamesOrNone(t *testing.T) {
 			}
 		}
 	}
-	// The user gives up before, and in between: none of the names, or all.
+	// If the user interrupts before or in between, either no name or all names are set.
 	for at := range 9 {
 		ctx, cancel := context.WithCancel(t.Context())
 		store := &nameStore{names: maps.Clone(before)}
@@ -196,7 +194,7 @@ func TestAllNamesOrNone(t *testing.T) {
 		}
 		cancel()
 	}
-	// Somebody else gives a name meanwhile, which stays his.
+	// A name that another program sets meanwhile stays.
 	store := &nameStore{names: maps.Clone(before)}
 	store.hook = func() {
 		if store.calls == 5 {
@@ -208,8 +206,7 @@ func TestAllNamesOrNone(t *testing.T) {
 	}
 }
 
-// TestDecompressRunsNoProgram: what is packed with gzip is unpacked here, and not by an unpigz
-// that lies in PATH.
+// TestDecompressRunsNoProgram checks that gzip is decompressed in this process, not by an unpigz in PATH.
 func TestDecompressRunsNoProgram(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"unpigz", "igzip"} {

@@ -11,12 +11,11 @@ import (
 	"github.com/containerd/errdefs"
 )
 
-// settleTimeout is how long giving names to loaded images may take, and taking them back. It
-// is not cut short by the caller: half of the names would be neither loaded nor not loaded.
+// settleTimeout limits the time for naming loaded images, or for undoing it. The caller's context does not apply,
+// because it could leave only some of the names set.
 const settleTimeout = 2 * time.Minute
 
-// nameImages gives images their names, all of them or none: after a failure, names that were
-// there before have what they had.
+// nameImages sets the names of all images or of none: after a failure it restores the previous targets of the names.
 func nameImages(ctx context.Context, store images.Store, all []images.Image) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -36,15 +35,15 @@ func nameImages(ctx context.Context, store images.Store, all []images.Image) err
 	return nil
 }
 
-// nameImage gives one image its name, and returns what takes the name back. It does so after
-// a failure too, where the name may have been given all the same.
+// nameImage sets the name of one image, and returns a function that undoes it. It also returns it after a failure,
+// because the name may have been set nevertheless.
 func nameImage(ctx context.Context, store images.Store, img images.Image) (func(context.Context) error, error) {
 	before, err := store.Get(ctx, img.Name)
 	switch {
 	case errdefs.IsNotFound(err):
 		_, err = store.Create(ctx, img)
 		if errdefs.IsAlreadyExists(err) {
-			return nil, err // somebody else gave it meanwhile
+			return nil, err // Another program has just set it.
 		}
 		return func(ctx context.Context) error { return store.Delete(ctx, img.Name) }, err
 	case err != nil:

@@ -13,20 +13,19 @@ import (
 	"github.com/containerd/platforms"
 )
 
-// criNamespace is where containerd keeps what belongs to its CRI.
+// criNamespace is the containerd namespace of its CRI.
 const criNamespace = "k8s.io"
 
-// Store is a connection to containerd's own API, about the images and containers of its CRI.
+// Store is a connection to containerd's own API for the images and containers of its CRI.
 type Store struct {
 	socket string
 	client *client.Client
 }
 
-// NotContainerdError says that what is asked for needs containerd's own API, and
-// that the runtime does not speak it.
+// NotContainerdError reports that an operation needs containerd's own API, which the runtime does not support.
 type NotContainerdError struct{ Socket string }
 
-// Error says what to do instead.
+// Error includes advice.
 func (e *NotContainerdError) Error() string {
 	return fmt.Sprintf("%s does not speak containerd's own API, and the CRI has no call for it: use the runtime's own tool, "+
 		"for CRI-O skopeo copy docker-archive:FILE containers-storage:NAME and the other way round", e.Socket)
@@ -35,7 +34,7 @@ func (e *NotContainerdError) Error() string {
 // Is reports whether the target is errors.ErrUnsupported.
 func (e *NotContainerdError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// OpenStore prepares the connection to containerd. Nothing is sent yet.
+// OpenStore prepares the connection to containerd, but sends nothing yet.
 func OpenStore(socket string) (*Store, error) {
 	c, err := client.New(socket, client.WithDefaultNamespace(criNamespace))
 	if err != nil {
@@ -44,7 +43,7 @@ func OpenStore(socket string) (*Store, error) {
 	return &Store{socket: socket, client: c}, nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (s *Store) Close() error { return s.client.Close() }
 
 // explain turns the answer of another runtime into a *NotContainerdError.
@@ -55,8 +54,8 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
-// Export writes images, by their full names, as an OCI archive that docker can
-// load as well. Of an image for several platforms it has this machine's.
+// Export writes images, given by their full names, as an OCI archive that docker can load too. An image for several
+// platforms is written for this machine only.
 func (s *Store) Export(ctx context.Context, w io.Writer, names []string) error {
 	ctx = namespaces.WithNamespace(ctx, criNamespace)
 	opts := []archive.ExportOpt{archive.WithPlatform(platforms.DefaultStrict())}
@@ -66,7 +65,7 @@ func (s *Store) Export(ctx context.Context, w io.Writer, names []string) error {
 	return s.explain(s.client.Export(ctx, w, opts...))
 }
 
-// Untag takes names away from images. One that is not there is no error.
+// Untag removes names of images. A missing one is no error.
 func (s *Store) Untag(ctx context.Context, names []string) error {
 	ctx = namespaces.WithNamespace(ctx, criNamespace)
 	for _, name := range names {
@@ -77,7 +76,7 @@ func (s *Store) Untag(ctx context.Context, names []string) error {
 	return nil
 }
 
-// Tag gives an image another name, which may be that of another image.
+// Tag gives an image another name, even if another image has it.
 func (s *Store) Tag(ctx context.Context, name, other string) error {
 	ctx = namespaces.WithNamespace(ctx, criNamespace)
 	store := s.client.ImageService()
@@ -92,14 +91,13 @@ func (s *Store) Tag(ctx context.Context, name, other string) error {
 	return s.explain(err)
 }
 
-// Download is one part of an image on its way.
+// Download is a part of an image during a download.
 type Download struct {
-	// Done and Total are in bytes; Total is zero where the registry did not say.
+	// Done and Total are in bytes. Total is zero if the registry did not report it.
 	Done, Total int64
 }
 
-// Downloads lists what is being written to containerd's content store now, by
-// the names of the parts.
+// Downloads returns the parts that are being written to containerd's content store, by name.
 func (s *Store) Downloads(ctx context.Context) (map[string]Download, error) {
 	ctx = namespaces.WithNamespace(ctx, criNamespace)
 	list, err := s.client.ContentStore().ListStatuses(ctx)
@@ -113,8 +111,7 @@ func (s *Store) Downloads(ctx context.Context) (map[string]Download, error) {
 	return found, nil
 }
 
-// Written is how much a container has written to its own layer; zero when nobody
-// can tell.
+// Written returns the bytes that a container has written to its layer, or zero if unknown.
 func (s *Store) Written(ctx context.Context, containerID string) int64 {
 	ctx = namespaces.WithNamespace(ctx, criNamespace)
 	c, err := s.client.ContainerService().Get(ctx, containerID)

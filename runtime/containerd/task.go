@@ -8,8 +8,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 )
 
-// KillTask ends a task that containerd's CRI has lost, so that the CRI can remove the
-// container.
+// KillTask ends a task that containerd's CRI has lost, so that the CRI can remove the container.
 func KillTask(ctx context.Context, socket, containerID string) error {
 	if err := killTask(ctx, socket, containerID); err != nil {
 		return fmt.Errorf("freeing container %s: %w", containerID, err)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Archive writes what src is, a file or a directory with all that is in it, as a tar archive in
-// which it has the name. Links are in it as links, holes as zeros, and no set-user-id bits.
+// Archive writes src, a file or a directory with its contents, as a tar archive with the given name at its top. It
+// writes links as links, holes as zeros, and no set-user-ID bits.
 func Archive(ctx context.Context, src *os.File, w io.Writer, name string, opts Options) error {
 	a := &archiver{copier: copier{ctx: ctx, opts: opts}, tar: tar.NewWriter(w)}
 	if err := a.entry(a, src, &place{name: name}); err != nil {
@@ -23,7 +23,7 @@ func Archive(ctx context.Context, src *os.File, w io.Writer, name string, opts O
 	return a.tar.Close()
 }
 
-// archiver is one archive that is written.
+// archiver is an archive that is being written.
 type archiver struct {
 	copier
 	tar *tar.Writer
@@ -40,7 +40,7 @@ func (a *archiver) link(to string, info fs.FileInfo, at *place) error {
 	return a.header(info, &tar.Header{Typeflag: tar.TypeSymlink, Name: at.path(), Linkname: to})
 }
 
-// file writes a file of the size that it had when it was opened.
+// file writes as many bytes of a file as it had when it was opened.
 func (a *archiver) file(src *os.File, info fs.FileInfo, at *place) error {
 	size, r := info.Size(), io.Reader(src)
 	if size == 0 {
@@ -66,7 +66,7 @@ func (a *archiver) file(src *os.File, info fs.FileInfo, at *place) error {
 	return nil
 }
 
-// unsizedText is what a file has that says it is empty: an archive has to know it before.
+// unsizedText reads a file that reports size zero, because an archive needs the size before the content.
 func unsizedText(src *os.File) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(src, unsizedMax+1))
 	if err == nil && len(text) > unsizedMax {
@@ -75,7 +75,7 @@ func unsizedText(src *os.File) ([]byte, error) {
 	return text, err
 }
 
-// header writes the header of an entry, with what all kinds of entries have.
+// header writes the header of an entry, with the fields of all kinds of entries.
 func (a *archiver) header(info fs.FileInfo, h *tar.Header) error {
 	h.Mode, h.ModTime, h.Format = int64(info.Mode().Perm()), info.ModTime(), tar.FormatPAX
 	if info.Mode()&fs.ModeSticky != 0 {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// archived is what an archive has, by name: the kind and mode, and the content.
+// archived returns the entries of an archive by name: kind, mode and content.
 func archived(t *testing.T, text []byte) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -35,8 +35,8 @@ func archived(t *testing.T, text []byte) map[string]string {
 	}
 }
 
-// TestArchives: what is copied out as an archive is what is there, without programs that take on
-// another user and without devices and pipes, and unpacks to the same.
+// TestArchives checks that an archive has no set-user-ID programs, devices or pipes, but everything else, and unpacks
+// to the same files.
 func TestArchives(t *testing.T) {
 	src, dst := t.TempDir(), t.TempDir()
 	make1(t, src+"/tree/a/run.sh", "run", 0o751)
@@ -73,7 +73,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// pack writes an archive of headers; each file has its own name as content.
+// pack writes an archive with these headers. The content of each file is its own name.
 func pack(t *testing.T, headers ...tar.Header) io.Reader {
 	t.Helper()
 	var text bytes.Buffer
@@ -96,8 +96,8 @@ func pack(t *testing.T, headers ...tar.Header) io.Reader {
 	return &text
 }
 
-// TestHostileArchives: no entry is written outside the directory, by its name or through a link of
-// the archive or of the directory.
+// TestHostileArchives checks that no entry is written outside the directory, through its name or through a link of the
+// archive or the directory.
 func TestHostileArchives(t *testing.T) {
 	file := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o600} }
 	for name, c := range map[string]struct {
@@ -133,9 +133,8 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// TestUnpackReplaces: files and links that are there are replaced and not written through,
-// directories are added to and keep their mode, and one that an archive names after what is in it
-// gets the mode of the archive.
+// TestUnpackReplaces checks that existing files and links are replaced, not written through. Existing directories keep
+// their mode. A directory that follows its contents in the archive gets the mode of the archive.
 func TestUnpackReplaces(t *testing.T) {
 	base := t.TempDir()
 	make1(t, base+"/victim", "theirs", 0o600)
@@ -166,8 +165,7 @@ func TestUnpackReplaces(t *testing.T) {
 	}
 }
 
-// TestUnpackEndsWithItsContext: an archive that nobody sends is waited for no longer than the user
-// does.
+// TestUnpackEndsWithItsContext checks that waiting for an archive ends with the context.
 func TestUnpackEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()

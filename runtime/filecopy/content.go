@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unsizedMax is how much is read of a file that says it is empty, in bytes: those of the proc
-// file system say so, and some never end.
+// unsizedMax limits the bytes read from a file that reports size zero. Files of /proc do so, and some never end.
 const unsizedMax = 64 << 20
 
-// content copies so much of a file as it had when it was opened, and leaves out its holes.
+// content copies as many bytes of a file as it had when it was opened, and keeps its holes.
 func (c *copier) content(src, out *os.File, size int64) error {
 	if size == 0 {
 		return c.unsized(src, out)
@@ -34,7 +33,7 @@ func (c *copier) content(src, out *os.File, size int64) error {
 			return err
 		}
 		if end = data + copied; end < hole {
-			break // It has become shorter, or never had what it said.
+			break // The file became shorter, or never had the size it reported.
 		}
 	}
 	return out.Truncate(end)
@@ -52,9 +51,9 @@ func errUnsized() error {
 	return fmt.Errorf("it said that it is empty, and has more than %d bytes", unsizedMax)
 }
 
-// span copies the bytes from an offset on, and returns how many there were.
+// span copies bytes from an offset on and returns their number.
 func (c *copier) span(src, out *os.File, from, length int64) (int64, error) {
-	// A file that cannot be moved in is read from where it is, which is its begin.
+	// A file without seek is read from its current position, which is its beginning.
 	_, err := src.Seek(from, io.SeekStart)
 	if err != nil && from > 0 {
 		return 0, err
@@ -65,8 +64,8 @@ func (c *copier) span(src, out *os.File, from, length int64) (int64, error) {
 	return io.Copy(out, &countingReader{c: c, r: io.LimitReader(src, length)})
 }
 
-// nextData finds the next bytes of a file that are no hole. Both ends are size when there are
-// none. On a file system that does not know, all of it is data.
+// nextData finds the next range of a file that is not a hole. Both ends are size if there is none. A file system
+// without support reports everything as data.
 func nextData(f *os.File, from, size int64) (data, hole int64, err error) {
 	fd := int(f.Fd())
 	data, err = unix.Seek(fd, from, unix.SEEK_DATA)
@@ -78,16 +77,16 @@ func nextData(f *os.File, from, size int64) (data, hole int64, err error) {
 	}
 	hole, err = unix.Seek(fd, data, unix.SEEK_HOLE)
 	if errors.Is(err, unix.ENXIO) {
-		// It was cut in this moment.
+		// The file was truncated at this moment.
 		return size, size, nil
 	}
 	if data < from || hole <= data {
-		return from, size, err // A file system that says such things is not believed.
+		return from, size, err // Do not trust a file system with such offsets.
 	}
 	return min(data, size), min(hole, size), err
 }
 
-// shorter is where a file ends whose last bytes are a hole, or were cut off meanwhile.
+// shorter returns the end of a file whose last bytes are a hole or were truncated meanwhile.
 func shorter(f *os.File, from, size int64) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -96,7 +95,7 @@ func shorter(f *os.File, from, size int64) (int64, error) {
 	return max(min(info.Size(), size), from), nil
 }
 
-// countingReader counts the bytes that are read, and ends with the context.
+// countingReader counts the bytes read, and ends with the context.
 type countingReader struct {
 	c *copier
 	r io.Reader

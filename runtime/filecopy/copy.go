@@ -14,31 +14,28 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// Options say how a copy is made.
+// Options define how a copy is made.
 type Options struct {
-	// Owner owns what is created; nil leaves it to the caller's process, and takes the
-	// set-user-id and set-group-id bits off.
+	// Owner is the owner of new files. If nil, they belong to the user of this process and lose the set-user-ID and
+	// set-group-ID bits.
 	Owner *Owner
-	// Progress is called for every file, and as bytes are copied; it may be nil. Holes
-	// are no bytes that are copied.
+	// Progress, if not nil, is called for every file and while bytes are copied. Holes do not count as bytes.
 	Progress func(files, bytes int64)
-	// Skipped is called for what is left out; it may be nil. The name is fit for one line.
+	// Skipped, if not nil, is called for files that are left out. name fits on one line.
 	Skipped func(name, why string)
 }
 
-// Owner is a user and a group, by the ids of this machine.
+// Owner is a user and a group, with the ids of this machine.
 type Owner struct{ UID, GID int }
 
-// DepthMax is how many directories may lie in each other in what is copied, the first one
-// included. Each costs two descriptors while what is in it is copied, so that a process with the
-// usual limit of 1024 has enough. Trees that people make have less than fifty levels; a path of
-// more than 4096 bytes cannot even be opened.
+// DepthMax limits the nesting of directories, including the first one. Each level needs two descriptors during the
+// copy, so the usual limit of 1024 is enough. Real trees have less than fifty levels, and a path of more than 4096
+// bytes cannot even be opened.
 const DepthMax = 256
 
-// Copy copies what src is, a file or a directory with all that is in it, to the name
-// below dir. Modes are kept, links are copied as links, holes of files stay holes. A file that is
-// there is replaced, a directory is added to. Of a file so much is copied as it had when it was
-// opened. After an error what was copied before stays.
+// Copy copies src, a file or a directory with its contents, to a name in dir. It keeps modes and holes, and copies
+// links as links. It replaces an existing file and adds to an existing directory. It copies as many bytes of a file as
+// it had when it was opened. After an error, everything copied before stays.
 func Copy(ctx context.Context, src, dir *os.File, name string, opts Options) error {
 	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
 		return fmt.Errorf("%q is no name of a file", name)
@@ -50,21 +47,21 @@ func Copy(ctx context.Context, src, dir *os.File, name string, opts Options) err
 type copier struct {
 	ctx  context.Context //nolint:containedctx // one copy is one call
 	opts Options
-	// files and bytes are what was copied so far.
+	// files and bytes count what was copied so far.
 	files, bytes int64
-	// made is the directory into which all is copied; nil for a file.
+	// made is the target directory; nil for a file.
 	made fs.FileInfo
 }
 
-// target takes what a walk finds.
+// target receives the files that a walk finds.
 type target interface {
-	// directory calls children with the directory that takes them.
+	// directory calls children with the new directory.
 	directory(info fs.FileInfo, at *place, children func(in *os.File) error) error
 	file(src *os.File, info fs.FileInfo, at *place) error
 	link(to string, info fs.FileInfo, at *place) error
 }
 
-// entry brings an open file or directory to a target.
+// entry copies an open file or directory to a target.
 func (c *copier) entry(t target, src *os.File, at *place) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
@@ -86,7 +83,7 @@ func (c *copier) entry(t target, src *os.File, at *place) error {
 	return nil
 }
 
-// notCopied says why pipes, sockets and devices are left out.
+// notCopied is the reason why pipes, sockets and devices are left out.
 const notCopied = "it is neither file, directory nor link"
 
 func (c *copier) skip(at *place, why string) {
@@ -99,7 +96,7 @@ func (c *copier) file(src *os.File, info fs.FileInfo, at *place) (err error) {
 	if isAt(at.in, at.name, info) {
 		return at.wrap("copying", errSame)
 	}
-	// A new file, never one that is there: it may be a link, or a program that runs.
+	// Create a new file, because an existing one may be a link, or a program that runs.
 	if err = unix.Unlinkat(int(at.in.Fd()), at.name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return at.wrap("replacing", err)
 	}
@@ -116,10 +113,10 @@ func (c *copier) file(src *os.File, info fs.FileInfo, at *place) (err error) {
 	return at.wrap("giving its mode to", c.settle(out, info.Mode()))
 }
 
-// errSame says that a copy would take its own place.
+// errSame reports that source and destination are the same.
 var errSame = errors.New("source and destination are the same")
 
-// isAt reports whether a file is what lies at a name in a directory.
+// isAt reports whether a file is the one with a name in a directory.
 func isAt(dir *os.File, name string, info fs.FileInfo) bool {
 	handle, there, err := safefs.Handle(dir, name)
 	if err != nil {
@@ -129,8 +126,7 @@ func isAt(dir *os.File, name string, info fs.FileInfo) bool {
 	return os.SameFile(there, info)
 }
 
-// settle gives what was created its owner and then its mode, which a change of the
-// owner may cut.
+// settle sets the owner of a new file and then its mode, because changing the owner may clear bits.
 func (c *copier) settle(f *os.File, mode fs.FileMode) error {
 	if o := c.opts.Owner; o != nil {
 		if err := f.Chown(o.UID, o.GID); err != nil {
@@ -141,8 +137,7 @@ func (c *copier) settle(f *os.File, mode fs.FileMode) error {
 	if c.opts.Owner != nil {
 		kept |= fs.ModeSetuid | fs.ModeSetgid
 	}
-	// Without an owner what is created is the caller's: a program that takes on its
-	// user must not come from elsewhere.
+	// Without an owner, new files belong to the caller, and must not be set-user-ID programs from elsewhere.
 	return f.Chmod(mode & kept)
 }
 
@@ -175,10 +170,10 @@ func (c *copier) directory(info fs.FileInfo, at *place, children func(*os.File) 
 	return at.wrap("giving its mode to", c.settle(out, info.Mode()))
 }
 
-// namesAtOnce is how many names of a directory are held in memory.
+// namesAtOnce is the number of directory entries held in memory.
 const namesAtOnce = 256
 
-// children visits what is in a directory.
+// children visits the entries of a directory.
 func children(src *os.File, at *place, visit func(name string) error) error {
 	for {
 		names, err := src.Readdirnames(namesAtOnce)
@@ -200,8 +195,8 @@ func tooDeep(at *place) error {
 	return fmt.Errorf("copying %s: more than %d directories lie in each other there; copy what is below on its own, or remove it", at, DepthMax)
 }
 
-// child brings one entry of a directory to a target, without following a link. What is looked at is what
-// is opened, whatever its name stands for a moment later.
+// child copies one entry of a directory to a target without following a link. It opens the file that it has checked,
+// even if its name was replaced meanwhile.
 func (c *copier) child(t target, dir *os.File, at *place) (err error) {
 	handle, info, err := safefs.Handle(dir, at.name)
 	if err != nil {
@@ -233,8 +228,8 @@ func (c *copier) link(to string, _ fs.FileInfo, at *place) error {
 	return unix.Symlinkat(to, int(at.in.Fd()), at.name)
 }
 
-// openat opens or creates a file in a directory, without following a link. Errors of the file
-// bear a name that is fit for a terminal.
+// openat opens or creates a file in a directory without following a link. Errors of the file have a name that is safe
+// for a terminal.
 func openat(dir *os.File, name string, flags int) (*os.File, error) {
 	fd, err := unix.Openat(int(dir.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {

@@ -78,8 +78,7 @@ func TestCopyKeepsModesAndLinks(t *testing.T) {
 	}
 }
 
-// TestNoLinkLeadsOut: what is there already at the destination is never written
-// through.
+// TestNoLinkLeadsOut checks that existing links at the destination are never written through.
 func TestNoLinkLeadsOut(t *testing.T) {
 	src, dst, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	make1(t, src+"/tree/file", "mine", 0o600)
@@ -144,8 +143,7 @@ func TestRootKeepsPathsIn(t *testing.T) {
 	}
 }
 
-// TestWhatIsCopiedOutIsHarmless: no device and no pipe comes out of a container, and no
-// program that takes on another user.
+// TestWhatIsCopiedOutIsHarmless checks that devices, pipes and set-user-ID programs are not copied from a container.
 func TestWhatIsCopiedOutIsHarmless(t *testing.T) {
 	src, dst := t.TempDir(), t.TempDir()
 	make1(t, src+"/tree/set", "id", 0o755|os.ModeSetuid|os.ModeSetgid)

@@ -1,8 +1,7 @@
-// Package filecopy copies files and trees between two directories that do not trust
-// each other. Below the two names it is given it follows no link: everything is
-// opened relative to the directory it was found in, so that a tree that changes
-// while it is copied cannot lead out of it.
+// Package filecopy copies files and trees between two directories that do not trust each other. Below the two given
+// names it follows no links, and opens every file relative to its directory. So a tree that changes during the copy
+// cannot lead out of it.
 //
-// In come open directories, names, tar archives and options; out go files, tar archives on disk and errors that name the
-// place.
+// The input is open directories, names, tar archives and options. The results are files, tar archives, and errors that
+// name the place.
 package filecopy

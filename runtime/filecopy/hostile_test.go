@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nest makes directories that lie in each other, deeper than a path can name.
+// nest creates nested directories, deeper than a path can name.
 func nest(t *testing.T, top, name string, levels int) {
 	t.Helper()
 	if err := os.Mkdir(top, 0o755); err != nil {
@@ -40,8 +40,8 @@ func nest(t *testing.T, top, name string, levels int) {
 	}
 }
 
-// TestDeepTreesAreRefused: with few words, little memory and few descriptors. What real trees
-// have is copied.
+// TestDeepTreesAreRefused checks that they are refused with a short message, little memory and few descriptors. Trees
+// of a realistic depth are copied.
 func TestDeepTreesAreRefused(t *testing.T) {
 	src, dst := t.TempDir(), t.TempDir()
 	make1(t, src+"/tree/a/first", "kept", 0o600)
@@ -82,7 +82,7 @@ func TestDeepTreesAreRefused(t *testing.T) {
 	}
 }
 
-// TestNamesForgeNoLines: whatever a file is called, what is said of it stays on its line.
+// TestNamesForgeNoLines checks that messages about files with any name stay on one line.
 func TestNamesForgeNoLines(t *testing.T) {
 	src := t.TempDir()
 	odd := []string{"a\nnote: forged", "b\x1b[2Kgone", "c\u009b31m", "d\u202etxt.exe", "e\u2028f", "f\xff"}
@@ -97,7 +97,7 @@ func TestNamesForgeNoLines(t *testing.T) {
 		t.Errorf("%q %v", said, err)
 	}
 	for _, name := range odd {
-		// A directory in the place of a file, and a file in that of a directory.
+		// A directory in place of a file, and a file in place of a directory.
 		from, to := t.TempDir(), t.TempDir()
 		make1(t, filepath.Join(from, name), "text", 0o600)
 		make1(t, filepath.Join(to, name, "x"), "text", 0o600)
@@ -116,7 +116,7 @@ func TestNamesForgeNoLines(t *testing.T) {
 	}
 }
 
-// disk is how many bytes a file takes on the disk.
+// disk returns the disk usage of a file in bytes.
 func disk(t *testing.T, path string) int64 {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -126,7 +126,7 @@ func disk(t *testing.T, path string) int64 {
 	return info.Sys().(*syscall.Stat_t).Blocks * 512
 }
 
-// TestHolesStayHoles: at the begin, between data, at the end, and where there is nothing else.
+// TestHolesStayHoles checks holes at the beginning, between data and at the end, and files without data.
 func TestHolesStayHoles(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int64
@@ -169,8 +169,8 @@ func TestHolesStayHoles(t *testing.T) {
 	}
 }
 
-// TestFilesThatChangeWhileTheyAreCopied: one that grows ends where it ended, one that is cut
-// ends there.
+// TestFilesThatChangeWhileTheyAreCopied checks that a growing file ends at its first size, and a truncated one at its
+// new size.
 func TestFilesThatChangeWhileTheyAreCopied(t *testing.T) {
 	for name, change := range map[string]func(*os.File) error{
 		"grows": func(f *os.File) error {
@@ -206,7 +206,7 @@ func TestFilesThatChangeWhileTheyAreCopied(t *testing.T) {
 	}
 }
 
-// TestFilesThatTellNoSize of the proc and sys file systems are copied as they are read.
+// TestFilesThatTellNoSize checks that files of /proc and /sys with size zero are copied.
 func TestFilesThatTellNoSize(t *testing.T) {
 	dst := t.TempDir()
 	for i, path := range []string{"/proc/version", "/sys/kernel/mm/transparent_hugepage/enabled"} {
@@ -224,7 +224,7 @@ func TestFilesThatTellNoSize(t *testing.T) {
 	}
 }
 
-// TestACopyIntoItselfEnds, and loses nothing.
+// TestACopyIntoItselfEnds checks that it ends and loses nothing.
 func TestACopyIntoItselfEnds(t *testing.T) {
 	src := t.TempDir()
 	make1(t, src+"/tree/file", "mine", 0o600)
@@ -247,7 +247,7 @@ func TestACopyIntoItselfEnds(t *testing.T) {
 	}
 }
 
-// TestLargeDirectoriesAreCopied whole, although their names are read in pieces.
+// TestLargeDirectoriesAreCopied checks directories whose names are read in several parts.
 func TestLargeDirectoriesAreCopied(t *testing.T) {
 	src, dst := t.TempDir(), t.TempDir()
 	for i := range 3*namesAtOnce + 1 {
@@ -261,7 +261,7 @@ func TestLargeDirectoriesAreCopied(t *testing.T) {
 	}
 }
 
-// TestRootOpensNoDevice: neither is it read, nor does opening it do something.
+// TestRootOpensNoDevice checks that devices are neither read nor opened.
 func TestRootOpensNoDevice(t *testing.T) {
 	base := t.TempDir()
 	if err := unix.Mkfifo(base+"/pipe", 0o600); err != nil {

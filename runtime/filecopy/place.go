@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// place is where a copy has come to. It holds one name: the path is made when it is shown,
-// since the paths of a deep tree would fill the memory.
+// place is the current position of a copy. It holds only one name and builds the path when it is shown, because the
+// paths of a deep tree would fill the memory.
 type place struct {
 	parent *place
 	name   string
-	// depth is how many directories of the copy it lies in.
+	// depth is the number of directories of the copy above it.
 	depth int
-	// in is the directory into which it is copied; nil in an archive.
+	// in is the target directory; nil in an archive.
 	in *os.File
 }
 
@@ -25,7 +25,7 @@ func (p *place) below(name string, in *os.File) *place {
 	return &place{parent: p, name: name, depth: p.depth + 1, in: in}
 }
 
-// path is the path in an archive.
+// path returns the path in an archive.
 func (p *place) path() string {
 	if p.parent == nil {
 		return p.name
@@ -33,14 +33,13 @@ func (p *place) path() string {
 	return p.parent.path() + "/" + p.name
 }
 
-// Of a path that is longer than this, in bytes, only the first element and the last ones are
-// shown.
+// A path with more than shownMax bytes is shown with its first element and its last ones only.
 const (
 	shownMax  = 1024
 	lastShown = 2
 )
 
-// String is the path for people, on one line.
+// String returns the path for users, on one line.
 func (p *place) String() string {
 	var names []string
 	length := 0
@@ -55,7 +54,7 @@ func (p *place) String() string {
 	return strings.Join(names, "/")
 }
 
-// wrap adds to an error what was done where; no error stays none.
+// wrap adds an action and the path to an error. It returns nil for nil.
 func (p *place) wrap(action string, err error) error {
 	if err == nil {
 		return nil
@@ -63,8 +62,7 @@ func (p *place) wrap(action string, err error) error {
 	return fmt.Errorf("%s %s: %w", action, p, err)
 }
 
-// plain is a name as it may stand in a line: quoted if it would begin another line or move the
-// cursor, or is no text.
+// plain returns a name for use in a line. It quotes a name that is not UTF-8 or that has unprintable characters.
 func plain(name string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) }
 	if strings.ContainsFunc(name, odd) || !utf8.ValidString(name) {

@@ -11,12 +11,11 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// Root is a directory that stands for the root of a file system: no path leads out of
-// it, and absolute links in it begin at it.
+// Root is a directory that acts as the root of a file system: no path leads out of it, and its absolute links start at
+// it.
 type Root struct{ dir *os.File }
 
-// OpenRoot opens a root by its name in a directory. The caller closes it, and may close the
-// directory before.
+// OpenRoot opens a root by its name in a directory. The caller closes it, and may close the directory before.
 func OpenRoot(dir *os.File, name string) (*Root, error) {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -25,11 +24,10 @@ func OpenRoot(dir *os.File, name string) (*Root, error) {
 	return &Root{dir: os.NewFile(uintptr(fd), name)}, nil
 }
 
-// Close gives the root up.
+// Close closes the root.
 func (r *Root) Close() error { return r.dir.Close() }
 
-// Open opens a file or directory for reading, and nothing else: opening a device may do
-// something.
+// Open opens a file or directory for reading. It refuses other files, because opening a device may have side effects.
 func (r *Root) Open(name string) (*os.File, error) {
 	handle, err := r.open(name, unix.O_PATH)
 	if err != nil {
@@ -64,14 +62,13 @@ func (r *Root) open(name string, flags uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Target finds where something named base shall be written: into name when that is a
-// directory, else as name in the directory that it is in. The caller closes the
-// directory.
+// Target returns the directory and the name for writing a file named base. If name is a directory, that is base in it,
+// or else name in its parent. The caller closes the directory.
 func (r *Root) Target(name, base string) (*os.File, string, error) {
 	return targetIn(name, base, r.OpenDir)
 }
 
-// Target is the same for a path of the process itself.
+// Target is like Root.Target for a path of the process.
 func Target(name, base string) (*os.File, string, error) {
 	return targetIn(name, base, func(name string) (*os.File, error) {
 		return os.OpenFile(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)

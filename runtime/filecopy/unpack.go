@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unpack writes what a tar archive has below a directory. Modes and links are kept; a file that is
-// there is replaced, a directory is added to. No name of the archive leads out of the directory,
-// and no link that is there or in the archive is followed.
+// Unpack writes the contents of a tar archive below a directory. It keeps modes and links. It replaces an existing file
+// and adds to an existing directory. No name of the archive leads out of the directory, and no existing or archived
+// link is followed.
 func Unpack(ctx context.Context, r io.Reader, dir *os.File, opts Options) error {
 	u := &unpacker{copier: copier{ctx: ctx, opts: opts}, archive: tar.NewReader(interruptible(ctx, r)), onTheWay: map[string]bool{}}
 	for {
@@ -33,8 +33,8 @@ func Unpack(ctx context.Context, r io.Reader, dir *os.File, opts Options) error 
 	}
 }
 
-// interruptible is a reader that ends with a context, also while what is behind it has nothing to
-// read, as a terminal or a pipe.
+// interruptible returns a reader that ends with a context, even while the underlying reader blocks, like a terminal or
+// a pipe.
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {
@@ -45,11 +45,11 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	return out
 }
 
-// unpacker is one archive that is read.
+// unpacker is an archive that is being read.
 type unpacker struct {
 	copier
 	archive *tar.Reader
-	// onTheWay are the directories that were made for what is in them.
+	// onTheWay holds the directories that were created as parents of other entries.
 	onTheWay map[string]bool
 }
 
@@ -86,14 +86,14 @@ func (u *unpacker) entry(h *tar.Header, dir *os.File) (err error) {
 	return nil
 }
 
-// placeOf is the place of an entry, and the elements of its name. As in other programs, a name that
-// begins with a slash begins at the directory.
+// placeOf returns the place of an entry and the elements of its name. As in other programs, a leading slash means the
+// target directory.
 func placeOf(name string) (*place, []string) {
 	names := slices.DeleteFunc(strings.Split(name, "/"), func(element string) bool { return element == "" || element == "." })
 	return &place{name: name}, names
 }
 
-// parent opens the directory of an entry, and makes what is missing on the way.
+// parent opens the directory of an entry and creates missing parents.
 func (u *unpacker) parent(dir *os.File, names []string) (*os.File, error) {
 	at, err := openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	for i, name := range names {
@@ -115,7 +115,7 @@ func (u *unpacker) parent(dir *os.File, names []string) (*os.File, error) {
 	return at, err
 }
 
-// makeDir makes a directory, unless there is one; it reports whether it did.
+// makeDir creates a directory if it is missing, and reports whether it did.
 func (u *unpacker) makeDir(dir *os.File, name string, mode fs.FileMode) (bool, error) {
 	err := unix.Mkdirat(int(dir.Fd()), name, 0o700)
 	if errors.Is(err, unix.EEXIST) {
@@ -127,8 +127,8 @@ func (u *unpacker) makeDir(dir *os.File, name string, mode fs.FileMode) (bool, e
 	return true, u.settleDir(dir, name, mode)
 }
 
-// directory makes a directory of the archive. One that was made on the way to something in it gets
-// its mode; what was there before keeps its own.
+// directory creates a directory of the archive. One that was created as a parent gets the archive's mode; one that
+// existed before keeps its own.
 func (u *unpacker) directory(dir *os.File, names []string, mode fs.FileMode) error {
 	name, path := names[len(names)-1], strings.Join(names, "/")
 	if u.onTheWay[path] {
@@ -163,7 +163,7 @@ func (u *unpacker) makeFile(dir *os.File, name string, mode fs.FileMode) error {
 	})
 }
 
-// hardLink makes another name of a file that the archive had before.
+// hardLink creates another name for a file that the archive had before.
 func (u *unpacker) hardLink(dir, parent *os.File, name, target string) (err error) {
 	_, names := placeOf(target)
 	if len(names) == 0 || slices.Contains(names, "..") {
@@ -179,7 +179,7 @@ func (u *unpacker) hardLink(dir, parent *os.File, name, target string) (err erro
 	})
 }
 
-// replace makes something in the place of a file or link that is there.
+// replace removes an existing file or link, and calls create.
 func (u *unpacker) replace(dir *os.File, name string, create func() error) error {
 	if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err

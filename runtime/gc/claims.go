@@ -10,14 +10,14 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// ClaimUsers knows which claims podctl's pods have.
+// ClaimUsers knows which pods use claims.
 type ClaimUsers struct {
 	claims state.Claims
 	users  map[state.Claim]model.PodRef
 }
 
-// ClaimUsers finds the claims of podctl's pods but one. It is an error when nobody can say which
-// claims a pod has: what is removed cannot be had again. Then none is known.
+// ClaimUsers finds the claims of podctl's pods except one. It returns an error, and no claims, if the claims of a pod
+// are unknown, because removed data cannot be restored.
 func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) (*ClaimUsers, error) {
 	found := &ClaimUsers{claims: x.layout.Claims(), users: map[state.Claim]model.PodRef{}}
 	applied, unreadable, err := state.Applied(x.layout)
@@ -41,16 +41,16 @@ func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) (*Claim
 	return found, nil
 }
 
-// Of is the first pod by name that uses a claim.
+// Of returns the first pod by name that uses a claim.
 func (u *ClaimUsers) Of(claim state.Claim) (model.PodRef, bool) {
 	pod, used := u.users[claim]
 	return pod, used
 }
 
-// Dir is where the data of a claim lies.
+// Dir returns the directory with the data of a claim.
 func (u *ClaimUsers) Dir(claim state.Claim) (string, error) { return u.claims.Dir(claim) }
 
-// checkCheckpoints finds a pod of podctl's in the runtime of which there is no checkpoint.
+// checkCheckpoints returns an error if the runtime has a pod of podctl without a checkpoint.
 func (x *Collector) checkCheckpoints(ctx context.Context) error {
 	pods, err := x.leftoversByPod(ctx, nil)
 	if err != nil {
@@ -70,7 +70,7 @@ func (x *Collector) checkCheckpoints(ctx context.Context) error {
 	return nil
 }
 
-// UnusedClaims lists the claims that no pod of podctl's has.
+// UnusedClaims returns the claims that no pod of podctl uses.
 func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 	claims, err := x.layout.Claims().List()
 	if err != nil {
@@ -97,7 +97,7 @@ func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 	return found, nil
 }
 
-// removeClaim removes a claim, if no pod has come to use it.
+// removeClaim removes a claim unless a pod uses it by now.
 func (x *Collector) removeClaim(ctx context.Context, g *Garbage) error {
 	claim := state.Claim{Namespace: g.Pod.Namespace, Name: g.Claim}
 	return x.layout.Claims().Remove(ctx, claim, func() error {

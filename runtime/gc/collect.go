@@ -23,7 +23,7 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// Collector finds and removes what podctl has left behind.
+// Collector finds and removes leftovers of podctl.
 type Collector struct {
 	client  *cri.Client
 	layout  state.Layout
@@ -34,13 +34,13 @@ type Collector struct {
 	rotator *Rotator
 }
 
-// New makes a Collector.
+// New returns a Collector.
 func New(w observe.World, host *observe.Host, store *images.Store) *Collector {
 	return &Collector{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, images: store, rotator: NewRotator(w)}
 }
 
-// List lists what podctl made and nobody needs any more, in the order in which
-// it is removed. Nothing of other tools is in it, and nothing that runs.
+// List returns podctl's leftovers that are no longer needed, in the order of their removal. It never includes files of
+// other tools or running containers.
 func (x *Collector) List(ctx context.Context) ([]Garbage, error) {
 	pods, deleted, err := x.survey(ctx, time.Time{})
 	if err != nil {
@@ -59,8 +59,8 @@ func (x *Collector) List(ctx context.Context) ([]Garbage, error) {
 	return append(found, deleted...), nil
 }
 
-// survey is what there is of each pod, by uid, without the pods that are others', and what is left to be read of pods that
-// were deleted before a time; zero means whenever.
+// survey returns the leftovers of each pod by uid, without unmanaged pods, and the logs and events of pods deleted
+// before a time. A zero time means all.
 func (x *Collector) survey(ctx context.Context, deletedBefore time.Time) ([]*leftovers, []Garbage, error) {
 	pods, err := x.allLeftovers(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (x *Collector) survey(ctx context.Context, deletedBefore time.Time) ([]*lef
 	return pods, append(logs, events...), err
 }
 
-// allLeftovers is what there is of each pod, by uid, without the pods that are others'.
+// allLeftovers returns the leftovers of each pod by uid, without unmanaged pods.
 func (x *Collector) allLeftovers(ctx context.Context) ([]*leftovers, error) {
 	pods, err := x.leftoversByPod(ctx, nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func (x *Collector) allLeftovers(ctx context.Context) ([]*leftovers, error) {
 	return all, nil
 }
 
-// leftoversByPod reads what the runtime has, by pod. A selector leaves one pod.
+// leftoversByPod returns the sandboxes and containers in the runtime by pod. With a selector there is only one pod.
 func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]string) (map[types.UID]*leftovers, error) {
 	sandboxes, err := x.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: selector}})
 	if err != nil {
@@ -128,8 +128,8 @@ func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]stri
 			owner[s.GetId()] = uid
 		}
 	}
-	// By the sandbox and not by their labels: an unmanaged container in a pod's
-	// sandbox has none, and is a reason to keep it. Labels count when the sandbox is gone.
+	// Assign containers by their sandbox, not by their labels: an unmanaged container in a pod's sandbox has no labels,
+	// and is a reason to keep the sandbox. Labels count if the sandbox is gone.
 	wanted, only := selector[criconfig.LabelPodUID]
 	for _, c := range containers.GetContainers() {
 		uid := owner[c.GetPodSandboxId()]
@@ -143,7 +143,7 @@ func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]stri
 	return pods, nil
 }
 
-// lookOnDisk finds out what lies on disk for the pod.
+// lookOnDisk checks which files of the pod exist on disk.
 func (l *leftovers) lookOnDisk(layout state.Layout) (err error) {
 	pod := layout.Pod(l.uid)
 	if l.checkpoint, err = pod.Checkpoint().Exists(); err != nil {
@@ -153,7 +153,7 @@ func (l *leftovers) lookOnDisk(layout state.Layout) (err error) {
 	return err
 }
 
-// oldLogs are the logs of pods that were deleted before a time; zero means whenever.
+// oldLogs returns the logs of pods deleted before a time. A zero time means all.
 func oldLogs(layout state.Layout, before time.Time) ([]Garbage, error) {
 	logs, err := layout.DeletedLogs().List()
 	var found []Garbage
@@ -169,8 +169,7 @@ func oldLogs(layout state.Layout, before time.Time) ([]Garbage, error) {
 	return found, err
 }
 
-// oldEvents are those of pods that have no checkpoint any more, and to which nothing happened since
-// a time; zero means whenever.
+// oldEvents returns the events of pods without a checkpoint that had no event since a time. A zero time means all.
 func oldEvents(layout state.Layout, before time.Time) ([]Garbage, error) {
 	histories, err := layout.Histories().Before(before)
 	var found []Garbage
@@ -186,14 +185,13 @@ func oldEvents(layout state.Layout, before time.Time) ([]Garbage, error) {
 	return found, err
 }
 
-// pruneWait is how long a pod that is being worked on is waited for.
+// pruneWait limits the wait for a process that works on a pod.
 const pruneWait = 5 * time.Second
 
-// ErrNeeded says that something is no garbage any more.
+// ErrNeeded reports that an object is needed again.
 var ErrNeeded = errors.New("it is needed again, and was kept")
 
-// Remove removes one piece of garbage, if it still is: the pod is locked
-// and looked at again.
+// Remove removes one piece of garbage. It locks the pod and checks again that it is garbage.
 func (x *Collector) Remove(ctx context.Context, g Garbage) error {
 	if g.Kind == GarbageClaim {
 		return x.removeClaim(ctx, &g)
@@ -201,7 +199,7 @@ func (x *Collector) Remove(ctx context.Context, g Garbage) error {
 	return x.removeWithin(ctx, &g, pruneWait)
 }
 
-// removeWithin removes a piece of garbage, and waits so long for the pod's lock.
+// removeWithin removes a piece of garbage, and waits at most this long for the pod's lock.
 func (x *Collector) removeWithin(ctx context.Context, g *Garbage, wait time.Duration) (err error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -212,7 +210,7 @@ func (x *Collector) removeWithin(ctx context.Context, g *Garbage, wait time.Dura
 	return errors.Join(x.removeLocked(ctx, g), lock.Unlock())
 }
 
-// removeLocked removes a piece of garbage, if it still is. The caller holds the pod's lock.
+// removeLocked removes a piece of garbage if it still is. The caller holds the pod's lock.
 func (x *Collector) removeLocked(ctx context.Context, g *Garbage) error {
 	pod := x.layout.Pod(g.Pod.UID)
 	switch g.Kind {
@@ -238,7 +236,7 @@ func (x *Collector) removeLocked(ctx context.Context, g *Garbage) error {
 	return x.removeGarbage(ctx, l, g)
 }
 
-// removeEvents removes the events of a pod, unless it has been applied again.
+// removeEvents removes the events of a pod unless it has been applied again.
 func removeEvents(pod state.Pod) error {
 	if known, err := pod.Checkpoint().Exists(); err != nil || known {
 		return errors.Join(err, ErrNeeded)
@@ -246,7 +244,7 @@ func removeEvents(pod state.Pod) error {
 	return pod.History().Remove()
 }
 
-// leftoversOf is what there is of one pod now.
+// leftoversOf returns the current leftovers of one pod.
 func (x *Collector) leftoversOf(ctx context.Context, uid types.UID) (*leftovers, error) {
 	pods, err := x.leftoversByPod(ctx, map[string]string{criconfig.LabelPodUID: string(uid)})
 	if err != nil {
@@ -260,7 +258,7 @@ func (x *Collector) leftoversOf(ctx context.Context, uid types.UID) (*leftovers,
 	return l, l.lookOnDisk(x.layout)
 }
 
-// removeGarbage removes what was proven to be garbage under the pod's lock.
+// removeGarbage removes a piece that was verified to be garbage under the pod's lock.
 func (x *Collector) removeGarbage(ctx context.Context, l *leftovers, g *Garbage) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.client.Timeout)
 	defer cancel()
@@ -283,8 +281,8 @@ func (x *Collector) removeGarbage(ctx context.Context, l *leftovers, g *Garbage)
 	return nil
 }
 
-// removeLostSandbox removes a sandbox with the records in it; with the last one of
-// a pod that podctl does not remember goes all that lies outside of it.
+// removeLostSandbox removes a sandbox with its records. With the last sandbox of a pod without a checkpoint, it also
+// removes the pod's files outside of it.
 func (x *Collector) removeLostSandbox(ctx context.Context, l *leftovers, g *Garbage) error {
 	for _, c := range l.containers {
 		if c.GetPodSandboxId() != g.ID {
@@ -304,9 +302,9 @@ func (x *Collector) removeLostSandbox(ctx context.Context, l *leftovers, g *Garb
 	return errors.Join(x.removeCgroups(ctx, g.Pod.UID), x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).RemoveAll())
 }
 
-// removeCgroups removes the cgroup of a pod whose class nobody remembers.
+// removeCgroups removes the cgroup of a pod whose QoS class is unknown.
 func (x *Collector) removeCgroups(ctx context.Context, uid types.UID) error {
-	// Their names depend on the runtime's cgroup driver.
+	// The names of cgroups depend on the runtime's cgroup driver.
 	if _, err := x.host.RuntimeFacts(ctx); err != nil {
 		return err
 	}

@@ -26,14 +26,14 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// lab is a Collector before a runtime in memory, in which records are made one by one.
+// lab is a Collector with an in-memory runtime, in which tests create records one by one.
 type lab struct {
 	*Collector
 	t      *testing.T
 	server *runtimetest.Server
 	clock  *runtimetest.Clock
 	groups *runtimetest.Cgroups
-	// kubelet is what a look for a kubelet finds.
+	// kubelet is the result of the search for a kubelet.
 	kubelet error
 }
 
@@ -54,7 +54,7 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// remembered is a pod that podctl has a checkpoint of.
+// remembered creates a pod with a checkpoint.
 func (l *lab) remembered(name string) model.PodRef {
 	l.t.Helper()
 	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  containers: [{name: a, image: 'i:1', volumeMounts: [{name: c, mountPath: /c}]}]\n" +
@@ -74,7 +74,7 @@ func labelsOf(ref model.PodRef) map[string]string {
 	return map[string]string{criconfig.LabelPodName: ref.Name, criconfig.LabelPodNamespace: ref.Namespace, criconfig.LabelPodUID: string(ref.UID)}
 }
 
-// sandbox makes a sandbox of podctl's, with the pod's log directory.
+// sandbox creates a sandbox of podctl, with the pod's log directory.
 func (l *lab) sandbox(ref model.PodRef, attempt uint32) string {
 	l.t.Helper()
 	logs, err := l.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).Dir()
@@ -94,7 +94,7 @@ func (l *lab) sandbox(ref model.PodRef, attempt uint32) string {
 	return reply.GetPodSandboxId()
 }
 
-// container makes a container of podctl's that runs.
+// container creates a running container of podctl.
 func (l *lab) container(ref model.PodRef, sandbox string, attempt uint32) string {
 	l.t.Helper()
 	name := string(rune('0'+attempt)) + ".log"
@@ -111,14 +111,14 @@ func (l *lab) container(ref model.PodRef, sandbox string, attempt uint32) string
 	return reply.GetContainerId()
 }
 
-// ended makes a container that has ended.
+// ended creates an exited container.
 func (l *lab) ended(ref model.PodRef, sandbox string, attempt uint32) string {
 	id := l.container(ref, sandbox, attempt)
 	l.server.Exit("a", 1)
 	return id
 }
 
-// list is what is found, as "Kind id-or-path".
+// list returns the garbage that List finds.
 func (l *lab) list() []Garbage {
 	l.t.Helper()
 	found, err := l.List(l.t.Context())
@@ -136,7 +136,7 @@ func kinds(found []Garbage) []GarbageKind {
 	return all
 }
 
-// log is the path of a log of container a.
+// log returns the path of a log of container a.
 func (l *lab) log(ref model.PodRef, attempt uint32) string {
 	l.t.Helper()
 	path, err := l.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).File("a", attempt)
@@ -151,8 +151,8 @@ func there(path string) bool {
 	return err == nil
 }
 
-// TestDeadRecordsGo: a record that a newer one has followed goes with its log, and the newest
-// stays with its own.
+// TestDeadRecordsGo checks that a record with a newer one is removed with its log, and that the newest stays with its
+// log.
 func TestDeadRecordsGo(t *testing.T) {
 	l := newLab(t)
 	ref := l.remembered("web")
@@ -174,8 +174,8 @@ func TestDeadRecordsGo(t *testing.T) {
 	}
 }
 
-// TestSharedLogsStay: attempts begin anew in a new sandbox, and a record that stays may have the
-// log of one that goes.
+// TestSharedLogsStay checks that a shared log stays: attempts start at zero in a new sandbox, so a kept record may use
+// the log of a removed one.
 func TestSharedLogsStay(t *testing.T) {
 	l := newLab(t)
 	ref := l.remembered("web")
@@ -200,8 +200,8 @@ func TestSharedLogsStay(t *testing.T) {
 	}
 }
 
-// TestLostPodsGo: of a pod without a checkpoint in which nothing runs everything goes: records, the
-// sandbox, its logs, its directory and its cgroup. While something runs, nothing goes.
+// TestLostPodsGo checks that everything of a pod without a checkpoint is removed if no container runs: records, the
+// sandbox, its logs, its directory and its cgroup. While a container runs, nothing is removed.
 func TestLostPodsGo(t *testing.T) {
 	l := newLab(t)
 	ref := model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}
@@ -231,7 +231,7 @@ func TestLostPodsGo(t *testing.T) {
 	}
 }
 
-// TestFilesOfLostPods: where the runtime has nothing of a pod its directory goes, with its cgroup.
+// TestFilesOfLostPods checks that the directory and cgroup of a pod without objects in the runtime are removed.
 func TestFilesOfLostPods(t *testing.T) {
 	l := newLab(t)
 	dir, name := l.layout.Pod("lost"), criconfig.CgroupParents("lost", l.host.Node())[0]
@@ -247,8 +247,8 @@ func TestFilesOfLostPods(t *testing.T) {
 	}
 }
 
-// TestKubeletsFilesStay: the directory of a pod may be a kubelet's, whose layout is the same, and
-// so may be a log that is full.
+// TestKubeletsFilesStay checks that the directory and the full log of a pod stay if they may belong to a kubelet, which
+// uses the same layout.
 func TestKubeletsFilesStay(t *testing.T) {
 	l := newLab(t)
 	l.kubelet = errors.New("a kubelet runs")
@@ -266,8 +266,7 @@ func TestKubeletsFilesStay(t *testing.T) {
 	}
 }
 
-// TestPodsThatComeBack: what is removed is looked at again under the pod's lock, and kept if it
-// is needed by then.
+// TestPodsThatComeBack checks that garbage is verified again under the pod's lock, and kept if it is needed by then.
 func TestPodsThatComeBack(t *testing.T) {
 	l := newLab(t)
 	ref := l.remembered("web")
@@ -302,7 +301,7 @@ func TestPodsThatComeBack(t *testing.T) {
 	}
 }
 
-// TestRemovalsWaitForTheLock: a pod that somebody works on is not touched.
+// TestRemovalsWaitForTheLock checks that a pod that another process works on is not changed.
 func TestRemovalsWaitForTheLock(t *testing.T) {
 	l := newLab(t)
 	ref := model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}
@@ -326,8 +325,8 @@ func TestRemovalsWaitForTheLock(t *testing.T) {
 	}
 }
 
-// TestFullLogsAreRotated: the log of a container that runs is moved aside, the runtime opens a new
-// one, and the oldest of those before are removed. It is not rotated twice.
+// TestFullLogsAreRotated checks that the full log of a running container is renamed, that the runtime opens a new one,
+// and that the oldest logs are removed. It is not rotated twice.
 func TestFullLogsAreRotated(t *testing.T) {
 	l := newLab(t)
 	ref := l.remembered("web")
@@ -354,8 +353,8 @@ func TestFullLogsAreRotated(t *testing.T) {
 	}
 }
 
-// TestRotationsThatFail: where the runtime does not open a new log it goes on writing into the old
-// one, which keeps its name. In one second a log is rotated once.
+// TestRotationsThatFail checks that the log keeps its name if the runtime does not open a new one, because it continues
+// to write to the old file. Within one second a log is rotated once.
 func TestRotationsThatFail(t *testing.T) {
 	l := newLab(t)
 	ref := l.remembered("web")
@@ -392,8 +391,8 @@ func TestRotationsThatFail(t *testing.T) {
 	}
 }
 
-// TestClaimsOfPods: a claim that no pod has is found and removed, one that a pod has come to use
-// meanwhile stays; as long as nobody can say who uses it, all stay.
+// TestClaimsOfPods checks that an unused claim is found and removed, and that one that is used by then stays. While the
+// users are unknown, all claims stay.
 func TestClaimsOfPods(t *testing.T) {
 	l := newLab(t)
 	claim := func(name string) {
@@ -435,8 +434,8 @@ func TestClaimsOfPods(t *testing.T) {
 	}
 }
 
-// TestClaimsOfLostPods: a pod of podctl's in the runtime of which there is no checkpoint may use any
-// claim; a kubelet's pod uses none.
+// TestClaimsOfLostPods checks that a pod of podctl without a checkpoint may use any claim, and that a kubelet's pod
+// uses none.
 func TestClaimsOfLostPods(t *testing.T) {
 	l := newLab(t)
 	kubelets := model.PodRef{Namespace: "kube-system", Name: "dns", UID: "dns"}
@@ -454,7 +453,7 @@ func TestClaimsOfLostPods(t *testing.T) {
 	}
 }
 
-// TestLogsOfDeletedPods: they are found with their size, and removed.
+// TestLogsOfDeletedPods checks that they are found with their size, and removed.
 func TestLogsOfDeletedPods(t *testing.T) {
 	l := newLab(t)
 	ref := l.remembered("web")
@@ -471,7 +470,7 @@ func TestLogsOfDeletedPods(t *testing.T) {
 	}
 }
 
-// TestRuntimesThatDoNotSay: without the runtime's word on what it has nothing is garbage.
+// TestRuntimesThatDoNotSay checks that nothing is garbage if the runtime does not list its objects.
 func TestRuntimesThatDoNotSay(t *testing.T) {
 	for method, want := range map[string]string{"ListPodSandbox": "listing sandboxes", "ListContainers": "listing containers"} {
 		l := newLab(t)

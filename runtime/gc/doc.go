@@ -1,6 +1,6 @@
-// Package gc finds what podctl made and nobody needs any more, and removes it: records,
-// sandboxes, files, logs, events and claims.
+// Package gc finds and removes objects of podctl that are no longer needed: records, sandboxes, files, logs, events and
+// claims.
 //
-// In: what the runtime and the disk have. Out: a list of Garbage. Each piece is looked at again
-// under its pod's lock before it is removed. What bears no mark of podctl is never touched.
+// The input is the state of the runtime and the disk. The result is a list of Garbage. Each piece is checked again
+// under its pod's lock before it is removed. The package never changes objects without a mark of podctl.
 package gc

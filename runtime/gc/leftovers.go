@@ -13,36 +13,33 @@ import (
 	"github.com/podctl/podctl/runtime/observe"
 )
 
-// GarbageKind says what kind of thing nobody needs.
+// GarbageKind is a kind of object that can be removed.
 type GarbageKind string
 
-// The kinds of garbage.
+// Kinds of garbage.
 const (
-	// GarbageContainer is the record of a container that ended, of which there is a
-	// newer one.
+	// GarbageContainer is the record of an exited container that has a newer record.
 	GarbageContainer GarbageKind = "Container"
-	// GarbageSandbox is a sandbox with the records in it.
+	// GarbageSandbox is a sandbox with its records.
 	GarbageSandbox GarbageKind = "Sandbox"
-	// GarbageFiles is the directory of a pod that is gone: volumes and the like.
+	// GarbageFiles is the directory of a removed pod: volumes and the like.
 	GarbageFiles GarbageKind = "Files"
 	// GarbageLogs are the logs of a deleted pod.
 	GarbageLogs GarbageKind = "Logs"
-	// GarbageClaim is the data of a persistent volume claim, of which Pod has the namespace
-	// alone.
+	// GarbageClaim is the data of a persistent volume claim. Its Pod has only the namespace.
 	GarbageClaim GarbageKind = "Claim"
 	// GarbageEvents are the events of a deleted pod.
 	GarbageEvents GarbageKind = "Events"
-	// GarbageFullLog is the log of a container that runs. It is rotated, and only the oldest
-	// of what was rotated before is removed.
+	// GarbageFullLog is the log of a running container. It is rotated; only the oldest rotated log is removed.
 	GarbageFullLog GarbageKind = "FullLog"
 )
 
-// Garbage is something of podctl's that nobody needs any more.
+// Garbage is an object of podctl that is no longer needed.
 type Garbage struct {
 	Kind GarbageKind `json:"kind"`
-	// Pod is what is known of whose it was: at least the uid.
+	// Pod is the owner, as far as it is known: at least the uid.
 	Pod model.PodRef `json:"pod"`
-	// Name is the container's, ID the container's or sandbox's, Path a directory's.
+	// Name is the name of a container, ID the id of a container or sandbox, and Path a directory.
 	Name    string `json:"container,omitempty"`
 	ID      string `json:"id,omitempty"`
 	Path    string `json:"path,omitempty"`
@@ -51,11 +48,11 @@ type Garbage struct {
 	Reason  string `json:"reason"`
 	// Size is in bytes, as far as it is known.
 	Size int64 `json:"size"`
-	// spare is set for a record that is only removed where there are too many.
+	// spare is set for a record that is removed only if there are too many.
 	spare bool
 }
 
-// What says what a piece of garbage is.
+// What describes a piece of garbage.
 func (g *Garbage) What() string {
 	switch g.Kind {
 	case GarbageContainer:
@@ -76,8 +73,7 @@ func (g *Garbage) What() string {
 	return cmp.Or(g.Name, g.ID)
 }
 
-// Whose names the pod, by its uid when its name is not known any more. It is empty for a claim,
-// whose text has the namespace.
+// Whose names the pod, or its uid if the name is unknown. It is empty for a claim, because What includes the namespace.
 func (g *Garbage) Whose() string {
 	if g.Pod.Name == "" {
 		return string(g.Pod.UID)
@@ -85,24 +81,23 @@ func (g *Garbage) Whose() string {
 	return g.Pod.String()
 }
 
-// is reports whether two pieces of garbage are the same thing.
+// is reports whether two pieces of garbage are the same object.
 func (g *Garbage) is(other Garbage) bool {
 	return g.Kind == other.Kind && g.Pod.UID == other.Pod.UID && g.ID == other.ID && g.Path == other.Path
 }
 
-// leftovers is what the runtime has of one pod, and what podctl knows of it.
+// leftovers is the state of one pod in the runtime and on disk.
 type leftovers struct {
 	uid        types.UID
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
-	// checkpoint and dir tell what lies on disk for the pod.
+	// checkpoint and dir report which files of the pod exist on disk.
 	checkpoint, dir bool
-	// shared reports whether a kubelet lives, whose the files may be: its layout is the
-	// same.
+	// shared reports whether a kubelet is running. The files may then belong to it, because the layout is the same.
 	shared bool
 }
 
-// unmanaged reports whether the runtime has things of the pod, and none of podctl's.
+// unmanaged reports whether the pod has objects in the runtime, but none of podctl.
 func (l *leftovers) unmanaged() bool {
 	for _, s := range l.sandboxes {
 		if criconfig.MadeByPodctl(s.GetAnnotations()) {
@@ -117,7 +112,7 @@ func (l *leftovers) unmanaged() bool {
 	return len(l.sandboxes)+len(l.containers) > 0
 }
 
-// garbage is what of the pod nobody needs, in the order in which it is removed.
+// garbage returns the objects of the pod that are no longer needed, in the order of their removal.
 func (l *leftovers) garbage() []Garbage {
 	observe.NewestFirst(l.sandboxes, l.containers)
 	if l.checkpoint {
@@ -146,8 +141,8 @@ func (l *leftovers) ref() model.PodRef {
 	return ref
 }
 
-// deadContainers are the records of containers that ended, but for the newest of
-// each name: it carries the restart count, and tells how the last run ended.
+// deadContainers returns the records of exited containers, except the newest of each name, which has the restart count
+// and the result of the last run.
 func (l *leftovers) deadContainers() []Garbage {
 	var found []Garbage
 	newest := map[string]*runtimeapi.Container{}
@@ -167,8 +162,7 @@ func (l *leftovers) deadContainers() []Garbage {
 	return found
 }
 
-// oldSandboxes are those that a newer one has replaced and in which no record is
-// left once the dead containers have gone.
+// oldSandboxes returns the sandboxes that have a newer one and no records left after the dead containers are removed.
 func (l *leftovers) oldSandboxes(dead []Garbage) []Garbage {
 	var found []Garbage
 	for i, s := range l.sandboxes {
@@ -190,8 +184,8 @@ func (l *leftovers) emptiedBy(s *runtimeapi.PodSandbox, dead []Garbage) bool {
 	return true
 }
 
-// orphans are the sandboxes of a pod without a checkpoint in which nothing runs and
-// nothing is of others. A container in an unknown state may run.
+// orphans returns the sandboxes of a pod without a checkpoint in which no container runs or is unmanaged. A container
+// in an unknown state may run.
 func (l *leftovers) orphans() []Garbage {
 	var found []Garbage
 	for _, s := range l.sandboxes {
@@ -210,7 +204,7 @@ func (l *leftovers) sandbox(s *runtimeapi.PodSandbox, reason string) Garbage {
 	return Garbage{Kind: GarbageSandbox, Pod: l.ref(), ID: s.GetId(), Attempt: s.GetMetadata().GetAttempt(), Reason: reason}
 }
 
-// in are the containers of a sandbox.
+// in returns the containers of a sandbox.
 func (l *leftovers) in(s *runtimeapi.PodSandbox) []*runtimeapi.Container {
 	return slices.DeleteFunc(slices.Clone(l.containers), func(c *runtimeapi.Container) bool { return c.GetPodSandboxId() != s.GetId() })
 }
@@ -231,8 +225,8 @@ func (l *leftovers) allIn(sandboxes []Garbage) bool {
 	})
 }
 
-// sharesLog reports whether another record of the container writes, or wrote, into the
-// same log: the attempts of init containers begin anew in a new sandbox.
+// sharesLog reports whether another record of the container uses the same log: the attempts of init containers start at
+// zero in a new sandbox.
 func (l *leftovers) sharesLog(g *Garbage) bool {
 	return slices.ContainsFunc(l.containers, func(c *runtimeapi.Container) bool {
 		return c.GetId() != g.ID && c.GetMetadata().GetName() == g.Name && c.GetMetadata().GetAttempt() == g.Attempt

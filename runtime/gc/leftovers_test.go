@@ -11,7 +11,7 @@ import (
 
 func ours() map[string]string { return map[string]string{criconfig.AnnotationSandboxSpecHash: "v1:x"} }
 
-// box is a sandbox of podctl's; later ones are newer.
+// box returns a sandbox of podctl. A larger time means newer.
 func box(id string, at int64, state runtimeapi.PodSandboxState) *runtimeapi.PodSandbox {
 	return &runtimeapi.PodSandbox{
 		Id: id, CreatedAt: at, State: state, Annotations: ours(),
@@ -26,7 +26,7 @@ func record(id, name, sandbox string, at int64, state runtimeapi.ContainerState)
 	}
 }
 
-// TestGarbage: only what is podctl's, does not run and has something newer goes.
+// TestGarbage checks that only objects of podctl that do not run and have a newer one are garbage.
 func TestGarbage(t *testing.T) {
 	const (
 		ready, down               = runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.PodSandboxState_SANDBOX_NOTREADY

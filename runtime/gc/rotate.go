@@ -27,7 +27,7 @@ type RunLog struct {
 	ContainerID string
 }
 
-// Rotator rotates the logs of containers that run.
+// Rotator rotates the logs of running containers.
 type Rotator struct {
 	client *cri.Client
 	layout state.Layout
@@ -35,13 +35,12 @@ type Rotator struct {
 	limits logfile.Limits
 }
 
-// NewRotator makes a Rotator.
+// NewRotator returns a Rotator.
 func NewRotator(w observe.World) *Rotator {
 	return &Rotator{client: w.Client, layout: w.Layout, now: w.Now, limits: w.Logs}
 }
 
-// Rotate moves a log aside, makes the runtime write a new one, and removes the
-// oldest of those that were moved aside before.
+// Rotate renames a log, lets the runtime open a new one, and removes the oldest rotated logs.
 func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
 	logs := x.layout.Pod(log.Pod.UID).Logs(log.Pod.Namespace, log.Pod.Name)
 	path, err := logs.File(log.Container, log.Attempt)
@@ -55,8 +54,8 @@ func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
 	return errors.Join(x.rotateIn(ctx, dir, filepath.Base(path), log.ContainerID), dir.Close())
 }
 
-// rotateIn rotates a log in its directory, unless it was rotated in this second already: it would take the place of what was
-// moved aside then. The next pass does it.
+// rotateIn rotates a log in its directory. If it was already rotated in this second, it does nothing, because the new
+// name would replace that file; the next pass rotates it.
 func (x *Rotator) rotateIn(ctx context.Context, dir *safefs.Dir, name, containerID string) error {
 	aside := podlogs.RotatedLog(name, x.now())
 	for _, taken := range []string{aside, aside + logfile.Compressed} {
@@ -68,8 +67,8 @@ func (x *Rotator) rotateIn(ctx context.Context, dir *safefs.Dir, name, container
 	return errors.Join(compressed, x.moveAside(ctx, dir, name, aside, containerID))
 }
 
-// moveAside moves the log to another name, and lets the runtime begin a new one. If that fails, the log is as it was, so that the
-// next pass tries again (kubelet: rotateLatestLog).
+// moveAside renames the log and lets the runtime open a new one. If that fails, it restores the log, so that the next
+// pass tries again (kubelet: rotateLatestLog).
 func (x *Rotator) moveAside(ctx context.Context, dir *safefs.Dir, name, aside, containerID string) error {
 	err := dir.Rename(name, dir, aside)
 	if err = safefs.IgnoreMissing(err); err != nil {
@@ -87,8 +86,8 @@ func (x *Rotator) moveAside(ctx context.Context, dir *safefs.Dir, name, aside, c
 	return x.limits.DropOld(dir, name)
 }
 
-// fullLogs are the logs of a pod that podctl applied which are due to be rotated. Where a
-// kubelet lives, it rotates them.
+// fullLogs returns the logs of an applied pod that are due for rotation. If a kubelet is running, it rotates them
+// instead.
 func (x *Rotator) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error) {
 	var found []Garbage
 	if !l.checkpoint || l.shared {
@@ -100,8 +99,8 @@ func (x *Rotator) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error)
 			Reason: "it has grown to where it is rotated",
 		}
 		var err error
-		// Most logs are small: the runtime is asked for few. A name that is no part of a path has
-		// no log of podctl's.
+		// Most logs are small, so the runtime is queried for few of them. A container whose name cannot be part of a
+		// path has no log of podctl.
 		if g.Path, err = x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).File(g.Name, g.Attempt); err != nil {
 			continue
 		}
@@ -119,14 +118,14 @@ func (x *Rotator) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error)
 	return found, nil
 }
 
-// isFullLog reports whether a container runs and that the log it writes is full.
+// isFullLog reports whether a running container writes this log and the log is full.
 func (x *Rotator) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
 	reply, err := x.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: g.ID})
 	status := reply.GetStatus()
 	return status.GetLogPath() == g.Path && observe.LogFull(status, x.limits), cri.IgnoreNotFound(err)
 }
 
-// rotateFull rotates a log that was full, if it still is. The caller holds the pod's lock.
+// rotateFull rotates a log if it is still full. The caller holds the pod's lock.
 func (x *Rotator) rotateFull(ctx context.Context, g *Garbage) error {
 	known, err := x.layout.Pod(g.Pod.UID).Checkpoint().Exists()
 	if err != nil {

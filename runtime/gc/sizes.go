@@ -6,8 +6,8 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// addSizes fills in how much each piece takes. What containers have written only
-// containerd tells; of others their logs are counted alone.
+// addSizes sets the size of each piece. Only containerd reports the data that containers wrote. For other runtimes only
+// logs count.
 func (x *Collector) addSizes(ctx context.Context, l *leftovers, found []Garbage) {
 	if len(found) == 0 {
 		return
@@ -22,7 +22,8 @@ func (x *Collector) addSizes(ctx context.Context, l *leftovers, found []Garbage)
 	}
 }
 
-// size is how much a piece of what a pod left takes. Written is what a container has written to its root file system.
+// size returns the size of a piece of garbage. written returns the bytes that a container wrote to its root file
+// system.
 func (x *Collector) size(l *leftovers, g *Garbage, written func(id string) int64) int64 {
 	pod := x.layout.Pod(g.Pod.UID)
 	logs := pod.Logs(g.Pod.Namespace, g.Pod.Name)

@@ -18,26 +18,24 @@ import (
 	"github.com/podctl/podctl/runtime/observe"
 )
 
-// keptDeleted is how long an agent keeps the logs and the events of a deleted pod: they are there
-// to be read after it.
+// keptDeleted is how long an agent keeps the logs and events of a deleted pod, so that users can read them.
 const keptDeleted = 24 * time.Hour
 
-// Upkeep lists what an agent removes by itself. It is less than List has: of a pod without a
-// checkpoint, which may be another state directory's, only files that lie here, and what is left
-// to be read of deleted pods only after a day. Of records there may be so many; below zero means
-// no limit. The newest of each container stays in any case if the container does not run.
+// Upkeep returns what an agent removes by itself, which is less than List. For a pod without a checkpoint, which may
+// belong to another state directory, it includes only local files. It includes logs and events of deleted pods only
+// after a day. maxRecords limits the records; below zero means no limit. The newest record of a container that does not
+// run always stays.
 func (x *Collector) Upkeep(ctx context.Context, maxRecords int) ([]Garbage, error) {
 	return x.upkeep(ctx, maxRecords, x.now().Add(-keptDeleted))
 }
 
-// Reclaim lists what can go on a disk that runs full: as Upkeep, with all records that can go, and what
-// is left to be read of all deleted pods (kubelet: DeleteAllUnusedContainers).
+// Reclaim returns what can be removed from a full disk: as Upkeep, but with all removable records, and the logs and
+// events of all deleted pods (kubelet: DeleteAllUnusedContainers).
 func (x *Collector) Reclaim(ctx context.Context) ([]Garbage, error) {
 	return x.upkeep(ctx, 0, time.Time{})
 }
 
-// upkeep lists what can go, with what is left of pods that were deleted before a time; zero means
-// whenever.
+// upkeep returns what can be removed, with the logs and events of pods deleted before a time. A zero time means all.
 func (x *Collector) upkeep(ctx context.Context, maxRecords int, deletedBefore time.Time) ([]Garbage, error) {
 	pods, deleted, err := x.survey(ctx, deletedBefore)
 	if err != nil {
@@ -55,19 +53,19 @@ func (x *Collector) upkeep(ctx context.Context, maxRecords int, deletedBefore ti
 	return slices.Concat(found, records.tooMany(), deleted), nil
 }
 
-// recordCount counts the records of containers that ended (kubelet: evictContainers, MaxContainers).
+// recordCount counts the records of exited containers (kubelet: evictContainers, MaxContainers).
 type recordCount struct {
 	most, dead int
 	spares     []spare
 }
 
-// spare is a record that can go, and its age.
+// spare is a removable record with its age.
 type spare struct {
 	garbage Garbage
 	created int64
 }
 
-// add counts what one pod has, but for what is removed anyway.
+// add counts the records of one pod, except those that are removed anyway.
 func (r *recordCount) add(l *leftovers, garbage []Garbage) {
 	spares := l.spares()
 	for _, c := range l.containers {
@@ -82,7 +80,7 @@ func (r *recordCount) add(l *leftovers, garbage []Garbage) {
 	}
 }
 
-// tooMany are the oldest of those that can go, as many as there are too many.
+// tooMany returns the oldest removable records, as many as exceed the limit.
 func (r *recordCount) tooMany() []Garbage {
 	if r.most < 0 {
 		return nil
@@ -96,8 +94,8 @@ func (r *recordCount) tooMany() []Garbage {
 	return found
 }
 
-// spares are the newest records of containers that have ended and run again. They tell how the run
-// before ended, and nothing that the pod needs.
+// spares returns the newest records of exited containers that run again. They show the result of the previous run,
+// which the pod does not need.
 func (l *leftovers) spares() []Garbage {
 	observe.NewestFirst(l.sandboxes, l.containers)
 	runs, seen := map[string]bool{}, map[string]bool{}
@@ -120,8 +118,8 @@ func (l *leftovers) spares() []Garbage {
 	return found
 }
 
-// RemoveIfFree is Remove for a pod that nobody works on: a lock is not waited for. The error is a
-// *filelock.LockedError then.
+// RemoveIfFree is Remove without waiting for a lock. If another process works on the pod, it returns a
+// *filelock.LockedError.
 func (x *Collector) RemoveIfFree(ctx context.Context, g Garbage) error { //nolint:gocritic // as Remove
 	return x.removeWithin(ctx, &g, 0)
 }
@@ -134,9 +132,8 @@ type GrownLog struct {
 	Changed time.Time
 }
 
-// GrownLogs lists the logs of pods that are large enough to be rotated. It looks at files alone:
-// whether a container writes to them is what FullLogs asks the runtime. Where a kubelet lives, it
-// rotates them.
+// GrownLogs returns the logs of pods that are large enough to be rotated. It checks only the files; FullLogs asks the
+// runtime whether a container writes to them. If a kubelet is running, it rotates them instead.
 func (x *Collector) GrownLogs(pods []model.PodRef) []GrownLog {
 	var grown []GrownLog
 	for _, ref := range pods {
@@ -158,7 +155,8 @@ func (x *Collector) GrownLogs(pods []model.PodRef) []GrownLog {
 	return grown
 }
 
-// TrimFiles frees what containers of pods use through the hosts files and termination messages that podctl mounts into them.
+// TrimFiles frees the disk space that containers use through the hosts files and termination messages that podctl
+// mounts into them.
 func (x *Collector) TrimFiles(pods []model.PodRef) error {
 	var errs []error
 	for _, ref := range pods {
@@ -167,7 +165,7 @@ func (x *Collector) TrimFiles(pods []model.PodRef) error {
 	return errors.Join(errs...)
 }
 
-// FullLogs lists the logs of a pod that are due to be rotated.
+// FullLogs returns the logs of a pod that are due for rotation.
 func (x *Collector) FullLogs(ctx context.Context, ref model.PodRef) ([]Garbage, error) {
 	l, err := x.leftoversOf(ctx, ref.UID)
 	if err != nil || l.unmanaged() {

@@ -26,7 +26,7 @@ func (l *lab) upkeep(most int) []Garbage {
 	return found
 }
 
-// attempts are the attempts of containers that go, by pod.
+// attempts returns the attempts of the removed containers by pod.
 func attempts(found []Garbage) []string {
 	all := []string{}
 	for _, g := range found {
@@ -36,9 +36,9 @@ func attempts(found []Garbage) []string {
 	return all
 }
 
-// TestUpkeepLimitsRecords has the cases of the kubelet's TestContainerGC that concern numbers: there
-// are at most so many records, the oldest go first, and each container keeps one. Other than with a
-// kubelet that one stays if the container does not run: it has the restart count.
+// TestUpkeepLimitsRecords has the cases of the kubelet's TestContainerGC about numbers: the number of records is
+// limited, the oldest are removed first, and each container keeps one. Unlike with a kubelet, that one always stays if
+// the container does not run, because it has the restart count.
 func TestUpkeepLimitsRecords(t *testing.T) {
 	l := newLab(t)
 	refs, sandboxes := map[string]model.PodRef{}, map[string]string{}
@@ -72,7 +72,7 @@ func TestUpkeepLimitsRecords(t *testing.T) {
 	}
 }
 
-// TestUpkeepLeavesSpareOfWhatEnded: a record that could go stays if the container has ended meanwhile.
+// TestUpkeepLeavesSpareOfWhatEnded checks that a spare record stays if the container has exited meanwhile.
 func TestUpkeepLeavesSpareOfWhatEnded(t *testing.T) {
 	l := newLab(t)
 	ref := l.remembered("web")
@@ -84,14 +84,14 @@ func TestUpkeepLeavesSpareOfWhatEnded(t *testing.T) {
 		t.Fatalf("found %v", found)
 	}
 	l.server.Exit("a", 1)
-	// It is garbage now, as a newer one has ended, but not what was listed.
+	// It is garbage now, because there is a newer exited record, but not as a spare record.
 	if err := l.RemoveIfFree(t.Context(), found[0]); !errors.Is(err, ErrNeeded) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestUpkeepOfDeletedPods: what is left to be read of a deleted pod stays for a day, and a pod
-// that is not known stays as it is.
+// TestUpkeepOfDeletedPods checks that logs and events of a deleted pod stay for a day, and that an unknown pod is not
+// changed.
 func TestUpkeepOfDeletedPods(t *testing.T) {
 	l := newLab(t)
 	unknown := model.PodRef{Namespace: "default", Name: "unknown", UID: "unknown-uid"}
@@ -119,7 +119,7 @@ func TestUpkeepOfDeletedPods(t *testing.T) {
 	}
 }
 
-// TestRemoveIfFreeWaitsForNobody: a pod that somebody works on is left for the next time.
+// TestRemoveIfFreeWaitsForNobody checks that a pod that another process works on is skipped.
 func TestRemoveIfFreeWaitsForNobody(t *testing.T) {
 	l := newLab(t)
 	ref := l.remembered("web")

@@ -15,25 +15,24 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Keychain finds the credentials of the user podctl runs as.
+// Keychain finds the credentials of the user that podctl runs as.
 type Keychain interface {
-	// Find looks for the credentials of a registry, by its host. Without any, and without an
-	// error, the registry is asked anonymously.
+	// Find returns the credentials for the host of a registry. Without credentials or an error, the registry is asked
+	// anonymously.
 	Find(ctx context.Context, host string) (Found, error)
 }
 
-// Found is what a keychain has for a registry.
+// Found is the result of a keychain for a registry.
 type Found struct {
-	// Auth is nil where there are no credentials.
+	// Auth is nil if there are no credentials.
 	Auth *runtimeapi.AuthConfig
-	// LeftOut says which files were not believed, and why: a pull may fail for it.
+	// LeftOut lists untrusted files with reasons, which may explain a failed pull.
 	LeftOut []string
 }
 
-// credentials lists what to try for an image: those of the pod's pull secrets by the
-// kubelet's matching of registry and path, then the credentials of the user
-// podctl runs as (docker's config.json, podman's auth.json, credential helpers).
-// Without any there is one anonymous try. It also returns what was left out.
+// credentials returns the credentials to try for an image: those of the pod's pull secrets that match registry and path
+// like in the kubelet, and then those of podctl's user (docker's config.json, podman's auth.json, credential helpers).
+// Without any there is one anonymous try. The second result lists files and secrets that were left out.
 func (p *Puller) credentials(ctx context.Context, name string, own []*runtimeapi.AuthConfig) ([]*runtimeapi.AuthConfig, []string, error) {
 	ref, err := reference.ParseDockerRef(name)
 	if err != nil {
@@ -53,14 +52,13 @@ func (p *Puller) credentials(ctx context.Context, name string, own []*runtimeapi
 	return own, users.LeftOut, nil
 }
 
-// fromSecrets takes the credentials of pull secrets that match the image
-// (kubelet: secrets.MakeDockerKeyring). Secrets that hold none are left out; one
-// that cannot be read ends the pull.
+// fromSecrets returns the credentials of pull secrets that match the image (kubelet: secrets.MakeDockerKeyring). It
+// skips secrets without credentials. One that cannot be read ends the pull.
 func fromSecrets(name string, secrets []*v1.Secret) ([]*runtimeapi.AuthConfig, error) {
 	keyring := &credentialprovider.BasicDockerKeyring{}
 	for _, secret := range secrets {
 		if podspec.PullSecretFault(secret) != "" {
-			// The notes of the manifest say so, and the error of a pull that fails.
+			// A note of the manifest and the error of a failed pull report it.
 			continue
 		}
 		config, err := dockerConfig(secret)
@@ -101,7 +99,7 @@ func dockerConfig(secret *v1.Secret) (credentialprovider.DockerConfig, error) {
 	return config, nil
 }
 
-// repositoryOf is the image's name without tag and digest, in full.
+// repositoryOf returns the image's full name without tag and digest.
 func repositoryOf(name string) (string, error) {
 	ref, err := reference.ParseDockerRef(name)
 	if err != nil {
@@ -110,10 +108,10 @@ func repositoryOf(name string) (string, error) {
 	return ref.Name(), nil
 }
 
-// dockerHub is the name under which docker keeps the credentials of its own registry.
+// dockerHub is docker's name for the credentials of its own registry.
 const dockerHub = "https://index.docker.io/v1/"
 
-// hostOf is the registry's host; docker's own is kept under another name.
+// hostOf returns the registry's host. Docker's own registry has a special name.
 func hostOf(ref reference.Named) string {
 	switch host := reference.Domain(ref); host {
 	case "docker.io", "index.docker.io":

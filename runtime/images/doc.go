@@ -1,6 +1,6 @@
-// Package images has the images of a runtime: list, pull, load, save, pin and remove them, with
-// the credentials that the kubelet would use.
+// Package images manages the images of a runtime: it lists, pulls, loads, saves, pins and removes them, with the
+// credentials that the kubelet would use.
 //
-// In: names, and the pull secrets of a pod. Out: what the runtime knows of an image, and who needs
-// it. Archives go through containerd's own API, as the CRI has no call for them.
+// The input is names, and the pull secrets of a pod. The results are the runtime's data about an image, and its users.
+// Archives use containerd's own API, because the CRI has no call for them.
 package images

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The kubelet's names for what goes wrong with an image (pkg/kubelet/images/types.go).
+// The kubelet's reasons for problems with an image (pkg/kubelet/images/types.go).
 const (
 	ErrImagePull             = "ErrImagePull"
 	InvalidImageName         = "InvalidImageName"
@@ -22,20 +22,20 @@ const (
 
 // Error is the failure to provide one image.
 type Error struct {
-	// Reason is one of the names above.
+	// Reason is one of the constants above.
 	Reason string
 	Image  string
-	// Hint says in plain words what happened and what to do.
+	// Hint explains the failure and how to fix it.
 	Hint string
-	// Passing reports whether trying again later may help: a registry that cannot be
-	// reached, not an image that does not exist.
+	// Passing reports whether a later try may help: for a registry that cannot be reached, but not for an image that
+	// does not exist.
 	Passing bool
-	// Invalid reports whether the name is none that an image can have.
+	// Invalid reports whether the name is not a valid image name.
 	Invalid bool
 	Err     error
 }
 
-// Error is the hint, or the cause where there is no better word.
+// Error returns the hint, or the cause if there is no hint.
 func (e *Error) Error() string {
 	if e.Hint != "" {
 		return fmt.Sprintf("image %s: %s", e.Image, e.Hint)
@@ -46,8 +46,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KubeletText is what a kubelet says of a name that is none (kubelet: applyDefaultImageTag). Of a
-// pull it says what the runtime said.
+// KubeletText returns the kubelet's message about an invalid name (kubelet: applyDefaultImageTag). For a failed pull it
+// is empty, because the kubelet then shows the runtime's message.
 func (e *Error) KubeletText() string {
 	if !e.Invalid {
 		return ""
@@ -55,15 +55,14 @@ func (e *Error) KubeletText() string {
 	return fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: %v", e.Image, e.Image, e.Err)
 }
 
-// sign is a text by which a runtime's error is known.
+// sign identifies a runtime's error by its text.
 type sign struct {
 	texts   []string
 	hint    string
 	passing bool
 }
 
-// signs are asked in order: the first that fits explains the error. The texts
-// are those of containerd and CRI-O.
+// signs are tried in order: the first match explains the error. The texts are those of containerd and CRI-O.
 func signs() []sign {
 	return []sign{
 		{[]string{"no space left on device"}, "there is no space left for it; `podctl image prune` frees some", false},
@@ -75,7 +74,7 @@ func signs() []sign {
 	}
 }
 
-// explain turns a runtime's pull error into one that says what to do.
+// explain turns a runtime's pull error into an Error with a hint.
 func explain(name string, err error) *Error {
 	text := status.Convert(err).Message()
 	e := &Error{Reason: ErrImagePull, Image: name, Err: err}
@@ -100,7 +99,7 @@ func explain(name string, err error) *Error {
 	return e
 }
 
-// lastCause is the innermost of the causes that a runtime strings together.
+// lastCause returns the innermost cause of an error that a runtime built.
 func lastCause(text string) string {
 	if i := strings.LastIndex(text, ": "); i >= 0 && len(text)-i > 12 {
 		return text[i+2:]

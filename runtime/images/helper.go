@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// helperTimeout is how long a credential helper may take: some ask a cloud.
+	// helperTimeout limits a credential helper, because some query a cloud.
 	helperTimeout = time.Minute
-	// helperMax bounds what is read of a helper's answer, in bytes.
+	// helperMax limits the bytes read from a helper.
 	helperMax = 256 << 10
-	// tokenUser is the user name by which a helper says that its secret is a token.
+	// tokenUser is the user name with which a helper marks its secret as a token.
 	tokenUser = "<token>"
 )
 
-// helperVariables are what credential helpers read of the environment, beside HOME and the
-// proxies: those of keyrings, of pass, and of the clouds.
+// helperVariables lists the variables that credential helpers need, besides HOME and the proxies: those of keyrings, of
+// pass, and of the clouds.
 func helperVariables() []string {
 	return []string{
 		"USER", "LOGNAME", "LANG", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME",
@@ -35,8 +35,7 @@ func helperVariables() []string {
 	}
 }
 
-// askHelper asks a credential helper of docker's for a registry's credentials. What the
-// helper answers is in no error.
+// askHelper asks a docker credential helper for a registry's credentials. No error contains the helper's answer.
 func askHelper(ctx context.Context, helper, host string) (types.AuthConfig, error) {
 	none := types.AuthConfig{}
 	if !isHelperName(helper) {
@@ -73,8 +72,8 @@ func isHelperName(name string) bool {
 	})
 }
 
-// runHelper runs a helper away from the caller's directory and without the caller's other
-// variables, and returns what it printed, also where it failed.
+// runHelper runs a helper outside of the caller's directory and without the caller's other variables. It returns the
+// output, even if the helper failed.
 func runHelper(ctx context.Context, program *safefs.Program, host string) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -82,7 +81,7 @@ func runHelper(ctx context.Context, program *safefs.Program, host string) ([]byt
 	cmd := program.Command(ctx, "get")
 	cmd.Dir, cmd.Env = "/", safefs.Environ(helperVariables()...)
 	cmd.Stdin, cmd.Stdout = strings.NewReader(host), &out
-	// A program that it left behind may hold its output open.
+	// A background process of the helper may keep its output open.
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {
@@ -91,7 +90,7 @@ func runHelper(ctx context.Context, program *safefs.Program, host string) ([]byt
 	return out.text.Bytes(), err
 }
 
-// bounded keeps what a helper prints, and stops one that prints too much.
+// bounded collects the output of a helper and stops one that prints too much.
 type bounded struct {
 	text    bytes.Buffer
 	tooLong context.CancelCauseFunc

@@ -19,8 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// registryClient answers pulls: with the error, or with the reference once the
-// right user asks.
+// registryClient answers pulls with the error, or with the reference for the right user.
 type registryClient struct {
 	runtimeapi.ImageServiceClient
 	err   error
@@ -52,7 +51,7 @@ func (c *registryClient) PullImage(ctx context.Context, r *runtimeapi.PullImageR
 	return &runtimeapi.PullImageResponse{ImageRef: "sha256:" + r.GetImage().GetImage()}, nil
 }
 
-// nobody is a keychain without credentials.
+// This is a keychain without credentials.
 type nobody struct{}
 
 func (nobody) Find(context.Context, string) (Found, error) { return Found{}, nil }
@@ -102,8 +101,8 @@ func TestPullTriesCredentialsInTurn(t *testing.T) {
 	}
 }
 
-// TestPullSecretsOfNoUse: a secret that holds no credentials keeps no pull from trying the
-// others, or nobody's, and a pull that fails all the same names it.
+// TestPullSecretsOfNoUse checks that secrets without credentials do not keep a pull from trying others or an anonymous
+// pull, and that the error of a failed pull names them.
 func TestPullSecretsOfNoUse(t *testing.T) {
 	opaque, empty := secret("registry.local", "other"), secret("registry.local", "other")
 	opaque.Name, opaque.Type = "opaque", ""
@@ -130,7 +129,7 @@ func TestPullSecretsOfNoUse(t *testing.T) {
 	}
 }
 
-// TestPullSecretThatCannotBeRead ends the pull, as under a kubelet.
+// TestPullSecretThatCannotBeRead checks that it ends the pull, as in the kubelet.
 func TestPullSecretThatCannotBeRead(t *testing.T) {
 	broken := &v1.Secret{Type: v1.SecretTypeDockercfg, Data: map[string][]byte{v1.DockerConfigKey: []byte("hunter2")}}
 	broken.Name = "broken"
@@ -174,7 +173,8 @@ func TestSameImageIsPulledOnce(t *testing.T) {
 	}
 }
 
-// TestAPullThatIsGivenUp says nothing of the image: who waits for it begins it anew.
+// TestAPullThatIsGivenUp checks that a cancelled pull is no result for the image: a request that waits for it starts it
+// again.
 func TestAPullThatIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &registryClient{hold: make(chan struct{})}
@@ -207,7 +207,7 @@ func TestAPullThatIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestPullsTakeTurns: no more pulls run at the same time than may, and who waits for a turn can give up.
+// TestPullsTakeTurns checks the limit for parallel pulls, and that waiting for a slot ends with the context.
 func TestPullsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &registryClient{hold: make(chan struct{})}
@@ -242,8 +242,8 @@ func TestPullsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestPullsShareNoCredentials: what a registry answers to one pod's credentials is no answer
-// for another pod; secrets of other registries make no difference.
+// TestPullsShareNoCredentials checks that a registry's answer for the credentials of one pod is not used for another
+// pod. Secrets for other registries make no difference.
 func TestPullsShareNoCredentials(t *testing.T) {
 	client := &registryClient{user: "right", hold: make(chan struct{})}
 	p := &Puller{Keychain: nobody{}}
@@ -265,7 +265,7 @@ func TestPullsShareNoCredentials(t *testing.T) {
 			outcomes[name] = err
 		})
 	}
-	// The three that have nothing in common get under way, while the others wait for them.
+	// Three different pulls start, and the others wait for them.
 	for range 1000 {
 		if client.calls.Load() < 3 {
 			time.Sleep(time.Millisecond)

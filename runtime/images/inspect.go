@@ -8,14 +8,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Details are an image, and its configuration as the registry or the archive has it.
+// Details is an image with its configuration from the registry or the archive.
 type Details struct {
 	*Image
-	// Config is the configuration of the OCI specification; nil if the runtime does not tell.
+	// Config is the configuration of the OCI specification; nil if the runtime does not report it.
 	Config json.RawMessage `json:"config,omitempty"`
 }
 
-// Inspect asks the runtime for the configuration of an image.
+// Inspect returns an image with its configuration from the runtime.
 func (s *Store) Inspect(ctx context.Context, img *Image) (*Details, error) {
 	reply, err := s.client.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: img.ID}, Verbose: true})
 	if err != nil {

@@ -18,15 +18,14 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// configMax bounds what is read of a docker configuration, in bytes.
+// configMax limits the bytes read from a docker configuration.
 const configMax = 1 << 20
 
-// userKeychain reads what `docker login` and `podman login` wrote for the user podctl runs
-// as. Under sudo HOME may be another user's, whose configuration could name a program for
-// root to run: his file is left out.
+// userKeychain reads the credentials that `docker login` and `podman login` wrote for podctl's user. With sudo, HOME
+// may belong to another user, whose configuration could name a program that root would run. Such a file is left out.
 type userKeychain struct{ getenv func(string) string }
 
-// Find looks into the first file that there is (go-containerregistry: keychain.go).
+// Find uses the first existing file (go-containerregistry: keychain.go).
 func (k userKeychain) Find(ctx context.Context, host string) (Found, error) {
 	var found Found
 	for _, path := range k.files() {
@@ -48,7 +47,7 @@ func (k userKeychain) Find(ctx context.Context, host string) (Found, error) {
 	return found, nil
 }
 
-// files lists where credentials may lie; the first file that exists counts.
+// files lists where credentials may be; the first existing file is used.
 func (k userKeychain) files() []string {
 	var files []string
 	add := func(dir string, names ...string) {
@@ -69,7 +68,7 @@ func (k userKeychain) files() []string {
 	return files
 }
 
-// readDockerConfig reads one file. What is in it is in no error.
+// readDockerConfig reads one file. No error contains its content.
 func readDockerConfig(path string) (*configfile.ConfigFile, error) {
 	f, err := safefs.OpenTrusted(path)
 	if err != nil {
@@ -87,10 +86,10 @@ func readDockerConfig(path string) (*configfile.ConfigFile, error) {
 	return settings, nil
 }
 
-// authOf takes a registry's credentials from DOCKER_AUTH_CONFIG, from the credential helper
-// that the configuration names for it, or else from the configuration itself, as docker does.
+// authOf returns a registry's credentials from DOCKER_AUTH_CONFIG, from the configured credential helper, or else from
+// the configuration itself, like docker.
 func authOf(ctx context.Context, settings *configfile.ConfigFile, host string) (*runtimeapi.AuthConfig, error) {
-	// A configuration without anything has what the environment has.
+	// An empty configuration returns the credentials of the environment.
 	auth, err := configfile.New("").GetAuthConfig(host)
 	if err != nil {
 		return nil, errors.New("DOCKER_AUTH_CONFIG cannot be read")
@@ -112,8 +111,8 @@ func authOf(ctx context.Context, settings *configfile.ConfigFile, host string) (
 	}, nil
 }
 
-// helperOf names the credential helper for a registry. An empty name for a host means that
-// its credentials are in the file.
+// helperOf returns the credential helper for a registry. An empty name for a host means that its credentials are in the
+// file.
 func helperOf(settings *configfile.ConfigFile, host string) string {
 	if helper, ok := settings.CredentialHelpers[host]; ok {
 		return helper

@@ -14,12 +14,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// login is a docker configuration with a user for registry.local.
+// login returns a docker configuration with a user for registry.local.
 func login(user string) string {
 	return fmt.Sprintf(`{"auths":{"registry.local":{"auth":%q}}}`, base64.StdEncoding.EncodeToString([]byte(user+":pw")))
 }
 
-// put writes a file and the directories above it.
+// put writes a file and creates its parent directories.
 func put(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, mode)); err != nil {
@@ -27,7 +27,7 @@ func put(t *testing.T, path, text string, mode os.FileMode) {
 	}
 }
 
-// home makes a home directory and has all that is looked for lie below it.
+// home creates a home directory, below which all searched files are.
 func home(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func home(t *testing.T) string {
 	return dir
 }
 
-// asked pulls an image and returns the users that the registry was asked as.
+// asked pulls an image and returns the users of the requests to the registry.
 func asked(t *testing.T, answer error) ([]string, error) {
 	t.Helper()
 	client := &registryClient{err: answer}
@@ -46,8 +46,8 @@ func asked(t *testing.T, answer error) ([]string, error) {
 	return client.asked, err
 }
 
-// TestCredentialsAreLookedForInTurn: the first file that exists counts, also where it has
-// nothing for the registry.
+// TestCredentialsAreLookedForInTurn checks that the first existing file is used, even if it has no credentials for the
+// registry.
 func TestCredentialsAreLookedForInTurn(t *testing.T) {
 	dir := home(t)
 	for i, c := range []struct{ variable, value, file string }{
@@ -77,7 +77,7 @@ func TestCredentialsAreLookedForInTurn(t *testing.T) {
 	}
 }
 
-// TestDockerHubHasAnotherName: docker keeps the credentials of its own registry as it always did.
+// TestDockerHubHasAnotherName checks docker's special name for the credentials of its own registry.
 func TestDockerHubHasAnotherName(t *testing.T) {
 	put(t, filepath.Join(home(t), ".docker/config.json"), strings.Replace(login("hub"), "registry.local", "https://index.docker.io/v1/", 1), 0o600)
 	for _, name := range []string{"busybox", "docker.io/library/busybox:1", "index.docker.io/library/busybox"} {
@@ -88,8 +88,8 @@ func TestDockerHubHasAnotherName(t *testing.T) {
 	}
 }
 
-// TestNoProgramOfAnotherUserRuns: neither a configuration of his, nor a helper in the working
-// directory or one that he can change, has podctl run what he wrote.
+// TestNoProgramOfAnotherUserRuns checks that podctl runs no program through another user's configuration, nor a helper
+// in the working directory or one that another user can change.
 func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
@@ -105,9 +105,10 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		config string
-		// change makes of the configuration or the program what another user could.
+		// change modifies the configuration or the program as another user could.
 		change func(t *testing.T, config, program string)
-		// says is in the error of the pull; "" where the pull is anonymous and says so only when it fails.
+		// says is part of the pull's error. It is "" if the pull is anonymous; note is then in the error of a failed
+		// pull.
 		says, note string
 	}{
 		"his configuration":   {store("x"), func(t *testing.T, config, _ string) { give(t, config) }, "", "belongs to user 65534"},
@@ -161,8 +162,8 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 	}
 }
 
-// TestHelpersAnswer: a credential helper of the user's is asked away from his directory and
-// without his other secrets; what it says is in no error.
+// TestHelpersAnswer checks that a helper runs outside of the user's directory and without other secrets, and that no
+// error contains its answer.
 func TestHelpersAnswer(t *testing.T) {
 	for name, c := range map[string]struct{ script, user, says string }{
 		"with a user":       {`read host; echo "{\"Username\":\"$host as $AWS_PROFILE in $PWD${OTHER:+ with $OTHER}\",\"Secret\":\"s3cret\"}"`, "registry.local as dev in /", ""},
@@ -190,8 +191,8 @@ func TestHelpersAnswer(t *testing.T) {
 	}
 }
 
-// TestTokensAndEmptyHelpers: a helper's secret may be a token; an empty name means that the
-// file itself has the credentials.
+// TestTokensAndEmptyHelpers checks a helper's secret that is a token, and an empty helper name, which means that the
+// file has the credentials.
 func TestTokensAndEmptyHelpers(t *testing.T) {
 	dir := home(t)
 	put(t, filepath.Join(dir, "bin/docker-credential-x"), "#!/bin/sh\necho '{\"Username\":\"<token>\",\"Secret\":\"t0ken\"}'\n", 0o755)
@@ -208,7 +209,7 @@ func TestTokensAndEmptyHelpers(t *testing.T) {
 	}
 }
 
-// TestHelperIsInterrupted: a helper that does not answer ends with the pull.
+// TestHelperIsInterrupted checks that a helper that hangs ends with the pull.
 func TestHelperIsInterrupted(t *testing.T) {
 	dir := home(t)
 	put(t, filepath.Join(dir, "bin/docker-credential-x"), "#!/bin/sh\n: >"+dir+"/begun\nsleep 600\n", 0o755)
@@ -228,7 +229,7 @@ func TestHelperIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestBadDockerConfigs are refused with their name and without their content.
+// TestBadDockerConfigs checks that errors have their path, but not their content.
 func TestBadDockerConfigs(t *testing.T) {
 	path := filepath.Join(home(t), ".docker/config.json")
 	for text, want := range map[string]string{

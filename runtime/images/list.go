@@ -20,32 +20,31 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Store is the images of a runtime.
+// Store manages the images of a runtime.
 type Store struct {
 	client *cri.Client
 	layout state.Layout
 	puller *Puller
-	// pulled remembers which images podctl pulled.
+	// pulled records which images podctl pulled.
 	pulled state.PulledImages
 }
 
-// NewStore makes a Store. What podctl's pods need is read below the layout.
+// NewStore returns a Store. It reads the needs of podctl's pods below the layout.
 func NewStore(client *cri.Client, layout state.Layout) *Store {
 	return &Store{client: client, layout: layout, puller: &Puller{}, pulled: layout.PulledImages()}
 }
 
-// Image is one image of the runtime, and who needs it.
+// Image is an image of the runtime with its users.
 type Image struct {
 	ID      string   `json:"id"`
 	Tags    []string `json:"tags,omitempty"`
 	Digests []string `json:"digests,omitempty"`
 	Size    uint64   `json:"size"`
-	// Pinned reports whether the runtime itself needs the image, for its sandboxes.
+	// Pinned reports whether the runtime itself needs the image for its sandboxes.
 	Pinned bool `json:"pinned,omitempty"`
-	// UsedBy are the containers made of the image, or with it as a volume.
+	// UsedBy lists the containers created from the image, or with it as a volume.
 	UsedBy []User `json:"usedBy,omitempty"`
-	// NamedBy are the pods whose manifests, as they were applied, name the image. Of a pod that was
-	// evicted nothing is needed.
+	// NamedBy lists the pods whose applied manifests name the image. Evicted pods need no images.
 	NamedBy []model.PodRef `json:"namedBy,omitempty"`
 }
 
@@ -65,7 +64,7 @@ func (u User) String() string {
 	return fmt.Sprintf("container %s of pod %s (%s)", u.Container, u.Pod, state)
 }
 
-// compare sorts those that run before the others, and both by name.
+// compare sorts running containers first, and then by name.
 func (u User) compare(other User) int {
 	running := func(u User) int {
 		if u.Running {
@@ -76,7 +75,7 @@ func (u User) compare(other User) int {
 	return cmp.Or(cmp.Compare(running(u), running(other)), strings.Compare(u.Pod.String(), other.Pod.String()), strings.Compare(u.Container, other.Container))
 }
 
-// Names are all names of the image: its tags, or else its digests.
+// Names returns all names of the image: its tags, or else its digests.
 func (i *Image) Names() []string {
 	if len(i.Tags) > 0 {
 		return i.Tags
@@ -84,7 +83,7 @@ func (i *Image) Names() []string {
 	return i.Digests
 }
 
-// Name is the image's first name, or its id when it has none.
+// Name returns the image's first name, or its id if it has none.
 func (i *Image) Name() string {
 	if names := i.Names(); len(names) > 0 {
 		return names[0]
@@ -92,8 +91,8 @@ func (i *Image) Name() string {
 	return i.ID
 }
 
-// OtherNames are the names of the image that somebody who asked for it by one of
-// them may not know of. Who asks by the id means all.
+// OtherNames returns the names of the image besides the one that the user asked for. For an id it returns none, because
+// an id means all names.
 func (i *Image) OtherNames(asked string) []string {
 	repository, _, _ := Parts(asked)
 	known := func(name string) bool { return Canonical(name) == Canonical(asked) }
@@ -107,25 +106,24 @@ func (i *Image) OtherNames(asked string) []string {
 	})
 }
 
-// Unused reports whether nobody needs the image.
+// Unused reports whether the image has no users.
 func (i *Image) Unused() bool {
 	return !i.Pinned && len(i.UsedBy) == 0 && len(i.NamedBy) == 0
 }
 
-// List lists the images of the runtime by their names, with those who need
-// them. Of a checkpoint that cannot be read nobody can say which images its pod
-// needs.
+// List returns the images of the runtime by name, with their users. unreadable lists checkpoints that cannot be read,
+// so that the needs of their pods are unknown.
 func (s *Store) List(ctx context.Context) (images []*Image, unreadable []error, err error) {
 	return s.list(ctx, s.neededImages)
 }
 
-// ListByImage is List without a question for each container: an image that is mounted as a volume
-// has the pods that name it as its users, and not the containers.
+// ListByImage is List without a call for each container. For an image mounted as a volume it reports the pods that name
+// it, but not the containers.
 func (s *Store) ListByImage(ctx context.Context) (images []*Image, unreadable []error, err error) {
 	return s.list(ctx, func(_ context.Context, c *runtimeapi.Container) ([]string, error) { return ownImage(c), nil })
 }
 
-// needs names the images that a container needs, by name or id.
+// needs returns the images that a container needs, by name or id.
 type needs func(context.Context, *runtimeapi.Container) ([]string, error)
 
 func (s *Store) list(ctx context.Context, of needs) (images []*Image, unreadable []error, err error) {
@@ -153,7 +151,7 @@ func (s *Store) list(ctx context.Context, of needs) (images []*Image, unreadable
 	return found, unreadable, nil
 }
 
-// imageIndex finds images by their ids and names.
+// imageIndex finds images by ids and names.
 type imageIndex map[string]*Image
 
 func indexImages(images []*Image) imageIndex {
@@ -167,8 +165,7 @@ func indexImages(images []*Image) imageIndex {
 	return index
 }
 
-// find returns the images of some names or ids, each once; what is not there is
-// left out.
+// find returns the images for names or ids without duplicates. It skips unknown ones.
 func (x imageIndex) find(names ...string) []*Image {
 	var found []*Image
 	for _, name := range names {
@@ -204,8 +201,8 @@ func (s *Store) listImages(ctx context.Context) ([]*Image, error) {
 	return found, nil
 }
 
-// sandboxImage is the image of the runtime's sandboxes as containerd 1 tells it;
-// newer runtimes mark it as pinned.
+// sandboxImage returns the image of the runtime's sandboxes, as reported by containerd 1. Newer runtimes pin it
+// instead.
 func (s *Store) sandboxImage(ctx context.Context) (string, error) {
 	reply, err := s.client.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 	if err != nil {
@@ -214,8 +211,7 @@ func (s *Store) sandboxImage(ctx context.Context) (string, error) {
 	return cri.ReadInfo(reply.GetInfo()).Config.SandboxImage, nil
 }
 
-// addUsers notes at each image the containers that need it. Those of others count
-// as podctl's own do.
+// addUsers adds to each image the containers that need it, including unmanaged ones.
 func (s *Store) addUsers(ctx context.Context, images []*Image, of needs) error {
 	list, err := s.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if err != nil {
@@ -245,8 +241,7 @@ func (s *Store) addUsers(ctx context.Context, images []*Image, of needs) error {
 	return nil
 }
 
-// neededImages are the names or ids of the images of one container: its own, and
-// those that are mounted as volumes.
+// neededImages returns the names or ids of the images of one container: its own, and those mounted as volumes.
 func (s *Store) neededImages(ctx context.Context, c *runtimeapi.Container) ([]string, error) {
 	needed := ownImage(c)
 	reply, err := s.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
@@ -259,7 +254,7 @@ func (s *Store) neededImages(ctx context.Context, c *runtimeapi.Container) ([]st
 	return needed, nil
 }
 
-// ownImage are the names and ids of the image of a container.
+// ownImage returns the names and ids of the image of a container.
 func ownImage(c *runtimeapi.Container) []string {
 	return []string{c.GetImageId(), c.GetImageRef(), c.GetImage().GetImage()}
 }
@@ -275,8 +270,7 @@ func userOf(c *runtimeapi.Container) User {
 	}
 }
 
-// Find finds an image by a name or an id, of which the beginning is enough
-// when it is unique.
+// Find returns an image by its name or id. A unique prefix of the id is enough.
 func Find(images []*Image, name string) (*Image, error) {
 	if found := indexImages(images).find(name); len(found) > 0 {
 		return found[0], nil
@@ -296,7 +290,7 @@ func Find(images []*Image, name string) (*Image, error) {
 	return nil, fmt.Errorf("%q is the beginning of %d image ids; give more of it", name, len(begins))
 }
 
-// Remove removes an image with all its names: the CRI has no call that takes away one of them.
+// Remove removes an image with all its names, because the CRI cannot remove a single name.
 func (s *Store) Remove(ctx context.Context, img *Image) error {
 	_, err := s.client.Images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: img.ID}})
 	if err = cri.IgnoreNotFound(err); err != nil {
@@ -305,7 +299,7 @@ func (s *Store) Remove(ctx context.Context, img *Image) error {
 	return s.pulled.Forget(state.PulledName(img.ID))
 }
 
-// Notes tell which images podctl pulled.
+// Notes holds the images that podctl pulled.
 type Notes map[string]bool
 
 // Has reports whether podctl pulled an image.
@@ -314,8 +308,8 @@ func (n Notes) Has(id string) bool { return n[state.PulledName(id)] }
 // Notes reads which images podctl pulled.
 func (s *Store) Notes() (Notes, error) { return s.pulled.List() }
 
-// ForgetGone forgets the images that are gone: somebody else who pulls one of them again owns it.
-// What was noted since then stays.
+// ForgetGone forgets images that no longer exist. If another program pulls one of them again, it is not podctl's.
+// Images noted meanwhile stay.
 func (s *Store) ForgetGone(notes Notes, present []*Image) error {
 	gone := maps.Clone(notes)
 	for _, img := range present {
@@ -328,8 +322,8 @@ func (s *Store) ForgetGone(notes Notes, present []*Image) error {
 	return errors.Join(errs...)
 }
 
-// FileSystem is a directory of the file system that the runtime keeps images on; empty if it does
-// not say.
+// FileSystem returns a directory of the file system with the runtime's images, or an empty string if the runtime does
+// not report it.
 func (s *Store) FileSystem(ctx context.Context) (string, error) {
 	reply, err := s.client.Images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/distribution/reference"
 )
 
-// Canonical is the one form of a name that all its forms have in common: with
-// its registry, and with its digest or else its tag. What is no name stays as it
-// is: an id, for example.
+// Canonical returns the canonical form of a name: with its registry, and with its digest or else its tag. A text that
+// is not a name, such as an id, is returned unchanged.
 func Canonical(name string) string {
 	ref, err := reference.ParseDockerRef(name)
 	if err != nil {
@@ -18,8 +17,7 @@ func Canonical(name string) string {
 	return ref.String()
 }
 
-// Parts are the repository of a name, and its tag or its digest. What is no name
-// has none.
+// Parts returns the repository of a name, and its tag or digest. For a text that is not a name they are empty.
 func Parts(name string) (repository, tag, digest string) {
 	ref, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
@@ -34,8 +32,7 @@ func Parts(name string) (repository, tag, digest string) {
 	return ref.Name(), tag, digest
 }
 
-// FullName is the name the runtime has for an image that was asked for by any
-// name or by its id.
+// FullName returns the runtime's name of an image for any of its names or its id.
 func (i *Info) FullName(asked string) (string, error) {
 	names := slices.Concat(i.RepoTags, i.RepoDigests)
 	for _, name := range names {
@@ -49,7 +46,7 @@ func (i *Info) FullName(asked string) (string, error) {
 	return names[0], nil
 }
 
-// Pin is the name of an image by its digest in the repository that was asked for.
+// Pin returns the name of an image by its digest in the requested repository.
 func (i *Info) Pin(asked string) (string, error) {
 	repository, _, digest := Parts(asked)
 	if digest != "" {

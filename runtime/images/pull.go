@@ -17,9 +17,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// WithTag is the reference that is asked for: one without tag and digest means
-// latest (kubelet: applyDefaultImageTag). Nothing else is filled in: which
-// registry a short name means is the runtime's business.
+// WithTag adds the tag latest to a reference without tag and digest (kubelet: applyDefaultImageTag). It adds nothing
+// else: the runtime decides about the registry of a short name.
 func WithTag(name string) (string, error) {
 	ref, err := reference.ParseAnyReference(name)
 	if err != nil {
@@ -33,8 +32,8 @@ func WithTag(name string) (string, error) {
 	return name + ":latest", nil
 }
 
-// SameReference reports whether two references mean the same image: nginx:latest and
-// docker.io/library/nginx:latest. One without tag and digest means none.
+// SameReference reports whether two references mean the same image: nginx:latest and docker.io/library/nginx:latest.
+// One without tag and digest matches only itself.
 func SameReference(a, b string) bool {
 	return a == b || (fullName(a) != "" && fullName(a) == fullName(b))
 }
@@ -52,20 +51,19 @@ func isNamed(ref reference.Reference) bool {
 	return named
 }
 
-// Info is what the runtime knows of an image.
+// Info is the runtime's data about an image.
 type Info struct {
-	// Reference is what the runtime was asked for.
+	// Reference is the requested reference.
 	Reference string
 	ID        string
-	// User is the user the image asks for, a number or a name; empty means root.
+	// User is the user of the image, a number or a name; empty means root.
 	User string
 	Size uint64
-	// RepoTags are the image's names with tags, RepoDigests those under which it
-	// was pulled, with digests.
+	// RepoTags are the image's names with tags. RepoDigests are the names with digests under which it was pulled.
 	RepoTags, RepoDigests []string
 }
 
-// Status asks the runtime for an image; false when it does not have it.
+// Status returns the runtime's data about an image, or false if it does not have it.
 func Status(ctx context.Context, client runtimeapi.ImageServiceClient, name string) (Info, bool, error) {
 	tagged, err := WithTag(name)
 	if err != nil {
@@ -85,8 +83,7 @@ func Status(ctx context.Context, client runtimeapi.ImageServiceClient, name stri
 	}, true, nil
 }
 
-// UserOf is the user an image asks for: its number, or else its name (kubelet:
-// getImageUser).
+// UserOf returns the user of an image: its number, or else its name (kubelet: getImageUser).
 func UserOf(img *runtimeapi.Image) string {
 	if uid := img.GetUid(); uid != nil {
 		return strconv.FormatInt(uid.GetValue(), 10)
@@ -97,26 +94,25 @@ func UserOf(img *runtimeapi.Image) string {
 // Request is one image to pull.
 type Request struct {
 	Image string
-	// Annotations are the pod's, which the kubelet passes on.
+	// Annotations are the pod's, which the kubelet passes to the runtime.
 	Annotations   map[string]string
 	SandboxConfig *runtimeapi.PodSandboxConfig
 	// Secrets are the pod's pull secrets, which are tried first.
 	Secrets []*v1.Secret
 }
 
-// Puller pulls images. The same image asked for twice at once with the same pull secrets
-// is pulled once. The zero value pulls any number of images at the same time.
+// Puller pulls images. Concurrent requests for the same image with the same pull secrets share one pull. The zero value
+// has no limit for parallel pulls.
 type Puller struct {
 	mu      sync.Mutex
 	running map[sharing]*pulling
 	// Keychain finds the credentials of the user; nil means the usual places.
 	Keychain Keychain
-	// slots bounds how many pulls run at the same time; nil means any number.
+	// slots limits the parallel pulls; nil means no limit.
 	slots chan struct{}
 }
 
-// NewPuller makes a Puller of at most so many pulls at the same time (kubelet:
-// maxParallelImagePulls); zero means any number.
+// NewPuller returns a Puller with a limit for parallel pulls (kubelet: maxParallelImagePulls). Zero means no limit.
 func NewPuller(parallel int) *Puller {
 	p := &Puller{}
 	if parallel > 0 {
@@ -125,8 +121,8 @@ func NewPuller(parallel int) *Puller {
 	return p
 }
 
-// sharing is what pulls have to have in common to be one: with other credentials the
-// registry may answer otherwise. Of those it has only a hash.
+// sharing identifies pulls that can be shared. With other credentials the registry may answer differently. It holds
+// only a hash of the credentials.
 type sharing struct {
 	image       string
 	credentials [sha256.Size]byte
@@ -141,17 +137,17 @@ func sharingOf(name string, own []*runtimeapi.AuthConfig) sharing {
 	return sharing{image: name, credentials: sha256.Sum256(text)}
 }
 
-// pulling is a pull that others may wait for.
+// pulling is a pull that other requests may wait for.
 type pulling struct {
 	done chan struct{}
 	ref  string
 	err  error
-	// givenUp reports that who began it gave it up, which says nothing of the image.
+	// givenUp is set if the request that started the pull was cancelled, which is no result for the image.
 	givenUp bool
 }
 
-// Pull pulls an image and returns the runtime's reference to it. Credentials are
-// tried one after the other until one works; without any the pull is anonymous.
+// Pull pulls an image and returns the runtime's reference to it. It tries credentials one after the other until one
+// works. Without any, the pull is anonymous.
 func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient, r Request) (string, error) {
 	name, err := WithTag(r.Image)
 	if err != nil {
@@ -181,7 +177,7 @@ func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 	}
 }
 
-// pullInTurn pulls once fewer pulls run than may.
+// pullInTurn waits for a free slot and pulls.
 func (p *Puller) pullInTurn(ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request) (string, error) {
 	if p.slots != nil {
 		select {
@@ -194,7 +190,7 @@ func (p *Puller) pullInTurn(ctx context.Context, client runtimeapi.ImageServiceC
 	return p.pull(ctx, client, name, own, r)
 }
 
-// noCredentials says that it is not known what to pull an image with.
+// noCredentials reports that the credentials for an image could not be determined.
 func noCredentials(image string, err error) error {
 	return &Error{Reason: ErrImagePull, Image: image, Hint: err.Error(), Err: err}
 }
@@ -244,7 +240,7 @@ func (p *Puller) pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 	return "", failure
 }
 
-// leftOut names the pull secrets that hold no credentials: they may be why a pull fails.
+// leftOut names the pull secrets without credentials, which may be the reason for a failed pull.
 func leftOut(secrets []*v1.Secret) []string {
 	var texts []string
 	for _, secret := range secrets {
@@ -255,8 +251,7 @@ func leftOut(secrets []*v1.Secret) []string {
 	return texts
 }
 
-// allFailed joins the failures of several credentials, which mostly say the
-// same.
+// allFailed joins the failures of several credentials, which are often the same.
 func allFailed(name string, failures []*Error) *Error {
 	if len(failures) == 1 {
 		return failures[0]

@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/containerd"
 )
 
-// Untag takes one name away from an image that has others, which are returned. Only containerd
-// can: the CRI removes an image with all its names, of which the user may not know.
+// Untag removes one name of an image that has others, and returns these. It requires containerd, because the CRI
+// removes an image with all its names.
 func (s *Store) Untag(ctx context.Context, img *Image, name string) (others []string, err error) {
 	others = img.OtherNames(name)
 	store, err := s.Containerd()
@@ -25,7 +25,7 @@ func (s *Store) Untag(ctx context.Context, img *Image, name string) (others []st
 			name, strings.Join(others, ", "), img.ID)
 	}
 	if err == nil {
-		// The name is gone. That the CRI has not noticed yet does no harm.
+		// The name is removed. It does no harm if the CRI has not noticed yet.
 		_, err = s.await(ctx, name, func(present bool) bool { return !present })
 	}
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Store) Untag(ctx context.Context, img *Image, name string) (others []st
 	return others, nil
 }
 
-// namesOf are a name of the image, and its digests in that repository if it has no other tag there.
+// namesOf returns a name of the image, and its digests in that repository if it has no other tag there.
 func (i *Image) namesOf(asked string) []string {
 	repository, _, _ := Parts(asked)
 	of := func(names []string) []string {
@@ -50,8 +50,8 @@ func (i *Image) namesOf(asked string) []string {
 	return append([]string{Canonical(asked)}, of(i.Digests)...)
 }
 
-// Tag gives an image another name. A name that another image has goes over to this one. Only
-// containerd can: the CRI has no call for it.
+// Tag gives an image another name, and moves the name if another image has it. It requires containerd, because the CRI
+// has no call for it.
 func (s *Store) Tag(ctx context.Context, img *Image, name string) (string, error) {
 	ref, err := reference.ParseDockerRef(name)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// Requests are the images a pod names, each with the pod's pull secrets.
+// Requests returns the images a pod names, each with the pod's pull secrets.
 func Requests(d *podspec.Desired) []Request {
 	var requests []Request
 	for _, name := range podspec.ImageNames(d.Pod) {
@@ -25,20 +25,19 @@ func Requests(d *podspec.Desired) []Request {
 	return requests
 }
 
-// PullProgress is how far a pull is, as far as the runtime tells.
+// PullProgress is the progress of a pull, as far as the runtime reports it.
 type PullProgress struct {
-	// Done and Total are the bytes of the parts that have been begun: what will
-	// come is not known before.
+	// Done and Total are the bytes of the parts started so far. The size of later parts is not known before.
 	Done, Total int64
-	// Parts is how many of them have been begun.
+	// Parts is the number of started parts.
 	Parts int
 }
 
-// pullTick is how often a pull is asked how far it is.
+// pullTick is the interval for checking the progress.
 const pullTick = 200 * time.Millisecond
 
-// Pull pulls an image anew, and tells what the runtime has then. Report is called with how far
-// it is, from another goroutine.
+// Pull pulls an image, even if it exists, and returns the runtime's data about it. It calls report with the progress
+// from another goroutine.
 func (s *Store) Pull(ctx context.Context, r Request, report func(PullProgress)) (Info, error) {
 	before, _, err := Status(ctx, s.client.Images, r.Image)
 	if err != nil {
@@ -57,8 +56,8 @@ func (s *Store) Pull(ctx context.Context, r Request, report func(PullProgress)) 
 	return info, s.pulled.Add(info.ID)
 }
 
-// WatchPull reports how far the pulls are that begin now, from another goroutine and until it is
-// stopped. The CRI does not tell it; where the runtime is containerd its own API does.
+// WatchPull reports the progress of pulls that start now, from another goroutine, until stop is called. The CRI has no
+// progress, so this requires containerd's own API.
 func WatchPull(ctx context.Context, client *cri.Client, report func(PullProgress)) (stop func()) {
 	ctx, end := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -72,7 +71,7 @@ func WatchPull(ctx context.Context, client *cri.Client, report func(PullProgress
 	}
 }
 
-// Pulled is what the runtime knows of an image that it says it pulled.
+// Pulled returns the runtime's data about an image after a pull.
 func Pulled(ctx context.Context, client runtimeapi.ImageServiceClient, name string) (Info, error) {
 	info, present, err := Status(ctx, client, name)
 	if err == nil && !present {
@@ -81,8 +80,7 @@ func Pulled(ctx context.Context, client runtimeapi.ImageServiceClient, name stri
 	return info, err
 }
 
-// watchPull reports what containerd downloads until the context ends. On another
-// runtime it reports nothing.
+// watchPull reports what containerd downloads until the context ends. On another runtime it reports nothing.
 func watchPull(ctx context.Context, client *cri.Client, report func(PullProgress)) {
 	store, err := openContainerd(client)
 	if err != nil {
@@ -105,15 +103,14 @@ func watchPull(ctx context.Context, client *cri.Client, report func(PullProgress
 	}
 }
 
-// downloads adds up what has been downloaded since a pull began.
+// downloads sums the downloaded bytes since a pull began.
 type downloads struct {
-	// before is what lay there already, left by a pull that was cut off.
+	// before holds the parts that existed before, left by an interrupted pull.
 	before map[string]containerd.Download
 	seen   map[string]containerd.Download
 }
 
-// advance takes in what is downloaded now. What was seen and is not there any
-// more has come to its end.
+// advance updates the sums with the current downloads. A part that is no longer listed is complete.
 func (d *downloads) advance(now map[string]containerd.Download) PullProgress {
 	for name, one := range d.seen {
 		if _, still := now[name]; !still {
@@ -135,7 +132,7 @@ func (d *downloads) advance(now map[string]containerd.Download) PullProgress {
 	return p
 }
 
-// Containerd is containerd's own API behind the image service.
+// Containerd returns containerd's own API behind the image service.
 func (s *Store) Containerd() (*containerd.Store, error) { return openContainerd(s.client) }
 
 func openContainerd(client *cri.Client) (*containerd.Store, error) {
@@ -146,14 +143,14 @@ func openContainerd(client *cri.Client) (*containerd.Store, error) {
 	return containerd.OpenStore(socket)
 }
 
-// The CRI learns of an image that came or went behind its back a moment later.
+// The CRI notices with a delay that containerd added or removed an image.
 const (
 	loadedTries = 100
 	loadedPause = 50 * time.Millisecond
 )
 
-// Load imports an image archive, of docker's or the OCI's form, and returns
-// the names of the images once the runtime knows them. Only containerd can.
+// Load imports an image archive in docker's or the OCI's format. It returns the names of the images once the runtime
+// knows them. It requires containerd.
 func (s *Store) Load(ctx context.Context, r io.Reader) ([]string, error) {
 	store, err := s.Containerd()
 	if err != nil {
@@ -163,7 +160,7 @@ func (s *Store) Load(ctx context.Context, r io.Reader) ([]string, error) {
 	if err = errors.Join(err, store.Close()); err != nil {
 		return nil, err
 	}
-	// They are loaded: who interrupts now is not told that they are not.
+	// The images are loaded: an interrupt now must not report a failure.
 	ctx = context.WithoutCancel(ctx)
 	for _, name := range names {
 		if err := s.awaitImage(ctx, name); err != nil {
@@ -182,8 +179,7 @@ func (s *Store) awaitImage(ctx context.Context, name string) error {
 	return err
 }
 
-// await looks at an image until its presence in the CRI is as it is to be, and reports whether it
-// came to that.
+// await waits until wanted is true for the presence of an image in the CRI, and reports whether that happened in time.
 func (s *Store) await(ctx context.Context, name string, wanted func(present bool) bool) (bool, error) {
 	for range loadedTries {
 		if _, present, err := Status(ctx, s.client.Images, name); wanted(present) || err != nil {
@@ -196,7 +192,7 @@ func (s *Store) await(ctx context.Context, name string, wanted func(present bool
 	return false, nil
 }
 
-// Save writes images as an OCI archive. Only containerd can.
+// Save writes images as an OCI archive. It requires containerd.
 func (s *Store) Save(ctx context.Context, w io.Writer, names []string) error {
 	full := make([]string, 0, len(names))
 	for _, name := range names {
@@ -217,9 +213,8 @@ func (s *Store) Save(ctx context.Context, w io.Writer, names []string) error {
 	return errors.Join(store.Export(ctx, w, full), store.Close())
 }
 
-// Pin maps every image that pods name to its name by digest, which means
-// the same image for ever. What is absent, or was loaded from an archive and
-// never had a digest, is named in the error.
+// Pin maps every image in the pods to its name by digest, which always means the same image. The error names images
+// that are missing, or that were loaded from an archive and have no digest.
 func (s *Store) Pin(ctx context.Context, pods []*podspec.Desired) (map[string]string, error) {
 	pins := map[string]string{}
 	var errs []error
@@ -244,7 +239,7 @@ func (s *Store) pinImage(ctx context.Context, name string) (string, error) {
 	return info.Pin(name)
 }
 
-// presentImage is what the runtime knows of an image that it must have.
+// presentImage returns the runtime's data about an image, or an error if it is missing.
 func (s *Store) presentImage(ctx context.Context, name string) (Info, error) {
 	info, present, err := Status(ctx, s.client.Images, name)
 	if err == nil && !present {
@@ -253,7 +248,7 @@ func (s *Store) presentImage(ctx context.Context, name string) (Info, error) {
 	return info, err
 }
 
-// PullSecrets are the pod's imagePullSecrets that the manifests supply.
+// PullSecrets returns the pod's imagePullSecrets that the manifests have.
 func PullSecrets(d *podspec.Desired) []*v1.Secret {
 	var secrets []*v1.Secret
 	for _, ref := range d.Pod.Spec.ImagePullSecrets {

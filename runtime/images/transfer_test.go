@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// newStore is the images of a runtime in memory, which is not containerd.
+// newStore returns the images of an in-memory runtime, which is not containerd.
 func newStore(t *testing.T, names ...string) *Store {
 	t.Helper()
 	_, _, endpoint := runtimetest.Start(t, names...)
@@ -27,8 +27,8 @@ func newStore(t *testing.T, names ...string) *Store {
 	return NewStore(client, state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()})
 }
 
-// TestOtherRuntimes: what only containerd can do is refused with the way out, and
-// a pull works without progress.
+// TestOtherRuntimes checks that operations that require containerd are refused with advice, and that a pull works
+// without progress.
 func TestOtherRuntimes(t *testing.T) {
 	e := newStore(t, "registry.local/a:1")
 	_, err := e.Load(t.Context(), strings.NewReader("x"))
@@ -90,7 +90,7 @@ func TestFindImage(t *testing.T) {
 	}
 }
 
-// TestNamesThatGo: one name goes alone, and the digests of a repository with its last tag.
+// TestNamesThatGo checks that a single name is removed, and the digests of a repository with its last tag.
 func TestNamesThatGo(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("a", 64)
 	img := &Image{Tags: []string{"r.io/a:1", "r.io/a:2", "r.io/b:1"}, Digests: []string{"r.io/a" + digest, "r.io/b" + digest}}

@@ -14,20 +14,21 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// cniCache is where the CNI library of containerd keeps the results of plugins, for all networks.
+// cniCache is where containerd's CNI library caches the results of plugins for all networks.
 const cniCache = "/var/lib/cni/results"
 
-// portmapChains are the chains of the CNI plugin portmap that all networks share. The plugin makes them again when it needs them.
+// portmapChains returns the chains of the CNI plugin portmap that all networks share. The plugin recreates them when
+// necessary.
 func portmapChains() []string {
 	return []string{"CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK"}
 }
 
-// removeCNI removes what CNI plugins left of a network: rules and chains of iptables, and cached results.
+// removeCNI removes leftovers of CNI plugins for a network: rules and chains of iptables, and cached results.
 func removeCNI(ctx context.Context, network string) error {
 	return errors.Join(removeChains(ctx, network), removeCached(network))
 }
 
-// removeCached removes the cached results of a network, and the directories of the cache that are empty then.
+// removeCached removes the cached results of a network, and empty directories of the cache.
 func removeCached(network string) error {
 	entries, err := os.ReadDir(cniCache)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,16 +41,17 @@ func removeCached(network string) error {
 		}
 	}
 	for _, dir := range []string{cniCache, filepath.Dir(cniCache)} {
-		_ = os.Remove(dir) // It fails, and should, if something is in it.
+		_ = os.Remove(dir) // This fails if the directory is not empty, as intended.
 	}
 	return errors.Join(errs...)
 }
 
-// removeChains removes the rules and chains of iptables that are only for a network. The shared chains go when no network uses them.
+// removeChains removes the iptables rules and chains of a network. It removes the shared chains if no other network
+// uses them.
 func removeChains(ctx context.Context, network string) error {
 	rules, err := iptables(ctx, nil, "iptables-save", "-t", "nat")
 	if missing := (*MissingError)(nil); errors.As(err, &missing) {
-		return nil // No plugin can have made chains.
+		return nil // Without iptables, no plugin can have created chains.
 	}
 	if err != nil {
 		return err
@@ -72,7 +74,7 @@ func iptables(ctx context.Context, in []byte, program string, args ...string) ([
 	}
 	defer checked.Close() //nolint:errcheck // A handle on a program.
 	cmd := checked.Command(ctx, args...)
-	// One program has all of them, by the name that it is called with.
+	// A single program implements all of them and selects by its name.
 	cmd.Args[0] = program
 	cmd.Dir, cmd.Env, cmd.Stdin = "/", environ(path), bytes.NewReader(in)
 	var stderr bytes.Buffer
@@ -84,8 +86,8 @@ func iptables(ctx context.Context, in []byte, program string, args ...string) ([
 	return out, nil
 }
 
-// cniCleanUp is the input of iptables-restore that removes what the plugins bridge and portmap made for a network; empty if there is
-// nothing. The text is what iptables-save prints of the table nat.
+// cniCleanUp returns the input for iptables-restore that removes the rules and chains of the plugins bridge and portmap
+// for a network, or an empty string. text is the output of iptables-save for the table nat.
 func cniCleanUp(text, network string) string {
 	var own, others, targets, known []string
 	for line := range strings.Lines(text) {
@@ -119,14 +121,14 @@ func cniCleanUp(text, network string) string {
 	return cleanUpScript(own, targets)
 }
 
-// cleanUpScript removes rules, and chains with all that is in them.
+// cleanUpScript removes rules, and chains with their rules.
 func cleanUpScript(rules, chains []string) string {
 	if len(rules)+len(chains) == 0 {
 		return ""
 	}
 	lines := []string{"*nat"}
 	for _, rule := range rules {
-		// The rules of the chains go with the chains.
+		// Rules in removed chains are removed with them.
 		if chain := strings.Fields(rule)[1]; !slices.Contains(chains, chain) {
 			lines = append(lines, "-D"+strings.TrimPrefix(rule, "-A"))
 		}
@@ -139,7 +141,7 @@ func cleanUpScript(rules, chains []string) string {
 	return strings.Join(append(lines, "COMMIT"), "\n") + "\n"
 }
 
-// jumpOf is the chain that a rule leads to; empty for none.
+// jumpOf returns the target chain of a rule, or an empty string.
 func jumpOf(rule string) string {
 	fields := strings.Fields(rule)
 	if i := slices.Index(fields, "-j"); i >= 0 && i+1 < len(fields) {

@@ -2,7 +2,8 @@ package node
 
 import "testing"
 
-// TestCNICleanUp: the rules and chains of the network go, and the shared ones once no other network has a port. Rules of others stay.
+// TestCNICleanUp checks that the rules and chains of the network are removed, and the shared ones if no other network
+// has ports. Rules of other programs stay.
 func TestCNICleanUp(t *testing.T) {
 	const head = `*nat
 :PREROUTING ACCEPT [0:0]

@@ -2,23 +2,22 @@ package node
 
 import "fmt"
 
-// configInput is what containerd's configuration depends on.
+// configInput holds the values for containerd's configuration.
 type configInput struct {
 	layout       layout
 	sandboxImage string
-	// cniBin holds the CNI plugins.
+	// cniBin is the directory of the CNI plugins.
 	cniBin string
-	// restrictOOM is needed where the kernel does not let us lower an out-of-memory
-	// score: without the capability SYS_RESOURCE.
+	// restrictOOM is needed if the kernel does not allow lowering an out-of-memory score, because the capability
+	// SYS_RESOURCE is missing.
 	restrictOOM bool
 	snapshotter string
-	// systemdCgroup leaves the cgroups of pods to systemd.
+	// systemdCgroup lets systemd manage the cgroups of pods.
 	systemdCgroup bool
 }
 
-// configFor writes the configuration in the form the containerd of that major
-// version reads. The streaming server listens on the loopback address only, and
-// nothing else listens at all.
+// configFor returns the configuration in the format of a major version of containerd. Only the streaming server listens
+// on a port, on the loopback address.
 func configFor(major int, in configInput) string {
 	if major >= 2 {
 		return configV3(in)

@@ -1,8 +1,7 @@
-// Package node runs a private containerd for machines that have no container
-// runtime: own socket, own root, own bridge network, everything below one
-// directory, and nothing left of it when it is taken down. podctl itself needs
-// no such node; it is what a CI runner or a test brings up for itself.
+// Package node runs a private containerd for machines without a container runtime. It has its own socket, root and
+// bridge network, and all its files are below one directory. Nothing is left when it is taken down. podctl itself does
+// not need such a node; CI runners and tests create one for themselves.
 //
-// In come the node's directory and options; out go its status and errors. Calls of containerd's own
-// API are in runtime/containerd.
+// The input is the node's directory and options. The results are its status and errors. Calls of containerd's own API
+// are in runtime/containerd.
 package node

@@ -23,12 +23,11 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// stopTimeout is how long containerd has to end by itself.
+// stopTimeout is how long containerd has to exit by itself.
 const stopTimeout = time.Minute
 
-// Down stops the pods of the node, its containerd and shims, and removes its
-// mounts, its network and its files. Only processes that belong to the node are
-// touched. A node that is not there is no error.
+// Down stops the pods of the node, its containerd and its shims, and removes its mounts, network and files. It ends
+// only processes of the node. A missing node is no error.
 func Down(ctx context.Context, o Options) error {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -62,16 +61,15 @@ func Down(ctx context.Context, o Options) error {
 	return clean(ctx, l)
 }
 
-// stopPods removes every sandbox, and with them containers, network namespaces
-// and mounts. A containerd that died is started once more for it: it alone knows
-// how to take its pods apart.
+// stopPods removes every sandbox, and with them containers, network namespaces and mounts. If containerd has died, it
+// is started again for this, because only containerd can remove its pods cleanly.
 func stopPods(ctx context.Context, l layout, o *Options) error {
 	p, running, err := readProcess(l)
 	if err != nil {
 		return err
 	}
 	if p == nil || p.PID == 0 {
-		return nil // None has started yet.
+		return nil // It has never been started.
 	}
 	if !running {
 		o.report("starting containerd again to take its pods down")
@@ -91,8 +89,8 @@ func stopPods(ctx context.Context, l layout, o *Options) error {
 // removeTimeout is how long containerd has to remove one sandbox.
 const removeTimeout = 2 * time.Minute
 
-// removePods removes sandboxes. One that containerd does not remove in time holds up neither
-// the others nor the rest: what is left of it ends with the shims.
+// removePods removes sandboxes. A sandbox that containerd does not remove in time does not block the others or the next
+// steps; its processes end with the shims.
 func (l layout) removePods(ctx context.Context, client runtimeapi.RuntimeServiceClient, pods []*runtimeapi.PodSandbox, limit time.Duration, report func(string, ...any)) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
@@ -151,7 +149,7 @@ func (l layout) freeContainers(ctx context.Context, client runtimeapi.RuntimeSer
 	return nil
 }
 
-// stopContainerd asks the process to end, and after a while makes it.
+// stopContainerd sends SIGTERM to the process, and SIGKILL after a while.
 func stopContainerd(ctx context.Context, l layout) error {
 	p, running, err := readProcess(l)
 	if err != nil || !running {
@@ -174,8 +172,8 @@ func waitGone(ctx context.Context, l layout, p *process) bool {
 	}) == nil
 }
 
-// killShims ends shims that still serve this node's socket, and the processes of their
-// containers, which would live on without them.
+// killShims ends shims that still serve this node's socket, and the processes of their containers, which would
+// otherwise continue to run.
 func killShims(l layout) error {
 	processes, err := procfs.AllProcs()
 	if err != nil {
@@ -193,8 +191,8 @@ func killShims(l layout) error {
 	return nil
 }
 
-// killChildren ends the children of a process, for as long as it is the one that is meant. The
-// first process of a container takes those in its pid namespace with it.
+// killChildren ends the children of a process while meant is true for it. The end of a container's first process ends
+// the others in its pid namespace.
 func killChildren(parent int, meant func() bool) error {
 	var errs []error
 	for _, pid := range childrenOf(parent) {
@@ -203,7 +201,7 @@ func killChildren(parent int, meant func() bool) error {
 	return errors.Join(errs...)
 }
 
-// childrenOf lists the children of a process; none where it is gone.
+// childrenOf returns the children of a process, or none if it is gone.
 func childrenOf(parent int) []int {
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	if err != nil {
@@ -213,7 +211,7 @@ func childrenOf(parent int) []int {
 	for _, list := range lists {
 		text, err := os.ReadFile(list)
 		if err != nil {
-			continue // The thread has ended, and its children are another's.
+			continue // The thread has ended, and its children have another parent.
 		}
 		for field := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(field); err == nil {
@@ -224,8 +222,8 @@ func childrenOf(parent int) []int {
 	return found
 }
 
-// isShim reports whether a process is a shim that serves a socket. What a process calls itself
-// is not enough, as any process may: the process has to be ours, and its program a shim.
+// isShim reports whether a process is a shim that serves a socket. The command line is not enough, because any process
+// can set it. The process must also belong to podctl's user, and its program must be a shim.
 func isShim(p procfs.Proc, socket string) bool {
 	args, err := p.CmdLine()
 	if err != nil || !saysShim(args, socket) {
@@ -235,10 +233,10 @@ func isShim(p procfs.Proc, socket string) bool {
 	return err == nil && isOurs(p.PID) && strings.HasPrefix(filepath.Base(exe), shimPrefix)
 }
 
-// shimPrefix begins the names of containerd's shims.
+// shimPrefix is the prefix for names of containerd's shims.
 const shimPrefix = "containerd-shim"
 
-// saysShim reports whether a command line is that of a shim which serves a socket.
+// saysShim reports whether a command line is that of a shim for a socket.
 func saysShim(args []string, socket string) bool {
 	return len(args) > 0 && strings.HasPrefix(filepath.Base(args[0]), shimPrefix) && slices.Contains(args, socket)
 }
@@ -248,7 +246,7 @@ func clean(ctx context.Context, l layout) error {
 	if err := Unmount(string(l)); err != nil {
 		return err
 	}
-	// Without a record, or with one that is damaged, the network is not known.
+	// If the record is missing or damaged, the network is unknown.
 	if p, _, err := readProcess(l); err == nil && p != nil && p.Bridge != "" {
 		if err := errors.Join(removeBridge(p.Bridge), removeCNI(ctx, p.Bridge)); err != nil {
 			return fmt.Errorf("removing the node's network: %w", err)
@@ -258,12 +256,13 @@ func clean(ctx context.Context, l layout) error {
 		return fmt.Errorf("removing the node's files: %w", err)
 	}
 	for _, dir := range sharedDirs() {
-		_ = os.Remove(dir) // It fails, and should, if another containerd has something in it.
+		_ = os.Remove(dir) // This fails if another containerd uses the directory, as intended.
 	}
 	return nil
 }
 
-// sharedDirs are the directories that each containerd and its shims make outside of their own, the innermost first.
+// sharedDirs returns the directories that each containerd and its shims create outside of their own, the innermost
+// first.
 func sharedDirs() []string {
 	return []string{"/run/containerd/runc/k8s.io", "/run/containerd/runc", "/run/containerd/s", "/run/containerd", "/run/netns"}
 }
@@ -276,7 +275,7 @@ func Unmount(dir string) error {
 	}
 	for _, m := range slices.Backward(mounts) {
 		err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
-		// One below another mount cannot be reached, and goes with the directory that it is on.
+		// A mount below another one cannot be reached, and is removed with its directory.
 		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("unmounting %s: %w", m.Mountpoint, err)
 		}
@@ -284,8 +283,7 @@ func Unmount(dir string) error {
 	return nil
 }
 
-// removeBridge takes a bridge down and removes it; one that is not there is no
-// error.
+// removeBridge shuts a bridge down and removes it. A missing one is no error.
 func removeBridge(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// busyRuntime is for ever busy with one sandbox, and removes others.
+// busyRuntime always reports one sandbox as busy, and removes the others.
 type busyRuntime struct {
 	runtimeapi.RuntimeServiceClient
 	busy    string
@@ -40,8 +40,8 @@ func (r *busyRuntime) RemovePodSandbox(_ context.Context, in *runtimeapi.RemoveP
 	return &runtimeapi.RemovePodSandboxResponse{}, nil
 }
 
-// TestBusySandboxHoldsUpNothing: a sandbox that containerd never removes ends neither the
-// removal of the others nor the rest of the way down, and is told.
+// TestBusySandboxHoldsUpNothing checks that a sandbox that containerd never removes is reported and blocks neither the
+// removal of others nor the next steps.
 func TestBusySandboxHoldsUpNothing(t *testing.T) {
 	r := &busyRuntime{busy: "stuck"}
 	var told []string
@@ -61,8 +61,8 @@ func TestBusySandboxHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// TestChildrenEndWithTheirShim: what a shim has started is found and killed, unless the process
-// is another one by now.
+// TestChildrenEndWithTheirShim checks that the children of a shim are found and killed, unless the process has been
+// replaced.
 func TestChildrenEndWithTheirShim(t *testing.T) {
 	parent := exec.CommandContext(t.Context(), "sh", "-c", "sleep 1000 & echo started; wait $!; exit $?")
 	out, err := parent.StdoutPipe()
@@ -88,7 +88,7 @@ func TestChildrenEndWithTheirShim(t *testing.T) {
 	}
 }
 
-// TestOverlayTestClearsTheOneBefore: the mount that an interrupted try left is taken away.
+// TestOverlayTestClearsTheOneBefore checks that the mount of an interrupted check is removed.
 func TestOverlayTestClearsTheOneBefore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "overlay-test")
 	merged := filepath.Join(dir, "merged")
@@ -99,7 +99,7 @@ func TestOverlayTestClearsTheOneBefore(t *testing.T) {
 		if err := unix.Mount("tmpfs", merged, "tmpfs", 0, ""); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = unix.Unmount(merged, unix.MNT_DETACH) }) // It is there when the test failed.
+		t.Cleanup(func() { _ = unix.Unmount(merged, unix.MNT_DETACH) }) // The mount still exists if the test failed.
 	}
 	overlayWorks(dir)
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {

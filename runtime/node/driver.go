@@ -6,14 +6,13 @@ import (
 	"path/filepath"
 )
 
-// The cgroup drivers of a node.
+// Cgroup drivers of a node.
 const (
 	Systemd  = "systemd"
 	Cgroupfs = "cgroupfs"
 )
 
-// cgroupDriver is the driver of a node that was there before. One of a podctl that did not
-// remember it has Cgroupfs.
+// cgroupDriver returns the driver of an existing node. A node without a recorded driver has Cgroupfs.
 func (p *process) cgroupDriver() string {
 	switch {
 	case p == nil:
@@ -24,8 +23,8 @@ func (p *process) cgroupDriver() string {
 	return p.CgroupDriver
 }
 
-// checkDriver refuses a driver that the node cannot have. One of a node that is there does not
-// change: the cgroups of its pods are named by the driver.
+// checkDriver refuses a driver that the node cannot use. The driver of an existing node cannot change, because the
+// names of its pods' cgroups depend on it.
 func checkDriver(driver string, before *process) error {
 	switch had := before.cgroupDriver(); {
 	case driver == "" || driver == had:
@@ -38,8 +37,8 @@ func checkDriver(driver string, before *process) error {
 	return nil
 }
 
-// usualDriver is the driver for a machine: systemd wants to be the only one that makes cgroups
-// of version 2 (kubeadm takes it everywhere for that reason).
+// usualDriver returns the default driver for a machine. With cgroup v2, systemd must be the only program that creates
+// cgroups (for that reason kubeadm always selects it).
 func usualDriver(root string) string {
 	if _, err := os.Stat(filepath.Join(root, "sys/fs/cgroup/cgroup.controllers")); err == nil && hasSystemd(root) {
 		return Systemd
@@ -47,7 +46,7 @@ func usualDriver(root string) string {
 	return Cgroupfs
 }
 
-// hasSystemd reports whether systemd runs the machine (sd_booted).
+// hasSystemd reports whether the machine runs systemd (sd_booted).
 func hasSystemd(root string) bool {
 	info, err := os.Lstat(filepath.Join(root, "run/systemd/system"))
 	return err == nil && info.IsDir()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestUsualDriver: systemd has the cgroups of version 2 for itself where it runs.
+// TestUsualDriver checks that systemd manages cgroup v2 if it runs.
 func TestUsualDriver(t *testing.T) {
 	const version2, systemd = "sys/fs/cgroup/cgroup.controllers", "run/systemd/system/x"
 	for name, c := range map[string]struct {
@@ -35,7 +35,8 @@ func TestUsualDriver(t *testing.T) {
 	}
 }
 
-// TestDriverStaysWithTheNode: the cgroups of pods are named by it.
+// TestDriverStaysWithTheNode checks that the driver of an existing node does not change, because the names of cgroups
+// depend on it.
 func TestDriverStaysWithTheNode(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked       string

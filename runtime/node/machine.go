@@ -18,19 +18,18 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// programs are the programs of others that a node needs.
+// programs holds the external programs that a node needs.
 type programs struct{ containerd, cni string }
 
-// MissingError says that a program is missing, and which package has it.
+// MissingError reports a missing program and the package that has it.
 type MissingError struct{ Program, Package string }
 
-// Error says what to install.
+// Error names the package to install.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s is missing; on Debian and Ubuntu: apt-get install %s", e.Program, e.Package)
 }
 
-// findPrograms looks for everything a node needs, and reports all that is
-// missing at once.
+// findPrograms finds all programs that a node needs, and reports all missing ones at once.
 func findPrograms(containerd string) (programs, error) {
 	var errs []error
 	found := programs{cni: cniDir()}
@@ -49,7 +48,7 @@ func findPrograms(containerd string) (programs, error) {
 	return found, errors.Join(errs...)
 }
 
-// findContainerd finds the program by its path, which the user gave, or by its name.
+// findContainerd finds the program by a path from the user, or by its name.
 func findContainerd(containerd string) (string, error) {
 	if !strings.Contains(containerd, "/") {
 		return lookPath(containerd, "containerd")
@@ -61,7 +60,7 @@ func findContainerd(containerd string) (string, error) {
 	return pathOf(safefs.OpenProgram(path))(containerd, "containerd")
 }
 
-// pathOf returns the path of a program that was looked for, or a *MissingError with the package that has it.
+// pathOf returns the path of a program that was searched, or a *MissingError with the package that has it.
 func pathOf(found *safefs.Program, err error) func(program, from string) (string, error) {
 	return func(program, from string) (string, error) {
 		if errors.Is(err, exec.ErrNotFound) {
@@ -74,18 +73,17 @@ func pathOf(found *safefs.Program, err error) func(program, from string) (string
 	}
 }
 
-// adminDirs hold programs for the administrator, iptables for one. Not every root has them
-// in PATH: not one who came by su, and not a cron job.
+// adminDirs returns the directories of administration programs such as iptables. They are not in PATH for every root,
+// for example not after su or in a cron job.
 func adminDirs() []string { return []string{"/usr/sbin", "/sbin"} }
 
-// lookPath finds a program in PATH, or where those for the administrator are. It returns a
-// *MissingError with the package that has the program, and refuses what another user could
-// have put there.
+// lookPath finds a program in PATH or in adminDirs. It returns a *MissingError with the package that has the program.
+// It refuses a program that another user could have put there.
 func lookPath(program, from string) (string, error) {
 	return pathOf(safefs.LookPath(program, withAdminDirs(os.Getenv("PATH"))))(program, from)
 }
 
-// withAdminDirs is a PATH of absolute directories, with those for the administrator.
+// withAdminDirs returns the absolute directories of a PATH with those of adminDirs.
 func withAdminDirs(path string) string {
 	dirs := filepath.SplitList(safefs.AbsolutePath(path))
 	for _, dir := range adminDirs() {
@@ -96,31 +94,30 @@ func withAdminDirs(path string) string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-// searchPath is the PATH of a containerd: its shim lies beside it as a rule, and its CNI
-// plugins look for iptables.
+// searchPath returns the PATH for a containerd: its shim is usually in the same directory, and its CNI plugins look for
+// iptables.
 func searchPath(program string) string {
 	return filepath.Dir(program) + string(filepath.ListSeparator) + withAdminDirs(os.Getenv("PATH"))
 }
 
-// containerdVariables are what containerd, its shims and runc read of the environment, beside
-// HOME, the proxies and the certificates.
+// containerdVariables lists the variables that containerd, its shims and runc read, besides HOME, the proxies and the
+// certificates.
 func containerdVariables() []string {
 	return []string{
-		"container",            // set in a container: AppArmor is the host's
-		"ENABLE_CRI_SANDBOXES", // which of two implementations containerd 1.7 takes
+		"container",            // set in a container, in which AppArmor is the host's
+		"ENABLE_CRI_SANDBOXES", // selects one of two implementations in containerd 1.7
 		"SCHED_CORE",           // core scheduling for containers
 		"CONTAINERD_DISABLE_PIGZ", "CONTAINERD_DISABLE_IGZIP",
 	}
 }
 
-// environ is the environment of the node's containerd, which hands it on to shims and CNI
-// plugins. What else the caller has in his, passwords for one, is not theirs.
+// environ returns the environment of the node's containerd, which passes it on to shims and CNI plugins. It omits all
+// other variables of the caller, for example passwords.
 func environ(program string) []string {
 	return append(safefs.Environ(containerdVariables()...), "PATH="+searchPath(program))
 }
 
-// cniDir is where the CNI plugins lie: a distribution's place, or the upstream
-// one.
+// cniDir returns the directory of the CNI plugins: that of a distribution, or the upstream one.
 func cniDir() string {
 	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"} {
 		if _, err := os.Stat(filepath.Join(dir, "bridge")); err == nil {
@@ -130,7 +127,7 @@ func cniDir() string {
 	return ""
 }
 
-// release is a containerd's version.
+// release is a version of containerd.
 type release struct {
 	major int
 	text  string
@@ -153,8 +150,7 @@ func containerdVersion(ctx context.Context, program string) (release, error) {
 	return parseVersion(string(out))
 }
 
-// parseVersion reads what `containerd --version` prints. A build without a
-// version is taken to be current.
+// parseVersion parses the output of `containerd --version`. A build without a version counts as current.
 func parseVersion(text string) (release, error) {
 	fields := strings.Fields(text)
 	if len(fields) < 3 || fields[0] != "containerd" {
@@ -168,7 +164,7 @@ func parseVersion(text string) (release, error) {
 	return release{major: major, text: m[0]}, err
 }
 
-// facts is what the machine can and cannot do.
+// facts describes what the machine supports.
 type facts struct {
 	restrictOOM bool
 	snapshotter string
@@ -182,18 +178,18 @@ func machineFacts(l layout) facts {
 	return f
 }
 
-// hasCapability reports whether a capability is in force in this process.
+// hasCapability reports whether this process has an effective capability.
 func hasCapability(capability int) bool {
 	var sets [2]unix.CapUserData
 	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &sets[0])
 	return err == nil && sets[capability/32].Effective&(1<<(capability%32)) != 0
 }
 
-// overlayWorks tries an overlay mount where the node's files will lie.
+// overlayWorks tries an overlay mount below the node's directory.
 func overlayWorks(dir string) bool {
 	merged := filepath.Join(dir, "merged")
 	for unix.Unmount(merged, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) == nil {
-		// Somebody ended a podctl during its try, and left the mount.
+		// Remove the mount of a podctl that was killed during this check.
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return false

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// network is the node's bridge network. It is chosen once, and kept with the node's process.
+// network is the node's bridge network. It is chosen once, and stored with the node's process.
 type network struct{ bridge, subnet string }
 
-// chooseNetwork returns the node's network: the one it has, or a new one on a subnet that nothing on this machine uses.
+// chooseNetwork returns the node's network: the existing one, or a new one on a subnet that this machine does not use.
 func chooseNetwork(l layout, known *process) (*network, error) {
 	if known != nil && known.Subnet != "" {
 		return &network{known.Bridge, known.Subnet}, nil
@@ -32,8 +32,7 @@ func chooseNetwork(l layout, known *process) (*network, error) {
 	return &network{"podctl" + hex.EncodeToString(sum[:4]), subnet.String()}, nil
 }
 
-// freeSubnet finds a /24 that overlaps nothing in use, starting at a place that
-// differs from node to node.
+// freeSubnet finds a /24 that does not overlap used networks. The start differs between nodes.
 func freeSubnet(used []netip.Prefix, start int) (netip.Prefix, error) {
 	for i := range 256 {
 		candidate := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 89, byte(start + i), 0}), 24)
@@ -48,7 +47,7 @@ func overlaps(p netip.Prefix, used []netip.Prefix) bool {
 	return slices.ContainsFunc(used, p.Overlaps)
 }
 
-// usedPrefixes lists the networks of this machine's interfaces and routes.
+// usedPrefixes returns the networks of this machine's interfaces and routes.
 func usedPrefixes() ([]netip.Prefix, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -67,8 +66,8 @@ func usedPrefixes() ([]netip.Prefix, error) {
 	return append(used, parseRoutes(string(routes))...), nil
 }
 
-// parseRoutes reads /proc/net/route, which writes addresses as little-endian
-// hexadecimal. The default route is left out.
+// parseRoutes parses /proc/net/route, which has addresses as little-endian hexadecimal numbers. It omits the default
+// route.
 func parseRoutes(text string) []netip.Prefix {
 	var prefixes []netip.Prefix
 	for line := range strings.Lines(text) {
@@ -91,8 +90,7 @@ func parseRoutes(text string) []netip.Prefix {
 	return prefixes
 }
 
-// conflist is the CNI configuration: a bridge with addresses from the subnet,
-// masquerading, and published ports.
+// conflist returns the CNI configuration: a bridge with addresses from the subnet, masquerading, and published ports.
 func (n *network) conflist(l layout) string {
 	return fmt.Sprintf(`{
   "cniVersion": "1.0.0",

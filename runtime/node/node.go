@@ -12,52 +12,50 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// DefaultSandboxImage is the image of the pods' sandboxes, which this
-// repository builds.
+// DefaultSandboxImage is the image for the pods' sandboxes, which this repository builds.
 const DefaultSandboxImage = "registry.local/podctl/pause:1"
 
-// healthTimeout is how long a started containerd may take to be healthy. If it ends before, podctl notices at once.
+// healthTimeout limits the time until a started containerd is healthy. podctl notices at once if it exits before.
 const healthTimeout = 5 * time.Minute
 
-// Options say how a node is brought up.
+// Options define how a node is started.
 type Options struct {
 	// Dir is the node's directory.
 	Dir string
-	// Containerd is the program; empty means the one that the node was started with
-	// before, or else the one in PATH.
+	// Containerd is the program. Empty means the one that the node used before, or else the one in PATH.
 	Containerd string
-	// SandboxImage is the reference of the pause image; empty means that of the node
-	// before, or else DefaultSandboxImage.
+	// SandboxImage is the reference of the pause image. Empty means that of the node before, or else
+	// DefaultSandboxImage.
 	SandboxImage string
-	// CgroupDriver is Systemd or Cgroupfs; empty means that of the node before, or else Systemd
-	// on a machine with cgroup v2 that systemd runs, and Cgroupfs on others.
+	// CgroupDriver is Systemd or Cgroupfs. Empty means that of the node before, or else Systemd on a machine with
+	// cgroup v2 and systemd, and Cgroupfs on others.
 	CgroupDriver string
-	// Load lists image archives to load once the node is up.
+	// Load lists image archives to load after the start.
 	Load []string
-	// Report receives a line for each thing that happens; it may be nil.
+	// Report, if not nil, receives a line for each event.
 	Report func(string)
 }
 
-// Status is what is known of a node.
+// Status is the status of a node.
 type Status struct {
 	Running bool `json:"running"`
-	// PID is containerd's process id, zero when it does not run.
+	// PID is containerd's process id, or zero if it does not run.
 	PID     int    `json:"pid,omitempty"`
 	Version string `json:"version,omitempty"`
 	Socket  string `json:"socket"`
 	Subnet  string `json:"subnet,omitempty"`
 	Bridge  string `json:"bridge,omitempty"`
 	Pods    int    `json:"pods"`
-	// SandboxImage is what every pod needs, SandboxImageMissing reports whether the node lacks it.
+	// SandboxImage is the image that every pod needs. SandboxImageMissing reports whether the node lacks it.
 	SandboxImage        string `json:"sandboxImage,omitempty"`
 	SandboxImageMissing bool   `json:"sandboxImageMissing,omitempty"`
-	// CgroupDriver is what makes the cgroups of containers.
+	// CgroupDriver is the driver for the cgroups of containers.
 	CgroupDriver string `json:"cgroupDriver,omitempty"`
-	// Log is containerd's own log.
+	// Log is the path of containerd's log.
 	Log string `json:"log"`
 }
 
-// layout is where a node's things lie.
+// layout is the directory of a node.
 type layout string
 
 func (l layout) path(parts ...string) string {
@@ -66,12 +64,12 @@ func (l layout) path(parts ...string) string {
 
 func (l layout) socket() string { return l.path("containerd.sock") }
 
-// shimSocket is where the shims send containerd their events.
+// shimSocket is where the shims send events to containerd.
 func (l layout) shimSocket() string { return l.socket() + ".ttrpc" }
 func (l layout) config() string     { return l.path("config.toml") }
 func (l layout) log() string        { return l.path("containerd.log") }
 
-// Socket is the CRI socket of the node in a directory.
+// Socket returns the CRI socket of the node in a directory.
 func Socket(dir string) string { return layout(dir).socket() }
 
 func (o *Options) report(format string, args ...any) {
@@ -80,9 +78,8 @@ func (o *Options) report(format string, args ...any) {
 	}
 }
 
-// Up brings the node up and returns when it is healthy. A node that runs already
-// is left alone; one whose containerd died is started again, and its containers
-// have gone on.
+// Up starts the node and returns when it is healthy. It does not change a running node. If containerd has died, it
+// starts it again; the containers have continued to run.
 func Up(ctx context.Context, o Options) (*Status, error) {
 	l, err := layoutOf(&o)
 	if err != nil {
@@ -125,9 +122,8 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 	return s, addSandboxImage(ctx, l, &o, s)
 }
 
-// revive returns the containerd of a node once it is healthy. It is started when it does not
-// run, and once more when it ends while it is waited for: one that was killed a moment ago
-// seems to run still.
+// revive returns the containerd of a node once it is healthy. It starts it if it does not run, and again if it exits
+// during the wait: a process that was just killed may still seem to run.
 func revive(ctx context.Context, l layout, o *Options, p *process) (*process, error) {
 	if p != nil && p.alive(l) {
 		if err := waitHealthy(ctx, l, p); !errors.Is(err, errEnded) {
@@ -141,8 +137,8 @@ func revive(ctx context.Context, l layout, o *Options, p *process) (*process, er
 	return p, waitHealthy(ctx, l, p)
 }
 
-// asBefore fills what is not said with what the node was started with: another containerd
-// would have to understand its files, and an older one does not.
+// asBefore sets missing options to those that the node was started with, because another or older containerd may not
+// understand its files.
 func (o *Options) asBefore(p *process) *Options {
 	with := *o
 	if p != nil {
@@ -158,7 +154,7 @@ func (o *Options) asBefore(p *process) *Options {
 	return &with
 }
 
-// layoutOf is where the node lies, if one can live there.
+// layoutOf returns the directory of the node, or an error if it is unsuitable.
 func layoutOf(o *Options) (layout, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -174,21 +170,21 @@ func layoutOf(o *Options) (layout, error) {
 	return l, nil
 }
 
-// prepare makes the node's directory, for its owner alone.
+// prepare creates the node's directory with access for its owner only.
 func (l layout) prepare() error {
 	for _, sub := range []string{"", "cni/net.d", "cni/ipam"} {
 		if err := os.MkdirAll(l.path(sub), 0o700); err != nil {
 			return err
 		}
 	}
-	// Also where it was there before: its sockets are made a moment before they get their modes.
+	// Also for an existing directory, because its sockets exist for a moment before they get their modes.
 	if err := os.Chmod(l.path(), 0o700); err != nil {
 		return err
 	}
 	return safefs.CheckDir(l.path())
 }
 
-// maxSocketPath is what the kernel takes as the path of a unix socket.
+// maxSocketPath is the kernel's maximum length for the path of a unix socket.
 const maxSocketPath = 107
 
 // launch writes the configuration and starts containerd.

@@ -19,8 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestConfig holds the configuration to the files in testdata, one per version
-// of its form.
+// TestConfig compares the configuration with the files in testdata, one per version of the format.
 func TestConfig(t *testing.T) {
 	in := configInput{
 		layout: "/state/node", sandboxImage: "registry.local/podctl/pause:1", cniBin: "/usr/lib/cni", restrictOOM: true, snapshotter: "overlayfs",
@@ -104,7 +103,7 @@ func TestSaysShim(t *testing.T) {
 	}
 }
 
-// needsRoot skips a test that has to act as another user.
+// needsRoot skips a test that must act as another user.
 func needsRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -123,8 +122,8 @@ func script(t *testing.T, path, text string) {
 	}
 }
 
-// TestOnlyShimsAreKilled: a process that calls itself a shim of the node, and another user's,
-// is left alone.
+// TestOnlyShimsAreKilled checks that a process that only calls itself a shim of the node, and one of another user, are
+// not killed.
 func TestOnlyShimsAreKilled(t *testing.T) {
 	needsRoot(t)
 	dir, err := os.MkdirTemp("/tmp", "podctl-shim-") //nolint:usetesting // another user runs what lies in it
@@ -168,8 +167,8 @@ func TestOnlyShimsAreKilled(t *testing.T) {
 	}
 }
 
-// TestContainerdIsGivenAList: containerd, which lives on and hands its environment on, gets
-// nothing of the caller's that it does not need, and does not depend on where the caller is.
+// TestContainerdIsGivenAList checks that containerd, which passes its environment on, gets only the variables it needs
+// and does not depend on the caller's directory.
 func TestContainerdIsGivenAList(t *testing.T) {
 	l := layout(filepath.Join(t.TempDir(), "node"))
 	if err := l.prepare(); err != nil {
@@ -208,8 +207,8 @@ func TestContainerdIsGivenAList(t *testing.T) {
 	}
 }
 
-// TestNodeOfAnotherUser: what another user wrote where a node could be is not believed: it says
-// which program is started as containerd.
+// TestNodeOfAnotherUser checks that a node's files written by another user are not trusted, because they name the
+// program to start as containerd.
 func TestNodeOfAnotherUser(t *testing.T) {
 	needsRoot(t)
 	for _, his := range []string{"state", "state/node"} {
@@ -256,8 +255,7 @@ func TestProcessIsRecognised(t *testing.T) {
 	}
 }
 
-// TestProcessIsRemembered: what is written of a process is read again, and a
-// service manager finds its number.
+// TestProcessIsRemembered checks that the record of a process is read again, and that a service manager finds its pid.
 func TestProcessIsRemembered(t *testing.T) {
 	l := layout(t.TempDir())
 	want := process{
@@ -279,8 +277,8 @@ func TestProcessIsRemembered(t *testing.T) {
 	}
 }
 
-// TestStartedProcessIsFound: a podctl that is killed after the start of containerd, and before it has written down
-// which process that is, leaves a node that the next one finds. What was known of the process before is kept.
+// TestStartedProcessIsFound checks that a node is found if podctl is killed after it started containerd and before it
+// recorded the process. The previous record is kept.
 func TestStartedProcessIsFound(t *testing.T) {
 	l := layout(t.TempDir())
 	begun := process{Program: "/bin/sh"}
@@ -310,7 +308,7 @@ func TestStartedProcessIsFound(t *testing.T) {
 	}
 }
 
-// TestProcessOfAContainer: a process that sees another directory at the path of the node is not the node's.
+// TestProcessOfAContainer checks that a process that sees another directory at the node's path is not the node's.
 func TestProcessOfAContainer(t *testing.T) {
 	l := layout(t.TempDir())
 	cmd := exec.CommandContext(t.Context(), "/bin/sleep", "60")
@@ -333,9 +331,9 @@ func TestProcessOfAContainer(t *testing.T) {
 	}
 }
 
-// TestNodeComesBackAsItWas: a node that died is started again with the containerd and the
-// sandbox image it had, whose files another containerd may not understand, unless the user
-// says otherwise or the program is gone.
+// TestNodeComesBackAsItWas checks that a dead node is started again with its previous containerd and sandbox image,
+// because another containerd may not understand its files. Exceptions are other options of the user, and a missing
+// program.
 func TestNodeComesBackAsItWas(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "containerd")
 	if err := os.WriteFile(program, nil, 0o600); err != nil {
@@ -369,10 +367,10 @@ func TestNodeComesBackAsItWas(t *testing.T) {
 	}
 }
 
-// TestProgramsOfTheAdministrator: iptables is found, by podctl and by what containerd starts,
-// although the PATH of whoever calls lacks its directory.
+// TestProgramsOfTheAdministrator checks that podctl and containerd's programs find iptables even if its directory is
+// not in the caller's PATH.
 func TestProgramsOfTheAdministrator(t *testing.T) {
-	admin := "/usr/sbin/chroot" // It is essential in all distributions.
+	admin := "/usr/sbin/chroot" // All distributions have this program.
 	if _, err := exec.LookPath(admin); err != nil {
 		t.Skip(err)
 	}
@@ -394,8 +392,8 @@ func TestProgramsOfTheAdministrator(t *testing.T) {
 	}
 }
 
-// TestContainerdThatEndsMeanwhile: one that was killed a moment ago is started again, once,
-// although it seemed to run when it was looked at.
+// TestContainerdThatEndsMeanwhile checks that a containerd that was just killed, but still seemed to run, is started
+// again once.
 func TestContainerdThatEndsMeanwhile(t *testing.T) {
 	l := layout(filepath.Join(t.TempDir(), "node"))
 	if err := l.prepare(); err != nil {
@@ -418,14 +416,14 @@ func TestContainerdThatEndsMeanwhile(t *testing.T) {
 	if missing := (*MissingError)(nil); errors.As(err, &missing) {
 		t.Skip(err)
 	}
-	// The program that is started is none, which is told as soon as it ends.
+	// The program exits at once, which is reported.
 	if !errors.Is(err, errEnded) || len(reports) != 1 || reports[0] != "starting containerd 2.4.2" {
 		t.Errorf("error %v after %q", err, reports)
 	}
 }
 
-// TestLockOutlivesTheNode: who waited while a node was taken down holds the same lock as
-// who comes later.
+// TestLockOutlivesTheNode checks that a process that waited while a node was taken down holds the same lock as later
+// processes.
 func TestLockOutlivesTheNode(t *testing.T) {
 	l := layout(filepath.Join(t.TempDir(), "state", "node"))
 	unlock, err := lockDir(t.Context(), l)
@@ -440,7 +438,7 @@ func TestLockOutlivesTheNode(t *testing.T) {
 		_, waitErr := lockDir(t.Context(), l)
 		waiter <- waitErr
 	}()
-	time.Sleep(50 * time.Millisecond) // It has opened the file.
+	time.Sleep(50 * time.Millisecond) // The waiter has opened the file by now.
 	if err = clean(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +453,7 @@ func TestLockOutlivesTheNode(t *testing.T) {
 	}
 }
 
-// TestAProcessThatHasJustBegun shows no arguments yet, and is the one that was started all the same.
+// TestAProcessThatHasJustBegun checks that a new process is recognized although it has no arguments yet.
 func TestAProcessThatHasJustBegun(t *testing.T) {
 	for _, c := range []struct {
 		args []string

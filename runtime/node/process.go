@@ -25,31 +25,30 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// process is the containerd of a node, as it is remembered on disk.
+// process is the containerd of a node, as recorded on disk.
 type process struct {
-	// PID is zero from before the first start until its number is known.
+	// PID is zero from before the first start until the process id is known.
 	PID int `json:"pid"`
-	// StartTicks distinguishes the process from another one that got its number later.
+	// StartTicks distinguishes the process from a later one with the same pid.
 	StartTicks uint64 `json:"startTicks"`
 	Version    string `json:"version"`
-	// Program and SandboxImage are what the node was started with.
+	// Program and SandboxImage are those that the node was started with.
 	Program      string `json:"program"`
 	SandboxImage string `json:"sandboxImage"`
 	CgroupDriver string `json:"cgroupDriver,omitempty"`
 	Subnet       string `json:"subnet"`
 	Bridge       string `json:"bridge"`
 
-	// found is set for a process that runs and is not written down yet.
+	// found is set for a running process that is not recorded yet.
 	found bool
 }
 
 func (l layout) processFile() string { return l.path("process.json") }
 
-// pidFile names the process for a service manager that looks after it.
+// pidFile has the pid for a service manager.
 func (l layout) pidFile() string { return l.path("containerd.pid") }
 
-// readProcess returns the node's process, and whether it is alive and truly
-// ours.
+// readProcess returns the node's process, and whether it is alive and belongs to this node.
 func readProcess(l layout) (*process, bool, error) {
 	text, err := os.ReadFile(l.processFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,8 +68,8 @@ func readProcess(l layout) (*process, bool, error) {
 	return &p, p.found, err
 }
 
-// find looks for the process of a podctl that was killed after it had started it, and before it had
-// written down which one it is. A second containerd could not use the files of the first.
+// find looks for the process of a podctl that was killed after it started the process and before it recorded it. A
+// second containerd could not use the files of the first.
 func (p *process) find(l layout) error {
 	processes, err := procfs.AllProcs()
 	if err != nil {
@@ -91,8 +90,8 @@ func (p *process) find(l layout) error {
 	return nil
 }
 
-// seesOurs reports whether the node's directory is for a process what it is for podctl: containers have processes with
-// any arguments.
+// seesOurs reports whether a process sees the same directory of the node as podctl. This is necessary because
+// containers have processes with arbitrary arguments.
 func seesOurs(pid int, l layout) bool {
 	ours, err := os.Stat(l.path())
 	if err != nil {
@@ -102,11 +101,11 @@ func seesOurs(pid int, l layout) bool {
 	return err == nil && os.SameFile(ours, theirs)
 }
 
-// arguments are those of the node's containerd.
+// arguments returns the arguments of the node's containerd.
 func (l layout) arguments() []string { return []string{"--config", l.config()} }
 
-// alive reports whether the process runs and is the one that was started for this
-// node: it is ours, and has the same start time and our configuration.
+// alive reports whether the process runs and was started for this node: it has podctl's user, the recorded start time
+// and the node's configuration.
 func (p *process) alive(l layout) bool {
 	ticks, state := startTicks(p.PID)
 	if ticks == 0 || ticks != p.StartTicks || state == "Z" || !isOurs(p.PID) {
@@ -120,21 +119,21 @@ func (p *process) alive(l layout) bool {
 	return err == nil && mayHaveArgument(args, l.config())
 }
 
-// mayHaveArgument reports whether a process that is no zombie was started with an argument. Until
-// its execution has begun, which may be after its parent knows that it will, it shows none.
+// mayHaveArgument reports whether a process that is not a zombie was started with an argument. Until exec has finished,
+// which may be after its parent notices, a process has no arguments.
 func mayHaveArgument(args []string, wanted string) bool {
 	return len(args) == 0 || slices.Contains(args, wanted)
 }
 
-// isOurs reports whether a process runs as the user that podctl runs as.
+// isOurs reports whether a process runs as podctl's user.
 func isOurs(pid int) bool {
 	var stat unix.Stat_t
 	err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &stat)
 	return err == nil && int(stat.Uid) == os.Geteuid()
 }
 
-// signalIf sends a signal to a process that is what it is believed to be. The process is held
-// meanwhile, so that no other one has got its number when the signal arrives.
+// signalIf sends a signal to a process if believed is true. It holds a pidfd meanwhile, so no other process can have
+// the pid when the signal arrives.
 func signalIf(pid int, signal os.Signal, believed func() bool) error {
 	held, err := os.FindProcess(pid)
 	if err != nil {
@@ -150,8 +149,8 @@ func signalIf(pid int, signal os.Signal, believed func() bool) error {
 	return nil
 }
 
-// startTicks reads when a process started, in clock ticks since boot, and its
-// state; zero when it does not exist.
+// startTicks returns the start time of a process in clock ticks since boot, and its state. It returns zero if the
+// process does not exist.
 func startTicks(pid int) (uint64, string) {
 	proc, err := procfs.NewProc(pid)
 	if err != nil {
@@ -164,7 +163,7 @@ func startTicks(pid int) (uint64, string) {
 	return stat.Starttime, stat.State
 }
 
-// start launches containerd so that it outlives this process.
+// start starts containerd so that it outlives this process.
 func start(l layout, p process) (*process, error) {
 	err := os.Remove(l.socket())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -199,7 +198,7 @@ func start(l layout, p process) (*process, error) {
 	return &p, nil
 }
 
-// announce writes down that a process is about to start. What is known of one before stays, until there is another one.
+// announce records that a process is about to start. An existing record of a process stays until there is a new one.
 func (p *process) announce(l layout) error {
 	if err := os.Remove(l.pidFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -210,7 +209,7 @@ func (p *process) announce(l layout) error {
 	return p.write(l)
 }
 
-// remember writes down which process is the node's.
+// remember records the node's process.
 func (p *process) remember(l layout) error {
 	pid := strconv.AppendInt(nil, int64(p.PID), 10)
 	return errors.Join(p.write(l), safefs.WriteFile(l.pidFile(), append(pid, '\n')))
@@ -224,10 +223,10 @@ func (p *process) write(l layout) error {
 	return safefs.WriteFile(l.processFile(), text)
 }
 
-// errEnded says that a containerd ended while it was waited for.
+// errEnded reports that containerd exited during the wait.
 var errEnded = errors.New("containerd ended soon after its start")
 
-// waitHealthy waits until the CRI answers and says that it is ready.
+// waitHealthy waits until the CRI reports that it is ready.
 func waitHealthy(ctx context.Context, l layout, p *process) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, healthTimeout, true, func(ctx context.Context) (bool, error) {
@@ -246,7 +245,7 @@ func waitHealthy(ctx context.Context, l layout, p *process) error {
 	return fmt.Errorf("containerd is not healthy in time: %w; its log is %s", last, l.log())
 }
 
-// askTimeout bounds one question to the node's CRI.
+// askTimeout limits one call to the node's CRI.
 const askTimeout = 30 * time.Second
 
 func healthy(ctx context.Context, l layout) error {
@@ -267,7 +266,7 @@ func healthy(ctx context.Context, l layout) error {
 	})
 }
 
-// withRuntime talks to the node's CRI over a connection of its own.
+// withRuntime calls the node's CRI over a separate connection.
 func withRuntime(l layout, talk func(runtimeapi.RuntimeServiceClient) error) error {
 	return withConnection(l, func(conn *grpc.ClientConn) error { return talk(runtimeapi.NewRuntimeServiceClient(conn)) })
 }
@@ -292,7 +291,7 @@ func countPods(ctx context.Context, l layout) (int, error) {
 	return n, err
 }
 
-// tail is the end of a log, for an error message.
+// tail returns the end of a log for an error message.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -302,13 +301,13 @@ func tail(path string) string {
 	return "  " + strings.Join(lines[max(len(lines)-8, 0):], "\n  ")
 }
 
-// lockDir lets one podctl at a time bring a node up or down. The lock's file stays: who
-// waits for it would lock one that is gone, beside who makes a new one.
+// lockDir lets only one podctl at a time start or stop a node. The lock's file stays. If it were removed, a waiting
+// process would lock the removed file while another one creates a new file.
 func lockDir(ctx context.Context, l layout) (unlock func(), err error) {
 	if err = os.MkdirAll(filepath.Dir(string(l)), 0o700); err != nil {
 		return nil, fmt.Errorf("locking the node: %w", err)
 	}
-	// Whoever can write there chooses the program that is started as containerd.
+	// A user who can write there chooses the program that is started as containerd.
 	if err = safefs.CheckDir(filepath.Dir(string(l))); err != nil {
 		return nil, fmt.Errorf("the state directory cannot be trusted: %w", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/containerd"
 )
 
-// addSandboxImage loads the pause image of podctl's own if the node lacks it and it lies beside the
-// program, and notes whether the node has its sandbox image then.
+// addSandboxImage loads podctl's pause image if the node lacks it and the archive is installed, and sets whether the
+// sandbox image is missing.
 func addSandboxImage(ctx context.Context, l layout, o *Options, s *Status) error {
 	there, err := hasImage(ctx, l, s.SandboxImage)
 	if err == nil && !there && s.SandboxImage == DefaultSandboxImage {
@@ -25,7 +25,7 @@ func addSandboxImage(ctx context.Context, l layout, o *Options, s *Status) error
 	return err
 }
 
-// loadBeside loads the pause image as it was installed, or built, with this podctl.
+// loadBeside loads the pause image that was installed or built with this podctl.
 func loadBeside(ctx context.Context, l layout, o *Options, name string) (bool, error) {
 	program, err := os.Executable()
 	if err == nil {
@@ -62,12 +62,12 @@ func loadArchive(ctx context.Context, l layout, path string) ([]string, error) {
 	return names, nil
 }
 
-// besideProgram are the places of the pause image: that of an installation, and that of a build.
+// besideProgram returns the paths of the pause image: for an installation, and for a build.
 func besideProgram(dir string) []string {
 	return []string{filepath.Join(dir, "..", "lib", "podctl", "pause.tar"), filepath.Join(dir, "pause.tar")}
 }
 
-// hasImage asks the node's CRI for an image.
+// hasImage reports whether the node's CRI has an image.
 func hasImage(ctx context.Context, l layout, name string) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -22,13 +22,13 @@ const (
 	aclWrite    = 0x02
 )
 
-// aclEntry is what one user or group may do.
+// aclEntry holds the permissions of one user or group.
 type aclEntry struct {
 	tag, permissions uint16
 	id               uint32
 }
 
-// readACL returns the entries of a file's ACL; none if it has only a mode.
+// readACL returns the entries of a file's ACL, or none if it has only a mode.
 func (p *place) readACL() ([]aclEntry, error) {
 	text := make([]byte, aclMax)
 	n, err := unix.Getxattr(procPath(p.fd), aclAttribute, text)
@@ -47,8 +47,8 @@ func (p *place) readACL() ([]aclEntry, error) {
 	return entries, nil
 }
 
-// checkGroups refuses a directory that a foreign group, or a user or group of its ACL, can write to. The mode shows this: with an ACL, its
-// group bits are the mask, which limits all entries.
+// checkGroups refuses a directory that a foreign group, or a foreign user or group of its ACL, can write to. It reads
+// the ACL only if the mode allows the group to write: with an ACL, the group bits are the mask that limits all entries.
 func (p *place) checkGroups() error {
 	if p.stat.Mode&unix.S_IWGRP == 0 {
 		return nil
@@ -68,8 +68,8 @@ func (p *place) checkGroups() error {
 	return nil
 }
 
-// foreigner returns the user or group of an entry that may write and must not decide for podctl; empty if there is none. The group is
-// that of the file.
+// foreigner returns the foreign user or group of an entry with write permission, or an empty string. group is that of
+// the file.
 func (e aclEntry) foreigner(group uint32) string {
 	switch {
 	case e.permissions&aclWrite == 0:

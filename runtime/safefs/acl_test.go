@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setACL gives a directory of root an ACL: the owner's rights, those of a user or group, the group's, a mask that allows everything it is
-// given, and those of others.
+// setACL gives a directory of root an ACL: the owner's permissions, an entry for a user or group, the group's
+// permissions, a mask, and those of others.
 func setACL(t *testing.T, path string, entry aclEntry, group, mask uint16) {
 	t.Helper()
 	const userObj, aclMask, others, anyone = 0x01, 0x10, 0x20, ^uint32(0)
@@ -37,7 +37,7 @@ func setACL(t *testing.T, path string, entry aclEntry, group, mask uint16) {
 	must(t, err)
 }
 
-// TestACLs: a user or group that an ACL lets write to a directory counts as one that the mode lets.
+// TestACLs checks that a user or group with write permission in an ACL counts like one with permission in the mode.
 func TestACLs(t *testing.T) {
 	needsRoot(t)
 	for name, c := range map[string]struct {

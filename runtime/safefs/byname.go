@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// OpenRoot opens a directory as OpenDir does, as a root.
+// OpenRoot opens a directory like OpenDir, as an os.Root.
 func OpenRoot(path string) (*os.Root, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrName says that a name is not a single element of a path.
+// ErrName reports a name that is not a single element of a path.
 var ErrName = errors.New("it is not a plain file name")
 
-// CheckName refuses a name that is not a single element of a path: it is empty, "." or "..",
-// or has a slash or a null character in it. The error is ErrName.
+// CheckName refuses a name that is not a single element of a path: an empty name, "." or "..", or one with a slash or a
+// null character. The error is ErrName.
 func CheckName(name string) error {
 	if !filepath.IsLocal(name) || name == "." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("the name %q: %w", name, ErrName)
@@ -24,14 +24,13 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Dir is an open directory, with methods for the names in it and those of the directory itself.
-// Close frees it.
+// Dir is an open directory, with methods for its names and for the directory itself. Call Close to free it.
 type Dir struct{ opened }
 
 func newDir(fd int, path string) *Dir { return &Dir{opened{os.NewFile(uintptr(fd), path)}} }
 
-// Follow opens a directory by its path and follows all links, as open(2) does. It is for
-// paths that the owner of the machine has chosen, and for reading.
+// Follow opens a directory by its path and follows all links, like open(2). Use it only for reading, and for paths that
+// the owner of the machine has chosen.
 func Follow(path string) (*Dir, error) {
 	file, err := os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -40,7 +39,7 @@ func Follow(path string) (*Dir, error) {
 	return &Dir{opened{file}}, nil
 }
 
-// do makes a system call about one name in the directory.
+// do makes a system call for one name in the directory.
 func (d *Dir) do(op, name string, call func(fd int) error) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -55,7 +54,7 @@ func (d *Dir) do(op, name string, call func(fd int) error) error {
 	return nil
 }
 
-// open opens a name with flags to which those that make it safe are added.
+// open opens a name without following links.
 func (d *Dir) open(name string, flags int, perm fs.FileMode) (*os.File, error) {
 	var fd int
 	err := d.do("open", name, func(dir int) (err error) {
@@ -68,8 +67,8 @@ func (d *Dir) open(name string, flags int, perm fs.FileMode) (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.Join(name)), nil
 }
 
-// Handle opens and describes whatever a name stands for without reading it, a link itself included: it
-// serves to look at it and to mount it.
+// Handle opens and describes any file with O_PATH, including a link itself. The handle serves to inspect or mount the
+// file, not to read it.
 func (d *Dir) Handle(name string) (*os.File, fs.FileInfo, error) {
 	handle, err := d.open(name, unix.O_PATH, 0)
 	if err != nil {
@@ -86,7 +85,7 @@ func described(handle *os.File) (*os.File, fs.FileInfo, error) {
 	return handle, info, nil
 }
 
-// Lstat describes what a name stands for.
+// Lstat describes the file with a name.
 func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
 	handle, info, err := d.Handle(name)
 	if err != nil {
@@ -95,14 +94,13 @@ func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
 	return info, handle.Close()
 }
 
-// OpenFile opens a file, or makes it if the flags say so. It does not wait for the other
-// end of a pipe.
+// OpenFile opens a file, or creates it if the flags say so. It does not wait for the other end of a pipe.
 func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
 	return d.open(name, flags|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
 }
 
-// OpenRegular opens a regular file for reading. All else is not opened: a link is ErrLink, and
-// what is neither is ErrNotRegular. It is looked at first, and what was looked at is opened.
+// OpenRegular opens a regular file for reading. A link is ErrLink, and any other file is ErrNotRegular. It checks the
+// type first, and opens the file that was checked.
 func (d *Dir) OpenRegular(name string) (*os.File, fs.FileInfo, error) {
 	handle, info, err := d.Handle(name)
 	if err != nil {
@@ -124,21 +122,20 @@ func (d *Dir) OpenRegular(name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// Create makes a file that is not there yet, with exactly this mode, and opens it for
-// writing.
+// Create creates a new file with exactly this mode and opens it for writing.
 func (d *Dir) Create(name string, perm fs.FileMode) (*os.File, error) {
 	file, err := d.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, perm)
 	if err != nil {
 		return nil, err
 	}
-	// This is the file that was made, as O_EXCL says.
+	// O_EXCL guarantees that this is the new file.
 	if err := file.Chmod(perm); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
 }
 
-// Touch makes an empty file with exactly this mode, unless something has that name.
+// Touch creates an empty file with exactly this mode, unless the name exists.
 func (d *Dir) Touch(name string, perm fs.FileMode) error {
 	file, err := d.Create(name, perm)
 	if errors.Is(err, fs.ErrExist) {
@@ -150,7 +147,7 @@ func (d *Dir) Touch(name string, perm fs.FileMode) error {
 	return file.Close()
 }
 
-// Readlink is where a symbolic link leads.
+// Readlink returns the target of a symbolic link.
 func (d *Dir) Readlink(name string) (target string, err error) {
 	err = d.do("readlink", name, func(fd int) (err error) {
 		target, err = readlinkat(fd, name)
@@ -159,12 +156,12 @@ func (d *Dir) Readlink(name string) (target string, err error) {
 	return target, err
 }
 
-// Symlink makes a symbolic link under a name that is free.
+// Symlink creates a symbolic link under an unused name.
 func (d *Dir) Symlink(target, name string) error {
 	return d.do("symlink", name, func(fd int) error { return unix.Symlinkat(target, fd, name) })
 }
 
-// Replace gives a file in the directory another name, in the place of a file that has it.
+// Replace renames a file in the directory and replaces a file with the new name.
 func (d *Dir) Replace(name, as string) error {
 	if err := CheckName(as); err != nil {
 		return err
@@ -172,8 +169,7 @@ func (d *Dir) Replace(name, as string) error {
 	return d.do("rename", name, func(fd int) error { return unix.Renameat(fd, name, fd, as) })
 }
 
-// Rename moves a name to a directory of the same file system under a name that is free.
-// Of a link the link itself is moved.
+// Rename moves a name to a directory of the same file system under an unused name. It moves a link itself.
 func (d *Dir) Rename(name string, to *Dir, as string) error {
 	if err := CheckName(as); err != nil {
 		return err
@@ -184,21 +180,20 @@ func (d *Dir) Rename(name string, to *Dir, as string) error {
 	if !errors.Is(err, unix.EINVAL) {
 		return err
 	}
-	// The file system does not know that flag.
+	// The file system does not support the flag.
 	if _, err := to.Lstat(as); !errors.Is(err, fs.ErrNotExist) {
 		return cmp.Or(err, error(&fs.PathError{Op: "rename", Path: to.Join(as), Err: unix.EEXIST}))
 	}
 	return d.do("rename", name, func(fd int) error { return unix.Renameat(fd, name, to.fd(), as) })
 }
 
-// Missing reports whether an error says that nothing of ours has a name: nothing has it, it
-// is longer than a name can be, or what has it, or stands on the way to it, is no directory
-// where one was to be opened.
+// Missing reports whether an error means that the file does not exist or cannot be one of podctl's: the name does not
+// exist or is too long, or a directory was expected.
 func Missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-// IgnoreMissing leaves out the error that says that something does not exist.
+// IgnoreMissing returns nil for an error about a missing file.
 func IgnoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -206,8 +201,8 @@ func IgnoreMissing(err error) error {
 	return err
 }
 
-// NotExist reports whether an error says that a path that was asked for is not there. A parent
-// that is no directory counts: accounts of services have files as homes.
+// NotExist reports whether an error means that a requested path does not exist. A parent that is not a directory
+// counts, because service accounts may have a file as their home.
 func NotExist(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }

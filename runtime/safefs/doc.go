@@ -1,36 +1,29 @@
-// Package safefs works on files where somebody else can change what a path leads to: another
-// user of the machine, or a container that has a directory mounted. What comes in is a path or
-// a name; what goes out is an open file or directory, which is the very one that was looked at,
-// or an error that says who could have put another one there. The package knows nothing of pods
-// and of what files hold.
+// Package safefs works on files whose paths may be changed by another user of the machine, or by a container with a
+// mounted directory. The input is a path or a name. The result is an open file or directory, which is the one that was
+// checked, or an error that names who could have replaced it. The package does not know pods or contents of files.
 //
-// All paths are walked by one walker, an element at a time, on descriptors. What differs is the
-// policy, that is, which symbolic links are followed:
+// A single walker walks all paths element by element on descriptors. Only the policy for symbolic links differs:
 //
-//   - OpenDir and MakeAll follow links of root and of the user of this process. OpenTrustedDir also checks each directory on
-//     the way.
-//   - Dir.Sub and Dir.MakeSub begin at an open directory and follow none.
-//   - OpenDirNoLinks and OpenFileNoLinks follow none in the elements that belong to one pod, and
-//     above them only those that nobody else can have made.
-//   - OpenTrusted, Create and the checks follow links as OpenDir does, and those of /proc, as
-//     /dev/stdout is one. They look at owner and mode of what is found.
+//   - OpenDir and MakeAll follow links of root and of the user of this process. OpenTrustedDir also checks each
+//     directory on the way.
+//   - Dir.Sub and Dir.MakeSub start at an open directory and follow no links.
+//   - OpenDirNoLinks and OpenFileNoLinks follow no links in the elements that belong to one pod. Above them they follow
+//     only links that no other user can have created.
+//   - OpenTrusted, Create and the checks follow links like OpenDir, and also those of /proc, such as /dev/stdout. They
+//     check owner and mode of the file.
 //
-// A Dir is an open directory. What it promises:
+// A Dir is an open directory. It guarantees:
 //
-//   - A name given to one of its methods is a single element of a path. Anything else is
-//     refused with ErrName, and nothing is changed.
-//   - No method follows a symbolic link in the place of that name, and none waits for a
-//     pipe or a device.
-//   - What is opened, made, renamed or removed lies in that very directory, whatever its
-//     path leads to by now.
-//   - What is made has its mode from the first moment, under any umask: to set it afterwards
-//     would need a name, and somebody may have put something else in its place. Chmod, Give
-//     and GiveFile change what was opened.
+//   - A name passed to one of its methods is a single element of a path. Other names are refused with ErrName, and
+//     nothing is changed.
+//   - No method follows a symbolic link with that name, or waits for a pipe or a device.
+//   - Files are opened, created, renamed or removed in that very directory, even if its path leads elsewhere by now.
+//   - New files have their mode from the first moment, with any umask: setting it later would need a name, and another
+//     process may have replaced the file. Chmod, Give and GiveFile change the opened file.
 //
-// Mode, owner and group of what a Dir holds are the caller's to look at (Stat, Foreign).
+// The caller checks mode, owner and group of the files in a Dir (Stat, Foreign).
 //
-// The libraries do not replace this. The SecureJoin of filepath-securejoin, which is linked
-// anyway, returns a path, and its pathrs-lite resolves links within a root: neither asks whose
-// link it is, which is what decides here. os.Root follows all links within a root as well. It is for what lies in a directory
-// that only podctl changes (OpenRoot, Dir.Root).
+// Other libraries do not replace this. SecureJoin of filepath-securejoin, which is linked anyway, returns a path, and
+// its pathrs-lite resolves links within a root. Neither checks the owner of a link, which is decisive here. os.Root
+// also follows all links within a root. Use it for directories that only podctl changes (OpenRoot, Dir.Root).
 package safefs

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotRegular says that a file is a directory, a pipe, a device or a socket, which is not
-// opened: opening alone may wait, or make a device do something.
+// ErrNotRegular reports a directory, a pipe, a device or a socket where a regular file is expected. Merely opening it
+// may block or have side effects.
 var ErrNotRegular = errors.New("it is not a regular file")
 
-// ErrLink says that a link lies where none is followed.
+// ErrLink reports a link where links are not followed.
 var ErrLink = errors.New("it is a link, which podctl does not follow here: remove it")
 
-// openat opens or makes what a name in a directory stands for, and follows no link there.
+// openat opens or creates a name in a directory without following a link.
 func openat(dir int, name string, flags int, perm fs.FileMode) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
@@ -26,8 +26,8 @@ func openat(dir int, name string, flags int, perm fs.FileMode) (int, error) {
 	}
 }
 
-// Handle opens what a name in an open directory stands for, also a link, as it is: nothing can
-// be read through the handle, and nothing happens to a pipe or a device. Errors bear no name.
+// Handle opens a name in an open directory with O_PATH, also a link itself. This has no effect on a pipe or a device.
+// Errors do not include the name.
 func Handle(dir *os.File, name string) (*os.File, fs.FileInfo, error) {
 	fd, err := openat(int(dir.Fd()), name, unix.O_PATH, 0)
 	if err != nil {
@@ -36,8 +36,7 @@ func Handle(dir *os.File, name string) (*os.File, fs.FileInfo, error) {
 	return described(os.NewFile(uintptr(fd), "handle"))
 }
 
-// Reopen opens what a handle stands for, a regular file or a directory. The name is for
-// errors. The caller closes both.
+// Reopen opens the regular file or directory of a handle. name is used in errors. The caller closes both.
 func Reopen(handle *os.File, flags int, name string) (*os.File, error) {
 	return reopen(int(handle.Fd()), flags|unix.O_NONBLOCK|unix.O_NOCTTY, name)
 }
@@ -45,7 +44,7 @@ func Reopen(handle *os.File, flags int, name string) (*os.File, error) {
 func reopen(handle, flags int, name string) (*os.File, error) {
 	fd, err := unix.Open(procPath(handle), flags|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {
-		// The file itself cannot be missing: it is open. That error means another thing.
+		// The open file itself cannot be missing, so /proc is not mounted.
 		return nil, errors.New("the proc file system is needed to open files safely: mount it at /proc")
 	}
 	if err != nil {
@@ -54,12 +53,12 @@ func reopen(handle, flags int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// ProcPath leads this process to the very file that is open, whatever its names lead to by now.
+// ProcPath returns a path with which this process reaches the open file, independent of its names.
 func ProcPath(file *os.File) string { return procPath(int(file.Fd())) }
 
 func procPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
-// LinkTarget is where a symbolic link leads of which this is a handle.
+// LinkTarget returns the target of a symbolic link with this handle.
 func LinkTarget(handle *os.File) (string, error) { return readlinkat(int(handle.Fd()), "") }
 
 func readlinkat(dir int, name string) (string, error) {
@@ -68,7 +67,7 @@ func readlinkat(dir int, name string) (string, error) {
 	return string(text[:max(n, 0)]), err
 }
 
-// Cause is an error without the path that it names, for a caller who names the file himself.
+// Cause returns an error without its path, for callers that name the file themselves.
 func Cause(err error) error {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return at.Err

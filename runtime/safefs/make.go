@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mkdirat makes a directory with exactly this mode.
+// mkdirat creates a directory with exactly this mode.
 func mkdirat(dir int, name string, perm fs.FileMode) error {
 	return withoutUmask(func() error { return unix.Mkdirat(dir, name, modeBits(perm)) })
 }
 
-// modeBits are the bits of a mode that a directory can be made with.
+// modeBits returns the bits of a mode with which a directory can be created.
 func modeBits(mode fs.FileMode) uint32 {
 	bits := uint32(mode.Perm())
 	if mode&fs.ModeSticky != 0 {
@@ -21,13 +21,12 @@ func modeBits(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// withoutUmask makes a system call on a thread that has a umask of its own, which takes
-// nothing away: what is made has its mode at once, and needs no chmod. Where a filter of system calls
-// refuses that, the umask of the process counts.
+// withoutUmask makes a system call on a thread whose umask is zero, so that a new file has its mode at once without
+// chmod. If a seccomp filter refuses that, the umask of the process applies.
 func withoutUmask(call func() error) error {
 	done := make(chan error)
 	go func() {
-		// The thread ends with the goroutine, as nobody unlocks it.
+		// The thread stays locked, so it ends with the goroutine.
 		goruntime.LockOSThread()
 		if unix.Unshare(unix.CLONE_FS) == nil {
 			unix.Umask(0)

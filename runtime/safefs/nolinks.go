@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 )
 
-// errOthersLink says that a link is not followed, as it may be a trap.
+// errOthersLink reports a link that may be a trap.
 var errOthersLink = errors.New("it is a link that another user made, or could have made: podctl does not follow it")
 
-// OpenDirNoLinks opens the directory at an absolute path. Of its last elements so many may be
-// no links (ErrLink): those that belong to one pod, which a container may have mounted. In what
-// is above them a link is followed if it and the directory it lies in belong to root, or to the
-// user that podctl runs as, and not all users may write to that directory.
+// OpenDirNoLinks opens the directory at an absolute path. The last elements must not be links (ErrLink), because they
+// belong to one pod and a container may have them mounted. Above them a link is followed only if it and its directory
+// belong to root or to podctl's user, and the directory is not writable for all.
 func OpenDirNoLinks(path string, last int) (*Dir, error) {
 	dir, err := walkToDir(path, policy{follow: func(w *walker, link *place) error {
 		var err error
@@ -34,8 +33,8 @@ func OpenDirNoLinks(path string, last int) (*Dir, error) {
 	return dir, nil
 }
 
-// OpenFileNoLinks opens the regular file at an absolute path for reading, by the rule of
-// OpenDirNoLinks. All else is ErrNotRegular. The caller closes it.
+// OpenFileNoLinks opens the regular file at an absolute path for reading, with the rule of OpenDirNoLinks. Other files
+// are ErrNotRegular. The caller closes the file.
 func OpenFileNoLinks(path string, last int) (f *os.File, info fs.FileInfo, err error) {
 	dir, err := OpenDirNoLinks(filepath.Dir(path), last-1)
 	if err != nil {

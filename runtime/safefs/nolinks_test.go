@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// podTree makes the log of one container, and a file that is nobody's business.
+// podTree creates the log of one container, and a secret file outside.
 func podTree(t *testing.T) (root, secret string) {
 	t.Helper()
 	base := t.TempDir()
@@ -46,8 +46,7 @@ func text(path string, last int) (string, error) {
 	return string(all), errors.Join(err, f.Close())
 }
 
-// TestNoLinkOfAPodIsFollowed: neither in the place of a log, nor in that of the directory of a
-// container or of a pod.
+// TestNoLinkOfAPodIsFollowed checks links in place of a log, of a container's directory, and of a pod's directory.
 func TestNoLinkOfAPodIsFollowed(t *testing.T) {
 	for _, c := range []struct{ link, target string }{
 		{"/pod/app/0.log", "/app/0.log"}, {"/pod/app", "/app"}, {"/pod", ""},
@@ -63,7 +62,7 @@ func TestNoLinkOfAPodIsFollowed(t *testing.T) {
 	}
 }
 
-// TestLinksAbovePods are followed where only root could have made them.
+// TestLinksAbovePods checks that links are followed where only root could have created them.
 func TestLinksAbovePods(t *testing.T) {
 	root, _ := podTree(t)
 	base := filepath.Dir(root)
@@ -105,7 +104,7 @@ func TestLinksAbovePods(t *testing.T) {
 	}
 }
 
-// TestOnlyRegularFilesAreOpened: a pipe is not waited for, and a device is not touched.
+// TestOnlyRegularFilesAreOpened checks that opening a pipe does not block, and that devices are not opened.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	root, _ := podTree(t)
 	pipe := root + "/pod/app/pipe"
@@ -128,8 +127,8 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-// TestWhatIsSwappedLeadsNowhere: however fast a directory is exchanged for a link, what is
-// outside is never read.
+// TestWhatIsSwappedLeadsNowhere checks that files outside are never read, however fast a directory is exchanged with a
+// link.
 func TestWhatIsSwappedLeadsNowhere(t *testing.T) {
 	root, outside := podTree(t)
 	if err := os.Symlink(outside+"/app", root+"/pod/link"); err != nil {

@@ -11,27 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// opened is a directory itself, whatever its path leads to by now.
+// opened is a directory itself, independent of its path.
 type opened struct {
-	// file was opened with O_PATH: to pass a directory takes no right to read it.
+	// file was opened with O_PATH, which needs no read permission.
 	file *os.File
 }
 
 // Close frees the directory.
 func (d opened) Close() error { return d.file.Close() }
 
-// Path is the path by which the directory was opened. It may lead elsewhere by now.
+// Path returns the path with which the directory was opened. It may lead elsewhere by now.
 func (d opened) Path() string { return d.file.Name() }
 
 // Stat describes the directory itself.
 func (d opened) Stat() (fs.FileInfo, error) { return d.file.Stat() }
 
-// Join is the path of a name in the directory, for messages.
+// Join returns the path of a name in the directory, for messages.
 func (d opened) Join(name string) string { return filepath.Join(d.Path(), name) }
 
 func (d opened) fd() int { return int(d.file.Fd()) }
 
-// File is another handle on the directory itself.
+// File returns another handle on the directory.
 func (d opened) File() (*os.File, error) { return duplicate(d.file, d.Path()) }
 
 func duplicate(file *os.File, path string) (*os.File, error) {
@@ -42,7 +42,7 @@ func duplicate(file *os.File, path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// DirOf opens the directory of a root, which has a path for messages.
+// DirOf opens the directory of a root. path is used in messages.
 func DirOf(root *os.Root, path string) (*Dir, error) {
 	file, err := root.Open(".")
 	if err != nil {
@@ -56,13 +56,14 @@ func DirOf(root *os.Root, path string) (*Dir, error) {
 	return &Dir{opened{own}}, nil
 }
 
-// Root opens the directory itself as a root, for a directory that only podctl changes: links within it are followed.
+// Root opens the directory as an os.Root. Use it only for a directory that only podctl changes, because links within it
+// are followed.
 func (d opened) Root() (*os.Root, error) {
 	root, err := os.OpenRoot(ProcPath(d.file))
 	return root, named(d.Path(), err)
 }
 
-// Reader opens the directory itself for reading the names in it.
+// Reader opens the directory for reading its names.
 func (d opened) Reader() (*os.File, error) {
 	fd, err := openat(d.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -71,7 +72,7 @@ func (d opened) Reader() (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.Path()), nil
 }
 
-// Entries lists what lies in the directory, by name.
+// Entries returns the entries of the directory by name.
 func (d opened) Entries() ([]fs.DirEntry, error) {
 	file, err := d.Reader()
 	if err != nil {
@@ -91,10 +92,10 @@ func (d opened) Sync() error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// Chmod sets the mode of the directory itself.
+// Chmod sets the mode of the directory.
 func (d opened) Chmod(mode fs.FileMode) error { return chmod(d.file, mode) }
 
-// Give gives the directory itself to a group, and adds bits to its mode.
+// Give sets the group of the directory and adds bits to its mode.
 func (d opened) Give(group int, bits fs.FileMode) error {
 	info, err := d.Stat()
 	if err != nil {
@@ -103,8 +104,7 @@ func (d opened) Give(group int, bits fs.FileMode) error {
 	return give(d.file, info.Mode(), group, bits)
 }
 
-// GiveFile gives what a name stands for to a group, and adds bits to its mode. Of a link the
-// link itself is given.
+// GiveFile sets the group of a file and adds bits to its mode. For a link it changes the link itself.
 func (d *Dir) GiveFile(name string, group int, bits fs.FileMode) error {
 	handle, info, err := d.Handle(name)
 	if err != nil {
@@ -113,7 +113,7 @@ func (d *Dir) GiveFile(name string, group int, bits fs.FileMode) error {
 	return errors.Join(give(handle, info.Mode(), group, bits), handle.Close())
 }
 
-// give changes what was opened, whatever has its name by now.
+// give changes the opened file, independent of its name.
 func give(file *os.File, mode fs.FileMode, group int, bits fs.FileMode) error {
 	if err := unix.Fchownat(int(file.Fd()), "", -1, group, unix.AT_EMPTY_PATH); err != nil {
 		return &fs.PathError{Op: "chown", Path: file.Name(), Err: err}
@@ -124,7 +124,7 @@ func give(file *os.File, mode fs.FileMode, group int, bits fs.FileMode) error {
 	return chmod(file, mode|bits)
 }
 
-// chmod changes what a handle holds: the name of a descriptor leads to that and nothing else.
+// chmod changes the file of a handle through the path of its descriptor, which leads only to that file.
 func chmod(file *os.File, mode fs.FileMode) error {
 	if err := os.Chmod(ProcPath(file), mode); err != nil {
 		return &fs.PathError{Op: "chmod", Path: file.Name(), Err: Cause(err)}

@@ -14,14 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AbsolutePath is a PATH without its relative and empty entries, which mean the directory
-// that the caller happens to be in.
+// AbsolutePath returns a PATH without relative and empty entries, which depend on the working directory.
 func AbsolutePath(path string) string {
 	relative := func(dir string) bool { return !filepath.IsAbs(dir) }
 	return strings.Join(slices.DeleteFunc(filepath.SplitList(path), relative), string(filepath.ListSeparator))
 }
 
-// Program is a program that was checked: another user or a foreign group could neither have put it there nor exchange it.
+// Program is a checked program: another user or a foreign group could neither have put it there nor replace it.
 type Program struct {
 	// Path is where the program was found.
 	Path string
@@ -30,12 +29,12 @@ type Program struct {
 	script bool
 }
 
-// Close frees the program. A command that was started is not affected.
+// Close frees the program. It does not affect a started command.
 func (p *Program) Close() error { return p.dir.Close() }
 
-// Command runs the program from the directory that was checked, whatever its path leads to by now, and hands no descriptor on: containers
-// must not get one of a directory of the machine from containerd. A script is run by its path, because its interpreter opens it again;
-// nobody else can change that path.
+// Command runs the program from the checked directory, independent of its path. It passes no descriptor on, because
+// containers must not get one of a host directory from containerd. A script is run by its path, because its interpreter
+// opens it again. No other user can change that path.
 func (p *Program) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.Path, args...) //nolint:gosec // it was checked
 	if !p.script {
@@ -44,9 +43,9 @@ func (p *Program) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// LookPath finds a program in the absolute directories of a PATH. It returns exec.ErrNotFound
-// where there is none, and an *UntrustedError where another user decides what the program
-// does. A name with a slash is refused. The caller closes the program.
+// LookPath finds a program in the absolute directories of a PATH. It returns exec.ErrNotFound if there is none, and an
+// *UntrustedError if another user can change the program. It refuses a name with a slash. The caller closes the
+// program.
 func LookPath(program, path string) (*Program, error) {
 	if program == "" || strings.Contains(program, "/") {
 		return nil, fmt.Errorf("%q is a path and not the name of a program", program)
@@ -60,8 +59,9 @@ func LookPath(program, path string) (*Program, error) {
 	return nil, fmt.Errorf("%s: %w", program, exec.ErrNotFound)
 }
 
-// OpenProgram opens the program at an absolute path. It returns exec.ErrNotFound if nothing that can be executed is there, and an
-// *UntrustedError as LookPath does: the file, and each directory and link on the way to it, is checked. The caller closes the program.
+// OpenProgram opens the program at an absolute path. It returns exec.ErrNotFound if there is no executable file, and an
+// *UntrustedError like LookPath. It checks the file, and each directory and link on the way to it. The caller closes
+// the program.
 func OpenProgram(file string) (*Program, error) {
 	if !filepath.IsAbs(file) {
 		return nil, fmt.Errorf("the path %q is not absolute", file)
@@ -86,8 +86,8 @@ func OpenProgram(file string) (*Program, error) {
 	return &Program{Path: file, dir: dir, script: script}, nil
 }
 
-// checkProgram refuses a program in the directory that others can change, and reports whether it is a script. A link is followed by the
-// rules.
+// checkProgram refuses a program in the directory that other users can change, and reports whether it is a script.
+// rules decides which links are followed.
 func (d *Dir) checkProgram(name, path string, rules policy) (script bool, err error) {
 	at, err := look(d.fd(), d.Path(), ".", 0)
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *Dir) checkProgram(name, path string, rules policy) (script bool, err er
 	return p.isScript(), p.check(path, writableByOthers)
 }
 
-// isScript reports whether a program is read by an interpreter, for which it has to be readable.
+// isScript reports whether an interpreter reads the program, which must then be readable.
 func (p *place) isScript() bool {
 	f, err := p.open(p.path, unix.O_RDONLY)
 	if err != nil {
@@ -118,8 +118,7 @@ func (p *place) isScript() bool {
 
 const scriptBegin = "#!"
 
-// environment is what every program that podctl starts is given of podctl's own
-// environment, beside PATH and TMPDIR.
+// environment lists the variables of podctl's environment that every started program gets, besides PATH and TMPDIR.
 func environment() []string {
 	return []string{
 		"HOME", "SSL_CERT_FILE", "SSL_CERT_DIR",
@@ -127,10 +126,9 @@ func environment() []string {
 	}
 }
 
-// Environ is the environment of a program that podctl starts: HOME, the variables of proxies
-// and certificates, the absolute directories of PATH, TMPDIR if it is a directory to be
-// trusted, and the variables that are named. A name that ends in an underscore stands for
-// all that begin with it.
+// Environ returns the environment for a program that podctl starts. It has HOME, the variables for proxies and
+// certificates, the absolute directories of PATH, TMPDIR if that is a trusted directory, and the named variables. A
+// name that ends in an underscore is a prefix.
 func Environ(names ...string) []string {
 	names = append(environment(), names...)
 	env := []string{"PATH=" + AbsolutePath(os.Getenv("PATH"))}
@@ -146,8 +144,7 @@ func Environ(names ...string) []string {
 	return env
 }
 
-// isTempDir reports whether temporary files can be made in a directory: others cannot
-// exchange them there.
+// isTempDir reports whether a directory is safe for temporary files: other users cannot replace them there.
 func isTempDir(dir string) bool {
 	if !filepath.IsAbs(dir) {
 		return false

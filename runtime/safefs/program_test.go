@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTheCheckedProgramRuns: a program that was checked runs, and not another one that its path leads to when it starts. It gets its own
-// path as its name, and no descriptor.
+// TestTheCheckedProgramRuns checks that the checked program runs, even if its path leads to another one by then. The
+// program gets its path as its name, and no descriptor.
 func TestTheCheckedProgramRuns(t *testing.T) {
 	bin, err := exec.LookPath("bash")
 	if err != nil {
@@ -35,7 +35,7 @@ func TestTheCheckedProgramRuns(t *testing.T) {
 	}
 }
 
-// TestScriptsRun: a script is run by its path, and knows it.
+// TestScriptsRun checks that a script is run by its path, which it gets as its name.
 func TestScriptsRun(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "tool"), []byte("#!/bin/sh\necho $0 $1\n"), 0o755))
@@ -48,7 +48,7 @@ func TestScriptsRun(t *testing.T) {
 	must(t, program.Close())
 }
 
-// TestOpenProgram: a program by its path is checked as one by its name.
+// TestOpenProgram checks that a program named by path is checked like one found by name.
 func TestOpenProgram(t *testing.T) {
 	needsRoot(t)
 	dir := t.TempDir()

@@ -9,21 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove removes a file or a link. One that is gone is no error.
+// Remove removes a file or a link. A missing one is no error.
 func (d *Dir) Remove(name string) error {
 	return IgnoreMissing(d.do("remove", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) }))
 }
 
-// RemoveDir removes an empty directory. One that is gone is no error.
+// RemoveDir removes an empty directory. A missing one is no error.
 func (d *Dir) RemoveDir(name string) error {
 	return IgnoreMissing(d.do("remove", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) }))
 }
 
-// RemoveAll removes a name with all that is in it. It follows
-// no links, and enters no mounts: a directory is entered only after rmdir has
-// said that it is not empty, and of one on which something is mounted it says
-// EBUSY. However deep a container has nested its directories, few are open at a
-// time.
+// RemoveAll removes a name with its contents. It follows no links and enters no mounts: it enters a directory only
+// after rmdir reported that it is not empty, and a mount point reports EBUSY. It opens few directories at a time,
+// regardless of the depth of the tree.
 func (d *Dir) RemoveAll(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -39,8 +37,7 @@ func (d *Dir) RemoveAll(name string) error {
 	return nil
 }
 
-// maxDepth is how deep a tree is descended into; what is deeper is moved up
-// first.
+// maxDepth limits how deep RemoveAll descends. It first moves deeper directories up.
 const maxDepth = 100
 
 // remover removes trees in one directory.
@@ -97,8 +94,7 @@ func (r *remover) empty(parent int, name string, depth int) error {
 	return nil
 }
 
-// moveUp moves a directory that lies too deep next to the tree, to be removed
-// after it.
+// moveUp moves a directory that is too deep next to the tree. It is removed after the tree.
 func (r *remover) moveUp(parent int, name string) error {
 	for {
 		to := fmt.Sprintf(".removing-%d", r.moved)

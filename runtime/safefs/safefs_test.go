@@ -31,8 +31,8 @@ func mode(t *testing.T, path string) fs.FileMode {
 	return info.Mode()
 }
 
-// TestNamesAreSingleElements: whatever is no single element of a path is refused by every
-// method, and changes nothing.
+// TestNamesAreSingleElements checks that every method refuses names that are not single elements of a path, and changes
+// nothing.
 func TestNamesAreSingleElements(t *testing.T) {
 	base := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(base, "inside", "a"), 0o755); err != nil {
@@ -139,8 +139,7 @@ func TestLinksOnTheWay(t *testing.T) {
 	}
 }
 
-// TestNothingIsFollowed: a link, a pipe or a file in the place of a directory is no
-// directory, and one in the place of a file is not opened.
+// TestNothingIsFollowed checks that a link, a pipe or a file in place of a directory or file is not opened.
 func TestNothingIsFollowed(t *testing.T) {
 	base := t.TempDir()
 	victim := filepath.Join(t.TempDir(), "victim")
@@ -181,8 +180,7 @@ func TestNothingIsFollowed(t *testing.T) {
 	}
 }
 
-// TestADirIsNotItsPath: what is done through a directory is done there, wherever its path
-// leads by now.
+// TestADirIsNotItsPath checks that operations apply to the open directory, even if its path leads elsewhere by now.
 func TestADirIsNotItsPath(t *testing.T) {
 	base, victim := t.TempDir(), t.TempDir()
 	path := filepath.Join(base, "dir")
@@ -226,15 +224,15 @@ func TestRenameTakesNobodysPlace(t *testing.T) {
 	}
 }
 
-// TestMakeAllWhileDirectoriesAreSwapped: the owner of a directory on the way swaps what is
-// made for a link to the victim and back. Nothing is made or changed there.
+// TestMakeAllWhileDirectoriesAreSwapped exchanges the created directory with a link to the victim and back, as the
+// owner of a parent directory could. Nothing may be created or changed in the victim.
 func TestMakeAllWhileDirectoriesAreSwapped(t *testing.T) {
 	base, victim := t.TempDir(), t.TempDir()
 	secret := filepath.Join(victim, "b")
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// It belongs to the attacker, whose link is not followed.
+	// The link belongs to the attacker, so it is not followed.
 	link := filepath.Join(base, "link")
 	if err := errors.Join(os.Symlink(victim, link), os.Lchown(link, 65534, 65534)); err != nil {
 		t.Fatal(err)

@@ -9,36 +9,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UntrustedError says that somebody else decides what a path leads to or what a file holds.
+// UntrustedError reports that another user controls where a path leads or the content of a file.
 type UntrustedError struct {
 	// Path is the file, directory or link that is not trusted.
 	Path string
-	// Reason says why not, and follows the path in a sentence.
+	// Reason is the reason, which follows the path in a sentence.
 	Reason string
 }
 
 // Error names the path and the reason.
 func (e *UntrustedError) Error() string { return e.Path + " " + e.Reason }
 
-// LinkError says that a symbolic link on the way to a path belongs to another user, who
-// could lead podctl anywhere with it.
+// LinkError reports a symbolic link of another user on the way to a path, who could lead podctl anywhere.
 type LinkError struct {
-	// Path is the link, UID its owner.
+	// Path is the link, and UID its owner.
 	Path string
 	UID  uint32
 }
 
-// Error says whose link it is and what to do.
+// Error names the owner of the link and includes advice.
 func (e *LinkError) Error() string {
 	return fmt.Sprintf("%s is a symbolic link of user %d, which podctl does not follow: make what is missing yourself, or name the path that the link leads to", e.Path, e.UID)
 }
 
-// isForeign reports whether a user may not decide for podctl. Root may, who can do everything
-// anyhow, and the user that podctl runs as.
+// isForeign reports whether a user is not trusted. Trusted users are root, who can do everything anyway, and podctl's
+// user.
 func isForeign(uid uint32) bool { return uid != 0 && int(uid) != os.Geteuid() }
 
-// Foreign reports whether a file belongs to a user who may not decide for podctl, and who
-// that is: anybody but root and the user that podctl runs as.
+// Foreign returns the owner of a file, and reports whether it is foreign: neither root nor podctl's user.
 func Foreign(info fs.FileInfo) (owner uint32, foreign bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -47,13 +45,13 @@ func Foreign(info fs.FileInfo) (owner uint32, foreign bool) {
 	return stat.Uid, isForeign(stat.Uid)
 }
 
-// The bits of a mode by which others can change a file, or put another one into a directory.
+// Mode bits with which others can change a file, or replace one in a directory.
 const (
 	writableByAll    = unix.S_IWOTH
 	writableByOthers = unix.S_IWGRP | unix.S_IWOTH
 )
 
-// checkOwner refuses what another user owns.
+// checkOwner refuses a file of another user.
 func (p *place) checkOwner(path string) error {
 	if !isForeign(p.stat.Uid) {
 		return nil
@@ -65,7 +63,7 @@ func foreignError(path string, uid uint32) error {
 	return &UntrustedError{Path: path, Reason: fmt.Sprintf("belongs to user %d, and podctl runs as %d", uid, os.Geteuid())}
 }
 
-// checkMode refuses what others can write to.
+// checkMode refuses a file that others can write to.
 func (p *place) checkMode(path string, writable uint32) error {
 	if p.stat.Mode&writable == 0 {
 		return nil
@@ -73,7 +71,7 @@ func (p *place) checkMode(path string, writable uint32) error {
 	return &UntrustedError{Path: path, Reason: "can be written by others: look at what is in it, then run chmod go-w " + path}
 }
 
-// check refuses what another user owns, or others can write to.
+// check refuses a file that another user owns or that others can write to.
 func (p *place) check(path string, writable uint32) error {
 	if err := p.checkOwner(path); err != nil {
 		return err
@@ -81,8 +79,8 @@ func (p *place) check(path string, writable uint32) error {
 	return p.checkMode(path, writable)
 }
 
-// checkParent refuses a directory in which another user could put something else under a
-// name. With the sticky bit he can exchange only what is his own.
+// checkParent refuses a directory in which another user could replace a name. With the sticky bit users can replace
+// only their own files.
 func (p *place) checkParent() error {
 	if p.stat.Mode&unix.S_ISVTX != 0 {
 		return p.checkOwner(p.path)
@@ -93,8 +91,8 @@ func (p *place) checkParent() error {
 	return p.checkGroups()
 }
 
-// isOwnGroup reports whether the members of a group may decide for podctl: that of root, and the private group of the user that
-// podctl runs as, which has the user's number.
+// isOwnGroup reports whether the members of a group are trusted: root's group, and the private group of podctl's user,
+// which has the user's number.
 func isOwnGroup(gid uint32) bool {
 	return gid == 0 || int(gid) == os.Getegid() && os.Getegid() == os.Geteuid()
 }

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resolve goes to what a path leads to. Links of other users are not followed.
+// resolve returns the file that a path leads to. It does not follow links of other users.
 func resolve(path string) (*place, error) {
 	p, err := walk(path, policy{follow: followOurs, proc: true})
 	return p, trusting(path, err)
 }
 
-// trusting says of a path that was asked for why the walk did not get there.
+// trusting explains why the walk to a path failed.
 func trusting(path string, err error) error {
 	if link := (*LinkError)(nil); errors.As(err, &link) {
 		return &UntrustedError{Path: path, Reason: fmt.Sprintf("leads through the link %s of user %d, and podctl runs as %d", filepath.Base(link.Path), link.UID, os.Geteuid())}
@@ -24,7 +24,7 @@ func trusting(path string, err error) error {
 	return named(path, err)
 }
 
-// named gives an error the path that the caller knows in place of the one that was opened.
+// named replaces the path in an error with the path that the caller knows.
 func named(path string, err error) error {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return &fs.PathError{Op: at.Op, Path: path, Err: at.Err}
@@ -32,8 +32,8 @@ func named(path string, err error) error {
 	return err
 }
 
-// OpenTrusted opens a file for reading. It returns an *UntrustedError where somebody else
-// decides what is in it, or where it is no regular file, and an *fs.PathError as os.Open does.
+// OpenTrusted opens a file for reading. It returns an *UntrustedError if another user controls the content or if it is
+// not a regular file, and an *fs.PathError like os.Open.
 func OpenTrusted(path string) (*os.File, error) {
 	p, err := resolve(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func (p *place) open(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// trustedWay goes to what a path leads to. It refuses a way on which another user could put another directory.
+// trustedWay returns the file that a path leads to. It refuses a way on which another user could replace a directory.
 func trustedWay(path string) (*place, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -67,10 +67,9 @@ func trustedWay(path string) (*place, error) {
 	return p, trusting(path, err)
 }
 
-// CheckParents refuses a path on whose way another user could put another directory: below
-// one that he owns, or that everybody may write to without the sticky bit. What is checked
-// under such a name need not be what is used a moment later. Parts that are missing are
-// passed over.
+// CheckParents refuses a path on whose way another user could replace a directory: below a directory of another user,
+// or one that is writable for all without the sticky bit. A file checked by such a name could be another one when it is
+// used. CheckParents skips missing parts.
 func CheckParents(path string) error {
 	p, err := trustedWay(path)
 	if err == nil {
@@ -82,7 +81,7 @@ func CheckParents(path string) error {
 	return err
 }
 
-// CheckPrivate refuses an open file that another user owns, or that others can read.
+// CheckPrivate refuses an open file that another user owns or can read.
 func CheckPrivate(path string, info fs.FileInfo) error {
 	if uid, foreign := Foreign(info); foreign {
 		return foreignError(path, uid)
@@ -93,7 +92,7 @@ func CheckPrivate(path string, info fs.FileInfo) error {
 	return &UntrustedError{Path: path, Reason: "can be read by others, who can then find out what it protects: run chmod 600 " + path}
 }
 
-// CheckDir refuses a directory that another user owns, can write to or could exchange.
+// CheckDir refuses a directory that another user owns, can write to or could replace.
 func CheckDir(path string) error {
 	p, err := trustedWay(path)
 	if err != nil {
@@ -106,8 +105,8 @@ func CheckDir(path string) error {
 	return p.check(path, writableByOthers)
 }
 
-// OpenTrustedDir opens a directory of which CheckParents says that nobody else can exchange it: the very one to which the way was checked.
-// Owner and mode of the directory itself are the caller's to look at.
+// OpenTrustedDir opens a directory that no other user can replace, according to CheckParents. It is the one whose
+// parents were checked. The caller checks owner and mode of the directory itself.
 func OpenTrustedDir(path string) (*Dir, error) {
 	p, err := trustedWay(path)
 	if err != nil {
@@ -116,15 +115,15 @@ func OpenTrustedDir(path string) (*Dir, error) {
 	return p.dir()
 }
 
-// IsSocket reports whether there is a unix socket at a path. It returns an *UntrustedError
-// for one that another user made: he would answer in the runtime's place.
+// IsSocket reports whether there is a unix socket at a path. It returns an *UntrustedError for a socket of another
+// user, who could answer instead of the runtime.
 func IsSocket(path string) (bool, error) {
 	p, err := resolve(path)
 	if untrusted := (*UntrustedError)(nil); errors.As(err, &untrusted) {
 		return false, err
 	}
 	if err != nil {
-		// There is none, or it cannot be reached.
+		// It does not exist, or cannot be reached.
 		return false, nil
 	}
 	defer p.close()

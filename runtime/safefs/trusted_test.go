@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is another user.
+// This uid is another user.
 const nobody = 65534
 
 func needsRoot(t *testing.T) {
@@ -34,9 +34,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// tree is a directory with files and links of root and of another user. Its link of /proc is
-// that of a thread: the first one of the process may have kept another working directory
-// (withoutUmask).
+// tree is a directory with files and links of root and of another user. Its link of /proc is that of a thread, because
+// the first thread of the process may have another working directory (withoutUmask).
 func tree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +54,8 @@ func tree(t *testing.T) string {
 	return dir
 }
 
-// TestOpenBelievesNobodyElse: a file, and each link on the way to it, is root's or one's own.
+// TestOpenBelievesNobodyElse checks that a file, and each link on the way to it, must belong to root or the current
+// user.
 func TestOpenBelievesNobodyElse(t *testing.T) {
 	needsRoot(t)
 	dir := tree(t)
@@ -95,8 +95,8 @@ func TestOpenBelievesNobodyElse(t *testing.T) {
 	}
 }
 
-// TestOpenWhileLinksAreSwapped: who exchanges his file and a link while it is opened never
-// has root read what the link leads to.
+// TestOpenWhileLinksAreSwapped exchanges another user's file with a link while it is opened. Root must never read the
+// target of the link.
 func TestOpenWhileLinksAreSwapped(t *testing.T) {
 	needsRoot(t)
 	dir := tree(t)
@@ -128,8 +128,8 @@ func TestOpenWhileLinksAreSwapped(t *testing.T) {
 	must(t, <-swapped)
 }
 
-// TestCreateLeadsNowhereElse: what is written lands where the caller said, for its owner
-// alone, and never behind another user's link.
+// TestCreateLeadsNowhereElse checks that a file is written where the caller asked, readable only for its owner, and
+// never behind another user's link.
 func TestCreateLeadsNowhereElse(t *testing.T) {
 	needsRoot(t)
 	dir := tree(t)
@@ -163,7 +163,7 @@ func TestCreateLeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// TestCreateThatIsNotCommitted leaves what was there.
+// TestCreateThatIsNotCommitted checks that the previous file stays.
 func TestCreateThatIsNotCommitted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(path, []byte("old"), 0o644))
@@ -177,7 +177,7 @@ func TestCreateThatIsNotCommitted(t *testing.T) {
 	}
 }
 
-// TestCreateWritesToStreams: /dev/stdout is written to, whatever it is, and never replaced.
+// TestCreateWritesToStreams checks that /dev/stdout is written to, for any type of file, and never replaced.
 func TestCreateWritesToStreams(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Symlink("/proc/self/fd", filepath.Join(dir, "fd")))
@@ -186,7 +186,7 @@ func TestCreateWritesToStreams(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	must(t, err)
 	for _, f := range []*os.File{regular, writer} {
-		// It is another user's under sudo.
+		// With sudo it belongs to another user.
 		if os.Geteuid() == 0 {
 			must(t, f.Chown(nobody, nobody))
 		}
@@ -207,7 +207,7 @@ func TestCreateWritesToStreams(t *testing.T) {
 	}
 }
 
-// TestSockets: one that another user made is refused, also behind a link.
+// TestSockets checks that a socket of another user is refused, also behind a link.
 func TestSockets(t *testing.T) {
 	needsRoot(t)
 	dir := tree(t)
@@ -240,8 +240,8 @@ func TestCheckDir(t *testing.T) {
 	}
 }
 
-// TestCheckParents: below a directory of another user, or of everybody, nothing is the same a
-// moment later.
+// TestCheckParents checks that paths below a directory of another user, or one writable for all, are refused, because
+// they may change at any time.
 func TestCheckParents(t *testing.T) {
 	needsRoot(t)
 	dir := t.TempDir()
@@ -273,8 +273,7 @@ func TestCheckParents(t *testing.T) {
 	}
 }
 
-// TestLookPath: a program is found where root or the user has put it, and nowhere below the
-// working directory.
+// TestLookPath checks that programs are found where root or the user put them, but never below the working directory.
 func TestLookPath(t *testing.T) {
 	needsRoot(t)
 	dir := t.TempDir()
@@ -320,8 +319,8 @@ func TestLookPath(t *testing.T) {
 	}
 }
 
-// TestEnviron: secrets of the caller, what a linker obeys, and directories that depend on
-// where the caller is are not handed on.
+// TestEnviron checks that the caller's secrets, variables of the dynamic linker, and relative directories are not
+// passed on.
 func TestEnviron(t *testing.T) {
 	own, open := t.TempDir(), t.TempDir()
 	must(t, os.Chmod(open, 0o777))
@@ -348,7 +347,7 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-// TestCreateReplacesAtOnce: who reads meanwhile sees the old content or the new one.
+// TestCreateReplacesAtOnce checks that a concurrent reader sees either the old or the new content.
 func TestCreateReplacesAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	contents := [][]byte{bytes.Repeat([]byte("a"), 1<<16), bytes.Repeat([]byte("b"), 1<<16)}
@@ -377,7 +376,7 @@ func TestCreateReplacesAtOnce(t *testing.T) {
 	}
 }
 
-// linkTo is a link of root to a program, in a directory of root.
+// linkTo returns a link of root to a program, in a directory of root.
 func linkTo(t *testing.T, program string) string {
 	t.Helper()
 	link := filepath.Join(t.TempDir(), "program")

@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is what a path leads to: a descriptor that can be looked at and not read (O_PATH).
+// place is the target of a path: a descriptor that can be inspected but not read (O_PATH).
 type place struct {
 	fd   int
 	stat unix.Stat_t
-	// path names it without the links that led there. For a relative path it is relative.
+	// path is its path without the links on the way. It is relative for a relative path.
 	path string
-	// viaProc is set when the path ends with a link of /proc: /dev/stdout does, and names
-	// what this process holds already.
+	// viaProc is set if the path ends with a link of /proc, such as /dev/stdout, which names a file that this process
+	// already holds.
 	viaProc bool
 }
 
 func (p *place) close() { unix.Close(p.fd) } //nolint:errcheck // Nothing was written.
 
-// kind is the type of the file, as unix.S_IFREG.
+// kind returns the type of the file, for example unix.S_IFREG.
 func (p *place) kind() uint32 { return p.stat.Mode & unix.S_IFMT }
 
-// dir is the directory that was found, which takes the descriptor over.
+// dir returns the directory at this place and takes over the descriptor.
 func (p *place) dir() (*Dir, error) {
 	if p.kind() != unix.S_IFDIR {
 		p.close()
@@ -35,16 +35,15 @@ func (p *place) dir() (*Dir, error) {
 	return newDir(p.fd, p.path), nil
 }
 
-// policy says how a path is walked.
+// policy defines how a path is walked.
 type policy struct {
-	// follow returns why a link that the walk has met is not followed.
+	// follow returns the reason why a link is not followed, or nil.
 	follow func(w *walker, link *place) error
-	// pass returns why no name is looked up in the directory where the walk is; nil passes all.
+	// pass returns the reason why no name may be looked up in the current directory. A nil pass allows all.
 	pass func(at *place) error
-	// mode is that of a directory to make where one is missing, which may be the last; nil
-	// makes none.
+	// mode returns the mode for creating a missing directory. If nil, none is created.
 	mode func(last bool) fs.FileMode
-	// proc follows links of /proc as the kernel does, since their targets are no paths.
+	// proc follows links of /proc like the kernel, because their targets are not paths.
 	proc bool
 }
 
@@ -56,22 +55,23 @@ func followOurs(_ *walker, link *place) error {
 	return nil
 }
 
-// maxLinks bounds how many links are followed on one way, as the kernel does.
+// maxLinks limits the followed links per path, as in the kernel.
 const maxLinks = 40
 
-// walker goes along a path, an element at a time.
+// walker walks along a path, one element at a time.
 type walker struct {
 	policy
 	at *place
-	// rest are the elements that are still to come.
+	// rest holds the remaining elements.
 	rest  []string
 	links int
 }
 
-// walk goes to where a path leads.
+// walk returns the place that a path leads to.
 func walk(path string, rules policy) (*place, error) { return walkFrom(nil, path, rules) }
 
-// walkFrom goes to where a path leads from a place, which it takes over; nil is the working directory.
+// walkFrom returns the place that a path leads to, starting at a place that it takes over. A nil start is the working
+// directory.
 func walkFrom(at *place, path string, rules policy) (*place, error) {
 	w := &walker{policy: rules, at: at}
 	err := w.begin(path)
@@ -87,7 +87,7 @@ func walkFrom(at *place, path string, rules policy) (*place, error) {
 	return w.at, nil
 }
 
-// begin puts a path before what is still to come. It is seen from where the walk is.
+// begin inserts a path before the remaining elements. It is relative to the current directory.
 func (w *walker) begin(path string) error {
 	w.rest = append(elements(path), w.rest...)
 	switch {
@@ -99,7 +99,7 @@ func (w *walker) begin(path string) error {
 	return nil
 }
 
-// enter goes to a directory where paths begin.
+// enter goes to the root or the working directory.
 func (w *walker) enter(name string) error {
 	next, err := look(unix.AT_FDCWD, "", name, 0)
 	if err != nil {
@@ -116,12 +116,12 @@ func (w *walker) move(to *place) {
 	w.at = to
 }
 
-// elements splits a path. It may hold "..", which leads up from where the walk is.
+// elements splits a path. It may contain "..", which leads up from the current directory.
 func elements(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// look opens what a name in a directory stands for, a link itself included.
+// look opens a name in a directory with O_PATH, including a link itself.
 func look(dir int, dirPath, name string, flags int) (*place, error) {
 	p := &place{path: filepath.Join(dirPath, name)}
 	var err error
@@ -135,7 +135,7 @@ func look(dir int, dirPath, name string, flags int) (*place, error) {
 	return p, nil
 }
 
-// step takes the next element.
+// step walks the next element.
 func (w *walker) step() error {
 	name := w.rest[0]
 	if name == "." {
@@ -163,8 +163,7 @@ func (w *walker) step() error {
 	return nil
 }
 
-// make makes the next element, which is missing. Whoever else made it meanwhile made a
-// directory, or nothing is found.
+// make creates the next element. If another process created it meanwhile, it must be a directory.
 func (w *walker) make(name string) (*place, error) {
 	path := filepath.Join(w.at.path, name)
 	if err := mkdirat(w.at.fd, name, w.mode(len(w.rest) == 1)); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -173,8 +172,7 @@ func (w *walker) make(name string) (*place, error) {
 	return look(w.at.fd, w.at.path, name, unix.O_DIRECTORY)
 }
 
-// follow puts what a link holds in its place. Whose link it is and where it leads are asked
-// of what was opened.
+// follow replaces a link with its target. It checks the owner and reads the target of the opened link.
 func (w *walker) follow(link *place, name string) error {
 	if err := w.policy.follow(w, link); err != nil {
 		return err
@@ -193,13 +191,13 @@ func (w *walker) follow(link *place, name string) error {
 	return w.begin(target)
 }
 
-// isOfProc reports whether a link lies in the proc file system.
+// isOfProc reports whether a link is in the proc file system.
 func (p *place) isOfProc() bool {
 	var system unix.Statfs_t
 	return unix.Fstatfs(p.fd, &system) == nil && system.Type == unix.PROC_SUPER_MAGIC
 }
 
-// enterProc goes to where the kernel says that a link of /proc leads.
+// enterProc goes to the kernel's target of a link of /proc.
 func (w *walker) enterProc(name string) error {
 	next := &place{path: filepath.Join(w.at.path, name), viaProc: true}
 	var err error
@@ -210,14 +208,14 @@ func (w *walker) enterProc(name string) error {
 	return unix.Fstat(next.fd, &next.stat)
 }
 
-// OpenDir opens a directory by its absolute path. A link is followed if it belongs to root or
-// to the user of this process; any other is a *LinkError.
+// OpenDir opens a directory by its absolute path. It follows a link of root or of the user of this process. Any other
+// link is a *LinkError.
 func OpenDir(path string) (*Dir, error) {
 	return walkToDir(path, policy{follow: followOurs})
 }
 
-// MakeAll opens a directory as OpenDir does. Those that are missing are made, the last one
-// with perm and the others with above.
+// MakeAll opens a directory like OpenDir. It creates missing directories, the last one with perm and its parents with
+// above.
 func MakeAll(path string, above, perm fs.FileMode) (*Dir, error) {
 	return walkToDir(path, policy{follow: followOurs, mode: modes(above, perm)})
 }
@@ -243,24 +241,23 @@ func walkToDir(path string, rules policy) (*Dir, error) {
 	return p.dir()
 }
 
-// Open opens a directory in the directory. A link, and all else that is no directory, is
-// ENOTDIR.
+// Open opens a directory in the directory. For a link, or any other file, it returns ENOTDIR.
 func (d *Dir) Open(name string) (*Dir, error) { return d.Sub(name) }
 
 // Sub opens a directory some levels below.
 func (d *Dir) Sub(names ...string) (*Dir, error) { return d.walk(names, policy{follow: followNone}) }
 
-// Make opens a directory in the directory, which is made with exactly this mode if it does
-// not exist. One that exists keeps its mode.
+// Make opens a directory in the directory. It creates a missing one with exactly this mode; an existing one keeps its
+// mode.
 func (d *Dir) Make(name string, perm fs.FileMode) (*Dir, error) { return d.MakeSub(perm, perm, name) }
 
-// MakeSub opens a directory some levels below. Those that are missing are made, the last
-// one with perm and the others with above.
+// MakeSub opens a directory some levels below. It creates missing directories, the last one with perm and its parents
+// with above.
 func (d *Dir) MakeSub(above, perm fs.FileMode, names ...string) (*Dir, error) {
 	return d.walk(names, policy{follow: followNone, mode: modes(above, perm)})
 }
 
-// followNone takes a link for what it is: no directory.
+// followNone treats a link as a file that is not a directory.
 func followNone(_ *walker, link *place) error {
 	return &fs.PathError{Op: "open", Path: link.path, Err: unix.ENOTDIR}
 }

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is a file that is being written. It has mode 0600, and takes its name when Commit is
-// called. What is at the path and is no regular file, a device or a pipe, is written to at
-// once.
+// File is a file that is being written. It has mode 0600, and gets its name with Commit. If the path is a device or a
+// pipe, data is written to it at once.
 type File struct {
 	*os.File
 	// pending is nil for a device or a pipe.
@@ -20,9 +19,8 @@ type File struct {
 	root    *os.Root
 }
 
-// Create begins to write a file. It returns an *UntrustedError where a link on the way
-// belongs to another user, or a pipe at the path does. The caller calls Close, and
-// Commit before it when all is written.
+// Create starts writing a file. It returns an *UntrustedError if a link on the way, or a pipe at the path, belongs to
+// another user. The caller calls Commit after the last write, and then Close.
 func Create(path string) (*File, error) {
 	p, err := resolve(path)
 	switch {
@@ -36,7 +34,7 @@ func Create(path string) (*File, error) {
 	case p.kind() == unix.S_IFDIR:
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR}
 	case p.viaProc:
-		// What standard output leads to is the caller's choice, whoever owns it.
+		// The caller chose the target of standard output, regardless of its owner.
 	case p.kind() == unix.S_IFREG:
 		return createBeside(path)
 	default:
@@ -51,7 +49,7 @@ func Create(path string) (*File, error) {
 	return &File{File: f}, nil
 }
 
-// createBeside makes the file under another name in the directory of its path.
+// createBeside creates the file under a temporary name in the same directory.
 func createBeside(path string) (*File, error) {
 	dir, name := filepath.Split(path)
 	if name == "" {
@@ -73,7 +71,7 @@ func createBeside(path string) (*File, error) {
 	return &File{File: pending.File, pending: pending, root: root}, nil
 }
 
-// Commit puts the file in its place, as a whole.
+// Commit renames the file to its path.
 func (f *File) Commit() error {
 	if f.pending == nil {
 		return nil
@@ -81,7 +79,7 @@ func (f *File) Commit() error {
 	return f.pending.CloseAtomicallyReplace()
 }
 
-// Close removes a file that was not committed. After Commit it frees what was held.
+// Close removes a file that was not committed. After Commit it only frees resources.
 func (f *File) Close() error {
 	if f.pending == nil {
 		return f.File.Close()
@@ -89,7 +87,7 @@ func (f *File) Close() error {
 	return errors.Join(f.pending.Cleanup(), f.root.Close())
 }
 
-// WriteFile replaces a file as a whole, as Create and Commit do.
+// WriteFile replaces a file as a whole, with Create and Commit.
 func WriteFile(path string, text []byte) error {
 	f, err := Create(path)
 	if err != nil {
