@@ -16,8 +16,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestUnusedClaims checks that a claim is removed once no pod uses it, and stays with its content while a pod uses it
-// or may use it, including a pod that is created at the last moment.
+// TestUnusedClaims checks that a claim is removed once no pod uses it. It stays with its content while a pod uses it or
+// may use it, including a pod that is created at the last moment.
 func TestUnusedClaims(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(strings.NewReplacer("NAME", "web", "CLAIM", "data").Replace(claimant))

@@ -156,8 +156,8 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 	check("deleted")
 }
 
-// TestSetOfAnOlderCopy checks that a pass with podctl's own copy of a manifest, as the agent makes them, does not move
-// a pod out of the set it has joined since.
+// TestSetOfAnOlderCopy checks a pass with podctl's own copy of a manifest, as the agent makes them. It does not move a
+// pod out of the set that the pod has joined since.
 func TestSetOfAnOlderCopy(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["sidecar"].after})
 	set := func() *podspec.Desired {
@@ -207,8 +207,8 @@ func checkDeleting(t *testing.T, f *faultLab, stored *podspec.Desired) {
 	}
 }
 
-// TestDeletionOfOneManifest checks that a deletion of the manifest of this process does not delete a pod that another
-// process applied in its place, and reports a pod that is already gone.
+// TestDeletionOfOneManifest checks that a deletion of this process's manifest does not delete a pod that another
+// process applied in its place. It reports a pod that is already gone.
 func TestDeletionOfOneManifest(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: neverReady})
 	own := f.load(neverReady)

@@ -193,8 +193,8 @@ func faultsOf(shape string, writes bool, n int) map[string]runtimetest.Disturban
 	return faults
 }
 
-// TestFaultsAtEveryCall checks that after any fault of any call the error names the operation and its object, nothing
-// is duplicated, and the next passes reach the same state as without the fault.
+// TestFaultsAtEveryCall tries every fault of every call. The error names the operation and its object, nothing is
+// duplicated, and the next passes reach the same state as without the fault.
 func TestFaultsAtEveryCall(t *testing.T) {
 	shapes := faultShapes()
 	if testing.Short() {
@@ -296,8 +296,8 @@ func TestStopThatNobodyCanJudge(t *testing.T) {
 	}
 }
 
-// TestPostStartHookCutOff checks that a pass whose timeout ends during a postStart hook has not started the container,
-// and that the next one does not take it for started.
+// TestPostStartHookCutOff checks a pass whose timeout ends during a postStart hook. It has not started the container,
+// and the next pass does not take it for started.
 func TestPostStartHookCutOff(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	text := strings.Replace(faultShapes()["hooks"].after, "{exec: {command: [/demo, exit, '0']}}", "{sleep: {seconds: 30}}", 1)

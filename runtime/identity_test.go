@@ -28,7 +28,7 @@ func podNamed(name string, uid types.UID) *v1.Pod {
 }
 
 // TestUIDOfAnotherPodIsRefused checks that a manifest with the UID of another pod, which is predictable, cannot access
-// that pod, whether podctl has a record of it or only the runtime.
+// that pod. It is enough that podctl or the runtime has a record of the pod.
 func TestUIDOfAnotherPodIsRefused(t *testing.T) {
 	for name, forget := range map[string]bool{"remembered": false, "only in the runtime": true} {
 		t.Run(name, func(t *testing.T) {

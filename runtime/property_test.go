@@ -335,8 +335,8 @@ func planFaults(p *plan.Plan, in *plan.Input) []string {
 	return faults
 }
 
-// stepFaults checks that a start needs its sandbox, its check and the end of the container with its name, and that a
-// container is checked before it is stopped to start again.
+// stepFaults checks that a start needs its sandbox, its check and the end of the container with its name. A container
+// must be checked before it is stopped to start again.
 func stepFaults(p *plan.Plan, s *plan.Step, steps map[string]*plan.Step, before map[string]bool) []string {
 	var faults []string
 	for id, other := range steps {
@@ -369,8 +369,8 @@ func stopsForLater(p *plan.Plan, s *plan.Step) bool {
 		slices.ContainsFunc(p.Holds, func(h plan.Hold) bool { return h.Container == s.Container })
 }
 
-// ranUnderNever reports whether a step starts a regular container that has ended with restartPolicy Never, although its
-// manifest is the same and neither the user nor podctl restarts it.
+// ranUnderNever reports whether a step starts a regular container that has ended with restartPolicy Never. It returns
+// false if the manifest has changed, or if the user or podctl restarts the container.
 func ranUnderNever(in *plan.Input, s *plan.Step) bool {
 	ref, ok := podspec.FindContainer(in.Desired.Pod, s.Container)
 	if !ok || s.Kind != plan.StartContainer || ref.Type != podspec.Regular || ref.RestartPolicy != nil ||

@@ -59,8 +59,9 @@ func endInFewWords(s v1.ContainerState) string {
 	return fmt.Sprintf(" after %d %s", s.Terminated.ExitCode, s.Terminated.Reason)
 }
 
-// TestStatusWhileAllRestart checks that a pod does not appear as one that never ran between the pass that removes all
-// records and those that start its containers again (kubelet: convertToAPIContainerStatuses, getPhase).
+// TestStatusWhileAllRestart checks the status between the pass that removes all records and those that start the
+// containers again. It must not look like that of a pod that never ran (kubelet: convertToAPIContainerStatuses,
+// getPhase).
 func TestStatusWhileAllRestart(t *testing.T) {
 	f := newFaultLab(t, faultShape{
 		before: restartsAllOnOne,

@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestRoundTripsOfAPlan checks that a plan of a running pod needs two lists and one status of each listed object,
-// whatever else is on the node, and that nothing is queried twice.
+// TestRoundTripsOfAPlan checks that a plan of a running pod needs two lists and one status of each listed object. Other
+// pods on the node do not matter, and nothing is queried twice.
 func TestRoundTripsOfAPlan(t *testing.T) {
 	for _, others := range []int{0, 20} {
 		t.Run(fmt.Sprintf("%d other pods", others), func(t *testing.T) {

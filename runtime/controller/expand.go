@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// Keeper is the source in the records of all pods of workloads, whoever created them (podspec.Desired).
+// Keeper is the source in the records of all pods of workloads, for any creator (podspec.Desired).
 const Keeper = model.WorkloadKeeper
 
 // Expanded is the expansion of a workload.

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestFileValue checks which errors an optional variable avoids.
+// TestFileValue checks that an optional variable may be missing in its file, or have no file.
 func TestFileValue(t *testing.T) {
 	const there, absent = "there", "absent"
 	in := &ContainerInput{Files: map[FileKey]string{{"v", there, "K"}: "v", {"v", there, "E"}: ""}}

@@ -343,7 +343,7 @@ func configured(t *testing.T, d *podspec.Desired, name string, attempt uint32) (
 }
 
 // TestUserNamespace checks that a pod with its own users has the mapping on its sandbox, its containers and every
-// mount, and is refused if the runtime does not support that.
+// mount. It is refused if the runtime does not support that.
 func TestUserNamespace(t *testing.T) {
 	pod := &v1.Pod{}
 	pod.Name, pod.Spec.HostUsers = "p", new(bool)

@@ -134,7 +134,7 @@ func (x *checkpointer) firstStart() time.Time {
 	return first
 }
 
-// moves reports whether the pod comes from another runtime and does not exist in this one yet.
+// moves reports whether the pod comes from another runtime and this one has no records of it yet.
 func moves(j *state.Checkpoint, endpoint string, s *snapshot.Pod) bool {
 	return j.Endpoint != endpoint && len(s.Sandboxes)+len(s.Containers) == 0
 }

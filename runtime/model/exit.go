@@ -2,7 +2,7 @@ package model
 
 import "fmt"
 
-// signalBase is what a runtime adds to the number of the signal that ended a process.
+// signalBase is added by a runtime to the number of the signal that ended a process.
 const signalBase = 128
 
 // SignalOf returns the name of the signal of an exit code; empty for a code that is not of a signal that usually ends

@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Memory is what podctl remembers of a pod and the runtime cannot. The checkpoint on disk, the planner and the snapshot
+// Memory is podctl's record of a pod, which no runtime keeps. The checkpoint on disk, the planner and the snapshot
 // share it. If it is lost, explanations and delays change, but no container is stopped.
 type Memory struct {
 	// Generation counts the applied manifests. A waiting process gives up if it has changed.
@@ -25,7 +25,7 @@ type Memory struct {
 	Eviction *Eviction `json:"eviction,omitempty"`
 	// StartErrors holds the last failure to start, by container name.
 	StartErrors map[string]StartError `json:"startErrors,omitempty"`
-	// LastRun is what ran at the end of podctl's last pass; nil if unknown.
+	// LastRun lists the objects that ran at the end of podctl's last pass; nil if unknown.
 	LastRun *LastRun `json:"left,omitempty"`
 	// Deletion is set once the deletion of the pod has begun.
 	Deletion *Deletion `json:"deletion,omitempty"`
@@ -167,8 +167,8 @@ type Actuated struct {
 	Pod        *v1.ResourceRequirements           `json:"pod,omitempty"`
 }
 
-// LastRun lists what ran at the end of podctl's last pass. If something is missing since, another program stopped or
-// removed it.
+// LastRun lists the objects that ran at the end of podctl's last pass. If something is missing since, another program
+// stopped or removed it.
 type LastRun struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// IPs are the last addresses of the pod. No runtime reports them for an ended sandbox.

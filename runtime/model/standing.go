@@ -2,7 +2,7 @@ package model
 
 import v1 "k8s.io/api/core/v1"
 
-// WorkloadKeeper is the source in the records of all pods of workloads, whoever created them.
+// WorkloadKeeper is the source in the records of all pods of workloads, for any creator.
 const WorkloadKeeper = "workloads"
 
 // Standing is the state of a pod: its status, and whether its manifest asks for more.

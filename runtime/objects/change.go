@@ -80,8 +80,8 @@ func IsFinal(err error) bool {
 	return IsRefusal(err) && !errors.As(err, &taken)
 }
 
-// StaysKept reports whether an object from a source of the agent still belongs to the source when it is applied by hand
-// (keeper is empty), because it comes from the same file. Standard input (-) is no file.
+// StaysKept reports whether an object that is applied by hand (keeper is empty) still belongs to a source of the agent,
+// because it comes from the same file. Standard input (-) is no file.
 func StaysKept(keeperBefore, fileBefore, keeper, file string) bool {
 	if keeper != "" || keeperBefore == "" || fileBefore == "" || fileBefore == "-" {
 		return false

@@ -32,8 +32,8 @@ func onNode(ready runtimeapi.PodSandboxState) *snapshot.Pod {
 	}}}}
 }
 
-// TestPortsOfOtherPods checks that a pod has its port if it has a sandbox or is about to get one, but not if it has
-// finished, never ran, or is unreadable.
+// TestPortsOfOtherPods checks that a pod has its port if it has a sandbox or is about to get one. A pod that has
+// finished, never ran, or is unreadable does not.
 func TestPortsOfOtherPods(t *testing.T) {
 	ran := &model.LastRun{Sandbox: "s"}
 	for name, c := range map[string]struct {

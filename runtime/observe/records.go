@@ -81,9 +81,9 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 	return nil
 }
 
-// askSandbox returns the status of a sandbox; nil if it has vanished. The entry of the list is used if it shows the
-// sandbox as ended and the runtime refuses its status, as after a restart of the runtime without the sandbox's files.
-// That is enough because the sandbox is replaced.
+// askSandbox returns the status of a sandbox; nil if it has vanished. If the runtime refuses the status of an ended
+// sandbox, the entry of the list is used, because the sandbox is replaced anyway. A runtime does so after a restart
+// without the sandbox's files.
 func (r *records) askSandbox(ctx context.Context, item *runtimeapi.PodSandbox) (*runtimeapi.PodSandboxStatus, error) {
 	reply, err := r.observer.world.Client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
 	err = cri.IgnoreNotFound(err)

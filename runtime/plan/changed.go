@@ -159,7 +159,7 @@ func (p *Plan) adopts(memory *model.Memory) bool {
 	return false
 }
 
-// foundResources returns the resources of running containers without a record, by container name. It returns nil if the
+// foundResources returns the resources of running containers without a record, by container name. A value is nil if the
 // runtime reports resources that differ from the manifest's and stay: they must be compared again and do not prove what
 // was applied.
 func foundResources(pod *podstatus.Pod) map[string]*v1.ResourceRequirements {

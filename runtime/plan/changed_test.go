@@ -22,8 +22,8 @@ func adoptedWorld(t *testing.T) *modeltest.World {
 	return w
 }
 
-// TestAdoptedContainerIsReplacedWhenItChanges checks that the container is kept at first, that the adopted definition
-// is recorded, and that the next change replaces it, also if the pass before was interrupted.
+// TestAdoptedContainerIsReplacedWhenItChanges checks that the container is kept at first and its adopted definition
+// recorded. The next change replaces it, also if the pass before was interrupted.
 func TestAdoptedContainerIsReplacedWhenItChanges(t *testing.T) {
 	w := adoptedWorld(t)
 	id := w.Containers[0].ID

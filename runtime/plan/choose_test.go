@@ -262,8 +262,8 @@ func TestDebugContainersStartOnce(t *testing.T) {
 	}
 }
 
-// TestWhatLeftTheManifest checks that containers that left the manifest are removed, while debug containers of the
-// active sandbox stay, and so do records without podctl's hash that never started.
+// TestWhatLeftTheManifest checks that containers that left the manifest are removed. Debug containers of the active
+// sandbox stay, and so do records without podctl's hash that never started.
 func TestWhatLeftTheManifest(t *testing.T) {
 	w := web(t, "  containers: [{name: app, image: i:1}]\n", "app=Running")
 	w.Sandbox("old", 0, model.SandboxNotReady)

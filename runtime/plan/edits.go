@@ -276,8 +276,8 @@ func (e edits) isHeld(container string) bool {
 	return slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Container == "" || h.Container == container })
 }
 
-// waits returns the class of a change for which its own class would have given a step, but did not: the container has
-// ended, or it is not compared by its whole definition.
+// waits returns the class of a change without a step whose own class usually causes one. The container has ended, or it
+// is not compared by its whole definition.
 func (e edits) waits(path string, class fields.ChangeClass) fields.ChangeClass {
 	switch class {
 	case fields.NewSandbox:
@@ -295,8 +295,8 @@ func (e edits) waits(path string, class fields.ChangeClass) fields.ChangeClass {
 	return e.nextStart(ref)
 }
 
-// nextStart returns what a container waits for before it starts again, or without a container, what those of the pod
-// wait for.
+// nextStart returns when a container can get a change: at its next start, in a new sandbox or in a new pod. An empty
+// ref stands for the containers of the pod.
 func (e edits) nextStart(ref podspec.ContainerRef) fields.ChangeClass {
 	switch {
 	case ref.Type == podspec.Ephemeral:

@@ -509,8 +509,8 @@ func TestHeldPodGetsNoSteps(t *testing.T) {
 	}
 }
 
-// TestWhatAFailureMeans checks the effect of failed steps. A failure that would leave half of the work done ends the
-// pass, a failed check or pull affects only its container, and everything else waits for the next pass.
+// TestWhatAFailureMeans checks the effect of failed steps. The pass ends if half of the work would be left undone. A
+// failed check or pull affects only its container. Everything else waits for the next pass.
 func TestWhatAFailureMeans(t *testing.T) {
 	want := map[Kind]OnFailure{
 		CreateCgroup: Abort, PrepareVolume: Abort, UpdateVolume: Abort, PullImage: SkipContainer, CheckContainer: SkipContainer,

@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
-// Action is what a pass does to an object. If its steps do several things, the greatest counts.
+// Action is the effect of a pass on an object. If its steps do several things, the greatest counts.
 type Action int
 
 // The actions.

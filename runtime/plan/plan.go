@@ -103,7 +103,8 @@ type Plan struct {
 	Adopts bool `json:"adopts,omitempty"`
 	// Adopted has the definitions to record for containers without a readable one, by container ID.
 	Adopted map[string]string `json:"-"`
-	// Found has the resources of running containers without a record, by container name; nil if they stay unrecorded.
+	// Found has the resources of running containers without a record, by container name. A nil value means that they
+	// stay unrecorded.
 	Found map[string]*v1.ResourceRequirements `json:"-"`
 	// Rejection is recorded for a pod that is not admitted; nil if it is admitted.
 	Rejection *model.Rejection `json:"-"`

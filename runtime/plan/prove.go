@@ -122,8 +122,8 @@ func (p *prover) pullReason(image neededImage) (reason model.Reason, message str
 	return "", ""
 }
 
-// check adds the check of a container's configuration. It also waits for the pull of an image that is present, if
-// another container pulls that image again.
+// check adds the check of a container's configuration. It does not wait for another container's pull of an image that
+// is present and good enough for this container.
 func (p *prover) check(ref podspec.ContainerRef) {
 	var pulls []string
 	for _, image := range p.opts.images(p.Manifest, ref) {

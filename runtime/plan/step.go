@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
-// Kind is what a step does. Every change that podctl makes has one of these kinds.
+// Kind is the kind of a step. Every change that podctl makes has one of these kinds.
 type Kind string
 
 // The kinds of step.
@@ -148,8 +148,8 @@ func (s Step) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// kinds has, for each kind of step, the verb for plans and progress lines, the name of the object if it has none of its
-// own, and the action on the object if there is no other step.
+// kinds describes each kind of step. verb is for plans and progress lines. object is the name of the object if the step
+// has none. does is the action on the object if there is no other step.
 var kinds = map[Kind]struct { //nolint:gochecknoglobals // a table
 	verb, object string
 	does         Action

@@ -26,7 +26,7 @@ func delayOf(w *modeltest.World, noBackoff bool) (Delay, bool) {
 	return New(&Input{Desired: w.Desired, Observed: w.Observed, Now: modeltest.Noon(), NoBackoff: noBackoff}).Delay(ref)
 }
 
-// TestDelayInForce checks that the delay counts from the end of the last run, if podctl has a record of it.
+// TestDelayInForce checks that the delay counts from the end of the last run, and when it ends.
 func TestDelayInForce(t *testing.T) {
 	minute := modeltest.Noon().Add(-time.Minute)
 	for name, c := range map[string]struct {

@@ -1,8 +1,7 @@
 // Package podstatus derives the state of a pod at one moment, and reports it as a kubelet would.
 //
-// The input is the desired pod, its observed state, and the time. The output is its records by name, its phase, which
-// containers may run again, the results of its probes, the active restart delays and the fault of its sandbox, and all
-// of that as a v1.PodStatus.
+// The input is the desired pod, its observed state, and the time. The output is a v1.PodStatus and the facts behind it:
+// the records by name, the phase, the results of probes, the active restart delays and the fault of the sandbox.
 //
 // The package is pure: it reads no clock, file, socket or random number. Of podctl's own packages it imports only
 // podspec and model. The planner decides based on this state. Package podstatus does not know plans.

@@ -117,9 +117,9 @@ func anyRegular(pod *v1.Pod, matches func(name string) bool) bool {
 }
 
 // NextAttempt returns the attempt, and the restart count, of the next start: one more than that of the newest record
-// that has run. A container that podctl created and never started is removed before the start, which reuses its
-// attempt, because a restart count must not count a start that never happened. NextAttempt skips attempts that are in
-// use: those of another tool's records, and reserved ones.
+// that has run. A restart count must not count a start that never happened. A container that podctl created and never
+// started is therefore removed before the start, which reuses its attempt. NextAttempt skips attempts that are in use:
+// those of another tool's records, and reserved ones.
 func (p *Pod) NextAttempt(name string) uint32 {
 	next := p.attemptAfterRuns(name)
 	for _, c := range p.Containers {

@@ -94,8 +94,8 @@ func TestResetIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestResetPodRunsAgain checks that reset containers count as stopped and about to start, so that the pod is pending
-// only while an init container with a record is not done.
+// TestResetPodRunsAgain checks that reset containers count as stopped and about to start. The pod is pending only while
+// an init container with a record is not done.
 func TestResetPodRunsAgain(t *testing.T) {
 	for states, want := range map[string]v1.PodPhase{
 		"":                                     v1.PodRunning,

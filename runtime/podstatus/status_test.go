@@ -59,8 +59,8 @@ func TestAddressesThatStay(t *testing.T) {
 	}
 }
 
-// TestAddressesOfTheNode checks that they are in the status of each pod, and are the addresses of a pod on the node's
-// network, before it has a sandbox and after.
+// TestAddressesOfTheNode checks that they are in the status of each pod. A pod on the node's network has them as its
+// own, before it has a sandbox and after.
 func TestAddressesOfTheNode(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, modeltest.WebPod))
 	w.NodeIPs = []string{"192.0.2.7", "2001:db8::7"}

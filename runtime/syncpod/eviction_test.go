@@ -70,8 +70,8 @@ func (l *lab) checkEvicted(text string) {
 	}
 }
 
-// TestEviction checks that an evicted pod stops within a second, that only its record stays, and that it is Failed
-// until the user restarts it or its manifest changes. Then it starts like a new pod (kubelet:
+// TestEviction checks that an evicted pod stops within a second and only its record stays. The pod is Failed until the
+// user restarts it or its manifest changes. Then it starts like a new pod (kubelet:
 // TestMemoryPressure_VerifyPodStatus).
 func TestEviction(t *testing.T) {
 	l := newLab(t, "i:1")

@@ -40,9 +40,9 @@ func (e *StaleError) Error() string {
 var ErrNotThisPod = errors.New("the saved plan is of another pod")
 
 // MakeAgain makes a saved plan again: from the current input, and only with the steps of the saved one. It returns a
-// *StaleError if the manifest or the observed state has changed, if a step would not be made any more, or if a step
-// that belongs to the plan is missing in the file. A hold that ended since then adds no step. A modified file can
-// therefore neither add nor remove a step.
+// *StaleError if the manifest or the observed state has changed. It also does so if a saved step would not be made any
+// more, or if a step is missing in the file. A hold that ended since then adds no step. A modified file can therefore
+// neither add nor remove a step.
 func MakeAgain(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
 	if saved.Pod != in.Pod {
 		return nil, fmt.Errorf("%w: %s (uid %s), not %s (uid %s)", ErrNotThisPod, saved.Pod, saved.Pod.UID, in.Pod, in.Pod.UID)
