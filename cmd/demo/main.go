@@ -1,6 +1,5 @@
-// Command demo is the workload of podctl's examples and tests: one static
-// program without a shell around it, whose health, exit code, signals and output
-// can be chosen.
+// Command demo is the workload of podctl's examples and tests: one static program that needs no shell, with selectable
+// health, exit code, signals and output.
 //
 //	demo serve   HTTP and TCP health that can be switched
 //	demo exit    end with a code, after a while

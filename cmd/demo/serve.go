@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// server answers on HTTP and TCP; its health can be switched while it runs.
+// server answers on HTTP and TCP. Its health can be switched while it runs.
 type server struct {
 	greeting string
 	mu       sync.Mutex
-	// broken are the checks that fail: healthz, livez, readyz.
+	// broken lists the checks that fail: healthz, livez, readyz.
 	broken map[string]bool
 }
 
@@ -64,7 +64,7 @@ func (s *server) listenHTTP(addr string, failed chan<- error) {
 	go func() { failed <- http.ListenAndServe(addr, mux) }()
 }
 
-// say writes an answer; who asked may have gone.
+// say writes an answer. The client may have gone.
 func say(w io.Writer, text string) {
 	if _, err := io.WriteString(w, text); err != nil {
 		fmt.Println("answering:", err)

@@ -70,7 +70,7 @@ func sleep(ctx context.Context, args []string) error {
 	return exitError(*code)
 }
 
-// printAll shows what the container sees: print [FILE...].
+// printAll shows the container's environment: print [FILE...].
 func printAll(ctx context.Context, args []string) error {
 	env := os.Environ()
 	slices.Sort(env)
@@ -144,7 +144,7 @@ func check(ctx context.Context, args []string) error {
 	return fmt.Errorf("cannot check %q", args[0])
 }
 
-// fetch prints what an HTTP server answers.
+// fetch prints the answer of an HTTP server.
 func fetch(ctx context.Context, url string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -187,7 +187,7 @@ func cat(context.Context, []string) error {
 	return err
 }
 
-// get prints what an HTTP server answers, or says that it does not: get [--within D] URL.
+// get prints the answer of an HTTP server, or fails without one: get [--within D] URL.
 func get(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("get", flag.ContinueOnError)
 	within := f.Duration("within", 2*time.Second, "how long to wait for the answer")

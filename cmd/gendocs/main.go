@@ -1,7 +1,6 @@
-// Command gendocs writes what is generated from the code: the documents that are
-// checked in, one page per command and the table of the Pod's fields, and what a
-// package has beside the program, man pages and completions. CI fails when the
-// documents differ from what is checked in.
+// Command gendocs generates files from the code. These are the documents in the repository (one page per command, and
+// the table of the Pod's fields), and the man pages and completions of packages. CI fails if the generated documents
+// differ from those in the repository.
 package main
 
 import (
@@ -44,7 +43,7 @@ func run(args []string) error {
 	}
 }
 
-// empty makes a directory that holds nothing of an earlier run.
+// empty creates a directory without files of an earlier run.
 func empty(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -63,7 +62,7 @@ func writeDocs(docs string, root *cobra.Command) error {
 	return os.WriteFile(filepath.Join(docs, "fields.md"), []byte(fieldsPage()), 0o644)
 }
 
-// writePages writes a page for a command and for each below it.
+// writePages writes a page for a command and for each subcommand.
 func writePages(dir string, cmd *cobra.Command) error {
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "_") + ".md"
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(page(cmd)), 0o644); err != nil {
@@ -81,8 +80,7 @@ func writePages(dir string, cmd *cobra.Command) error {
 
 func page(cmd *cobra.Command) string {
 	var b strings.Builder
-	// The line that shows the use knows of the flags of the commands above only once they
-	// have been asked for.
+	// UseLine includes the flags of parent commands only after these flags were requested.
 	own, global := cmd.LocalNonPersistentFlags(), persistentFlags(cmd)
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n```\n%s\n```\n", cmd.CommandPath(), cmd.Short, cmd.UseLine())
 	if cmd.Long != "" {
@@ -123,7 +121,7 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// fieldsPage is the table of the Pod's fields.
+// fieldsPage returns the table of the Pod's fields.
 func fieldsPage() string {
 	var b strings.Builder
 	b.WriteString("# The fields of a Pod\n\n" +

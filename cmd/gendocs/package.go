@@ -19,9 +19,8 @@ func writeMan(dir string, root *cobra.Command) error {
 	return doc.GenManTreeFromOpts(root, doc.GenManTreeOptions{Header: header, Path: dir, CommandSeparator: "-"})
 }
 
-// forMan turns the help texts of a command and of those below it into what the man
-// pages are made of: Markdown, in which words that look like markup are kept from
-// being taken for it, and an indented list stays one.
+// forMan converts the help texts of a command and its subcommands to Markdown for man pages. It escapes words that look
+// like markup, and keeps indented lists.
 func forMan(cmd *cobra.Command) {
 	var b strings.Builder
 	for line := range strings.Lines(strings.NewReplacer("<", `\<`, "*", `\*`, "_", `\_`).Replace(cmd.Long)) {
@@ -38,7 +37,7 @@ func forMan(cmd *cobra.Command) {
 	}
 }
 
-// writeCompletions writes the scripts under the names by which shells find them.
+// writeCompletions writes the completion scripts with the names that shells expect.
 func writeCompletions(dir string, root *cobra.Command) error {
 	if err := empty(dir); err != nil {
 		return err

@@ -13,8 +13,7 @@ import (
 	"github.com/podctl/podctl/commands"
 )
 
-// TestMan: every command has a page that says how it ends, and a second run gives
-// the same bytes.
+// TestMan checks that every command has a page with its exit codes, and that a second run gives the same bytes.
 func TestMan(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1770000000")
 	dir := t.TempDir()
@@ -58,7 +57,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestManKeepsWords: nothing of a help text is taken for markup.
+// TestManKeepsWords checks that no text of a help is taken for markup.
 func TestManKeepsWords(t *testing.T) {
 	cmd := &cobra.Command{Use: "x", Long: "As *.yaml, <name> or a_b_c.\nMore." + "\n\nExit codes:\n  0 done\n  3 not yet"}
 	forMan(cmd)
@@ -92,7 +91,7 @@ func TestWhatIsNotGenerated(t *testing.T) {
 	}
 }
 
-// TestPodctlDoesNotCarryTheGenerator: what writes man pages is a tool of the build.
+// TestPodctlDoesNotCarryTheGenerator checks that only the build tool links the generator of man pages.
 func TestPodctlDoesNotCarryTheGenerator(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "grpcnotrace", "../podctl", "../gendocs").Output()
 	if err != nil {

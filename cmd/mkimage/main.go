@@ -1,6 +1,5 @@
-// Command mkimage packs a static program into an image archive that a container
-// runtime can load. It is a tool of this repository's own builds: the same
-// program gives the same archive.
+// Command mkimage packs a static program into an image archive that a container runtime can load. It is used by this
+// repository's builds. The same program always gives the same archive.
 package main
 
 import (
@@ -67,7 +66,7 @@ func run(o options) error {
 	return tarball.WriteToFile(o.out, tag, img)
 }
 
-// build makes an image of one layer that holds the program, and a writable /tmp.
+// build returns an image with one layer that has the program and a writable /tmp.
 func build(o options) (v1.Image, error) {
 	entrypoint := "/" + filepath.Base(o.binary)
 	layer, err := layerOf(o.binary, entrypoint)

@@ -1,6 +1,5 @@
-// Command pause is the process of a pod's sandbox: it holds the namespaces that
-// the pod's containers share, and reaps processes that nobody waits for when it
-// is the first process of a shared process namespace.
+// Command pause is the process of a pod's sandbox. It holds the namespaces that the pod's containers share. As the
+// first process of a shared process namespace, it reaps orphaned processes.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command picture draws what a terminal shows as an SVG: text with colours on standard input, a
-// picture on standard output.
+// Command picture draws the output of a terminal as an SVG. It reads text with colours from standard input and writes
+// the picture to standard output.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// The measures of the picture, in pixels.
+// Dimensions of the picture in pixels.
 const (
 	letter = 7.8
 	row    = 18
@@ -27,13 +27,13 @@ func main() {
 	}
 }
 
-// style is how text looks: the attributes of a terminal that podctl uses.
+// style is the look of a text: the terminal attributes that podctl uses.
 type style struct {
 	color     string
 	bold, dim bool
 }
 
-// sgr finds the sequences that change the style; all others are left out.
+// sgr matches escape sequences. Those that change the style end in m; all others are omitted.
 var sgr = regexp.MustCompile(`\x1b\[([0-9;]*)([A-Za-z])`)
 
 func draw(in io.Reader, out io.Writer) error {
@@ -64,7 +64,7 @@ func draw(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// line draws a line, and goes on with the style at its end.
+// line draws a line and keeps the style at its end.
 func (s *style) line(text string) (drawn string, columns int) {
 	var b strings.Builder
 	put := func(part string) {
@@ -122,7 +122,7 @@ func (s *style) change(codes []string) {
 	}
 }
 
-// colorOf is the colour of a code; empty for one that podctl does not use.
+// colorOf returns the colour of a code, or an empty string for one that podctl does not use.
 func colorOf(code string) string {
 	return map[string]string{
 		"31": "#e06c75", "32": "#98c379", "33": "#e5c07b", "34": "#61afef", "35": "#c678dd", "36": "#56b6c2", "37": "#d5d8d6",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestDraw: colours become colours, other sequences nothing, and text stays text.
+// TestDraw checks that colours are drawn, that other sequences are ignored, and that text is unchanged.
 func TestDraw(t *testing.T) {
 	var b strings.Builder
 	if err := draw(strings.NewReader("\x1b[1m$ podctl\x1b[0m plan\x1b[K\n\x1b[32m  + <a>\x1b[0m &\n"), &b); err != nil {

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// mostPackages bounds how many packages are initialised at each start.
+// mostPackages limits the packages that are initialised at each start.
 const mostPackages = 364
 
-// TestEarlyPackagesAreEarly: what prepares the initialisation of a library comes before
-// it. Go's order depends on what each package imports.
+// TestEarlyPackagesAreEarly checks that packages that prepare the initialisation of a library come before it. Go's
+// order depends on the imports of each package.
 func TestEarlyPackagesAreEarly(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), build(t), "version", "--client")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
@@ -35,7 +35,7 @@ func TestEarlyPackagesAreEarly(t *testing.T) {
 	}
 }
 
-// build builds podctl as it is released.
+// build builds podctl like a release.
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "podctl")

@@ -1,6 +1,5 @@
-// Command sbom lists what a program of this repository is made of, as an SPDX 2.3
-// document: it reads the modules, their versions and their sums from the program
-// itself. The same program gives the same document.
+// Command sbom lists the components of a program of this repository as an SPDX 2.3 document. It reads the modules with
+// their versions and sums from the program itself. The same program always gives the same document.
 package main
 
 import (
@@ -45,8 +44,7 @@ func run(w io.Writer, path, version string) error {
 	return out.Encode(describe(info, file, created))
 }
 
-// sourceDate reads the time of the sources, so that a document does not depend on
-// when it was written.
+// sourceDate returns the time of the sources, so that a document does not depend on when it was written.
 func sourceDate(epoch string) (time.Time, error) {
 	if epoch == "" {
 		return time.Unix(0, 0).UTC(), nil

@@ -57,8 +57,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestDocument: what is written of a real program has the form that SPDX asks for,
-// and is the same each time.
+// TestDocument checks that the document of a real program follows SPDX, and is the same each time.
 func TestDocument(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1770000000")
 	program := filepath.Join(t.TempDir(), "program")

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// binary is the program that is described.
+// binary is the described program.
 type binary struct {
 	name, version string
 	sum           [sha256.Size]byte
 }
 
-// document is an SPDX 2.3 document, as far as one is needed here.
+// document is an SPDX 2.3 document, limited to the used fields.
 type document struct {
 	Version       string         `json:"spdxVersion"`
 	License       string         `json:"dataLicense"`
@@ -33,7 +33,7 @@ type creation struct {
 	Creators []string `json:"creators"`
 }
 
-// component is what SPDX calls a package.
+// component is a package in SPDX terms.
 type component struct {
 	ID            string      `json:"SPDXID"`
 	Name          string      `json:"name"`
@@ -69,17 +69,16 @@ type relationship struct {
 const (
 	documentID = "SPDXRef-DOCUMENT"
 	programID  = "SPDXRef-Program"
-	// unknown is SPDX's word for what nobody has looked at: the licences of the
-	// modules are in their sources.
+	// unknown is SPDX's value for data that was not determined: the licences of the modules are in their sources.
 	unknown = "NOASSERTION"
 )
 
-// describe makes the document: the program, Go's own library, and the modules.
+// describe returns the document: the program, Go's standard library, and the modules.
 func describe(info *debug.BuildInfo, file binary, created time.Time) *document {
 	sum := hex.EncodeToString(file.sum[:])
 	d := &document{
 		Version: "SPDX-2.3", License: "CC0-1.0", ID: documentID, Name: file.name + " " + file.version,
-		// It names the program by its content, so that no two documents share a name.
+		// The namespace includes the sum of the program, so no two documents share a name.
 		Namespace: "https://" + info.Main.Path + "/sbom/" + sum,
 		Creation:  creation{Created: created.Format(time.RFC3339), Creators: []string{"Tool: " + info.Main.Path + "/cmd/sbom"}},
 	}
@@ -96,14 +95,14 @@ func describe(info *debug.BuildInfo, file binary, created time.Time) *document {
 	return d
 }
 
-// add appends a component, and what it is to another element.
+// add appends a component and its relation to another element.
 func (d *document) add(c component, from, relation string) {
 	d.Packages = append(d.Packages, c)
 	d.Relationships = append(d.Relationships, relationship{From: from, Type: relation, To: c.ID})
 }
 
-// dependency is a module with the sum that go.sum has of it. That sum is no SHA-256
-// of any file, so it is a reference and no checksum.
+// dependency returns a module with its sum from go.sum. That sum is not the SHA-256 of a file, so it is a reference,
+// not a checksum.
 func dependency(m *debug.Module) component {
 	if m.Replace != nil {
 		m = m.Replace
@@ -124,13 +123,13 @@ func module(id, path, version string) component {
 	}
 }
 
-// elementID names an element: SPDX takes letters, digits, dots and dashes.
+// elementID returns the id of an element. SPDX allows letters, digits, dots and dashes.
 func elementID(path, version string) string {
 	return "SPDXRef-Module-" + regexp.MustCompile(`[^A-Za-z0-9.-]`).ReplaceAllString(path+"-"+version, "-")
 }
 
-// escaped writes a path as module proxies do, where an exclamation mark stands
-// before what was a capital letter.
+// escaped returns a path in the form of module proxies, with an exclamation mark and a small letter for each capital
+// letter.
 func escaped(path string) string {
 	return regexp.MustCompile(`[A-Z]`).ReplaceAllStringFunc(path, func(letter string) string { return "!" + strings.ToLower(letter) })
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/opencontainers/cgroups/manager"
 )
 
-// Ensure creates a pod's cgroup if it is not there, with those above it, and sets
-// its limits. Where the machine does not let podctl make cgroups the error is an
-// *UnavailableError: the pod can run without, as far as its containers go. A
-// cgroup that could not get its limits is not left behind, for what exists and is not
-// marked as unfinished (state.CgroupMark) is taken to have them.
+// Ensure creates a pod's cgroup with its parents, unless it exists, and sets its limits. If the machine does not allow
+// podctl to create cgroups, the error is an *UnavailableError; the containers of the pod can run without it. Ensure
+// removes a cgroup whose limits it could not set. An existing cgroup that is not marked as unfinished
+// (state.CgroupMark) is assumed to have its limits.
 func (Machine) Ensure(name string, r Resources) error {
 	t, err := findTree()
 	if err != nil {
@@ -45,21 +44,21 @@ func (t *tree) ensure(name string, r Resources) error {
 	return err
 }
 
-// Exists reports whether a pod's cgroup is there, complete enough for a kubelet
-// that takes the pod over (kubelet: cgroupManagerImpl.Exists).
+// Exists reports whether a pod's cgroup exists, complete enough for a kubelet that takes the pod over (kubelet:
+// cgroupManagerImpl.Exists).
 func (Machine) Exists(name string) bool {
 	t, err := findTree()
 	return err == nil && checkName(name) == nil && t.exists(name)
 }
 
-// Remains reports whether any part of a pod's cgroup is there. With version 1 a removal that was
-// cut off has removed it from some hierarchies only.
+// Remains reports whether any part of a pod's cgroup exists. With version 1, an interrupted removal may have removed it
+// from some hierarchies only.
 func (Machine) Remains(name string) bool {
 	t, err := findTree()
 	return err == nil && checkName(name) == nil && t.remains(name)
 }
 
-// Members lists the processes in a cgroup and in those below it. One that is not there has none.
+// Members returns the processes in a cgroup and those below it. A missing cgroup has none.
 func (Machine) Members(name string) ([]int, error) {
 	t, err := findTree()
 	if err != nil {
@@ -71,9 +70,8 @@ func (Machine) Members(name string) ([]int, error) {
 	return t.processes(name)
 }
 
-// Remove removes a pod's cgroup with the empty ones below it. One in which
-// processes run stays, and is a *BusyError; none is ever killed. One that is not
-// there is no error.
+// Remove removes a pod's cgroup and empty ones below it. If processes run in it, it stays and the error is a
+// *BusyError; Remove never kills a process. A missing cgroup is no error.
 func (Machine) Remove(ctx context.Context, name string) error {
 	t, err := findTree()
 	if err != nil {
@@ -89,7 +87,7 @@ func (Machine) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// checkName refuses what is no cgroup of a pod: nobody means the root of all.
+// checkName refuses a path that is not a pod's cgroup, such as the root.
 func checkName(name string) error {
 	if !path.IsAbs(name) || path.Clean(name) != name || name == "/" {
 		return fmt.Errorf("%q is not the path of a pod's cgroup", name)
@@ -97,11 +95,11 @@ func checkName(name string) error {
 	return nil
 }
 
-// isSlice reports whether a path is one of the systemd driver.
+// isSlice reports whether a path belongs to the systemd driver.
 func isSlice(name string) bool { return strings.HasSuffix(name, ".slice") }
 
-// config is a cgroup in the library's words. Devices are the runtime's matter,
-// and nothing has to be frozen to set limits.
+// config returns the library's description of a cgroup. The runtime manages devices, and setting limits requires no
+// freezing.
 func config(name string, r *cgroups.Resources) *cgroups.Cgroup {
 	r.SkipDevices, r.SkipFreezeOnSet = true, true
 	if !isSlice(name) {
@@ -114,7 +112,7 @@ func config(name string, r *cgroups.Resources) *cgroups.Cgroup {
 	return &cgroups.Cgroup{Systemd: true, Name: path.Base(name), Parent: parent, Resources: r}
 }
 
-// set creates a cgroup if it is not there and sets what is given.
+// set creates a cgroup unless it exists, and sets its limits.
 func (t *tree) set(name string, r *cgroups.Resources) error {
 	m, err := manager.New(config(name, r))
 	if err != nil {
@@ -131,6 +129,6 @@ func (t *tree) set(name string, r *cgroups.Resources) error {
 	return nil
 }
 
-// oneSetter lets one goroutine at a time set limits: the library's groups of cgroup version 1
-// belong to the process, and one of them remembers in Set how its files are named.
+// oneSetter lets one goroutine at a time set limits. The library's groups of cgroup version 1 are shared by the
+// process, and Set of one of them stores the names of its files.
 var oneSetter sync.Mutex //nolint:gochecknoglobals // What it guards is one for the process.

@@ -1,16 +1,13 @@
-// Package cgroup makes the cgroup of a pod, with the limits of the pod as a
-// whole, before the runtime puts containers into it, and removes it when the pod
-// is gone. It works with both versions of cgroups and both drivers, through the
-// library the kubelet uses.
+// Package cgroup creates the cgroup of a pod with the limits of the whole pod, before the runtime adds containers, and
+// removes it with the pod. It supports both versions of cgroups and both drivers, with the library that the kubelet
+// uses.
 //
-// Above the pods lie the cgroups of the quality-of-service classes. They are
-// made when they are missing and left alone when they are there, but for the
-// weight of the burstable ones, which follows the pods in it.
+// Above the pods are the cgroups of the quality-of-service classes. The package creates missing ones and does not
+// change existing ones, except for the weight of the burstable one, which depends on its pods.
 //
-// A path is one of the driver's: /kubepods/burstable/podUID with cgroupfs, and
-// /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice with
-// systemd.
+// Paths have the driver's form: /kubepods/burstable/podUID with cgroupfs, and
+// /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice with systemd.
 //
-// In come paths and limits; out go errors that say what the machine cannot do and which processes
-// are in the way.
+// The input is paths and limits. The results are errors that name missing features of the machine or processes that
+// block a removal.
 package cgroup

@@ -18,9 +18,8 @@ import (
 	"github.com/opencontainers/cgroups/systemd"
 )
 
-// realTree is the machine's own, and a root in it for this test alone. These
-// tests need root and cgroups of version 1 that can be written to; on a machine
-// with version 2 they look into its files.
+// realTree returns the machine's tree, and a root in it for this test only. These tests need root and writable cgroups
+// of version 1. With version 2 they check its files.
 func realTree(t *testing.T) (*tree, string) {
 	t.Helper()
 	tr, err := findTree()
@@ -41,7 +40,7 @@ func realTree(t *testing.T) (*tree, string) {
 	return tr, root
 }
 
-// setting is a file of a cgroup, by its names in both versions.
+// setting is a file of a cgroup with its names in both versions.
 type setting struct{ controller, v1, v2 string }
 
 var (
@@ -67,13 +66,13 @@ func (s setting) of(t *testing.T, tr *tree, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// limits are those of a cgroup; -1 is none.
+// limits are those of a cgroup; -1 means none.
 type limits struct {
 	shares        uint64
 	quota, memory int64
 }
 
-// noMemoryLimit is the kernel's way to say, with version 1, that there is none.
+// noMemoryLimit is the kernel's value for no limit in version 1.
 const noMemoryLimit = "9223372036854771712"
 
 func (l limits) want(t *testing.T, tr *tree, name string) {
@@ -178,8 +177,8 @@ func TestTierThatIsThereIsNotChanged(t *testing.T) {
 	wantWeight(t, tr, root+"/kubepods", 5000)
 }
 
-// TestCgroupWithAProcessStays puts a process into a container's cgroup below the
-// pod's, as a runtime does, and waits for its end.
+// TestCgroupWithAProcessStays adds a process to a container's cgroup below the pod's, like a runtime, and waits for its
+// end.
 func TestCgroupWithAProcessStays(t *testing.T) {
 	tr, root := realTree(t)
 	name := root + "/kubepods/podu1"
@@ -196,7 +195,7 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(h.controllers) > 0 && h.controllers[0] == "cpuset" && !tr.unified {
-			continue // It has to be filled before a process may join.
+			continue // cpuset must be initialized before a process can join.
 		}
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
 			t.Fatal(err)
@@ -220,8 +219,7 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 	}
 }
 
-// TestCgroupThatCannotGetItsLimitsIsNotLeft asks for a quota that the kernel
-// refuses.
+// TestCgroupThatCannotGetItsLimitsIsNotLeft requests a quota that the kernel refuses.
 func TestCgroupThatCannotGetItsLimitsIsNotLeft(t *testing.T) {
 	_, root := realTree(t)
 	name := root + "/kubepods/podu1"
@@ -244,8 +242,7 @@ func TestCgroupThatCannotGetItsLimitsIsNotLeft(t *testing.T) {
 	}
 }
 
-// TestPodsAreMadeSideBySide makes and removes many pods' cgroups at once, where
-// none of those above them is there yet.
+// TestPodsAreMadeSideBySide creates and removes many pods' cgroups in parallel, starting without their parents.
 func TestPodsAreMadeSideBySide(t *testing.T) {
 	tr, root := realTree(t)
 	tiers := []string{"", "/burstable", "/besteffort"}
@@ -277,8 +274,8 @@ func TestPodsAreMadeSideBySide(t *testing.T) {
 	}
 }
 
-// TestCgroupsBelowThePodsGoWithIt leaves behind what a runtime makes for its
-// containers, in hierarchies too that podctl does not touch.
+// TestCgroupsBelowThePodsGoWithIt leaves cgroups of a runtime's containers, also in hierarchies that podctl does not
+// use.
 func TestCgroupsBelowThePodsGoWithIt(t *testing.T) {
 	tr, root := realTree(t)
 	name := root + "/kubepods/besteffort/podu1"
@@ -303,8 +300,8 @@ func TestCgroupsBelowThePodsGoWithIt(t *testing.T) {
 	}
 }
 
-// TestSliceIsMadeWithItsLimitsAndRemoved: systemd makes the slices of a pod where podctl looks
-// for them, also below a root, and does not make them again.
+// TestSliceIsMadeWithItsLimitsAndRemoved checks that systemd creates the slices of a pod where podctl expects them,
+// also below a root, and does not recreate them.
 func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	tr, err := findTree()
 	if err != nil {
@@ -351,7 +348,7 @@ func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	}
 }
 
-// TestWorkingSetOfGroup: the memory that a process in a cgroup holds is its working set.
+// TestWorkingSetOfGroup checks that the memory of a process in a cgroup is its working set.
 func TestWorkingSetOfGroup(t *testing.T) {
 	tr, root := realTree(t)
 	if tr.unified {

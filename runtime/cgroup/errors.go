@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UnavailableError says that this machine does not let podctl make a cgroup, or
-// has no controller for its limits.
+// UnavailableError reports that this machine does not allow podctl to create a cgroup, or has no controller for its
+// limits.
 type UnavailableError struct {
 	Path string
 	Err  error
@@ -24,8 +24,7 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// settingError separates machines that cannot set limits from limits that cannot be
-// set.
+// settingError distinguishes machines that cannot set limits from limits that are invalid.
 func settingError(name string, err error) error {
 	for _, lacking := range []error{unix.EROFS, fs.ErrPermission, fs.ErrNotExist, unix.ENODEV, unix.EOPNOTSUPP} {
 		if errors.Is(err, lacking) {
@@ -38,17 +37,17 @@ func settingError(name string, err error) error {
 	return fmt.Errorf("setting the limits of cgroup %s: %w", name, err)
 }
 
-// BusyError says that processes run in a cgroup that was to be removed.
+// BusyError reports that processes run in a cgroup to remove.
 type BusyError struct {
 	Path string
-	// PIDs are the processes, in order.
+	// PIDs lists the processes in order.
 	PIDs []int
 }
 
-// pidsShown is how many processes an error names.
+// pidsShown limits the processes that an error names.
 const pidsShown = 10
 
-// Error names the processes and says what to do.
+// Error names the processes and includes advice.
 func (e *BusyError) Error() string {
 	shown, more := e.PIDs, ""
 	if len(shown) > pidsShown {

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// proc is where the kernel shows processes.
+// proc is the directory of processes.
 const proc = "/proc"
 
-// isExiting reports whether a process has ended, has begun to exit, or has been killed and has not noticed it yet.
+// isExiting reports whether a process has ended, is exiting, or has a pending SIGKILL.
 func isExiting(pid int) bool {
 	if pid == 0 {
-		return false // It is in another pid namespace, and nothing is known of it.
+		return false // It is in another pid namespace, so its state is unknown.
 	}
 	status, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "status"))
 	if err != nil {
@@ -28,10 +28,12 @@ func isExiting(pid int) bool {
 	return exiting(string(status)) || hasExitFlag(string(stat))
 }
 
-// exitFlag is the kernel's PF_EXITING: the process has noticed its end, and gives back what it has. On a busy machine that may take long.
+// exitFlag is the kernel's PF_EXITING: the process is exiting and releases its resources. On a busy machine that may
+// take long.
 const exitFlag = 0x4
 
-// hasExitFlag reads the flags in a process's stat file, the seventh field after its name, which may have spaces and brackets.
+// hasExitFlag reads the flags in a process's stat file: the seventh field after its name, which may have spaces and
+// brackets.
 func hasExitFlag(stat string) bool {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 7 {
@@ -41,7 +43,7 @@ func hasExitFlag(stat string) bool {
 	return err == nil && flags&exitFlag != 0
 }
 
-// exiting is isExiting of the contents of a process's status file.
+// exiting is isExiting for the contents of a process's status file.
 func exiting(status string) bool {
 	for line := range strings.Lines(status) {
 		key, value, _ := strings.Cut(line, ":")
@@ -60,7 +62,7 @@ func exiting(status string) bool {
 	return false
 }
 
-// programOf is the name of a process's program; empty if it is gone.
+// programOf returns the name of a process's program, or an empty string if the process is gone.
 func programOf(pid int) string {
 	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "comm"))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestExiting: zombies and processes with a pending SIGKILL are exiting; others are not.
+// TestExiting checks that zombies and processes with a pending SIGKILL are exiting, and others are not.
 func TestExiting(t *testing.T) {
 	for status, want := range map[string]bool{
 		"State:\tZ (zombie)\nSigPnd:\t0000000000000000\n":                             true,
@@ -27,7 +27,7 @@ func TestExiting(t *testing.T) {
 	}
 }
 
-// TestExitFlag: a process that gives back what it has is exiting, whatever its name is.
+// TestExitFlag checks that a process that releases its resources is exiting, with any name.
 func TestExitFlag(t *testing.T) {
 	for stat, want := range map[string]bool{
 		"7 (sh) R 1 7 7 0 -1 4194308 0 0":        true,
@@ -42,7 +42,7 @@ func TestExitFlag(t *testing.T) {
 	}
 }
 
-// TestBusyErrorNamesPrograms: the error has the names of programs.
+// TestBusyErrorNamesPrograms checks that the error has the names of programs.
 func TestBusyErrorNamesPrograms(t *testing.T) {
 	text := (&BusyError{Path: "/p", PIDs: []int{os.Getpid()}}).Error()
 	if name := programOf(os.Getpid()); name == "" || !strings.Contains(text, name+" (pid ") {

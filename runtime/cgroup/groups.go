@@ -2,7 +2,7 @@ package cgroup
 
 import "context"
 
-// Groups are the control groups of pods, by their paths.
+// Groups manages the control groups of pods by their paths.
 type Groups interface {
 	Ensure(name string, r Resources) error
 	Exists(name string) bool
@@ -18,5 +18,5 @@ type Processes interface {
 	Close()
 }
 
-// Machine are those of the machine.
+// Machine is the Groups of the machine.
 type Machine struct{}

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// WorkingSet is how much memory all processes of the machine use that cannot be taken away at once, in
-// bytes: that of the topmost cgroup without what is inactive of files (kubelet: memory.workingSet of
-// the root container).
+// WorkingSet returns the memory of all processes of the machine that cannot be reclaimed at once, in bytes. It is the
+// usage of the topmost cgroup without inactive file memory (kubelet: memory.workingSet of the root container).
 func WorkingSet() (int64, error) {
 	t, err := findTree()
 	if err != nil {
@@ -37,7 +36,7 @@ func workingSet(t *tree, name string) (int64, error) {
 	counts := countsOf(string(stat))
 	used, err := readCount(filepath.Join(h.at(name), usage))
 	if t.unified && errors.Is(err, fs.ErrNotExist) {
-		// The topmost one of version 2 has no total (libcontainer: rootStatsFromMeminfo).
+		// The topmost cgroup of version 2 has no total (libcontainer: rootStatsFromMeminfo).
 		used, err = counts["anon"]+counts["file"], nil
 	}
 	if err != nil {
@@ -58,7 +57,7 @@ func readCount(path string) (int64, error) {
 	return count, nil
 }
 
-// countsOf reads lines of a name and a number.
+// countsOf parses lines of a name and a number.
 func countsOf(text string) map[string]int64 {
 	counts := map[string]int64{}
 	for line := range strings.Lines(text) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWorkingSet: what is inactive of files does not count, and the topmost cgroup of version 2 has no
+// TestWorkingSet checks that inactive file memory does not count, and that the topmost cgroup of version 2 has no
 // total.
 func TestWorkingSet(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Occupants are the processes of one container, as its cgroups show them.
+// Occupants are the processes of one container, according to its cgroups.
 type Occupants struct {
 	dirs []string
-	// watched has a descriptor of each process that was seen in them.
+	// watched maps each known process to its pidfd.
 	watched map[int]int
-	// blind is set where something is there of which nothing is known.
+	// blind is set if a process exists whose state is unknown.
 	blind bool
 }
 
-// Occupants looks for the processes of a container below the cgroups that its pod may
-// have. It is false where its first process is not among them: then nothing can be said.
-// Runtimes give the cgroup of a container a name of their own that holds its id; that of
-// another process which they name after it (CRI-O: conmon) counts as well.
+// Occupants finds the processes of a container below the possible cgroups of its pod. It returns false if the
+// container's first process is not among them, because the result would be unreliable. Runtimes give a container's
+// cgroup a name that contains its id. Other processes whose cgroup is named after the container (CRI-O: conmon) count
+// as well.
 func (Machine) Occupants(pods []string, containerID string, first int) (Processes, bool) {
 	t, err := findTree()
 	if err != nil {
@@ -46,11 +46,11 @@ func (t *tree) occupants(pods []string, containerID string, first int) (*Occupan
 	return o, true
 }
 
-// containers are the directories of the cgroups below some pods' whose names hold an id.
+// containers returns the directories of the cgroups below some pods whose names contain an id.
 func (h hierarchy) containers(pods []string, id string) []string {
 	var dirs []string
 	for _, pod := range pods {
-		children, _ := h.children(pod) // Of what cannot be read nothing is said.
+		children, _ := h.children(pod) // A pod that cannot be read has no result.
 		for _, child := range children {
 			if strings.Contains(path.Base(child), id) {
 				dirs = append(dirs, h.at(child))
@@ -60,15 +60,15 @@ func (h hierarchy) containers(pods []string, id string) []string {
 	return dirs
 }
 
-// Left reports whether a process is left, and true where this cannot be known. A process counts
-// until it has given back its memory and its files: its descriptor shows that, and with version
-// 2 the cgroup itself. The list of the cgroup's processes is empty earlier.
+// Left reports whether a process is left, or true if that is unknown. A process counts until it has released its memory
+// and files: its pidfd shows that, and with version 2 the cgroup itself. It vanishes earlier from the cgroup's list of
+// processes.
 func (o *Occupants) Left() bool {
 	listed := o.look()
 	return o.blind || listed || o.alive() || slices.ContainsFunc(o.dirs, populated)
 }
 
-// Close gives back what was needed to watch.
+// Close closes the watched processes.
 func (o *Occupants) Close() {
 	for _, fd := range o.watched {
 		unix.Close(fd) //nolint:errcheck // it was only looked at
@@ -76,8 +76,7 @@ func (o *Occupants) Close() {
 	clear(o.watched)
 }
 
-// look watches what is listed and has not been seen before. It reports whether anything is
-// listed.
+// look starts to watch new processes in the lists. It reports whether any process is listed.
 func (o *Occupants) look() bool {
 	var pids []int
 	for _, dir := range o.dirs {
@@ -93,14 +92,14 @@ func (o *Occupants) look() bool {
 		switch {
 		case err == nil:
 			o.watched[pid] = fd
-		case !errors.Is(err, unix.ESRCH): // It has gone meanwhile.
+		case !errors.Is(err, unix.ESRCH): // It has ended meanwhile.
 			o.blind = true
 		}
 	}
 	return len(pids) > 0
 }
 
-// alive reports whether a process that is watched has not ended.
+// alive reports whether a watched process has not ended.
 func (o *Occupants) alive() bool {
 	fds := make([]unix.PollFd, 0, len(o.watched))
 	for _, fd := range o.watched {
@@ -110,8 +109,8 @@ func (o *Occupants) alive() bool {
 	return err != nil || ended < len(fds)
 }
 
-// populated reports whether a cgroup of version 2 says that it, or one below it, has
-// processes. It says so until the last thread is gone.
+// populated reports whether a cgroup of version 2, or one below it, has processes. This is true until the last thread
+// is gone.
 func populated(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
 	return err == nil && bytes.Contains(text, []byte("populated 1"))

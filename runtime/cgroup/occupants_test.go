@@ -11,8 +11,7 @@ import (
 
 const somePod, someID = "/kubepods/podu1", "0123abcd"
 
-// occupied is a container's cgroup in some hierarchies, with a process that ends when it
-// is told to.
+// occupied is a container's cgroup in some hierarchies, with a process that ends on request.
 type occupied struct {
 	*tree
 	files []string
@@ -89,8 +88,8 @@ func TestOccupantsAreLeft(t *testing.T) {
 	}
 }
 
-// TestOccupantsBelow: a container may make cgroups of its own, and version 2 says of one
-// whether anything is in it.
+// TestOccupantsBelow checks cgroups that a container creates itself, for which version 2 reports whether they are
+// populated.
 func TestOccupantsBelow(t *testing.T) {
 	o := newOccupied(t, fakeUnified(t), someID)
 	o.list(t, "")
@@ -113,8 +112,8 @@ func TestOccupantsBelow(t *testing.T) {
 	}
 }
 
-// TestOccupantsCannotBeTold: nothing is said where the first process is not seen, and what
-// cannot be read counts as occupied.
+// TestOccupantsCannotBeTold checks that there is no result if the first process is not found, and that an unreadable
+// cgroup counts as occupied.
 func TestOccupantsCannotBeTold(t *testing.T) {
 	o := newOccupied(t, fakeTree(t, "cpu"), someID)
 	for name, c := range map[string]struct {

@@ -18,14 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long a process that runs on after its pod was stopped is waited for. Processes that are exiting do not count.
+// How long to wait for processes that continue to run after their pod was stopped. Exiting processes do not count.
 const (
 	removeTimeout = 500 * time.Millisecond
 	removePause   = 10 * time.Millisecond
 )
 
-// remove removes a cgroup and those below it, if no process is in any of them. It waits for processes that are exiting until the
-// context ends: on a busy machine the kernel and the runtime may take long for the rest of their exit.
+// remove removes a cgroup and those below it if they have no processes. It waits for exiting processes until the
+// context ends: on a busy machine the kernel and the runtime may take long to finish their exit.
 func (t *tree) remove(ctx context.Context, name string) error {
 	for settled := time.Now(); ; {
 		err := t.tryRemove(name)
@@ -41,7 +41,7 @@ func (t *tree) remove(ctx context.Context, name string) error {
 	}
 }
 
-// pause waits until the next try. It reports false if the context has ended.
+// pause waits until the next attempt. It returns false if the context has ended.
 func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -70,7 +70,7 @@ func (t *tree) tryRemove(name string) error {
 	return nil
 }
 
-// processes lists the processes in a cgroup and those below it, in order.
+// processes returns the processes in a cgroup and those below it, in order.
 func (t *tree) processes(name string) ([]int, error) {
 	var pids []int
 	for _, h := range t.hierarchies {
@@ -84,8 +84,7 @@ func (t *tree) processes(name string) ([]int, error) {
 	return slices.Compact(pids), nil
 }
 
-// processesIn lists the processes in the directory of a cgroup and in those below it. A
-// cgroup that is gone has none.
+// processesIn returns the processes in a cgroup's directory and those below it. A missing cgroup has none.
 func processesIn(dir string) ([]int, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil && !isGone(err) {
@@ -114,11 +113,11 @@ func processesIn(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// isGone reports whether a cgroup was removed, also while it was read.
+// isGone reports whether a cgroup was removed, possibly while it was read.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
-// stopSlice makes systemd forget a slice, which it would make again otherwise.
-// It is only called once nothing runs in it: systemd stops what does.
+// stopSlice makes systemd forget a slice, because systemd would otherwise recreate it. It must be called only if no
+// process runs in it, because systemd would stop it.
 func stopSlice(name string) error {
 	if !isSlice(name) || !systemd.IsRunningSystemd() {
 		return nil
@@ -130,8 +129,8 @@ func stopSlice(name string) error {
 	return m.Destroy()
 }
 
-// removeTree removes a cgroup from its leaves up. The kernel refuses to remove
-// one with a process in it, so that none is lost that came in meanwhile.
+// removeTree removes a cgroup from its leaves up. The kernel refuses to remove one with a process, so a process that
+// joined meanwhile is not lost.
 func (h hierarchy) removeTree(name string) error {
 	children, err := h.children(name)
 	if err != nil {
@@ -142,13 +141,13 @@ func (h hierarchy) removeTree(name string) error {
 			return err
 		}
 	}
-	// Only rmdir: the files of a cgroup cannot be removed, and go with it.
+	// Only rmdir works: the files of a cgroup cannot be removed, and vanish with it.
 	err = unix.Rmdir(h.at(name))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if _, statErr := os.Lstat(h.at(name)); errors.Is(statErr, fs.ErrNotExist) {
-		return nil // A read-only file system refuses before it looks.
+		return nil // A read-only file system refuses before it checks for existence.
 	}
 	return &fs.PathError{Op: "rmdir", Path: h.at(name), Err: err}
 }

@@ -88,7 +88,7 @@ func TestWhatCannotBeSet(t *testing.T) {
 	}
 }
 
-// TestMachineThatLetsNobodyMakeCgroups asks as a user who may not.
+// TestMachineThatLetsNobodyMakeCgroups runs as a user without permission.
 func TestMachineThatLetsNobodyMakeCgroups(t *testing.T) {
 	var err error
 	asOrdinaryUser(t, func() {
@@ -103,7 +103,7 @@ func TestMachineThatLetsNobodyMakeCgroups(t *testing.T) {
 	}
 }
 
-// asOrdinaryUser does something without root's rights over files.
+// asOrdinaryUser calls do without root's access to files.
 func asOrdinaryUser(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -7,26 +7,23 @@ import (
 	"github.com/opencontainers/cgroups"
 )
 
-// Resources are the limits of a pod's cgroup. Nil means no limit, and for
-// CPUShares the kernel's default.
+// Resources are the limits of a pod's cgroup. Nil means no limit, and for CPUShares the kernel's default.
 type Resources struct {
 	// CPUShares is the weight in the units of version 1: 1024 for one core.
 	CPUShares *uint64
-	// CPUQuota is the time on a core per CPUPeriod, both in microseconds.
+	// CPUQuota is the CPU time per CPUPeriod, both in microseconds.
 	CPUQuota  *int64
 	CPUPeriod *uint64
 	// Memory is in bytes.
 	Memory *int64
-	// HugePages maps a page size, as the kernel names it (2MB), to bytes. Sizes
-	// that it does not name are not limited.
+	// HugePages maps a page size with the kernel's name (2MB) to bytes. Other sizes are not limited.
 	HugePages map[string]uint64
 }
 
-// noLimit lifts a limit that may have been set before.
+// noLimit removes an earlier limit.
 const noLimit = -1
 
-// translate puts limits into the library's words, for the version of cgroups
-// that the machine has.
+// translate converts limits to the library's form for the machine's version of cgroups.
 func (t *tree) translate(r Resources) *cgroups.Resources {
 	out := &cgroups.Resources{CpuQuota: noLimit, Memory: noLimit}
 	if r.CPUShares != nil {
@@ -57,7 +54,7 @@ func (t *tree) setShares(out *cgroups.Resources, shares uint64) {
 	out.CpuShares = max(shares, minShares)
 }
 
-// The bounds of cpu shares (version 1) and of cpu weights (version 2).
+// Limits of cpu shares (version 1) and of cpu weights (version 2).
 const (
 	minShares = 2
 	maxShares = 262144
@@ -65,22 +62,22 @@ const (
 	maxWeight = 10000
 )
 
-// weight turns shares into a weight by the kubelet's formula, which is not the
-// library's (kubelet: getCPUWeight).
+// weight converts shares to a weight with the kubelet's formula, which differs from the library's (kubelet:
+// getCPUWeight).
 func weight(shares uint64) uint64 {
 	shares = min(max(shares, minShares), maxShares)
 	return minWeight + (shares-minShares)*(maxWeight-minWeight)/(maxShares-minShares)
 }
 
-// shares turns a weight back into shares, as far as rounding allows: the fewest that have it.
+// shares converts a weight back to the smallest shares with this weight.
 func shares(weight uint64) uint64 {
 	weight = min(max(weight, minWeight), maxWeight)
 	return minShares + ((weight-minWeight)*(maxShares-minShares)+(maxWeight-minWeight)-1)/(maxWeight-minWeight)
 }
 
-// requestOf is the CPU, in thousandths of a core, that a pod with such shares requests. Shares are
-// rounded down, and each of them is less than one thousandth, so that there is one such number.
-// The least shares are those of a pod that requests nothing (kubelet: MilliCPUToShares).
+// requestOf returns the CPU request, in thousandths of a core, of a pod with these shares. Shares are rounded down and
+// each is less than one thousandth, so the result is unique. The minimum of shares is for a pod without a request
+// (kubelet: MilliCPUToShares).
 func requestOf(shares uint64) uint64 {
 	if shares <= minShares {
 		return 0

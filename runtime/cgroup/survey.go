@@ -6,16 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Survey is what a machine has of cgroups.
+// Survey describes a machine's cgroups.
 type Survey struct {
-	// Version is 1 or 2; zero when none are mounted. A machine with both uses 1.
+	// Version is 1 or 2; zero if none are mounted. A machine with both uses 1.
 	Version     int
 	Controllers []string
-	// Writable reports whether podctl can make cgroups for every controller.
+	// Writable reports whether podctl can create cgroups for every controller.
 	Writable bool
 }
 
-// Look looks at the machine's cgroups.
+// Look returns the Survey of this machine.
 func Look() Survey {
 	t, err := findTree()
 	if err != nil {
@@ -24,7 +24,7 @@ func Look() Survey {
 	return surveyOf(t)
 }
 
-// surveyOf is what a tree lets podctl do.
+// surveyOf returns the Survey of a tree.
 func surveyOf(t *tree) Survey {
 	s := Survey{Version: 1, Writable: true}
 	if t.unified {

@@ -12,23 +12,23 @@ import (
 	"github.com/opencontainers/cgroups"
 )
 
-// tier is one of the cgroups that pods lie in.
+// tier is one of the cgroups that contain pods.
 type tier int
 
 const (
 	// other is a cgroup that the user put above all pods.
 	other tier = iota
-	// top is kubepods, in which all pods lie, the guaranteed ones directly.
+	// top is kubepods, which contains all pods, the guaranteed ones directly.
 	top
 	burstable
 	bestEffort
 )
 
-// tierOf returns what a cgroup is, by its name.
+// tierOf returns the tier of a cgroup by its name.
 func tierOf(name string) tier {
 	last := path.Base(name)
 	if slice, ok := strings.CutSuffix(last, ".slice"); ok {
-		// The name of a slice begins with those that it lies in.
+		// The name of a slice begins with the names of its parents.
 		last = slice[strings.LastIndex(slice, "-")+1:]
 	}
 	switch last {
@@ -42,7 +42,7 @@ func tierOf(name string) tier {
 	return other
 }
 
-// above lists the cgroups in which one lies, the outermost first.
+// above returns the cgroups that contain one, the outermost first.
 func above(name string) []string {
 	var names []string
 	for dir := path.Dir(name); dir != "/" && dir != "."; dir = path.Dir(dir) {
@@ -52,9 +52,8 @@ func above(name string) []string {
 	return names
 }
 
-// ensureTier creates a cgroup above pods. One that has something in it belongs to
-// whoever made it, a kubelet perhaps, and is not changed; an empty one gets the weight
-// again, for it may be what a podctl left that was killed before it had set that.
+// ensureTier creates a cgroup above pods. It does not change one that has contents, which may belong to a kubelet. It
+// sets the weight of an empty one again, because a killed podctl may have left it before it set the weight.
 func (t *tree) ensureTier(name string) error {
 	if t.exists(name) && !t.empty(name) {
 		return nil
@@ -62,9 +61,8 @@ func (t *tree) ensureTier(name string) error {
 	return t.set(name, t.tierResources(tierOf(name), goruntime.NumCPU()))
 }
 
-// tierResources are what a new tier gets: all pods together weigh as much as the
-// machine has cores, those that ask for nothing the least there is, and
-// burstable ones what the pods in them will ask for (kubelet: qosContainerManager).
+// tierResources returns the resources of a new tier. All pods together weigh as much as the machine has cores. Pods
+// without requests have the minimum, and burstable ones what their requests need (kubelet: qosContainerManager).
 func (t *tree) tierResources(kind tier, cpus int) *cgroups.Resources {
 	r := &cgroups.Resources{}
 	switch kind {
@@ -77,9 +75,8 @@ func (t *tree) tierResources(kind tier, cpus int) *cgroups.Resources {
 	return r
 }
 
-// reweigh gives the burstable tier the weight of what the pods in it request together. It is
-// a courtesy among tiers: a pod runs well enough without, so that nothing fails
-// for it (the kubelet, too, only logs it).
+// reweigh sets the weight of the burstable tier to the sum of its pods' requests. It only affects fairness between
+// tiers, so a failure is ignored (the kubelet also only logs it).
 func (t *tree) reweigh(name string) {
 	if tierOf(name) != burstable || !t.exists(name) {
 		return
@@ -93,8 +90,8 @@ func (t *tree) reweigh(name string) {
 	_ = t.set(name, r)
 }
 
-// sharesBelow is the shares of all requests of the cgroups directly below one: requests are added
-// up, and not their shares, which are rounded (kubelet: setCPUCgroupConfig).
+// sharesBelow returns the shares for the sum of all requests of the cgroups directly below one. It adds the requests,
+// not their shares, because those are rounded (kubelet: setCPUCgroupConfig).
 func (t *tree) sharesBelow(name string) (uint64, error) {
 	h, ok := t.find("cpu")
 	if !ok {
@@ -111,7 +108,7 @@ func (t *tree) sharesBelow(name string) (uint64, error) {
 	return request * 1024 / 1000, nil
 }
 
-// sharesOf reads the shares of one cgroup; 0 when it has just vanished.
+// sharesOf returns the shares of one cgroup, or 0 if it has just vanished.
 func (t *tree) sharesOf(dir string) uint64 {
 	file := "cpu.shares"
 	if t.unified {
@@ -131,8 +128,8 @@ func (t *tree) sharesOf(dir string) uint64 {
 	return value
 }
 
-// RemoveTiers removes the cgroups in which pods lay below a root, and the root, as far as nothing is in them. An empty root is that of
-// all cgroups, which stays.
+// RemoveTiers removes the cgroups of tiers below a root, and the root, if they are empty. The root of all cgroups (an
+// empty root) stays.
 func RemoveTiers(ctx context.Context, root string) error {
 	t, err := findTree()
 	if err != nil {

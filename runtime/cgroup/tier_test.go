@@ -90,7 +90,7 @@ func TestSharesOfPodsAddUp(t *testing.T) {
 		tree *tree
 		want uint64
 	}{
-		"version 1":               {pods(t, fakeTree(t, "cpu"), "cpu.shares", "102", "512", "2"), 614}, // of 100m, 500m and nothing
+		"version 1":               {pods(t, fakeTree(t, "cpu"), "cpu.shares", "102", "512", "2"), 614}, // for 100m, 500m and no request
 		"many that are rounded":   {pods(t, fakeTree(t, "cpu"), "cpu.shares", "102", "102", "102", "102", "102", "3"), 515},
 		"version 2":               {pods(t, fakeUnified(t, "cpu"), "cpu.weight", "39", "1"), shares(39)},
 		"no pods":                 {fakeTree(t, "cpu"), 0},
@@ -108,7 +108,7 @@ func TestSharesOfPodsAddUp(t *testing.T) {
 	}
 }
 
-// TestRequestsComeBackFromShares: the shares of every request of at least 3m lead back to it.
+// TestRequestsComeBackFromShares checks that requests of at least 3m can be computed from their shares.
 func TestRequestsComeBackFromShares(t *testing.T) {
 	for request := uint64(3); request < 200_000; request++ {
 		if got := requestOf(request * 1024 / 1000); got != request {

@@ -14,25 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is where a machine's cgroups lie: one directory with version 2, one for
-// each controller, or several of them, with version 1.
+// tree holds the directories of a machine's cgroups: one with version 2; with version 1, one for each controller or
+// group of controllers.
 type tree struct {
 	// unified is set for version 2.
 	unified     bool
 	hierarchies []hierarchy
 }
 
-// hierarchy is one mounted file system of cgroups.
+// hierarchy is one mounted cgroup file system.
 type hierarchy struct {
 	dir         string
 	controllers []string
 }
 
-// at is the directory of a cgroup.
+// at returns the directory of a cgroup.
 func (h hierarchy) at(name string) string { return filepath.Join(h.dir, name) }
 
-// findTree looks where cgroups are mounted, once: that does not change while a process
-// runs.
+// findTree finds the mounts of cgroups once, because they do not change while a process runs.
 //
 //nolint:gochecknoglobals // a fact of the machine
 var findTree = sync.OnceValues(readTree)
@@ -49,9 +48,8 @@ func readTree() (*tree, error) {
 	return t, nil
 }
 
-// cgroupMounts are the mounts of cgroups. Only a machine that has them in another place
-// than all do is asked for its table of mounts: each container of the node has lines in
-// that one, which the kernel takes its time to write.
+// cgroupMounts returns the mounts of cgroups. It reads the machine's mount table only if they are not in the usual
+// places: the table has lines for each container of the node, so the kernel takes long to write it.
 func cgroupMounts() ([]*mountinfo.Info, error) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -63,8 +61,8 @@ func cgroupMounts() ([]*mountinfo.Info, error) {
 	return mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 }
 
-// usualMounts are the mounts of cgroups below the root that systemd and all others use;
-// nil when one that the process's own cgroups name is not there.
+// usualMounts returns the mounts of cgroups below the usual root, which systemd uses. It returns nil if a hierarchy of
+// the process's own cgroups is not there.
 func usualMounts(root, own string, fileSystem func(path string) int64) []*mountinfo.Info {
 	if fileSystem(root) == unix.CGROUP2_SUPER_MAGIC {
 		return []*mountinfo.Info{{FSType: "cgroup2", Mountpoint: root}}
@@ -86,8 +84,7 @@ func usualMounts(root, own string, fileSystem func(path string) int64) []*mounti
 	return mounts
 }
 
-// fileSystemOf is the magic number of the file system that a path lies in; zero when
-// there is no such path.
+// fileSystemOf returns the magic number of a path's file system, or zero if the path does not exist.
 func fileSystemOf(path string) int64 {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil {
@@ -96,9 +93,8 @@ func fileSystemOf(path string) int64 {
 	return fs.Type
 }
 
-// newTree sorts the mounts. On a machine that has both versions the runtime uses
-// version 1 and only puts processes into version 2, where cgroups have to be
-// removed as well.
+// newTree sorts the mounts. On a machine with both versions, the runtime uses version 1 and only adds processes to
+// version 2, where cgroups must be removed too.
 func newTree(mounts []*mountinfo.Info) *tree {
 	t := &tree{unified: !slices.ContainsFunc(mounts, func(m *mountinfo.Info) bool { return m.FSType == "cgroup" })}
 	seen := map[string]bool{}
@@ -110,7 +106,7 @@ func newTree(mounts []*mountinfo.Info) *tree {
 		case m.FSType == "cgroup":
 			h.controllers = controllersOf(m.VFSOptions)
 		}
-		if key := m.FSType + strings.Join(h.controllers, ","); !seen[key] { // A mount may be bound to other places too.
+		if key := m.FSType + strings.Join(h.controllers, ","); !seen[key] { // A mount may also be bound to other places.
 			seen[key] = true
 			t.hierarchies = append(t.hierarchies, h)
 		}
@@ -118,13 +114,13 @@ func newTree(mounts []*mountinfo.Info) *tree {
 	return t
 }
 
-// kubeletControllers are those in which a kubelet looks for a pod's cgroup.
+// kubeletControllers returns the controllers in which a kubelet looks for a pod's cgroup.
 func kubeletControllers() []string {
 	return []string{"cpu", "cpuacct", "cpuset", "memory", "hugetlb", "pids", "name=systemd"}
 }
 
-// controllersOf reads the controllers of version 1 out of a mount's options, and
-// the name of a hierarchy that has none.
+// controllersOf parses a mount's options for the controllers of version 1, or for the name of a hierarchy without
+// controllers.
 func controllersOf(options string) []string {
 	known := append(kubeletControllers(), "blkio", "devices", "freezer", "net_cls", "net_prio", "perf_event", "rdma", "misc")
 	return slices.DeleteFunc(strings.Split(options, ","), func(option string) bool {
@@ -146,9 +142,8 @@ func (t *tree) find(controller string) (hierarchy, bool) {
 	return t.hierarchies[i], true
 }
 
-// exists reports whether a cgroup is there for every controller that a kubelet looks
-// for and the machine has. systemd takes cpuset back from a slice in which no unit asks for
-// it, until the runtime hands it down for a container.
+// exists reports whether a cgroup exists for every controller of the machine that a kubelet checks. systemd removes
+// cpuset from a slice until a unit uses it, or until the runtime enables it for a container.
 func (t *tree) exists(name string) bool {
 	looked := false
 	for _, controller := range kubeletControllers() {
@@ -164,7 +159,7 @@ func (t *tree) exists(name string) bool {
 	return looked
 }
 
-// remains reports whether a cgroup is there in any hierarchy.
+// remains reports whether a cgroup exists in any hierarchy.
 func (t *tree) remains(name string) bool {
 	return slices.ContainsFunc(t.hierarchies, func(h hierarchy) bool {
 		info, err := os.Stat(h.at(name))
@@ -172,8 +167,8 @@ func (t *tree) remains(name string) bool {
 	})
 }
 
-// controlled reports whether a cgroup is there for one controller. With version 2 the
-// directory alone says nothing: the controller has to be handed down to it.
+// controlled reports whether a cgroup exists for one controller. With version 2 the directory is not enough: the
+// controller must be enabled for it.
 func (t *tree) controlled(h hierarchy, name, controller string) bool {
 	if t.unified {
 		return slices.Contains(readWords(filepath.Join(h.at(name), "cgroup.controllers")), controller)
@@ -182,7 +177,7 @@ func (t *tree) controlled(h hierarchy, name, controller string) bool {
 	return err == nil && info.IsDir()
 }
 
-// children lists the cgroups directly below one.
+// children returns the cgroups directly below one.
 func (h hierarchy) children(name string) ([]string, error) {
 	entries, err := os.ReadDir(h.at(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,7 +195,7 @@ func (h hierarchy) children(name string) ([]string, error) {
 	return names, nil
 }
 
-// empty reports whether no cgroup lies in one, in any hierarchy.
+// empty reports whether a cgroup has no child in any hierarchy.
 func (t *tree) empty(name string) bool {
 	return !slices.ContainsFunc(t.hierarchies, func(h hierarchy) bool {
 		children, err := h.children(name)
@@ -208,7 +203,7 @@ func (t *tree) empty(name string) bool {
 	})
 }
 
-// readWords reads the words of a file; none if it cannot be read.
+// readWords returns the words of a file, or none if it cannot be read.
 func readWords(path string) []string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fakeTree is a tree of plain directories, one for each list of controllers;
-// with version 2 there is one.
+// fakeTree returns a tree of plain directories, one for each list of controllers. With version 2 there is one.
 func fakeTree(t *testing.T, lists ...string) *tree {
 	t.Helper()
 	root := t.TempDir()
@@ -49,7 +48,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// makeEverywhere makes a cgroup in all hierarchies.
+// makeEverywhere creates a cgroup in all hierarchies.
 func makeEverywhere(t *testing.T, tr *tree, name string) {
 	t.Helper()
 	for _, h := range tr.hierarchies {
@@ -100,8 +99,8 @@ func TestMountsBecomeATree(t *testing.T) {
 	}
 }
 
-// TestUsualMounts: what lies where all have it is found without the table of mounts, and
-// nothing is found where one is missing.
+// TestUsualMounts checks that mounts in the usual places are found without the mount table, and that none is found if
+// one is missing.
 func TestUsualMounts(t *testing.T) {
 	const v1, v2 = unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC
 	own := "3:cpu,cpuacct:/a\n2:name=systemd:/b:c\n0::/b\n"
@@ -131,7 +130,7 @@ func TestUsualMounts(t *testing.T) {
 	}
 }
 
-// TestUsualMountsOfThisMachine: both ways find the same.
+// TestUsualMountsOfThisMachine compares both ways on this machine.
 func TestUsualMountsOfThisMachine(t *testing.T) {
 	mounts, err := cgroupMounts()
 	if err != nil {
@@ -217,8 +216,8 @@ func TestExistsOnVersion2(t *testing.T) {
 	}
 }
 
-// TestSliceExistsWithoutWhatSystemdTakesBack: systemd keeps a controller that it knows only
-// where a unit asks for it. What it does not know, hugetlb, and what slices ask for stay.
+// TestSliceExistsWithoutWhatSystemdTakesBack checks a slice without cpuset: systemd enables a controller that it knows
+// only if a unit uses it. Unknown ones (hugetlb), and those that slices use, stay.
 func TestSliceExistsWithoutWhatSystemdTakesBack(t *testing.T) {
 	const name = "/kubepods.slice/kubepods-podu1.slice"
 	for controllers, want := range map[string]bool{"cpu memory hugetlb pids": true, "cpuset cpu memory pids": false, "cpuset memory hugetlb pids": false} {

@@ -19,21 +19,19 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// diagnoseTimeout is how long a runtime may take for a diagnosis, which is asked
-// for when it is suspected to hang.
+// diagnoseTimeout limits a diagnosis, because the runtime may hang.
 const diagnoseTimeout = 10 * time.Second
 
-// Diagnosis says what is to be looked at.
+// Diagnosis holds the inputs of Diagnose.
 type Diagnosis struct {
-	// Client is the connection to the runtime; nil when Err says why there is none.
+	// Client is the connection to the runtime. If it is nil, Err is the reason.
 	Client *cri.Client
 	Err    error
 	Layout state.Layout
 	Now    time.Time
 }
 
-// Diagnose collects what shows whether pods can run here. It changes nothing, and
-// what cannot be found out is left out.
+// Diagnose collects facts that show whether pods can run here. It changes nothing, and omits unknown facts.
 func Diagnose(ctx context.Context, d Diagnosis) *doctor.Facts {
 	f := &doctor.Facts{
 		Time: d.Now, Cgroups: cgroupFacts(), Process: machine.OwnProcess(), Kernel: machine.Kernel("/"), State: stateFacts(d.Layout),
@@ -65,7 +63,7 @@ func unusableEndpoint(err error) doctor.Endpoint {
 	return e
 }
 
-// addRuntime asks the runtime for all it says of itself.
+// addRuntime adds the runtime's description of itself.
 func addRuntime(ctx context.Context, c *cri.Client, f *doctor.Facts) error {
 	f.Runtime = &doctor.Runtime{}
 	version, err := c.Version(ctx, &runtimeapi.VersionRequest{})
@@ -90,8 +88,8 @@ func addRuntime(ctx context.Context, c *cri.Client, f *doctor.Facts) error {
 	return addDriver(ctx, c, f.Runtime)
 }
 
-// sandboxImage looks for the image of the sandboxes. A runtime that does not name it has it pinned,
-// containerd since version 1.7; of another one without pinned images nothing is known.
+// sandboxImage returns the image of the sandboxes. A runtime that does not name it pins it (containerd since version
+// 1.7). For another runtime without pinned images it is unknown.
 func sandboxImage(ctx context.Context, c *cri.Client, runtime, name string) *doctor.SandboxImage {
 	if name != "" {
 		reply, err := c.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
@@ -130,7 +128,7 @@ func addDriver(ctx context.Context, c *cri.Client, r *doctor.Runtime) error {
 	return nil
 }
 
-// runtimeRoot is where the runtime keeps images and containers; empty if it does not say.
+// runtimeRoot returns where the runtime stores images and containers, or an empty string if it does not report it.
 func runtimeRoot(ctx context.Context, c *cri.Client, info cri.Info) string {
 	if info.Config.Root != "" {
 		return info.Config.Root
@@ -142,7 +140,7 @@ func runtimeRoot(ctx context.Context, c *cri.Client, info cri.Info) string {
 	return reply.GetImageFilesystems()[0].GetFsId().GetMountpoint()
 }
 
-// network is the runtime's CNI; nil if it does not say where its configuration is.
+// network returns the runtime's CNI configuration, or nil if the runtime does not report its directory.
 func network(i *cri.Info) *doctor.CNI {
 	if i.Cni.PluginConfDir == "" {
 		return nil
@@ -155,7 +153,7 @@ func network(i *cri.Info) *doctor.CNI {
 		c.Installed = append(c.Installed, baseNames(filepath.Join(dir, "*"))...)
 	}
 	for _, n := range i.Cni.Networks {
-		if n.Config.Name != "cni-loopback" { // This one is the runtime's own.
+		if n.Config.Name != "cni-loopback" { // This network belongs to the runtime itself.
 			c.Networks = append(c.Networks, n.Config.Name)
 		}
 		for _, p := range n.Config.Plugins {
@@ -175,7 +173,7 @@ func baseNames(pattern string) []string {
 	return names
 }
 
-// addDisk adds the space of a file system that can be looked at.
+// addDisk adds a file system if its space can be read.
 func addDisk(f *doctor.Facts, d doctor.Disk) {
 	fs, err := machine.FileSystemOf(d.Path)
 	if err != nil {

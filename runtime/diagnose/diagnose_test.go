@@ -18,7 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestRuntimeInfo: what is read of containerd's verbose status, as recorded.
+// TestRuntimeInfo reads recorded verbose status of containerd.
 func TestRuntimeInfo(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "10-net.conflist"), nil, 0o600); err != nil {
@@ -70,8 +70,8 @@ func TestDiagnoseOfARuntimeThatHangs(t *testing.T) {
 	}
 }
 
-// TestSandboxImage: it is looked for by the name that the runtime tells. Of a runtime that neither
-// names one nor keeps one only containerd's silence means something.
+// TestSandboxImage checks that the image is found by the runtime's name for it. A runtime that neither names nor pins
+// one gives a result only if it is containerd.
 func TestSandboxImage(t *testing.T) {
 	_, _, endpoint := runtimetest.Start(t, "i:1")
 	client, err := cri.Connect(cri.Endpoint{Address: endpoint, Origin: "test"}, "", time.Minute)

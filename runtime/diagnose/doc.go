@@ -1,3 +1,3 @@
-// Package diagnose collects the facts that doctor judges: of the runtime, the machine and the
-// state directory. It changes nothing; what cannot be found out is left out.
+// Package diagnose collects facts for the doctor package: about the runtime, the machine and the state directory. It
+// changes nothing, and omits unknown facts.
 package diagnose

@@ -2,23 +2,23 @@ package doctor
 
 import "slices"
 
-// Result is how a check ended.
+// Result is the result of a check.
 type Result string
 
-// The results, the best first.
+// Results, the best first.
 const (
 	OK Result = "ok"
-	// Warning: pods can run, and something about them will not be as it should.
+	// Warning means that pods can run, but with limits.
 	Warning Result = "warning"
-	// Failed: pods cannot run.
+	// Failed means that pods cannot run.
 	Failed Result = "failed"
 )
 
-// Check is one thing that was looked at.
+// Check is one check.
 type Check struct {
 	Name   string `json:"name"`
 	Result Result `json:"result"`
-	// Found is what was found, Advice what to do about it unless it is in order.
+	// Found describes the facts. Advice describes how to fix them, if necessary.
 	Found  string `json:"found"`
 	Advice string `json:"advice,omitempty"`
 }
@@ -33,8 +33,7 @@ func failed(found, advice string) Check {
 	return Check{Result: Failed, Found: found, Advice: advice}
 }
 
-// Examine judges what was found, the runtime first, then the machine, then what is
-// podctl's own.
+// Examine checks the facts: first the runtime, then the machine, then podctl's own files.
 func Examine(f *Facts) []Check {
 	checks := []Check{named("endpoint", checkEndpoint(f))}
 	if f.Runtime != nil {
@@ -64,10 +63,10 @@ func named(name string, c Check) Check {
 	return c
 }
 
-// CanRun reports whether pods can run: nothing failed.
+// CanRun reports whether pods can run, because no check failed.
 func CanRun(checks []Check) bool { return Count(checks, Failed) == 0 }
 
-// Count returns how many checks ended in one way.
+// Count returns the number of checks with a result.
 func Count(checks []Check, result Result) int {
 	return len(slices.DeleteFunc(slices.Clone(checks), func(c Check) bool { return c.Result != result }))
 }

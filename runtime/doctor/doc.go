@@ -1,3 +1,3 @@
-// Package doctor judges whether a machine can run pods. It is pure: facts that others have
-// collected in, checks out, each with what to do if it is not passed.
+// Package doctor checks whether a machine can run pods. It has no side effects. The input is facts that other packages
+// collected. The results are checks, with advice if a check did not pass.
 package doctor

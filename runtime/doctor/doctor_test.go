@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recorded is what was found on a machine with some runtime.
+// recorded returns the facts recorded on a machine with a runtime.
 func recorded(t *testing.T, name string) *Facts {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".json"))
@@ -26,7 +26,7 @@ func recorded(t *testing.T, name string) *Facts {
 	return &f
 }
 
-// healthy are facts of a machine on which everything is in order.
+// healthy returns the facts of a machine without problems.
 func healthy(t *testing.T) *Facts {
 	t.Helper()
 	f := recorded(t, "containerd-1.6.20")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// checkCgroups looks at the kernel's side and the runtime's side of cgroups.
+// checkCgroups checks the kernel's and the runtime's side of cgroups.
 func checkCgroups(f *Facts) Check {
 	if f.Cgroups.Version == 0 {
 		return failed("none are mounted", "mount them: mount -t cgroup2 none /sys/fs/cgroup")
@@ -29,8 +29,8 @@ func checkCgroups(f *Facts) Check {
 	return ok(found)
 }
 
-// driver is the cgroup driver of the runtime; one that does not tell uses cgroupfs
-// unless its configuration says otherwise.
+// driver returns the cgroup driver of the runtime. A runtime that does not report one uses cgroupfs, unless its
+// configuration selects systemd.
 func (f *Facts) driver() string {
 	switch {
 	case f.Runtime == nil || f.Runtime.Problem != "":
@@ -43,7 +43,7 @@ func (f *Facts) driver() string {
 	return "cgroupfs"
 }
 
-// capability is a right of the process, and what does not work without it.
+// capability is a capability of the process, and what does not work without it.
 type capability struct {
 	bit     uint
 	name    string

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The runtime's conditions that the CRI has names for.
+// Conditions of the runtime that have names in the CRI.
 const (
 	runtimeReady = "RuntimeReady"
 	networkReady = "NetworkReady"
@@ -22,7 +22,7 @@ func checkEndpoint(f *Facts) Check {
 	return ok(fmt.Sprintf("%s (%s)", f.Endpoint.Address, f.Endpoint.Origin))
 }
 
-// apart takes an error of podctl's apart, which says after a semicolon what to do.
+// apart splits an error of podctl at the semicolon before its advice.
 func apart(problem, advice string) (found, toDo string) {
 	found, toDo, _ = strings.Cut(strings.ReplaceAll(problem, "\n", ", "), "; ")
 	return found, cmp.Or(toDo, advice)
@@ -78,8 +78,7 @@ func (r *Runtime) condition(name string) (Condition, bool) {
 
 func (c *Condition) said() string { return cmp.Or(c.Message, c.Reason, "no reason is given") }
 
-// checkCondition is about a condition of the runtime's own, which is no hindrance.
-// containerd writes its deprecations as JSON.
+// checkCondition returns a warning for another condition of the runtime. containerd writes its deprecations as JSON.
 func checkCondition(c Condition) Check {
 	said := c.said()
 	var byID map[string]string
@@ -110,10 +109,10 @@ func checkCNI(c *CNI) Check {
 	return ok(fmt.Sprintf("%s; plugins %s in %s", strings.Join(c.Networks, ", "), strings.Join(c.Wanted, ", "), dirs))
 }
 
-// localRegistry begins the names of images that no registry has.
+// localRegistry is the prefix for names of images that no registry has.
 const localRegistry = "registry.local/"
 
-// checkSandboxImage is about the image without which no pod starts.
+// checkSandboxImage checks the image without which no pod starts.
 func checkSandboxImage(i *SandboxImage) Check {
 	switch {
 	case i.Present:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The space below which nothing can be done any more.
+// scarce is the free space in bytes below which nothing works.
 const scarce = 64 << 20
 
 func checkDisk(d *Disk) Check {
@@ -26,7 +26,7 @@ func checkDisk(d *Disk) Check {
 	return ok(found)
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes.
 func size(bytes uint64) string {
 	value, unit := float64(bytes), "B"
 	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
@@ -85,8 +85,8 @@ func checkCheckpoints(f *Facts) Check {
 	return ok(found)
 }
 
-// checkMounts finds volumes in memory and subPaths that a kubelet has hidden: it binds its root
-// directory on itself when that lies in a private mount.
+// checkMounts finds volumes in memory and subPaths that a kubelet has hidden by binding its root directory on itself,
+// which it does in a private mount.
 func checkMounts(f *Facts) Check {
 	s := f.State
 	if len(s.Hidden) == 0 {

@@ -1,5 +1,5 @@
-// Package filelock has locks between processes, by which one podctl at a time works on a pod, a
-// table or a node.
+// Package filelock implements locks between processes, so that only one podctl at a time works on a pod, a table or a
+// node.
 //
-// In: the path of the lock's file. Out: the lock, or a LockedError that names who holds it.
+// The input is the path of the lock's file. The result is the lock, or a LockedError that names its holder.
 package filelock

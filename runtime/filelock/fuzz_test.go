@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzHolder: whatever stands in a lock's file, what is said of its holder is one short
-// line for a terminal.
+// FuzzHolder checks that the description of the holder is one short line that is safe for a terminal, for any content
+// of the file.
 func FuzzHolder(f *testing.F) {
 	for _, seed := range []string{"", "pid 1 (podctl apply web)\n", "\x1b[2J", "pid 1 (\xff\xfe)", "a\nb"} {
 		f.Add([]byte(seed))

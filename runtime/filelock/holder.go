@@ -17,18 +17,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockedError says that another process holds the lock.
+// LockedError reports that another process holds the lock.
 type LockedError struct {
-	// What is locked, for example "pod default/web", as far as that is known.
+	// What is the locked object, for example "pod default/web", if known.
 	What string
 	Path string
-	// Holder is its process id and command, as it wrote them down.
+	// Holder is the holder's process id and command from the file.
 	Holder string
-	// Err is why the waiting ended.
+	// Err is the reason why the wait ended.
 	Err error
 }
 
-// Error names the holder and says what to do.
+// Error names the holder and includes advice.
 func (e *LockedError) Error() string {
 	gaveUp := ""
 	if !errors.Is(e.Err, context.DeadlineExceeded) && !errors.Is(e.Err, context.Canceled) {
@@ -38,13 +38,12 @@ func (e *LockedError) Error() string {
 		cmp.Or(e.What, "the pod"), e.Holder, gaveUp, e.Path)
 }
 
-// Unwrap returns why the waiting ended.
+// Unwrap returns the reason why the wait ended.
 func (e *LockedError) Unwrap() error { return e.Err }
 
-// writeHolder leaves word of who holds the lock, for those who wait. A full disk
-// must not keep a pod from being deleted, so nothing depends on it. No words stand for those
-// that this process was called with. The word stays when the lock is freed, and nothing is written
-// where it is there: an agent takes the locks of its pods again and again.
+// writeHolder writes the holder of the lock to the file, for waiting processes. Errors are ignored, because a full disk
+// must not prevent the deletion of a pod. Without words it writes the arguments of this process. The text stays when
+// the lock is released, and an equal text is not written again: an agent locks its pods repeatedly.
 func (l *Lock) writeHolder(words []string) {
 	if len(words) == 0 {
 		words = os.Args
@@ -59,12 +58,11 @@ func (l *Lock) writeHolder(words []string) {
 	}
 }
 
-// commandMax is how much of a command line is written down, in bytes.
+// commandMax limits the written command line, in bytes.
 const commandMax = 80
 
-// command is a command line as far as it is nobody's secret: the program and its
-// plain words, without flags, and without anything that could be a URL with
-// credentials.
+// command returns the parts of a command line that cannot be secret: the program and its plain words, without flags,
+// and without words that could be a URL with credentials.
 func command(args []string) string {
 	if len(args) == 0 {
 		return "podctl"
@@ -79,9 +77,9 @@ func command(args []string) string {
 	return line[:min(len(line), commandMax)]
 }
 
-// readHolder reads who holds a lock. The word in the file may be that of the last holder, when a program takes the lock
-// that leaves none, such as flock(1): then it is what the kernel says. What is returned goes to a terminal, so control
-// characters do not pass.
+// readHolder returns the holder of a lock. If the lock is held by a program that does not write to the file, such as
+// flock(1), the file may have an earlier holder; readHolder then uses the kernel's data. It removes control characters,
+// because the result is shown on a terminal.
 func (f *File) readHolder() string {
 	text, err := f.readSome()
 	if pid := f.lockedBy(); pid > 0 && !bytes.HasPrefix(text, fmt.Appendf(nil, "pid %d ", pid)) {
@@ -100,8 +98,7 @@ func (f *File) readHolder() string {
 	return line
 }
 
-// lockedBy is the process that holds the flock of a file, as the kernel lists it in /proc/locks; 0 if none does that is
-// known here.
+// lockedBy returns the process that holds the flock of a file according to /proc/locks, or 0 if it is unknown.
 func (f *File) lockedBy() (pid int) {
 	locks, err := os.ReadFile("/proc/locks")
 	if err != nil {

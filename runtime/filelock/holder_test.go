@@ -54,7 +54,7 @@ func TestHolderIsFitForATerminal(t *testing.T) {
 	}
 }
 
-// TestHolderThatLeavesNoWord: a lock that another program holds is not said to be that of podctl that held it before.
+// TestHolderThatLeavesNoWord checks that a lock held by another program is not attributed to its previous holder.
 func TestHolderThatLeavesNoWord(t *testing.T) {
 	path := t.TempDir() + "/lock"
 	if err := os.WriteFile(path, []byte("pid 4194305 (podctl agent)\n"), 0o600); err != nil {

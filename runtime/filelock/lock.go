@@ -14,40 +14,40 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// The lock is asked for again after a pause that grows between these two.
+// The pause between attempts grows between these limits.
 const (
 	pauseMin = 5 * time.Millisecond
 	pauseMax = 50 * time.Millisecond
 )
 
-// Patience is how long a lock is waited for without a word.
+// Patience is how long Take waits before it reports the holder.
 const Patience = time.Second
 
 // File is the file of a lock.
 type File struct {
 	Path string
-	// In does something with the file from a directory above it; nil opens that of Path. Only podctl changes it.
+	// In calls work with the file, relative to a directory above it. If nil, the directory of Path is used. Only podctl
+	// may change the file.
 	In func(path string, work func(root *os.Root, name string) error) error
-	// Keeps reports whether Unlock keeps the file, as long as what is locked exists. With nil, Unlock removes the file.
+	// Keeps reports whether Unlock keeps the file, as long as the locked object exists. If nil, Unlock removes the
+	// file.
 	Keeps func() (bool, error)
-	// Command is the command line of who takes the lock, for those who wait; empty for that of
-	// this process.
+	// Command is the holder's command line for waiting processes. Empty means that of this process.
 	Command []string
 }
 
-// Lock is held by one process at a time. It goes with the process: a dead one never blocks.
+// Lock is held by one process at a time. It ends with the process, so a dead process never blocks.
 //
-// It is made of two locks on one file. The lock itself is flock(2), so that
-// flock(1) can hold it too. In front of it is a gate, an open file description
-// lock on the first byte: who waits for the lock stands in the gate, and who has
-// just given the lock back has to queue there as well. So a process that locks
-// again and again cannot starve one that waits, say to delete the pod.
+// It consists of two locks on one file. The lock itself is flock(2), so that flock(1) can hold it too. Before it is a
+// gate, an open file description lock on the first byte. A waiting process holds the gate, and a process that has just
+// released the lock must wait for the gate too. So a process that locks repeatedly cannot starve one that waits, for
+// example to delete the pod.
 type Lock struct {
 	file *os.File
 	of   File
 }
 
-// in does something with the file from a directory above it.
+// in calls work with the file, relative to a directory above it.
 func (f *File) in(work func(root *os.Root, name string) error) error {
 	if f.In != nil {
 		return f.In(f.Path, work)
@@ -59,7 +59,7 @@ func (f *File) in(work func(root *os.Root, name string) error) error {
 	return errors.Join(work(root, filepath.Base(f.Path)), root.Close())
 }
 
-// lstat describes what has the path now.
+// lstat describes the file that the path leads to now.
 func (f *File) lstat() (info fs.FileInfo, err error) {
 	err = f.in(func(root *os.Root, name string) (err error) {
 		info, err = root.Lstat(name)
@@ -68,17 +68,17 @@ func (f *File) lstat() (info fs.FileInfo, err error) {
 	return info, err
 }
 
-// attempt is an attempt to get a lock that is not free yet.
+// attempt is an attempt to get a lock.
 type attempt struct {
 	of File
-	// file is open while the gate is held, or the lock was lost to a removal.
+	// file is open from the first try until the lock is taken, or until its file was removed. gated is set
+	// while the gate is held.
 	file  *os.File
 	gated bool
 }
 
-// Take waits for the lock until the context ends, and returns a *LockedError then. The lock is
-// taken if it is free, even when the context has ended already. tell is called once, with who
-// holds the lock, when it takes longer than Patience.
+// Take waits for the lock until the context ends, and then returns a *LockedError. It takes a free lock even if the
+// context has already ended. If it waits longer than Patience, it calls tell once with the holder.
 func Take(ctx context.Context, of File, tell func(holder string)) (*Lock, error) {
 	return (&attempt{of: of}).take(ctx, tell)
 }
@@ -102,7 +102,7 @@ func (a *attempt) take(ctx context.Context, tell func(holder string)) (*Lock, er
 	}
 }
 
-// try makes one attempt; nil without an error when somebody else is first.
+// try makes one attempt. It returns nil without an error if another process is first.
 func (a *attempt) try() (*Lock, error) {
 	if a.file == nil {
 		f, err := a.of.open()
@@ -130,8 +130,8 @@ func (a *attempt) try() (*Lock, error) {
 	return lock, nil
 }
 
-// open refuses what can be locked and not be written: that would be found out only when
-// all is done and the lock is given back.
+// open refuses a file that can be locked but not written, because that would be noticed only at the end, when the lock
+// is released.
 func (f *File) open() (file *os.File, err error) {
 	err = f.in(func(root *os.Root, name string) (err error) {
 		file, err = root.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NONBLOCK, 0o600)
@@ -159,8 +159,8 @@ func (a *attempt) enterGate() (bool, error) {
 	return free, err
 }
 
-// removed reports whether the file is not the one that others will open: it was
-// removed, with the pod, while this process waited. The wait begins anew.
+// removed reports whether the file was removed, with the pod, during the wait, so that others would open another file.
+// The wait then starts again.
 func (a *attempt) removed() bool {
 	opened, err := a.file.Stat()
 	if err == nil {
@@ -185,12 +185,12 @@ func (a *attempt) lockedError(cause error) error {
 	return &LockedError{Path: a.of.Path, Holder: a.of.readHolder(), Err: cause}
 }
 
-// gate sets or frees the lock on the first byte of the file.
+// gate sets or releases the lock on the first byte of the file.
 func gate(f *os.File, how int16) error {
 	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: how, Len: 1})
 }
 
-// taken turns the outcome of an attempt to lock into whether it succeeded.
+// taken converts the result of an attempt to lock.
 func taken(err error) (bool, error) {
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EINTR) {
 		return false, nil
@@ -198,7 +198,7 @@ func taken(err error) (bool, error) {
 	return err == nil, err
 }
 
-// Unlock frees the lock, and removes its file unless File.Keeps. It may be called once.
+// Unlock releases the lock, and removes its file unless File.Keeps. It must be called only once.
 func (l *Lock) Unlock() error {
 	keep, err := l.keeps()
 	if err == nil && !keep {

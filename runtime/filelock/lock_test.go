@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestLockedAgainWritesNothing: the word of the holder stays, and is only written where it is another one.
+// TestLockedAgainWritesNothing checks that the holder is written only if the text changes.
 func TestLockedAgainWritesNothing(t *testing.T) {
 	dir := t.TempDir()
 	of := File{Path: filepath.Join(dir, "x.lock"), Keeps: func() (bool, error) { return true, nil }, Command: []string{"podctl", "agent", "/etc/podctl/pods"}}

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// Compressed is the end of the name of a compressed log.
+	// Compressed is the suffix of a compressed log.
 	Compressed = ".gz"
-	// compressing is that of one that is being written.
+	// compressing is the suffix of one that is being written.
 	compressing = ".tmp"
 )
 
-// Compress compresses the files into which the log of that name was moved aside (kubelet: containerLogManager.compressLog). It is
-// called before the log itself is moved aside: who follows the log reads the newest of them as it is. What an earlier call left
-// unfinished is removed (cleanupUnusedLogs).
+// Compress compresses the rotated files of a log (kubelet: containerLogManager.compressLog). Call it before the log
+// itself is rotated, so that the newest rotated file stays uncompressed for programs that follow the log. Compress
+// removes unfinished files of an earlier call (cleanupUnusedLogs).
 func Compress(dir *safefs.Dir, name string) error {
 	names, err := asideNames(dir, name)
 	errs := []error{err}
-	// Backward, because what is unfinished comes after the file of which it is to be.
+	// Backward, because an unfinished file sorts after the file it is made from.
 	for _, old := range slices.Backward(names) {
 		switch {
 		case strings.HasSuffix(old, compressing), slices.Contains(names, old+Compressed):
@@ -39,7 +39,7 @@ func Compress(dir *safefs.Dir, name string) error {
 	return nil
 }
 
-// compress puts a compressed file in the place of another one.
+// compress replaces a file with a compressed one.
 func compress(dir *safefs.Dir, name string) error {
 	from, info, err := dir.OpenRegular(name)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// TestCompress: what was moved aside is compressed with its mode, and what a killed process left is cleared away.
+// TestCompress checks that rotated files are compressed with their modes, and that leftovers of a killed process are
+// removed.
 func TestCompress(t *testing.T) {
 	path := t.TempDir()
 	write := func(name, text string) {
@@ -62,7 +63,8 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-// TestReadWhileCompressing: a log that is there under both names is read once, and one that was compressed after it was listed is read.
+// TestReadWhileCompressing checks that a log that exists under both names is read once, and that one that was
+// compressed after it was listed is read.
 func TestReadWhileCompressing(t *testing.T) {
 	path := t.TempDir()
 	for _, name := range []string{"0.log", "0.log.20260101-000001", "0.log.20260101-000001.gz", "0.log.20260101-000002.gz"} {

@@ -11,20 +11,19 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// ownLevels are the elements at the end of a log's path that belong to one pod (kubelet:
-// BuildContainerLogsDirectory): its directory, that of the container, and the file. The path of
-// a container of podctl is made of names, and that of another one is what the runtime says; in
-// both none of these is ever a link that is followed. What is above them, the log root, may be a
-// link of root's own.
+// ownLevels is the number of elements at the end of a log's path that belong to one pod (kubelet:
+// BuildContainerLogsDirectory): its directory, that of the container, and the file. For containers of podctl the path
+// is built from names, and for others the runtime reports it. A link is never followed in these elements. The elements
+// above, the log root, may include a link of root.
 const ownLevels = 3
 
-// rotatedMax is how many rotated files of one log are looked at: a runtime leaves five.
+// rotatedMax limits the rotated files of one log; a runtime keeps five.
 const rotatedMax = 1000
 
 // logDir is the open directory of a log.
 type logDir struct {
 	*safefs.Dir
-	// path and base are the directory's path and the name of the file that is written.
+	// path is the directory's path, and base the name of the current file.
 	path, base string
 }
 
@@ -36,7 +35,7 @@ func openDir(path string) (*logDir, error) {
 	return &logDir{Dir: dir, path: filepath.Dir(path), base: filepath.Base(path)}, nil
 }
 
-// open opens a regular file of the log. One that was moved aside may have been compressed since it was listed.
+// open opens a regular file of the log. A rotated file may have been compressed since it was listed.
 func (d *logDir) open(name string) (*source, error) {
 	s, err := d.openAs(name)
 	if errors.Is(err, fs.ErrNotExist) && name != d.base && !strings.HasSuffix(name, Compressed) {
@@ -54,14 +53,14 @@ func (d *logDir) openAs(name string) (*source, error) {
 	return s, nil
 }
 
-// aside is a file into which a log was moved.
+// aside is a rotated file.
 type aside struct {
 	name string
 	info fs.FileInfo
 }
 
-// rotated are the regular files into which a log was moved aside, the oldest first. Of too many
-// only the newest are returned, and an error.
+// rotated returns the regular rotated files, the oldest first. If there are too many, it returns only the newest and an
+// error.
 func (d *logDir) rotated() ([]aside, error) {
 	names, err := asideNames(d.Dir, d.base)
 	if err != nil {
@@ -71,7 +70,7 @@ func (d *logDir) rotated() ([]aside, error) {
 	var files []aside
 	for _, name := range names[max(len(names)-rotatedMax, 0):] {
 		if slices.Contains(names, name+Compressed) || strings.HasSuffix(name, compressing) {
-			continue // One that has just been compressed is there twice for a moment.
+			continue // A file that was just compressed exists twice for a moment.
 		}
 		info, err := d.Lstat(name)
 		if safefs.IgnoreMissing(err) != nil {
@@ -87,8 +86,8 @@ func (d *logDir) rotated() ([]aside, error) {
 	return files, nil
 }
 
-// asideNames are the names of files into which a log of that name was moved aside, the oldest first, by the
-// kubelet's names: the file's own, a point and the time, and .gz. One that ends in .tmp is being compressed.
+// asideNames returns the names of a log's rotated files, the oldest first, in the kubelet's format: the log's name, a
+// dot and the time, and .gz. A name that ends in .tmp is being compressed.
 func asideNames(dir *safefs.Dir, log string) ([]string, error) {
 	entries, err := dir.Entries()
 	var names []string

@@ -1,9 +1,8 @@
-// Package logfile reads what a runtime has written of one run of a container: the file that
-// is being written, and those that were rotated away before, compressed ones too. The container
-// may have the directory of its log mounted, so that no link in it is followed, only regular
-// files are read, and what is checked is what is read. A file that would fill memory or the disk,
-// or never ends, is refused.
+// Package logfile reads the log of one run of a container: the current file, and rotated and compressed ones. The
+// container may have the directory of its log mounted. Therefore the package follows no links in it and reads only
+// regular files, and it reads the file that it has checked. It refuses a file that would fill the memory or the disk,
+// or that never ends.
 //
-// In come the path of a log, what of it is wanted, and a function that reports whether the
-// container still runs; out go lines to two writers. It asks no runtime and knows no pods.
+// The input is the path of a log, the options, and a function that reports whether the container still runs. The
+// results are lines to two writers. The package does not query a runtime and does not know pods.
 package logfile

@@ -8,18 +8,17 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// entry is one line of a log, or a part of one. The text ends with the line's end, unless more
-// of the line follows.
+// entry is a line of a log or a part of one. The text ends with the end of the line, unless more of the line follows.
 type entry struct {
 	at     time.Time
 	stream string
 	text   []byte
 }
 
-// parser reads a line; it reports whether the line has the format.
+// parser parses a line. It returns false if the line has another format.
 type parser func(line []byte, e *entry) bool
 
-// formatOf is the format of a line; nil when it is no known one.
+// formatOf returns the format of a line, or nil if it is unknown.
 func formatOf(line []byte) parser {
 	for _, parse := range []parser{parseCRI, parseDocker} {
 		if parse(line, &entry{}) {
@@ -29,11 +28,11 @@ func formatOf(line []byte) parser {
 	return nil
 }
 
-// parseCRI reads the format of the CRI (time, stream, tags, text):
+// parseCRI parses the format of the CRI (time, stream, tags, text):
 //
 //	2026-05-04T12:00:00.000000001Z stdout F the text
 //
-// The first tag is P for a line that goes on, and F for one that ends.
+// The first tag is P for a line that continues, and F for one that ends.
 func parseCRI(line []byte, e *entry) bool {
 	at, rest, _ := bytes.Cut(line, []byte{' '})
 	stream, rest, found := bytes.Cut(rest, []byte{' '})
@@ -59,7 +58,7 @@ func parseCRI(line []byte, e *entry) bool {
 	return err == nil
 }
 
-// parseDocker reads the format of Docker's json-file driver.
+// parseDocker parses the format of Docker's json-file driver.
 func parseDocker(line []byte, e *entry) bool {
 	var found struct {
 		Log    string    `json:"log"`

@@ -13,14 +13,13 @@ import (
 )
 
 const (
-	// followPeriod is how often a log is looked at of which no change is heard.
+	// followPeriod is the interval for checking a log without notifications.
 	followPeriod = time.Second
-	// handover is how long a runtime may still write to a file after it has begun the next.
+	// handover is how long a runtime may still write to a file after it has opened the next one.
 	handover = 50 * time.Millisecond
 )
 
-// follow goes on with what is written, over rotations, until the container has ended and all
-// is shown.
+// follow shows new lines, also after rotations, until the container has ended and everything is shown.
 func (r *reading) follow(ctx context.Context, running Running) error {
 	w := watch(r.dir.Dir)
 	defer w.close()
@@ -57,7 +56,7 @@ func (r *reading) rest() error {
 	return r.current.copyRest(r.out)
 }
 
-// advance shows what has come, and goes to the next file if the log was rotated.
+// advance shows new lines, and goes to the next file if the log was rotated.
 func (r *reading) advance(ctx context.Context) (bool, error) {
 	if err := r.drain(ctx); err != nil {
 		return false, err
@@ -90,7 +89,7 @@ func (r *reading) drain(ctx context.Context) error {
 	return r.current.copy(ctx, r.out)
 }
 
-// successor opens the file that was begun after the current one; nil when there is none.
+// successor opens the file after the current one. It returns nil if there is none.
 func (r *reading) successor() (*source, error) {
 	next, err := r.dir.open(r.dir.base)
 	if err != nil {
@@ -102,7 +101,7 @@ func (r *reading) successor() (*source, error) {
 	if os.SameFile(next.info, r.current.info) {
 		return nil, next.close()
 	}
-	// It may have been rotated several times: those between are read too.
+	// The log may have been rotated several times, so read the files between, too.
 	files, err := r.dir.rotated()
 	if err != nil {
 		return nil, next.closed(err)
@@ -118,14 +117,14 @@ func (r *reading) successor() (*source, error) {
 	return next, nil
 }
 
-// watcher hears of changes in a directory.
+// watcher waits for changes in a directory.
 type watcher struct {
-	// file is nil when nothing can be heard.
+	// file is nil if notifications are not available.
 	file   *os.File
 	buffer [4096]byte
 }
 
-// watch begins to hear. Where the system has no watch left, the log is looked at now and then.
+// watch starts to watch a directory. If the system has no watches left, the log is checked periodically.
 func watch(dir *safefs.Dir) *watcher {
 	handle, err := dir.File()
 	if err != nil {
@@ -137,7 +136,7 @@ func watch(dir *safefs.Dir) *watcher {
 		return &watcher{}
 	}
 	w := &watcher{file: os.NewFile(uintptr(fd), "inotify")}
-	// By its descriptor: the name may stand for another directory by now.
+	// Use the descriptor, because the name may lead to another directory by now.
 	const changes = unix.IN_MODIFY | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
 	if _, err = unix.InotifyAddWatch(fd, safefs.ProcPath(handle), changes); err != nil {
 		w.close()
@@ -152,7 +151,7 @@ func (w *watcher) close() {
 	}
 }
 
-// wait ends with a change, or after a time.
+// wait returns after a change or a timeout.
 func (w *watcher) wait(ctx context.Context, limit time.Duration) error {
 	if w.file == nil {
 		return sleep.For(ctx, limit)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FuzzLogs: whatever stands in the files of a log, rotated and compressed ones too, no
-// more is shown than was written, and no more than was asked for.
+// FuzzLogs checks with arbitrary files of a log, also rotated and compressed ones, that the output is not more than was
+// written and not more than was requested.
 func FuzzLogs(f *testing.F) {
 	const line = "2026-05-04T12:00:00.000000001Z stdout F hello\n"
 	for _, seed := range []string{
@@ -74,8 +74,8 @@ func zipped(tb testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
-// TestLogsThatHurtAreRefused: a log that would fill memory or the disk, or that never
-// ends, is named and not read.
+// TestLogsThatHurtAreRefused checks that a log that would fill the memory or the disk, or that never ends, is reported
+// and not read.
 func TestLogsThatHurtAreRefused(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)

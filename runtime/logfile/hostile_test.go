@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// logsOf makes the log directory of one container, and a file that only root may read.
+// logsOf creates the log directory of one container, and a file that only root may read.
 func logsOf(t *testing.T) (path, secret string) {
 	t.Helper()
 	base := t.TempDir()
@@ -36,8 +36,8 @@ func shown(t *testing.T, path string, opts *Options) (string, error) {
 	return out.String(), err
 }
 
-// TestLogsFollowNoLinks that a container has put into its log directory, and tell nothing of
-// where they lead, not even in an error.
+// TestLogsFollowNoLinks checks links of a container in its log directory. Nothing of their targets is shown, also in
+// errors.
 func TestLogsFollowNoLinks(t *testing.T) {
 	for name, place := range map[string]func(path, secret string) (link, target string){
 		"the log":              func(path, secret string) (string, string) { return path, secret },
@@ -81,7 +81,7 @@ func TestLogsFollowNoLinks(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsNoLogIsNotTold: not a word of it.
+// TestAFileThatIsNoLogIsNotTold checks that no text of such a file is shown.
 func TestAFileThatIsNoLogIsNotTold(t *testing.T) {
 	_, secret := logsOf(t)
 	if got, err := shown(t, secret, &Options{}); got != "" || err == nil || strings.Contains(err.Error(), "secret:") {
@@ -89,7 +89,7 @@ func TestAFileThatIsNoLogIsNotTold(t *testing.T) {
 	}
 }
 
-// TestTheLogRootMayBeALink of root's own.
+// TestTheLogRootMayBeALink checks a log root that is a link of root.
 func TestTheLogRootMayBeALink(t *testing.T) {
 	path, _ := logsOf(t)
 	root := filepath.Dir(filepath.Dir(filepath.Dir(path)))
@@ -102,7 +102,8 @@ func TestTheLogRootMayBeALink(t *testing.T) {
 	}
 }
 
-// TestOldLogsAreDropped: the oldest go, however many there are, and no more are read.
+// TestOldLogsAreDropped checks that the oldest files are removed, even if there are many, and that the number of files
+// to read is limited.
 func TestOldLogsAreDropped(t *testing.T) {
 	path, _ := logsOf(t)
 	for i := range 2 * rotatedMax {
@@ -126,7 +127,7 @@ func TestOldLogsAreDropped(t *testing.T) {
 	}
 }
 
-// growing is a log that is written and rotated as a runtime does it.
+// growing is a log that is written and rotated like by a runtime.
 type growing struct {
 	t    *testing.T
 	path string
@@ -149,7 +150,7 @@ func (g *growing) write(text string) {
 	}
 }
 
-// rotate begins a new file; meanwhile, and a moment after that, the old one is written to.
+// rotate starts a new file. Text is written to the old file meanwhile and for a moment afterwards.
 func (g *growing) rotate(n int, between, after string) {
 	g.t.Helper()
 	if err := os.Rename(g.path, fmt.Sprintf("%s.20260504-12%04d", g.path, n)); err != nil {
@@ -166,7 +167,7 @@ func (g *growing) rotate(n int, between, after string) {
 	}
 }
 
-// collected is what was shown so far.
+// collected is the output so far.
 type collected struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -184,8 +185,8 @@ func (c *collected) lines() []string {
 	return strings.Fields(c.b.String())
 }
 
-// TestFollowOverRotations: every line is shown once and in order, also when the log is rotated
-// many times in a row, and following ends with the container, when all is shown.
+// TestFollowOverRotations checks that every line is shown once and in order, also with many rotations in a row.
+// Following ends after the container has ended and everything is shown.
 func TestFollowOverRotations(t *testing.T) {
 	path, _ := logsOf(t)
 	g := &growing{t: t, path: path}
@@ -233,8 +234,8 @@ func TestFollowOverRotations(t *testing.T) {
 	}
 }
 
-// TestFollowEndsWithTheContext, also while nothing comes, and waits for a log that is not there
-// yet.
+// TestFollowEndsWithTheContext checks that following ends also without output, and that it waits for a log that does
+// not exist yet.
 func TestFollowEndsWithTheContext(t *testing.T) {
 	path, _ := logsOf(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -265,7 +266,7 @@ func TestFollowEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// TestFollowFollowsNoLink that takes the place of the log meanwhile.
+// TestFollowFollowsNoLink checks a link that replaces the log meanwhile.
 func TestFollowFollowsNoLink(t *testing.T) {
 	path, secret := logsOf(t)
 	swapped := false
@@ -284,7 +285,7 @@ func TestFollowFollowsNoLink(t *testing.T) {
 	}
 }
 
-// TestFollowWithoutWatches looks at the log now and then.
+// TestFollowWithoutWatches checks the log periodically.
 func TestFollowWithoutWatches(t *testing.T) {
 	w := &watcher{}
 	defer w.close()
@@ -298,7 +299,7 @@ func TestFollowWithoutWatches(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfStreamsStays, although what is shown is written in larger pieces.
+// TestTheOrderOfStreamsStays checks that the order of streams stays, although output is written in larger pieces.
 func TestTheOrderOfStreamsStays(t *testing.T) {
 	path, _ := logsOf(t)
 	text, want := "", ""
@@ -315,8 +316,8 @@ func TestTheOrderOfStreamsStays(t *testing.T) {
 	}
 }
 
-// TestTheLastLinesOverFiles: they are taken from all files, compressed ones too, and a line that
-// a rotation has cut bears its time once.
+// TestTheLastLinesOverFiles checks that the last lines come from all files, also compressed ones, and that a line split
+// by a rotation has its time once.
 func TestTheLastLinesOverFiles(t *testing.T) {
 	path, _ := logsOf(t)
 	part := strings.Replace(line("be"), " F ", " P ", 1)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// randomLog is a log as runtimes write it, with what they should not write in between.
+// randomLog returns a log as written by runtimes, with invalid lines in between.
 func randomLog(r *rand.Rand) string {
 	var b strings.Builder
 	began := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -59,7 +59,7 @@ func randomOptions(r *rand.Rand) *Options {
 	return opts
 }
 
-// both keeps what goes to two streams, each, and in the order in which it came.
+// both collects the output to two streams, separately and in order.
 type both struct{ stdout, stderr, all bytes.Buffer }
 
 type tee struct{ one, all *bytes.Buffer }
@@ -72,8 +72,7 @@ func (t tee) Write(p []byte) (int, error) {
 func (b *both) out() tee { return tee{&b.stdout, &b.all} }
 func (b *both) err() tee { return tee{&b.stderr, &b.all} }
 
-// TestLikeTheLibrary: what is shown of a log is what k8s.io/cri-client shows of it, to the byte,
-// with all options.
+// TestLikeTheLibrary checks that the output is equal to that of k8s.io/cri-client for all options.
 func TestLikeTheLibrary(t *testing.T) {
 	const seeds = 1000
 	path := filepath.Join(t.TempDir(), "0.log")
@@ -95,7 +94,7 @@ func TestLikeTheLibrary(t *testing.T) {
 	}
 }
 
-// TestEndIsLikeTheLibrary of the last lines that lie in a span.
+// TestEndIsLikeTheLibrary checks the last lines within a span.
 func TestEndIsLikeTheLibrary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	ctx := klog.NewContext(t.Context(), logr.Discard())
@@ -112,7 +111,7 @@ func TestEndIsLikeTheLibrary(t *testing.T) {
 			t.Fatalf("seed %d, %d lines: %v\n%.2000q\nthe library: %v\n%.2000q", seed, n, err, got.String(), wantErr, want.String())
 		}
 	}
-	// With a small span, what lies in it from the first whole line on.
+	// With a small span, only whole lines within it are shown.
 	if err := os.WriteFile(path, []byte(line("one")+line("two")+line("three")), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +123,7 @@ func TestEndIsLikeTheLibrary(t *testing.T) {
 
 func line(text string) string { return "2026-05-04T12:00:00.000000001Z stdout F " + text + "\n" }
 
-// BenchmarkRead compares the two on a log of 100 MB.
+// BenchmarkRead compares both with a log of 100 MB.
 func BenchmarkRead(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "0.log")
 	text := strings.Repeat(line(strings.Repeat("x", 60)), 1000)

@@ -10,30 +10,29 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// Options choose what of a log is shown.
+// Options select the part of a log to show.
 type Options struct {
-	// Follow goes on with what is being written, for as long as the container runs.
+	// Follow continues with new lines while the container runs.
 	Follow     bool
 	Timestamps bool
 	// Tail is the number of lines from the end; nil means all.
 	Tail *int64
-	// Since leaves out older lines when it is set.
+	// Since, if set, omits older lines.
 	Since time.Time
-	// LimitBytes bounds what is shown.
+	// LimitBytes limits the output.
 	LimitBytes *int64
 }
 
 // Log is the log of one run of a container.
 type Log struct {
-	// Path is the file that is written, or was written last; empty when the runtime names none.
+	// Path is the current file, or the last one after the run. It is empty if the runtime reports none.
 	Path string
 }
 
 // Running reports whether a container still runs.
 type Running func(ctx context.Context) (bool, error)
 
-// Read shows the log. A log that is not there, or not yet, has nothing to show. Only Follow
-// asks whether the container still runs.
+// Read shows the log. A missing log is empty. Read calls running only with Follow.
 func (l Log) Read(ctx context.Context, opts *Options, running Running, stdout, stderr io.Writer) (err error) {
 	if l.Path == "" {
 		return nil
@@ -55,13 +54,13 @@ func (l Log) Read(ctx context.Context, opts *Options, running Running, stdout, s
 	return errors.Join(err, out.flush())
 }
 
-// reading is the way through the files of one log.
+// reading is a pass through the files of one log.
 type reading struct {
 	dir  *logDir
 	opts *Options
 	out  *output
-	// current is the file that is written, or was written last; nil while there is none. It had
-	// the name when it was opened.
+	// current is the current file, or the last one after the run; nil if there is none. name is its name when it was
+	// opened.
 	current *source
 	name    string
 }
@@ -73,11 +72,11 @@ func (r *reading) close() error {
 	return r.current.close()
 }
 
-// pieces shows what has been written, the oldest file first, and leaves current where it ends.
+// pieces shows the existing files, the oldest first, and leaves current at its end.
 func (r *reading) pieces(ctx context.Context) error {
 	pieces, err := r.chosen()
 	if err == nil && r.opts.Follow && len(pieces) > 1 {
-		// The one before the last may have been rotated just now.
+		// The file before the last may have been rotated just now, so the runtime may still write to it.
 		err = sleep.For(ctx, handover)
 	}
 	for i := 0; err == nil && i < len(pieces); i++ {
@@ -86,12 +85,12 @@ func (r *reading) pieces(ctx context.Context) error {
 	return err
 }
 
-// show writes a file, or its last lines. Of a file of which only the last lines are shown, a
-// rest without an end of line is shown when it is followed, or when there are fewer lines.
+// show writes a file, or its last lines. With last lines, it shows an incomplete line at the end only if the file is
+// followed, or if there are fewer lines.
 func (r *reading) show(ctx context.Context, p piece) (err error) {
 	s := r.current
 	if r.current == nil || p.name != r.name {
-		// Rotated away meanwhile: it is not there any more.
+		// The file was removed by a rotation meanwhile.
 		if s, err = r.dir.open(p.name); err != nil {
 			return safefs.IgnoreMissing(err)
 		}
@@ -112,8 +111,7 @@ func (r *reading) show(ctx context.Context, p piece) (err error) {
 	return s.copyRest(r.out)
 }
 
-// End shows the last lines of the file that was written last, as long as they lie in so
-// many bytes at its end.
+// End shows the last lines of the current file, within the given number of bytes at its end.
 func (l Log) End(ctx context.Context, lines, span int64, w io.Writer) (err error) {
 	if l.Path == "" {
 		return errors.New("the runtime does not say where the log is")

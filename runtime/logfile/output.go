@@ -9,25 +9,24 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// limitError says that all requested bytes are shown.
+// limitError reports that all requested bytes are shown.
 type limitError struct{}
 
 func (limitError) Error() string { return "the limit is reached" }
 
-// timeFormat is that of the times before lines: of one width.
+// timeFormat is the format of times before lines, which has a fixed width.
 const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
-// output shows entries. What goes to one stream in a row is written at once, and the order of
-// the streams stays.
+// output shows entries. It combines successive writes to one stream, and keeps the order of the streams.
 type output struct {
 	opts    *Options
 	streams map[string]io.Writer
-	// to is the stream that the buffer belongs to.
+	// to is the stream of the buffer.
 	to     string
 	buffer *bufio.Writer
 	// remain is how many bytes may still be shown.
 	remain int64
-	// inLine is true when the last entry was a part of a line.
+	// inLine is set if the last entry was not the end of a line.
 	inLine bool
 	stamp  []byte
 }
@@ -43,7 +42,7 @@ func newOutput(opts *Options, stdout, stderr io.Writer) *output {
 	return o
 }
 
-// put shows an entry, unless it is too old. A time stands before the first part of a line.
+// put shows an entry unless it is too old. It writes the time before the first part of a line.
 func (o *output) put(e *entry) error {
 	first := !o.inLine
 	o.inLine = len(e.text) > 0 && e.text[len(e.text)-1] != '\n'
@@ -68,7 +67,7 @@ func (o *output) put(e *entry) error {
 	return nil
 }
 
-// switchTo makes a stream the one that is written to.
+// switchTo selects the stream to write to.
 func (o *output) switchTo(stream string) error {
 	w, known := o.streams[stream]
 	switch {
@@ -85,12 +84,12 @@ func (o *output) switchTo(stream string) error {
 	return nil
 }
 
-// write cuts what is longer than what may still be shown.
+// write truncates the text to the remaining bytes.
 func (o *output) write(text []byte) error {
 	n, err := o.buffer.Write(text[:min(int64(len(text)), o.remain)])
 	o.remain -= int64(n)
 	return err
 }
 
-// flush writes what is in the buffer.
+// flush writes the buffer.
 func (o *output) flush() error { return o.buffer.Flush() }

@@ -15,9 +15,8 @@ type piece struct {
 	tail *int64
 }
 
-// chosen lists the files of a run's log in the order in which they were written,
-// and leaves out those of which nothing is shown: what was rotated away before the
-// time that is asked for, or lies before the last lines. It opens the last of them.
+// chosen returns the files of a run's log in the order they were written. It omits files rotated before Since or that
+// are before the last lines. It opens the last file.
 func (r *reading) chosen() ([]piece, error) {
 	files, err := r.open()
 	if err != nil {
@@ -38,12 +37,11 @@ func (r *reading) chosen() ([]piece, error) {
 	return r.last(pieces, *r.opts.Tail)
 }
 
-// open opens the file that is written, and lists those that were moved aside before it. While
-// a log is being rotated there may be none: the runtime still writes to the one that was moved
-// aside last then.
+// open opens the current file and lists the rotated ones before it. During a rotation there may be no current file: the
+// runtime then still writes to the last rotated file.
 func (r *reading) open() (before []aside, err error) {
-	// The file comes first: if it is rotated away now, it is found among the others, and
-	// what is behind it there will be its successors.
+	// Open the file first: if it is rotated now, it is found among the rotated files, and the later ones there are its
+	// successors.
 	if r.current, err = r.dir.open(r.dir.base); safefs.IgnoreMissing(err) != nil {
 		return nil, err
 	}
@@ -68,7 +66,7 @@ func (r *reading) open() (before []aside, err error) {
 	return files, nil
 }
 
-// last are the files in which the last lines are.
+// last returns the files with the last lines.
 func (r *reading) last(pieces []piece, tail int64) ([]piece, error) {
 	for i := range slices.Backward(pieces) {
 		lines, err := r.count(pieces[i].name, tail)
@@ -84,7 +82,7 @@ func (r *reading) last(pieces []piece, tail int64) ([]piece, error) {
 	return nil, nil
 }
 
-// count counts the lines of a file, not beyond a number.
+// count counts the lines of a file, up to a limit.
 func (r *reading) count(name string, limit int64) (int64, error) {
 	s, err := r.dir.open(name)
 	if err != nil {

@@ -17,22 +17,20 @@ const (
 	filesMax = 5
 )
 
-// Limits bound the log of one container. What is zero is as a kubelet has it by default.
+// Limits limit the log of one container. Zero means the kubelet's default.
 type Limits struct {
-	// Size is the size in bytes at which a log is rotated (kubelet: containerLogMaxSize); one below zero
-	// means never.
+	// Size is the size in bytes at which a log is rotated (kubelet: containerLogMaxSize). A negative size means never.
 	Size int64
-	// Files is how many files there are, the one that is written included (kubelet: containerLogMaxFiles).
+	// Files is the number of files, including the current one (kubelet: containerLogMaxFiles).
 	Files int
 }
 
-// Reached reports whether a log of that size is due to be rotated.
+// Reached reports whether a log of this size is due for rotation.
 func (l Limits) Reached(size int64) bool {
 	return l.Size >= 0 && size >= cmp.Or(l.Size, sizeMax)
 }
 
-// Full reports whether a log which is being written is due to be rotated. One that cannot be
-// looked at safely is not.
+// Full reports whether a current log is due for rotation. A log that cannot be checked safely is not.
 func (l Limits) Full(path string) bool {
 	dir, err := openDir(path)
 	if err != nil {
@@ -41,14 +39,13 @@ func (l Limits) Full(path string) bool {
 	defer dir.Close() //nolint:errcheck // nothing was written through it
 	info, err := dir.Lstat(dir.base)
 	if err != nil {
-		// Moved aside and never opened again: the runtime does not know.
+		// The log was renamed and never reopened: the runtime still writes to the renamed file.
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	return info.Mode().IsRegular() && l.Reached(info.Size())
 }
 
-// DropOld removes the oldest of the files into which the log of that name in a directory
-// was moved aside.
+// DropOld removes the oldest rotated files of a log in a directory.
 func (l Limits) DropOld(dir *safefs.Dir, name string) error {
 	names, err := asideNames(dir, name)
 	if err != nil {

@@ -13,26 +13,26 @@ import (
 	"os"
 )
 
-// A log is bounded where its writer is not: the length of a line, which a runtime cuts at
-// 16 KiB, and what a compressed file may become. Both are in bytes.
+// Limits in bytes, because the writer of a log may have none: for the length of a line, which a runtime splits at 16
+// KiB, and for the decompressed size of a file.
 const (
 	logLineMax  = 1 << 20
 	unpackedMax = 1 << 30
 )
 
-// blockSize is how much of a file is read at once, in bytes.
+// blockSize is the number of bytes read at once.
 const blockSize = 64 << 10
 
-// source is one open file of a log, which is read line by line.
+// source is an open file of a log, which is read line by line.
 type source struct {
 	path string
 	file *os.File
 	info fs.FileInfo
 	zip  bool
 	in   *bufio.Reader
-	// part is the begin of a line whose end has not come yet.
+	// part is the beginning of a line without an end so far.
 	part []byte
-	// number is how many lines were read; it is not known when the last lines are shown.
+	// number counts the lines that were read. It is unknown if only the last lines are shown.
 	number int64
 	// left is how many lines may still be shown; a negative number means all.
 	left  int64
@@ -41,10 +41,10 @@ type source struct {
 
 func (s *source) close() error { return s.file.Close() }
 
-// closed closes the file, after an error too.
+// closed closes the file and joins its error with err.
 func (s *source) closed(err error) error { return errors.Join(err, s.file.Close()) }
 
-// wrap says which file could not be read.
+// wrap adds the name of the file to an error.
 func (s *source) wrap(err error) error {
 	switch {
 	case err == nil:
@@ -55,7 +55,7 @@ func (s *source) wrap(err error) error {
 	return fmt.Errorf("reading %s: %w", s.path, err)
 }
 
-// begin begins with the first line, or with one of the last, and ends where the file ends now.
+// begin starts at the first line, or at one of the last lines, and stops at the current end of the file.
 func (s *source) begin(tail *int64) error {
 	if s.zip {
 		return s.wrap(s.beginZip(tail))
@@ -75,7 +75,7 @@ func (s *source) begin(tail *int64) error {
 	return s.wrap(err)
 }
 
-// beginFollowing begins in the same place, and has no end.
+// beginFollowing is begin without an end.
 func (s *source) beginFollowing(tail *int64) error {
 	start := int64(0)
 	if tail != nil {
@@ -90,7 +90,7 @@ func (s *source) beginFollowing(tail *int64) error {
 	return s.wrap(err)
 }
 
-// beginWithin begins with the last lines that lie in so many bytes at the end.
+// beginWithin starts at the last lines within the given number of bytes at the end.
 func (s *source) beginWithin(lines, span int64) error {
 	start, _, err := s.lastLines(lines, span)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *source) beginZip(tail *int64) error {
 	return nil
 }
 
-// unzip reads a compressed file from its begin on.
+// unzip reads a compressed file from its beginning.
 func (s *source) unzip() error {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -135,13 +135,13 @@ func (s *source) unzip() error {
 	return nil
 }
 
-// bounded ends what becomes too large with an error.
+// bounded returns an error if the data become too large.
 type bounded struct {
 	r    io.Reader
 	left int64
 }
 
-// Read reads no more than what is left.
+// Read reads at most the remaining bytes.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if b.left -= int64(n); b.left < 0 {
@@ -150,8 +150,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count counts lines, those without an end left out; of a file that is not compressed it
-// counts from the end and not beyond a number.
+// count counts complete lines. In a file that is not compressed, it counts from the end up to the limit.
 func (s *source) count(limit int64) (int64, error) {
 	if !s.zip {
 		_, lines, err := s.lastLines(limit, math.MaxInt64)
@@ -173,8 +172,8 @@ func (s *source) count(limit int64) (int64, error) {
 	}
 }
 
-// lastLines finds where the last lines begin, as far as they lie in so many bytes at the end,
-// and how many there are. A rest without an end of line is none.
+// lastLines returns the start of the last lines within the given number of bytes at the end, and their number. An
+// incomplete line does not count.
 func (s *source) lastLines(count, span int64) (start, found int64, err error) {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -182,7 +181,7 @@ func (s *source) lastLines(count, span int64) (start, found int64, err error) {
 	}
 	floor := max(info.Size()-span, 0)
 	block := make([]byte, blockSize)
-	// start is behind the newline that was found last, all being sought from the end.
+	// start is the offset after the newline found last, searching from the end.
 	start = info.Size()
 	for right := start; right > floor; {
 		left := max(right-blockSize, floor)
@@ -208,8 +207,8 @@ func (s *source) lastLines(count, span int64) (start, found int64, err error) {
 	return start, found, nil
 }
 
-// next is the next line with its end. At the end of the file it is io.EOF, and what is left
-// without an end is kept for the next call.
+// next returns the next line with its end. At the end of the file it returns io.EOF and keeps an incomplete line for
+// the next call.
 func (s *source) next() ([]byte, error) {
 	for {
 		line, err := s.in.ReadSlice('\n')
@@ -243,7 +242,7 @@ func tooLong(line string) error {
 	return fmt.Errorf("%s is longer than the %d bytes that a runtime writes: the file is damaged", line, logLineMax)
 }
 
-// copy shows whole lines, to the end of what there is.
+// copy shows all complete lines.
 func (s *source) copy(ctx context.Context, out *output) error {
 	for s.left != 0 {
 		if ctx.Err() != nil {
@@ -263,7 +262,7 @@ func (s *source) copy(ctx context.Context, out *output) error {
 	return nil
 }
 
-// copyRest shows what is left without an end of line.
+// copyRest shows an incomplete line.
 func (s *source) copyRest(out *output) error {
 	if s.left == 0 || len(s.part) == 0 {
 		return nil
@@ -273,8 +272,7 @@ func (s *source) copyRest(out *output) error {
 	return s.put(out, line)
 }
 
-// put shows one line. The first one says which format the file has; a line that has another
-// one is left out.
+// put shows one line. The first line determines the format of the file. Lines in another format are omitted.
 func (s *source) put(out *output, line []byte) error {
 	if s.parse == nil {
 		if s.parse = formatOf(line); s.parse == nil {

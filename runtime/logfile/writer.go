@@ -7,11 +7,10 @@ import (
 	"sync"
 )
 
-// Shared lets several containers write to one stream, a whole line at a
-// time.
+// Shared lets several containers write to one stream, a whole line at a time.
 type Shared struct{ mu sync.Mutex }
 
-// Lines writes to one of the streams, with a prefix before each line.
+// Lines returns a writer to one of the streams, with a prefix before each line.
 func (s *Shared) Lines(w io.Writer, prefix string) *Lines {
 	return &Lines{shared: s, w: w, prefix: prefix}
 }
@@ -24,8 +23,7 @@ type Lines struct {
 	rest   bytes.Buffer
 }
 
-// Write passes on whole lines with their prefix. Without one, bytes are passed
-// on as they come.
+// Write passes on whole lines with the prefix. Without a prefix, it passes on bytes unchanged.
 func (l *Lines) Write(p []byte) (int, error) {
 	l.shared.mu.Lock()
 	defer l.shared.mu.Unlock()
@@ -48,11 +46,10 @@ func (l *Lines) Write(p []byte) (int, error) {
 	}
 }
 
-// longestLine is how much of a line without an end is kept back, in bytes.
+// longestLine limits the buffered part of a line without an end, in bytes.
 const longestLine = 64 << 10
 
-// Flush writes what is left of a log that did not end with a new line: the last words
-// before a crash, as a rule.
+// Flush writes the rest of a log without a final newline, often the last output before a crash.
 func (l *Lines) Flush() {
 	l.shared.mu.Lock()
 	defer l.shared.mu.Unlock()

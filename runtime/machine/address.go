@@ -12,16 +12,16 @@ import (
 
 // family is IPv4 or IPv6.
 type family struct {
-	// routes is the kernel's table of routes.
+	// routes is the kernel's route table.
 	routes string
-	// zero are the columns of a line, by their numbers, that are zero in a route to everywhere: the destination and its mask.
+	// zero holds the columns of a default route that are zero, by number: the destination and its mask.
 	zero map[int]string
-	// iface, flags and metric are the columns of these, and base is that of the metric's number.
+	// iface, flags and metric are column numbers. base is the base of the metric's number.
 	iface, flags, metric, base int
 	has                        func(netip.Addr) bool
 }
 
-// families are in the order in which a kubelet prefers them.
+// families are in the kubelet's order of preference.
 func families() []family {
 	const none = "00000000"
 	return []family{
@@ -30,22 +30,21 @@ func families() []family {
 	}
 }
 
-// defaultRoute is a route to everywhere.
+// defaultRoute is a default route.
 type defaultRoute struct {
 	iface  string
 	metric uint64
 }
 
-// The flags of a route that can be taken, and of one that refuses what goes there.
+// Flags of a usable route, and of a route that rejects packets.
 const (
 	routeUp     = 0x1
 	routeReject = 0x200
 )
 
-// hostIPs are the machine's addresses, one of each family as a kubelet has them: those of
-// the interfaces with the default routes. All others belong to bridges of pods, to tunnels
-// or to nobody who could be asked by them. Only a machine without any default route is
-// known by the first address it has.
+// hostIPs returns the machine's addresses, one of each family like a kubelet: those of the interfaces with default
+// routes. Other addresses belong to bridges of pods or tunnels, or are not reachable for others. Without any default
+// route, the machine's first address is used.
 func hostIPs(read func(path string) []byte, addresses func(iface string) []netip.Addr) []string {
 	var ifaces, ips []string
 	var lacking []family
@@ -69,7 +68,7 @@ func hostIPs(read func(path string) []byte, addresses func(iface string) []netip
 	return ips
 }
 
-// interfaces are those with default routes, the best first.
+// interfaces returns the interfaces with default routes, the best first.
 func (f *family) interfaces(table []byte) []string {
 	var routes []defaultRoute
 	for line := range strings.Lines(string(table)) {
@@ -85,7 +84,7 @@ func (f *family) interfaces(table []byte) []string {
 	return names
 }
 
-// first is the first address that others can reach.
+// first returns the first address that other machines can reach.
 func (f *family) first(ifaces []string, addresses func(iface string) []netip.Addr) (string, bool) {
 	for _, name := range ifaces {
 		for _, ip := range addresses(name) {
@@ -97,7 +96,7 @@ func (f *family) first(ifaces []string, addresses func(iface string) []netip.Add
 	return "", false
 }
 
-// parse reads a line of the table; false if it is no route to everywhere that can be taken.
+// parse parses a line of the table. It returns false if the line is not a usable default route.
 func (f *family) parse(columns []string) (defaultRoute, bool) {
 	if len(columns) <= max(f.iface, 7) {
 		return defaultRoute{}, false
@@ -115,7 +114,7 @@ func (f *family) parse(columns []string) (defaultRoute, bool) {
 	return defaultRoute{iface: columns[f.iface], metric: metric}, err == nil && flags&routeUp != 0 && flags&routeReject == 0
 }
 
-// addressesOf are the addresses of an interface, or of all without a name.
+// addressesOf returns the addresses of an interface, or of all interfaces if the name is empty.
 func addressesOf(iface string) []netip.Addr {
 	all, err := net.InterfaceAddrs()
 	if iface != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The tables of a machine with a node's bridge, as its kernel wrote them.
+// Tables of a machine with a node's bridge, as written by its kernel.
 const (
 	routes4 = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
 		"eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n" +
@@ -18,13 +18,13 @@ const (
 		"00000000000000000000000000000001 80 00000000000000000000000000000000 00 00000000000000000000000000000000 00000000 00000003 00000000 80200001       lo\n" +
 		unreachable6
 	unreachable6 = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo\n"
-	// The same destination twice, and one by way of it that is half of all addresses.
+	// Two default routes, and one for half of all addresses.
 	twoRoutes4 = "wg0\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0\n" +
 		"wlan0\t00000000\t0100A8C0\t0003\t0\t0\t600\t00000000\t0\t0\t0\n" +
 		"eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
 )
 
-// TestHostIPs: one address of each family, and none of a bridge.
+// TestHostIPs checks that there is one address of each family, and none of a bridge.
 func TestHostIPs(t *testing.T) {
 	addresses := map[string][]string{
 		"podctl0": {"10.89.63.1", "fe80::1", "fd01::1"},

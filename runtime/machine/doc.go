@@ -1,7 +1,6 @@
-// Package machine reads what podctl has to know of the machine that it runs on: what the
-// configuration of pods depends on, what the kernel can do, which ports are taken, and
-// whether a kubelet runs.
+// Package machine reads facts about the machine: the inputs for the configuration of pods, the features of the kernel,
+// the used ports, and whether a kubelet runs.
 //
-// In comes the root directory to read below; out go values of the rooms that judge them
-// (criconfig.Node, doctor.Kernel). It changes nothing and asks no runtime.
+// The input is the root directory to read below. The results are values for the packages that evaluate them
+// (criconfig.Node, doctor.Kernel). The package changes nothing and does not query a runtime.
 package machine

@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/doctor"
 )
 
-// Kernel reads below a root directory what the kernel can do.
+// Kernel reads the features of the kernel below a root directory.
 func Kernel(root string) doctor.Kernel {
 	text := func(path string) string { return strings.TrimSpace(string(contents(filepath.Join(root, path)))) }
 	limit, _ := strconv.Atoi(text("proc/sys/user/max_user_namespaces"))
@@ -28,7 +28,7 @@ func Kernel(root string) doctor.Kernel {
 	}
 }
 
-// namespaces lists the kinds of namespaces, without those of children to come.
+// namespaces lists the kinds of namespaces, without those for future children.
 func namespaces(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -43,7 +43,7 @@ func namespaces(dir string) []string {
 	return kinds
 }
 
-// statusField is the value of a field of /proc/PID/status.
+// statusField returns the value of a field of /proc/PID/status.
 func statusField(status []byte, name string) string {
 	for line := range strings.Lines(string(status)) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
@@ -53,7 +53,7 @@ func statusField(status []byte, name string) string {
 	return ""
 }
 
-// OwnProcess reads what podctl itself may do here.
+// OwnProcess returns the permissions of podctl itself.
 func OwnProcess() doctor.Process {
 	return doctor.Process{UID: os.Geteuid(), Capabilities: statusField(contents("/proc/self/status"), "CapEff")}
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kubelet is a process of this machine that is a kubelet, or has one inside.
+// Kubelet is a process of this machine that is a kubelet or contains one.
 type Kubelet struct {
 	Process string
 	PID     int
@@ -19,8 +19,7 @@ type Kubelet struct {
 	Endpoint string
 }
 
-// kubelets are the processes that are a kubelet, or have one inside, and the
-// runtime each uses when nothing else is said.
+// kubelets maps programs that are or contain a kubelet to their default runtime.
 func kubelets() map[string]string {
 	const k3s = "/run/k3s/containerd/containerd.sock"
 	return map[string]string{
@@ -31,8 +30,7 @@ func kubelets() map[string]string {
 	}
 }
 
-// FindKubelet looks below /proc, which a test may have elsewhere, for a kubelet that uses
-// a runtime.
+// FindKubelet looks for a kubelet that uses a runtime. proc is /proc, or another directory in tests.
 func FindKubelet(proc, endpoint string) (Kubelet, bool) {
 	known := kubelets()
 	for _, entry := range namesIn(proc) {
@@ -53,7 +51,7 @@ func FindKubelet(proc, endpoint string) (Kubelet, bool) {
 	return Kubelet{}, false
 }
 
-// namesIn lists a directory, in no order; a machine without /proc has no kubelet to find.
+// namesIn lists a directory in no order. On a machine without /proc there is no kubelet to find.
 func namesIn(dir string) []string {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -64,8 +62,8 @@ func namesIn(dir string) []string {
 	return names
 }
 
-// commandName reads the name of a process. There are as many as the machine has
-// processes, so it is done in three system calls.
+// commandName reads the name of a process with only three system calls, because it is called for every process of the
+// machine.
 func commandName(path string) string {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -80,8 +78,7 @@ func commandName(path string) string {
 	return strings.TrimSpace(string(name[:n]))
 }
 
-// kubeletEndpoint is the runtime that a kubelet was told to use: by its flag, by
-// its configuration file, or by nobody.
+// kubeletEndpoint returns the runtime of a kubelet: from its flag, from its configuration file, or the default.
 func kubeletEndpoint(args []string, standard string) string {
 	if endpoint := flagValue(args, "container-runtime-endpoint"); endpoint != "" {
 		return endpoint
@@ -97,7 +94,7 @@ func kubeletEndpoint(args []string, standard string) string {
 	return standard
 }
 
-// flagValue is the value of a flag in either form: --name=value, --name value.
+// flagValue returns the value of a flag in either form: --name=value, --name value.
 func flagValue(args []string, name string) string {
 	for i, arg := range args {
 		key, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -112,7 +109,7 @@ func flagValue(args []string, name string) string {
 	return ""
 }
 
-// sameSocket reports whether two endpoints are one socket, whatever links lead to it.
+// sameSocket reports whether two endpoints are the same socket, with links resolved.
 func sameSocket(a, b string) bool {
 	paths := []string{strings.TrimPrefix(a, "unix://"), strings.TrimPrefix(b, "unix://")}
 	for i, path := range paths {

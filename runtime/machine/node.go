@@ -19,8 +19,8 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 )
 
-// Node reads what the configuration of pods depends on, below a root directory. What
-// cannot be read is left out: a pod that needs it is refused where it needs it.
+// Node reads the inputs for the configuration of pods below a root directory. It omits values that cannot be read. A
+// pod that needs one is refused where it is used.
 func Node(root string) criconfig.Node {
 	at := func(path string) string { return filepath.Join(root, path) }
 	memory := memTotal(at("proc"))
@@ -58,10 +58,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// MemoryBytes is the machine's memory; zero where it cannot be read.
+// MemoryBytes returns the machine's memory in bytes, or zero if it cannot be read.
 func MemoryBytes() int64 { return memTotal(procfs.DefaultMountPoint) }
 
-// memTotal is the machine's memory in bytes; zero where it cannot be read.
 func memTotal(proc string) int64 {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {
@@ -83,8 +82,8 @@ func allocatable(cpus int, memory int64, pages v1.ResourceList) v1.ResourceList 
 	return list
 }
 
-// resolvConf prefers the file that names real servers where systemd-resolved
-// puts a stub into /etc/resolv.conf, as the kubelet's setup tools do.
+// resolvConf prefers the file with the real servers if systemd-resolved puts a stub into /etc/resolv.conf, like the
+// kubelet's setup tools.
 func resolvConf(root string) string {
 	stub := filepath.Join(root, "etc/resolv.conf")
 	full := filepath.Join(root, "run/systemd/resolve/resolv.conf")
@@ -94,8 +93,7 @@ func resolvConf(root string) string {
 	return stub
 }
 
-// swapController reports whether the kernel can limit swap here, by either version of
-// cgroups.
+// swapController reports whether the kernel can limit swap here, with either version of cgroups.
 func swapController(root string) bool {
 	cgroups := filepath.Join(root, "sys/fs/cgroup")
 	if exists(filepath.Join(cgroups, "memory/memory.memsw.limit_in_bytes")) {
@@ -107,7 +105,7 @@ func swapController(root string) bool {
 	})
 }
 
-// globbed lists the paths below root that match, as absolute paths without it.
+// globbed returns the matching paths below root, as absolute paths without root.
 func globbed(root, pattern string) []string {
 	found, err := filepath.Glob(filepath.Join(root, pattern))
 	if err != nil {
@@ -119,8 +117,7 @@ func globbed(root, pattern string) []string {
 	return found
 }
 
-// hugePageSizes names the huge page sizes of the kernel as the CRI does: 2MB,
-// 1GB.
+// hugePageSizes returns the kernel's huge page sizes with the CRI's names: 2MB, 1GB.
 func hugePageSizes(dir string) []string {
 	sizes := pageSizes(dir)
 	names := make([]string, 0, len(sizes))
@@ -130,8 +127,8 @@ func hugePageSizes(dir string) []string {
 	return names
 }
 
-// hugePages is the memory that is set aside for huge pages, by the name that Kubernetes has
-// for each size: hugepages-2Mi. One that cannot be read counts as none.
+// hugePages returns the memory reserved for huge pages, with Kubernetes' name for each size: hugepages-2Mi. A size that
+// cannot be read counts as zero.
 func hugePages(dir string) v1.ResourceList {
 	list := v1.ResourceList{}
 	for _, kib := range pageSizes(dir) {
@@ -143,7 +140,7 @@ func hugePages(dir string) v1.ResourceList {
 	return list
 }
 
-// pageSizes are the kernel's sizes of huge pages in KiB, the smallest first.
+// pageSizes returns the kernel's sizes of huge pages in KiB, the smallest first.
 func pageSizes(dir string) []int64 {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Reserved is a port of the node that no pod or Service can have, although nothing may listen on it now.
+// Reserved is a port of the node that no pod or Service can use, even if no process listens on it now.
 type Reserved struct {
 	podspec.Port
-	// For names the program or setting that keeps the port.
+	// For names the program or setting that reserves the port.
 	For string
 }
 
@@ -36,15 +36,16 @@ func Owner(port podspec.Port, reserved []Reserved) string {
 	return ""
 }
 
-// The states of a socket in /proc/net that receives packets from new clients. A connected UDP socket is listed as established: the kernel
-// delivers packets of its peer to it, which a published port would take away.
+// States of a socket in /proc/net that receives packets from new clients. A connected UDP socket is listed as
+// established. The kernel delivers packets of its peer to it, which a published port would intercept.
 const (
 	listening      = 0x0A
 	udpUnconnected = 0x07
 	udpConnected   = 0x01
 )
 
-// sockets lists the ports on which processes receive packets. A table that cannot be read, for example without IPv6, has none.
+// sockets returns the ports on which processes receive packets. It ignores a table that cannot be read, for example
+// without IPv6.
 func sockets(proc string, protocol v1.Protocol) []podspec.Port {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {
@@ -73,17 +74,17 @@ func sockets(proc string, protocol v1.Protocol) []podspec.Port {
 	return ports
 }
 
-// The columns of an endpoint in /proc/net/sctp/eps. All that follow are its addresses.
+// Columns of an endpoint in /proc/net/sctp/eps. All following columns are its addresses.
 const (
 	sctpState     = 3
 	sctpPort      = 5
 	sctpAddresses = 8
 )
 
-// maxTable bounds how much of a table is read.
+// maxTable limits the bytes read from a table.
 const maxTable = 4 << 20
 
-// sctpSockets reads the endpoints that accept associations. A socket can have several addresses.
+// sctpSockets returns the ports of endpoints that accept associations. A socket can have several addresses.
 func sctpSockets(table string) []podspec.Port {
 	f, err := os.Open(table)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// TestSockets: sockets that receive packets count, of each protocol and family. A table may be missing.
+// TestSockets checks that sockets that receive packets count, for each protocol and family. A table may be missing.
 func TestSockets(t *testing.T) {
 	proc := t.TempDir()
 	line := func(address, state string) string {
@@ -44,7 +44,8 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// TestOwner: a port belongs to the process that has a socket for it, at that address or at all, and a reserved one to nobody else.
+// TestOwner checks that a port belongs to the process with a socket for it, at that address or at all addresses, and
+// that a reserved port belongs to its owner.
 func TestOwner(t *testing.T) {
 	tcp, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {

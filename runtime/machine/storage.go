@@ -7,16 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystem is how full a file system is, in bytes and in inodes. Numbers of which no percentage could
-// be computed are cut.
+// FileSystem describes the use of a file system, in bytes and in inodes. Numbers that are too large to compute a
+// percentage are truncated.
 type FileSystem struct {
-	// Size and Inodes are all there are, Free and InodesFree what a user can still have.
+	// Size and Inodes are totals. Free and InodesFree are available to a user.
 	Size, Free, Inodes, InodesFree int64
-	// Device is the number that the files in it have in common.
+	// Device is the device number of its files.
 	Device uint64
 }
 
-// FileSystemOf looks at the file system that a directory lies on. Its error does not name the directory.
+// FileSystemOf returns the file system of a directory. Its error does not name the directory.
 func FileSystemOf(dir string) (FileSystem, error) {
 	var st unix.Stat_t
 	var fs unix.Statfs_t
@@ -31,7 +31,7 @@ func FileSystemOf(dir string) (FileSystem, error) {
 	}, nil
 }
 
-// StorageBytes is the size of the file system that a directory lies on; zero if that cannot be read.
+// StorageBytes returns the size of a directory's file system, or zero if it cannot be read.
 func StorageBytes(dir string) int64 {
 	fs, err := FileSystemOf(dir)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package mounts reads the table of mounts of the calling thread: what lies below a directory and
-// cannot be reached, because a later mount covers it, and whether mounts made in a directory
-// reach other namespaces.
+// Package mounts reads the mount table of the calling thread. It finds mounts below a directory that cannot be reached
+// because a later mount covers them. It also reports whether mounts in a directory propagate to other namespaces.
 //
-// In come directories; out go places of mounts. It changes nothing.
+// The input is directories. The results are mount points. The package changes nothing.
 package mounts

@@ -10,14 +10,13 @@ import (
 
 // Hidden is a mount that no path leads to.
 type Hidden struct {
-	// Path is where it was mounted, Cover the mount over a directory above it that came later.
+	// Path is its mount point. Cover is the later mount over a parent directory.
 	Path  string `json:"path"`
 	Cover string `json:"cover"`
 }
 
-// HiddenBelow lists the hidden mounts at and below a directory. A kubelet leaves such ones: it
-// binds its root directory on itself when the mount in which that lies is private, and the bind
-// shows nothing of what is mounted below (kubelet: Mounter.MakeRShared).
+// HiddenBelow returns the hidden mounts at and below a directory. A kubelet causes them: it binds its root directory on
+// itself if that is in a private mount, and the bind does not include the mounts below (kubelet: Mounter.MakeRShared).
 func HiddenBelow(dir string) ([]Hidden, error) {
 	dir, all, err := read(dir)
 	if err != nil || all == nil {
@@ -26,8 +25,8 @@ func HiddenBelow(dir string) ([]Hidden, error) {
 	return hiddenBelow(dir, all), nil
 }
 
-// Private reports whether mounts that are made in a directory stay in their namespace, and the
-// mount in which it lies.
+// Private returns the mount that contains a directory, and reports whether mounts in the directory stay in their
+// namespace.
 func Private(dir string) (mountpoint string, private bool, err error) {
 	dir, all, err := read(dir)
 	if err != nil {
@@ -40,7 +39,7 @@ func Private(dir string) (mountpoint string, private bool, err error) {
 	return in.Mountpoint, !strings.Contains(in.Optional, "shared:"), nil
 }
 
-// mountOf is the mount in which a directory lies. Of those on one directory the last one counts.
+// mountOf returns the mount that contains a directory. If several are mounted on one directory, the last one counts.
 func mountOf(dir string, all []*mountinfo.Info) *mountinfo.Info {
 	var in *mountinfo.Info
 	for _, m := range all {
@@ -51,8 +50,8 @@ func mountOf(dir string, all []*mountinfo.Info) *mountinfo.Info {
 	return in
 }
 
-// read returns the table of mounts, and the directory without links in its path. Of a directory
-// that is not there, the one above it counts.
+// read returns the mount table, and the directory without links in its path. If the directory does not exist, it uses
+// its nearest existing parent.
 func read(dir string) (string, []*mountinfo.Info, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -95,8 +94,7 @@ func hiddenBelow(dir string, all []*mountinfo.Info) []Hidden {
 	return hidden
 }
 
-// coverOf is the mount into which the way to another one crosses, so that it never comes there; nil
-// if there is none.
+// coverOf returns the mount that covers the path to another mount, or nil.
 func coverOf(m *mountinfo.Info, all []*mountinfo.Info, byID map[int]*mountinfo.Info) *mountinfo.Info {
 	for range all {
 		for _, c := range all {

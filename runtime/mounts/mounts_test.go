@@ -56,7 +56,7 @@ func TestMountOfADirectory(t *testing.T) {
 	}
 }
 
-// TestPrivate reads the machine's own table: the directory lies in some mount.
+// TestPrivate reads the machine's mount table, in which some mount contains the directory.
 func TestPrivate(t *testing.T) {
 	dir := t.TempDir()
 	at, _, err := Private(dir + "/not/there")

@@ -1,6 +1,6 @@
-// Package remote carries streams between podctl's user and processes in containers, over
-// the connections that a runtime opens for that: WebSocket or SPDY.
+// Package remote carries streams between podctl's user and processes in containers, over connections that a runtime
+// opens: WebSocket or SPDY.
 //
-// In come the address of a stream, which the runtime gave, and readers and writers; out goes how
-// the stream ended, as an error. It asks no runtime itself.
+// The input is the address of a stream from the runtime, and readers and writers. The result is the end of the stream,
+// as an error. The package does not query a runtime.
 package remote

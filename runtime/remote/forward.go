@@ -12,18 +12,16 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// Forwarding is what Forward listens on. A port is written as LOCAL:REMOTE,
-// REMOTE for the same number on both sides, or :REMOTE for any free one; for Engine.PortForward
-// REMOTE may be the name of a container's port as well.
+// Forwarding defines where Forward listens. A port is LOCAL:REMOTE, REMOTE for the same number on both sides, or
+// :REMOTE for any free local port. For Engine.PortForward, REMOTE may also be the name of a container's port.
 type Forwarding struct {
 	Addresses, Ports []string
-	// Out receives a line for every address and connection, Err for connections that failed.
+	// Out receives a line for every address and connection, Err for failed connections.
 	Out, Err io.Writer
 }
 
-// Forward listens on addresses of this machine and carries what comes there to where the
-// runtime says, until the context ends; a *RefusedError or ErrLost when the connection to
-// there does. It is called once in a process.
+// Forward listens on addresses of this machine and forwards connections to the runtime's address until the context
+// ends. If the connection to the runtime ends, it returns a *RefusedError or ErrLost. Call it once in a process.
 func Forward(ctx context.Context, address string, f *Forwarding) error {
 	u, err := parse(address)
 	if err != nil {
@@ -52,17 +50,17 @@ func Forward(ctx context.Context, address string, f *Forwarding) error {
 	return ErrLost
 }
 
-// RefusedError is a connection that the pod refused; all others end with it.
+// RefusedError reports a connection that the pod refused, which ends all others.
 type RefusedError struct{ Err error }
 
-// Error says which port it was, and what was said.
+// Error names the port and the reason.
 func (e *RefusedError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// heardErrors listens to what the library reports in no other way: a connection that the pod
-// refuses, after which it gives up all others. The function returns the first of them.
+// heardErrors collects errors that the library reports only through a global handler: a connection that the pod
+// refuses, after which the library closes all others. The returned function returns the first error.
 func heardErrors() func() error {
 	first := make(chan error, 1)
 	utilruntime.ErrorHandlers = append(utilruntime.ErrorHandlers, func(_ context.Context, err error, _ string, _ ...any) {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Lingering is an input for a process that runs already, whose end is not passed on too
-// early; nil for nil.
+// Lingering returns an input for a running process whose end is not passed on too early. It returns nil for nil.
 func Lingering(in io.Reader) io.Reader {
 	if in == nil {
 		return nil
@@ -14,9 +13,8 @@ func Lingering(in io.Reader) io.Reader {
 	return &lingering{Reader: in}
 }
 
-// linger is how long an attached input lasts at least. containerd takes the outputs away
-// when the input ends; where they have not been attached by then, they stay for good, and
-// the stream never ends.
+// linger is the minimum duration of an attached input. containerd closes the outputs when the input ends. If they are
+// not attached by then, they stay open forever and the stream never ends.
 const linger = 200 * time.Millisecond
 
 type lingering struct {

@@ -6,17 +6,16 @@ import (
 	"io"
 )
 
-// OutputError says that what a process wrote could not be passed on.
+// OutputError reports that the output of a process could not be written.
 type OutputError struct{ Err error }
 
-// Error says why.
+// Error includes the cause.
 func (e *OutputError) Error() string { return "passing on its output: " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// Guard runs what writes to streams. What cannot be written ends it with an *OutputError,
-// whatever becomes of it.
+// Guard calls run with the streams. A write error ends run with an *OutputError, regardless of the result of run.
 func Guard(ctx context.Context, s *Streams, run func(context.Context, *Streams) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -27,8 +26,8 @@ func Guard(ctx context.Context, s *Streams, run func(context.Context, *Streams) 
 	return err
 }
 
-// guarded are the streams, with outputs that end them when nothing can be written any more.
-// The library would throw away all that still comes, and call it a success.
+// guarded returns the streams with outputs that call stop on a write error. The library would discard further output
+// and report success.
 func (s *Streams) guarded(stop func(error)) *Streams {
 	with := *s
 	if s.Out != nil {
@@ -45,7 +44,7 @@ type output struct {
 	stop func(error)
 }
 
-// Write passes on what a process wrote.
+// Write passes on the output of a process.
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
 	if err != nil {

@@ -14,27 +14,26 @@ import (
 	streamhttp "k8s.io/streaming/pkg/httpstream"
 )
 
-// Streams connect a process in a container with the outside. A nil one is not
-// connected. With a terminal the process's errors come with its output.
+// Streams connects a process in a container. A nil stream is not connected. With a terminal, the process's errors are
+// part of its output.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Terminal bool
-	// Resize returns the terminal's sizes; nil when nobody watches it.
+	// Resize returns the terminal's sizes; nil if the size never changes.
 	Resize remotecommand.TerminalSizeQueue
 }
 
 // ExitError is the exit code of a process that podctl ran for the user.
 type ExitError struct{ Code int }
 
-// Error says the code.
+// Error shows the code.
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
-// Carry opens a connection to where the runtime says and carries the streams: by
-// WebSocket, or by SPDY where the runtime does not speak the protocol that can end
-// an input. The address is good for one try, so the second asks for another. How the
-// process ended is an *ExitError, unless it is zero. What cannot be written ends it with
-// an *OutputError, whatever becomes of the process.
+// Carry opens a connection to the runtime's address and carries the streams. It uses WebSocket, or SPDY if the runtime
+// does not support the protocol that can end an input. An address is valid for one attempt, so the second attempt calls
+// open again. An exit code other than zero is an *ExitError. A write error ends Carry with an *OutputError, regardless
+// of the process.
 func Carry(ctx context.Context, s *Streams, open func() (string, error)) error {
 	return Guard(ctx, s, func(ctx context.Context, s *Streams) error { return carry(ctx, s, open) })
 }
@@ -59,7 +58,7 @@ func carry(ctx context.Context, s *Streams, open func() (string, error)) error {
 	return err
 }
 
-// ErrLost ends a stream over which the runtime never said how it ended.
+// ErrLost reports a stream that ended without a status from the runtime.
 var ErrLost = errors.New("the connection was lost: the runtime was stopped, or gave it up")
 
 func carryBy(ctx context.Context, s *Streams, open func() (string, error),
@@ -84,8 +83,7 @@ func carryBy(ctx context.Context, s *Streams, open func() (string, error),
 	return x.StreamWithContext(ctx, opts)
 }
 
-// parse reads the address of a stream. One without a host, as old runtimes
-// give it, is on this machine.
+// parse parses the address of a stream. An address without a host, which old runtimes return, is on this machine.
 func parse(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {

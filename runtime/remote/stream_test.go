@@ -13,8 +13,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// serve streams to whoever connects what a process does; the channels are those of the
-// protocol: input, output, errors, verdict.
+// serve streams the output of process to clients. The channels are those of the protocol: input, output, errors,
+// status.
 func serve(t *testing.T, process func(channels []io.ReadWriteCloser)) (open func() (string, error)) {
 	t.Helper()
 	handler := func(w http.ResponseWriter, r *http.Request) {
@@ -36,13 +36,13 @@ func serve(t *testing.T, process func(channels []io.ReadWriteCloser)) (open func
 }
 
 func say(channels []io.ReadWriteCloser, channel int, text string) {
-	_, _ = channels[channel].Write([]byte(text)) // Whoever has gone need not hear it.
+	_, _ = channels[channel].Write([]byte(text)) // The client may have gone.
 }
 
 const success = `{"metadata":{},"status":"Success"}`
 
-// TestOutputThatCannotBeWritten: nothing that a process says is lost without a word, be it
-// its last words or one that goes on for ever, which is ended.
+// TestOutputThatCannotBeWritten checks that lost output is reported, at the end of a process and from a process that
+// never ends, which is then ended.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	var kept bytes.Buffer
 	full := fullDisk{}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// spdyExecutor notes in verdict that the runtime has said how a process ended. The
-// library takes silence for success, which it is not: the connection broke.
+// spdyExecutor sets verdict when the runtime reports the end of a process. Without a report, the library assumes
+// success although the connection broke.
 func spdyExecutor(u *url.URL, verdict *atomic.Bool) (remotecommand.Executor, error) {
 	transport, upgrader, err := spdy.RoundTripperFor(&restclient.Config{})
 	if err != nil {
@@ -27,7 +27,7 @@ type heardUpgrader struct {
 	verdict *atomic.Bool
 }
 
-// NewConnection makes a connection whose error stream is listened to.
+// NewConnection creates a connection whose error stream is observed.
 func (h *heardUpgrader) NewConnection(resp *http.Response) (httpstream.Connection, error) {
 	conn, err := h.Upgrader.NewConnection(resp)
 	if err != nil {
@@ -41,7 +41,7 @@ type heardConnection struct {
 	verdict *atomic.Bool
 }
 
-// CreateStream notes what comes over the stream that reports the end of a process.
+// CreateStream observes the stream that reports the end of a process.
 func (h *heardConnection) CreateStream(headers http.Header) (httpstream.Stream, error) {
 	stream, err := h.Connection.CreateStream(headers)
 	if err != nil || headers.Get(v1.StreamType) != v1.StreamTypeError {
@@ -55,7 +55,7 @@ type heardStream struct {
 	verdict *atomic.Bool
 }
 
-// Read notes that something came.
+// Read sets the verdict when data arrives.
 func (h *heardStream) Read(p []byte) (int, error) {
 	n, err := h.Stream.Read(p)
 	if n > 0 {

@@ -7,19 +7,18 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 )
 
-// Cgroups are cgroups of pods in memory. The processes in them are the containers that run in
-// a Server.
+// Cgroups are in-memory cgroups of pods. Their processes are the containers that run in a Server.
 type Cgroups struct {
 	server *Server
 
 	mu      sync.Mutex
 	names   map[string]bool
 	members map[string][]int
-	// err is what Ensure and Remove return.
+	// err is the result of Ensure and Remove.
 	err error
 }
 
-// NewCgroups makes Cgroups for the containers of a Server.
+// NewCgroups returns Cgroups for the containers of a Server.
 func NewCgroups(server *Server) *Cgroups {
 	return &Cgroups{server: server, names: map[string]bool{}, members: map[string][]int{}}
 }
@@ -31,7 +30,7 @@ func (c *Cgroups) Fail(err error) {
 	c.err = err
 }
 
-// Ensure makes a cgroup.
+// Ensure creates a cgroup.
 func (c *Cgroups) Ensure(name string, _ cgroup.Resources) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,14 +40,14 @@ func (c *Cgroups) Ensure(name string, _ cgroup.Resources) error {
 	return c.err
 }
 
-// Exists reports whether a cgroup has been made.
+// Exists reports whether a cgroup was created.
 func (c *Cgroups) Exists(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.names[name]
 }
 
-// Remains is Exists: there are no parts.
+// Remains is Exists, because there are no parts.
 func (c *Cgroups) Remains(name string) bool { return c.Exists(name) }
 
 // Remove removes a cgroup.
@@ -61,21 +60,21 @@ func (c *Cgroups) Remove(_ context.Context, name string) error {
 	return c.err
 }
 
-// Occupy puts processes into a cgroup, for Members.
+// Occupy sets the processes that Members returns for a cgroup.
 func (c *Cgroups) Occupy(name string, pids ...int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.members[name] = pids
 }
 
-// Members are the processes that were put into a cgroup.
+// Members returns the processes set by Occupy.
 func (c *Cgroups) Members(name string) ([]int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.members[name], nil
 }
 
-// Occupants are the processes of a container.
+// Occupants returns the processes of a container.
 func (c *Cgroups) Occupants(_ []string, id string, _ int) (cgroup.Processes, bool) {
 	return occupants{c.server, id}, true
 }
@@ -88,5 +87,5 @@ type occupants struct {
 // Left reports whether the container runs.
 func (o occupants) Left() bool { return o.server.Runs(o.id) }
 
-// Close ends the watch.
+// Close does nothing.
 func (occupants) Close() {}

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until it is moved, or goes with the machine's.
+// Clock is a clock that stands still until it is advanced, or the machine's clock.
 type Clock struct {
 	mu   sync.Mutex
 	now  time.Time
 	wall bool
 }
 
-// NewClock starts at a time.
+// NewClock returns a clock that starts at a time.
 func NewClock(now time.Time) *Clock { return &Clock{now: now} }
 
-// WallClock is the machine's own time, for tests in which other processes take part.
+// WallClock returns the machine's clock, for tests with other processes.
 func WallClock() *Clock { return &Clock{wall: true} }
 
-// Now is the clock's time.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	if c.wall {
 		return time.Now()
@@ -28,7 +28,7 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance moves the clock on.
+// Advance advances the clock.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,14 +19,14 @@ type container struct {
 	name      string
 	config    *runtimeapi.ContainerConfig
 	status    *runtimeapi.ContainerStatus
-	// exitAt is when it will exit by itself; zero means never.
+	// exitAt is when it exits by itself; zero means never.
 	exitAt   int64
 	exitCode int32
-	// graceful ends with 0 when it is stopped.
+	// graceful makes it exit with 0 when it is stopped.
 	graceful bool
 }
 
-// CreateContainer makes a container that does not run yet.
+// CreateContainer creates a container that does not run yet.
 func (s *runtimeService) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
 	config, sandbox := r.GetConfig(), s.sandboxes[r.GetPodSandboxId()]
 	meta := config.GetMetadata()
@@ -63,7 +63,7 @@ func (s *runtimeService) CreateContainer(_ context.Context, r *runtimeapi.Create
 	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil
 }
 
-// StartContainer starts a container, which then does what was told for its name.
+// StartContainer starts a container, which then follows the Behaviour for its name.
 func (s *runtimeService) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
@@ -84,7 +84,7 @@ func (s *runtimeService) StartContainer(_ context.Context, r *runtimeapi.StartCo
 	return &runtimeapi.StartContainerResponse{}, nil
 }
 
-// begin lets a container run, unless its start fails.
+// begin starts a container, unless its start fails.
 func (c *container) begin(b Behaviour, now int64) error {
 	if b.StartError != "" {
 		c.status.State, c.status.FinishedAt, c.status.ExitCode = runtimeapi.ContainerState_CONTAINER_EXITED, now, 128
@@ -107,7 +107,7 @@ func makeLog(path string) error {
 	return f.Close()
 }
 
-// StopContainer ends a container as SIGTERM would.
+// StopContainer ends a container like SIGTERM.
 func (s *runtimeService) StopContainer(_ context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
@@ -134,7 +134,7 @@ func (s *runtimeService) RemoveContainer(_ context.Context, r *runtimeapi.Remove
 	return &runtimeapi.RemoveContainerResponse{}, nil
 }
 
-// ContainerStatus is the status of one container.
+// ContainerStatus returns the status of one container.
 func (s *runtimeService) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
@@ -164,7 +164,7 @@ func (s *runtimeService) ListContainers(_ context.Context, r *runtimeapi.ListCon
 	return reply, nil
 }
 
-// ListContainerStats has the running containers, which use nothing.
+// ListContainerStats returns the running containers with zero usage.
 func (s *runtimeService) ListContainerStats(_ context.Context, r *runtimeapi.ListContainerStatsRequest) (*runtimeapi.ListContainerStatsResponse, error) {
 	filter := r.GetFilter()
 	asked := &runtimeapi.ContainerFilter{
@@ -193,7 +193,7 @@ func (c *container) matches(filter *runtimeapi.ContainerFilter) bool {
 	return false
 }
 
-// UpdateContainerResources keeps the new resources.
+// UpdateContainerResources stores the new resources.
 func (s *runtimeService) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
@@ -204,7 +204,7 @@ func (s *runtimeService) UpdateContainerResources(_ context.Context, r *runtimea
 	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
 }
 
-// ExecSync answers as it was told.
+// ExecSync returns the answer set with OnExec.
 func (s *runtimeService) ExecSync(_ context.Context, r *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil || c.status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
@@ -217,7 +217,7 @@ func (s *runtimeService) ExecSync(_ context.Context, r *runtimeapi.ExecSyncReque
 	return &runtimeapi.ExecSyncResponse{}, nil
 }
 
-// ReopenContainerLog makes the log anew.
+// ReopenContainerLog recreates the log file.
 func (s *runtimeService) ReopenContainerLog(_ context.Context, r *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {

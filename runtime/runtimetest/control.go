@@ -14,7 +14,7 @@ func (s *Server) Runs(id string) bool {
 	return c != nil && c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
 }
 
-// named calls a function for the containers of a name.
+// named calls visit for the containers with a name.
 func (s *Server) named(name string, visit func(*container)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +25,7 @@ func (s *Server) named(name string, visit func(*container)) {
 	}
 }
 
-// Exit ends a running container of that name, as if by itself or by another program.
+// Exit ends a running container with this name, as if by itself or by another program.
 func (s *Server) Exit(name string, code int32) {
 	s.named(name, func(c *container) { s.exit(c, code, s.now()) })
 }
@@ -35,7 +35,7 @@ func (s *Server) Lose(name string) {
 	s.named(name, func(c *container) { delete(s.containers, c.status.GetId()) })
 }
 
-// Forget makes the state of running containers of a name unknown.
+// Forget makes the state of running containers with a name unknown.
 func (s *Server) Forget(name string) {
 	s.named(name, func(c *container) {
 		if c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
@@ -44,7 +44,7 @@ func (s *Server) Forget(name string) {
 	})
 }
 
-// Reboot ends everything that runs, as a restart of the machine does.
+// Reboot ends all sandboxes and containers, like a restart of the machine.
 func (s *Server) Reboot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,8 +57,7 @@ func (s *Server) Reboot() {
 	}
 }
 
-// NextExit is how long from now until some container exits by itself; false when
-// none will.
+// NextExit returns the time until the next container exits by itself, or false if none will.
 func (s *Server) NextExit() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +71,7 @@ func (s *Server) NextExit() (time.Duration, bool) {
 	return time.Duration(next - s.now()), next != 0
 }
 
-// SandboxOf is the id of a sandbox of the pod with a uid; empty if there is none.
+// SandboxOf returns the id of a sandbox of the pod with a uid, or an empty string.
 func (s *Server) SandboxOf(uid string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

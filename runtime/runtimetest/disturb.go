@@ -11,29 +11,28 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Disturbance is what happens to one call that goes through a Proxy.
+// Disturbance changes one call through a Proxy.
 type Disturbance struct {
 	// Method is the call's short name, for example StartContainer; empty means any.
 	Method string
-	// Nth counts the calls of the method from the moment of Disturb on; 1 is the next.
+	// Nth counts the calls of the method after Disturb; 1 is the next.
 	Nth int
-	// Delay holds the call back.
+	// Delay delays the call.
 	Delay time.Duration
-	// Kill is called before the call is passed on, KillAfter when the runtime has done
-	// its work: they end the client, or the runtime.
+	// Kill is called before the call is passed on, and KillAfter when the runtime has done its work. They end the
+	// client or the runtime.
 	Kill, KillAfter func()
-	// Fail answers the call without passing it on.
+	// Fail answers the call with this code without passing it on.
 	Fail codes.Code
-	// Lose passes the call on and answers with this code, as when the answer is lost.
+	// Lose passes the call on and answers with this code, as if the answer was lost.
 	Lose codes.Code
-	// Text is what a call says that fails or whose answer is lost; empty means that it was
-	// wanted so.
+	// Text is the message of a failed call. If empty, the message says that the failure is intended.
 	Text string
 	// Hang passes the call on and never answers.
 	Hang bool
 }
 
-// Disturb makes something happen to a later call, once.
+// Disturb adds a disturbance for one later call.
 func (p *Proxy) Disturb(d Disturbance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +40,7 @@ func (p *Proxy) Disturb(d Disturbance) {
 	p.disturbances = append(p.disturbances, &d)
 }
 
-// Calm forgets disturbances whose calls never came, and returns how many there were.
+// Calm removes disturbances whose calls never came, and returns their number.
 func (p *Proxy) Calm() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +49,7 @@ func (p *Proxy) Calm() int {
 	return left
 }
 
-// Count is how often a method was called; empty means any.
+// Count returns how often a method was called; empty means any.
 func (p *Proxy) Count(method string) int {
 	calls := p.Calls()
 	if method == "" {
@@ -59,7 +58,7 @@ func (p *Proxy) Count(method string) int {
 	return len(slices.DeleteFunc(calls, func(m string) bool { return m != method }))
 }
 
-// meets counts a call, and reports whether it is the one.
+// meets counts a call, and reports whether it is the one to disturb.
 func (d *Disturbance) meets(method string) bool {
 	if d.Method != "" && d.Method != method {
 		return false
@@ -68,12 +67,12 @@ func (d *Disturbance) meets(method string) bool {
 	return d.Nth == 0
 }
 
-// fail is the answer of a call that shall fail.
+// fail returns the error of a disturbed call.
 func (d *Disturbance) fail(code codes.Code) error {
 	return status.Error(code, cmp.Or(d.Text, "failed on demand"))
 }
 
-// before is what happens before the call is passed on.
+// before does its part before the call is passed on.
 func (d *Disturbance) before(ctx context.Context) error {
 	if d == nil {
 		return nil
@@ -93,7 +92,7 @@ func (d *Disturbance) before(ctx context.Context) error {
 	return nil
 }
 
-// after takes the runtime's answer and does with it what it shall.
+// after handles the runtime's answer.
 func (d *Disturbance) after(to stream, from grpc.ServerStream) error {
 	if d.Lose == codes.OK && !d.Hang && d.KillAfter == nil {
 		return forward(to, from)
@@ -113,11 +112,11 @@ func (d *Disturbance) after(to stream, from grpc.ServerStream) error {
 	return d.fail(d.Lose)
 }
 
-// nowhere takes messages and forgets them.
+// nowhere is a stream that discards messages.
 type nowhere struct{}
 
-// SendMsg forgets a message.
+// SendMsg discards a message.
 func (nowhere) SendMsg(any) error { return nil }
 
-// RecvMsg has none.
+// RecvMsg returns no message.
 func (nowhere) RecvMsg(any) error { return nil }

@@ -1,7 +1,7 @@
-// Package runtimetest has what tests need of a container runtime: one in memory, a proxy
-// that stands before any and disturbs calls, pods of all shapes, a tracer that kills a
-// program at a change it makes on disk, and checks for leaks.
+// Package runtimetest has tools for tests with a container runtime. It has an in-memory runtime, a proxy that disturbs
+// calls to a runtime, and pods of all shapes. It also has a tracer that kills a program at one of its changes on disk,
+// and checks for leaks.
 //
-// In come a socket's path and what the test wants to happen; out go the calls that were made and
-// the state that is left. Only tests import it.
+// The input is a socket's path and the events that the test requests. The results are the calls that were made and the
+// remaining state. Only tests import it.
 package runtimetest

@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ImageStatus is an image, or none.
+// ImageStatus returns an image, or none.
 func (s *imageService) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
 	return &runtimeapi.ImageStatusResponse{Image: s.find(r.GetImage().GetImage())}, nil
 }
@@ -25,14 +25,14 @@ func (s *imageService) ListImages(context.Context, *runtimeapi.ListImagesRequest
 	return reply, nil
 }
 
-// ImageFsInfo says that images lie on the file system of the root directory.
+// ImageFsInfo reports that images are on the file system of the root directory.
 func (s *imageService) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
 	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{
 		{Timestamp: s.now(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/"}},
 	}}, nil
 }
 
-// PullImage pulls any image but those of the registry "absent.local".
+// PullImage pulls any image except those of the registry "absent.local".
 func (s *imageService) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	name := r.GetImage().GetImage()
 	s.log("PullImage %s", name)

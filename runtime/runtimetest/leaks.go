@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// leakTimeout is how long goroutines and files may take to end after the tests that
-// started them.
+// leakTimeout is how long goroutines and files may take to end after their tests.
 const leakTimeout = 10 * time.Second
 
-// Main runs the tests of a package, and fails when goroutines are left that they have
-// started. It is called by TestMain.
+// Main runs the tests of a package, and fails if goroutines that they started are left. It is called by TestMain.
 func Main(m *testing.M) {
 	code := m.Run()
 	if left := untilNone(func() []string { return goroutines(nil) }); code == 0 && len(left) > 0 {
@@ -26,8 +24,8 @@ func Main(m *testing.M) {
 	os.Exit(code) //nolint:forbidigo // it is what a main function of tests does
 }
 
-// CheckLeaks makes a test fail at its end when goroutines or open files are left that it
-// has opened. The connections of clients that outlive the test may be new ones by then.
+// CheckLeaks makes a test fail at its end if goroutines or open files that it started are left. Connections of clients
+// that outlive the test may have been renewed meanwhile.
 func CheckLeaks(tb testing.TB) {
 	tb.Helper()
 	before, files := map[string]bool{}, len(openFiles(tb))
@@ -37,8 +35,8 @@ func CheckLeaks(tb testing.TB) {
 	tb.Cleanup(func() {
 		left := untilNone(func() []string {
 			list := goroutines(before)
-			// One connection that was lost when the test began may be back, and the library of cgroups keeps
-			// one to systemd.
+			// A connection that was lost when the test began may be back, and the library of cgroups keeps one to
+			// systemd.
 			if open := openFiles(tb); len(open) > files+2 {
 				list = append(list, fmt.Sprintf("%d open files, %d before: %v", len(open), files, open))
 			}
@@ -50,7 +48,7 @@ func CheckLeaks(tb testing.TB) {
 	})
 }
 
-// untilNone waits for what ends soon, and returns what does not.
+// untilNone waits until look returns nothing, or returns the rest after leakTimeout.
 func untilNone(look func() []string) []string {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		left := look()
@@ -60,7 +58,7 @@ func untilNone(look func() []string) []string {
 	}
 }
 
-// goroutines are the stacks of those that tests have started, but for some.
+// goroutines returns the stacks of goroutines that tests have started, except known ones.
 func goroutines(known map[string]bool) []string {
 	text := make([]byte, 4<<20)
 	text = text[:goruntime.Stack(text, true)]
@@ -73,14 +71,14 @@ func goroutines(known map[string]bool) []string {
 	return found
 }
 
-// idOf is the number of a goroutine.
+// idOf returns the id of a goroutine.
 func idOf(stack string) string {
 	id, _, _ := strings.Cut(stack, " [")
 	return id
 }
 
-// belongsToAll tells a goroutine that is no test's: of the tests' own machinery and of
-// libraries for the life of the process, and of connections if those may be new.
+// belongsToAll reports whether a goroutine belongs to no single test. These are goroutines of the test framework, of
+// libraries for the whole process, and of connections if connections is set.
 func belongsToAll(stack string, connections bool) bool {
 	for _, of := range []string{
 		"runtimetest.goroutines(", "testing.(*M).", "testing.tRunner(", "testing.runTests", "testing.(*T).Run(", "klog/v2.(*flushDaemon)",
@@ -95,7 +93,7 @@ func belongsToAll(stack string, connections bool) bool {
 	return connections && (strings.Contains(stack, "grpc/internal/") || strings.Contains(stack, "google.golang.org/grpc."))
 }
 
-// openFiles are the descriptors of this process with what they are.
+// openFiles returns the open files of this process.
 func openFiles(tb testing.TB) []string {
 	tb.Helper()
 	files, err := FilesOf(os.Getpid())
@@ -105,7 +103,7 @@ func openFiles(tb testing.TB) []string {
 	return files
 }
 
-// FilesOf lists what a process has open, but for what a program and its libraries open once.
+// FilesOf returns the open files of a process, except those that a program and its libraries open once.
 func FilesOf(pid int) ([]string, error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(dir)
@@ -116,7 +114,7 @@ func FilesOf(pid int) ([]string, error) {
 	var files []string
 	for _, entry := range entries {
 		target, err := os.Readlink(dir + "/" + entry.Name())
-		// The Go runtime keeps the limit of processors of its own cgroup open.
+		// The Go runtime keeps the CPU limit of its cgroup open.
 		if err == nil && !slices.Contains(once, target) && filepath.Base(target) != "cpu.max" {
 			files = append(files, target)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLeaksAreFound: a goroutine that goes on and a file that is open are seen.
+// TestLeaksAreFound checks that a running goroutine and an open file are found.
 func TestLeaksAreFound(t *testing.T) {
 	if left := untilNone(func() []string { return goroutines(map[string]bool{}) }); len(left) != 0 {
 		t.Fatalf("goroutines of the tests before: %v", left)

@@ -19,22 +19,20 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Proxy stands between a client and a container runtime, passes every call on as
-// it is unless it was told to disturb it, and records the methods that were called.
+// Proxy passes calls of a client on to a container runtime, disturbs them on request, and records the methods.
 type Proxy struct {
 	server *grpc.Server
 	conn   *grpc.ClientConn
 
 	mu    sync.Mutex
 	calls []string
-	// disturbances wait for their calls.
+	// disturbances are waiting for their calls.
 	disturbances []*Disturbance
-	// broken is closed when the calls that are under way shall break off.
+	// broken is closed to interrupt the current calls.
 	broken chan struct{}
 }
 
-// StartProxy listens on a socket and passes calls on to the runtime behind
-// another one.
+// StartProxy listens on a socket and passes calls on to the runtime at upstream.
 func StartProxy(ctx context.Context, listen, upstream string) (*Proxy, error) {
 	conn, err := grpc.NewClient("unix://"+upstream,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -58,8 +56,8 @@ func (p *Proxy) Close() error {
 	return p.conn.Close()
 }
 
-// Break ends all calls that are under way, streams of events too, as when a connection breaks. What the runtime was
-// asked to do it may have done.
+// Break ends all current calls, including streams of events, like a broken connection. The runtime may have executed
+// them.
 func (p *Proxy) Break() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,21 +65,21 @@ func (p *Proxy) Break() {
 	p.broken = make(chan struct{})
 }
 
-// Calls lists the methods that were called, by their short names, in order.
+// Calls returns the short names of the called methods in order.
 func (p *Proxy) Calls() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.calls)
 }
 
-// Reset forgets the calls so far.
+// Reset removes the recorded calls.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = nil
 }
 
-// Writes lists the calls that change something.
+// Writes returns the calls that change state.
 func (p *Proxy) Writes() []string {
 	return slices.DeleteFunc(p.Calls(), func(method string) bool {
 		for _, reads := range []string{"List", "Status", "Version", "RuntimeConfig", "ImageFsInfo", "GetContainerEvents"} {
@@ -93,7 +91,7 @@ func (p *Proxy) Writes() []string {
 	})
 }
 
-// record notes a call, and returns what shall happen to it, and what is closed when it shall break off.
+// record records a call. It returns its disturbance, and the channel that is closed to interrupt it.
 func (p *Proxy) record(method string) (*Disturbance, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +105,7 @@ func (p *Proxy) record(method string) (*Disturbance, <-chan struct{}) {
 	return nil, p.broken
 }
 
-// call is one call of a client, which may break off.
+// call handles one call of a client until it ends or is interrupted.
 func (p *Proxy) call(_ any, from grpc.ServerStream) error {
 	method, ok := grpc.MethodFromServerStream(from)
 	if !ok {
@@ -124,7 +122,7 @@ func (p *Proxy) call(_ any, from grpc.ServerStream) error {
 	}
 }
 
-// pass hands one call on, whatever it is.
+// pass passes one call on.
 func (p *Proxy) pass(d *Disturbance, method string, from grpc.ServerStream) error {
 	ctx := from.Context()
 	if err := d.before(ctx); err != nil {
@@ -172,10 +170,10 @@ func forward(from, to stream) error {
 	}
 }
 
-// raw is a message that nobody looks into.
+// raw is a message that is not decoded.
 type raw struct{ data []byte }
 
-// rawCodec leaves messages as they are.
+// rawCodec does not change messages.
 type rawCodec struct{}
 
 // Marshal returns the bytes of a raw message.
@@ -187,7 +185,7 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(m.data)}, nil
 }
 
-// Unmarshal keeps the bytes.
+// Unmarshal stores the bytes.
 func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ok := v.(*raw)
 	if !ok {
@@ -197,5 +195,5 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// Name is the name under which both sides know the encoding.
+// Name is the name of the encoding for both sides.
 func (rawCodec) Name() string { return "proto" }

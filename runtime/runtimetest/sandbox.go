@@ -17,7 +17,7 @@ type sandbox struct {
 	name   string
 }
 
-// RunPodSandbox makes a sandbox that is ready at once.
+// RunPodSandbox creates a sandbox that is ready at once.
 func (s *runtimeService) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
 	config := r.GetConfig()
 	meta := config.GetMetadata()
@@ -48,7 +48,7 @@ func (s *runtimeService) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSa
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id}, nil
 }
 
-// StopPodSandbox stops a sandbox and all that runs in it.
+// StopPodSandbox stops a sandbox and its containers.
 func (s *runtimeService) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
 	s.log("StopPodSandbox %s", s.sandboxName(r.GetPodSandboxId()))
 	if one := s.sandboxes[r.GetPodSandboxId()]; one != nil {
@@ -68,7 +68,7 @@ func (s *runtimeService) RemovePodSandbox(_ context.Context, r *runtimeapi.Remov
 	return &runtimeapi.RemovePodSandboxResponse{}, nil
 }
 
-// PodSandboxStatus is the status of one sandbox.
+// PodSandboxStatus returns the status of one sandbox.
 func (s *runtimeService) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
 	one := s.sandboxes[r.GetPodSandboxId()]
 	if one == nil {

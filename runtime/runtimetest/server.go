@@ -11,17 +11,16 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Server is a container runtime in memory, on a real socket, as a test sees it. Its containers
-// do what they are told, in the time of its clock. It answers as containerd does, which the
-// contract suite holds it to.
+// Server is an in-memory container runtime on a real socket. Its containers follow their Behaviour in the time of its
+// clock. It answers like containerd, which the contract suite verifies.
 type Server struct {
 	*store
 	grpc   *grpc.Server
 	faults []*Fault
 }
 
-// runtimeService answers the CRI's calls about sandboxes and containers. Server holds the lock
-// of the store during each call.
+// runtimeService answers the CRI's calls about sandboxes and containers. Server holds the lock of the store during each
+// call.
 type runtimeService struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	*store
@@ -37,19 +36,18 @@ type imageService struct {
 type Fault struct {
 	// Method is the call's short name, for example StartContainer.
 	Method string
-	// Times is how many calls fail; they fail with Err.
+	// Times is how many calls fail with Err.
 	Times int
 	Err   error
-	// Afterwards is set where the call does its work and then fails, as when the
-	// answer is lost.
+	// Afterwards is set if the call does its work and then fails, as if the answer was lost.
 	Afterwards bool
-	// Hangs is set where the call gets no answer as long as the caller waits for one.
+	// Hangs is set if the call is not answered until the caller gives up.
 	Hangs bool
-	// Only picks the requests that fail; nil means all.
+	// Only selects the requests that fail; nil means all.
 	Only func(request any) bool
 }
 
-// NewServer listens on a socket. Every image in images is present.
+// NewServer listens on a socket. It has all listed images.
 func NewServer(ctx context.Context, socket string, clock *Clock, images ...string) (*Server, error) {
 	s := &Server{store: &store{
 		clock: clock, sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
@@ -72,8 +70,8 @@ func NewServer(ctx context.Context, socket string, clock *Clock, images ...strin
 // Close ends the server.
 func (s *Server) Close() { s.grpc.Stop() }
 
-// Behave sets what the next runs of the containers of a name do, one after the
-// other; after the last one they run until they are stopped.
+// Behave sets the Behaviour for the next runs of containers with a name, in order. After the last one, they run until
+// they are stopped.
 func (s *Server) Behave(name string, runs ...Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,43 +85,40 @@ func (s *Server) Fail(f Fault) {
 	s.faults = append(s.faults, &f)
 }
 
-// Annotate changes an annotation of all containers of a name, as if another program had
-// written it.
+// Annotate changes an annotation of all containers with a name, as if by another program.
 func (s *Server) Annotate(name, key, value string) {
 	s.named(name, func(c *container) { c.status.Annotations[key] = value })
 }
 
-// SetNetwork makes the network not ready with a message, or ready with none.
+// SetNetwork sets the network to not ready with a message, or to ready with an empty one.
 func (s *Server) SetNetwork(message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notReady = message
 }
 
-// OnExec answers the commands run in containers; without it they all succeed.
+// OnExec sets the answer to commands in containers. By default they succeed.
 func (s *Server) OnExec(answer func(containerID string, command []string) *runtimeapi.ExecSyncResponse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commands = answer
 }
 
-// Calls lists the calls so far that change something, with what they were about:
-// "CreateContainer app 2".
+// Calls returns the calls that changed state, with their object: "CreateContainer app 2".
 func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// Created lists what was made so far.
+// Created returns the requests of all creations.
 func (s *Server) Created() Created {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Created{Sandboxes: slices.Clone(s.created.Sandboxes), Containers: slices.Clone(s.created.Containers)}
 }
 
-// intercept logs, lets exits happen whose time has come, and fails what shall
-// fail.
+// intercept logs calls, lets containers exit whose time has come, and applies faults.
 func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	fault := s.faultFor(method, req)

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Shape is a pod, what was done to it before, and what is done while something goes wrong.
+// Shape is a pod, its earlier state, and the behaviour of its containers during a disturbance.
 type Shape struct {
-	// Before is the manifest that was applied before; empty means that there is nothing yet.
+	// Before is the manifest that was applied before; empty means none.
 	Before string
-	// After is the manifest that is applied; empty means that the pod is deleted.
+	// After is the manifest to apply; empty means that the pod is deleted.
 	After string
-	// Behave sets what containers do.
+	// Behave sets the behaviour of containers.
 	Behave map[string][]Behaviour
 }
 
-// Shapes are pods that make every kind of step, each the pod default/web with the images
-// i:1 and i:2. Their commands are those of the demo program.
+// Shapes returns pods that together need every kind of step. Each is the pod default/web with the images i:1 and i:2.
+// Their commands are those of the demo program.
 func Shapes() map[string]Shape {
 	two := shapePod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")
 	done := map[string][]Behaviour{"first": {{After: time.Second}}, "second": {{After: time.Second}}}
@@ -50,17 +50,17 @@ func Shapes() map[string]Shape {
 	}
 }
 
-// never is a pod whose containers run once.
+// never returns a pod whose containers run once.
 func never(text string) string {
 	return strings.Replace(text, "spec:\n", "spec:\n  restartPolicy: Never\n", 1)
 }
 
-// shapePod is the pod with the rest of its spec.
+// shapePod returns the pod with this spec.
 func shapePod(spec string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n" + spec
 }
 
-// shapeVolumes is a pod with volumes that need no mount.
+// shapeVolumes returns a pod with volumes that need no mount.
 func shapeVolumes() string {
 	return shapePod(`  volumes: [{name: v, emptyDir: {}}, {name: c, configMap: {name: cm}}]
   containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}, {name: c, mountPath: /c}]}]
@@ -72,7 +72,7 @@ data: {k: v}
 `
 }
 
-// MountedShapes are pods whose volumes are mounts of the machine, which only root can make.
+// MountedShapes returns pods whose volumes are mounts of the machine, which need root.
 func MountedShapes() map[string]Shape {
 	mounted := shapePod(`  volumes:
   - {name: v, emptyDir: {}}

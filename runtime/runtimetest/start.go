@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Start starts a runtime in memory that ends with the test, and returns its endpoint. Its
-// clock stands still until it is advanced.
+// Start starts an in-memory runtime that ends with the test, and returns its endpoint. Its clock stands still until it
+// is advanced.
 func Start(t *testing.T, images ...string) (*Server, *Clock, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podctl-lab-") //nolint:usetesting // a socket's path must be short

@@ -10,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// store is what the runtime in memory holds. Its methods are called with the lock held.
+// store is the state of the in-memory runtime. Its methods are called with the lock held.
 type store struct {
 	clock *Clock
 
@@ -26,19 +26,18 @@ type store struct {
 	commands   func(containerID string, command []string) *runtimeapi.ExecSyncResponse
 }
 
-// Behaviour is what one run of a container does.
+// Behaviour defines one run of a container.
 type Behaviour struct {
 	// After is how long it runs; zero means until it is stopped.
 	After    time.Duration
 	ExitCode int32
-	// Graceful ends with 0 when it is stopped, and not with 143.
+	// Graceful makes it exit with 0 instead of 143 when it is stopped.
 	Graceful bool
-	// StartError, if it is set, is why the start fails, which is the end of the run.
+	// StartError, if set, makes the start fail with this reason.
 	StartError string
 }
 
-// Created are the messages with which things were made, in the order of the
-// calls.
+// Created holds the configurations of created objects, in the order of the calls.
 type Created struct {
 	Sandboxes  []*runtimeapi.PodSandboxConfig
 	Containers []*runtimeapi.ContainerConfig
@@ -48,7 +47,7 @@ func (s *store) log(format string, args ...any) {
 	s.calls = append(s.calls, fmt.Sprintf(format, args...))
 }
 
-// newID is a new id in the form of containerd's.
+// newID returns a new id in containerd's format.
 func (s *store) newID() string {
 	s.serial++
 	return fmt.Sprintf("%08x%056x", s.serial, s.serial)
@@ -56,7 +55,7 @@ func (s *store) newID() string {
 
 func (s *store) now() int64 { return s.clock.Now().UnixNano() }
 
-// behaviour is what the next run of a name does.
+// behaviour returns the Behaviour for the next run of a name.
 func (s *store) behaviour(name string) Behaviour {
 	runs := s.behaviours[name]
 	if len(runs) == 0 {
@@ -66,7 +65,7 @@ func (s *store) behaviour(name string) Behaviour {
 	return runs[0]
 }
 
-// settle lets containers exit whose time has come.
+// settle ends containers whose time to exit has come.
 func (s *store) settle() {
 	for _, c := range s.containers {
 		if c.exitAt != 0 && c.exitAt <= s.now() {
@@ -75,7 +74,7 @@ func (s *store) settle() {
 	}
 }
 
-// exit ends a container that runs.
+// exit ends a running container.
 func (s *store) exit(c *container, code int32, at int64) {
 	if c.status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return
@@ -111,7 +110,7 @@ func (s *store) addImage(name string) *runtimeapi.Image {
 	return img
 }
 
-// find is the image of a name or id.
+// find returns the image with a name or id.
 func (s *store) find(name string) *runtimeapi.Image {
 	if img := s.images[name]; img != nil {
 		return img
@@ -123,7 +122,7 @@ func notFound(kind, id string) error {
 	return status.Errorf(codes.NotFound, "an error occurred when try to find %s %q: not found", kind, id)
 }
 
-// reserved is containerd's answer to a name that is taken.
+// reserved returns containerd's error for a name that is already in use.
 func reserved(kind, name, owner string) error {
 	return status.Errorf(codes.Unknown, "failed to reserve %s name %q: name %q is reserved for %q", kind, name, name, owner)
 }

@@ -12,31 +12,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Traced is what a program did while it was watched.
+// Traced is the result of a traced program.
 type Traced struct {
-	// Changes are its system calls that change a file system, in order, each with
-	// the path it was about.
+	// Changes lists its system calls that change a file system, in order, each with its path.
 	Changes []string
-	// Killed is set if it was killed at the last of them, which then did not happen.
+	// Killed is set if it was killed at the last of them, which was then not executed.
 	Killed bool
-	// ExitCode is the program's own; -1 if a signal ended it.
+	// ExitCode is the program's exit code, or -1 if a signal ended it.
 	ExitCode int
 }
 
-// Program is what is traced.
+// Program is the program to trace.
 type Program struct {
 	// Args are its name and arguments, Env its environment.
 	Args, Env []string
-	// Output takes what it says.
+	// Output receives its output.
 	Output *os.File
-	// Started is told its process id once it runs; it may be nil.
+	// Started, if not nil, is called with its process id once it runs.
 	Started func(pid int)
 }
 
-// Trace runs a program to its end and notes what it changes in file systems. With nth above zero it is
-// killed, by SIGKILL, just before it makes its nth change. The test's TestMain has to call BeTraced.
+// Trace runs a program to its end and records its changes to file systems. If nth is above zero, it kills the program
+// with SIGKILL just before its nth change. The test's TestMain must call BeTraced.
 func Trace(ctx context.Context, p Program, nth int) (*Traced, error) {
-	// Only the thread that starts a traced process may follow it.
+	// Only the thread that starts a traced process may trace it.
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	process, err := os.StartProcess(os.Args[0], append([]string{os.Args[0]}, p.Args...), &os.ProcAttr{
@@ -57,17 +56,16 @@ func Trace(ctx context.Context, p Program, nth int) (*Traced, error) {
 	return t.result, ctx.Err()
 }
 
-// tracer follows all threads of one process.
+// tracer traces all threads of one process.
 type tracer struct {
 	pid, nth int
 	result   *Traced
 }
 
-// traceOptions: threads are followed, the filter's stops are seen, and the process ends with
-// the test.
+// traceOptions trace all threads, report the filter's stops, and end the process with the test.
 const traceOptions = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
 
-// follow lets the process run from one stop to the next until it is gone.
+// follow lets the process run from one stop to the next until it has ended.
 func (t *tracer) follow() error {
 	var status unix.WaitStatus
 	if _, err := wait(t.pid, &status); err != nil {
@@ -82,7 +80,7 @@ func (t *tracer) follow() error {
 			return nil
 		}
 		if status.Stopped() {
-			// A thread that a SIGKILL has ended already cannot be told to go on.
+			// A thread that was already ended by SIGKILL cannot be continued.
 			if err := unix.PtraceCont(tid, signal); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("letting thread %d go on: %w", tid, err)
 			}
@@ -94,8 +92,7 @@ func (t *tracer) follow() error {
 	}
 }
 
-// wait waits for a stop or an end of what this thread follows, and for nothing else that
-// the test has started.
+// wait waits for a stop or the end of a traced thread, and for no other process of the test.
 func wait(pid int, status *unix.WaitStatus) (int, error) {
 	for {
 		tid, err := unix.Wait4(pid, status, unix.WALL|unix.WNOTHREAD, nil)
@@ -105,8 +102,7 @@ func wait(pid int, status *unix.WaitStatus) (int, error) {
 	}
 }
 
-// judge looks at one stop: the signal that the thread shall get, and whether the process
-// has ended.
+// judge handles one stop. It returns the signal for the thread, and whether the process has ended.
 func (t *tracer) judge(tid int, status unix.WaitStatus) (signal int, gone bool) {
 	switch {
 	case !status.Stopped():
@@ -118,7 +114,7 @@ func (t *tracer) judge(tid int, status unix.WaitStatus) (signal int, gone bool) 
 		t.atSyscall(tid)
 		return 0, false
 	case status.StopSignal() == unix.SIGTRAP, status.StopSignal() == unix.SIGSTOP:
-		// The kernel's word that there is a new program or thread.
+		// The kernel reports a new program or thread.
 		return 0, false
 	}
 	return int(status.StopSignal()), false
@@ -149,13 +145,13 @@ type syscallInfo struct {
 	args   [6]uint64
 }
 
-// The request for it, and its op at such a stop.
+// The ptrace request for it, and its op at such a stop.
 const (
 	ptraceGetSyscallInfo = 0x420e
 	syscallSeccomp       = 3
 )
 
-// syscallOf is the system call that a thread is about to make.
+// syscallOf returns the system call that a thread is about to make.
 func syscallOf(tid int) (syscallInfo, bool) {
 	var info syscallInfo
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, ptraceGetSyscallInfo, uintptr(tid),
@@ -163,14 +159,14 @@ func syscallOf(tid int) (syscallInfo, bool) {
 	return info, errno == 0 && info.op == syscallSeccomp
 }
 
-// change names what a call changes in a file system; empty means nothing. Calls that a
-// kill cannot undo, like fsync, are no changes.
+// change describes the change of a call to a file system, or returns an empty string. Calls whose effect a kill cannot
+// change, like fsync, do not count.
 func (s *syscallInfo) change(tid int) string {
 	if c, ok := changesOfPaths()[s.number]; ok {
 		return c.name + " " + s.text(tid, c.arg)
 	}
 	if c, ok := changesOfFiles()[s.number]; ok {
-		// Standard output is no file of the program's.
+		// Standard output is not a file of the program.
 		if path := file(tid, s.args[c.arg]); path != "" && s.args[c.arg] > 2 {
 			return c.name + " " + path
 		}
@@ -182,7 +178,7 @@ func (s *syscallInfo) change(tid int) string {
 	return ""
 }
 
-// file names the regular file behind a descriptor.
+// file returns the regular file of a descriptor.
 func file(tid int, fd uint64) string {
 	path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, fd))
 	if err != nil || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
@@ -191,11 +187,10 @@ func file(tid int, fd uint64) string {
 	return path
 }
 
-// makingFlags are those of an open that makes or empties a file; the last is that of
-// O_TMPFILE alone.
+// makingFlags are the flags of an open that creates or empties a file. The last one is that of O_TMPFILE alone.
 const makingFlags = unix.O_CREAT | unix.O_TRUNC | (unix.O_TMPFILE &^ unix.O_DIRECTORY)
 
-// opens reports whether a call opens a file in a way that may make or empty it.
+// opens reports whether a call opens a file and may create or empty it.
 func (s *syscallInfo) opens(tid int) bool {
 	flags := s.args[2]
 	switch s.number {
@@ -211,13 +206,13 @@ func (s *syscallInfo) opens(tid int) bool {
 	return flags&makingFlags != 0
 }
 
-// text is the path that an argument points at.
+// text returns the path that an argument points to.
 func (s *syscallInfo) text(tid, arg int) string {
 	text, _, _ := strings.Cut(string(s.memory(tid, arg, 512)), "\x00")
 	return text
 }
 
-// memory is what an argument points at, as much of it as there is.
+// memory returns the memory that an argument points to, as far as it can be read.
 func (s *syscallInfo) memory(tid, arg, size int) []byte {
 	data := make([]byte, size)
 	file, err := os.Open(fmt.Sprintf("/proc/%d/mem", tid))
@@ -229,13 +224,13 @@ func (s *syscallInfo) memory(tid, arg, size int) []byte {
 	return data[:max(n, 0)]
 }
 
-// change is a call by its name, and the place among its arguments of what it is about.
+// change names a call, and the index of the argument with its file.
 type change struct {
 	name string
 	arg  int
 }
 
-// changesOfPaths are the calls that change what a path names.
+// changesOfPaths returns the calls that change the file with a path.
 func changesOfPaths() map[uint64]change {
 	return map[uint64]change{
 		unix.SYS_MKDIRAT: {"mkdir", 1}, unix.SYS_MKNODAT: {"mknod", 1}, unix.SYS_UNLINKAT: {"unlink", 1},
@@ -249,7 +244,7 @@ func changesOfPaths() map[uint64]change {
 	}
 }
 
-// changesOfFiles are the calls that change an open file.
+// changesOfFiles returns the calls that change an open file.
 func changesOfFiles() map[uint64]change {
 	return map[uint64]change{
 		unix.SYS_WRITE: {"write", 0}, unix.SYS_PWRITE64: {"write", 0}, unix.SYS_WRITEV: {"write", 0}, unix.SYS_PWRITEV: {"write", 0},

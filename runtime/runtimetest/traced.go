@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracedVar makes a test binary replace itself by the program that is traced.
+// tracedVar makes a test binary replace itself with the traced program.
 const tracedVar = "PODCTL_TEST_TRACED"
 
-// BeTraced is called first by the TestMain of tests that use Trace. In a process that Trace
-// has started it makes the kernel stop at each call that may change a file system, and at no
-// other, which would take too long, and goes on as the program to be traced.
+// BeTraced is called first by the TestMain of tests that use Trace. In a process started by Trace, it makes the kernel
+// stop only at calls that may change a file system, because stopping at all calls would take too long. Then it executes
+// the traced program.
 func BeTraced() {
 	if os.Getenv(tracedVar) == "" {
 		return
@@ -30,11 +30,11 @@ func BeTraced() {
 	panic(fmt.Sprintf("becoming %s: %v", os.Args[1], err))
 }
 
-// installFilter gives the process, all of its threads, a filter of system calls, which it
-// keeps when it becomes another program.
+// installFilter sets a filter of system calls for all threads of the process. It stays when the process executes
+// another program.
 func installFilter(program []unix.SockFilter) error {
 	if os.Geteuid() != 0 {
-		// Others than root may only have one if they can gain no rights.
+		// Other users may only set a filter if they cannot gain privileges.
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return err
 		}
@@ -48,19 +48,18 @@ func installFilter(program []unix.SockFilter) error {
 	return nil
 }
 
-// The places of a call's number and of its third argument in the kernel's struct
-// seccomp_data.
+// Offsets of a call's number and of its third argument in the kernel's struct seccomp_data.
 const (
 	numberOffset = 0
 	flagsOffset  = 32
 )
 
-// filter stops at the calls that may change something.
+// filter stops at the calls that may change a file system.
 func filter() []unix.SockFilter {
 	numbers := slices.Concat(slices.Sorted(maps.Keys(changesOfPaths())), slices.Sorted(maps.Keys(changesOfFiles())), []uint64{unix.SYS_OPENAT2})
 	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: numberOffset}}
 	for i, number := range numbers {
-		// To the last instruction.
+		// Jump to the last instruction.
 		toTrace := uint8(len(numbers) - i + 3)
 		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: toTrace, K: uint32(number)})
 	}

@@ -1,4 +1,4 @@
-// Package sleep waits for a time. In: a context, a duration. Out: whether the time has passed.
+// Package sleep waits for a duration or the end of a context.
 package sleep
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for a time, or until the context ends, and returns the cause of that.
+// For waits for a duration. If the context ends before, it returns the context's cause.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
