@@ -24,8 +24,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestRatiosAreOfTheSameRound: a machine that becomes ten times slower in the middle
-// changes no ratio.
+// TestRatiosAreOfTheSameRound checks that a machine that becomes ten times slower in the middle changes no ratio.
 func TestRatiosAreOfTheSameRound(t *testing.T) {
 	w := &workload{contenders: []contender{{name: "podctl"}, {name: floorName}}}
 	r := w.summarize([][]sample{
@@ -38,7 +37,7 @@ func TestRatiosAreOfTheSameRound(t *testing.T) {
 	}
 }
 
-// TestFirstRoundDoesNotCount: it warms up.
+// TestFirstRoundDoesNotCount checks that the warm-up round is ignored.
 func TestFirstRoundDoesNotCount(t *testing.T) {
 	rounds := 0
 	run := func(context.Context) (sample, error) {
@@ -75,7 +74,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestPage: every figure of the report is on the page.
+// TestPage checks that every figure of the report is on the page.
 func TestPage(t *testing.T) {
 	r := &report{
 		Machine: "containerd 9",
@@ -93,7 +92,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestParts: a part of the page takes the place of the same part of before, and of nothing else.
+// TestParts checks that a part of the page replaces only the same part of the earlier page.
 func TestParts(t *testing.T) {
 	page := withPart(withPart("", "make bench", "## One\n"), "make bench-agent", "## Two\n\n")
 	page = withPart(page, "make bench", "## Other\n")

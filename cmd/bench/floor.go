@@ -14,28 +14,28 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// How many containers are started at a time.
+// How many containers are started in parallel.
 const (
 	oneByOne   = 1
 	sideBySide = -1
 )
 
-// floor makes a pod by bare calls over one connection, which is the floor
-// under any tool. The messages are those that podctl sends.
+// floor creates a pod with bare calls over one connection, which is the minimum time for any tool. The messages are
+// those of podctl.
 type floor struct {
 	*node
 
-	// sandbox and containers are the messages; the first containers are init containers.
+	// sandbox and containers are the messages. The first inits containers are init containers.
 	sandbox    *runtimeapi.PodSandboxConfig
 	containers []*runtimeapi.ContainerConfig
 	inits      int
 
 	sandboxID string
-	// ids are the running containers, in the order of containers.
+	// ids lists the running containers, in the order of containers.
 	ids []string
 }
 
-// floorOf takes the messages of a manifest from podctl itself.
+// floorOf gets the messages for a manifest from podctl.
 func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error) {
 	path, err := n.write(name+".yaml", s.manifest(name))
 	if err != nil {
@@ -68,7 +68,7 @@ func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error
 	return f, err
 }
 
-// prepare makes the directories and files that the messages name.
+// prepare creates the directories and files in the messages.
 func (f *floor) prepare(context.Context) error {
 	for _, c := range f.containers {
 		err := os.MkdirAll(filepath.Join(f.sandbox.GetLogDirectory(), filepath.Dir(c.GetLogPath())), 0o755)
@@ -82,8 +82,7 @@ func (f *floor) prepare(context.Context) error {
 	return nil
 }
 
-// run makes the pod. It sees the end of an init container within a millisecond after the runtime
-// shows it.
+// run creates the pod. It notices the end of an init container within a millisecond after the runtime shows it.
 func (f *floor) run(ctx context.Context, atATime int) error {
 	reply, err := f.cri.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: f.sandbox})
 	if err != nil {
@@ -136,7 +135,7 @@ func (f *floor) removeContainer(ctx context.Context, id string) error {
 	return err
 }
 
-// remove makes the calls that a deletion needs, and no more.
+// remove makes only the calls that a deletion requires.
 func (f *floor) remove(ctx context.Context) error {
 	for _, id := range f.ids {
 		if err := f.stop(ctx, id); err != nil {
@@ -155,8 +154,8 @@ func (f *floor) remove(ctx context.Context) error {
 	return err
 }
 
-// discard removes the pod quickly, with the cgroup that the runtime made for
-// it, so that each run begins in the same state.
+// discard removes the pod quickly, with the cgroup that the runtime created for it, so that each run begins in the same
+// state.
 func (f *floor) discard(ctx context.Context) error {
 	return errors.Join(f.removeSandbox(ctx, f.sandboxID), f.clean(ctx))
 }
@@ -171,14 +170,14 @@ func (n *node) removeSandbox(ctx context.Context, id string) error {
 	return errors.Join(stopErr, err)
 }
 
-// creating times the creation of the pod.
+// creating measures the creation of the pod.
 func (f *floor) creating(name string, atATime int) contender {
 	return contender{name: name, before: f.prepare, after: f.discard, run: func(ctx context.Context) (sample, error) {
 		return clocked(func() error { return f.run(ctx, atATime) })
 	}}
 }
 
-// replacing times the stop of the last container and the start of its successor.
+// replacing measures the stop of the last container and the start of its successor.
 func (f *floor) replacing() contender {
 	last, old := len(f.containers)-1, ""
 	return contender{
@@ -197,7 +196,7 @@ func (f *floor) replacing() contender {
 	}
 }
 
-// removing times the deletion of the pod.
+// removing measures the deletion of the pod.
 func (f *floor) removing() contender {
 	return contender{
 		name: floorName, after: f.clean,

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Load is what a keeper uses while its pods run and nothing happens.
+// Load is a keeper's usage while its pods run without events.
 type Load struct {
 	Keeper string
 	Pods   int
@@ -18,9 +18,10 @@ type Load struct {
 	CPU float64
 	// RSS is the memory in MiB, and Anonymous the part of it that belongs to no file.
 	RSS, Anonymous float64
-	// Heap is the size of its objects in MiB: the less of two readings, because some wait for the collection.
+	// Heap is the size of its objects in MiB: the smaller of two readings, because some wait for the garbage
+	// collection.
 	Heap float64
-	// Calls are those to the runtime per second, Wakeups the voluntary context switches of its threads.
+	// Calls are calls to the runtime per second. Wakeups are voluntary context switches of its threads per second.
 	Calls, Wakeups float64
 }
 
@@ -34,7 +35,7 @@ func (l *Load) pods() string {
 // rest is the pause between the start of the last pod and the measurement.
 const rest = 15 * time.Second
 
-// idle brings pods up, and measures all keepers at the same time.
+// idle starts pods, and measures all keepers at the same time.
 func (list keepers) idle(ctx context.Context, of Load, window time.Duration) ([]Load, error) {
 	fmt.Fprintf(os.Stderr, "bench: idle with %s pods\n", of.pods())
 	for _, k := range list {
@@ -63,7 +64,7 @@ func (list keepers) idle(ctx context.Context, of Load, window time.Duration) ([]
 	return loads, nil
 }
 
-// usage is what a keeper has used until a time.
+// usage is the usage of a keeper up to a time.
 type usage struct {
 	at                   time.Time
 	cpu                  time.Duration
@@ -72,7 +73,7 @@ type usage struct {
 	wakeups              int64
 }
 
-// between fills in what was used between two times.
+// between computes the usage between two times.
 func (l *Load) between(before, after *usage) {
 	seconds := after.at.Sub(before.at).Seconds()
 	l.CPU = milliseconds(after.cpu-before.cpu) / seconds
@@ -90,7 +91,7 @@ func (k *keeper) usage(ctx context.Context) (u usage, err error) {
 	u.heap = sumOf(string(page), "go_memstats_heap_alloc_bytes") / (1 << 20)
 	process := fmt.Sprintf("/proc/%d/", k.cmd.Process.Pid)
 	u.rss, u.anonymous = mebibytes(process+"status", "VmRSS"), mebibytes(process+"status", "RssAnon")
-	tasks, _ := filepath.Glob(process + "task/*") // The pattern is right.
+	tasks, _ := filepath.Glob(process + "task/*") // The pattern is valid.
 	for _, task := range tasks {
 		var nanoseconds, voluntary int64
 		times, _ := os.ReadFile(filepath.Join(task, "schedstat"))                              // The thread may have ended.
@@ -101,7 +102,7 @@ func (k *keeper) usage(ctx context.Context) (u usage, err error) {
 	return u, nil
 }
 
-// judgeLoads compares the idle usage of the agent with that of the kubelet with the same pods.
+// judgeLoads compares the idle usage of the agent with that of the kubelet for the same pods.
 func judgeLoads(loads []Load) (targets []Target) {
 	for i := range loads {
 		agent := &loads[i]

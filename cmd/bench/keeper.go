@@ -19,17 +19,17 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// keeper keeps the pods of a directory: podctl's agent, or a kubelet.
+// keeper runs the pods of a directory: podctl's agent, or a kubelet.
 type keeper struct {
 	*node
 
 	name string
-	// suffix is what it adds to the names of its pods.
+	// suffix is appended to the names of its pods.
 	suffix string
-	// command is its process, which serves its metrics at the address.
+	// command is its process, which serves its metrics at address.
 	command []string
 	address string
-	// known is how many pods it reports as running; -1 before it is ready.
+	// known returns the number of running pods that it reports, or -1 before it is ready.
 	known func(ctx context.Context) (int, error)
 	cmd   *exec.Cmd
 }
@@ -37,21 +37,21 @@ type keeper struct {
 const (
 	agentName   = "podctl agent"
 	kubeletName = "a kubelet"
-	// kubeletNode is the name of the kubelet's node, which ends the names of its pods.
+	// kubeletNode is the name of the kubelet's node, which is appended to the names of its pods.
 	kubeletNode = "bench"
 
-	// keeperLimit bounds each wait for a keeper.
+	// keeperLimit limits each wait for a keeper.
 	keeperLimit = 3 * time.Minute
-	// keeperPods is how many pods each may keep: the idle ones, and those that are timed beside them.
+	// keeperPods is the maximum number of pods of each: the idle ones, and those that are timed.
 	keeperPods = 200
-	// askPause is the pause between two queries of something that is waited for.
+	// askPause is the pause between two queries during a wait.
 	askPause = 5 * time.Millisecond
-	// listPause is that between lists of what runs. They cost time that the keeper could use, and the times of containers
-	// are the runtime's.
+	// listPause is the pause between lists of containers. Lists cost time that the keeper could use, and the times of
+	// containers come from the runtime.
 	listPause = 50 * time.Millisecond
 )
 
-// newAgent is podctl's agent.
+// newAgent returns podctl's agent.
 func newAgent(ctx context.Context, n *node) (*keeper, error) {
 	port, portErr := freePort(ctx)
 	listen := "127.0.0.1:" + port
@@ -69,8 +69,8 @@ func newAgent(ctx context.Context, n *node) (*keeper, error) {
 	return k, errors.Join(portErr, os.MkdirAll(k.dir("manifests"), 0o755))
 }
 
-// kubeletConfig is that of a kubelet without an API server, which avoids conflicts with
-// a kubelet of the machine.
+// kubeletConfig is the configuration of a kubelet without an API server. It avoids conflicts with a kubelet of the
+// machine.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 staticPodPath: %[1]s/manifests
@@ -94,7 +94,7 @@ authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 `
 
-// newKubelet is a kubelet without an API server, which keeps all its files in a directory of its own.
+// newKubelet returns a kubelet without an API server, which keeps all its files in its own directory.
 func newKubelet(ctx context.Context, n *node) (*keeper, error) {
 	port, portErr := freePort(ctx)
 	readOnly, readOnlyErr := freePort(ctx)
@@ -114,7 +114,7 @@ func newKubelet(ctx context.Context, n *node) (*keeper, error) {
 	return k, errors.Join(portErr, readOnlyErr, os.MkdirAll(k.dir("manifests"), 0o755), os.WriteFile(k.dir("config.yaml"), text, 0o600))
 }
 
-// freePort is a port of this machine on which no process listens.
+// freePort returns a port of this machine on which no process listens.
 func freePort(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -142,7 +142,7 @@ func runningPods(list []byte) (running int, err error) {
 
 func (k *keeper) dir(name string) string { return filepath.Join(k.node.dir, "keeper", name) }
 
-// start starts the process, and returns once it reports so many pods.
+// start starts the process, and returns once it reports this number of pods.
 func (k *keeper) start(ctx context.Context, pods int) error {
 	log, err := os.OpenFile(k.dir("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -161,7 +161,7 @@ func (k *keeper) start(ctx context.Context, pods int) error {
 	})
 }
 
-// until waits for something that the keeper has to do; the error has the end of its log.
+// until waits for done. The error has the end of the keeper's log.
 func (k *keeper) until(ctx context.Context, what string, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, keeperLimit)
 	defer cancel()
@@ -208,7 +208,7 @@ func (k *keeper) leave(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(k.dir("")))
 }
 
-// put adds or replaces the manifest of a pod in one step.
+// put adds or replaces the manifest of a pod atomically.
 func (k *keeper) put(name string, s shape) error {
 	// Names that begin with a dot are ignored.
 	hidden := k.dir("manifests/." + name)
@@ -220,8 +220,8 @@ func (k *keeper) put(name string, s shape) error {
 
 func (k *keeper) manifest(name string) string { return k.dir("manifests/" + name + ".yaml") }
 
-// drop removes manifests and waits until nothing is left of their pods. A kubelet removes records later, so the bench
-// does it.
+// drop removes manifests and waits until their pods are gone. A kubelet removes records later, so the bench removes
+// them.
 func (k *keeper) drop(ctx context.Context, names ...string) (err error) {
 	for _, name := range names {
 		err = errors.Join(err, os.Remove(k.manifest(name)))
@@ -241,12 +241,12 @@ func (k *keeper) drop(ctx context.Context, names ...string) (err error) {
 	return err
 }
 
-// labels are those of a pod.
+// labels returns the labels of a pod.
 func (k *keeper) labels(name string) map[string]string {
 	return map[string]string{"io.kubernetes.pod.name": name + k.suffix}
 }
 
-// containers are the running containers of a pod, or of all pods for an empty name.
+// containers returns the running containers of a pod, or of all pods for an empty name.
 func (k *keeper) containers(ctx context.Context, name string) ([]*runtimeapi.Container, error) {
 	filter := &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}
 	if name != "" {
@@ -256,7 +256,7 @@ func (k *keeper) containers(ctx context.Context, name string) ([]*runtimeapi.Con
 	return reply.GetContainers(), err
 }
 
-// awaitNew waits until so many regular containers of a pod run and the last of them is younger than a time.
+// awaitNew waits until count regular containers of a pod run and the last of them is newer than a time.
 func (k *keeper) awaitNew(ctx context.Context, name string, count int, than time.Time) (regular []*runtimeapi.Container, err error) {
 	last := fmt.Sprint(regularPrefix, count-1)
 	err = k.until(ctx, "start "+name, func() (bool, error) {
@@ -273,7 +273,7 @@ func (k *keeper) awaitNew(ctx context.Context, name string, count int, than time
 	return regular, err
 }
 
-// arrive puts a manifest, and waits until the last container of its pod is a new one.
+// arrive writes a manifest, and waits until the last container of its pod is a new one.
 func (k *keeper) arrive(ctx context.Context, name string, s shape) ([]*runtimeapi.Container, error) {
 	began := time.Now()
 	if err := k.put(name, s); err != nil {
@@ -282,7 +282,7 @@ func (k *keeper) arrive(ctx context.Context, name string, s shape) ([]*runtimeap
 	return k.awaitNew(ctx, name, s.containers, began)
 }
 
-// arriveAll puts the manifests of pods of one container, and waits until all run.
+// arriveAll writes the manifests of pods with one container, and waits until all run.
 func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
 	before, err := k.containers(ctx, "")
 	for _, name := range names {
@@ -298,7 +298,7 @@ func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
 	})
 }
 
-// get reads a page that answers with 200.
+// get returns a page that is answered with 200.
 func get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -316,7 +316,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return text, err
 }
 
-// sumOf adds the values of a metric on a page of metrics.
+// sumOf sums the values of a metric on a page of metrics.
 func sumOf(page, metric string) (sum float64) {
 	for line := range strings.Lines(page) {
 		rest, found := strings.CutPrefix(line, metric)

@@ -56,7 +56,7 @@ func agentReport() *report {
 	}
 }
 
-// TestAgentTargets: the agent is judged beside the kubelet with the same pods.
+// TestAgentTargets checks that the agent is compared with the kubelet for the same pods.
 func TestAgentTargets(t *testing.T) {
 	var got []string
 	for _, target := range judgeLoads(agentReport().Loads) {
@@ -75,7 +75,7 @@ func TestAgentTargets(t *testing.T) {
 	}
 }
 
-// TestAgentPage: every figure is on the page.
+// TestAgentPage checks that every figure is on the page.
 func TestAgentPage(t *testing.T) {
 	r := agentReport()
 	r.Targets = judgeLoads(r.Loads)
@@ -90,7 +90,7 @@ func TestAgentPage(t *testing.T) {
 	}
 }
 
-// TestShapeOfProbedPods: three probes in ten seconds.
+// TestShapeOfProbedPods checks that there are three probes in ten seconds.
 func TestShapeOfProbedPods(t *testing.T) {
 	manifest := shape{containers: 1, probed: true}.manifest("p")
 	for _, want := range []string{"livenessProbe: {periodSeconds: 10,", "readinessProbe: {periodSeconds: 5,", "args: [serve"} {

@@ -1,10 +1,8 @@
-// Command bench times podctl beside the bare calls to the container runtime that any
-// tool has to make (the floor), and beside other tools where they are installed,
-// in one run and in turn. `make bench` calls it.
+// Command bench compares podctl with the bare calls to the container runtime that any tool must make (the floor), and
+// with other installed tools. All are timed in turn in one run. `make bench` calls it.
 //
-// Its input is the programs to time and the archives of the images. Its output is a page of
-// tables. It knows podctl only as a program: it is a module of its own and imports nothing of
-// the product.
+// The input is the programs to time and the archives of the images. The output is a page of tables. The bench is a
+// separate module, imports no package of podctl, and uses podctl only as a program.
 package main
 
 import (

@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// sample is one run of one contender. cpu is that of its own processes, and zero for calls
-// that the bench makes itself.
+// sample is one run of one contender. cpu is the CPU time of its processes. It is zero for calls of the bench itself.
 type sample struct{ wall, cpu time.Duration }
 
-// step is something that is done and not timed; a nil one does nothing.
+// step is an action that is not timed. A nil step does nothing.
 type step func(context.Context) error
 
 func (s step) do(ctx context.Context) error {
@@ -29,18 +28,18 @@ func (s step) do(ctx context.Context) error {
 // contender is one way to do the work of a workload.
 type contender struct {
 	name string
-	// before and after surround each run.
+	// before and after run around each run.
 	before, after step
 	run           func(context.Context) (sample, error)
 }
 
-// workload is some work that several contenders do in turn.
+// workload is work that several contenders do in turn.
 type workload struct {
 	name, what string
 	contenders []contender
 	// rounds is how often each contender runs; zero means usualRounds.
 	rounds int
-	// begin makes the contenders that need podctl and the runtime; end follows all rounds.
+	// begin returns the contenders that need podctl and the runtime. end runs after all rounds.
 	begin func(context.Context) ([]contender, error)
 	end   step
 	// limit is the target of the first contender; the zero value sets none.
@@ -50,9 +49,8 @@ type workload struct {
 // usualRounds is how often each contender of a workload runs.
 const usualRounds = 15
 
-// measure runs the contenders in turn, A B C A B C …, so that a machine whose speed
-// drifts is as slow for one as for another. The first round warms up and does not count. Rounds that are not zero
-// replace those of the workload.
+// measure runs the contenders in turn, A B C A B C …, so that a machine whose speed drifts is equally slow for all. The
+// first round warms up and does not count. If rounds is not zero, it replaces that of the workload.
 func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err error) {
 	defer func() { err = errors.Join(err, w.end.do(context.WithoutCancel(ctx))) }()
 	if w.begin != nil {
@@ -73,9 +71,8 @@ func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err
 	return w.summarize(samples[1:]), nil
 }
 
-// settle is how long the kernel has before each run to remove what the run before
-// left: network namespaces and cgroups disappear some time after the calls that remove them,
-// and delay new ones.
+// settle is the pause before each run. Network namespaces and cgroups vanish some time after the calls that remove
+// them, and delay new ones.
 const settle = 100 * time.Millisecond
 
 func (c *contender) once(ctx context.Context) (sample, error) {
@@ -87,8 +84,7 @@ func (c *contender) once(ctx context.Context) (sample, error) {
 	return s, errors.Join(err, c.after.do(context.WithoutCancel(ctx)))
 }
 
-// summarize turns the samples of the counted rounds into medians, quartiles, and
-// the ratios of the first contender to the others, round by round.
+// summarize computes medians, quartiles, and the ratios of the first contender to the others, round by round.
 func (w *workload) summarize(rounds [][]sample) *Result {
 	r := &Result{Name: w.name, What: w.what}
 	for i := range w.contenders {
@@ -112,8 +108,8 @@ func (w *workload) summarize(rounds [][]sample) *Result {
 	return r
 }
 
-// limit is a target: the first contender takes at most factor times as long as another, or at
-// most so many milliseconds, or that share of one processor.
+// limit is a target: the first contender takes at most factor times as long as another, or at most ms milliseconds, or
+// at most this share of one processor.
 type limit struct {
 	against              string
 	factor, ms, cpuShare float64
@@ -154,15 +150,15 @@ func spreadOf(values []float64) Spread {
 	return Spread{Median: quantile(values, 0.5), Low: quantile(values, 0.25), High: quantile(values, 0.75)}
 }
 
-// clocked times calls that the bench makes itself.
+// clocked measures calls of the bench itself.
 func clocked(work func() error) (sample, error) {
 	begun := time.Now()
 	err := work()
 	return sample{wall: time.Since(begun)}, err
 }
 
-// timed runs a command and returns what it used and printed to stdout. It prints to files, because a
-// reader would use the processor while the process runs.
+// timed runs a command and returns its usage and its standard output. The output goes to files, because a reader would
+// use the processor while the process runs.
 func timed(ctx context.Context, name string, args ...string) (s sample, output string, err error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var files [2]*os.File
@@ -177,7 +173,7 @@ func timed(ctx context.Context, name string, args ...string) (s sample, output s
 	if cmd.ProcessState != nil {
 		s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
-	stdout, _ := os.ReadFile(files[0].Name()) // It has just been written.
+	stdout, _ := os.ReadFile(files[0].Name()) // Reading a file that was just written cannot fail.
 	stderr, _ := os.ReadFile(files[1].Name())
 	if err != nil {
 		err = fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, stdout, stderr)

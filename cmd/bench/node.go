@@ -16,7 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// node is a private containerd with podctl's own state.
+// node is a private containerd with a separate state directory of podctl.
 type node struct {
 	o    *options
 	dir  string
@@ -61,7 +61,7 @@ func tool(command string) []string {
 	return words
 }
 
-// close removes the node with all that runs on it.
+// close removes the node with its pods.
 func (n *node) close(ctx context.Context) error {
 	if n.conn != nil {
 		n.conn.Close() //nolint:errcheck // nothing more is sent
@@ -77,23 +77,23 @@ func (n *node) socket() string { return filepath.Join(n.dir, "node", "containerd
 // cgroupRoot separates the bench's pods from the machine's.
 func (n *node) cgroupRoot() string { return filepath.Base(n.dir) }
 
-// args puts the flags of this node before those of a command.
+// args returns the arguments of a command after the flags for this node.
 func (n *node) args(args ...string) []string {
 	return append([]string{"--state-dir", n.dir, "--log-root", filepath.Join(n.dir, "logs"), "--cgroup-root", n.cgroupRoot()}, args...)
 }
 
-// podctl runs podctl for its effect.
+// podctl runs podctl and ignores its output.
 func (n *node) podctl(ctx context.Context, args ...string) error {
 	_, _, err := timed(ctx, n.o.podctl, n.args(args...)...)
 	return err
 }
 
-// do is podctl as a step before or after a run.
+// do returns a step that runs podctl.
 func (n *node) do(args ...string) step {
 	return func(ctx context.Context) error { return n.podctl(ctx, args...) }
 }
 
-// timedPodctl is a contender that runs a program of podctl.
+// timedPodctl returns a contender that runs a podctl program.
 func (n *node) timedPodctl(name, program string, args ...string) contender {
 	return contender{name: name, run: func(ctx context.Context) (sample, error) {
 		s, _, err := timed(ctx, program, n.args(args...)...)
@@ -113,7 +113,7 @@ func removeCgroup(name string) error {
 	return err
 }
 
-// write puts a manifest into the bench's directory.
+// write writes a manifest to the bench's directory.
 func (n *node) write(name, text string) (string, error) {
 	path := filepath.Join(n.dir, "manifests", name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -139,14 +139,14 @@ func (n *node) machine(ctx context.Context) string {
 		strings.TrimSpace(strings.TrimPrefix(firstLine(ctx, n.o.podctl, "version", "--client"), "podctl:")))
 }
 
-// firstLine is the first line of a command's output.
+// firstLine returns the first line of a command's output.
 func firstLine(ctx context.Context, name string, args ...string) string {
 	_, text, _ := timed(ctx, name, args...) // An unknown version stays empty.
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
 }
 
-// field finds "name : value" in a file of /proc.
+// field returns the value of "name : value" in a file of /proc.
 func field(path, name string) string {
 	text, _ := os.ReadFile(path) // A process may have ended.
 	for line := range strings.Lines(string(text)) {
@@ -157,7 +157,7 @@ func field(path, name string) string {
 	return ""
 }
 
-// mebibytes is a field of a file of /proc that counts KiB; zero if the file does not exist any more.
+// mebibytes returns a field in KiB of a file of /proc as MiB. It returns zero if the file no longer exists.
 func mebibytes(path, name string) float64 {
 	var kib float64
 	fmt.Sscan(field(path, name), &kib) //nolint:errcheck // it stays zero then

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// peersStart are the other tools that can start a pod.
+// peersStart returns the other tools that can start a pod.
 func (n *node) peersStart(f *floor, manifest string) (peers []contender) {
 	if n.crictl != nil {
 		peers = append(peers, contender{name: "crictl by hand", before: f.prepare, run: f.byCrictl, after: f.discard})
@@ -22,7 +22,7 @@ func (n *node) peersStart(f *floor, manifest string) (peers []contender) {
 	return peers
 }
 
-// peersDelete are the other tools that can remove a pod.
+// peersDelete returns the other tools that can remove a pod.
 func (n *node) peersDelete(manifest string) []contender {
 	if n.podman == nil {
 		return nil
@@ -30,8 +30,8 @@ func (n *node) peersDelete(manifest string) []contender {
 	return []contender{{name: "podman kube down", before: n.doPodman("kube", "play", manifest), run: n.timedPodman("kube", "down", manifest)}}
 }
 
-// tryPodman loads the image into podman, and tries whether podman can run a pod here: it needs
-// capabilities that the container of a build may not have.
+// tryPodman loads the image into podman, and checks whether podman can run a pod. It needs capabilities that the
+// container of a build may not have.
 func (n *node) tryPodman(ctx context.Context) error {
 	if n.podman == nil {
 		return nil
@@ -60,8 +60,7 @@ func (n *node) runPodman(ctx context.Context, args ...string) (sample, error) {
 	return s, err
 }
 
-// byCrictl makes the pod as a user of crictl does: one call after the other, with files
-// that exist already.
+// byCrictl creates the pod like a user of crictl: one call after the other, with existing files.
 func (f *floor) byCrictl(ctx context.Context) (sum sample, err error) {
 	// crictl adds its time to the sum, and returns the id that it prints.
 	crictl := func(args ...string) string {

@@ -17,11 +17,11 @@ const graceSeconds = 5
 // shape is a pod of demo containers.
 type shape struct {
 	inits, containers int
-	// sleep is how long each init container takes; they end at once if it is empty.
+	// sleep is the duration of each init container. If empty, they end at once.
 	sleep string
-	// host gives it the machine's network.
+	// host puts the pod into the machine's network.
 	host bool
-	// mark is in the environment of the last container: another mark replaces it.
+	// mark is in the environment of the last container. Another mark replaces the container.
 	mark string
 	// probed probes its only container three times in ten seconds.
 	probed bool
@@ -58,7 +58,7 @@ spec:
 `, name, graceSeconds, s.host, inits.String(), containers.String())
 }
 
-// podNames are the names of count pods.
+// podNames returns the names of count pods.
 func podNames(prefix string, count int) (names []string) {
 	for i := range count {
 		names = append(names, fmt.Sprintf("%s-%d", prefix, i))

@@ -12,8 +12,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// keepers are podctl's agent and, with -kubelet, a kubelet, each on a containerd of its own. All is measured
-// with both of them running, in turn, beside the idle pods.
+// keepers are podctl's agent and, with -kubelet, a kubelet, each with its own containerd. Both run during all
+// measurements, which are made in turn, beside the idle pods.
 type keepers []*keeper
 
 // idlePrefix is the prefix of the names of the idle pods.
@@ -32,7 +32,7 @@ func benchAgent(ctx context.Context, o *options) (r report, err error) {
 	return r, err
 }
 
-// newKeepers starts each keeper on a node of its own. It returns those it has begun to start with an error, too.
+// newKeepers starts each keeper on its own node. After an error it also returns the keepers that it has begun to start.
 func newKeepers(ctx context.Context, o *options) (list keepers, err error) {
 	makers := []func(context.Context, *node) (*keeper, error){newAgent}
 	if o.kubelet != "" {
@@ -48,7 +48,7 @@ func newKeepers(ctx context.Context, o *options) (list keepers, err error) {
 		if err != nil {
 			return list, err
 		}
-		// podctl makes and deletes a pod. After that, the cgroups exist that a kubelet requires.
+		// Let podctl create and delete a pod, so that the cgroups exist that a kubelet requires.
 		path, err := k.write("warm.yaml", shape{containers: 1}.manifest("warm"))
 		if err != nil {
 			return list, err
@@ -71,7 +71,7 @@ func (list keepers) end(ctx context.Context) (err error) {
 	return err
 }
 
-// measure takes all figures. The idle pods stay while the reactions are timed, and must all still run after that.
+// measure measures all figures. The idle pods stay while the reactions are timed, and must all still run afterwards.
 func (list keepers) measure(ctx context.Context, o *options, r *report) (err error) {
 	if r.Loads, err = list.idle(ctx, Load{Pods: o.pods}, o.window); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (list keepers) measure(ctx context.Context, o *options, r *report) (err err
 	return err
 }
 
-// workloads are the reactions that are timed.
+// workloads returns the timed reactions.
 func (list keepers) workloads(pods int) []workload {
 	const edited = 4
 	all := []struct {
@@ -149,8 +149,8 @@ func (list keepers) workloads(pods int) []workload {
 	return workloads
 }
 
-// dying kills the process of a container that has not ended before, so no restart delay applies. The pod has another
-// name each time, because a kubelet remembers the restart delay of a pod whose manifest comes back.
+// dying kills the process of a container that has not ended before, so no restart delay applies. The pod has a new name
+// each time, because a kubelet remembers the restart delay of a pod whose manifest comes back.
 func (k *keeper) dying() contender {
 	round, name := 0, ""
 	return contender{
@@ -175,7 +175,7 @@ func (k *keeper) dying() contender {
 	}
 }
 
-// killOnly kills the process of the only container of a pod, and returns when.
+// killOnly kills the process of the only container of a pod, and returns the time.
 func (k *keeper) killOnly(ctx context.Context, name string) (at time.Time, err error) {
 	containers, err := k.containers(ctx, name)
 	if err != nil || len(containers) != 1 {
@@ -193,8 +193,8 @@ func (k *keeper) killOnly(ctx context.Context, name string) (at time.Time, err e
 	return time.Now(), syscall.Kill(info.PID, syscall.SIGKILL)
 }
 
-// changing puts a manifest, and times until the last container of its pod has been recreated and all run, by the
-// times of the runtime.
+// changing writes a manifest. It measures the time until the last container of its pod has been recreated and all run,
+// according to the runtime.
 func (k *keeper) changing(name string, s shape) contender {
 	return contender{
 		run: func(ctx context.Context) (sample, error) {
@@ -214,7 +214,7 @@ func (k *keeper) changing(name string, s shape) contender {
 	}
 }
 
-// flooded puts fifty manifests at once.
+// flooded writes fifty manifests at once.
 func (k *keeper) flooded() contender {
 	names := podNames("many", 50)
 	return contender{
@@ -225,7 +225,7 @@ func (k *keeper) flooded() contender {
 	}
 }
 
-// restarting kills the keeper and starts it again. It may stop no container.
+// restarting kills the keeper and starts it again. It must stop no container.
 func (k *keeper) restarting(pods int) contender {
 	return contender{run: func(ctx context.Context) (sample, error) {
 		before, err := k.containers(ctx, "")
@@ -238,7 +238,7 @@ func (k *keeper) restarting(pods int) contender {
 	}}
 }
 
-// stillRun fails if one of the containers does not run any more.
+// stillRun fails if one of the containers no longer runs.
 func (k *keeper) stillRun(ctx context.Context, before []*runtimeapi.Container) error {
 	now, err := k.containers(ctx, "")
 	if err != nil {

@@ -14,33 +14,33 @@ type report struct {
 	// Machine describes the machine and the versions of all programs.
 	Machine string
 	Results []Result
-	// Loads and Targets are the idle usage; only the agent's bench has them.
+	// Loads and Targets describe the idle usage. Only the agent's bench has them.
 	Loads   []Load
 	Targets []Target
 }
 
-// Result is one workload.
+// Result is the result of one workload.
 type Result struct {
 	Name, What string
 	Contenders []Figures
 	Targets    []Target
 }
 
-// Figures are what one contender took.
+// Figures are the figures of one contender.
 type Figures struct {
 	Name string
 	Runs int
 	Wall Spread
-	// CPU is the median of user and system time, in milliseconds; zero for calls that the bench makes itself.
+	// CPU is the median of user and system time in milliseconds. It is zero for calls of the bench itself.
 	CPU float64
-	// Ratio is the median of the first contender's time to this one's, round by round.
+	// Ratio is the median, over all rounds, of the first contender's time divided by this one's.
 	Ratio float64
 }
 
-// Spread is a median with the quartiles around it, in milliseconds.
+// Spread is a median with its quartiles, in milliseconds.
 type Spread struct{ Median, Low, High float64 }
 
-// Target is a limit that podctl has to keep.
+// Target is a limit for podctl.
 type Target struct {
 	Text            string
 	Limit, Measured float64
@@ -56,7 +56,7 @@ func (t Target) sentence() string {
 	return fmt.Sprintf("target ≤ %.4g %s: %.3g, %s", t.Limit, t.Text, t.Measured, verdict)
 }
 
-// page is the report as a part of a page of the documentation.
+// page returns the report as a part of a page of the documentation.
 func (r *report) page(target, method string) string {
 	var b, notes strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n| | | runs | median ms | quartiles | CPU ms | the first is |\n|---|---|---|---|---|---|---|\n", target)
@@ -80,7 +80,7 @@ func (r *report) page(target, method string) string {
 	return b.String() + r.Machine + "\n" + method
 }
 
-// rows are a workload in the table of the page, with a note that explains it.
+// rows writes a workload to the table of the page, with a note that explains it.
 func (r *Result) rows(b, notes *strings.Builder) {
 	name := r.Name
 	for _, f := range r.Contenders {
@@ -117,7 +117,7 @@ of two readings, because a part waits for the collection), which come from their
 seconds and a readiness probe every five.
 `
 
-// savePart replaces a part of a page and leaves the others; an empty path saves nothing.
+// savePart replaces a part of a page and keeps the others. An empty path saves nothing.
 func savePart(path, name, part string) error {
 	if path == "" {
 		return nil
@@ -129,7 +129,7 @@ func savePart(path, name, part string) error {
 	return os.WriteFile(path, []byte(withPart(string(page), name, part)), 0o644) //nolint:gosec // a page that everybody may read
 }
 
-// withPart is a page with one of its parts replaced or added.
+// withPart returns a page with one of its parts replaced or added.
 func withPart(page, name, part string) string {
 	begin, end := fmt.Sprintf("<!-- %s -->\n\n", name), fmt.Sprintf("\n<!-- end of %s -->\n", name)
 	part = begin + strings.TrimRight(part, "\n") + "\n" + end

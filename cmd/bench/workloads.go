@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// The names of contenders that limits refer to.
+// Names of contenders that limits refer to.
 const (
 	podctlName      = "podctl"
 	floorName       = "floor"
 	floorSideBySide = "floor, side by side"
 )
 
-// suite makes the workloads of commands on a node.
+// suite creates the workloads of commands on a node.
 type suite struct{ *node }
 
-// podctls are the contenders that run a command line of podctl: the one that is timed and, if -before
-// names one, the podctl to compare it with.
+// podctls returns the contenders that run a command line of podctl: the one that is timed and, with -before, the podctl
+// to compare it with.
 func (u *suite) podctls(before, after step, args ...string) []contender {
 	list := []contender{u.timedPodctl(podctlName, u.o.podctl, args...)}
 	if u.o.before != "" {
@@ -30,7 +30,7 @@ func (u *suite) podctls(before, after step, args ...string) []contender {
 	return list
 }
 
-// workloads are all that is measured, in the order of the report.
+// workloads returns all workloads in the order of the report.
 func (u *suite) workloads() []workload {
 	return []workload{
 		{
@@ -45,7 +45,7 @@ func (u *suite) workloads() []workload {
 	}
 }
 
-// pod writes the manifest of a pod, and makes the floor of an equal pod.
+// pod writes the manifest of a pod, and prepares the floor of an equal pod.
 func (u *suite) pod(ctx context.Context, name string, s shape) (string, *floor, error) {
 	path, err := u.write(name+".yaml", s.manifest(name))
 	if err != nil {
@@ -55,7 +55,7 @@ func (u *suite) pod(ctx context.Context, name string, s shape) (string, *floor, 
 	return path, f, err
 }
 
-// creation is a new pod whose image is present.
+// creation creates a new pod whose image is present.
 func (u *suite) creation(name, what string, l limit, s shape, flags ...string) workload {
 	return workload{name: name, what: what, limit: l, begin: func(ctx context.Context) ([]contender, error) {
 		path, f, err := u.pod(ctx, name, s)
@@ -131,7 +131,7 @@ func (u *suite) waiting() workload {
 	return w
 }
 
-// plan is the plan of a running pod of five containers, with so many pods on the node.
+// plan plans a running pod of five containers, with the given number of pods on the node.
 func (u *suite) plan(pods int, ms float64) workload {
 	w := workload{
 		name: fmt.Sprintf("plan-%d", pods), rounds: 25, limit: limit{ms: ms},
@@ -150,7 +150,7 @@ func (u *suite) plan(pods int, ms float64) workload {
 	return w
 }
 
-// fill runs so many other pods. They share the machine's network, whose addresses would not suffice.
+// fill runs other pods. They use the machine's network, because there are not enough addresses for them.
 func (u *suite) fill(ctx context.Context, pods int) error {
 	if pods == 0 {
 		return nil

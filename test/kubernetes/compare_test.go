@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// Documents of the same pods are compared field by field. What differs must be in testdata/documents.differ.txt, with
-// the rule that it follows from; a row that nothing follows from any more fails the test.
+// Documents of the same pods are compared field by field. Differences must be listed in testdata/documents.differ.txt
+// with their rule. A row without a difference fails the test.
 
-// difference is a field that is only in one of two documents, or not the same in both.
+// difference is a field that is only in one of two documents, or that differs.
 type difference struct {
-	// side is who has it: kubelet, podctl or both.
+	// side is kubelet, podctl or both.
 	side, path string
 }
 
 func (d difference) String() string { return d.side + " " + d.path }
 
-// row is a declared difference: where it occurs, and of which pod, or * for each.
+// row is a listed difference: where it occurs, and the pod, or * for all pods.
 type row struct {
 	difference
 
@@ -33,7 +33,7 @@ func (r *row) covers(where, pod string, d difference) bool {
 	return r.where == where && (r.pod == "*" || r.pod == pod) && r.side == d.side && matches(r.path, d.path)
 }
 
-// matches compares a path with a pattern, in which [*] is every element and a * at the end all that is below.
+// matches compares a path with a pattern. [*] matches every element, and a * at the end matches everything below.
 func matches(pattern, path string) bool {
 	for {
 		before, after, wild := strings.Cut(pattern, "[*]")
@@ -52,12 +52,12 @@ func matches(pattern, path string) bool {
 	}
 }
 
-// compare compares what the kubelet, or the API server, says of the pods with what podctl says at the same time.
+// compare compares the pods of the kubelet or the API server with those of podctl at the same time.
 func compare(t *testing.T, n *node, k *kubelet, api *apiServer) {
 	t.Helper()
 	where, theirs := "standalone", k.pods(t)
 	if api != nil {
-		// What has no mirror pod, because it had finished, is compared with what the kubelet says.
+		// Pods without a mirror pod, because they had finished, are compared with those of the kubelet.
 		where, theirs = "registered", append(api.pods(t), theirs...)
 	}
 	rows, ours := declared(t), n.pods(t)
@@ -135,7 +135,7 @@ func declared(t *testing.T) []*row {
 	return rows
 }
 
-// flat returns every value of a document by its path. Elements of lists are found by what names them.
+// flat returns every value of a document by path. Elements of lists are identified by their names.
 func flat(o object) map[string]string {
 	values := map[string]string{}
 	flatten(map[string]any(o), "", values)
@@ -158,7 +158,7 @@ func flatten(value any, path string, into map[string]string) {
 	}
 }
 
-// joined writes names with dots or slashes, as of labels, in brackets.
+// joined adds a name to a path. Names with dots or slashes, such as labels, are in brackets.
 func joined(path, name string) string {
 	switch {
 	case strings.ContainsAny(name, "./"):
@@ -169,7 +169,7 @@ func joined(path, name string) string {
 	return path + "." + name
 }
 
-// elementNames are the names or types of the elements of a list, or else their numbers.
+// elementNames returns the names or types of the elements of a list, or else their indices.
 func elementNames(list []any) []string {
 	for _, key := range []string{"name", "type"} {
 		var names []string

@@ -14,19 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// group is a cgroup of the machine, in each of its hierarchies, below which all of the tests' cgroups are.
+// group is a cgroup of the machine, in each of its hierarchies, above all cgroups of the tests.
 type group struct {
 	name string
-	// before has the cgroup in which this process was, by the directory of the hierarchy.
+	// before maps the directory of a hierarchy to the previous cgroup of this process.
 	before map[string]string
-	// enabled are the controllers that the root of version 2 had not passed on.
+	// enabled lists the controllers that were not enabled at the root of version 2.
 	enabled []string
 }
 
 func newGroup(name string) *group { return &group{name: name, before: map[string]string{}} }
 
-// hierarchies returns whether the machine has version 2 of cgroups, or else the directories of the controllers of
-// version 1.
+// hierarchies reports whether the machine has version 2 of cgroups, or else returns the directories of the controllers
+// of version 1.
 func hierarchies() (version2 bool, controllers []string, err error) {
 	if _, err = os.Stat(filepath.Join(cgroupsDir, "cgroup.controllers")); err == nil {
 		return true, nil, nil
@@ -43,7 +43,7 @@ func hierarchies() (version2 bool, controllers []string, err error) {
 	return false, controllers, err
 }
 
-// roots are the directories of all hierarchies.
+// roots returns the directories of all hierarchies.
 func roots() ([]string, error) {
 	version2, controllers, err := hierarchies()
 	if version2 {
@@ -55,7 +55,7 @@ func roots() ([]string, error) {
 	return controllers, err
 }
 
-// enter makes the cgroup, and moves this process into it.
+// enter creates the cgroup and moves this process into it.
 func (g *group) enter() error {
 	list, err := roots()
 	if err != nil {
@@ -85,8 +85,8 @@ func (g *group) enter() error {
 	return nil
 }
 
-// leave moves this process back, and what it started out of the way: a cgroup of version 2 with children has no
-// processes of its own.
+// leave moves this process back, and its children out of the way: a cgroup of version 2 with children cannot have
+// processes.
 func (g *group) leave() error {
 	var all error
 	for root, path := range g.before {
@@ -106,7 +106,7 @@ func (g *group) leave() error {
 	return all
 }
 
-// passOn lets children of the root of version 2 have all controllers.
+// passOn enables all controllers for children of the root of version 2.
 func (g *group) passOn() error {
 	has, err := os.ReadFile(filepath.Join(cgroupsDir, "cgroup.controllers"))
 	if err != nil {
@@ -166,7 +166,7 @@ func removeTree(at string) error {
 	return nil
 }
 
-// ownCgroup is the cgroup of this process in a hierarchy.
+// ownCgroup returns the cgroup of this process in a hierarchy.
 func ownCgroup(root string) (string, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -182,13 +182,13 @@ func ownCgroup(root string) (string, error) {
 	return "", fmt.Errorf("/proc/self/cgroup has no line for %s", root)
 }
 
-// firstController is a controller of a directory such as cpu,cpuacct.
+// firstController returns a controller of a directory such as cpu,cpuacct.
 func firstController(root string) string {
 	name, _, _ := strings.Cut(filepath.Base(root), ",")
 	return name
 }
 
-// inherit fills in what a cgroup of cpuset needs before it takes a process.
+// inherit sets the values that a cpuset cgroup needs before a process can join.
 func inherit(root, at string) error {
 	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(root, name))

@@ -20,7 +20,7 @@ type process struct {
 	cmd   *exec.Cmd
 	log   string
 	ended chan struct{}
-	// err is what it ended with.
+	// err is the error with which it ended.
 	err error
 }
 
@@ -44,7 +44,7 @@ func start(t *testing.T, log string, cmd *exec.Cmd) *process {
 	return p
 }
 
-// end tells the process to end, and waits for it.
+// end interrupts the process and waits for it.
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	if p.cmd == nil {
@@ -63,7 +63,7 @@ func (p *process) end(t *testing.T) {
 	}
 }
 
-// tell shows the end of the log, without the lines that are only information.
+// tell shows the end of the log without informational lines.
 func (p *process) tell(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(p.log)
@@ -86,7 +86,7 @@ func (p *process) alive(t *testing.T) {
 	}
 }
 
-// kubelet is a real kubelet on the containerd of podctl. Its pods come from a directory.
+// kubelet is a real kubelet on podctl's containerd. Its pods come from a directory.
 type kubelet struct {
 	*process
 
@@ -95,7 +95,7 @@ type kubelet struct {
 
 const readOnlyPort = "10255"
 
-// kubeletConfig is that of a plain node. What a kubelet would keep elsewhere on the machine is kept here.
+// kubeletConfig is the configuration of a plain node, with all files below one directory.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 staticPodPath: %[1]s/manifests
@@ -113,7 +113,7 @@ authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 `
 
-// startKubelet starts the kubelet on what lies in dir/manifests. The server is nil for a kubelet that stands alone.
+// startKubelet starts the kubelet with the manifests in dir/manifests. api is nil for a standalone kubelet.
 func (n *node) startKubelet(t *testing.T, dir string, api *apiServer) *kubelet {
 	t.Helper()
 	config := filepath.Join(dir, "config.yaml")
@@ -130,7 +130,7 @@ func (n *node) startKubelet(t *testing.T, dir string, api *apiServer) *kubelet {
 	return k
 }
 
-// pods is what the kubelet says of its pods; nothing while it starts.
+// pods returns the kubelet's pods, or none while it starts.
 func (k *kubelet) pods(t *testing.T) []object {
 	t.Helper()
 	k.alive(t)
@@ -141,7 +141,7 @@ func (k *kubelet) pods(t *testing.T) []object {
 	return items(t, text)
 }
 
-// fetch gets a document.
+// fetch returns a document.
 func fetch(ctx context.Context, url, token string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// stageEnv tells a process of this program which one it is.
+// stageEnv sets the stage of a process of this program.
 const stageEnv = "PODCTL_KUBERNETES_STAGE"
 
 const (
@@ -14,7 +14,7 @@ const (
 	stageTests = "tests"
 )
 
-// needed are the programs and files that the tests are given.
+// needed holds the programs and files for the tests.
 type needed struct {
 	podctl, images, containerd, kubelet, services string
 }
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// given returns what the environment names, or an error.
+// given reads the paths from the environment, or returns an error.
 func given() (needed, error) {
 	var missing error
 	get := func(name string) string {

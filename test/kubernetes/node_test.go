@@ -22,27 +22,27 @@ const (
 	stateDir = "/var/lib/podctl"
 	socket   = stateDir + "/node/containerd.sock"
 	podLogs  = "/var/log/pods"
-	// patience bounds each wait for something that a kubelet or a pod will do.
+	// patience limits each wait for a kubelet or a pod.
 	patience = 3 * time.Minute
-	// calm is how long a kubelet that has seen all pods is watched: it looks at all it runs each second, cleans up each
-	// two seconds, and reads its directory each five.
+	// calm is how long a kubelet that has all pods is watched. It checks its pods each second, cleans up every two
+	// seconds, and reads its directory every five.
 	calm = 12 * time.Second
 )
 
-// node is podctl with its containerd in the places of a real node.
+// node is podctl with its containerd, with the paths of a real node.
 type node struct {
 	needed
 
 	cri runtimeapi.RuntimeServiceClient
 }
 
-// result is what one call of podctl did.
+// result is the result of one call of podctl.
 type result struct {
 	stdout, stderr string
 	code           int
 }
 
-// newNode brings the containerd of podctl up.
+// newNode starts podctl's containerd.
 func newNode(t *testing.T) *node {
 	t.Helper()
 	programs, err := given()
@@ -84,16 +84,16 @@ func (n *node) must(t *testing.T, args ...string) result {
 	return r
 }
 
-// pods is `podctl get -o json` of all pods.
+// pods returns the result of `podctl get -o json` for all pods.
 func (n *node) pods(t *testing.T, args ...string) []object {
 	t.Helper()
 	return items(t, []byte(n.must(t, append([]string{"get", "-A", "-o", "json"}, args...)...).stdout))
 }
 
-// records are the sandboxes and containers of the runtime: what each is and whether it runs, by its id.
+// records maps the ids of the runtime's sandboxes and containers to their names and states.
 type records map[string]string
 
-// records asks the runtime. Kinds of state are of interest, and when a container was started.
+// records queries the runtime. The states include when a container was started.
 func (n *node) records(t *testing.T) records {
 	t.Helper()
 	sandboxes, err := n.cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
@@ -120,14 +120,14 @@ const (
 	exited  = "CONTAINER_EXITED"
 )
 
-// live are those that run.
+// live returns the running ones.
 func (r records) live() records {
 	live := maps.Clone(r)
 	maps.DeleteFunc(live, func(_, what string) bool { return strings.HasSuffix(what, exited) })
 	return live
 }
 
-// idOf finds the running container, such as default/web/app.
+// idOf returns the id of a running container, such as default/web/app.
 func (r records) idOf(t *testing.T, name string) string {
 	t.Helper()
 	for id, what := range r {
@@ -139,7 +139,8 @@ func (r records) idOf(t *testing.T, name string) string {
 	return ""
 }
 
-// sameRuns checks that what ran goes on running, that nothing started, and that nothing that had finished ran again.
+// sameRuns checks that running containers continue to run, that none was started, and that none of the finished ones
+// ran again.
 func sameRuns(t *testing.T, before, after records) {
 	t.Helper()
 	for id, what := range before.live() {
@@ -154,7 +155,7 @@ func sameRuns(t *testing.T, before, after records) {
 	}
 }
 
-// stop kills a container behind everybody's back.
+// stop stops a container directly in the runtime.
 func (n *node) stop(t *testing.T, id string) {
 	t.Helper()
 	if _, err := n.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
@@ -162,7 +163,7 @@ func (n *node) stop(t *testing.T, id string) {
 	}
 }
 
-// stopSandbox stops the sandbox of a pod, and with it all its containers.
+// stopSandbox stops the sandbox of a pod with all its containers.
 func (n *node) stopSandbox(t *testing.T, pod string) {
 	t.Helper()
 	for id, what := range n.records(t) {
@@ -176,7 +177,7 @@ func (n *node) stopSandbox(t *testing.T, pod string) {
 	t.Fatalf("pod %s has no sandbox", pod)
 }
 
-// until asks until there is nothing left to complain about.
+// until calls asked until it returns an empty string.
 func until(t *testing.T, asked func() string) {
 	t.Helper()
 	end := time.Now().Add(patience)
@@ -192,7 +193,7 @@ func until(t *testing.T, asked func() string) {
 	}
 }
 
-// object is a document of Kubernetes.
+// object is a Kubernetes document.
 type object map[string]any
 
 func items(t *testing.T, text []byte) []object {
@@ -204,7 +205,7 @@ func items(t *testing.T, text []byte) []object {
 	return list.Items
 }
 
-// at follows names into an object; what is missing is empty.
+// at returns the value at a path of names, or an empty string.
 func (o object) at(path ...string) string {
 	var value any = map[string]any(o)
 	for _, name := range path {
@@ -215,7 +216,7 @@ func (o object) at(path ...string) string {
 	return text
 }
 
-// condition is the status of a condition.
+// condition returns the status of a condition.
 func (o object) condition(kind string) string {
 	status, _ := o["status"].(map[string]any)
 	list, _ := status["conditions"].([]any)

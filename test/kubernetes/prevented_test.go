@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fate is what becomes of a pod that has something which prevents a takeover.
+// fate is the result for a pod with a field that prevents a takeover.
 type fate string
 
 const (
@@ -37,7 +37,7 @@ metadata: {name: settings}
 data: {key: value}
 `
 
-// prevented are pods whose fate `export` foretells: it names the field, and exits with 3.
+// prevented returns pods for which `export` predicts the result: it names the field and exits with 3.
 func prevented() map[string]struct {
 	spec, container, said string
 	fate                  fate
@@ -57,7 +57,7 @@ func prevented() map[string]struct {
 	}
 }
 
-// TestPrevented: what export says of a pod that a kubelet cannot take over comes true.
+// TestPrevented checks export's predictions for pods that a kubelet cannot take over.
 func TestPrevented(t *testing.T) {
 	n := newNode(t)
 	dir, ids := t.TempDir(), map[string]string{}
@@ -107,13 +107,13 @@ func TestPrevented(t *testing.T) {
 		}
 	}
 	k.end(t)
-	// Of pods that the kubelet does not know it removes all but directories of logs, and podctl's record with them.
+	// The kubelet removes everything of unknown pods except directories of logs, and podctl's records with it.
 	n.must(t, "prune")
 	n.deleteAll(t)
 }
 
-// TestPanics: a kubelet without an API server ends by a panic at a runtimeClassName, which is why export prints no such
-// pod.
+// TestPanics checks that a kubelet without an API server panics at a runtimeClassName, which is why export prints no
+// such pod.
 func TestPanics(t *testing.T) {
 	n := newNode(t)
 	dir := t.TempDir()

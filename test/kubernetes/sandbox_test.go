@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests run in a process of their own, in namespaces of their own: the root of the cgroups, /var/lib, /var/log,
-// /run, the network and the processes that podctl, containerd and the kubelet see are theirs alone. The first process
-// of the namespaces is init; when it ends, the kernel ends all others, and their mounts and networks go with them.
+// The tests run in a separate process with separate namespaces. The root of the cgroups, /var/lib, /var/log, /run, the
+// network and the processes that podctl, containerd and the kubelet see belong only to the tests. The first process of
+// the namespaces is init. When it ends, the kernel ends all other processes and removes their mounts and networks.
 
 const (
 	dirEnv     = "PODCTL_KUBERNETES_DIR"
@@ -41,8 +41,8 @@ func runInside() (int, error) {
 	return code, errors.Join(err, group.remove(), restore(), os.RemoveAll(dir))
 }
 
-// keepTunables returns what writes back the settings of the kernel that a kubelet changes, of which there are none for
-// each namespace (kubelet: setupKernelTunables).
+// keepTunables returns a function that restores the kernel settings that a kubelet changes. These settings exist only
+// once for all namespaces (kubelet: setupKernelTunables).
 func keepTunables() func() error {
 	before := map[string][]byte{}
 	for _, name := range []string{
@@ -64,9 +64,9 @@ func keepTunables() func() error {
 	}
 }
 
-// runIn starts init in the cgroup: the cgroup of whoever makes a namespace becomes its root.
+// runIn starts init in the cgroup. The cgroup of the process that creates a cgroup namespace becomes its root.
 func runIn(group *group, dir string) (int, error) {
-	// The child is to end with this process, and the kernel takes the thread for it.
+	// The child must end with this process, for which the kernel checks the thread.
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	signals := make(chan os.Signal, 1)
@@ -98,7 +98,7 @@ func runIn(group *group, dir string) (int, error) {
 	return 0, err
 }
 
-// beInit furnishes the namespaces, runs the tests in a process of their own, and buries whoever nobody waits for.
+// beInit sets up the namespaces, runs the tests in a separate process, and reaps orphaned processes.
 func beInit() (int, error) {
 	if err := furnish(os.Getenv(dirEnv)); err != nil {
 		return 1, fmt.Errorf("the namespaces of the tests cannot be set up: %w", err)
@@ -138,7 +138,7 @@ func beInit() (int, error) {
 	}
 }
 
-// furnish makes the namespaces the machine of a node: with its own mounts, an address and a name.
+// furnish sets the namespaces up as a node with its own mounts, address and name.
 func furnish(dir string) error {
 	for _, step := range []func(dir string) error{furnishMounts, furnishCgroups, furnishNetwork} {
 		if err := step(dir); err != nil {
@@ -153,7 +153,7 @@ func furnishMounts(dir string) error {
 	if err != nil {
 		return err
 	}
-	// First nothing may reach the machine's mounts, then the mounts are as systemd makes them.
+	// First detach from the machine's mounts, then share the mounts like systemd.
 	if err = mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err == nil {
 		err = mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
 	}
@@ -171,7 +171,8 @@ func furnishMounts(dir string) error {
 			err = mount(m.kind, m.at, m.kind, 0, "")
 		}
 	}
-	// No name server: what is not in /etc/hosts fails at once. Where the file was below /run, it is gone with it.
+	// Without a name server, names that are not in /etc/hosts fail at once. If the file was below /run, it is gone with
+	// that.
 	if err == nil {
 		err = replaceFile(dir, resolv, "nameserver 127.0.0.1\n")
 	}
@@ -181,7 +182,7 @@ func furnishMounts(dir string) error {
 	return err
 }
 
-// replaceFile puts a text in the place of a file, in this namespace only.
+// replaceFile replaces a file with a text, in this namespace only.
 func replaceFile(dir, path, text string) error {
 	source := filepath.Join(dir, filepath.Base(path))
 	err := os.WriteFile(source, []byte(text), 0o644)
@@ -197,7 +198,8 @@ func replaceFile(dir, path, text string) error {
 	return mount(source, path, "", unix.MS_BIND, "")
 }
 
-// furnishCgroups mounts what the namespaces see: a mount shows the network and the cgroups of where it was made.
+// furnishCgroups mounts what the namespaces may see. A mount shows the network and the cgroups of the namespaces it was
+// created in.
 func furnishCgroups(string) error {
 	version2, controllers, err := hierarchies()
 	if err == nil {

@@ -20,7 +20,7 @@ const (
 // apiServer is etcd and the API server.
 type apiServer struct{ *process }
 
-// client trusts every certificate: all it talks to is in the network of the tests.
+// client trusts every certificate, because all its servers are in the network of the tests.
 func client() *http.Client {
 	return &http.Client{
 		Timeout:   10 * time.Second,
@@ -59,7 +59,7 @@ current-context: x
 	return path
 }
 
-// makeNamespace creates a namespace; mirror pods need theirs.
+// makeNamespace creates a namespace, which mirror pods need.
 func (s *apiServer) makeNamespace(t *testing.T, name string) {
 	t.Helper()
 	body := fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, name)
@@ -73,7 +73,7 @@ func (s *apiServer) makeNamespace(t *testing.T, name string) {
 	}
 }
 
-// pods are the mirror pods.
+// pods returns the mirror pods.
 func (s *apiServer) pods(t *testing.T) []object {
 	t.Helper()
 	s.alive(t)
@@ -84,7 +84,7 @@ func (s *apiServer) pods(t *testing.T) []object {
 	return items(t, text)
 }
 
-// nodeReady is the state of the node at the server.
+// nodeReady returns the Ready condition of the node at the server.
 func (s *apiServer) nodeReady(t *testing.T) string {
 	t.Helper()
 	text, err := fetch(t.Context(), serverURL+"/api/v1/nodes", token)

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// pod is one of testdata/pods, and what becomes of it.
+// pod is one of testdata/pods, with its expected state.
 type pod struct {
 	namespace, name, phase string
-	// ready is the condition.
+	// ready is the status of the Ready condition.
 	ready string
 }
 
@@ -37,7 +37,7 @@ func pods() []pod {
 	}
 }
 
-// TestTakeOver: a kubelet takes over what podctl runs, and podctl takes it back.
+// TestTakeOver checks that a kubelet takes over podctl's running pods, and that podctl takes them back.
 func TestTakeOver(t *testing.T) {
 	n := newNode(t)
 	t.Run("standalone", func(t *testing.T) { n.takeOver(t, nil) })
@@ -48,7 +48,8 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// TestAdopt: podctl adopts what a kubelet alone has started, sandboxes and all, and of which it has no record.
+// TestAdopt checks that podctl adopts pods that only a kubelet has started, including their sandboxes, without a record
+// of them.
 func TestAdopt(t *testing.T) {
 	n := newNode(t)
 	dir, manifests := t.TempDir(), t.TempDir()
@@ -86,7 +87,7 @@ func (n *node) takeOver(t *testing.T, api *apiServer) {
 	k.end(t)
 	n.takeBack(t, manifests, before)
 
-	// Once more: now the kubelet has records of its own, and podctl has edited a pod since.
+	// Repeat it: now the kubelet has its own records, and podctl has edited a pod since.
 	n.resize(t, manifests, "cpu: 300m", "cpu: 400m")
 	n.exportAll(t, filepath.Join(dir, "manifests"))
 	before = n.records(t)
@@ -97,7 +98,7 @@ func (n *node) takeOver(t *testing.T, api *apiServer) {
 	n.deleteAll(t)
 }
 
-// handOver starts a kubelet, and returns when it has all pods and has had the time to do something about them.
+// handOver starts a kubelet, and returns when it has all pods and has had time to act on them.
 func (n *node) handOver(t *testing.T, dir string, api *apiServer) *kubelet {
 	t.Helper()
 	begin := time.Now()
@@ -112,7 +113,7 @@ func (n *node) handOver(t *testing.T, dir string, api *apiServer) *kubelet {
 	return k
 }
 
-// resize edits a pod in a way that changes its container in place.
+// resize edits a pod so that its container changes in place.
 func (n *node) resize(t *testing.T, dir, old, text string) {
 	t.Helper()
 	path := filepath.Join(dir, "resized.yaml")
@@ -124,7 +125,7 @@ func (n *node) resize(t *testing.T, dir, old, text string) {
 	}
 }
 
-// applyAll applies all pods, waits until each is what it becomes, and fills their volumes.
+// applyAll applies all pods, waits for their expected states, and fills their volumes.
 func (n *node) applyAll(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.CopyFS(dir, os.DirFS("testdata/pods")); err != nil {
@@ -141,7 +142,7 @@ func (n *node) applyAll(t *testing.T, dir string) {
 	n.must(t, "exec", "several", "-c", "worker", "--", "/demo", "write", "/part/kept", "text-3")
 }
 
-// complaint says which pod is not what it becomes. A kubelet adds its name to that of the pod.
+// complaint returns a pod that is not in its expected state. A kubelet appends its node's name to that of the pod.
 func complaint(found []object, suffix string) string { return complaintOf(pods(), found, suffix) }
 
 func complaintOf(wanted []pod, found []object, suffix string) string {
@@ -161,8 +162,8 @@ func complaintOf(wanted []pod, found []object, suffix string) string {
 	return ""
 }
 
-// complaint says what is missing at the API server: the node, and a mirror pod for each pod that runs. Of one that has
-// finished, a kubelet makes a mirror pod only if it had read the manifest before it registered (kubelet:
+// complaint returns the part that is missing at the API server: the node, or a mirror pod for a running pod. For a
+// finished pod, a kubelet creates a mirror pod only if it had read the manifest before it registered (kubelet:
 // fastStaticPodsRegistration).
 func (s *apiServer) complaint(t *testing.T) string {
 	t.Helper()
@@ -189,7 +190,7 @@ func (n *node) exportAll(t *testing.T, dir string) {
 	}
 }
 
-// restarts ends containers and a sandbox while the kubelet has them: it starts them again, with their counts and their volumes.
+// restarts ends containers and a sandbox under the kubelet, which starts them again with their counts and volumes.
 func (n *node) restarts(t *testing.T, k *kubelet) {
 	t.Helper()
 	n.stopSandbox(t, "default/podlevel")
@@ -231,7 +232,7 @@ func (n *node) restarts(t *testing.T, k *kubelet) {
 	})
 }
 
-// takeBack: podctl finds nothing to do for what the kubelet left, and adopts it.
+// takeBack checks that podctl has nothing to change after the kubelet, and adopts its pods.
 func (n *node) takeBack(t *testing.T, manifests string, before records) {
 	t.Helper()
 	until(t, func() string {
@@ -245,7 +246,7 @@ func (n *node) takeBack(t *testing.T, manifests string, before records) {
 	sameRuns(t, before, n.records(t))
 }
 
-// deleteAll: nothing of a pod is left, whoever made it, but the logs that podctl archives.
+// deleteAll checks that nothing of a pod is left after its deletion, except the logs that podctl archives.
 func (n *node) deleteAll(t *testing.T) {
 	t.Helper()
 	n.must(t, "delete", "--all", "-A")

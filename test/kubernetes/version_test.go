@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestVersion: the kubelet is of the version whose rules podctl follows.
+// TestVersion checks that the kubelet has the version whose rules podctl follows.
 func TestVersion(t *testing.T) {
 	ours, theirs := required(t, "../../go.mod"), required(t, "go.mod")
 	if ours != theirs {
@@ -23,7 +23,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// required is the version of k8s.io/kubernetes in a go.mod.
+// required returns the version of k8s.io/kubernetes in a go.mod.
 func required(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -1,4 +1,4 @@
-// Package structure tests the structure of the code against rules.txt: which package may import
-// which, which libraries are for whom, how large packages and types may be. It also finds comments
-// and documents that name files and functions which are gone, and words that wording.txt lists.
+// Package structure checks the structure of the code against rules.txt: which packages a package may import, where
+// libraries are used, and the size of packages and types. It also finds comments and documents that name missing files
+// and functions, or that use expressions listed in wording.txt.
 package structure

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestLayers: each package imports of podctl what rules.txt has, no more and no less, and only what
-// stands below it there.
+// TestLayers checks that each package imports exactly the packages of podctl that rules.txt lists, and only those below
+// it there.
 func TestLayers(t *testing.T) {
 	tr, rules := readTree(t), readRules(t)["packages"]
 	place := map[string]int{}
@@ -45,11 +45,11 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// acting are packages that reach out of the process, or bring chance into it.
+// acting matches packages with effects outside of the process or with random results.
 var acting = regexp.MustCompile(`^(os|net|net/http|syscall|os/.*|math/rand.*|golang\.org/x/sys/.*|google\.golang\.org/grpc.*)$`)
 
-// TestPurePackages: what is marked as still imports nothing that reads, writes or asks; what is
-// marked as pure is still and imports nothing of podctl that is not pure.
+// TestPurePackages checks that packages marked as still import nothing that reads, writes or calls. Packages marked as
+// pure must also import only pure packages of podctl.
 func TestPurePackages(t *testing.T) {
 	packages, pure := readTree(t).packages, map[string]bool{}
 	rules := readRules(t)["packages"]
@@ -66,7 +66,7 @@ func TestPurePackages(t *testing.T) {
 	}
 }
 
-// TestLibraries: a library is imported where rules.txt says so, and nowhere else.
+// TestLibraries checks that a library is imported exactly where rules.txt lists it.
 func TestLibraries(t *testing.T) {
 	unused := map[string]bool{}
 	rules := readRules(t)["libraries"]
@@ -102,7 +102,8 @@ func (r *rule) allows(dir string) bool {
 	return slices.Contains(r.words, dir) || slices.Contains(r.words, "*") && !slices.Contains(r.words, "!"+dir)
 }
 
-// TestLinked: what rules.txt keeps out of a program is not linked into it: each call would initialise it.
+// TestLinked checks that libraries excluded in rules.txt are not linked into a program, because they would be
+// initialised at each start.
 func TestLinked(t *testing.T) {
 	for _, r := range readRules(t)["not linked"] {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "grpcnotrace", "./"+r.name)
@@ -124,7 +125,7 @@ func TestLinked(t *testing.T) {
 	}
 }
 
-// TestMap: the map in docs/design.md has every package, and only those that exist.
+// TestMap checks that the map in docs/design.md has exactly the existing packages.
 func TestMap(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs/design.md"))
 	if err != nil {
@@ -166,7 +167,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// spread is a/{b,c} as a/b and a/c.
+// spread expands a/{b,c} to a/b and a/c.
 func spread(name string) []string {
 	before, rest, found := strings.Cut(name, "{")
 	if !found {

@@ -12,8 +12,8 @@ const (
 	maxFilesOfReceiver = 6
 )
 
-// TestLimits: a package has no more files, and a type no more methods in no more files, than one
-// can keep in mind. What rules.txt lists as too large must be so.
+// TestLimits checks the number of files of packages, and the number of methods of types and their files, so that a
+// reader can keep them in mind. Everything that rules.txt lists as too large must be too large.
 func TestLimits(t *testing.T) {
 	large := map[string]bool{}
 	for _, r := range readRules(t)["too large"] {

@@ -11,17 +11,16 @@ import (
 
 var (
 	fileName = regexp.MustCompile(`[\w./-]*\w\.go\b`)
-	// ofKubernetes is a file of the Kubernetes sources.
+	// ofKubernetes matches a file of the Kubernetes sources.
 	ofKubernetes = regexp.MustCompile(`^(pkg|test/e2e_node)/`)
-	// mixedCase is a name with a capital inside, which no English word has.
+	// mixedCase matches a name with an inner capital letter, which no English word has.
 	mixedCase = regexp.MustCompile(`\b([a-z]+[A-Z]\w*|[A-Z]\w*[a-z]\w*[A-Z]\w*)\b`)
-	// others are the projects whose functions comments name.
+	// others matches the projects whose functions comments name.
 	others = regexp.MustCompile(`(?i)kube|controller|runc\b|containerd|\bAPI\b|libcontainer|cobra|docker`)
 )
 
-// TestFilesInComments: a file that a comment or a document names exists: a bare name in the package of the
-// comment, or anywhere for a document. Files of Kubernetes
-// are named with their paths.
+// TestFilesInComments checks that a file in a comment or a document exists. A bare name must exist in the package of
+// the comment, or anywhere for a document. Files of Kubernetes are named with their paths.
 func TestFilesInComments(t *testing.T) {
 	tr := readTree(t)
 	base := map[string]bool{}
@@ -39,8 +38,8 @@ func TestFilesInComments(t *testing.T) {
 	}
 }
 
-// TestNamesInComments: a name with a capital inside is one of the code, unless the comment is about the
-// code of others. The first word of a comment is always one of the code.
+// TestNamesInComments checks that a name with an inner capital letter exists in the code, unless the comment is about
+// code of another project. The first word of a comment always belongs to this code.
 func TestNamesInComments(t *testing.T) {
 	tr := readTree(t)
 	for _, r := range readRules(t)["words"] {
@@ -59,7 +58,7 @@ func TestNamesInComments(t *testing.T) {
 	}
 }
 
-// TestRemovedTerms: a comment does not use a term that has been replaced.
+// TestRemovedTerms checks that no comment uses a replaced term.
 func TestRemovedTerms(t *testing.T) {
 	terms := map[string]bool{}
 	for _, r := range readRules(t)["removed terms"] {
@@ -74,7 +73,7 @@ func TestRemovedTerms(t *testing.T) {
 	}
 }
 
-// comments are all comments of the code.
+// comments returns all comments of the code.
 func (tr *tree) comments() []comment {
 	var all []comment
 	for _, p := range tr.packages {
@@ -83,7 +82,7 @@ func (tr *tree) comments() []comment {
 	return all
 }
 
-// documents are the documents for people.
+// documents returns the documents for users and developers.
 func documents(t *testing.T) []comment {
 	t.Helper()
 	var all []comment

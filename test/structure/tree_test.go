@@ -20,17 +20,17 @@ const (
 	module = "github.com/podctl/podctl/"
 )
 
-// tree is the repository as far as the rules are about it.
+// tree is the repository, as far as the rules need it.
 type tree struct {
 	packages map[string]*pkg
-	files    map[string]bool // every file with code, by its path
+	files    map[string]bool // every file with code, by path
 	words    map[string]bool // every word of the code outside of comments
 }
 
-// pkg is one directory with Go code.
+// pkg is a directory with Go code.
 type pkg struct {
 	dir      string
-	ofModule bool // of this module; the benchmarks and the tests with a kubelet are modules of their own
+	ofModule bool // in this module; the benchmarks and the tests with a kubelet are separate modules
 	files    int  // without tests
 	imports  map[string]bool
 	methods  map[string][]string // the file of each method, by receiver
@@ -112,7 +112,7 @@ func (tr *tree) read(path string) error {
 	return nil
 }
 
-// add adds what the limits and the layers are about.
+// add adds the data for the limits and the layers.
 func (p *pkg) add(f *ast.File, name string) {
 	p.files++
 	for _, spec := range f.Imports {
@@ -178,7 +178,7 @@ func (tr *tree) texts() []comment {
 	return all
 }
 
-// own are the packages of this module, in order.
+// own returns the packages of this module in order.
 func (tr *tree) own() []*pkg {
 	var all []*pkg
 	for _, p := range tr.packages {
@@ -190,14 +190,14 @@ func (tr *tree) own() []*pkg {
 	return all
 }
 
-// rule is one line of rules.txt: a name, marks behind it in brackets, and words.
+// rule is one line of rules.txt: a name, marks in brackets, and words.
 type rule struct {
 	name  string
 	marks []string
 	words []string
 }
 
-// readRules are the rules by section, in order. A line that begins with a tab goes on with the one before.
+// readRules returns the rules by section in order. A line that begins with a tab continues the line before.
 func readRules(t *testing.T) map[string][]rule {
 	t.Helper()
 	text, err := os.ReadFile("rules.txt")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// codeSpan is a name of the program in a text.
+// codeSpan matches code in a text.
 var codeSpan = regexp.MustCompile("`[^`\n]+`")
 
 // TestWording checks that comments, messages and documents use plain words. Directories that wording.txt lists
@@ -36,7 +36,7 @@ func TestWording(t *testing.T) {
 	}
 }
 
-// avoided is an expression and what to write instead.
+// avoided is an expression and its replacement.
 type avoided struct {
 	expression *regexp.Regexp
 	instead    string

@@ -1,3 +1,3 @@
-// Package services is the API server of the tests, with its etcd: the services of Kubernetes' own node tests.
-// They are made to run inside a test, so this package is one: `go test -c` builds the program.
+// Package services runs the API server and etcd of the tests: the services of Kubernetes' own node tests. They only run
+// inside a test, so this package is one: `go test -c` builds the program.
 package services

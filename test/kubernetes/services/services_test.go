@@ -8,8 +8,8 @@ import (
 	"k8s.io/kubernetes/test/e2e_node/services"
 )
 
-// TestServices runs etcd, the API server and the controller of namespaces until the process is told to end. The
-// working directory takes a file of tokens.
+// TestServices runs etcd, the API server and the namespace controller until the process is interrupted. It writes a
+// file of tokens to the working directory.
 func TestServices(t *testing.T) {
 	framework.TestContext.Host = os.Getenv("KUBERNETES_SERVER")
 	framework.TestContext.BearerToken = os.Getenv("KUBERNETES_TOKEN")
