@@ -108,8 +108,8 @@ func (w *workload) summarize(rounds [][]sample) *Result {
 	return r
 }
 
-// limit is a target: the first contender takes at most factor times as long as another, or at most ms milliseconds, or
-// at most this share of one processor.
+// limit is a target for the first contender. It takes at most factor times as long as another, or at most ms
+// milliseconds, or at most this share of one processor.
 type limit struct {
 	against              string
 	factor, ms, cpuShare float64

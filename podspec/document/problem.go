@@ -34,8 +34,8 @@ type Problem struct {
 	Detail string `json:"detail"`
 	// Duplicate is set if the object has the name or uid of an earlier one and is left out. The other objects are used.
 	Duplicate bool `json:"-"`
-	// First is the uid of the pod that already uses the name or uid of a Duplicate, or of the first pod of a workload
-	// that uses it. It is empty for other objects.
+	// First is the uid of the pod that already uses the name or uid of a Duplicate. For a workload it is the uid of its
+	// first pod. It is empty for other objects.
 	First string `json:"-"`
 	// Limit is set if the sources together exceed a limit, so the rest was not read.
 	Limit bool `json:"-"`

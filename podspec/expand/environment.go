@@ -162,10 +162,10 @@ func (e *Environment) SubPath(text string) (path string, missing []string, err e
 	return path, missing, nil
 }
 
-// EnvironmentOf returns a container's environment. from returns values that only the node or the runtime knows, and
-// false if one is optional and absent. beside holds the variables of Services, which apply unless the manifest sets
-// them. The error names the variable or missing reference. EnvironmentOf never builds more than Linux can pass to a
-// process.
+// EnvironmentOf returns a container's environment. The function from returns values that only the node or the runtime
+// knows, and false if one is optional and absent. The map beside holds the variables of Services, which apply unless
+// the manifest sets them. The error names the variable or missing reference. EnvironmentOf never builds more than Linux
+// can pass to a process.
 func EnvironmentOf(d *podspec.Desired, c podspec.ContainerRef, beside map[string]string, from func(*v1.EnvVarSource) (string, bool, error)) (*Environment, error) {
 	if EnvironmentSize(d, c.Container) > maxArguments {
 		return nil, &ArgumentError{c.Path + ".envFrom", errTooManyVariables}

@@ -28,7 +28,7 @@ func (e *expanding) write(text string) error {
 
 // expand replaces each $(NAME) in a text with the result of value, and each $$ with $ (kubelet: expansion.Expand). The
 // kubelet's function has no limit and searches the end of each reference again, so a text of megabytes would take
-// gigabytes and hours. expand stops at a limit in bytes and reads the text once.
+// gigabytes and hours. This function stops at a limit in bytes and reads the text once.
 func expand(text string, value func(name string) string, limit int) (string, error) {
 	e := &expanding{value: value, limit: limit}
 	for text != "" {

@@ -36,8 +36,8 @@ func setDefaults(pod *v1.Pod) {
 	}
 }
 
-// Stored returns a pod as the API server would store it, without data that only that server knows: a uid that is not in
-// the manifest, times and the status.
+// Stored returns a pod as the API server would store it. It omits data that only that server knows: a uid that is not
+// in the manifest, times and the status.
 func Stored(d *podspec.Desired) (*v1.Pod, error) {
 	internal, err := created(d.Pod)
 	if err != nil {

@@ -15,8 +15,8 @@ const withConfig = minimal + "    envFrom: [{configMapRef: {name: c}}]\n---\napi
 
 func source(name, text string) input.Source { return input.Source{Name: name, Text: []byte(text)} }
 
-// TestDuplicatesAreLeftOut checks that of two objects with the same name, or two pods with the same uid, the first is
-// used, and that all other objects are accepted.
+// TestDuplicatesAreLeftOut checks that the first of two objects with the same name, or of two pods with the same uid,
+// is used. All other objects are accepted.
 func TestDuplicatesAreLeftOut(t *testing.T) {
 	derived := podspec.UID("default", "web")
 	other := strings.Replace(minimal, "name: web", "name: other", 1)

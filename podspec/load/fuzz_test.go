@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// FuzzLoad checks for arbitrary manifests that each problem has a position and a text of one line, and that an accepted
-// pod is the same after it was stored in a file.
+// FuzzLoad loads arbitrary manifests. Each problem must have a position and a text of one line, and an accepted pod
+// must be the same after it was stored in a file.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []string{
 		minimal, "a: &a [*a]\n", "a: [b, {c: &x d}, *x]\n", "? {a: b}\n: c\n", "{<<: [a, b], a: !!binary x}\n---\n...\n",

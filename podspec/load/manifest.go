@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// Complete adds the stored objects that a pod's manifest does not have. hidden lists objects of the manifest that are
-// also stored: the pod uses those of the manifest.
+// Complete adds the stored objects that a pod's manifest does not have. The result hidden lists objects of the manifest
+// that are also stored; the pod uses those of the manifest.
 type Complete func(*podspec.Desired) (with *podspec.Desired, hidden []podspec.ObjectName, err error)
 
 // Loader reads manifests, and objects for their pods from elsewhere.

@@ -26,8 +26,8 @@ func objectName(name string) []string { return apivalidation.NameIsDNSSubdomain(
 // namespaceName is the rule for namespaces.
 func namespaceName(name string) []string { return apivalidation.ValidateNamespaceName(name, false) }
 
-// podUID is the rule for uids in a manifest. It allows uids of an API server, of a kubelet's static pods, and others
-// that are safe in a path, in a cgroup and between the ";" of CNI's arguments.
+// podUID is the rule for uids in a manifest. It allows uids of an API server and of a kubelet's static pods. Others
+// must be safe in a path, in a cgroup and between the ";" of CNI's arguments.
 func podUID(uid string) []string {
 	const first, most = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 64
 	if len(uid) <= most && strings.Trim(uid, first+"-") == "" && strings.IndexAny(uid, first) == 0 {
@@ -110,7 +110,7 @@ const (
 )
 
 // checkLogDirectory refuses a pod whose log directory, NAMESPACE_NAME_UID, could not be created, or not be archived
-// when the pod is deleted. All other names built from names are shorter or truncated: a claim or key alone has at most
+// when the pod is deleted. All other names built from names are shorter or truncated. A claim or key alone has at most
 // 253 bytes, and a uid with a systemd slice about 94. The name of a link to a log is truncated.
 func checkLogDirectory(r *report, pod *v1.Pod) {
 	length := len(pod.Namespace) + len("_") + len(pod.Name) + len("_") + len(pod.UID)

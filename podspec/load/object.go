@@ -20,7 +20,7 @@ type typeMeta struct {
 }
 
 // object is one object of a manifest with the report on its document. It is a pod, a PersistentVolume, a workload, or
-// one of the kinds of a podspec.Object, whose Volume is the host path that the claim is bound to. meta is its metadata.
+// one of the kinds of a podspec.Object. The Volume of that is the host path that the claim is bound to.
 type object struct {
 	podspec.Object
 	report *report

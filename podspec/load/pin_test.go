@@ -101,8 +101,8 @@ func TestPinMerge(t *testing.T) {
 	}
 }
 
-// TestPinFollowsMerges checks that fields from a merge are pinned and omitted like others, and that a manifest that
-// would be damaged without a Secret is not printed.
+// TestPinFollowsMerges checks that fields from a merge are pinned and omitted like others. A manifest that would be
+// damaged without a Secret is not printed.
 func TestPinFollowsMerges(t *testing.T) {
 	pins := map[string]string{"a:1": "a@sha256:1"}
 	text, left, err := accepted(t, `apiVersion: v1

@@ -40,8 +40,8 @@ func (r *report) add(problems []document.Problem) {
 	}
 }
 
-// accepts reports whether a problem at a path is kept: it does not follow from a value that could not be decoded, and
-// the limit is not reached.
+// accepts reports whether a problem at a path is kept. It must not follow from a value that could not be decoded, and
+// the limit must not be reached.
 func (r *report) accepts(path string) bool {
 	if r.isUndecoded(path) {
 		return false

@@ -45,7 +45,8 @@ func useless(apiVersion, kind string) string {
 }
 
 // skippable reports whether --skip-unknown may skip objects of a kind. It must not skip an unsupported version of a
-// kind that podctl runs, nor a kind that these groups of Kubernetes do not have, because it is mistyped.
+// kind that podctl runs. It must not skip an unknown kind in a group of Kubernetes either, because that is a typing
+// error.
 func skippable(file string, meta typeMeta) bool {
 	group, _, grouped := strings.Cut(meta.APIVersion, "/")
 	switch {

@@ -17,8 +17,8 @@ const (
 
 // index holds the values to search for.
 type index struct {
-	// short holds the values with less than piece bytes, and whether they are found within a longer word. lengths maps
-	// their first four bytes to their lengths, one bit for each length.
+	// short holds the values with less than piece bytes, and whether they are found within a longer word. The map
+	// lengths has the lengths for their first four bytes, one bit for each length.
 	short   map[string]bool
 	lengths map[uint32]uint32
 	// pieces holds the longer values, joined. A piece may span two values, which does no harm.

@@ -94,8 +94,8 @@ func (s *scan) pieces(v view) {
 	}
 }
 
-// ends looks for the beginning of a value where a text may be truncated at its end, and for the end of one where it may
-// be truncated at its beginning: at the ends of the text, and at an ellipsis.
+// ends looks for parts of a value where a text may be truncated: at the ends of the text, and at an ellipsis. Before a
+// truncation it looks for the beginning of a value, and after one for the end.
 func (s *scan) ends(v view) {
 	s.tail(v, 0)
 	s.head(v, len(v.text))

@@ -132,8 +132,8 @@ func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// bare returns the view without characters that may get lost or changed in transport: white space, the plus that stands
-// for a blank in URLs, control characters, and invalid bytes.
+// bare returns the view without characters that may get lost or changed in transport. These are white space, the plus
+// that stands for a blank in URLs, control characters, and invalid bytes.
 func (v view) bare() view {
 	// A line may end within a character.
 	return v.without(unicode.IsSpace).without(func(r rune) bool {

@@ -17,7 +17,7 @@ import (
 )
 
 // Kubelet returns the kubelet's hash of a container, which covers only its name and image (kubelet: HashContainer since
-// 1.31). podctl sets it on every container, so that a kubelet that takes the pod over finds it unchanged.
+// 1.31). Every container gets this hash, so that a kubelet that takes the pod over finds it unchanged.
 func Kubelet(c *v1.Container) string {
 	text, err := json.Marshal(struct {
 		Image string `json:"image"`

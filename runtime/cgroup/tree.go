@@ -49,7 +49,7 @@ func readTree() (*tree, error) {
 }
 
 // cgroupMounts returns the mounts of cgroups. It reads the machine's mount table only if they are not in the usual
-// places: the table has lines for each container of the node, so the kernel takes long to write it.
+// places. The table has lines for each container of the node, so the kernel takes long to write it.
 func cgroupMounts() ([]*mountinfo.Info, error) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -142,8 +142,8 @@ func (t *tree) find(controller string) (hierarchy, bool) {
 	return t.hierarchies[i], true
 }
 
-// exists reports whether a cgroup exists for every controller of the machine that a kubelet checks. systemd removes
-// cpuset from a slice until a unit uses it, or until the runtime enables it for a container.
+// exists reports whether a cgroup exists for every controller of the machine that a kubelet checks. A slice may lack
+// cpuset: systemd disables it until a unit uses it, or until the runtime enables it for a container.
 func (t *tree) exists(name string) bool {
 	looked := false
 	for _, controller := range kubeletControllers() {

@@ -38,9 +38,9 @@ type User struct {
 	AdditionalGroups []uint32
 }
 
-// Exec runs a process in a running container until it ends, and returns its exit code. Settings that p does not
-// override are as in the CRI's own exec: the capabilities, the seccomp and AppArmor profiles, the limits, the cgroup
-// and the namespaces of the container. If the context ends, Exec kills the process.
+// Exec runs a process in a running container until it ends, and returns its exit code. Other settings are as in the
+// CRI's own exec: the capabilities, the seccomp and AppArmor profiles, the limits, the cgroup and the namespaces of the
+// container. If the context ends, Exec kills the process.
 func (s *Store) Exec(ctx context.Context, containerID string, p *Process) (code int, err error) {
 	ctx = namespaces.WithNamespace(ctx, criNamespace)
 	container, err := s.client.LoadContainer(ctx, containerID)

@@ -31,8 +31,8 @@ func FuzzFullName(f *testing.F) {
 	})
 }
 
-// FuzzArchiveName checks that an image with any name in an archive is loaded under no digest except its own and under
-// no id, and that errors about it are safe for a terminal.
+// FuzzArchiveName checks that an image with any name in an archive is loaded under no other digest and under no id.
+// Errors about it must be safe for a terminal.
 func FuzzArchiveName(f *testing.F) {
 	own := digest.FromString("own")
 	for _, seed := range []string{"web:1", "1.5", own.String(), own.Encoded(), "r.local/web@" + own.String(), "r.local/web:1@sha256:" + strings.Repeat("0", 64), "a@b@c", "@", "R/x@" + own.String(), "a\x1b[0m:1"} {

@@ -154,7 +154,7 @@ func TestRetries(t *testing.T) {
 }
 
 // TestNoneAnswered checks that NoneAnswered returns an error if the user interrupted the query or the runtime does not
-// answer at all, and none if it answers for one object or in general.
+// answer at all. It returns none if the runtime answers for one object or in general.
 func TestNoneAnswered(t *testing.T) {
 	gone, failed, ended := error(&UnavailableError{Reason: "away"}), errors.New("told to fail"), errors.New("interrupted")
 	over, cancel := context.WithCancelCause(t.Context())

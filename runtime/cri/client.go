@@ -257,8 +257,8 @@ func meanings() map[codes.Code]string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-// waitsFor returns how long a call may wait for something besides the runtime: a container to end, a command to run, or
-// a network to be set up (kubelet: twice the timeout for a sandbox).
+// waitsFor returns how long a call may wait for something besides the runtime, such as the end of a container, a
+// command, or the setup of a network (kubelet: twice the timeout for a sandbox).
 func (c *Client) waitsFor(req any) time.Duration {
 	switch req := req.(type) {
 	case *runtimeapi.StopContainerRequest:

@@ -72,7 +72,7 @@ func TestDiscover(t *testing.T) {
 }
 
 // TestDiscoverBelievesNobodyElse checks that a socket or configuration of another user is refused with its name, not
-// skipped, and that an endpoint set by the user is used.
+// skipped. An endpoint set by the user is used.
 func TestDiscoverBelievesNobodyElse(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")

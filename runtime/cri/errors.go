@@ -15,8 +15,8 @@ import (
 // runtime answers late.
 const aliveTimeout = 10 * time.Second
 
-// NoneAnswered returns the error of a query for several pods that found none of them: the user's interrupt, or that the
-// runtime does not answer at all. It returns nil if the runtime answers in general, but not for these pods in time.
+// NoneAnswered returns the error of a query that found none of several pods: the user's interrupt, or that the runtime
+// does not answer at all. It returns nil if the runtime answers in general, but not for these pods in time.
 func (c *Client) NoneAnswered(ctx context.Context, errs []error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):

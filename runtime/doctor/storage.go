@@ -85,8 +85,8 @@ func checkCheckpoints(f *Facts) Check {
 	return ok(found)
 }
 
-// checkMounts finds volumes in memory and subPaths that a kubelet has hidden by binding its root directory on itself,
-// which it does in a private mount.
+// checkMounts finds volumes in memory and subPaths that a kubelet has hidden. In a private mount, a kubelet binds its
+// root directory on itself.
 func checkMounts(f *Facts) Check {
 	s := f.State
 	if len(s.Hidden) == 0 {

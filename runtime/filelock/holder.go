@@ -61,8 +61,8 @@ func (l *Lock) writeHolder(words []string) {
 // commandMax limits the written command line, in bytes.
 const commandMax = 80
 
-// command returns the parts of a command line that cannot be secret: the program and its plain words, without flags,
-// and without words that could be a URL with credentials.
+// command returns the parts of a command line that cannot be secret: the program and its plain words. It omits flags,
+// and words that could be a URL with credentials.
 func command(args []string) string {
 	if len(args) == 0 {
 		return "podctl"
@@ -77,9 +77,9 @@ func command(args []string) string {
 	return line[:min(len(line), commandMax)]
 }
 
-// readHolder returns the holder of a lock. If the lock is held by a program that does not write to the file, such as
-// flock(1), the file may have an earlier holder; readHolder then uses the kernel's data. It removes control characters,
-// because the result is shown on a terminal.
+// readHolder returns the holder of a lock. A program such as flock(1) does not write to the file, which may then name
+// an earlier holder. In that case readHolder uses the kernel's data. It removes control characters, because the result
+// is shown on a terminal.
 func (f *File) readHolder() string {
 	text, err := f.readSome()
 	if pid := f.lockedBy(); pid > 0 && !bytes.HasPrefix(text, fmt.Appendf(nil, "pid %d ", pid)) {

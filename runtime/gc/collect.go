@@ -128,7 +128,7 @@ func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]stri
 			owner[s.GetId()] = uid
 		}
 	}
-	// Assign containers by their sandbox, not by their labels: an unmanaged container in a pod's sandbox has no labels,
+	// Assign containers by their sandbox, not by their labels. An unmanaged container in a pod's sandbox has no labels,
 	// and is a reason to keep the sandbox. Labels count if the sandbox is gone.
 	wanted, only := selector[criconfig.LabelPodUID]
 	for _, c := range containers.GetContainers() {

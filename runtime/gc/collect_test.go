@@ -174,7 +174,7 @@ func TestDeadRecordsGo(t *testing.T) {
 	}
 }
 
-// TestSharedLogsStay checks that a shared log stays: attempts start at zero in a new sandbox, so a kept record may use
+// TestSharedLogsStay checks that a shared log stays. Attempts start at zero in a new sandbox, so a kept record may use
 // the log of a removed one.
 func TestSharedLogsStay(t *testing.T) {
 	l := newLab(t)
@@ -200,8 +200,8 @@ func TestSharedLogsStay(t *testing.T) {
 	}
 }
 
-// TestLostPodsGo checks that everything of a pod without a checkpoint is removed if no container runs: records, the
-// sandbox, its logs, its directory and its cgroup. While a container runs, nothing is removed.
+// TestLostPodsGo checks that a pod without a checkpoint is removed completely if no container runs: records, sandbox,
+// logs, directory and cgroup. While a container runs, nothing is removed.
 func TestLostPodsGo(t *testing.T) {
 	l := newLab(t)
 	ref := model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}

@@ -29,7 +29,7 @@ func (x *Collector) Upkeep(ctx context.Context, maxRecords int) ([]Garbage, erro
 	return x.upkeep(ctx, maxRecords, x.now().Add(-keptDeleted))
 }
 
-// Reclaim returns what can be removed from a full disk: as Upkeep, but with all removable records, and the logs and
+// Reclaim returns what can be removed from a full disk. It is Upkeep with all removable records, and the logs and
 // events of all deleted pods (kubelet: DeleteAllUnusedContainers).
 func (x *Collector) Reclaim(ctx context.Context) ([]Garbage, error) {
 	return x.upkeep(ctx, 0, time.Time{})

@@ -30,9 +30,10 @@ type Found struct {
 	LeftOut []string
 }
 
-// credentials returns the credentials to try for an image: those of the pod's pull secrets that match registry and path
-// like in the kubelet, and then those of podctl's user (docker's config.json, podman's auth.json, credential helpers).
-// Without any there is one anonymous try. The second result lists files and secrets that were left out.
+// credentials returns the credentials to try for an image. First are those of the pod's pull secrets that match
+// registry and path as in the kubelet, then those of podctl's user (docker's config.json, podman's auth.json,
+// credential helpers). Without any there is one anonymous try. The second result lists files and secrets that were left
+// out.
 func (p *Puller) credentials(ctx context.Context, name string, own []*runtimeapi.AuthConfig) ([]*runtimeapi.AuthConfig, []string, error) {
 	ref, err := reference.ParseDockerRef(name)
 	if err != nil {

@@ -102,7 +102,7 @@ func TestPullTriesCredentialsInTurn(t *testing.T) {
 }
 
 // TestPullSecretsOfNoUse checks that secrets without credentials do not keep a pull from trying others or an anonymous
-// pull, and that the error of a failed pull names them.
+// pull. The error of a failed pull names them.
 func TestPullSecretsOfNoUse(t *testing.T) {
 	opaque, empty := secret("registry.local", "other"), secret("registry.local", "other")
 	opaque.Name, opaque.Type = "opaque", ""

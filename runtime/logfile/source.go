@@ -13,8 +13,8 @@ import (
 	"os"
 )
 
-// Limits in bytes, because the writer of a log may have none: for the length of a line, which a runtime splits at 16
-// KiB, and for the decompressed size of a file.
+// Limits in bytes, because the writer of a log may have none. They limit the length of a line, which a runtime splits
+// at 16 KiB, and the decompressed size of a file.
 const (
 	logLineMax  = 1 << 20
 	unpackedMax = 1 << 30

@@ -44,8 +44,8 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// TestOwner checks that a port belongs to the process with a socket for it, at that address or at all addresses, and
-// that a reserved port belongs to its owner.
+// TestOwner checks that a port belongs to the process with a socket for it, at that address or at all addresses. A
+// reserved port belongs to its owner.
 func TestOwner(t *testing.T) {
 	tcp, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Tasks is how many tasks there are, and how many there can be (kubelet: pidlimit.Stats).
+// Tasks returns the number of tasks and their limit (kubelet: pidlimit.Stats).
 func Tasks(proc string) (running, limit int64, err error) {
 	for _, name := range []string{"pid_max", "threads-max"} {
 		text := strings.TrimSpace(string(contents(filepath.Join(proc, "sys/kernel", name))))
@@ -15,7 +15,7 @@ func Tasks(proc string) (running, limit int64, err error) {
 			limit = n
 		}
 	}
-	// Such as: 1.36 3.49 4.53 2/3518 3715089
+	// For example: 1.36 3.49 4.53 2/3518 3715089
 	words := strings.Fields(string(contents(filepath.Join(proc, "loadavg"))))
 	if len(words) < 4 || limit == 0 {
 		return 0, 0, fmt.Errorf("the number of tasks cannot be read in %s", proc)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTasks: the lower of the two limits counts.
+// TestTasks checks that the lower of the two limits is used.
 func TestTasks(t *testing.T) {
 	proc := t.TempDir()
 	write := func(name, text string) {

@@ -15,7 +15,7 @@ type Hidden struct {
 	Cover string `json:"cover"`
 }
 
-// HiddenBelow returns the hidden mounts at and below a directory. A kubelet causes them: it binds its root directory on
+// HiddenBelow returns the hidden mounts at and below a directory. A kubelet causes them. It binds its root directory on
 // itself if that is in a private mount, and the bind does not include the mounts below (kubelet: Mounter.MakeRShared).
 func HiddenBelow(dir string) ([]Hidden, error) {
 	dir, all, err := read(dir)

@@ -86,8 +86,8 @@ func iptables(ctx context.Context, in []byte, program string, args ...string) ([
 	return out, nil
 }
 
-// cniCleanUp returns the input for iptables-restore that removes the rules and chains of the plugins bridge and portmap
-// for a network, or an empty string. text is the output of iptables-save for the table nat.
+// cniCleanUp returns the input for iptables-restore that removes the rules and chains of a network. The plugins bridge
+// and portmap created them. It is empty if there are none. text is the output of iptables-save for the table nat.
 func cniCleanUp(text, network string) string {
 	var own, others, targets, known []string
 	for line := range strings.Lines(text) {

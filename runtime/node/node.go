@@ -123,7 +123,7 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 }
 
 // revive returns the containerd of a node once it is healthy. It starts it if it does not run, and again if it exits
-// during the wait: a process that was just killed may still seem to run.
+// during the wait. A process that was just killed may still seem to run.
 func revive(ctx context.Context, l layout, o *Options, p *process) (*process, error) {
 	if p != nil && p.alive(l) {
 		if err := waitHealthy(ctx, l, p); !errors.Is(err, errEnded) {

@@ -18,7 +18,7 @@ const leakTimeout = 10 * time.Second
 func Main(m *testing.M) {
 	code := m.Run()
 	if left := untilNone(func() []string { return goroutines(nil) }); code == 0 && len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "%d goroutines are left:\n\n%s\n", len(left), strings.Join(left, "\n\n")) //nolint:forbidigo // nobody else would hear of it
+		fmt.Fprintf(os.Stderr, "%d goroutines are left:\n\n%s\n", len(left), strings.Join(left, "\n\n")) //nolint:forbidigo // there is no other way to report it
 		code = 1
 	}
 	os.Exit(code) //nolint:forbidigo // it is what a main function of tests does

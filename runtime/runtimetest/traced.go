@@ -14,8 +14,8 @@ import (
 const tracedVar = "PODCTL_TEST_TRACED"
 
 // BeTraced is called first by the TestMain of tests that use Trace. In a process started by Trace, it makes the kernel
-// stop only at calls that may change a file system, because stopping at all calls would take too long. Then it executes
-// the traced program.
+// stop only at calls that may change a file system. Stopping at all calls would take too long. Then it executes the
+// traced program.
 func BeTraced() {
 	if os.Getenv(tracedVar) == "" {
 		return

@@ -15,7 +15,7 @@ import (
 // ErrName reports a name that is not a single element of a path.
 var ErrName = errors.New("it is not a plain file name")
 
-// CheckName refuses a name that is not a single element of a path: an empty name, "." or "..", or one with a slash or a
+// CheckName refuses a name that is not a single element of a path: it is empty, "." or "..", or contains a slash or a
 // null character. The error is ErrName.
 func CheckName(name string) error {
 	if !filepath.IsLocal(name) || name == "." || strings.ContainsAny(name, "/\x00") {
@@ -187,7 +187,7 @@ func (d *Dir) Rename(name string, to *Dir, as string) error {
 	return d.do("rename", name, func(fd int) error { return unix.Renameat(fd, name, to.fd(), as) })
 }
 
-// Missing reports whether an error means that the file does not exist or cannot be one of podctl's: the name does not
+// Missing reports whether an error means that the file does not exist or cannot be one of podctl's. The name does not
 // exist or is too long, or a directory was expected.
 func Missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)

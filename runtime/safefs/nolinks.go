@@ -13,7 +13,7 @@ var errOthersLink = errors.New("it is a link that another user made, or could ha
 
 // OpenDirNoLinks opens the directory at an absolute path. The last elements must not be links (ErrLink), because they
 // belong to one pod and a container may have them mounted. Above them a link is followed only if it and its directory
-// belong to root or to podctl's user, and the directory is not writable for all.
+// belong to root or podctl's user. The directory must not be writable for all.
 func OpenDirNoLinks(path string, last int) (*Dir, error) {
 	dir, err := walkToDir(path, policy{follow: func(w *walker, link *place) error {
 		var err error

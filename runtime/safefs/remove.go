@@ -19,7 +19,7 @@ func (d *Dir) RemoveDir(name string) error {
 	return IgnoreMissing(d.do("remove", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) }))
 }
 
-// RemoveAll removes a name with its contents. It follows no links and enters no mounts: it enters a directory only
+// RemoveAll removes a name with its contents. It follows no links and enters no mounts. It enters a directory only
 // after rmdir reported that it is not empty, and a mount point reports EBUSY. It opens few directories at a time,
 // regardless of the depth of the tree.
 func (d *Dir) RemoveAll(name string) error {

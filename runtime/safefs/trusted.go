@@ -67,9 +67,9 @@ func trustedWay(path string) (*place, error) {
 	return p, trusting(path, err)
 }
 
-// CheckParents refuses a path on whose way another user could replace a directory: below a directory of another user,
-// or one that is writable for all without the sticky bit. A file checked by such a name could be another one when it is
-// used. CheckParents skips missing parts.
+// CheckParents refuses a path on whose way another user could replace a directory. That is below another user's
+// directory, or below one that is writable for all without the sticky bit. A file checked by such a name could be
+// another one when it is used. CheckParents skips missing parts.
 func CheckParents(path string) error {
 	p, err := trustedWay(path)
 	if err == nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FuzzDecodeHistory checks that arbitrary text is read as an empty history, or as one that can be extended, stays
-// within its limits, and can be read again.
+// FuzzDecodeHistory checks that arbitrary text is read as an empty history or as a valid one. A valid one can be
+// extended within its limits and read again.
 func FuzzDecodeHistory(f *testing.F) {
 	full, err := json.Marshal(&History{
 		Version: historyVersion,

@@ -12,32 +12,32 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// PulledImages remembers which images of the runtime podctl pulled: an empty file for each, with a
-// name made of its id. Nothing but the removal of unused images depends on it.
+// PulledImages records which images of the runtime podctl pulled, as an empty file for each, named after its id. Only
+// the removal of unused images depends on it.
 type PulledImages struct{ layout Layout }
 
 func (s PulledImages) dir() string { return filepath.Join(s.layout.Root, "pulled") }
 
-// PulledName is the name that stands for an image: ids are the runtime's, and no names of files.
+// PulledName returns the file name for an image. An id of the runtime may not be a valid file name.
 func PulledName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])
 }
 
-// Add remembers that podctl pulled an image.
+// Add records that podctl pulled an image.
 func (s PulledImages) Add(id string) error {
 	path := filepath.Join(s.dir(), PulledName(id))
 	if there, err := s.layout.dir().Exists(path); err == nil && there {
 		return nil
 	}
-	// Another process may do the same.
+	// Another process may add the same image.
 	if err := s.layout.dir().Create(path, nil, 0o600, statedir.Volatile); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("noting that podctl pulled the image %s: %w", id, safefs.Cause(err))
 	}
 	return nil
 }
 
-// Forget forgets an image by the name that stands for it. One that was not remembered is no error.
+// Forget removes an image, given by its file name. An image without a record is no error.
 func (s PulledImages) Forget(name string) error {
 	if err := s.layout.dir().Remove(filepath.Join(s.dir(), name)); err != nil {
 		return fmt.Errorf("forgetting an image that podctl pulled: %w", safefs.Cause(err))
@@ -45,7 +45,7 @@ func (s PulledImages) Forget(name string) error {
 	return nil
 }
 
-// List reads the names that stand for the images that podctl pulled. Other names are not podctl's.
+// List returns the file names of the images that podctl pulled. It ignores other names, which do not belong to podctl.
 func (s PulledImages) List() (map[string]bool, error) {
 	entries, err := s.layout.dir().Entries(s.dir())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// ownEntries are what podctl makes in the state directory, but for the locks.
+// ownEntries lists podctl's entries in the state directory, except the locks.
 func ownEntries(l Layout) []string {
 	names := []string{podsName, claimsName, "objects", "workloads", "events", "pulled", "digest.key", "node", "node.lock", "agent.sock", "pods.sock"}
 	for _, f := range l.serviceFiles() {
@@ -21,9 +21,9 @@ func ownEntries(l Layout) []string {
 	return names
 }
 
-// Purge removes everything that podctl made in the state directory and the log root: also the data of claims, archived logs and the
-// logs of these pods. Nothing may be mounted there, and no pod may run. It frees the lock of the agent, which the caller holds.
-// What users or other programs put there stays, and is returned.
+// Purge removes all files of podctl in the state directory and the log root, including the data of claims, archived
+// logs and the logs of these pods. Nothing may be mounted there, and no pod may run. It frees the lock of the agent,
+// which the caller holds. Files of users or other programs stay, and are returned.
 func (l Layout) Purge(pods []types.UID, agent *filelock.Lock) (kept []string, err error) {
 	root, err := l.dir().Open()
 	if err != nil {
@@ -44,14 +44,14 @@ func (l Layout) Purge(pods []types.UID, agent *filelock.Lock) (kept []string, er
 	return kept, err
 }
 
-// removeDir removes a directory if nothing is in it, and returns what is.
+// removeDir removes a directory if it is empty. Otherwise it returns its entries.
 func removeDir(dir string) []string {
 	if dir == "" || os.Remove(dir) == nil {
 		return nil
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // There is no such directory.
+		return nil // The directory does not exist.
 	}
 	var kept []string
 	for _, entry := range entries {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Summaries caches a value computed from each checkpoint. It reads a checkpoint again only when the file has changed,
-// because an agent with many pods needs all of them in each pass that creates a pod.
+// Summaries caches a value computed from each checkpoint. It reads a checkpoint again only when the file has changed.
+// An agent with many pods needs all of them in each pass that creates a pod.
 type Summaries[T any] struct {
 	layout Layout
 	of     func(*Checkpoint) T

@@ -15,9 +15,9 @@ import (
 )
 
 // faultOf returns the reason why a volume cannot be prepared, as far as that is visible without creating it. Reasons
-// are: a host path that has the wrong type and cannot be created, an invalid name, files that exclude each other, or
-// huge pages that no container requests. Paths that Prepare or another volume of the pod may create are no fault.
-// Missing objects are no fault either: they are reported for their reference.
+// are a host path with a wrong type that cannot be created, an invalid name, or files that exclude each other. Another
+// one is huge pages that no container requests. Paths that Prepare or another volume of the pod may create are no
+// fault. Missing objects are no fault either: they are reported for their reference.
 func faultOf(c Context, name string) error {
 	m, err := c.find(name)
 	if err != nil {

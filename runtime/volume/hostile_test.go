@@ -117,7 +117,7 @@ func TestHostPathThatIsRelativeIsRefused(t *testing.T) {
 }
 
 // TestDataLinkThatWasTamperedWithIsReplaced checks that ..data is replaced if it is not a link to a directory of the
-// writer, for example after a change by a privileged container.
+// writer. A privileged container can change it.
 func TestDataLinkThatWasTamperedWithIsReplaced(t *testing.T) {
 	for name, plant := range map[string]func(t *testing.T, data, now, outside string){
 		"a pipe":                      func(t *testing.T, data, _, _ string) { t.Helper(); mkfifo(t, data) },
@@ -303,8 +303,8 @@ func TestClaimsAreRemovedFromOthers(t *testing.T) {
 	}
 }
 
-// TestFSGroupIsSafeWhileFilesAreSwapped replaces a set-user-ID file of a container with a link out of the claim, and
-// with a file of another user, while podctl changes the claim's group.
+// TestFSGroupIsSafeWhileFilesAreSwapped replaces a container's set-user-ID file while podctl changes the claim's group.
+// The replacement is a link out of the claim, or another user's file.
 func TestFSGroupIsSafeWhileFilesAreSwapped(t *testing.T) {
 	base, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "file"), "precious")

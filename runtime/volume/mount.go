@@ -43,7 +43,7 @@ func isMounted(dir string, kind fsType) (bool, error) {
 }
 
 // isCovered reports whether a file system of one of the media is mounted on a directory. A bind mount of the directory
-// on itself, for mountPropagation, does not count: it shows a part of the file system below, which may also be in
+// on itself, for mountPropagation, does not count. It shows a part of the file system below, which may also be in
 // memory.
 func isCovered(dir string) (bool, error) {
 	mounted, err := mountinfo.Mounted(dir)

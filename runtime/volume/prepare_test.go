@@ -401,8 +401,8 @@ func TestVolumeOfAKubeletIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestNewMountPointsAreMade checks that a volume is prepared again if a newer mount of another volume lies in it,
-// because the runtime cannot create that mount point.
+// TestNewMountPointsAreMade checks that a volume is prepared again if another volume is now mounted in it. The runtime
+// cannot create that mount point.
 func TestNewMountPointsAreMade(t *testing.T) {
 	c := newContext(t, configMapVolume("conf"), emptyDirVolume("data"))
 	prepare(t, c, "conf")

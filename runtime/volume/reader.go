@@ -125,7 +125,7 @@ func isOwn(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// readFile reads a file. A file that is not regular or has another owner was not written by podctl: it gets an
+// readFile reads a file. A file that is not regular or has another owner was not written by podctl. It gets an
 // impossible group, so it differs from all wanted content.
 func (r *reader) readFile(dir *safefs.Dir, name string) (File, error) {
 	f, info, err := dir.OpenRegular(name)

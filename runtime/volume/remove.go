@@ -15,9 +15,9 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// RemoveAll unmounts and removes everything of a pod on disk except the checkpoint: its volumes, bound subPaths, hosts
-// file, termination messages, and all other files in its directory. It unmounts first, never enters a mount and does
-// not follow links, so it does not touch paths of the host. It may be called again after a failure.
+// RemoveAll unmounts and removes all files of a pod except the checkpoint: its volumes, bound subPaths, hosts file,
+// termination messages, and others in its directory. It unmounts first, never enters a mount and does not follow links,
+// so it does not touch paths of the host. It may be called again after a failure.
 func RemoveAll(p state.Pod) error {
 	entries, err := entriesOf(p)
 	if err != nil || entries == nil {

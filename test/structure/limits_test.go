@@ -12,8 +12,8 @@ const (
 	maxFilesOfReceiver = 6
 )
 
-// TestLimits checks the number of files of packages, and the number of methods of types and their files, so that a
-// reader can keep them in mind. Everything that rules.txt lists as too large must be too large.
+// TestLimits checks the number of files of packages, and the number of methods of types and their files. A reader must
+// be able to keep them in mind. Everything that rules.txt lists as too large must be too large.
 func TestLimits(t *testing.T) {
 	large := map[string]bool{}
 	for _, r := range readRules(t)["too large"] {

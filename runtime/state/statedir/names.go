@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// NameError reports a name that cannot be part of a path: it is a path itself, no file name, or reserved for podctl.
-// podctl accesses no file under such a name.
+// NameError reports a name that cannot be part of a path: it is a path itself, no file name, or reserved. Files with
+// such a name are never accessed.
 type NameError struct {
 	// Kind is the field or object with the name, as users know it: claimName, metadata.uid and so on.
 	Kind string
