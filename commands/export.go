@@ -71,7 +71,7 @@ func export(sess *session.Session, pod *v1.Pod, output string) error {
 func takeoverNotes(pod *v1.Pod, stateDir, cgroupRoot string) []string {
 	notes := []string{fmt.Sprintf("a kubelet calls a static pod %s-NODE; containers keep running", pod.Name)}
 	// The kubelet reads the resources of the removed container (kubelet: recordContainerResizeOperations).
-	notes = append(notes, "a kubelet 1.36 ends with a panic when a container or sidecar of a static pod is removed or renamed and the pod keeps its uid: "+
+	notes = append(notes, "a kubelet 1.36 panics when a container or sidecar of a static pod is removed or renamed and the pod keeps its uid: "+
 		"change metadata.uid with such an edit, or remove the file and wait for the end of the pod first")
 	var emptyDirs []string
 	for _, vol := range pod.Spec.Volumes {

@@ -15,7 +15,7 @@ func PullSecretFault(s *v1.Secret) string {
 		v1.SecretTypeDockercfg:        v1.DockerConfigKey,
 	}[s.Type]
 	if !ok {
-		return fmt.Sprintf("its type is %s, and not %s", cmp.Or(s.Type, v1.SecretTypeOpaque), v1.SecretTypeDockerConfigJson)
+		return fmt.Sprintf("its type is %s, not %s", cmp.Or(s.Type, v1.SecretTypeOpaque), v1.SecretTypeDockerConfigJson)
 	}
 	if len(s.Data[key]) == 0 {
 		return "it has no " + key

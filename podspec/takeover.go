@@ -69,12 +69,12 @@ func (t *takeover) pod(pod *v1.Pod) {
 	if RuntimeHandler(pod) != "" {
 		// Its runtimeClassManager is nil without an API server (kubelet: NamespacesForPod).
 		t.list = append(t.list, TakeoverProblem{
-			Path: "spec.runtimeClassName", Detail: "a kubelet 1.36 without an API server ends with a panic at a RuntimeClass, and starts no pod until the manifest is gone",
+			Path: "spec.runtimeClassName", Detail: "a kubelet 1.36 without an API server panics on a RuntimeClass, and starts no pod until the manifest is removed",
 			Panics: true,
 		})
 	}
 	if pod.Spec.ActiveDeadlineSeconds != nil {
-		t.restart("spec.activeDeadlineSeconds", "its time begins anew: a kubelet does not know when the pod started")
+		t.restart("spec.activeDeadlineSeconds", "its time starts again: a kubelet does not know when the pod started")
 	}
 }
 
@@ -85,7 +85,7 @@ func (t *takeover) container(ref ContainerRef) {
 	for i, p := range ref.ResizePolicy {
 		if p.RestartPolicy == v1.RestartContainer && (len(ref.Resources.Limits) > 0 || len(ref.Resources.Requests) > 0) {
 			t.restart(ref.Path+"."+fieldpath.Index("resizePolicy", i),
-				"a kubelet has no record of the resources that were applied, takes them for changed, and restarts the container")
+				"a kubelet has no record of the applied resources, treats them as changed, and restarts the container")
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (t *takeover) volume(path string, vol *v1.Volume) {
 // projected reports a volume that only a kubelet with an API server can mount, independent of its sources (kubelet:
 // projectedVolumeMounter.collectData).
 func (t *takeover) projected(path string, vol *v1.ProjectedVolumeSource) {
-	t.restart(path, "a kubelet without an API server cannot mount a projected volume: a container that ends is not started again")
+	t.restart(path, "a kubelet without an API server cannot mount a projected volume: a container that exits is not restarted")
 	for i, source := range vol.Sources {
 		if source.ServiceAccountToken != nil {
 			t.refuse(path+"."+fieldpath.Index("sources", i)+".serviceAccountToken", "ServiceAccount")

@@ -831,7 +831,7 @@ func testBadInput(t *testing.T, m *machine) {
 		says string
 	}{
 		"missing file":      {[]string{"plan", "/absent/pod.yaml"}, 1, "no such file"},
-		"empty file":        {[]string{"plan", file("empty.yaml", "")}, 5, "holds no Kubernetes object"},
+		"empty file":        {[]string{"plan", file("empty.yaml", "")}, 5, "contains no Kubernetes object"},
 		"broken YAML":       {[]string{"plan", file("broken.yaml", "a: [1\nb: 2\n")}, 5, "broken.yaml:"},
 		"unknown field":     {[]string{"apply", file("unknown.yaml", strings.Replace(two, "args:", "argz:", 1))}, 5, "did you mean args?"},
 		"wrong type":        {[]string{"apply", file("type.yaml", strings.Replace(two, "[sleep]", "sleep", 1))}, 5, "a list is expected"},

@@ -204,7 +204,7 @@ func testModes(t *testing.T, m *machine) {
 			t.Errorf("others can write to %s", line)
 		}
 		if strings.HasSuffix(line, "journal.json\n") && !strings.HasPrefix(line, "-rw------- ") {
-			t.Errorf("others can read %s", line)
+			t.Errorf("other users can read %s", line)
 		}
 	}
 }
@@ -382,7 +382,7 @@ func testBoundedInputs(t *testing.T, m *machine) {
 		"a device":            {[]string{"plan", "/dev/zero"}, "/dev/zero: it is neither a file nor a pipe", 1},
 		"a pipe":              {[]string{"plan", "-"}, "standard input: it is larger than", 1},
 		"a URL":               {[]string{"plan", endless.URL}, "it is larger than 10485760 bytes", 1},
-		"aliases":             {[]string{"plan", bomb}, "once its aliases are replaced", 5},
+		"aliases":             {[]string{"plan", bomb}, "once its aliases are expanded", 5},
 		"a snapshot":          {[]string{"plan", "--snapshot", large, hello}, "large.yaml: it is larger than 33554432 bytes", 1},
 		"a snapshot's pipe":   {[]string{"get", "--snapshot", "-"}, "-: it is larger than 33554432 bytes", 1},
 		"a saved plan":        {[]string{"apply", "--plan", large, hello}, "large.yaml: it is larger than 33554432 bytes", 1},

@@ -35,7 +35,7 @@ func shapes() map[string]shape {
 			applied: []string{"deployment default/web created\n", "deployment default/web: 1 of 1 pods"},
 		},
 		"podman": {
-			notes:   []string{"A claim is a directory of podctl's own", ":13:3: metadata.annotations: Annotations of podman say nothing", ": spec.template.metadata.annotations: Annotations of podman"},
+			notes:   []string{"A claim is a directory of podctl's own", ":13:3: metadata.annotations: Only podman reads annotations of podman", ": spec.template.metadata.annotations: Only podman reads"},
 			applied: []string{"deployment default/api created\n", "pod default/web applied"},
 		},
 	}

@@ -69,7 +69,7 @@ func (d *Document) bounded(root *yamlv3.Node) (int64, []Problem) {
 		return 0, []Problem{d.problem(root, "", fmt.Sprintf("holds more than %d values", MaxValues))}
 	case size.bytes > input.DefaultMaxBytes:
 		return 0, []Problem{d.problem(root, "",
-			fmt.Sprintf("is larger than %d bytes once its aliases are replaced by what they stand for", input.DefaultMaxBytes))}
+			fmt.Sprintf("is larger than %d bytes once its aliases are expanded", input.DefaultMaxBytes))}
 	}
 	return size.values, nil
 }
@@ -106,7 +106,7 @@ func (m *measurer) measure(n *yamlv3.Node, depth int) (extent, *Problem) {
 func (m *measurer) alias(n *yamlv3.Node, depth int) (extent, *Problem) {
 	size, known := m.seen[n.Alias]
 	if size.open || n.Alias == nil {
-		p := m.d.problem(n, "", "is not valid YAML: an alias stands for something that contains it")
+		p := m.d.problem(n, "", "is not valid YAML: an alias refers to a value that contains it")
 		return extent{}, &p
 	}
 	if known {

@@ -23,7 +23,7 @@ func (d *Document) syntaxProblem(err error) Problem {
 	p := Problem{Class: ClassInvalid, File: d.File, Line: d.line + 1, Column: 1}
 	if name, ok := strings.CutPrefix(text, "unknown anchor '"); ok {
 		p.Line, p.Column = d.aliasPlace(strings.TrimSuffix(name, "' referenced"))
-		p.Detail = "is not valid YAML: an alias (*name) stands for an anchor (&name) that is not before it; put the value in quotes if it is none"
+		p.Detail = "is not valid YAML: an alias (*name) refers to an anchor (&name) that is not defined before it; if no alias is meant, put the value in quotes"
 		return p
 	}
 	line, text := cutLine(text)
@@ -104,11 +104,11 @@ func plainWords(text string) string {
 		{"did not find expected '-' indicator", "an item of the list (-) is expected here; check the indentation"},
 		{"did not find expected ',' or ']'", "a list [...] is not closed, or lacks a comma"},
 		{"did not find expected ',' or '}'", "a map {...} is not closed, or lacks a comma"},
-		{"could not find expected ':'", "a key lacks its colon and a blank after it"},
+		{"could not find expected ':'", "a key needs a colon and a space after it"},
 		{"found unexpected end of stream", "a quote is not closed"},
-		{"mapping values are not allowed", "a second colon stands in this line, or it is indented too far; put the value in quotes"},
+		{"mapping values are not allowed", "this line has a second colon, or is indented too far; put the value in quotes"},
 		{"found character that cannot start any token", "a value cannot begin with this character; put it in quotes"},
-		{"found a tab character", "a tab stands where blanks are expected; YAML indents with blanks"},
+		{"found a tab character", "a tab is used where spaces are expected; YAML indents with spaces"},
 	} {
 		if strings.HasPrefix(text, w.library) {
 			return w.plain
@@ -168,7 +168,7 @@ func (d *Document) conversionProblem(err error) Problem {
 	p := d.syntaxProblem(errors.New(twice[1]))
 	p.Detail = "is not valid YAML: " + twice[2]
 	if d.MayBeSecret() {
-		p.Detail = "is not valid YAML: a merge (<<) brings a key that is there already"
+		p.Detail = "is not valid YAML: a merge (<<) adds a key that already exists"
 	}
 	return p
 }
@@ -180,7 +180,7 @@ func unconvertible(n *yamlv3.Node, path string) (at *yamlv3.Node, where, why str
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := resolved(n.Content[i])
 			if key.Kind != yamlv3.ScalarNode || key.ShortTag() == "!!null" {
-				return key, path, "has a key that is not a text; put it in quotes"
+				return key, path, "has a key that is not a string; put it in quotes"
 			}
 			if at, where, why = unconvertible(n.Content[i+1], fieldpath.Join(path, key.Value)); at != nil {
 				return at, where, why
@@ -205,10 +205,10 @@ func unconvertible(n *yamlv3.Node, path string) (at *yamlv3.Node, where, why str
 func unreadable(n *yamlv3.Node) string {
 	var value any
 	if n.Decode(&value) != nil {
-		return "is not valid YAML: a tag (!!name) is for another kind of value than stands there"
+		return "is not valid YAML: a tag (!!name) does not match the type of its value"
 	}
 	if number, ok := value.(float64); ok && number-number != 0 {
-		return "is no number that a manifest can have; put it in quotes if it is a text"
+		return "is not a number that a manifest can contain; put it in quotes if it is a string"
 	}
 	return ""
 }

@@ -82,7 +82,7 @@ func (e *Environment) Set(name, value string) error {
 	return nil
 }
 
-var errTooManyVariables = fmt.Errorf("the variables have together more than the %d bytes that Linux can hand to a process", maxArguments)
+var errTooManyVariables = fmt.Errorf("the variables together have more than the %d bytes that Linux can pass to a process", maxArguments)
 
 // SetExpanded sets a variable to a text with each $(NAME) replaced by the variables set so far.
 func (e *Environment) SetExpanded(name, text string) error {
@@ -91,7 +91,7 @@ func (e *Environment) SetExpanded(name, text string) error {
 	}
 	value, err := expand(text, e.reference, maxArgument-len(name)-len("=")-1)
 	if err != nil {
-		return fmt.Errorf("the variable %s is too long once $(NAME) is replaced in it: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", quote.Value(name), maxArgument)
+		return fmt.Errorf("the variable %s is too long once $(NAME) is expanded in it: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", quote.Value(name), maxArgument)
 	}
 	return e.Set(name, value)
 }
@@ -117,10 +117,10 @@ func (e *Environment) Command(command, args []string) (outCommand, outArgs []str
 		for i, word := range *list.in {
 			text, err := expand(word, e.reference, maxArgument-1)
 			if err != nil {
-				return nil, nil, &ArgumentError{fieldpath.Index(list.field, i), fmt.Errorf("is too long once $(NAME) is replaced in it: with a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", maxArgument)}
+				return nil, nil, &ArgumentError{fieldpath.Index(list.field, i), fmt.Errorf("is too long once $(NAME) is expanded in it: with a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", maxArgument)}
 			}
 			if size += len(text) + perArgument; size > maxArguments {
-				return nil, nil, &ArgumentError{list.field, fmt.Errorf("has, with the variables, more than the %d bytes that Linux can hand to a process", maxArguments)}
+				return nil, nil, &ArgumentError{list.field, fmt.Errorf("has, together with the variables, more than the %d bytes that Linux can pass to a process", maxArguments)}
 			}
 			*list.out = append(*list.out, text)
 		}
@@ -157,7 +157,7 @@ func (e *Environment) SubPath(text string) (path string, missing []string, err e
 		return e.values[name]
 	}, maxPath)
 	if err != nil {
-		return "", nil, fmt.Errorf("is longer than %d bytes once $(NAME) is replaced in it", maxPath)
+		return "", nil, fmt.Errorf("is longer than %d bytes once $(NAME) is expanded in it", maxPath)
 	}
 	return path, missing, nil
 }

@@ -132,11 +132,11 @@ func (r Reader) readDir(ctx context.Context, dir string) ([]Source, error) {
 		found = append(found, Source{Name: path, Text: text})
 	}
 	if len(found) == 0 {
-		hint := " (-R looks in the directories below it too)"
+		hint := " (-R also reads its subdirectories)"
 		if r.Recursive {
 			hint = ""
 		}
-		return nil, fmt.Errorf("reading manifests: %s holds no *.yaml, *.yml or *.json file%s", dir, hint)
+		return nil, fmt.Errorf("reading manifests: %s contains no *.yaml, *.yml or *.json file%s", dir, hint)
 	}
 	return found, nil
 }

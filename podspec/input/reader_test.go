@@ -49,7 +49,7 @@ func TestRedirectsStayTrusted(t *testing.T) {
 		"to a file":                          {true, "file:///etc/shadow", "which is neither https nor on this machine"},
 		"to a password":                      {true, "http://me:hunter2@192.0.2.1/", "http://me:xxxxx@192.0.2.1/, which is neither"},
 		"from this machine to this machine":  {false, target, ""},
-		"to something that cannot be parsed": {true, "https://me:hunter2@a b/", "redirects to something that is no URL"},
+		"to something that cannot be parsed": {true, "https://me:hunter2@a b/", "redirects to an invalid URL"},
 	} {
 		place := c.place
 		reader, from := served(t, map[bool]func(*httptest.Server){true: (*httptest.Server).StartTLS, false: (*httptest.Server).Start}[c.tls], sendTo(&place))
@@ -207,7 +207,7 @@ func TestDirectories(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Reader{}).Read(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "-R looks in the directories below") {
+	if _, err := (Reader{}).Read(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "-R also reads its subdirectories") {
 		t.Error(err)
 	}
 }

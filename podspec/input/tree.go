@@ -93,7 +93,7 @@ func (t *Tree) one(ctx context.Context, name string, known Known) File {
 
 // errManySilent reports that a file is not read. Files of the directory itself are read longer than links, whose
 // targets may be on another file system.
-var errManySilent = errors.New("it is not read, because too many others do not answer")
+var errManySilent = errors.New("it is not read, because too many other files do not answer")
 
 // Do calls do, and returns an error if it does not return in time. While do still runs, no operation with the same name
 // starts.

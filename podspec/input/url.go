@@ -130,7 +130,7 @@ func (r Reader) ask(ctx context.Context, u *url.URL, etag string) (*http.Respons
 		err = whole.Err
 	}
 	if err != nil && strings.Contains(err.Error(), "Location header") {
-		err = errors.New("the server redirects to something that is no URL")
+		err = errors.New("the server redirects to an invalid URL")
 	}
 	return reply, err
 }

@@ -169,7 +169,7 @@ func (a *reading) addDocument(r *report) {
 	case a.skip(r, meta):
 	default:
 		r.refuse(document.ClassUnsupported, "kind",
-			fmt.Sprintf("%s %s is not something podctl runs; it takes %s%s", meta.APIVersion, meta.Kind, a.takes(), a.hint(r.File, meta)))
+			fmt.Sprintf("podctl does not run %s %s; it accepts %s%s", meta.APIVersion, meta.Kind, a.takes(), a.hint(r.File, meta)))
 	}
 }
 
@@ -218,7 +218,7 @@ func (a *reading) add(o *object) {
 	}
 	a.objects = append(a.objects, o)
 	if o.beside = a.beside; o.beside && o.ConfigMap == nil && o.Secret == nil {
-		o.report.refuse(document.ClassUnsupported, "kind", o.report.Kind+" is not taken with --configmap, only ConfigMap and Secret: give the file as a manifest")
+		o.report.refuse(document.ClassUnsupported, "kind", o.report.Kind+" is not accepted with --configmap, which takes only ConfigMaps and Secrets: give the file as a manifest")
 		o.damaged = true
 	}
 	switch {
@@ -302,7 +302,7 @@ func (a *assembly) manifest() *Manifest {
 		switch {
 		case o.pod != nil || o.workload != nil || o.volume != nil || o.damaged || used[o] && (!a.loader.Store || o.beside):
 		case o.beside:
-			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("%s is used by no pod of the manifest", o)))
+			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("no pod of the manifest uses %s", o)))
 		default:
 			m.Apart = append(m.Apart, o.object())
 		}

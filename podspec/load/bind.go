@@ -97,9 +97,9 @@ func mismatch(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) stri
 	case size.Cmp(asked) < 0:
 		return fmt.Sprintf("it has %s, and the claim requests %s", size.String(), asked.String())
 	case ptr.Deref(claim.Spec.StorageClassName, "") != volume.Spec.StorageClassName:
-		return "its storage class is another one"
+		return "its storage class differs"
 	case ptr.Deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem) != ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem):
-		return "its volume mode is another one"
+		return "its volume mode differs"
 	}
 	for _, mode := range claim.Spec.AccessModes {
 		if !slices.Contains(volume.Spec.AccessModes, mode) {
@@ -159,7 +159,7 @@ func volumeNotes(v *object, bound bool) (notes []document.Note) {
 // checkVolume refuses a PersistentVolume that is not a directory of this machine.
 func checkVolume(r *report, volume *v1.PersistentVolume) {
 	if mode := volume.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
-		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a PersistentVolume is a directory here, and no block device")
+		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a PersistentVolume is a directory here, not a block device")
 	}
 	if bound := podspec.HostVolumeOf(volume); bound != nil {
 		path := "spec.hostPath.path"

@@ -22,8 +22,8 @@ func TestInputsThatGrowAreRefused(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"aliases of aliases":      {bomb, "-:1:1: holds more than 100000 values"},
-		"one long text, often":    {configMapHead + "x: &x \"" + strings.Repeat("x", 100<<10) + "\"\ndata:\n" + repeat(105, func(i int) string { return fmt.Sprintf("  k%d: *x\n", i) }), "-:1:1: is larger than 10485760 bytes once its aliases are replaced"},
-		"an alias of its parent":  {configMapHead + "data: &d {a: [*d]}\n", "-:4:15: is not valid YAML: an alias stands for something that contains it"},
+		"one long text, often":    {configMapHead + "x: &x \"" + strings.Repeat("x", 100<<10) + "\"\ndata:\n" + repeat(105, func(i int) string { return fmt.Sprintf("  k%d: *x\n", i) }), "-:1:1: is larger than 10485760 bytes once its aliases are expanded"},
+		"an alias of its parent":  {configMapHead + "data: &d {a: [*d]}\n", "-:4:15: is not valid YAML: an alias refers to a value that contains it"},
 		"lists in lists":          {"a: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "\n", "-:1:104: is nested deeper than 100 levels"},
 		"lists in lists, in line": {"a:\n" + strings.Repeat("- ", 5000) + "b\n", "is nested deeper than 100 levels"},
 		"maps in maps":            {repeat(500, func(i int) string { return strings.Repeat(" ", i) + "a:\n" }), "-:101:101: is nested deeper than 100 levels"},

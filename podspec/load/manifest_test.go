@@ -16,24 +16,24 @@ func TestProblems(t *testing.T) {
 	cases := map[string]struct {
 		text, want string
 	}{
-		"nothing at all":          {"", "-:1:1: holds no Kubernetes object"},
-		"only comments":           {"# nothing\n---\n", "-:1:1: holds no Kubernetes object"},
+		"nothing at all":          {"", "-:1:1: contains no Kubernetes object"},
+		"only comments":           {"# nothing\n---\n", "-:1:1: contains no Kubernetes object"},
 		"broken YAML":             {"apiVersion: v1\nkind: [Pod\nmetadata: {}\n", "is not valid YAML"},
 		"a list at the top":       {"- a\n- b\n", "-:1:1: is not a Kubernetes object"},
 		"no kind":                 {"apiVersion: v1\n", "apiVersion and kind are required"},
-		"another kind":            {"apiVersion: apps/v1\nkind: Deployment\n", "-:2:1: kind: apps/v1 Deployment is not something podctl runs"},
+		"another kind":            {"apiVersion: apps/v1\nkind: Deployment\n", "-:2:1: kind: podctl does not run apps/v1 Deployment"},
 		"an unknown list field":   {"apiVersion: v1\nkind: List\nitem: []\nitems: []\n", "-:3:1: unknown field; did you mean items?"},
 		"an unknown field":        {strings.Replace(minimal, "image:", "imagee:", 1), "-:8:5: spec.containers[0].imagee: unknown field; did you mean image?"},
 		"a field in wrong case":   {strings.Replace(minimal, "    image:", "    Image:", 1), "-:8:5: spec.containers[0].Image: unknown field; did you mean image?"},
 		"a field twice":           {minimal + "  - name: b\n    image: a\n    image: b\n", "-:11:5: spec.containers[1].image: is given twice, first in line 10"},
 		"a wrong type":            {strings.Replace(minimal, "containers:\n  - name", "containers:\n  - stdin: maybe\n    name", 1), "spec.containers[0].stdin: is a string, true or false is expected"},
-		"a colon without a blank": {strings.Replace(minimal, "spec:\n", "spec:\n  securityContext:\n    runAsUser:5\n", 1), "-:7:5: spec.securityContext: is a string, a map of fields (PodSecurityContext) is expected; a field is its name, a colon and a blank, and then its value"},
+		"a colon without a space": {strings.Replace(minimal, "spec:\n", "spec:\n  securityContext:\n    runAsUser:5\n", 1), "-:7:5: spec.securityContext: is a string, a map of fields (PodSecurityContext) is expected; write a field as its name, a colon, a space and its value"},
 		"a list that is a text":   {strings.Replace(minimal, "  - name: app\n", "  - name: app\n    args: run\n", 1), "-:8:5: spec.containers[0].args: is a string, a list is expected"},
 		"a text without quotes":   {minimal + "    env: [{name: A, value: no}]\n", "spec.containers[0].env[0].value: is a bool, a string is expected; put it in quotes"},
 		"a policy unquoted":       {minimal + "  restartPolicy: on\n", "-:9:3: spec.restartPolicy: is a bool, a string is expected; put it in quotes"},
 		"a bad quantity":          {minimal + "    resources: {limits: {cpu: plenty}}\n", `spec.containers[0].resources.limits.cpu: "plenty" is not a quantity`},
 		"no name":                 {strings.Replace(minimal, "  name: web\n", "  labels: {a: b}\n", 1), "metadata.name: is required"},
-		"only generateName":       {strings.Replace(minimal, "  name: web\n", "  generateName: web-\n", 1), "there is no API server here to complete it"},
+		"only generateName":       {strings.Replace(minimal, "  name: web\n", "  generateName: web-\n", 1), "there is no API server to complete it"},
 		"a uid with a slash":      {strings.Replace(minimal, "  name: web\n", "  name: web\n  uid: a/b\n", 1), "-:5:3: metadata.uid:"},
 		"a refused volume":        {minimal + "  volumes:\n  - name: v\n    nfs: {server: a, path: /b}\n", "-:11:5: spec.volumes[0].nfs: This kind of volume is not supported"},
 		"the same pod twice":      {minimal + "---\n" + minimal, "-:13:3: metadata.name: Pod default/web is given twice, first in -:4"},
@@ -100,7 +100,7 @@ data: {a.txt: "=", b: 5}
 		`12 spec.containers[1].name: "a" is given twice`,
 		"14 spec.containers[1].bar: unknown field",
 		"15 spec.containers[1].securityContext.runAsUser: is a number 1.5,",
-		"20 data[a.txt]: is not base64; a",
+		"20 data[a.txt]: is not base64; put",
 		"20 data.b: is a number, base64",
 	}
 	if diff := cmp.Diff(want, told(m)); diff != "" {

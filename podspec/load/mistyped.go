@@ -109,18 +109,18 @@ func (r *report) mistyped(value any, t reflect.Type) string {
 	}
 	switch {
 	case t == reflect.TypeFor[resource.Quantity]() && (isText || isBool || isNumber):
-		return said + " is not a quantity; write for example 500m, 2 or 64Mi"
+		return said + " is not a quantity; write, for example, 500m, 2 or 64Mi"
 	case t == reflect.TypeFor[metav1.Time]() && isText:
-		return said + " is not a time; write for example 2026-01-31T12:00:00Z"
+		return said + " is not a time; write, for example, 2026-01-31T12:00:00Z"
 	case isList && t.Elem().Kind() == reflect.Uint8 && isText:
-		return "is not base64; a text belongs into stringData of a Secret, data of a ConfigMap"
+		return "is not base64; put plain text in stringData of a Secret or data of a ConfigMap"
 	}
 	hint := ""
 	if t.Kind() == reflect.String && (isBool || isNumber) {
 		hint = "; put it in quotes"
 	}
 	if isText && (t.Kind() == reflect.Map || t.Kind() == reflect.Struct && !decodesItself(t)) {
-		hint = "; a field is its name, a colon and a blank, and then its value"
+		hint = "; write a field as its name, a colon, a space and its value"
 	}
 	return fmt.Sprintf("is a %s, %s is expected%s", kind, typeName(t), hint)
 }

@@ -116,7 +116,7 @@ func checkLogDirectory(r *report, pod *v1.Pod) {
 	length := len(pod.Namespace) + len("_") + len(pod.Name) + len("_") + len(pod.UID)
 	if bound := maxFileName - asideSuffix; length > bound && !r.hasProblem("metadata.name") {
 		r.refuse(document.ClassInvalid, "metadata.name", fmt.Sprintf(
-			"has %d bytes, which makes the log directory's name NAMESPACE_NAME_UID one of %d bytes; it can have at most %d: give the pod a shorter name",
+			"has %d bytes, so the name of its log directory, NAMESPACE_NAME_UID, would have %d bytes; at most %d are allowed: give the pod a shorter name",
 			len(pod.Name), length, bound))
 	}
 }

@@ -98,7 +98,7 @@ func TestNamesTooLongForTheLogsAreRefused(t *testing.T) {
 	room := 255 - 23 - len("__") - len(uid) - len(namespace)
 	for length, want := range map[int]string{
 		room:     "",
-		room + 1: fmt.Sprintf("-:3:12: metadata.name: has %d bytes, which makes the log directory's name NAMESPACE_NAME_UID one of 233 bytes; it can have at most 232", room+1),
+		room + 1: fmt.Sprintf("-:3:12: metadata.name: has %d bytes, so the name of its log directory, NAMESPACE_NAME_UID, would have 233 bytes; at most 232 are allowed", room+1),
 		253:      "at most 232",
 	} {
 		text := strings.Replace(minimal, "metadata:\n  name: web\n", fmt.Sprintf("metadata: {name: %s, namespace: %s, uid: %s}\n", strings.Repeat("a", length), namespace, uid), 1)

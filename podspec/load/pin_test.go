@@ -95,7 +95,7 @@ func TestPinMerge(t *testing.T) {
   containers: [{name: a, image: "b:1"}]`,
 	} {
 		_, _, err := accepted(t, head+spec+"\n").Pin(map[string]string{"a:1": "a@sha256:1"})
-		if err == nil || !strings.Contains(err.Error(), "pod default/web: the image a:1 comes in by a YAML merge") {
+		if err == nil || !strings.Contains(err.Error(), "pod default/web: the image a:1 comes from a YAML merge") {
 			t.Errorf("an image %s that comes in by a merge: %v", name, err)
 		}
 	}
@@ -124,7 +124,7 @@ items:
 - {apiVersion: v1, kind: Secret, metadata: {name: s, labels: &l {a: b}}}
 - {apiVersion: v1, kind: Pod, metadata: {name: web, labels: *l}, spec: {containers: [{name: a, image: "a:1"}]}}
 `).Pin(pins)
-	if err == nil || !strings.Contains(err.Error(), "write out what it has by aliases") {
+	if err == nil || !strings.Contains(err.Error(), "write out its aliases") {
 		t.Errorf("an alias of what was left out: %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func (a *assembly) complete(o *object, d *podspec.Desired) *podspec.Desired {
 		if a.loader.Store && !at.beside {
 			continue // It will replace the stored one.
 		}
-		a.notes = append(a.notes, at.report.Note(o.key(), "metadata.name", fmt.Sprintf("pod %s uses this one, and not the stored %s of that name", o.key(), name.Kind)))
+		a.notes = append(a.notes, at.report.Note(o.key(), "metadata.name", fmt.Sprintf("pod %s uses this one, not the stored %s of that name", o.key(), name.Kind)))
 	}
 	return with
 }

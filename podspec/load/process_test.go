@@ -18,14 +18,14 @@ func TestVariablesThatGrowAreRefused(t *testing.T) {
 	objects := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: big}\ndata:\n" + repeat(10, func(i int) string { return fmt.Sprintf("  K%d: %s\n", i, long[:100_000]) }) +
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: long}\nstringData: {K: " + long + long + "}\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"doubling":                        {doubling(22), "-:24:7: spec.containers[0].env[14]: the variable \"A14\" is too long once $(NAME) is replaced"},
+		"doubling":                        {doubling(22), "-:24:7: spec.containers[0].env[14]: the variable \"A14\" is too long once $(NAME) is expanded"},
 		"a literal":                       {"    env: [{name: A, value: " + long + long + "}]\n", "spec.containers[0].env[0]: the variable \"A\" is too long: with its name and a NUL it may have 131072 bytes"},
-		"many that are as long as can be": {"    env:\n    - {name: A, value: " + long + "}\n" + repeat(60, func(i int) string { return fmt.Sprintf("    - {name: A%d, value: $(A)}\n", i) }), "the variables have together more than the 6291456 bytes"},
+		"many that are as long as can be": {"    env:\n    - {name: A, value: " + long + "}\n" + repeat(60, func(i int) string { return fmt.Sprintf("    - {name: A%d, value: $(A)}\n", i) }), "the variables together have more than the 6291456 bytes"},
 		"a value of a Secret":             {"    env: [{name: A, valueFrom: {secretKeyRef: {name: long, key: K}}}]\n", "-:9:11: spec.containers[0].env[0]: the variable \"A\" is too long"},
 		"values of a Secret":              {"    envFrom: [{secretRef: {name: long}}]\n", "-:9:5: spec.containers[0].envFrom: the variable \"K\" is too long"},
-		"values of a ConfigMap, often":    {"    envFrom:\n" + repeat(1000, func(i int) string { return fmt.Sprintf("    - {prefix: p%d, configMapRef: {name: big}}\n", i) }), "-:9:5: spec.containers[0].envFrom: the variables have together more"},
-		"a command":                       {doubling(13) + "    command: [a, $(A13)$(A13)]\n", "spec.containers[0].command[1]: is too long once $(NAME) is replaced"},
-		"arguments":                       {doubling(13) + "    args: [" + strings.Repeat("$(A13), ", 100) + "]\n", "spec.containers[0].args: has, with the variables, more than the 6291456 bytes"},
+		"values of a ConfigMap, often":    {"    envFrom:\n" + repeat(1000, func(i int) string { return fmt.Sprintf("    - {prefix: p%d, configMapRef: {name: big}}\n", i) }), "-:9:5: spec.containers[0].envFrom: the variables together have more"},
+		"a command":                       {doubling(13) + "    command: [a, $(A13)$(A13)]\n", "spec.containers[0].command[1]: is too long once $(NAME) is expanded"},
+		"arguments":                       {doubling(13) + "    args: [" + strings.Repeat("$(A13), ", 100) + "]\n", "spec.containers[0].args: has, together with the variables, more than the 6291456 bytes"},
 		"a probe":                         {"    env: [{name: A, value: " + long + "}]\n    livenessProbe: {exec: {command: [$(A)$(A)]}}\n", "spec.containers[0].livenessProbe.exec.command[0]: is too long"},
 		"a hook":                          {"    env: [{name: A, value: " + long + "}]\n    lifecycle: {preStop: {exec: {command: [$(A)$(A)]}}}\n", "spec.containers[0].lifecycle.preStop.exec.command[0]: is too long"},
 		"a subPathExpr":                   {doubling(10) + "    volumeMounts: [{name: v, mountPath: /v, subPathExpr: $(A10)}]\n  volumes: [{name: v, emptyDir: {}}]\n", "spec.containers[0].volumeMounts[0].subPathExpr: is longer than 4095 bytes"},

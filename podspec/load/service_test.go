@@ -97,7 +97,7 @@ func TestServicesWithoutEffect(t *testing.T) {
 // TestServicesOnlyWithWorkloads checks that commands that accept only pods refuse Services.
 func TestServicesOnlyWithWorkloads(t *testing.T) {
 	m, err := Load(t.Context(), input.Reader{Stdin: strings.NewReader("{apiVersion: v1, kind: Service, metadata: {name: web}}")}, "-")
-	if err != nil || m.Err() == nil || !strings.Contains(m.Err().Error(), "is not something podctl runs") {
+	if err != nil || m.Err() == nil || !strings.Contains(m.Err().Error(), "podctl does not run v1 Service") {
 		t.Errorf("%v %v", err, m.Err())
 	}
 }

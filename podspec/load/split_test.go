@@ -80,10 +80,10 @@ func TestDocumentsAreNotLost(t *testing.T) {
 // field.
 func TestHiddenLineEndsAreRefused(t *testing.T) {
 	for end, want := range map[string]string{
-		"\u2028": `U+2028, which YAML takes for the end of a line: remove it, or write "\u2028" in double quotes`,
-		"\u2029": `U+2029, which YAML takes for the end of a line: remove it, or write "\u2029" in double quotes`,
-		"\u0085": `U+0085, which YAML takes for the end of a line: remove it, or write "\u0085" in double quotes`,
-		"\r":     `is a carriage return without a line feed, which YAML takes for the end of a line: end lines with LF or CRLF`,
+		"\u2028": `U+2028, which YAML treats as the end of a line: remove it, or write "\u2028" in double quotes`,
+		"\u2029": `U+2029, which YAML treats as the end of a line: remove it, or write "\u2029" in double quotes`,
+		"\u0085": `U+0085, which YAML treats as the end of a line: remove it, or write "\u0085" in double quotes`,
+		"\r":     `is a carriage return without a line feed, which YAML treats as the end of a line: end lines with LF or CRLF`,
 	} {
 		for text, at := range map[string]string{
 			minimal + "  # é" + end + "  hostNetwork: true\n": "-:9:6: ",

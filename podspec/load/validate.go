@@ -44,7 +44,7 @@ func isEphemeralOnCreate(err *field.Error) bool {
 func checkGeneratedName(r *report, meta *metav1.ObjectMeta) {
 	if isNameGenerated(meta) {
 		r.refuse(document.ClassInvalid, "metadata.generateName",
-			"is no name yet: there is no API server here to complete it, so give metadata.name")
+			"is not a complete name: there is no API server to complete it, so set metadata.name")
 	}
 }
 

@@ -148,7 +148,7 @@ func (o *object) detail(err *field.Error) string {
 // checkClaim refuses claims that a directory cannot satisfy.
 func checkClaim(r *report, claim *v1.PersistentVolumeClaim) {
 	if mode := claim.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
-		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a claim is a directory here, and no block device")
+		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a claim is a directory here, not a block device")
 	}
 }
 

@@ -193,7 +193,7 @@ func TestWordsForObjects(t *testing.T) {
 		"kind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: s3cret}\n":                               "-:5:14: stringData[.dockerconfigjson]: is not valid JSON, which a Secret of type kubernetes.io/dockerconfigjson holds",
 		"kind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/service-account-token\n":                                                                   "kubernetes.io/service-account.name is required",
 		"kind: ConfigMap\nmetadata: {name: a}\ndata: {\"a/b\": x}\n":                                                                                       "-:4:8: data[a/b]: is not a valid key: ",
-		"kind: ConfigMap\nmetadata: {generateName: a-}\n":                                                                                                  "-:3:12: metadata.generateName: is no name yet",
+		"kind: ConfigMap\nmetadata: {generateName: a-}\n":                                                                                                  "-:3:12: metadata.generateName: is not a complete name",
 		"kind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: -1Gi}}}\n":                 `-:4:61: spec.resources.requests[storage]: "-1Gi" is not valid: must be greater than zero`,
 		"kind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: much}}}\n":                 `"much" is not a quantity`,
 		"kind: ConfigMap\nmetadata: {name: a}\ndata: {k: \"" + strings.Repeat("x", 1<<20+1) + "\"}\n":                                                      "-:4:1: data: is too long: may not be more than 1048576 bytes",
@@ -211,7 +211,7 @@ func TestWordsForObjects(t *testing.T) {
 func TestGeneratedNames(t *testing.T) {
 	for start, want := range map[string]int{"web-": 1, "web": 1, strings.Repeat("w", 80): 1, "Web-": 2} {
 		m := parsed(t, strings.Replace(minimal, "  name: web\n", fmt.Sprintf("  generateName: %s\n", start), 1))
-		if len(m.Problems) != want || !strings.Contains(problemsOf(m), "-:4:3: metadata.generateName: is no name yet") {
+		if len(m.Problems) != want || !strings.Contains(problemsOf(m), "-:4:3: metadata.generateName: is not a complete name") {
 			t.Errorf("%s:\n%s", start, problemsOf(m))
 		}
 	}

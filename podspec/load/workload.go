@@ -51,7 +51,7 @@ func (o *object) completeTemplate(table *fields.Table) {
 	o.takeNames(pod.report)
 	o.notes = o.classify(fields.TableOf(fields.Kind(o.report.Kind)))
 	if o.oldKind != "" {
-		o.notes = append(o.notes, o.report.Note(o.String(), "kind", fmt.Sprintf("A %s is taken as a ReplicaSet of its name.", o.oldKind)))
+		o.notes = append(o.notes, o.report.Note(o.String(), "kind", fmt.Sprintf("A %s is treated as a ReplicaSet of the same name.", o.oldKind)))
 	}
 }
 

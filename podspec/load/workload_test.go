@@ -91,7 +91,7 @@ func TestWorkloadProblems(t *testing.T) {
 		"a ConfigMap as volume":            {deployment + "      volumes: [{name: v, configMap: {name: A_b}}]\n", "spec.template.spec.volumes[0].configMap.name:"},
 		"the same one twice":               {deployment + "---\n" + deployment, "metadata.name: Deployment default/web is given twice, first in -:3"},
 		"a Job without a policy":           {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + strings.Replace(jobSpec, "Never", "Always", 1), `spec.template.spec.restartPolicy: is required: valid values: "OnFailure", "Never"`},
-		"too many pods":                    {edited("replicas: 3", "replicas: 1001"), "-:5:3: spec.replicas: 1001 pods are more than one machine can have"},
+		"too many pods":                    {edited("replicas: 3", "replicas: 1001"), "-:5:3: spec.replicas: 1001 pods are more than one machine can run"},
 		"another controller's Job":         {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + jobSpec + "  managedBy: example.com/other\n", "-:10:3: spec.managedBy: Another controller would run it"},
 		"a CronJob without a schedule":     {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  jobTemplate:" + strings.ReplaceAll(jobSpec, "\n", "\n    "), "spec.schedule: is required"},
 	} {
@@ -140,7 +140,7 @@ func TestKindsWithoutEffect(t *testing.T) {
 	if m.Err() != nil || !slices.Equal(skipped, want) || len(m.NoEffect) > 0 {
 		t.Errorf("%v\n%s\nwant\n%s", m.Err(), strings.Join(skipped, "\n"), strings.Join(want, "\n"))
 	}
-	for _, want := range []string{"-:15:1: kind: example.com/v1 Widget is not something podctl runs; it takes Pod, Service", "; --skip-unknown of apply"} {
+	for _, want := range []string{"-:15:1: kind: podctl does not run example.com/v1 Widget; it accepts Pod, Service", "; --skip-unknown of apply"} {
 		if m := withWorkloads(t, deployment+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error(), want) {
 			t.Errorf("an unknown kind: %v, want %s", m.Err(), want)
 		}
@@ -238,7 +238,7 @@ spec:
     spec: {containers: [{name: a, image: i}]}
 `
 	m := loadServices(t, text)
-	if m.Err() != nil || len(m.Workloads) != 1 || len(m.NoEffect) != 1 || !strings.Contains(m.NoEffect[0].Detail, "taken as a ReplicaSet") {
+	if m.Err() != nil || len(m.Workloads) != 1 || len(m.NoEffect) != 1 || !strings.Contains(m.NoEffect[0].Detail, "treated as a ReplicaSet") {
 		t.Fatalf("%+v %v", m.NoEffect, m.Err())
 	}
 	if w := m.Workloads[0]; w.ReplicaSet == nil || *w.ReplicaSet.Spec.Replicas != 2 || w.ReplicaSet.Spec.Selector.MatchLabels["app"] != "old" {
@@ -313,7 +313,7 @@ func TestOnlyGeneratedNames(t *testing.T) {
 		"v1\nkind: Service":          "{ports: [{port: 80}]}",
 	} {
 		m := withWorkloads(t, "apiVersion: "+kind+"\nmetadata: {generateName: a-}\nspec: "+spec+"\n")
-		if len(m.Problems) != 1 || !strings.Contains(m.Problems[0].Detail, "is no name yet") || len(m.Notes()) > 0 {
+		if len(m.Problems) != 1 || !strings.Contains(m.Problems[0].Detail, "is not a complete name") || len(m.Notes()) > 0 {
 			t.Errorf("%s: %v %v", kind, m.Err(), m.Notes())
 		}
 	}

@@ -58,7 +58,7 @@ func checkNumbers(r *report, w *podspec.Workload) {
 	}
 	for path, number := range numbers {
 		if number != nil && *number > maxPods {
-			r.refuse(document.ClassUnsupported, path, fmt.Sprintf("%d pods are more than one machine can have; at most %d are taken", *number, maxPods))
+			r.refuse(document.ClassUnsupported, path, fmt.Sprintf("%d pods are more than one machine can run; at most %d are accepted", *number, maxPods))
 		}
 	}
 }

@@ -22,9 +22,9 @@ func checkCgroups(f *Facts) Check {
 		return failed(found+", and systemd does not run", "set SystemdCgroup = false in the runtime's configuration")
 	case len(missing) > 0:
 		return warning(fmt.Sprintf("%s, without the controllers %s", found, strings.Join(missing, ", ")),
-			"limits of that kind do not hold; add cgroup_enable=CONTROLLER to the kernel's command line")
+			"such limits have no effect; add cgroup_enable=CONTROLLER to the kernel's command line")
 	case !f.Cgroups.Writable:
-		return warning(found+", not writable", "containers have their limits, pods as a whole do not; mount cgroups writable where podctl runs")
+		return warning(found+", not writable", "limits apply to containers but not to whole pods; mount cgroups writable where podctl runs")
 	}
 	return ok(found)
 }
@@ -53,19 +53,19 @@ type capability struct {
 
 func capabilities() []capability {
 	return []capability{
-		{0, "CAP_CHOWN", "volumes cannot be given to a pod's users", false},
+		{0, "CAP_CHOWN", "the owners of volumes cannot be changed", false},
 		{1, "CAP_DAC_OVERRIDE", "files of other users cannot be written", false},
 		{3, "CAP_FOWNER", "modes of volumes cannot be set", false},
 		{12, "CAP_NET_ADMIN", "`podctl node up` cannot make a network", false},
 		{21, "CAP_SYS_ADMIN", "volumes in memory and subPaths cannot be mounted", true},
-		{24, "CAP_SYS_RESOURCE", "a node started here cannot shield guaranteed pods from the OOM killer", false},
+		{24, "CAP_SYS_RESOURCE", "a node started here cannot protect guaranteed pods from the OOM killer", false},
 	}
 }
 
 func checkCapabilities(f *Facts) Check {
 	held, err := strconv.ParseUint(f.Process.Capabilities, 16, 64)
 	if err != nil {
-		return warning("the kernel does not tell which this process has", "mount /proc")
+		return warning("the capabilities of this process cannot be read", "mount /proc")
 	}
 	var missing, without []string
 	fatal := false
@@ -76,11 +76,11 @@ func checkCapabilities(f *Facts) Check {
 	}
 	switch {
 	case len(missing) == 0:
-		return ok("all that podctl needs")
+		return ok("podctl has all that it needs")
 	case f.Process.UID != 0 && fatal:
 		return failed(fmt.Sprintf("podctl runs as user %d, without %s", f.Process.UID, strings.Join(missing, ", ")), "run podctl as root")
 	}
-	c := warning("without "+strings.Join(missing, ", "), "run podctl with them if this matters: "+strings.Join(without, "; "))
+	c := warning("without "+strings.Join(missing, ", "), "run podctl with them, or accept that "+strings.Join(without, "; "))
 	if fatal {
 		c.Result = Failed
 	}
@@ -106,13 +106,13 @@ func checkNamespaces(f *Facts) Check {
 		return strings.Join(slices.DeleteFunc(kinds, func(k string) bool { return slices.Contains(f.Kernel.Namespaces, k) }), ", ")
 	}
 	if missing := lacking("ipc", "mnt", "net", "pid", "uts"); missing != "" {
-		return failed("the kernel does not have "+missing, "use a kernel with these namespaces; inside a container, one that may make them")
+		return failed("the kernel does not have "+missing, "use a kernel with these namespaces; if podctl runs in a container, allow it to create them")
 	}
 	if missing := lacking("cgroup", "user"); missing != "" {
 		return warning("the kernel does not have "+missing, "pods with hostUsers: false do not start")
 	}
 	if f.Kernel.UserNamespaces == 0 {
-		return warning("user namespaces are switched off", "sysctl -w user.max_user_namespaces=65536; pods with hostUsers: false do not start without")
+		return warning("user namespaces are disabled", "sysctl -w user.max_user_namespaces=65536; pods with hostUsers: false do not start otherwise")
 	}
 	return ok("cgroup, ipc, mnt, net, pid, user, uts")
 }
@@ -120,17 +120,17 @@ func checkNamespaces(f *Facts) Check {
 func checkBridge(f *Facts) Check {
 	switch {
 	case !f.Kernel.Bridge:
-		return warning("the kernel has no bridges loaded", "modprobe bridge, unless your network needs none")
+		return warning("the module bridge is not loaded", "modprobe bridge, unless your network needs none")
 	case !f.Kernel.BridgeNetfilter:
-		return warning("br_netfilter is not in force",
-			"modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1; pods may not reach host ports of pods beside them")
+		return warning("br_netfilter is not active",
+			"modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1; pods may not reach host ports of other pods")
 	}
 	return ok("bridge and br_netfilter are loaded")
 }
 
 func checkForwarding(f *Facts) Check {
 	if !f.Kernel.IPForward {
-		return warning("net.ipv4.ip_forward is 0", "sysctl -w net.ipv4.ip_forward=1; pods may reach nothing outside of this machine")
+		return warning("net.ipv4.ip_forward is 0", "sysctl -w net.ipv4.ip_forward=1; pods may not reach addresses outside this machine")
 	}
 	return ok("net.ipv4.ip_forward is 1")
 }

@@ -49,7 +49,7 @@ func runtimeChecks(f *Facts) []Check {
 }
 
 func checkRuntime(r *Runtime) Check {
-	const advice = "look into the runtime's log (journalctl -u containerd, journalctl -u crio, or `podctl node status -o json` for that of a node)"
+	const advice = "read the runtime's log (journalctl -u containerd or journalctl -u crio; for a node, `podctl node status -o json` prints its path)"
 	if r.Problem != "" {
 		return failed(r.Problem, advice)
 	}
@@ -63,7 +63,7 @@ func checkRuntime(r *Runtime) Check {
 func checkNetwork(r *Runtime) Check {
 	if c, known := r.condition(networkReady); !known || !c.Status {
 		return failed("not ready: "+c.said(),
-			"give the runtime a CNI configuration and its plugins; pods with hostNetwork alone need none, and `podctl node up` brings its own")
+			"install a CNI configuration and its plugins, or use `podctl node up`, which includes them; pods with hostNetwork run without")
 	}
 	return ok("ready")
 }
@@ -71,12 +71,12 @@ func checkNetwork(r *Runtime) Check {
 func (r *Runtime) condition(name string) (Condition, bool) {
 	i := slices.IndexFunc(r.Conditions, func(c Condition) bool { return c.Type == name })
 	if i < 0 {
-		return Condition{Message: "the runtime does not say"}, false
+		return Condition{Message: "the runtime does not report it"}, false
 	}
 	return r.Conditions[i], true
 }
 
-func (c *Condition) said() string { return cmp.Or(c.Message, c.Reason, "no reason is given") }
+func (c *Condition) said() string { return cmp.Or(c.Message, c.Reason, "no reason reported") }
 
 // checkCondition returns a warning for another condition of the runtime. containerd writes its deprecations as JSON.
 func checkCondition(c Condition) Check {
@@ -89,12 +89,12 @@ func checkCondition(c Condition) Check {
 		}
 		said = strings.Join(texts, " ")
 	}
-	return warning(fmt.Sprintf("%s is false: %s", c.Type, said), "pods run; the runtime's documentation says what it asks for")
+	return warning(fmt.Sprintf("%s is false: %s", c.Type, said), "pods run; see the runtime's documentation for this condition")
 }
 
 func checkCNI(c *CNI) Check {
 	if len(c.Configs) == 0 {
-		return failed("no network configuration in "+c.ConfDir, "put a .conflist there, or use `podctl node up`, which brings one")
+		return failed("no network configuration in "+c.ConfDir, "put a .conflist there, or use `podctl node up`, which includes one")
 	}
 	missing := slices.DeleteFunc(slices.Clone(c.Wanted), func(plugin string) bool { return slices.Contains(c.Installed, plugin) })
 	dirs := strings.Join(c.PluginDirs, ", ")
@@ -104,7 +104,7 @@ func checkCNI(c *CNI) Check {
 	}
 	if len(c.Networks) == 0 {
 		return warning(fmt.Sprintf("the runtime has loaded none of %s in %s", strings.Join(c.Configs, ", "), c.ConfDir),
-			"look into the runtime's log for what is wrong with them; containerd overlooks a file that was moved there until it starts again")
+			"read the runtime's log for the reason; containerd ignores a file that was moved there until it is restarted")
 	}
 	return ok(fmt.Sprintf("%s; plugins %s in %s", strings.Join(c.Networks, ", "), strings.Join(c.Wanted, ", "), dirs))
 }
@@ -118,17 +118,17 @@ func checkSandboxImage(i *SandboxImage) Check {
 	case i.Present:
 		return ok("image " + i.Name)
 	case i.Name == "":
-		return warning("the runtime keeps no image for sandboxes", "the first pod pulls it; on a node of podctl, `podctl node up` says how to load it")
+		return warning("the runtime has no sandbox image", "the first pod pulls it; for a node of podctl, `podctl node up` prints how to load it")
 	case strings.HasPrefix(i.Name, localRegistry):
-		return failed("image "+i.Name+" is not there, and no registry has it", "load it: podctl image load pause.tar (`make images` builds bin/pause.tar, the package has it in /usr/lib/podctl)")
+		return failed("image "+i.Name+" is missing, and no registry has it", "load it: podctl image load pause.tar (`make images` builds bin/pause.tar, the package has it in /usr/lib/podctl)")
 	}
-	return warning("image "+i.Name+" is not there: the first pod pulls it", "pull it now: podctl image pull "+i.Name)
+	return warning("image "+i.Name+" is missing: the first pod pulls it", "pull it now: podctl image pull "+i.Name)
 }
 
 func checkKubelet(f *Facts) Check {
 	if f.Kubelet == nil {
 		return ok("none on this runtime")
 	}
-	return failed(fmt.Sprintf("%s (pid %d) runs on this runtime and kills what podctl starts there", f.Kubelet.Process, f.Kubelet.PID),
+	return failed(fmt.Sprintf("%s (pid %d) uses this runtime and kills containers that podctl starts there", f.Kubelet.Process, f.Kubelet.PID),
 		"use another runtime (podctl node up), stop it, or put manifests into its static pod directory (podctl export)")
 }

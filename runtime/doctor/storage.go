@@ -15,13 +15,13 @@ func checkDisk(d *Disk) Check {
 	lowInodes := d.Inodes > 0 && d.InodesFree*100/d.Inodes < 5
 	switch {
 	case d.Free < scarce:
-		return failed(found, "make room: nothing can be written soon")
+		return failed(found, "free some space: writes will soon fail")
 	case d.Inodes > 0 && d.InodesFree == 0:
-		return failed(found+", and no inodes", "remove small files: no file can be made")
+		return failed(found+", and no inodes", "remove small files: no file can be created")
 	case lowInodes:
 		return warning(fmt.Sprintf("%s, and %d of %d inodes", found, d.InodesFree, d.Inodes), "remove small files")
 	case low:
-		return warning(found, fmt.Sprintf("make room: a kubelet would put out pods below %d %%", d.LowPercent))
+		return warning(found, fmt.Sprintf("free some space: a kubelet evicts pods below %d %%", d.LowPercent))
 	}
 	return ok(found)
 }
@@ -42,12 +42,12 @@ func checkClock(f *Facts) Check {
 	now := f.Time.UTC().Format(time.RFC3339)
 	const advice = "set the clock, for example with timedatectl set-ntp true"
 	if behind := f.State.NewestWrite.Sub(f.Time); behind > time.Second {
-		return warning(fmt.Sprintf("%s is %s before podctl wrote last", now, behind.Round(time.Second)),
-			advice+"; until it has caught up, containers that ended later than now restart without delay, failures of probes later "+
-				"than now are not acted on before they are confirmed, and deadlines of pods come later")
+		return warning(fmt.Sprintf("%s is %s before podctl's last write", now, behind.Round(time.Second)),
+			advice+"; until the clock has caught up, containers that ended later than now restart without delay, "+
+				"podctl acts on probe failures later than now only once they are confirmed, and deadlines of pods are late")
 	}
 	if f.Time.Year() < 2025 {
-		return warning(now+" is before podctl was made", advice+"; certificates of registries look as if they were not valid yet")
+		return warning(now+" is before podctl was built", advice+"; certificates of registries appear to be not yet valid")
 	}
 	return ok(now)
 }
@@ -62,13 +62,13 @@ func checkState(f *Facts) Check {
 	case s.Problem != "":
 		return failed(apart(s.Problem, "run podctl as root, or choose another with --state-dir"))
 	case !s.Writable && !s.Exists:
-		return failed(s.Path+" does not exist and cannot be made", "run podctl as root, or choose another with --state-dir")
+		return failed(s.Path+" does not exist and cannot be created", "run podctl as root, or choose another with --state-dir")
 	case !s.Writable:
 		return failed(found+", cannot be written", "run podctl as root, mount it writable, or choose another with --state-dir")
 	case !s.Exists:
-		return ok(s.Path + " does not exist yet; the first apply makes it")
+		return ok(s.Path + " does not exist yet; the first apply creates it")
 	case s.Open:
-		return warning(found+", others can look into it", "chmod 700 "+s.Path)
+		return warning(found+", other users can read it", "chmod 700 "+s.Path)
 	}
 	return ok(found)
 }
@@ -80,7 +80,7 @@ func checkCheckpoints(f *Facts) Check {
 	case len(s.Unreadable) > 0:
 		return warning(fmt.Sprintf("%s, %d cannot", found, len(s.Unreadable)), strings.Join(s.Unreadable, "; "))
 	case len(s.OpenCheckpoints) > 0:
-		return warning("others can read "+strings.Join(s.OpenCheckpoints, ", "), "chmod 600 them: the values of Secrets are in them")
+		return warning("other users can read "+strings.Join(s.OpenCheckpoints, ", "), "chmod 600 them: they contain values of Secrets")
 	}
 	return ok(found)
 }
@@ -93,5 +93,5 @@ func checkMounts(f *Facts) Check {
 		return ok("none below " + s.Path + " is hidden")
 	}
 	return warning(fmt.Sprintf("%d below %s are hidden by the mount on %s, such as %s", len(s.Hidden), s.Path, s.HiddenBy, s.Hidden[0]),
-		"a container that restarts finds its volumes in memory empty: delete and apply the pods, or end what uses "+s.HiddenBy+" and run umount "+s.HiddenBy)
+		"a container that restarts finds its volumes in memory empty: delete and apply the pods, or stop the programs that use "+s.HiddenBy+" and run umount "+s.HiddenBy)
 }

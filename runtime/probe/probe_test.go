@@ -253,7 +253,7 @@ func TestACommandThatGrowsIsNotRun(t *testing.T) {
 	}}
 	p := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"a", strings.Repeat("$(A)", 100)}}}}
 	got := r.Run(t.Context(), p, local(c))
-	if got.Verdict == Success || !strings.Contains(got.Message, "exec.command[1]: is too long once $(NAME) is replaced in it") || strings.Contains(got.Message, "s3cret") {
+	if got.Verdict == Success || !strings.Contains(got.Message, "exec.command[1]: is too long once $(NAME) is expanded in it") || strings.Contains(got.Message, "s3cret") {
 		t.Errorf("%s %.300q", got.Verdict, got.Message)
 	}
 }

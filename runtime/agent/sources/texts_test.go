@@ -211,7 +211,7 @@ func TestNothingKnown(t *testing.T) {
 	}
 	b.blames()
 	b.later(time.Second)
-	b.blames("bad:", "permission denied", "holds no Kubernetes object")
+	b.blames("bad:", "permission denied", "contains no Kubernetes object")
 	b.write("bad", manifest("two", "", "1"), "empty", manifest("three", "", "1"))
 	b.remove("c")
 	b.wants("one:1 three:1 two:1")

@@ -78,7 +78,7 @@ func TestURL(t *testing.T) {
 		},
 		"204":                              func() { s.fails(http.StatusNoContent) },
 		"304":                              func() { s.fails(http.StatusNotModified) },
-		"holds no Kubernetes object":       func() { s.serves("\n# nothing\n---\n") },
+		"contains no Kubernetes object":    func() { s.serves("\n# nothing\n---\n") },
 		"the answer holds no":              func() { s.serves("") },
 		"unexpected EOF":                   func() { s.answers(cut) },
 		"is not a Kubernetes object":       func() { s.serves("<html></html>") },
