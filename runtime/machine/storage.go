@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystem describes the use of a file system, in bytes and in inodes. Numbers that are too large to compute a
-// percentage are truncated.
+// FileSystem describes the use of a file system, in bytes and in inodes. Numbers are capped so that a percentage can be
+// computed without an overflow.
 type FileSystem struct {
 	// Size and Inodes are totals. Free and InodesFree are available to a user.
 	Size, Free, Inodes, InodesFree int64
