@@ -80,12 +80,20 @@ func (d Dir) Make(above, perm fs.FileMode, names ...string) (*safefs.Dir, error)
 	return dir.MakeSub(above, perm, names...)
 }
 
-// MkdirAll creates a directory that only podctl uses, with its parents.
+// MkdirAll creates a directory with its parents. The mode does not depend on the umask.
 func (d Dir) MkdirAll(path string, perm fs.FileMode) error {
-	if err := d.Prepare(); err != nil {
+	below, err := d.relative(path)
+	if err != nil {
 		return err
 	}
-	return d.In(path, func(root *os.Root, name string) error { return root.MkdirAll(name, perm) })
+	if below == "." {
+		return d.Prepare()
+	}
+	made, err := d.Make(perm, perm, strings.Split(below, "/")...)
+	if err != nil {
+		return named(path, err)
+	}
+	return made.Close()
 }
 
 // Remove removes a file or an empty directory of the state directory. A missing one is no error.
