@@ -133,7 +133,7 @@ func TestNamespaceOfAManifest(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: a, image: b}]}\n"
 	for namespace, refused := range map[string]bool{"shop": false, "other": true} {
 		code, _, stderr := call(t, pod, "delete", "--runtime-endpoint", "unix:///nowhere.sock", "-n", namespace, "-")
-		if said := strings.Contains(stderr, "shop/web of the manifest is not in the namespace"); code != exit.Error || said != refused {
+		if said := strings.Contains(stderr, "shop/web in the manifest is not in the namespace"); code != exit.Error || said != refused {
 			t.Errorf("-n %s: exit code %d\n%s", namespace, code, stderr)
 		}
 	}
@@ -307,7 +307,7 @@ func TestDirectoryTakenForAName(t *testing.T) {
 func TestExportTakesOnePod(t *testing.T) {
 	one := `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: b}]}}`
 	code, stdout, stderr := call(t, one+"\n---\n"+strings.Replace(one, "web", "second", 1), "export", "-")
-	if code != exit.Error || stdout != "" || !strings.Contains(stderr, "holds 2 pods; name one") {
+	if code != exit.Error || stdout != "" || !strings.Contains(stderr, "contains 2 pods; name one of them") {
 		t.Errorf("two pods: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = call(t, one, "export", "-")

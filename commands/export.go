@@ -61,7 +61,7 @@ func export(sess *session.Session, pod *v1.Pod, output string) error {
 		sess.IO.Note("note: %s", text)
 	}
 	if len(problems) > 0 {
-		sess.IO.Note("pod %s cannot be taken over as it is (docs/kubernetes.md)", model.RefOf(pod))
+		sess.IO.Note("pod %s cannot be taken over unchanged (see docs/kubernetes.md)", model.RefOf(pod))
 		return exit.With(exit.NotYet)
 	}
 	return nil
@@ -69,10 +69,10 @@ func export(sess *session.Session, pod *v1.Pod, output string) error {
 
 // takeoverNotes returns the flags and precautions that the kubelet needs.
 func takeoverNotes(pod *v1.Pod, stateDir, cgroupRoot string) []string {
-	notes := []string{fmt.Sprintf("a kubelet calls a static pod %s-NODE; containers keep running", pod.Name)}
+	notes := []string{fmt.Sprintf("a kubelet names a static pod %s-NODE; its containers keep running", pod.Name)}
 	// The kubelet reads the resources of the removed container (kubelet: recordContainerResizeOperations).
-	notes = append(notes, "a kubelet 1.36 panics when a container or sidecar of a static pod is removed or renamed and the pod keeps its uid: "+
-		"change metadata.uid with such an edit, or remove the file and wait for the end of the pod first")
+	notes = append(notes, "kubelet 1.36 panics when a container or sidecar of a static pod is removed or renamed and the pod keeps its uid: "+
+		"change metadata.uid in the same edit, or remove the file first and wait until the pod has ended")
 	var emptyDirs []string
 	for _, vol := range pod.Spec.Volumes {
 		if vol.EmptyDir != nil {
@@ -80,14 +80,14 @@ func takeoverNotes(pod *v1.Pod, stateDir, cgroupRoot string) []string {
 		}
 	}
 	if len(emptyDirs) > 0 {
-		notes = append(notes, fmt.Sprintf("emptyDir %s: a container that restarts finds its content only under kubelet --root-dir %s",
+		notes = append(notes, fmt.Sprintf("emptyDir %s: a restarted container sees its content only if the kubelet runs with --root-dir %s",
 			strings.Join(emptyDirs, ", "), stateDir))
 	}
 	if needsMounts(pod) {
 		notes = append(notes, mountNotes(stateDir)...)
 	}
 	if cgroupRoot != "" {
-		notes = append(notes, "the pod's cgroup is found only under kubelet --cgroup-root /"+strings.Trim(cgroupRoot, "/"))
+		notes = append(notes, "the kubelet finds the pod's cgroup only with --cgroup-root /"+strings.Trim(cgroupRoot, "/"))
 	}
 	return notes
 }
@@ -115,6 +115,6 @@ func mountNotes(stateDir string) []string {
 	if err != nil || !private {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s lies in the private mount %s: a kubelet with that root directory binds it on itself, which hides the volumes in memory and "+
-		"subPaths below it from containers that restart; run mount --make-shared %s before the kubelet starts", stateDir, at, at)}
+	return []string{fmt.Sprintf("%s is in the private mount %s: a kubelet with that root directory bind-mounts it onto itself, which hides volumes in memory and "+
+		"subPaths below it from restarted containers; run mount --make-shared %s before the kubelet starts", stateDir, at, at)}
 }

@@ -106,7 +106,7 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 		sess.IO.Print(text, objects.KeyOf(o))
 	}
 	if len(m.Pods)+len(m.Apart)+len(m.Workloads) == 0 {
-		sess.IO.Print("nothing to apply in it")
+		sess.IO.Print("contains nothing to apply")
 	}
 }
 

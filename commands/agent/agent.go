@@ -113,7 +113,7 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 		return err
 	}
 	if o.StopAtEnd && o.ShutdownGrace <= 0 {
-		return exit.Usagef("--stop-pods needs a --shutdown-grace")
+		return exit.Usagef("--stop-pods needs a --shutdown-grace greater than 0")
 	}
 	if o.Listen, err = o.address(); err != nil {
 		return err
@@ -169,8 +169,8 @@ func checkWords(args []string) error {
 			continue
 		}
 		if _, err := os.Lstat(arg); errors.Is(err, fs.ErrNotExist) {
-			return exit.Usagef("%s is no command of `podctl agent`, and no file or directory of that name is here; "+
-				"for a directory that will be made later, write ./%[1]s", terminal.Printable(arg))
+			return exit.Usagef("%s is neither a command of `podctl agent` nor an existing file or directory; "+
+				"for a directory that does not exist yet, write ./%[1]s", terminal.Printable(arg))
 		}
 	}
 	return nil
@@ -191,7 +191,7 @@ func (o *agentOptions) address() (*daemon.Address, error) {
 	}
 	host, port, err := net.SplitHostPort(o.listen)
 	if err != nil {
-		return nil, exit.Usagef("--listen %s: it has to be ADDRESS:PORT or :PORT: %v", o.listen, err)
+		return nil, exit.Usagef("--listen %s: must be ADDRESS:PORT or :PORT: %v", o.listen, err)
 	}
 	return &daemon.Address{Host: host, Port: port}, nil
 }

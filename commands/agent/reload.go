@@ -89,5 +89,5 @@ func (s signals) restart() error {
 		return nil
 	default:
 	}
-	return fmt.Errorf("starting %s again: %w", program, syscall.Exec(program, os.Args, os.Environ())) //nolint:gosec // it is this program
+	return fmt.Errorf("restarting %s: %w", program, syscall.Exec(program, os.Args, os.Environ())) //nolint:gosec // it is this program
 }

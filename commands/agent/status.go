@@ -80,7 +80,7 @@ func client(sess *session.Session) api.Client {
 func podStates(ctx context.Context, sess *session.Session) map[types.UID]*v1.Pod {
 	list, err := client(sess).Pods(ctx)
 	if err != nil {
-		sess.IO.Note("note: the status of pods is not known: %v", err)
+		sess.IO.Note("note: cannot get the status of pods: %v", err)
 		return nil
 	}
 	pods := map[types.UID]*v1.Pod{}
@@ -139,11 +139,11 @@ func podRank(p *api.Pod) int {
 func podProblem(p *api.Pod) string {
 	switch {
 	case p.Error != "":
-		return "its last pass failed: " + p.Error
+		return "last pass failed: " + p.Error
 	case p.Rejection != nil:
-		return "it is not admitted: " + p.Rejection.Message
+		return "not admitted: " + p.Rejection.Message
 	case p.Eviction != nil:
-		return "it is evicted: " + p.Eviction.Message
+		return "evicted: " + p.Eviction.Message
 	}
 	return ""
 }
@@ -219,7 +219,7 @@ func runtimeText(r *api.Runtime) string {
 	if r.Answers {
 		return r.Endpoint + " answers"
 	}
-	return fmt.Sprintf("%s does not answer: %s", r.Endpoint, cmp.Or(r.Error, "it was not asked yet"))
+	return fmt.Sprintf("%s does not answer: %s", r.Endpoint, cmp.Or(r.Error, "not checked yet"))
 }
 
 func sourceText(s *api.Source) string {

@@ -42,7 +42,7 @@ func TestStatusBeginsWithProblems(t *testing.T) {
 	at := -1
 	for _, want := range []string{
 		"problem: unix:///x does not answer: refused\n", "problem: the node has MemoryPressure", "problem: a.yaml: bad yaml\n", "problem: b.yaml: given twice\n",
-		"problem: pod default/failed: its last pass failed: no image\n", "problem: pod default/rejected: it is not admitted: too big\n", "problem: job default/bad: stuck\n",
+		"problem: pod default/failed: last pass failed: no image\n", "problem: pod default/rejected: not admitted: too big\n", "problem: job default/bad: stuck\n",
 		"agent is running: ready, ", "source /pods: 2 pods\n", "READY", "default     failed", "default     rejected", "default     held", "default     fine       1/1     Running",
 		"job/bad", "deployment/good",
 	} {

@@ -99,7 +99,7 @@ func (s *Setting) give(key string, flag *pflag.Flag) error {
 	case s.list != nil && takesList:
 		return slice.Replace(s.list)
 	case s.list != nil:
-		return fmt.Errorf("%s: %s takes one value: a text, a number, true or false", s.Origin, key)
+		return fmt.Errorf("%s: %s takes one value: a string, a number, true or false", s.Origin, key)
 	}
 	if err := flag.Value.Set(s.Value); err != nil {
 		return fmt.Errorf("%s: %s: %w", s.Origin, key, err)
@@ -126,7 +126,7 @@ func (f *Flags) readFiles(set *pflag.FlagSet, sections Sections, env *terminal.E
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the configuration: %w; --config names another", err)
+			return nil, fmt.Errorf("reading the configuration: %w; use --config to name another file", err)
 		}
 		settings, err := parse(file, text, sections)
 		if err == nil {
@@ -177,7 +177,7 @@ func checkKeys(settings map[string]Setting, set *pflag.FlagSet, sections Section
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		if !slices.Contains(known, key) {
-			errs = append(errs, fmt.Errorf("%s: unknown key %q; there are %s", settings[key].Origin, key, strings.Join(known, ", ")))
+			errs = append(errs, fmt.Errorf("%s: unknown key %q; known keys: %s", settings[key].Origin, key, strings.Join(known, ", ")))
 		}
 	}
 	return errors.Join(errs...)

@@ -84,7 +84,7 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 		text, says  string
 		environment map[string]string
 	}{
-		"an unknown key":     {"namespace: a\nnamspace: b\n", `config.yaml:2: unknown key "namspace"; there are `, nil},
+		"an unknown key":     {"namespace: a\nnamspace: b\n", `config.yaml:2: unknown key "namspace"; known keys: `, nil},
 		"config in a config": {"config: /other\n", `config.yaml:1: unknown key "config"`, nil},
 		"a bad value":        {"\nrequest-timeout: soon\n", `config.yaml:2: request-timeout: time: invalid duration`, nil},
 		"a time gone by":     {"timeout: -1s\n", `config.yaml:1: timeout: must not be negative`, nil},
@@ -94,7 +94,7 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 		"nothing":            {"namespace:\n", `config.yaml:1: namespace takes one value`, nil},
 		"no map":             {"- a\n", `config.yaml:1: a configuration is a map`, nil},
 		"no YAML":            {"a: b\n\tc: d\n", `config.yaml:2: found a tab`, nil},
-		"an agent's key":     {"agent:\n  parallels: 3\n", `config.yaml:2: unknown key "agent.parallels"; there are `, nil},
+		"an agent's key":     {"agent:\n  parallels: 3\n", `config.yaml:2: unknown key "agent.parallels"; known keys: `, nil},
 		"an agent's value":   {"agent:\n  parallel: many\n", `config.yaml:2: agent.parallel: `, nil},
 		"a list of numbers":  {"agent:\n  parallel: [1]\n", `config.yaml:2: agent.parallel takes one value`, nil},
 		"another section":    {"plan:\n  parallel: 1\n", `config.yaml:1: plan takes one value`, nil},

@@ -81,7 +81,7 @@ func take(file string, settings map[string]Setting, prefix string, key, value *y
 	}
 	for _, one := range values {
 		if one.Kind != yamlv3.ScalarNode || one.Tag == "!!null" {
-			return fmt.Errorf("%s: %s takes one value: a text, a number, true or false", s.Origin, name)
+			return fmt.Errorf("%s: %s takes one value: a string, a number, true or false", s.Origin, name)
 		}
 		if s.Value = one.Value; s.list != nil {
 			s.list = append(s.list, one.Value)

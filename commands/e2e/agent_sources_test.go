@@ -150,8 +150,8 @@ func sourcesRule(t *testing.T, a *agentProcess, rolled func() bool) {
 	before := m.ids(t, "web-1")
 	m.must(t, "rollout", "restart", "deployment/web")
 	until(t, "a restart is rolled out", func() bool { return m.ids(t, "web-1")["app"] != before["app"] && rolled() })
-	if r := m.must(t, "delete", "deployment/web", "service/web"); !strings.Contains(r.stderr, "deployment default/web comes back") ||
-		!strings.Contains(r.stderr, "service default/web comes back") || !strings.Contains(r.stderr, file) {
+	if r := m.must(t, "delete", "deployment/web", "service/web"); !strings.Contains(r.stderr, "the agent recreates deployment default/web") ||
+		!strings.Contains(r.stderr, "the agent recreates service default/web") || !strings.Contains(r.stderr, file) {
 		t.Errorf("delete: %s%s", r.stdout, r.stderr)
 	}
 	until(t, "what was deleted comes back", func() bool { return rolled() && m.run(t, "get", "service/web").code == 0 })

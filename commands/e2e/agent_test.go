@@ -294,12 +294,12 @@ func testAgentBeside(t *testing.T, m *machine) {
 
 	one := m.ids(t, "one")
 	file := filepath.Join(a.dir, "one.yaml")
-	if r := m.must(t, "plan", write(t, fmt.Sprintf(simplePod, "one", "6s"))); !strings.Contains(r.stderr, "the agent keeps this pod as "+file+" says") {
-		t.Errorf("a plan of another manifest says nothing of the agent's:\n%s", r.stderr)
+	if r := m.must(t, "plan", write(t, fmt.Sprintf(simplePod, "one", "6s"))); !strings.Contains(r.stderr, "the agent applies this pod from "+file+" and reverts") {
+		t.Errorf("a plan of another manifest does not mention the agent:\n%s", r.stderr)
 	}
 	r := m.must(t, "delete", "one", "two")
-	if strings.Count(r.stderr, "note:") != 1 || !strings.Contains(r.stderr, "pod default/one comes back: its manifest is in "+file) {
-		t.Errorf("the deletion of a pod that comes back says:\n%s", r.stderr)
+	if strings.Count(r.stderr, "note:") != 1 || !strings.Contains(r.stderr, "the agent recreates pod default/one: its manifest is in "+file) {
+		t.Errorf("the deletion of a pod that the agent recreates prints:\n%s", r.stderr)
 	}
 	until(t, "one comes back", func() bool { return m.runsAnother(t, "one", "app", one["app"]) })
 	until(t, "two is forgotten", func() bool { return len(a.status(t).Pods) == 1 })

@@ -20,7 +20,7 @@ func testAgentWorkloads(t *testing.T, m *machine) {
 	if m.ids(t, "shop-2")["app"] == first["app"] {
 		t.Error("the last pod has not been updated")
 	}
-	if r := m.must(t, "delete", "shop-1"); !strings.Contains(r.stderr, "pod default/shop-1 comes back") {
+	if r := m.must(t, "delete", "shop-1"); !strings.Contains(r.stderr, "recreates pod default/shop-1") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 	waitFor(t, rolled)

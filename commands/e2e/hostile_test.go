@@ -204,7 +204,7 @@ func (h *hostile) unusable(says string) {
 		h.expect(1, says, args...)
 	}
 	h.expect(0, "podctl (no journal)", "get", "hostile")
-	h.expect(1, "use its manifest instead of its name", "restart", "hostile")
+	h.expect(1, "use the manifest instead of the name", "restart", "hostile")
 	h.expect(0, "Running", "get", h.path)
 	h.expect(0, "hostile", "get")
 	h.expect(0, says, "get")

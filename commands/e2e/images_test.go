@@ -287,7 +287,7 @@ func testDamagedCheckpoint(t *testing.T, m *machine) {
 	if err := os.WriteFile(damaged, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.run(t, "image", "prune"); r.code != 1 || !strings.Contains(r.stderr, "are needed are not known") {
+	if r := m.run(t, "image", "prune"); r.code != 1 || !strings.Contains(r.stderr, "cannot determine which images are in use") {
 		t.Errorf("with a checkpoint that is damaged: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.must(t, "image", "ls"); !strings.Contains(r.stderr, "it is damaged") {

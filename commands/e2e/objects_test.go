@@ -65,7 +65,7 @@ func testObjects(t *testing.T, m *machine) {
 	if now := m.must(t, "get", "greeter", "-o", "jsonpath={.status.containerStatuses[0].containerID}").stdout; now != id {
 		t.Errorf("the container was replaced after %s: %s, before %s", time.Since(began), now, id)
 	}
-	if r := m.must(t, "delete", "configmap/settings"); !strings.Contains(r.stdout, "configmap default/settings deleted\n") || !strings.Contains(r.stderr, "named by pod default/greeter") {
+	if r := m.must(t, "delete", "configmap/settings"); !strings.Contains(r.stdout, "configmap default/settings deleted\n") || !strings.Contains(r.stderr, "is used by pod default/greeter") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 	if r := m.must(t, "plan", "greeter"); !strings.Contains(r.stdout+r.stderr, "is missing") {

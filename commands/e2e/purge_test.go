@@ -65,14 +65,14 @@ func TestPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return m.run(t, "agent", "status").code == 0 })
-	if r := m.run(t, "node", "down", "--purge"); r.code != 1 || !strings.Contains(r.stderr, "an agent keeps the pods of") {
+	if r := m.run(t, "node", "down", "--purge"); r.code != 1 || !strings.Contains(r.stderr, "an agent is running for") {
 		t.Errorf("beside an agent: %+v", r)
 	}
 	if err := agent.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	_ = agent.Wait()
-	if r := m.must(t, "node", "down", "--purge"); !strings.Contains(r.stdout, "nothing of podctl is left") || strings.Contains(r.stderr, "stays") {
+	if r := m.must(t, "node", "down", "--purge"); !strings.Contains(r.stdout, "everything that podctl created is removed") || strings.Contains(r.stderr, "stays") {
 		t.Errorf("%+v", r)
 	}
 	for _, line := range difference(before, machineState(t, m.cgroupRoot())) {

@@ -101,7 +101,7 @@ func TestCommandCode(t *testing.T) {
 // TestSkippedSteps checks that the advice to repeat the call is given only if a repetition can succeed.
 func TestSkippedSteps(t *testing.T) {
 	e := &SkippedError{Err: errors.New("told to fail"), Steps: []string{"start a", "start b"}}
-	if got := e.Error(); got != "told to fail; not done: start a, start b; call it again to go on" {
+	if got := e.Error(); got != "told to fail; not done: start a, start b; run the command again to continue" {
 		t.Errorf("%q", got)
 	}
 	if e.Final = true; e.Error() != "told to fail; not done: start a, start b" {

@@ -67,7 +67,7 @@ func (e *SkippedError) Skipped() string {
 	if e.Final {
 		return text
 	}
-	return text + "; call it again to go on"
+	return text + "; run the command again to continue"
 }
 
 // Unwrap returns the error.

@@ -24,7 +24,7 @@ func TestErrors(t *testing.T) {
 		"logs -k dir":         "unknown shorthand flag: 'k' in -k",
 		"create -f pod.yaml":  "unknown command \"create\"; use `podctl apply -f FILE`",
 		"create":              "unknown command \"create\"; use `podctl apply -f FILE`",
-		"destroy":             "unknown command \"destroy\"; use `podctl delete POD`, which stops a pod and removes it",
+		"destroy":             "unknown command \"destroy\"; use `podctl delete POD`, which stops and removes a pod",
 		"tag a b":             "unknown command \"tag\"; use `podctl image tag SOURCE TARGET`",
 		"aply -f x":           `unknown command "aply"; did you mean apply?`,
 	} {

@@ -71,7 +71,7 @@ func removeOne(ctx context.Context, sess *session.Session, store *images.Store, 
 		return err
 	}
 	sess.IO.Print("removed %s", name)
-	sess.IO.Note("note: the image stays, as %s", strings.Join(others, ", "))
+	sess.IO.Note("note: the image is still available as %s", strings.Join(others, ", "))
 	return nil
 }
 
@@ -98,7 +98,7 @@ func showRemoved(sess *session.Session, img *images.Image) {
 		sess.IO.Print("removed %s", img.ID)
 	}
 	for _, pod := range img.NamedBy {
-		sess.IO.Note("note: the manifest of pod %s names it: the next start pulls it again", pod)
+		sess.IO.Note("note: the manifest of pod %s uses this image: the next start pulls it again", pod)
 	}
 }
 
@@ -134,11 +134,11 @@ func prune(ctx context.Context, sess *session.Session, o *pruneOptions) error {
 		return err
 	}
 	if len(unreadable) > 0 {
-		return fmt.Errorf("the images that are needed are not known: %w", errors.Join(unreadable...))
+		return fmt.Errorf("cannot determine which images are in use: %w", errors.Join(unreadable...))
 	}
 	found = slices.DeleteFunc(found, func(img *images.Image) bool { return !img.Unused() })
 	if len(found) == 0 && terminal.IsText(o.output) {
-		sess.IO.Note("Every image is needed.")
+		sess.IO.Note("No unused images.")
 		return nil
 	}
 	var errs []error

@@ -53,7 +53,7 @@ func runExplain(sess *session.Session, arg string) error {
 	kind := podspec.KindOfWord(word)
 	of := explainable(kind.Name)
 	if of == nil {
-		return exit.Usagef("%s is no kind that podctl explains; it explains %s", word, strings.Join(selection.KindWords(), ", "))
+		return exit.Usagef("podctl explain does not know the kind %s; it knows %s", word, strings.Join(selection.KindWords(), ", "))
 	}
 	e := &explanation{kind: kind.Name, path: path, of: of, doc: docOf(of)[""]}
 	if err := e.walk(); err != nil {
@@ -83,7 +83,7 @@ func (e *explanation) walk() error {
 		inner, _ := elem(e.of)
 		next := fieldpath.Step(inner, part)
 		if inner.Kind() != reflect.Struct || next == nil {
-			return exit.Usagef("%s has no field %q; podctl explain %s lists those that it has", at, part, at)
+			return exit.Usagef("%s has no field %q; `podctl explain %s` lists its fields", at, part, at)
 		}
 		e.name, e.doc, e.of = part, docOf(inner)[part], next
 		at += "." + part
@@ -147,7 +147,7 @@ func (e *explanation) support() string {
 	text := string(f.Support)
 	if change := map[fields.ChangeClass]string{
 		fields.Replace: "an edit replaces containers", fields.NewSandbox: "an edit recreates the sandbox", fields.InPlace: "an edit changes the running container",
-		fields.Live: "an edit restarts nothing", fields.NextStart: "an edit counts from the next start on", fields.NewPod: "an edit counts for a new pod",
+		fields.Live: "an edit restarts nothing", fields.NextStart: "an edit takes effect at the next start", fields.NewPod: "an edit takes effect only in a new pod",
 	}[f.Change]; change != "" {
 		text += "; " + change
 	}

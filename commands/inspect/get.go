@@ -134,7 +134,7 @@ func (o *getOptions) follow(ctx context.Context, sess *session.Session, look fun
 // runGetKinds lists objects of several kinds: a table for each kind, or one document.
 func runGetKinds(ctx context.Context, sess *session.Session, o *getOptions, kinds [][]string) error {
 	if o.watch || o.Snapshot != "" || len(o.Files) > 0 {
-		return exit.Usagef("--watch, --snapshot and --filename are for one kind")
+		return exit.Usagef("--watch, --snapshot and --filename cannot be used with several kinds")
 	}
 	if err := o.printer.prepare(ctx, sess.IO); err != nil {
 		return err

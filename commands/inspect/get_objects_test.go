@@ -85,7 +85,7 @@ func TestGetKinds(t *testing.T) {
 		"cm none":                             "no configmap default/none is stored here",
 		"cm settings none":                    "no configmap default/none is stored here",
 		"cm/settings web":                     "get lists one kind at a time",
-		"cm secret/login":                     "secret/login has a kind of its own",
+		"cm secret/login":                     "secret/login already has a kind",
 		"cm -w":                               "are for pods",
 		"cm ../../x":                          "cannot name a directory",
 		"cm settings -l a=b":                  "--selector cannot be used with names",

@@ -63,7 +63,7 @@ func parseColumns(text string) ([]column, error) {
 	for _, part := range parts {
 		header, text, ok := strings.Cut(part, ":")
 		if !ok || text == "" {
-			return nil, fmt.Errorf("%q is no column; write HEADER:PATH, for example NAME:.metadata.name", part)
+			return nil, fmt.Errorf("%q is not a column; write HEADER:PATH, for example NAME:.metadata.name", part)
 		}
 		path, err := parsePath(text)
 		if err != nil {

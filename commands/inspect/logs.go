@@ -132,7 +132,7 @@ func (o *logsOptions) options(now time.Time) (runtimesession.LogOptions, error) 
 	if o.sinceTime != "" {
 		at, err := time.Parse(time.RFC3339Nano, o.sinceTime)
 		if err != nil {
-			return opts, exit.Usagef("--since-time: %q is not a time as of RFC 3339, for example 2026-01-31T12:00:00Z", o.sinceTime)
+			return opts, exit.Usagef("--since-time: %q is not an RFC 3339 time, for example 2026-01-31T12:00:00Z", o.sinceTime)
 		}
 		opts.Since = at
 	}

@@ -63,7 +63,7 @@ func runAttach(ctx context.Context, sess *session.Session, o *attachOptions, nam
 	a := &attachment{io: sess.IO, engine: engine, pod: d, container: container, detach: keys}
 	_, err = a.connect(ctx, &o.streamOptions)
 	if errors.Is(err, errDetached) {
-		sess.IO.Note("detached: container %s goes on", container)
+		sess.IO.Note("detached: container %s keeps running", container)
 		return nil
 	}
 	return processCode(err)
@@ -82,7 +82,7 @@ type attachment struct {
 func (a *attachment) connect(ctx context.Context, o *streamOptions) (wrote bool, err error) {
 	ref, _ := podspec.FindContainer(a.pod.Pod, a.container)
 	if o.stdin && !ref.Stdin {
-		return false, exit.Usagef("container %s takes no input: its manifest does not say stdin: true", a.container)
+		return false, exit.Usagef("container %s takes no input: its manifest does not set stdin: true", a.container)
 	}
 	if o.tty && !ref.TTY {
 		a.io.Note("note: container %s has no terminal (tty: true), so -t has no effect", a.container)

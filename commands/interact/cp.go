@@ -69,7 +69,7 @@ func runCopy(ctx context.Context, sess *session.Session, o *selection.Container,
 	case source == "" || destination == "":
 		return exit.Usagef("a path is missing after the pod")
 	case destination == stream && out && sess.IO.OutTTY:
-		return exit.Usagef("cp to - writes a tar archive: give it a file or a program to go to, not a terminal")
+		return exit.Usagef("refusing to write a tar archive to a terminal: redirect the output to a file or a pipe")
 	}
 	d, engine, err := selection.Running(ctx, sess, fromPod+toPod)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *copying) copy(ctx context.Context, src, dir *os.File, name string, opts
 // run runs a copy and reports its progress and result.
 func (c *copying) run(opts filecopy.Options, work func(filecopy.Options) error) error {
 	opts.Progress = c.progress
-	opts.Skipped = func(name, why string) { c.io.Note("note: %s is left out: %s", name, why) }
+	opts.Skipped = func(name, why string) { c.io.Note("note: skipped %s: %s", name, why) }
 	if !c.quiet && c.io.ShowsLive() {
 		live := c.io.Live(func(int) []string { return []string{"    copying: " + c.seen} })
 		defer live.Stop()

@@ -74,7 +74,7 @@ func NewDebug(sess *session.Session) *cobra.Command {
 func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name string, command []string) error {
 	d, engine, err := selection.Running(ctx, sess, name)
 	if err == nil && d.Rebuilt {
-		err = fmt.Errorf("pod %s/%s was not applied by podctl, which adds no container to it", d.Pod.Namespace, d.Pod.Name)
+		err = fmt.Errorf("pod %s/%s was not applied by podctl, so podctl cannot add a container to it", d.Pod.Namespace, d.Pod.Name)
 	}
 	if err != nil {
 		return notFoundCode(err)

@@ -30,7 +30,7 @@ func parseKeys(text string) ([]byte, error) {
 		case !isControl && len(name) == 1 && name[0] > ' ' && name[0] < 0x7f:
 			keys = append(keys, name[0])
 		default:
-			return nil, exit.Usagef("--detach-keys: %q is no key; write for example %s", name, defaultDetachKeys)
+			return nil, exit.Usagef("--detach-keys: %q is not a key; write for example %s", name, defaultDetachKeys)
 		}
 	}
 	return keys, nil

@@ -52,7 +52,7 @@ type execOptions struct {
 // complete checks the flags, and gives variables without a value the value from podctl's environment.
 func (o *execOptions) complete(getenv func(string) string) error {
 	if o.command.Dir != "" && !path.IsAbs(o.command.Dir) {
-		return exit.Usagef("--workdir must be an absolute path, and %q is not", o.command.Dir)
+		return exit.Usagef("--workdir must be an absolute path, not %q", o.command.Dir)
 	}
 	for i, variable := range o.command.Env {
 		name, _, hasValue := strings.Cut(variable, "=")

@@ -84,7 +84,7 @@ func (w watchedWriter) Write(p []byte) (int, error) {
 }
 
 func noteNoTerminal(out *terminal.IO) {
-	out.Note("note: stdin is not a terminal, so the process gets none")
+	out.Note("note: stdin is not a terminal, so none is allocated for the process")
 }
 
 // notFoundCode sets the exit code NotFound for an error about a missing pod. It does not change other errors.

@@ -87,7 +87,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 // adoptFlag moves pods from a runtime that no longer exists.
 const (
 	adoptFlag = "adopt-endpoint"
-	adoptHelp = "Move pods here from a runtime that is gone for good, if nothing of them is left there"
+	adoptHelp = "Move pods here from a runtime that no longer exists, if no process of the pods still runs"
 )
 
 // adoptEndpoint allows pods to move to this runtime. The user requests it with adoptFlag.
@@ -155,7 +155,7 @@ func (o *applyOptions) applyFound(ctx context.Context, sess *session.Session, fo
 func (o *applyOptions) find(ctx context.Context, sess *session.Session, args []string) (selection.Found, error) {
 	switch {
 	case o.plan != "" && (o.Prune || o.Set != ""):
-		return selection.Found{}, exit.Usagef("--plan executes a plan of pods, and cannot be used with --prune or --set")
+		return selection.Found{}, exit.Usagef("--plan executes plans of pods only, and cannot be used with --prune or --set")
 	case o.plan != "" && (o.wait != "" || o.All || o.probe):
 		return selection.Found{}, exit.Usagef("--plan cannot be used with --wait, --all or --probe")
 	case len(args) == 0 && !o.Manifests() && !o.All:
@@ -164,7 +164,7 @@ func (o *applyOptions) find(ctx context.Context, sess *session.Session, args []s
 	found, err := o.Find(ctx, sess, args)
 	if gone := (*state.NotFoundError)(nil); errors.As(err, &gone) && o.wait != "" {
 		if i := slices.IndexFunc(args, func(arg string) bool { return slices.Contains(applyGoals(), arg) }); i >= 0 {
-			err = fmt.Errorf("%w\n  write --wait=%s to say what to wait for", err, args[i])
+			err = fmt.Errorf("%w\n  use --wait=%s to wait for that state", err, args[i])
 		}
 	}
 	return found, err

@@ -61,7 +61,7 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 // check assumes that the objects are stored, because the pods use them and the plan depends on them.
 func (o *applyOptions) checkSaved(ctx context.Context, sess *session.Session, found *selection.Found) error {
 	if other := unnamed(found); other != nil {
-		return exit.Usagef("--plan executes a plan of pods: apply %s by itself", objects.KeyOf(other))
+		return exit.Usagef("--plan executes plans of pods only: apply %s separately", objects.KeyOf(other))
 	}
 	engine, err := sess.Engine()
 	if err != nil {
@@ -109,7 +109,7 @@ func (o *applyOptions) showStored(sess *session.Session, c *objects.Change, user
 	}
 	sess.IO.Print("%s %s", c.Key, c.Outcome)
 	if c.Outcome != objects.Unchanged && len(users) > 0 && c.Key.Kind != podspec.KindClaim {
-		sess.IO.Note("note: %s: taken by the next apply of %s", c.Key, userNames(users))
+		sess.IO.Note("note: %s: used from the next apply of %s", c.Key, userNames(users))
 	}
 }
 
@@ -154,7 +154,7 @@ func (o *planOptions) planObjects(sess *session.Session, observed *selection.Obs
 		return nil, nil
 	}
 	if other := unnamed(&observed.Found); other != nil && o.save != "" {
-		return nil, exit.Usagef("--save saves plans of pods: plan %s by itself", objects.KeyOf(other))
+		return nil, exit.Usagef("--save saves plans of pods only: plan %s separately", objects.KeyOf(other))
 	}
 	changes, err := sess.Objects().Changes(observed.Apart)
 	if err != nil {

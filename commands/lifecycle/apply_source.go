@@ -72,7 +72,7 @@ func (s *sources) change(ctx context.Context, d *podspec.Desired) (text string, 
 			return cmp.Or(changeOf(d, now), s.objectChange(d, file)), true
 		}
 	}
-	return "no longer holds this pod", true
+	return "no longer contains this pod", true
 }
 
 // objectChange compares the stored objects that a pod uses with those in its file. It ignores stored objects from other

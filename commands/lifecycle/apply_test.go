@@ -76,7 +76,7 @@ func TestApplyAllTellsOfSources(t *testing.T) {
 		"no manifest":         {func(l *lab, _ string) { l.Write("web", "{") }, "would be refused now: "},
 		"another pod": {
 			func(l *lab, path string) { rename(l, l.Write("other", spec), path) },
-			"no longer holds this pod",
+			"no longer contains this pod",
 		},
 		"gone":   {func(l *lab, path string) { rename(l, path, path+".bak") }, "is gone"},
 		"a pipe": {func(l *lab, path string) { rename(l, path, path+".bak"); fifo(l, path) }, ""},
@@ -198,7 +198,7 @@ func TestPlanTellsOfTheSource(t *testing.T) {
 	}
 	check("the same", exit.OK, "No changes. ")
 	l.Write("web", "  activeDeadlineSeconds: 7000\n"+spec)
-	check("an edit", exit.Pending, "web.yaml has changed since it was applied (spec.activeDeadlineSeconds); podctl plan ")
+	check("an edit", exit.Pending, "web.yaml has changed since it was applied (spec.activeDeadlineSeconds); `podctl plan ")
 	l.Write("web", "  nonsense: 7\n"+spec)
 	check("one that is refused", exit.Pending, "web.yaml would be refused now: ")
 	if err := os.Remove(path); err != nil {

@@ -31,7 +31,7 @@ func (o *applyOptions) applyWorkloads(ctx context.Context, sess *session.Session
 	key := controller.KeyOf(found.Workloads[0])
 	switch {
 	case o.plan != "":
-		return exit.Usagef("--plan executes a plan of pods: apply %s by itself", key)
+		return exit.Usagef("--plan executes plans of pods only: apply %s separately", key)
 	case o.wait == string(wait.Completed):
 		for _, w := range found.Workloads {
 			if w.Job == nil {
@@ -130,7 +130,7 @@ func (a *workloadApplier) follow(ctx context.Context, beside []*podspec.Desired)
 		}
 		if text := a.missing(); text != "" && text != said && terminal.IsText(a.o.output) {
 			said = text
-			a.sess.IO.Note("note: the agent works on it: %s", text)
+			a.sess.IO.Note("note: the agent is working on it: %s", text)
 		}
 	}
 	return nil
@@ -167,7 +167,7 @@ func (a *workloadApplier) reread(ctx context.Context) error {
 		}
 	}
 	for _, x := range gone {
-		a.sess.IO.Note("note: %s has ended, and was deleted since (ttlSecondsAfterFinished)", x.Record.Key())
+		a.sess.IO.Note("note: %s has finished and was deleted (ttlSecondsAfterFinished)", x.Record.Key())
 		a.all = slices.DeleteFunc(a.all, func(other *expanded) bool { return other == x })
 	}
 	return a.again(ctx)
@@ -288,7 +288,7 @@ func (a *workloadApplier) outOfTime(ctx context.Context) error {
 	defer cancel()
 	seen := ""
 	if a.stale = a.again(last) != nil; a.stale {
-		seen = "as seen before the last pass, "
+		seen = "state before the last pass, "
 	}
 	var outcomes []error
 	for _, x := range a.all {

@@ -26,7 +26,7 @@ func noteReturns(ctx context.Context, sess *session.Session, deleted []model.Pod
 	for _, ref := range deleted {
 		// noteOwners reports the pods of workloads.
 		if p := kept[ref.UID]; hasSource(p) && p.Source != controller.Keeper {
-			sess.IO.Note("note: pod %s comes back: its manifest is in %s; remove it from there to delete the pod", ref, p.File)
+			sess.IO.Note("note: the agent recreates pod %s: its manifest is in %s; remove it there to delete the pod", ref, p.File)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func (o *planOptions) takenBack(ctx context.Context, sess *session.Session, pods
 	for _, d := range pods {
 		p := kept[d.Pod.UID]
 		if given(d) && hasSource(p) && (!objects.SameFile(d.Source, p.File) || len(o.ConfigMaps) > 0) {
-			texts[model.RefOf(d.Pod)] = fmt.Sprintf("the agent keeps this pod as %s says: its next pass takes other changes back; change them there", p.File)
+			texts[model.RefOf(d.Pod)] = fmt.Sprintf("the agent applies this pod from %s and reverts other changes; edit that file", p.File)
 		}
 	}
 	return texts
@@ -104,7 +104,7 @@ func (r *ruled) object(key state.ObjectKey) string {
 
 // error returns the error that names the file to change.
 func (*ruled) error(key state.ObjectKey, file string) error {
-	return fmt.Errorf("%s: the agent keeps it as %s says: change it there", key, file)
+	return fmt.Errorf("%s: the agent applies it from %s: edit that file", key, file)
 }
 
 // note reports that the agent recreates a deleted workload or object.
@@ -114,9 +114,9 @@ func (r *ruled) note(key state.ObjectKey, file string) {
 	}
 	text := ""
 	if key.Kind == podspec.KindJob {
-		text = " and runs again"
+		text = " and runs it again"
 	}
-	r.sess.IO.Note("note: %s comes back%s: its manifest is in %s; remove it from there to delete it", key, text, file)
+	r.sess.IO.Note("note: the agent recreates %s%s: its manifest is in %s; remove it there to delete it", key, text, file)
 }
 
 // conflicts returns an error for each workload or object that differs from its version in a source of the agent.
@@ -173,7 +173,7 @@ func refuseRuled(ctx context.Context, sess *session.Session, keys []state.Object
 		if file := r.workload(key); file != "" {
 			errs = append(errs, r.error(key, file))
 		} else if one, err := sess.Workloads().Get(key); err == nil && one.Workload.Keeper != "" && len(r.sources) == 0 {
-			sess.IO.Note("note: %s: an agent that is started makes it as %s says; change it there", key, one.Workload.Source)
+			sess.IO.Note("note: %s: the agent applies %s when it starts; edit that file", key, one.Workload.Source)
 		}
 	}
 	return errors.Join(errs...)

@@ -57,7 +57,7 @@ func TestFilesRule(t *testing.T) {
 	})
 	other := written(l, "other", deployment(1, "i:2", "")+"---\n"+strings.Replace(apart, "one", "two", 1))
 	for _, key := range []string{"deployment default/web", "configmap default/apart"} {
-		says := key + ": the agent keeps it as " + file + " says: change it there"
+		says := key + ": the agent applies it from " + file + ": edit that file"
 		if code, _, stderr := l.Call("apply", other); code != exit.Refused || !strings.Contains(stderr, says) {
 			t.Errorf("apply: %d %s", code, stderr)
 		}
@@ -66,7 +66,7 @@ func TestFilesRule(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"scale", "--replicas=2", "deployment/web"}, {"rollout", "undo", "deployment/web"}} {
-		if code, _, stderr := l.Call(args...); code != 1 || !strings.Contains(stderr, "as "+file+" says") {
+		if code, _, stderr := l.Call(args...); code != 1 || !strings.Contains(stderr, "applies it from "+file) {
 			t.Errorf("%v: %d %s", args, code, stderr)
 		}
 	}
@@ -79,7 +79,7 @@ func TestFilesRule(t *testing.T) {
 	brought(l, file, text)
 	_, stderr := l.Must("delete", "deployment/web", "configmap/apart")
 	for _, key := range []string{"deployment default/web", "configmap default/apart"} {
-		if !strings.Contains(stderr, "note: "+key+" comes back: its manifest is in "+file) {
+		if !strings.Contains(stderr, "note: the agent recreates "+key+": its manifest is in "+file) {
 			t.Errorf("delete: %s", stderr)
 		}
 	}
@@ -91,10 +91,10 @@ func TestFilesRuleLater(t *testing.T) {
 	l := newLab(t)
 	l.Must("get")
 	brought(l, "/pods/web.yaml", deployment(1, "i:1", ""))
-	if _, stderr := l.Must("scale", "--replicas=2", "deployment/web"); !strings.Contains(stderr, "an agent that is started makes it as /pods/web.yaml says") {
+	if _, stderr := l.Must("scale", "--replicas=2", "deployment/web"); !strings.Contains(stderr, "the agent applies /pods/web.yaml when it starts") {
 		t.Errorf("scale: %s", stderr)
 	}
-	if _, stderr := l.Must("delete", "deployment/web"); strings.Contains(stderr, "comes back") {
+	if _, stderr := l.Must("delete", "deployment/web"); strings.Contains(stderr, "the agent recreates") {
 		t.Errorf("delete: %s", stderr)
 	}
 }
@@ -115,7 +115,7 @@ func TestFilesRuleOfASilentAgent(t *testing.T) {
 	defer silent.Close() //nolint:errcheck // the test is over
 	other := written(l, "other", strings.Replace(apart, "one", "two", 1))
 	for _, args := range [][]string{{"scale", "--replicas=2", "deployment/web"}, {"apply", other}} {
-		if code, _, stderr := l.Call(args...); code == 0 || !strings.Contains(stderr, "as "+file+" says: change it there") || !strings.Contains(stderr, "note: ") {
+		if code, _, stderr := l.Call(args...); code == 0 || !strings.Contains(stderr, "applies it from "+file+": edit that file") || !strings.Contains(stderr, "note: ") {
 			t.Errorf("%v: %d %s", args, code, stderr)
 		}
 	}

@@ -26,7 +26,7 @@ func TestDeletedPodsThatComeBack(t *testing.T) {
 		t.Errorf("without an agent:\n%s", stderr)
 	}
 	l.ServeAgent(l.keptPod("kept", "/pods"), l.keptPod("hand", ""))
-	const want = "note: pod default/kept comes back: its manifest is in /pods/file.yaml; remove it from there to delete the pod\n"
+	const want = "note: the agent recreates pod default/kept: its manifest is in /pods/file.yaml; remove it there to delete the pod\n"
 	if _, stderr := l.Must("delete", "kept", "hand"); strings.Count(stderr, "note:") != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("want one note\n%sgot\n%s", want, stderr)
 	}
@@ -45,7 +45,7 @@ func TestManifestsThatTheAgentTakesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.ServeAgent(kept, same)
-	const want = "the agent keeps this pod as /pods/file.yaml says: its next pass takes other changes back; change them there\n"
+	const want = "the agent applies this pod from /pods/file.yaml and reverts other changes; edit that file\n"
 	for _, args := range [][]string{{"apply", path}, {"plan", path}, {"apply", "--dry-run", path, l.Path("hand.yaml")}} {
 		if _, stderr := l.Must(args...); strings.Count(stderr, "the agent") != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: want one note\n%sgot\n%s", args, want, stderr)
@@ -74,7 +74,7 @@ func TestWaitBesideAnAgent(t *testing.T) {
 		if made != (kept == nil) || (code == exit.OK) != made {
 			t.Errorf("%s: exit code %d, pods made %t: %s%s", name, code, made, stdout, stderr)
 		}
-		const want = "note: the agent works on it: deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is not created yet"
+		const want = "note: the agent is working on it: deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is not created yet"
 		if strings.Contains(stderr, want) == made {
 			t.Errorf("%s: %s", name, stderr)
 		}

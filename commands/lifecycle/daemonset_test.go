@@ -14,7 +14,7 @@ func TestDaemonSetOfOtherNodes(t *testing.T) {
 	l := newLab(t)
 	text := strings.NewReplacer("kind: Deployment", "kind: DaemonSet", "  replicas: 1\n", "", "      terminationGrace", "      nodeSelector: {kubernetes.io/os: linux, disk: ssd}\n      terminationGrace").Replace(deployment(1, "i:1", ""))
 	file := written(l, "web", text)
-	const why = "o pod here: this node has no label disk=ssd (its labels are given with node-labels)"
+	const why = "o pod here: this node has no label disk=ssd (node-labels in the configuration sets its labels)"
 	if stdout, _ := l.Must("plan", file); !strings.Contains(stdout, "daemonset default/web: N"+why+". Pods: none.") {
 		t.Errorf("plan: %s", stdout)
 	}

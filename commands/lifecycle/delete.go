@@ -110,7 +110,7 @@ func (o *deleteOptions) targets(sess *session.Session, args []string) (selection
 	case len(targets.Objects)+len(targets.Workloads) > 0 && (o.All || o.Selects()):
 		return targets, exit.Usagef("--all and selectors cannot be used with names")
 	case o.volumes && len(targets.Objects) > 0:
-		return targets, exit.Usagef("--volumes is for pods: the data of a claim goes with its last pod, or with podctl prune --volumes")
+		return targets, exit.Usagef("--volumes is for pods: the data of a claim is deleted with its last pod, or with `podctl prune --volumes`")
 	}
 	return targets, o.checkKinds(&targets)
 }

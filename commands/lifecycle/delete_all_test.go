@@ -117,5 +117,5 @@ func TestGrandTotal(t *testing.T) {
 	l.wants(exit.OK, []string{"Total: pods: 3 to delete.\n"}, "delete", "--all", "--dry-run")
 	changed := written(l, "web", deployment(1, "i:1", ""))
 	l.wants(exit.OK, []string{"Total: pods: 1 to delete, 2 unchanged; workloads: 1 to change.\n"}, "plan", alone, changed)
-	l.wants(exit.OK, []string{"note: 2 pods of deployment default/web come back", "!note: pod"}, "delete", "web-0", "web-1")
+	l.wants(exit.OK, []string{"note: the next apply or the agent recreates 2 pods of deployment default/web", "!note: pod"}, "delete", "web-0", "web-1")
 }

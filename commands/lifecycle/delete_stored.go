@@ -121,12 +121,12 @@ func (o *deleteOptions) deleteObject(ctx context.Context, sess *session.Session,
 
 // noteUsers reports the pods that name a deleted object, and the consequence for them.
 func noteUsers(sess *session.Session, key state.ObjectKey, applied []*podspec.Desired) {
-	then := ", which cannot start without it, unless the reference is optional"
+	then := ", which cannot start without it unless the reference is optional"
 	if key.Kind == podspec.KindClaim {
-		then = ", for which its data stays"
+		then = ", so its data is kept"
 	}
 	if users := objects.Users(key, applied); len(users) > 0 {
-		sess.IO.Note("note: %s: named by %s%s", key, userNames(users), then)
+		sess.IO.Note("note: %s is used by %s%s", key, userNames(users), then)
 	}
 }
 
@@ -225,10 +225,10 @@ func (o *deleteOptions) noteOwners(sess *session.Session, pods []*podspec.Desire
 		if len(own) == 0 || slices.Contains(o.deleted, key) {
 			continue
 		}
-		what, verb := "pod "+model.RefOf(own[0].Pod).String(), "comes"
+		what := "pod " + model.RefOf(own[0].Pod).String()
 		if len(own) > 1 {
-			what, verb = fmt.Sprintf("%d pods of %s", len(own), key), "come"
+			what = fmt.Sprintf("%d pods", len(own))
 		}
-		sess.IO.Note("note: %s %s back with the next apply of %s, or by the agent: `podctl delete %s/%s` deletes it with its pods", what, verb, key, key.Word(), key.Name)
+		sess.IO.Note("note: the next apply or the agent recreates %s of %s: `podctl delete %s/%s` deletes the workload and its pods", what, key, key.Word(), key.Name)
 	}
 }

@@ -63,7 +63,7 @@ func TestIgnoreNotFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, _, stderr := l.Call("delete", "--ignore-not-found", "absent", "lost"); code != exit.Error || strings.Contains(stderr, "absent") ||
-		!strings.Contains(stderr, "the runtime has one that podctl made") {
+		!strings.Contains(stderr, "the runtime has a pod of this name that podctl created") {
 		t.Errorf("a pod that runs counts as deleted: exit code %d\n%s", code, stderr)
 	}
 	l.Must("delete", l.Path("lost.yaml"))

@@ -80,7 +80,7 @@ func TestObjectsApartFromPods(t *testing.T) {
 	l.wants(exit.OK, []string{
 		"configmap default/settings would be created", "secret default/login would be created", "Pod default/web", "!hunter2",
 	}, "plan", both)
-	l.wants(exit.OK, []string{"configmap default/settings created\n", "secret default/login created\n", "note: configmap default/settings: taken by the next apply of pod default/web"}, "apply", both)
+	l.wants(exit.OK, []string{"configmap default/settings created\n", "secret default/login created\n", "note: configmap default/settings: used from the next apply of pod default/web"}, "apply", both)
 	l.wants(exit.OK, []string{"configmap default/settings unchanged\n", "secret default/login unchanged\n", "!note:"}, "apply", both)
 	l.wants(exit.OK, []string{"!missing"}, "plan", web)
 	l.wants(exit.OK, []string{"pod default/web"}, "apply", "--all")
@@ -103,7 +103,7 @@ func TestObjectsApartFromPods(t *testing.T) {
 	l.wants(exit.OK, []string{"secret default/login would be configured: data.password", "replace", "!hunter2", "!swordfish"}, "plan", rotated)
 	l.wants(exit.OK, []string{`"kind": "PlanList"`, `"objects"`, `"outcome": "configured"`, "!swordfish", "!hunter2"}, "plan", "-o", "json", rotated)
 
-	l.wants(exit.OK, []string{"configmap default/settings deleted\n", "note: configmap default/settings: named by pod default/web"}, "delete", "cm/settings")
+	l.wants(exit.OK, []string{"configmap default/settings deleted\n", "note: configmap default/settings is used by pod default/web"}, "delete", "cm/settings")
 	l.wants(exit.Error, []string{"no configmap default/settings is stored here"}, "delete", "cm", "settings")
 	l.wants(exit.OK, []string{"ConfigMap default/settings, which volume c names, is missing"}, "plan", "web")
 	l.wants(exit.OK, []string{"!settings"}, "delete", "--ignore-not-found", "cm", "settings")
@@ -136,13 +136,13 @@ func TestOwnObjectsWin(t *testing.T) {
 	l.wants(exit.OK, []string{"replace", "hello"}, "plan", web)
 	l.wants(exit.OK, []string{"!Pod default/web"}, "plan", l.file("third.yaml", strings.Replace(settings, "hello", "third", 1)))
 
-	l.wants(exit.Error, []string{"--configmap adds to manifests"}, "plan", "--configmap", other, "web")
+	l.wants(exit.Error, []string{"--configmap needs the manifests"}, "plan", "--configmap", other, "web")
 	l.wants(exit.Error, []string{"--all cannot be used"}, "apply", "--all", "--configmap", other)
 	l.wants(exit.Refused, []string{"Pod is not accepted with --configmap"}, "apply", "--configmap", own, l.file("b.yaml", strings.Replace(pod, "web", "b", 1)))
 	l.wants(exit.Refused, []string{"is given twice"}, "apply", "--configmap", other, own)
 	l.wants(exit.OK, []string{"configmap other/settings created"}, "apply", "-n", "other", stored)
 	there := l.file("there.yaml", strings.Replace(settings, "{name", "{namespace: there, name", 1))
-	l.wants(exit.Error, []string{"configmap there/settings of the manifest is not in the namespace other"}, "apply", "-n", "other", there)
+	l.wants(exit.Error, []string{"configmap there/settings in the manifest is not in the namespace other"}, "apply", "-n", "other", there)
 	l.wants(exit.Error, []string{"--save saves plans of pods"}, "plan", "--save", l.Path("p.json"), stored)
 }
 
@@ -208,7 +208,7 @@ func TestSavedPlanWithObjects(t *testing.T) {
 	}
 	empty := l.file("empty.json", `{"apiVersion":"podctl.io/v1alpha1","kind":"PlanList"}`)
 	l.wants(exit.Error, []string{"is not in the saved plan"}, "apply", "--plan", empty, l.file("pod.yaml", pod))
-	l.wants(exit.Error, []string{"apply configmap default/other by itself"}, "apply", "--plan", saved, both, l.file("other.yaml", strings.Replace(settings, "settings", "other", 1)))
+	l.wants(exit.Error, []string{"apply configmap default/other separately"}, "apply", "--plan", saved, both, l.file("other.yaml", strings.Replace(settings, "settings", "other", 1)))
 }
 
 // TestRolloutOfAnEnvironment checks that pods of a Deployment get a changed environment value through the rollout, not
@@ -221,9 +221,9 @@ func TestRolloutOfAnEnvironment(t *testing.T) {
 	l.wants(exit.OK, nil, "apply", l.file("all.yaml", settings+"---\n"+web))
 	changed := l.file("changed.yaml", strings.Replace(settings, "hello", "good day", 1))
 	l.wants(exit.OK, []string{"Deployment default/web", "Pod default/web-2", "deployment default/web: Pods: 1 to create"}, "plan", changed)
-	l.wants(exit.OK, []string{"taken by the next apply of deployment default/web\n"}, "apply", changed)
+	l.wants(exit.OK, []string{"used from the next apply of deployment default/web\n"}, "apply", changed)
 	l.wants(exit.OK, []string{"No changes"}, "plan", "web-0")
-	l.wants(exit.OK, []string{"configmap default/settings configured", "!taken by the next apply"}, "apply",
+	l.wants(exit.OK, []string{"configmap default/settings configured", "!used from the next apply"}, "apply",
 		l.file("both.yaml", strings.Replace(settings, "hello", "good day, too: value", 1)+"---\n"+web))
 	more := l.file("more.yaml", strings.Replace(settings, "hello", "hello, more: value", 1))
 	l.wants(exit.OK, nil, "apply", more)

@@ -131,7 +131,7 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 	case o.probe && o.Snapshot != "":
 		return exit.Usagef("--probe cannot be used with --snapshot")
 	case o.save != "" && (o.Prune || o.Set != ""):
-		return exit.Usagef("--save saves plans of pods, and cannot be used with --prune or --set")
+		return exit.Usagef("--save saves plans of pods only, and cannot be used with --prune or --set")
 	}
 	if o.Snapshot == "" {
 		sess.Prefetch(ctx)
@@ -183,7 +183,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 			if !read {
 				return "" // The stored copy is planned.
 			}
-			return fmt.Sprintf("%s %s; podctl plan %[1]s shows what it asks for", file, change)
+			return fmt.Sprintf("%s %s; `podctl plan %[1]s` shows the changes", file, change)
 		})
 	}
 	plans, outcomes := selection.Look(observed.Pods, func(d *podspec.Desired) (*plan.Plan, error) {
@@ -234,7 +234,7 @@ func unplanned(pods []model.PodRef, outcomes []error) []string {
 func (o *planOptions) showSome(ctx context.Context, sess *session.Session, plans []*plan.Plan, unplanned []string, failure error) error {
 	outcomes := []error{failure}
 	if o.save != "" {
-		outcomes = append(outcomes, errors.New("the plan is not saved, because it is not complete"))
+		outcomes = append(outcomes, errors.New("the plan is not saved, because it is incomplete"))
 	}
 	if len(plans) > 0 {
 		outcomes = append(outcomes, showPlans(sess, o, plans))

@@ -65,7 +65,7 @@ func parseSaved(text []byte) (savedPlans, error) {
 		return nil, fmt.Errorf("kind is %q, not Plan", doc.Kind)
 	}
 	if i := slices.Index(doc.Items, nil); i >= 0 {
-		return nil, fmt.Errorf("items[%d] is no plan", i)
+		return nil, fmt.Errorf("items[%d] is not a plan", i)
 	}
 	return doc.Items, nil
 }
@@ -111,7 +111,7 @@ func pin(ctx context.Context, sess *session.Session, manifests []string, recursi
 		return err
 	}
 	for _, name := range left {
-		sess.IO.Note("note: %s is left out: its values are not printed; keep it beside the printed manifest", name)
+		sess.IO.Note("note: %s is not printed, to protect its values; keep its manifest", name)
 	}
 	_, err = sess.IO.Out.Write(text)
 	return err

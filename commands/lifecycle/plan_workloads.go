@@ -21,9 +21,9 @@ func (o *planOptions) planWorkloads(ctx context.Context, sess *session.Session, 
 	key := controller.KeyOf(observed.Workloads[0])
 	switch {
 	case observed.Engine == nil:
-		return exit.Usagef("--snapshot has pods only: plan %s without it", key)
+		return exit.Usagef("--snapshot has pods only: plan %s without --snapshot", key)
 	case o.save != "":
-		return exit.Usagef("--save saves plans of pods: plan %s by itself", key)
+		return exit.Usagef("--save saves plans of pods only: plan %s separately", key)
 	}
 	all, err := (&expander{sess: sess, engine: observed.Engine, labels: o.admission.Labels}).change(ctx, observed.Workloads, observed.Pods)
 	if err != nil {

@@ -94,7 +94,7 @@ func (p *pruned) refs() []model.PodRef {
 func (p *pruned) noteClaims(sess *session.Session) {
 	for _, o := range p.Claims {
 		key := objects.KeyOf(o)
-		sess.IO.Note("note: %s is not in the manifests any more, and stays with its data: `podctl delete pvc/%s -n %s` deletes it", key, key.Name, key.Namespace)
+		sess.IO.Note("note: %s is no longer in the manifests; podctl keeps it and its data: `podctl delete pvc/%s -n %s` deletes it", key, key.Name, key.Namespace)
 	}
 }
 
@@ -138,7 +138,7 @@ func (o *applyOptions) prune(ctx context.Context, sess *session.Session, found *
 		return nil
 	}
 	if applied != nil && applied.Error() != "" {
-		sess.IO.Note("note: nothing was pruned, because not all of the manifests could be applied")
+		sess.IO.Note("note: nothing was pruned, because some manifests could not be applied")
 		return nil
 	}
 	p, err := o.findPruned(ctx, sess, found)
@@ -225,7 +225,7 @@ func (o *planOptions) noteMoves(sess *session.Session, found *selection.Found) e
 	}
 	for i, key := range before.Names() {
 		if was := were[i]; was != "" && was != set && slices.Contains(here, key) {
-			sess.IO.Note("note: %s belonged to the set %s, and belongs to %s from now on", key, was, set)
+			sess.IO.Note("note: %s moved from the set %s to the set %s", key, was, set)
 		}
 	}
 	return nil

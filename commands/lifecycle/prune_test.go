@@ -48,13 +48,13 @@ func TestPruneSet(t *testing.T) {
 	stdout, stderr := l.Must("plan", "--prune", "--set", "web", less)
 	for _, want := range []string{
 		"\ndeployment default/web would be pruned\n", "\npod default/two would be pruned\n", "\npod default/web-0 would be pruned\n", "\npod default/web-1 would be pruned\n",
-		"\nconfigmap default/conf would be pruned\n", "\nsecret default/key would be pruned\n", "Prune: 6 objects that the manifests do not have.\n", "Pod default/two ·",
+		"\nconfigmap default/conf would be pruned\n", "\nsecret default/key would be pruned\n", "Prune: 6 objects not in the manifests.\n", "Pod default/two ·",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("plan: want %q:\n%s", want, stdout)
 		}
 	}
-	if !strings.Contains(stderr, "persistentvolumeclaim default/data is not in the manifests any more, and stays with its data") {
+	if !strings.Contains(stderr, "persistentvolumeclaim default/data is no longer in the manifests; podctl keeps it and its data") {
 		t.Errorf("plan: %s", stderr)
 	}
 	if code, _, _ := l.Call("plan", "--exit-code", "--prune", "--set", "web", less); code != exit.Pending {
@@ -118,7 +118,7 @@ func TestSetIsNoEdit(t *testing.T) {
 	if stdout, _ := l.Must("plan", "-n", "other", "--prune", "--set", "web", none); !strings.Contains(stdout, "Prune: nothing.") {
 		t.Errorf("plan elsewhere: %s", stdout)
 	}
-	if _, stderr := l.Must("apply", "--set", "new", written(l, "one", named("one", "web"))); !strings.Contains(stderr, "pod default/one belonged to the set default/web, and belongs to default/new from now on") {
+	if _, stderr := l.Must("apply", "--set", "new", written(l, "one", named("one", "web"))); !strings.Contains(stderr, "pod default/one moved from the set default/web to the set default/new") {
 		t.Errorf("a move: %s", stderr)
 	}
 	l.Must("apply", written(l, "conf", object("ConfigMap", "conf", "web")))
@@ -136,14 +136,14 @@ func TestPruneLabels(t *testing.T) {
 	l.Must("apply", "-n", "other", written(l, "elsewhere", named("five", "web")))
 	less := written(l, "less", named("one", "web")+named("four", "db"))
 	stdout, stderr := l.Must("apply", "--prune", "-l", "app=web", less)
-	if !strings.Contains(stdout, "pod default/two deleted") || !strings.Contains(stdout, "configmap default/conf pruned") || !strings.Contains(stderr, "pod default/four is not applied: it has not the labels app=web") {
+	if !strings.Contains(stdout, "pod default/two deleted") || !strings.Contains(stdout, "configmap default/conf pruned") || !strings.Contains(stderr, "pod default/four is not applied: it does not have the labels app=web") {
 		t.Errorf("apply: %s%s", stdout, stderr)
 	}
 	if after := everything(l); after != "pod/four pod/one pod/three pod/five" {
 		t.Errorf("left: %s", after)
 	}
 	code, _, stderr := l.Call("apply", "--prune", "-l", "app=db", written(l, "web", named("one", "web")))
-	if code != exit.Error || !strings.Contains(stderr, "nothing in the manifests has the labels app=db") || !strings.Contains(everything(l), "pod/three") {
+	if code != exit.Error || !strings.Contains(stderr, "no object in the manifests has the labels app=db") || !strings.Contains(everything(l), "pod/three") {
 		t.Errorf("other labels: %d %s", code, stderr)
 	}
 }

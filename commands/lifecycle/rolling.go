@@ -15,7 +15,7 @@ import (
 )
 
 // errOutdated cancels the work on a pod whose version is out of date.
-var errOutdated = errors.New("the workload wants another version of the pod, or none")
+var errOutdated = errors.New("the workload no longer needs this version of the pod")
 
 // rolling makes passes over the pods of workloads until the workloads are complete. Each pod has its own goroutine, so
 // that a slow pod does not delay the others.

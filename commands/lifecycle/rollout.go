@@ -158,7 +158,7 @@ func NewScale(sess *session.Session) *cobra.Command {
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if replicas < 0 {
-				return exit.Usagef("scale needs --replicas, which is 0 or more")
+				return exit.Usagef("scale needs --replicas with a number of 0 or more")
 			}
 			keys, err := namedWorkloads(sess, args, "scale needs a Deployment, ReplicaSet or StatefulSet, for example deployment/web")
 			if err == nil {
@@ -185,7 +185,7 @@ func scale(w *podspec.Workload, key state.ObjectKey, replicas int32) error {
 	case w.StatefulSet != nil:
 		w.StatefulSet.Spec.Replicas = &replicas
 	default:
-		return exit.Usagef("%s has no replicas", key)
+		return exit.Usagef("%s cannot be scaled: it has no replicas field", key)
 	}
 	return nil
 }
@@ -242,9 +242,9 @@ func goBack(r *controller.Record, revision int64) error {
 		}
 	}
 	if revision == 0 {
-		return fmt.Errorf("%s has no version before this one", r.Key())
+		return fmt.Errorf("%s has no previous version", r.Key())
 	}
-	return fmt.Errorf("%s has no earlier version %d (`podctl rollout history` lists those that are kept)", r.Key(), revision)
+	return fmt.Errorf("%s has no earlier version %d (`podctl rollout history` lists the stored versions)", r.Key(), revision)
 }
 
 func newRolloutRestart(sess *session.Session) *cobra.Command {

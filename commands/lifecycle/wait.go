@@ -191,7 +191,7 @@ func (c workloadCondition) workloads(args []string, namespace string) (keys []st
 }
 
 func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.Engine, c workloadCondition, key state.ObjectKey) error {
-	last := "nobody has looked at it yet"
+	last := "not checked yet"
 	for {
 		probeAll(ctx, sess, engine, key)
 		x, err := lookAt(ctx, sess, engine, key)
@@ -203,7 +203,7 @@ func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.E
 			return nil
 		case err == nil && x.Job != nil && workload.JobEnd(x.Job) != nil:
 			doc := x.document()
-			return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("%s cannot become %s: it has ended: %s", key, c.name, view.WorkloadOutcome(&doc))}
+			return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("%s cannot become %s: it has finished: %s", key, c.name, view.WorkloadOutcome(&doc))}
 		case err == nil:
 			last = x.missing()
 		}

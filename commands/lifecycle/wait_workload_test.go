@@ -44,7 +44,7 @@ func TestWaitForAJob(t *testing.T) {
 	file := written(l, "once", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  backoffLimit: 0\n  template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'i:1'}]}}\n")
 	l.Call("apply", "--wait=completed", "--timeout", "1m", file)
 	l.Must("wait", "--timeout", "1m", "--for=condition=failed", "job/once")
-	if code, _, stderr := l.Call("wait", "--timeout", "1m", "--for=condition=complete", "job/once"); code != exit.NotYet || !strings.Contains(stderr, "cannot become complete: it has ended") {
+	if code, _, stderr := l.Call("wait", "--timeout", "1m", "--for=condition=complete", "job/once"); code != exit.NotYet || !strings.Contains(stderr, "cannot become complete: it has finished") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
@@ -76,7 +76,7 @@ func TestStateAtTheEndOfTheTime(t *testing.T) {
 // does not answer in time, the printed state is marked as an earlier one.
 func TestStateOfACutOffPass(t *testing.T) {
 	for answers, want := range map[bool]string{
-		true: "deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is ContainerCreating", false: "deployment default/web, as seen before the last pass, 0 of 1 pods updated",
+		true: "deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is ContainerCreating", false: "deployment default/web, state before the last pass, 0 of 1 pods updated",
 	} {
 		l := newLab(t)
 		file := written(l, "web", deployment(1, "i:absent", ""))
@@ -104,7 +104,7 @@ func TestJobsWithoutPods(t *testing.T) {
 	l.Behave("a", runtimetest.Behaviour{After: soon})
 	l.Must("apply", "--wait=completed", written(l, "once", strings.Replace(job, "suspend: true", "suspend: false", 1)))
 	l.Must("delete", "pod/once-0")
-	if code, _, stderr := l.Call("logs", "job/once"); code != exit.Error || !strings.Contains(stderr, "it has ended (Complete), and its pods were deleted since") {
+	if code, _, stderr := l.Call("logs", "job/once"); code != exit.Error || !strings.Contains(stderr, "it has finished (Complete), and its pods and their logs were deleted") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }

@@ -110,7 +110,7 @@ func checkNames(key state.ObjectKey, pods []*podspec.Desired, applied []state.Ap
 	}
 	for _, d := range pods {
 		if other := there[nameOf(d)]; other != nil && !controller.Owns(key, other.Pod) {
-			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: its pod %s would take the place of one that is not its own: delete that, or give one of them another name", key, nameOf(d))}
+			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: another pod with the name %s exists: delete that pod, or rename one of the two", key, nameOf(d))}
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func checkTwice(pods []*podspec.Desired) error {
 	seen := map[model.PodRef]bool{}
 	for _, d := range pods {
 		if name := nameOf(d); seen[name] {
-			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("pod %s would be made twice: give one of its workloads another name", name)}
+			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("two workloads have a pod with the name %s: rename one of the workloads", name)}
 		}
 		seen[nameOf(d)] = true
 	}

@@ -82,7 +82,7 @@ func TestRollingUpdate(t *testing.T) {
 	if code != exit.Pending || !strings.Contains(stdout, "pod default/web-1 waits: 1 pods have to stay available; it is updated when one more is.\ndeployment default/web: Pods: 1 to change, 1 waiting, 1 unchanged.\n") {
 		t.Errorf("plan: %d\n%s%s", code, stdout, stderr)
 	}
-	if stdout, _ := l.Must("apply", edited); !strings.Contains(stdout, "deployment default/web: 1 of 2 pods updated, 2 available; the next apply goes on") {
+	if stdout, _ := l.Must("apply", edited); !strings.Contains(stdout, "deployment default/web: 1 of 2 pods updated, 2 available; apply again to continue") {
 		t.Errorf("the first pass: %s", stdout)
 	}
 	if code, stdout, _ := l.Call("rollout", "status", "deployment/web"); code != exit.NotYet || !strings.Contains(stdout, "1 of 2 pods updated") {
@@ -111,7 +111,7 @@ func TestWorkloadsAndOtherPods(t *testing.T) {
 	l.Must("apply", l.Write("web-0", "  containers: [{name: a, image: 'i:1'}]\n"))
 	file := written(l, "web", deployment(2, "i:1", ""))
 	for _, command := range []string{"plan", "apply"} {
-		if code, _, stderr := l.Call(command, file); code != exit.Refused || !strings.Contains(stderr, "deployment default/web: its pod default/web-0 would take the place of one that is not its own") {
+		if code, _, stderr := l.Call(command, file); code != exit.Refused || !strings.Contains(stderr, "deployment default/web: another pod with the name default/web-0 exists") {
 			t.Errorf("%s over another pod: %d %s", command, code, stderr)
 		}
 	}
@@ -120,7 +120,7 @@ func TestWorkloadsAndOtherPods(t *testing.T) {
 	}
 	l.Must("delete", "web-0")
 	set := strings.NewReplacer("kind: Deployment", "kind: ReplicaSet").Replace(deployment(1, "i:1", ""))
-	if code, _, stderr := l.Call("apply", file, written(l, "set", set)); code != exit.Refused || !strings.Contains(stderr, "pod default/web-0 would be made twice") {
+	if code, _, stderr := l.Call("apply", file, written(l, "set", set)); code != exit.Refused || !strings.Contains(stderr, "two workloads have a pod with the name default/web-0") {
 		t.Errorf("two workloads with the same pods: %d %s", code, stderr)
 	}
 }
@@ -138,7 +138,7 @@ func TestWorkloadNames(t *testing.T) {
 	if _, _, stderr := l.Call("exec", "deployment/web", "--", "true"); !strings.Contains(stderr, "Defaulted pod web-0 out of: web-0, web-1") {
 		t.Errorf("exec: %s", stderr)
 	}
-	if code, _, stderr := l.Call("logs", "deployment/other"); code != exit.Error || !strings.Contains(stderr, "deployment default/other has no pods here") {
+	if code, _, stderr := l.Call("logs", "deployment/other"); code != exit.Error || !strings.Contains(stderr, "deployment default/other has no pods on this node") {
 		t.Errorf("logs of nothing: %d %s", code, stderr)
 	}
 	for _, words := range [][]string{{"scale", "--replicas=2", "web"}, {"scale", "deployment/web"}, {"rollout", "status", "web"}, {"apply", "--wait=completed", l.Path("web.yaml")}, {"plan", "--save", l.Path("saved"), l.Path("web.yaml")}} {

@@ -52,7 +52,7 @@ func newDown(sess *session.Session) *cobra.Command {
 				return purge(ctx, sess, o)
 			}
 			if err := deletePods(ctx, sess, o); err != nil {
-				sess.IO.Note("note: %v; the node removes its pods itself", err)
+				sess.IO.Note("note: %v; the pods are removed with the node", err)
 			}
 			if err := node.Down(ctx, o); err != nil {
 				return err
@@ -75,7 +75,7 @@ func deletePods(ctx context.Context, sess *session.Session, o node.Options) erro
 		return err
 	}
 	for _, one := range unreadable {
-		sess.IO.Note("note: %v; if the pod is this node's, it is removed without hooks, and its files stay in the state directory", one)
+		sess.IO.Note("note: %v; if the pod runs on this node, it is removed without its hooks, and its files stay in the state directory", one)
 	}
 	applied = slices.DeleteFunc(applied, func(p state.AppliedPod) bool { return p.Checkpoint.Endpoint != "unix://"+socket })
 	if len(applied) == 0 {
@@ -92,12 +92,12 @@ func deletePods(ctx context.Context, sess *session.Session, o node.Options) erro
 func purge(ctx context.Context, sess *session.Session, o node.Options) error {
 	layout := sess.Flags.Layout()
 	if _, err := os.Stat(layout.Root); errors.Is(err, os.ErrNotExist) {
-		sess.IO.Print("nothing of podctl is here: there is no %s", layout.Root)
+		sess.IO.Print("nothing to remove: %s does not exist", layout.Root)
 		return nil
 	}
 	agent, err := layout.Locks().Agent(ctx)
 	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
-		return fmt.Errorf("an agent keeps the pods of %s: stop it first, for example with systemctl disable --now podctl-agent (%w)", layout.Root, err)
+		return fmt.Errorf("an agent is running for %s: stop it first, for example with systemctl disable --now podctl-agent (%w)", layout.Root, err)
 	}
 	if err != nil {
 		return err
@@ -107,9 +107,9 @@ func purge(ctx context.Context, sess *session.Session, o node.Options) error {
 		return err
 	}
 	for _, path := range kept {
-		sess.IO.Note("note: %s is not podctl's, and stays", path)
+		sess.IO.Note("note: %s was not created by podctl and is kept", path)
 	}
-	sess.IO.Print("node is down, and nothing of podctl is left")
+	sess.IO.Print("node is down, and everything that podctl created is removed")
 	return nil
 }
 
@@ -139,7 +139,7 @@ func purgePods(ctx context.Context, sess *session.Session, o node.Options) ([]ty
 	}
 	applied, unreadable, err := state.Applied(sess.Flags.Layout())
 	if err = errors.Join(append(unreadable, err)...); err != nil {
-		return nil, fmt.Errorf("the pods are not known: %w", err)
+		return nil, fmt.Errorf("cannot list the pods: %w", err)
 	}
 	var uids []types.UID
 	others := map[string][]model.PodRef{}
@@ -152,7 +152,7 @@ func purgePods(ctx context.Context, sess *session.Session, o node.Options) ([]ty
 	}
 	for endpoint, pods := range others {
 		if err := deletePodsAt(ctx, sess, strings.TrimPrefix(endpoint, "unix://"), pods); err != nil {
-			return nil, fmt.Errorf("pods on %s cannot be deleted: %w", endpoint, err)
+			return nil, fmt.Errorf("cannot delete the pods on %s: %w", endpoint, err)
 		}
 	}
 	return uids, deletePods(ctx, sess, o)

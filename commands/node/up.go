@@ -60,9 +60,9 @@ func noteSandboxImage(out *terminal.IO, s *node.Status) {
 	switch {
 	case !s.SandboxImageMissing:
 	case s.SandboxImage == node.DefaultSandboxImage:
-		out.Note("note: the node lacks its sandbox image %s, without which no pod starts, and no registry has it: "+
-			"load it (podctl node up --load pause.tar; `make images` builds bin/pause.tar), or take down the node and name another with --sandbox-image", s.SandboxImage)
+		out.Note("note: the sandbox image %s is missing, no registry has it, and no pod can start without it: "+
+			"load it (podctl node up --load pause.tar; `make images` builds bin/pause.tar), or run podctl node down and choose another one with --sandbox-image", s.SandboxImage)
 	default:
-		out.Note("note: the node lacks its sandbox image %s: the first pod pulls it, or podctl image pull %[1]s", s.SandboxImage)
+		out.Note("note: the sandbox image %s is missing: the first pod pulls it, or run podctl image pull %[1]s", s.SandboxImage)
 	}
 }

@@ -65,7 +65,7 @@ func One(ctx context.Context, sess *session.Session, purpose Purpose, arg string
 		return pods[0], nil
 	}
 	if len(pods) != 1 {
-		return nil, exit.Usagef("%s holds %d pods; name one", arg, len(pods))
+		return nil, exit.Usagef("%s contains %d pods; name one of them", arg, len(pods))
 	}
 	return pods[0], nil
 }
@@ -135,7 +135,7 @@ func (c *Container) Choose(io *terminal.IO, d *podspec.Desired) (string, error) 
 		name = d.Pod.Annotations[defaultContainer]
 	}
 	if name == "" && len(d.Pod.Spec.Containers) == 0 {
-		return "", fmt.Errorf("the runtime has no container of pod %s/%s", d.Pod.Namespace, d.Pod.Name)
+		return "", fmt.Errorf("pod %s/%s has no containers in the runtime", d.Pod.Namespace, d.Pod.Name)
 	}
 	if name == "" {
 		name = d.Pod.Spec.Containers[0].Name

@@ -22,12 +22,12 @@ func maybeElsewhere(sess *session.Session, name string, err error) error {
 		return err
 	}
 	if _, statErr := os.Stat(name); statErr == nil {
-		return fmt.Errorf("%w; if %[2]s is where its manifest lies, write ./%[2]s", err, name)
+		return fmt.Errorf("%w; for the manifest or directory %[2]s, write ./%[2]s", err, name)
 	}
 	if _, unreadable, listErr := state.Applied(sess.Flags.Layout()); listErr != nil || len(unreadable) == 0 {
 		return err
 	}
-	return &hiddenError{fmt.Errorf("%w; it may be one whose checkpoint cannot be read (see above): use its manifest instead of its name", err)}
+	return &hiddenError{fmt.Errorf("%w; its checkpoint may be one of those that cannot be read (see above): use the manifest instead of the name", err)}
 }
 
 // hiddenError is a not-found error for a pod that exists, or may exist.
@@ -59,7 +59,7 @@ func maybeLost(ctx context.Context, sess *session.Session, err error) error {
 	if listErr != nil || len(unreadable) > 0 || !isLost(ctx, sess, absent.Name, applied) {
 		return err
 	}
-	return &hiddenError{fmt.Errorf("%w; the runtime has one that podctl made, whose checkpoint is gone or elsewhere: use its manifest instead of its name", err)}
+	return &hiddenError{fmt.Errorf("%w; the runtime has a pod of this name that podctl created, but its checkpoint is missing or in another state directory: use the manifest instead of the name", err)}
 }
 
 // hintTimeout bounds requests that only improve an error.

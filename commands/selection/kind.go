@@ -126,7 +126,7 @@ func ParseTargets(args []string, namespace string) (Targets, error) {
 func ofKinds(kinds []podspec.Kind, names []string, namespace string) (Targets, error) {
 	for _, name := range names {
 		if word, _, typed := strings.Cut(name, "/"); typed && podspec.KindOfWord(word).Name != "" {
-			return Targets{}, exit.Usagef("%s has a kind of its own: write either KIND NAME... or KIND/NAME...", name)
+			return Targets{}, exit.Usagef("%s already has a kind: write either KIND NAME... or KIND/NAME...", name)
 		}
 	}
 	var t Targets

@@ -244,11 +244,11 @@ func (f *finder) unmanaged(ctx context.Context, applied []*podspec.Desired, name
 	}
 	engine, err := f.sess.Engine()
 	if err != nil {
-		return nil, fmt.Errorf("%w; the runtime cannot be asked for others: %w", notFound, err)
+		return nil, fmt.Errorf("%w; looking for pods of other tools in the runtime: %w", notFound, err)
 	}
 	others, err := engine.Lister.Unmanaged(ctx, UIDs(applied))
 	if err != nil {
-		return nil, fmt.Errorf("%w; the runtime was asked for others: %w", notFound, err)
+		return nil, fmt.Errorf("%w; looking for pods of other tools in the runtime: %w", notFound, err)
 	}
 	d, err := state.FindPod(others, f.sess.Flags.Namespace, name)
 	if absent := (*state.NotFoundError)(nil); errors.As(err, &absent) {
@@ -341,9 +341,9 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 
 // holdsNothing refuses manifests without any object for the command.
 func holdsNothing(manifest string, m *load.Manifest) error {
-	text := manifest + ": holds no Pod"
+	text := manifest + ": contains no Pod"
 	if len(m.Skipped) > 0 {
-		text = fmt.Sprintf("%s: holds nothing that podctl applies, only %s; --skip-unknown accepts that", manifest, document.Counted(len(m.Skipped), "skipped object"))
+		text = fmt.Sprintf("%s: contains nothing that podctl applies, only %s; use --skip-unknown to accept it", manifest, document.Counted(len(m.Skipped), "skipped object"))
 	}
 	return &exit.CodeError{Code: exit.Refused, Err: errors.New(text)}
 }

@@ -50,7 +50,7 @@ func (s *Selection) checkFlags(manifests, names []string) error {
 	case s.All && len(names)+len(manifests)+len(s.ConfigMaps) > 0:
 		return exit.Usagef("--all cannot be used with names, manifests or --configmap")
 	case len(s.ConfigMaps) > 0 && (len(manifests) == 0 || len(names) > 0):
-		return exit.Usagef("--configmap adds to manifests: name those of the pods, and no pods")
+		return exit.Usagef("--configmap needs the manifests of the pods, not their names")
 	}
 	return s.checkSets(len(manifests) > 0, names)
 }

@@ -87,7 +87,7 @@ func (e *NoPodsError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("%s has no pods: %s", e.Key, e.Reason)
 	}
-	return fmt.Sprintf("%s has no pods here (`podctl get %s -A` lists those of its kind)", e.Key, e.Key.Word())
+	return fmt.Sprintf("%s has no pods on this node (`podctl get %s -A` lists all objects of this kind)", e.Key, e.Key.Word())
 }
 
 // whyNoPods returns the reason why a stored workload has no pods; empty if it is unknown.
@@ -100,15 +100,15 @@ func (f *finder) whyNoPods(key state.ObjectKey) string {
 	case err != nil:
 		return ""
 	case r.Workload.CronJob != nil:
-		return "its Jobs have them (`podctl get jobs` lists these)"
+		return "its pods belong to its Jobs (`podctl get jobs` lists them)"
 	case r.Workload.Job == nil:
 		return ""
 	case r.Job != nil && workload.JobEnd(r.Job) != nil:
-		return fmt.Sprintf("it has ended (%s), and its pods were deleted since, with their logs", workload.JobEnd(r.Job).Type)
+		return fmt.Sprintf("it has finished (%s), and its pods and their logs were deleted", workload.JobEnd(r.Job).Type)
 	case ptr.Deref(r.Workload.Job.Spec.Suspend, false):
 		return "it is suspended"
 	}
-	return "none has been made yet"
+	return "none has been created yet"
 }
 
 // members returns a function that reports whether a pod belongs to a workload or a Service.

@@ -67,7 +67,7 @@ func TestLostPodIsNamed(t *testing.T) {
 	if err := os.RemoveAll(l.Path("state/pods")); err != nil {
 		t.Fatal(err)
 	}
-	const hint = "whose checkpoint is gone or elsewhere: use its manifest instead of its name"
+	const hint = "its checkpoint is missing or in another state directory: use the manifest instead of the name"
 	for name, lost := range map[string]bool{"web": true, "absent": false} {
 		for _, verb := range []string{"delete", "plan"} {
 			code, _, stderr := l.Call(verb, name)

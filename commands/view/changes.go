@@ -248,7 +248,7 @@ func GrandTotal(plans []*plan.Plan, workloads []WorkloadChange, changes []Object
 
 // UnfitText describes why this machine has no pod of a DaemonSet, and how to change that.
 func UnfitText(why string) string {
-	return terminal.PrintableLine(why) + " (its labels are given with node-labels)"
+	return terminal.PrintableLine(why) + " (node-labels in the configuration sets its labels)"
 }
 
 // WorkloadOutcome describes the result of a pass over a workload's pods.
@@ -272,7 +272,7 @@ func WorkloadOutcome(c *WorkloadChange) string {
 	if c.Status.Unknown > 0 {
 		return text
 	}
-	return text + "; the next apply goes on, --wait waits for all"
+	return text + "; apply again to continue, or use --wait"
 }
 
 // WorkloadCounts counts the pods of a workload in the last observation.
@@ -314,5 +314,5 @@ func PruneSummary(docs []Prune) string {
 	if len(docs) == 0 {
 		return "Prune: nothing."
 	}
-	return fmt.Sprintf("Prune: %s that the manifests do not have.", document.Counted(len(docs), "object"))
+	return fmt.Sprintf("Prune: %s not in the manifests.", document.Counted(len(docs), "object"))
 }

@@ -275,7 +275,7 @@ func effectText(e plan.Effect) string {
 		return "held"
 	case plan.EffectNone:
 	}
-	return "no effect on what runs"
+	return "no effect on running containers"
 }
 
 // effectNotes returns one line for each time at which edits take effect.

@@ -62,13 +62,13 @@ func unchanged(p *plan.Plan) int {
 func summaryLine(p *plan.Plan) string {
 	switch idle := len(p.Steps)+len(p.Holds) == 0; {
 	case idle && p.Complete && len(p.Record) == 0 && p.Adopts:
-		return fmt.Sprintf("No changes to what runs; apply adopts the pod (%d unchanged).", unchanged(p))
+		return fmt.Sprintf("No changes to the running containers; apply adopts the pod (%d unchanged).", unchanged(p))
 	case idle && p.Records():
 		return "Plan: " + strings.Join(toDo(p), ", ") + ". Nothing restarts."
 	case idle && p.Complete && p.Source != "":
-		return fmt.Sprintf("No changes of what was applied (%d unchanged); its source file has changed.", unchanged(p))
+		return fmt.Sprintf("No changes to the applied version (%d unchanged). The source file has changed since.", unchanged(p))
 	case idle && p.Complete:
-		return fmt.Sprintf("No changes. The pod is as the manifest says (%d unchanged).", unchanged(p))
+		return fmt.Sprintf("No changes. The pod matches the manifest (%d unchanged).", unchanged(p))
 	case idle:
 		return "Nothing to do now."
 	}

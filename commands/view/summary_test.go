@@ -25,9 +25,9 @@ func TestSummaries(t *testing.T) {
 		"recorded":  {Outcome(record), "applied: 1 field recorded, 2 unchanged"},
 		"to record": {summaryLine(record), "Plan: 1 field to record, 2 unchanged. Nothing restarts."},
 		"held too":  {Outcome(&plan.Plan{Holds: []plan.Hold{{Container: "a", Reason: "R", Message: "m"}}, Record: record.Record}), "held: a held (R: m); 1 field recorded"},
-		"to adopt":  {summaryLine(&plan.Plan{Complete: true, Adopts: true, Summary: plan.Summary{Keep: 2}}), "No changes to what runs; apply adopts the pod (2 unchanged)."},
-		"no steps":  {summaryLine(&plan.Plan{Complete: true, Summary: plan.Summary{Keep: 2}}), "No changes. The pod is as the manifest says (2 unchanged)."},
-		"a source":  {summaryLine(&plan.Plan{Complete: true, Source: "x", Summary: plan.Summary{Keep: 2}}), "No changes of what was applied (2 unchanged); its source file has changed."},
+		"to adopt":  {summaryLine(&plan.Plan{Complete: true, Adopts: true, Summary: plan.Summary{Keep: 2}}), "No changes to the running containers; apply adopts the pod (2 unchanged)."},
+		"no steps":  {summaryLine(&plan.Plan{Complete: true, Summary: plan.Summary{Keep: 2}}), "No changes. The pod matches the manifest (2 unchanged)."},
+		"a source":  {summaryLine(&plan.Plan{Complete: true, Source: "x", Summary: plan.Summary{Keep: 2}}), "No changes to the applied version (2 unchanged). The source file has changed since."},
 		"next":      {NextApply(&plan.Plan{Summary: all}), "3 to replace, 1 to start, 2 to stop, 4 to update, 5 to remove, 7 held (see podctl plan)"},
 		"next none": {NextApply(&plan.Plan{Summary: plan.Summary{Keep: 3}}), "nothing to do"},
 	} {

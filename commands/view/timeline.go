@@ -76,7 +76,7 @@ func (v *Timelines) title() string {
 	case v.together:
 		return fmt.Sprintf("Start of %d pods", len(v.starts))
 	}
-	return fmt.Sprintf("Starts of %d pods, each from its own beginning", len(v.starts))
+	return fmt.Sprintf("Starts of %d pods, each drawn from its own start time", len(v.starts))
 }
 
 // podTitle returns the heading of one of several starts.
@@ -94,7 +94,7 @@ const timelineWidth = 48
 func (v *Timelines) WriteText(w io.Writer, colors terminal.Colors) error {
 	var b strings.Builder
 	for _, t := range v.unknown {
-		fmt.Fprintf(&b, "Pod %s has no start that podctl remembers.\n", terminal.PrintableLine(t.Pod.String()))
+		fmt.Fprintf(&b, "Pod %s has no recorded start.\n", terminal.PrintableLine(t.Pod.String()))
 	}
 	if len(v.starts) > 0 {
 		b.WriteString(terminal.PrintableLine(v.title()))
@@ -193,7 +193,7 @@ func (v *Timelines) WriteSVG(w io.Writer) error {
 		}
 	}
 	for _, t := range v.unknown {
-		fmt.Fprintf(&body, `<text x="10" y="%d" fill="#555">Pod %s has no start that podctl remembers.</text>`+"\n", y+15, xmlText(t.Pod.String()))
+		fmt.Fprintf(&body, `<text x="10" y="%d" fill="#555">Pod %s has no recorded start.</text>`+"\n", y+15, xmlText(t.Pod.String()))
 		y += timelineRow
 	}
 	var scale strings.Builder

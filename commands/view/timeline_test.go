@@ -50,7 +50,7 @@ func TestTimelineOfOne(t *testing.T) {
 	if got := timelineText(t, started("web", 0)); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got := timelineText(t, &events.Timeline{Pod: model.PodRef{Namespace: "default", Name: "old"}}); got != "Pod default/old has no start that podctl remembers.\n" {
+	if got := timelineText(t, &events.Timeline{Pod: model.PodRef{Namespace: "default", Name: "old"}}); got != "Pod default/old has no recorded start.\n" {
 		t.Error(got)
 	}
 }
@@ -65,7 +65,7 @@ func TestTimelinesOnOneScale(t *testing.T) {
 		}
 	}
 	apart := timelineText(t, started("first", 0), started("later", time.Hour))
-	for _, want := range []string{"Starts of 2 pods, each from its own beginning\n", "  default/later at 2030-01-01 01:00:00, 2.000s\n  sandbox         " + bars(0, 24)} {
+	for _, want := range []string{"Starts of 2 pods, each drawn from its own start time\n", "  default/later at 2030-01-01 01:00:00, 2.000s\n  sandbox         " + bars(0, 24)} {
 		if !strings.Contains(apart, want) {
 			t.Errorf("no %q in\n%s", want, apart)
 		}
@@ -88,7 +88,7 @@ func TestTimelinePicture(t *testing.T) {
 	if rows := strings.Count(b.String(), `rx="2"`); rows != 6 {
 		t.Errorf("%d rows", rows)
 	}
-	for _, want := range []string{">500ms<", ">3s<", "default/b, 2.000s", "has no start"} {
+	for _, want := range []string{">500ms<", ">3s<", "default/b, 2.000s", "has no recorded start"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in\n%s", want, b.String())
 		}
