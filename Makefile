@@ -9,7 +9,8 @@ export CGO_ENABLED := 0
 GOFLAGS := $(or $(GOFLAGS),$(shell $(GO) env GOFLAGS))
 export GOFLAGS := $(strip $(GOFLAGS) $(if $(filter -trimpath,$(GOFLAGS)),,-trimpath))
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# Before the tag of the first release, the version names the commit.
+VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.1.0-dev+$$(git describe --always --exclude '*' --dirty 2>/dev/null || echo unknown))
 BIN := $(CURDIR)/bin
 COMMA := ,
 TAGS := grpcnotrace
@@ -34,9 +35,9 @@ TEST := $(GO) test -timeout 3h
 quiet = @sh hack/quiet.sh "$(1)"
 
 IMAGES := $(BIN)/pause.tar $(BIN)/demo.tar
-# The benchmarks are a module of their own: nothing of them gets into the product.
+# The benchmarks are a separate module: podctl does not depend on them.
 BENCHMARKS := cmd/bench
-# So are the tests with a real kubelet, whose version is that of k8s.io/kubernetes in go.mod.
+# The tests with a real kubelet are a separate module, too. They use the version of k8s.io/kubernetes in go.mod.
 KUBETESTS := test/kubernetes
 KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2 }' go.mod)
 KUBEBIN := $(BIN)/kubernetes-$(KUBERNETES_VERSION)
@@ -50,7 +51,7 @@ PODCTL := $(BIN)/podctl
 .PHONY: build
 build: $(PODCTL) ## Build bin/podctl
 
-# What was built with other tags is old.
+# Programs that were built with other tags are rebuilt.
 $(BIN)/tags: FORCE
 	@mkdir -p $(BIN)
 	@echo "$(TAGS)" | cmp -s - $@ || echo "$(TAGS)" >$@
@@ -59,7 +60,7 @@ $(PODCTL): $(SOURCES) $(BIN)/tags
 	$(call quiet,building podctl (first time: about 4 minutes)) $(BUILD) -o $@ ./cmd/podctl
 
 .PHONY: images
-images: $(IMAGES) ## Build the two images of this repository, pause and demo
+images: $(IMAGES) ## Build the pause and demo images
 
 $(BIN)/mkimage: $(SOURCES)
 	$(call quiet,building mkimage (first time: about 20 seconds)) $(SMALL) -o $@ ./cmd/mkimage
@@ -69,7 +70,7 @@ $(BIN)/%.tar: $(BIN)/mkimage $(SOURCES)
 	@$(BIN)/mkimage -name registry.local/podctl/$*:1 -binary $(BIN)/$* -o $@
 
 .PHONY: generate
-generate: ## Write docs/cli and docs/fields.md from the code
+generate: ## Generate docs/cli and docs/fields.md
 	$(TOOL) ./cmd/gendocs docs docs
 
 .PHONY: clean
@@ -84,23 +85,21 @@ ARCHES ?= amd64 arm64
 DIST := $(CURDIR)/dist
 WORK := $(BIN)/parts
 
-# All that is packed bears the time of the last commit, so that it is the same
-# whenever and wherever it is built.
+# Packed files have the time of the last commit, so that builds are reproducible.
 ifndef SOURCE_DATE_EPOCH
 SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 endif
 export SOURCE_DATE_EPOCH
 
-# Nothing of the builder's own settings may get into what is given away, and it is
-# built with the Go that go.mod names.
+# Release builds ignore the builder's own settings and use the Go version in go.mod.
 RELEASE := GOFLAGS= GOEXPERIMENT= GOTOOLCHAIN=go$(shell awk '$$1 == "go" { print $$2 }' go.mod) GOOS=linux GOAMD64=v1 GOARM64=v8.0
 
 PARTS = $(WORK)/$(ARCH)/podctl $(WORK)/$(ARCH)/pause.tar $(WORK)/$(ARCH)/podctl.spdx.json $(WORK)/man $(WORK)/completions
 
 .PHONY: parts
-parts: $(PARTS) ## Build all that install installs, for ARCH
+parts: $(PARTS) ## Build the files that install installs, for ARCH
 
-# The version is in the programs, so they are old when it is another, or the tags.
+# Programs contain the version, so they are rebuilt when it or the tags change.
 $(WORK)/version: FORCE
 	@mkdir -p $(WORK)
 	@echo "$(VERSION) $(SOURCE_DATE_EPOCH) $(TAGS)" | cmp -s - $@ || echo "$(VERSION) $(SOURCE_DATE_EPOCH) $(TAGS)" >$@
@@ -125,11 +124,11 @@ $(WORK)/man $(WORK)/completions: $(SOURCES) $(WORK)/version
 
 UNITS := $(wildcard docs/packaging/*.service)
 SHARE = $(DESTDIR)$(PREFIX)/share
-# Where zsh looks differs: Debian keeps this one for the administrator.
+# Debian reserves this directory for the administrator.
 ZSH ?= zsh/site-functions
 
 .PHONY: install
-install: $(PARTS) ## Install podctl, completions, manual and units below DESTDIR and PREFIX
+install: $(PARTS) ## Install podctl, completions, manual pages and units below DESTDIR and PREFIX
 	install -D -m 0755 $(WORK)/$(ARCH)/podctl $(DESTDIR)$(PREFIX)/bin/podctl
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/podctl $(WORK)/$(ARCH)/pause.tar
 	install -D -m 0644 -t $(SHARE)/man/man1 $(WORK)/man/*.1
@@ -143,9 +142,8 @@ install: $(PARTS) ## Install podctl, completions, manual and units below DESTDIR
 	cd $(DESTDIR)$(PREFIX)/lib/systemd/system && sed -i 's|/usr/|$(PREFIX)/|g' $(notdir $(UNITS))
 	install -d -m 0755 $(DESTDIR)/etc/podctl/pods
 
-# A version of Debian's begins with a digit: 1.2.0, 1.2.0+3.gabcdef0 three commits
-# later, and before the first tag one that is older than all.
-DEB_VERSION = $(shell echo '$(VERSION)' | sed -E 's/^v//; s/-/+/; s/-/./g; /^[0-9]+\.[0-9]/!s/^/0~git$(shell date -u -d @$(SOURCE_DATE_EPOCH) +%Y%m%d)./')
+# Debian versions begin with a digit: 1.2.0, or 1.2.0+3.gabcdef0 three commits later. 0.1.0~dev+20260701.abcdef0 is older than 0.1.0.
+DEB_VERSION = $(shell echo '$(VERSION)' | sed -E 's/^v//; s/-dev\+/~dev+$(shell date -u -d @$(SOURCE_DATE_EPOCH) +%Y%m%d)./; s/-/+/; s/-/./g; /^[0-9]/!s/^/0~/')
 DEB = $(DIST)/podctl_$(DEB_VERSION)_$(ARCH).deb
 MAINTAINER ?= $(shell git log -1 --format='%an <%ae>' 2>/dev/null || echo 'podctl authors <podctl@localhost>')
 
@@ -157,11 +155,11 @@ deb: $(PARTS) ## Build a Debian package for ARCH
 	MAINTAINER="$(MAINTAINER)" sh docs/packaging/deb.sh $(WORK)/$(ARCH)/tree $(ARCH) "$(DEB_VERSION)" "$(DEB)"
 
 .PHONY: check-deb
-check-deb: deb ## Unpack the Debian package and look at everything in it
+check-deb: deb ## Check the contents of the Debian package
 	@sh docs/packaging/check-deb.sh "$(DEB)"
 
 .PHONY: dist
-dist: ## Build what is given away, for ARCHES: programs, SBOMs, packages, sums
+dist: ## Build the release files for ARCHES: programs, SBOMs, packages, checksums
 	rm -rf $(DIST)
 	@set -e; for arch in $(ARCHES); do \
 		$(MAKE) --no-print-directory deb ARCH=$$arch; \
@@ -171,11 +169,11 @@ dist: ## Build what is given away, for ARCHES: programs, SBOMs, packages, sums
 	cd $(DIST) && sha256sum * >SHA256SUMS && cat SHA256SUMS
 
 .PHONY: verify-dist
-verify-dist: dist ## Build it again elsewhere and with an empty cache: the bytes are the same
+verify-dist: dist ## Check that a second build with an empty cache gives the same bytes
 	sh docs/packaging/verify-dist.sh "$(DIST)" VERSION="$(VERSION)" MAINTAINER="$(MAINTAINER)" ARCHES="$(ARCHES)"
 
 .PHONY: check-dist
-check-dist: ## The same for ARCH alone with the build cache of before, and check-deb
+check-dist: ## The same for ARCH with the existing cache, and check-deb
 	@CACHE=$$($(GO) env GOCACHE) $(MAKE) --no-print-directory verify-dist ARCHES=$(ARCH)
 	@sh docs/packaging/check-deb.sh "$(DEB)"
 
@@ -187,22 +185,30 @@ demo: setup-runtime build images ## Start a private containerd and run docs/exam
 	@PODCTL=$(PODCTL) BIN=$(BIN) sh docs/examples/demo.sh
 
 .PHONY: picture
-picture: setup-runtime build images ## Record the picture of README
+picture: setup-runtime build images ## Record the picture in the README
 	$(GO) build -o $(BIN)/picture ./cmd/picture
 	PODCTL=$(PODCTL) BIN=$(BIN) sh docs/examples/picture.sh >$(BIN)/session.svg
 	mv $(BIN)/session.svg docs/pictures/session.svg
 
 .PHONY: demo-down
-demo-down: build ## Take down what demo started
+demo-down: build ## Remove the pod and the private containerd of demo
 	$(PODCTL) node down
 
 ##@ Testing
 
-# Each target installs what it needs. test-bare runs each of them in a bare root of its own.
-TESTS := verify lint unit race e2e smoke bench-smoke check-dist vm-smoke
+# What make test leaves out of the end-to-end tests: they take long, and find little that the others do not.
+SLOW := agent_(after_restarts|eviction.*|faults|grace_periods|housekeeping|idle|soak|sources.*|standalone|unrest)|contract|images|killed.*|missing_image|random_faults|runtime_restart.*
 
 .PHONY: test
-test: $(TESTS) test-bare ## Everything CI runs
+test: ## Unit tests and the quick end-to-end tests
+	@$(MAKE) --no-print-directory unit SHORT=-short
+	@$(MAKE) --no-print-directory e2e SKIP='^TestE2E$$/^($(SLOW))$$|InMemory$$'
+
+# Each target installs what it needs. test-bare runs each of them in a bare root of its own.
+CHECKS := verify lint unit race e2e smoke bench-smoke check-dist vm-smoke
+
+.PHONY: check
+check: $(CHECKS) test-bare ## Everything CI runs: half an hour to an hour
 
 .PHONY: test-all
 test-all: verify lint unit race e2e e2e-2 test-kubernetes test-vm bench test-bare ## Everything, on both versions of containerd in full
@@ -211,20 +217,23 @@ test-all: verify lint unit race e2e e2e-2 test-kubernetes test-vm bench test-bar
 BARE ?=
 
 .PHONY: test-bare
-test-bare: setup-bare ## Run demo and the targets of test in bare Debian 12 roots, the long ones in part (BARE=full: completely; as root)
-	@GO=$(GO) sh hack/bare/bare.sh $(BIN)/bare '$(BARE)' $(TESTS)
+test-bare: setup-bare ## Run demo and the targets of check in bare Debian 12 roots, long ones in part (BARE=full: completely; needs root)
+	@GO=$(GO) sh hack/bare/bare.sh $(BIN)/bare '$(BARE)' $(CHECKS)
 
 # Which packages lint, unit and race take, and which end-to-end tests e2e runs, as go test takes them.
 PACKAGES ?= ./...
 RUN ?=
+SKIP ?=
+# -short leaves out the longest unit tests.
+SHORT ?=
 WHOLE := $(filter ./...,$(PACKAGES))
 
 .PHONY: unit
-unit: unit-packages $(if $(WHOLE),unit-others) ## Unit tests (PACKAGES=./runtime/plan: of these)
+unit: unit-packages $(if $(WHOLE),unit-others) ## Unit tests (PACKAGES=./runtime/plan limits them to packages)
 
 .PHONY: unit-packages
 unit-packages:
-	$(TEST) -tags $(TAGS) $(PACKAGES)
+	$(TEST) $(SHORT) -tags $(TAGS) $(PACKAGES)
 
 .PHONY: unit-others
 unit-others:
@@ -235,7 +244,7 @@ race: setup-race ## Unit tests under the race detector
 	CGO_ENABLED=1 $(TEST) -race -short -tags $(TAGS) $(if $(WHOLE),./commands/... ./podspec/... ./runtime/...,$(PACKAGES))
 
 .PHONY: lint
-lint: lint-packages $(if $(WHOLE),lint-others) ## Lint
+lint: lint-packages $(if $(WHOLE),lint-others) ## Run the linter
 
 .PHONY: lint-packages
 lint-packages: $(BIN)/golangci-lint
@@ -247,7 +256,7 @@ lint-others: $(BIN)/golangci-lint
 	cd $(KUBETESTS) && $(BIN)/golangci-lint run .
 
 .PHONY: verify
-verify: generate ## Generated documents and go.mod are up to date, the sources of others as go.sum has them
+verify: generate ## Check that generated documents, go.mod and go.sum are up to date
 	$(GO) mod tidy -diff
 	$(GO) mod verify
 	cd $(BENCHMARKS) && $(GO) mod tidy -diff && $(GO) mod verify
@@ -255,22 +264,22 @@ verify: generate ## Generated documents and go.mod are up to date, the sources o
 	git diff --exit-code -- docs
 
 .PHONY: vulncheck
-vulncheck: ## Look for known faults in what is used (needs the Go vulnerability database)
+vulncheck: ## Look for known vulnerabilities of dependencies (needs the Go vulnerability database)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -tags $(TAGS) ./cmd/podctl
 
 E2E := PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(TEST) -tags "$(TAGS),e2e" -count=1 -short
-E2E_ALL = $(E2E) $(if $(RUN),-run '$(RUN)' ./commands/e2e/,./commands/e2e/ ./runtime/...)
+E2E_ALL = $(E2E) $(if $(SKIP),-skip '$(SKIP)') $(if $(RUN),-run '$(RUN)' ./commands/e2e/,./commands/e2e/ ./runtime/...)
 
 .PHONY: e2e
-e2e: setup-e2e build images ## End-to-end tests on a private containerd of the distribution (RUN=TestE2E/hello: these)
+e2e: setup-e2e build images ## End-to-end tests on a private containerd of the distribution (RUN=TestE2E/hello selects tests)
 	PODCTL_CONTAINERD=containerd $(E2E_ALL)
 
 .PHONY: e2e-2
-e2e-2: setup-e2e setup-containerd2 build images ## The same on containerd 2
+e2e-2: setup-e2e setup-containerd2 build images ## End-to-end tests on containerd 2
 	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E_ALL)
 
 .PHONY: smoke
-smoke: setup-e2e setup-containerd2 build images ## The most important of them on containerd 2
+smoke: setup-e2e setup-containerd2 build images ## The most important end-to-end tests on containerd 2
 	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) -run 'TestE2E/(hello|replace|delete)' ./commands/e2e/
 
 VM := $(BIN)/vm
@@ -303,7 +312,7 @@ VM_RUN ?= .
 VM_SKIP ?= ^(plan_writes_nothing|missing_.*|configuration_update|bad_input|snapshot|saved_plan|environment_file|host_port_conflict|probe_--wait|run|get|objects|logs|events|wait|config|doctor_bundle|images|image_pull|prune|agent_idle|agent_soak|agent_faults|a_delete_wins|stopped_holder|bounded_inputs|escapes|delete_thirty|runtime_restart_at_calls)$$
 
 .PHONY: vm-smoke
-vm-smoke: setup-vm build images ## The shortest of it: boot, node up, limits, delete
+vm-smoke: setup-vm build images ## Boot the emulated Debian 13 and run its shortest test
 	sh hack/vm/stage.sh $(VM)/share $(BIN)
 	@echo "booting an emulated Debian 13 (about 5 minutes; the first time, its image takes 3 more)"
 	$(call run-vm,smoke.sh)
@@ -313,12 +322,12 @@ SOAK ?= 1h
 UNREST ?= 5m
 
 .PHONY: soak
-soak: setup-e2e build images ## The agent for an hour with something each second, and for five minutes while it is killed
+soak: setup-e2e build images ## Run the agent for an hour with a change each second, and kill it for five minutes
 	PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} PODCTL_AGENT_SOAK=$(SOAK) PODCTL_AGENT_UNREST=$(UNREST) \
 		$(E2E) -run 'TestE2E/agent_(soak|unrest)' -v ./commands/e2e/
 
 .PHONY: test-crash
-test-crash: setup-e2e build images ## Kill podctl and its agent at every point: all in memory, every shape on a real runtime (PODCTL_CRASH=all: every point there too)
+test-crash: setup-e2e build images ## Kill podctl and its agent at every point in memory, and in every shape on a real runtime (PODCTL_CRASH=all: at every point)
 	PODCTL_CRASH=memory $(TEST) -tags $(TAGS) -count=1 -run 'Test(Agent)?CrashMatrix' ./commands/e2e/
 	PODCTL_CRASH=$${PODCTL_CRASH:-shapes} PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=containerd \
 		$(TEST) -tags "$(TAGS),e2e" -count=1 -run 'TestE2E/killed' ./commands/e2e/
@@ -327,7 +336,7 @@ test-crash: setup-e2e build images ## Kill podctl and its agent at every point: 
 FAULTS ?= 2000
 
 .PHONY: test-faults
-test-faults: setup-e2e build images ## Let calls of an agent go wrong 2000 times at random, in memory and on a real runtime
+test-faults: setup-e2e build images ## Make 2000 random calls of an agent fail, in memory and on a real runtime
 	PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} PODCTL_TRIALS=$(FAULTS) \
 		$(E2E) -run 'Test(AgentFaultsInMemory|E2E)$$/^agent_faults$$' -v ./commands/e2e/
 
@@ -335,7 +344,7 @@ test-faults: setup-e2e build images ## Let calls of an agent go wrong 2000 times
 QEMU_ARM64 ?= qemu-aarch64-static
 
 .PHONY: test-arm64
-test-arm64: setup-arm64 build ## Unit tests of what depends on no machine, and the program itself, for arm64 in an emulator
+test-arm64: setup-arm64 build ## Unit tests that need no machine, and podctl itself, for arm64 in an emulator
 	GOARCH=arm64 $(BUILD) -o $(BIN)/arm64/podctl ./cmd/podctl
 	PODCTL=$(PODCTL) EMULATED="$(QEMU_ARM64) $(BIN)/arm64/podctl" sh docs/packaging/check-arm64.sh
 	PODCTL_TEST_EMULATOR=$(QEMU_ARM64) GOARCH=arm64 $(TEST) -short -tags $(TAGS) -exec $(QEMU_ARM64) ./podspec/... \
@@ -350,7 +359,7 @@ $(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
 	$(call quiet,building etcd and kube-apiserver (first time: about 15 minutes)) $(GO) test -C $(KUBETESTS) -c -trimpath -ldflags "$(KUBELDFLAGS)" -o $@ ./services
 
 .PHONY: test-kubernetes
-test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## A real kubelet, alone and at an API server, takes pods over and gives them back (builds both, as root)
+test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## Hand pods to a real kubelet and back, with and without an API server (builds both; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
 		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h .
 
@@ -363,7 +372,7 @@ FUZZ := podspec/load:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRea
 	commands:FuzzRedact runtime/state:FuzzPaths
 
 .PHONY: fuzz
-fuzz: ## Look for input that breaks a promise, each fuzz test for FUZZTIME
+fuzz: ## Run each fuzz test for FUZZTIME
 	@set -e; for pair in $(FUZZ); do \
 		echo "$$pair for $(FUZZTIME)"; \
 		$(TEST) -tags $(TAGS) -run '^$$' -fuzz "^$${pair##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${pair%%:*}; \
@@ -377,16 +386,16 @@ $(BIN)/bench: $(wildcard $(BENCHMARKS)/*)
 	$(call quiet,building the bench (first time: about 2 minutes)) $(GO) build -C $(BENCHMARKS) -trimpath -buildvcs=false -o $@ .
 
 .PHONY: bench
-bench: setup-runtime build images $(BIN)/bench ## Times against the bare CRI calls and other tools, in one run; writes docs/benchmarks.md
+bench: setup-runtime build images $(BIN)/bench ## Measure podctl beside the bare CRI calls and other tools; writes docs/benchmarks.md
 	$(TEST) -tags $(TAGS) -run '^$$' -bench . ./runtime/plan
 	$(BENCH) -markdown docs/benchmarks.md $(BENCHFLAGS)
 
 .PHONY: bench-agent
-bench-agent: setup-runtime setup-containerd2 build images $(BIN)/bench $(KUBEBIN)/kubelet ## podctl agent beside a real kubelet, each on a containerd of its own, in one run; writes docs/benchmarks.md
+bench-agent: setup-runtime setup-containerd2 build images $(BIN)/bench $(KUBEBIN)/kubelet ## Measure podctl agent beside a real kubelet; writes docs/benchmarks.md
 	$(BENCH) -agent -containerd $(BIN)/containerd2/containerd -kubelet $(KUBEBIN)/kubelet -markdown docs/benchmarks.md $(BENCHFLAGS)
 
 .PHONY: bench-smoke
-bench-smoke: setup-runtime build images $(BIN)/bench ## See that the bench itself works
+bench-smoke: setup-runtime build images $(BIN)/bench ## Check that the benchmarks run
 	$(BENCH) -rounds 1 -only 'version|start-1|replace|plan-1$$'
 
 ##@ Setting up
@@ -394,7 +403,7 @@ bench-smoke: setup-runtime build images $(BIN)/bench ## See that the bench itsel
 .PHONY: setup
 setup: setup-e2e setup-race setup-vm setup-bare setup-containerd2 $(BIN)/golangci-lint ## Install everything that is missing
 
-# What a target needs of the distribution, as program:package or file:package.
+# Packages of the distribution that a target needs, as program:package or file:package.
 RUNTIME := containerd:containerd runc:runc iptables:iptables \
 	$(if $(wildcard /opt/cni/bin/bridge),,/usr/lib/cni/bridge:containernetworking-plugins)
 
@@ -437,6 +446,12 @@ $(BIN)/golangci-lint:
 
 ##@ Help
 
+# What a newcomer needs, in this order.
+FIRST := demo demo-down build install test
+
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -v first="$(FIRST)" 'BEGIN { FS = ":.*## "; n = split(first, names, " ") } \
+		/^##@/ { all = all "\n" substr($$0, 5) "\n" } \
+		/^[a-zA-Z0-9_-]+:.*## / { line = sprintf("  %-18s %s\n", $$1, $$2); all = all line; of[$$1] = line } \
+		END { print "Begin with"; for (i = 1; i <= n; i++) printf "%s", of[names[i]]; printf "%s", all }' $(MAKEFILE_LIST)

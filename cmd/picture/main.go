@@ -27,6 +27,12 @@ func main() {
 	}
 }
 
+// dimmed is the colour of dim text. Some renderers ignore the opacity of a part of a text.
+const dimmed = "#8f9591"
+
+// escaped makes text of SVG. Browsers collapse spaces, in spite of xml:space, but not no-break spaces.
+var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", " ", "\u00a0")
+
 // style is the look of a text: the terminal attributes that podctl uses.
 type style struct {
 	color     string
@@ -55,7 +61,7 @@ func draw(in io.Reader, out io.Writer) error {
 	for i, color := range []string{"#ff5f56", "#ffbd2e", "#27c93f"} {
 		fmt.Fprintf(&b, `<circle cx="%d" cy="16" r="5" fill="%s"/>`+"\n", side+4+16*i, color)
 	}
-	b.WriteString(`<g font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="13" fill="#d5d8d6" xml:space="preserve">` + "\n")
+	b.WriteString(`<g font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="13" fill="#d5d8d6">` + "\n")
 	for i, text := range lines {
 		fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`+"\n", side, top+row*i+13, text)
 	}
@@ -88,17 +94,17 @@ func (s *style) line(text string) (drawn string, columns int) {
 }
 
 func (s *style) span(part string) string {
-	var attributes string
-	if s.color != "" {
-		attributes += fmt.Sprintf(` fill="%s"`, s.color)
+	color, attributes := s.color, ""
+	if s.dim && color == "" {
+		color = dimmed
+	}
+	if color != "" {
+		attributes += fmt.Sprintf(` fill="%s"`, color)
 	}
 	if s.bold {
 		attributes += ` font-weight="bold"`
 	}
-	if s.dim {
-		attributes += ` opacity="0.6"`
-	}
-	return "<tspan" + attributes + ">" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(part) + "</tspan>"
+	return "<tspan" + attributes + ">" + escaped.Replace(part) + "</tspan>"
 }
 
 func (s *style) change(codes []string) {

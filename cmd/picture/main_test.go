@@ -15,9 +15,12 @@ func TestDraw(t *testing.T) {
 		`<tspan font-weight="bold">$ podctl</tspan><tspan> plan</tspan></text>`,
 		`<tspan fill="#98c379">  + &lt;a&gt;</tspan><tspan> &amp;</tspan></text>`,
 	} {
-		if !strings.Contains(b.String(), want) {
+		if !strings.Contains(strings.ReplaceAll(b.String(), "\u00a0", " "), want) {
 			t.Errorf("no %s in\n%s", want, b.String())
 		}
+	}
+	if strings.Contains(b.String(), "  ") {
+		t.Error("a browser would collapse spaces")
 	}
 	if strings.Contains(b.String(), "\x1b") {
 		t.Error("an escape stays")

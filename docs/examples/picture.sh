@@ -1,5 +1,5 @@
 #!/bin/sh
-# Records the picture of README: plan, apply and an edit, on a node of its own. `make picture` runs it.
+# Records the picture in the README: an edit, its plan and its apply, on a private node. `make picture` runs it.
 set -eu
 
 work=$(mktemp -d)
@@ -15,12 +15,12 @@ show() {
 p node up --load "$BIN/pause.tar" --load "$BIN/demo.tar" >/dev/null 2>&1
 cp docs/examples/hello.yaml "$work/hello.yaml"
 cd "$work"
+p apply --wait hello.yaml >/dev/null 2>&1
 {
-	show plan hello.yaml
-	show apply --wait hello.yaml
+	printf "\033[1m$ sed -i 's/5s/1s/' hello.yaml    # change an argument of one container\033[0m\n\n"
 	sed -i 's/5s/1s/' hello.yaml
 	show plan hello.yaml
-	show get -o wide
+	show apply --wait hello.yaml
 } >session.txt
 p delete hello >/dev/null 2>&1
 "$BIN/picture" <session.txt

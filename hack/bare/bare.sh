@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the commands of README in bare Debian 12 roots: `make demo` and `make demo-down` in one, and
-# each target of `make test` in one of its own, so that a target that does not install what it needs
+# each target of `make check` in one of its own, so that a target that does not install what it needs
 # fails. A root has git, make, ca-certificates and Go, and namespaces of its own for mounts,
 # processes and the network. `make test-bare` runs it.
 #
