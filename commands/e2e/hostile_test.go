@@ -114,7 +114,7 @@ func (h *hostile) readOnly() {
 	h.changes("pod default/hostile: opening the lock: open " + h.dir)
 	h.changes("read-only file system")
 	h.expect(1, "Success", "probe", "hostile")
-	h.expect(1, "not remembered", "probe", "hostile")
+	h.expect(1, "recording the probe results", "probe", "hostile")
 	h.remount(0)
 }
 

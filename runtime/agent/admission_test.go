@@ -131,7 +131,7 @@ func TestAdmission(t *testing.T) {
 	c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "2")}
 	l.until("two stays rejected", func() bool { return l.rejected(a, "two") })
 	if now := l.checkpoint("two").Rejection; !now.At.Equal(why.At) || events() != 1 || log.count("pod rejected") != 1 {
-		t.Errorf("rejected anew: %+v, %d events", now, events())
+		t.Errorf("rejected again: %+v, %d events", now, events())
 	}
 	c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "1")}
 	l.until("two runs", func() bool { return l.running()["two"] != "" })

@@ -48,7 +48,7 @@ func (a *Agent) ResumePods(ctx context.Context) {
 // callOff lets pods start again.
 func (e *ending) callOff() {
 	if e.order != nil {
-		e.log.Info("the shutdown was called off; pods start again")
+		e.log.Info("the shutdown was canceled; the pods start again")
 		e.order = nil
 		e.workers.Resume(e.now())
 	}

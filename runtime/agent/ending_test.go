@@ -62,7 +62,7 @@ func TestAShutdownWaitsForDeletions(t *testing.T) {
 			l.agent.ending.callOff()
 			l.rest(time.Second)
 			if runs := l.runs("a1") != nil; runs != again {
-				t.Errorf("after the shutdown was called off it runs: %t", runs)
+				t.Errorf("after the shutdown was canceled it runs: %t", runs)
 			}
 		})
 	}

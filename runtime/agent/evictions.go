@@ -27,8 +27,8 @@ type evicting struct {
 const evictionLimit = 30 * time.Second
 
 var (
-	errNotEvicted = errors.New("it is being deleted, or all pods stop")
-	errTooLong    = errors.New("it has not ended in time")
+	errNotEvicted = errors.New("the pod is being deleted, or all pods are being stopped")
+	errTooLong    = errors.New("the pod has not ended in time")
 )
 
 // Active returns the pods that were admitted and have not ended (kubelet: GetActivePods).

@@ -69,7 +69,7 @@ func TestEvictions(t *testing.T) {
 		t.Errorf("active: %s, %d lines", l.active(a), log.count("pod evicted"))
 	}
 	c.updates <- []*podspec.Desired{l.sized("one", "2"), two}
-	l.until("one runs anew", func() bool { return l.running()["one"] != "" })
+	l.until("one runs again", func() bool { return l.running()["one"] != "" })
 	if now := l.running(); l.checkpoint("one").Eviction != nil || now["two"] != before["two"] {
 		t.Errorf("%v run, before %v", now, before)
 	}

@@ -142,7 +142,7 @@ func (l *logger) tellProblems(now []sources.Problem) (news []sources.Problem) {
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(l.problems), toldProblem.compare) {
 		if !current[p] {
-			l.Info("source", "file", p.file, "mended", p.text)
+			l.Info("source", "file", p.file, "fixed", p.text)
 		}
 	}
 	l.problems = current

@@ -120,7 +120,7 @@ func TestWatchOfPods(t *testing.T) {
 	}
 	hear("it is deleted by hand", "DELETED", func(p *v1.Pod) bool { return p.Name == "hand" })
 	if strings.Contains(string(*all), "hidden") {
-		t.Error("the value of a Secret is told")
+		t.Error("an event contains the value of a Secret")
 	}
 }
 

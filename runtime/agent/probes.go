@@ -121,7 +121,7 @@ func (b *probing) keep(ctx context.Context, ref model.PodRef, reports []probe.Re
 		err := b.world.Prober.Keep(ctx, now, ref, reports)
 		b.inbox.post(ctx, func() {
 			if err != nil {
-				b.log.Error("the answers of probes are not kept", "pod", ref.String(), "error", err.Error())
+				b.log.Error("cannot record the results of probes", "pod", ref.String(), "error", err.Error())
 			}
 			b.notify(ctx, &Event{Kind: Probed, Pod: ref})
 			then()

@@ -131,7 +131,7 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 	switch {
 	case p.Kind == podworkers.Terminate:
 		if p := r.pods[uid]; p != nil && !p.deleting && !r.unwanted[uid] && !r.asksEnd(p.desired) {
-			r.wrong("%s is deleted, and nobody asked for it", uid)
+			r.wrong("%s is deleted without a request", uid)
 		}
 		r.ending[uid] = true
 	case r.ending[uid] && (r.pods[uid] == nil || !r.pods[uid].deleting):
@@ -224,7 +224,7 @@ func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired)
 	case pass.Kind == podworkers.Terminate:
 		// The deletion was checked when the pass began.
 	case d == nil || p == nil || imageOf(p.desired) == c.image:
-		r.wrong("container %d of %s is stopped, and nobody asked for it", c.id, c.uid)
+		r.wrong("container %d of %s is stopped without a request", c.id, c.uid)
 	case !d.Stored && r.counts(c.uid) && !r.isCurrent(d):
 		r.wrong("container %d of %s is stopped for %s, which is not wanted any more", c.id, c.uid, versionOf(d))
 	}
@@ -282,7 +282,7 @@ func (r *rules) converged() {
 	}
 	for uid, id := range r.first {
 		if c := r.runs(uid); c == nil || c.id != id {
-			r.wrong("container %d of %s does not run any more, and nobody asked to stop it", id, uid)
+			r.wrong("container %d of %s does not run any more, and no one requested its stop", id, uid)
 		}
 	}
 }

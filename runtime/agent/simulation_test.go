@@ -433,7 +433,7 @@ func (l *life) boot() {
 
 func (l *life) callOff() {
 	l.agent.ResumePods(l.ctx)
-	l.post("logind", "the shutdown is called off", <-l.agent.inbox)
+	l.post("logind", "the shutdown is canceled", <-l.agent.inbox)
 }
 
 // settle ends all faults and lets the system converge.

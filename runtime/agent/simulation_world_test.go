@@ -367,7 +367,7 @@ func (w *world) Delete(ctx context.Context, ref model.PodRef, opts executor.Opti
 		return nil, err
 	}
 	if p := w.pods[ref.UID]; p != nil && p.desired.Keeper == "" && !p.deleting {
-		w.wrong("%s was applied by hand, and nobody asked to delete it", ref.UID)
+		w.wrong("%s was applied by hand, and is deleted without a request", ref.UID)
 	}
 	return w.remove(ctx, ref, seen), nil
 }

@@ -220,11 +220,11 @@ func TestTwoManifestsOfAPod(t *testing.T) {
 	l.until("it runs", func() bool { return l.running()["one"] != "" })
 	id := l.running()["one"]
 	c.updates <- []*podspec.Desired{first, second}
-	l.until("the other manifest is told", func() bool { return told() > 0 })
+	l.until("the other manifest is reported", func() bool { return told() > 0 })
 	c.updates <- []*podspec.Desired{first, second, l.manifest("two", "i:1")}
 	l.until("another pod runs", func() bool { return l.running()["two"] != "" })
 	if now := l.running()["one"]; told() != 1 || now != id {
-		t.Errorf("it is told %d times, and the containers are %s and %s", told(), id, now)
+		t.Errorf("it is reported %d times, and the containers are %s and %s", told(), id, now)
 	}
 	stop()
 }
@@ -328,7 +328,7 @@ func TestReadinessDuringADeletion(t *testing.T) {
 	id, stop := l.ready(c)
 	proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Nth: 1, Delay: time.Hour})
 	c.updates <- nil
-	l.until("it is told to stop", func() bool { return proxy.Count("StopContainer") == 1 })
+	l.until("StopContainer is called", func() bool { return proxy.Count("StopContainer") == 1 })
 	l.says(1)
 	l.until("it is not ready", func() bool { return l.readiness("one", id) == model.ProbeFailure })
 	proxy.Break()

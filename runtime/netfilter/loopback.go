@@ -68,7 +68,7 @@ func localnetPath(name string) string { return filepath.Join(sysctls, name, "rou
 func open(pods []netip.Addr, record Record) error {
 	interfaces, err := net.Interfaces()
 	if err != nil {
-		return fmt.Errorf("looking for the interface of pods: %w", err)
+		return fmt.Errorf("finding the network interface of the pods: %w", err)
 	}
 	var closed []string
 	for _, i := range interfaces {

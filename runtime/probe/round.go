@@ -160,7 +160,7 @@ type UnrecordedError struct{ Err error }
 
 // Error returns the message with the cause.
 func (e *UnrecordedError) Error() string {
-	return "the answers of the probes are not remembered: " + e.Err.Error()
+	return "recording the probe results: " + e.Err.Error()
 }
 
 // Unwrap returns the cause.

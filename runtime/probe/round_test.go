@@ -138,11 +138,11 @@ func TestAnswersOfOthers(t *testing.T) {
 		run     int32
 		counted bool
 	}{
-		"nobody asked":           {before, 2, true},
-		"another asked after":    {failure(noon.Add(time.Second), 7), 7, false},
-		"another asked just now": {failure(noon.Add(-time.Second), 7), 7, false},
-		"another asked earlier":  {failure(noon.Add(-30*time.Second), 7), 7 + 1, true},
-		"it was forgotten":       {Memory{}, 1, true},
+		"no other run":         {before, 2, true},
+		"another run after":    {failure(noon.Add(time.Second), 7), 7, false},
+		"another run just now": {failure(noon.Add(-time.Second), 7), 7, false},
+		"another run earlier":  {failure(noon.Add(-30*time.Second), 7), 7 + 1, true},
+		"it was forgotten":     {Memory{}, 1, true},
 	} {
 		r := Report{ContainerID: "id", Type: model.Liveness, Asked: true, Result: Result{Verdict: Failure}, Probe: everyTen(0)}
 		r.Probe.FailureThreshold = 100
@@ -249,7 +249,7 @@ func TestVerdictsOfReports(t *testing.T) {
 // TestAnswersThatAreNotRemembered checks the text and the cause of the error.
 func TestAnswersThatAreNotRemembered(t *testing.T) {
 	cause := errors.New("no space")
-	if err := error(&UnrecordedError{Err: cause}); !errors.Is(err, cause) || !strings.HasSuffix(err.Error(), "are not remembered: no space") {
+	if err := error(&UnrecordedError{Err: cause}); !errors.Is(err, cause) || !strings.HasSuffix(err.Error(), "recording the probe results: no space") {
 		t.Error(err)
 	}
 }

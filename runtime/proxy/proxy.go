@@ -181,7 +181,7 @@ func (p *Proxy) pods(ctx context.Context) ([]*v1.Pod, error) {
 	if len(unknown) > 0 {
 		var found []*v1.Pod
 		if found, err = p.Lister.List(ctx, unknown); len(found) == 0 && err != nil {
-			return nil, fmt.Errorf("looking which pods Services have: %w", err)
+			return nil, fmt.Errorf("listing the pods of Services: %w", err)
 		}
 		for _, pod := range found {
 			all[pod.UID] = pod

@@ -173,7 +173,7 @@ func TestServicesComeAndGo(t *testing.T) {
 	}
 	l.told = nil
 	if l.must(l.Sync(t.Context())); len(l.told) > 0 {
-		t.Error("the kernel is told again that there is nothing")
+		t.Error("the empty rules are written to the kernel again")
 	}
 }
 

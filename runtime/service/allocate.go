@@ -178,10 +178,10 @@ func (t *Taken) checkAddress(s *v1.Service, field, asked string) error {
 	name := s.Namespace + "/" + s.Name
 	addr, err := netip.ParseAddr(asked)
 	if err != nil || !netip.MustParsePrefix(range4).Contains(addr) && !netip.MustParsePrefix(range6).Contains(addr) {
-		return &TakenError{name, field, fmt.Sprintf("%s is not one of %s or %s: leave it out, and podctl gives the Service an address", asked, range4, range6)}
+		return &TakenError{name, field, fmt.Sprintf("%s is not one of %s or %s: omit it, and podctl assigns an address to the Service", asked, range4, range6)}
 	}
 	if by := t.addresses[addr]; by != "" && by != name {
-		return &TakenError{name, field, fmt.Sprintf("%s is that of service %s", asked, by)}
+		return &TakenError{name, field, fmt.Sprintf("%s is used by service %s", asked, by)}
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (t *Taken) fillPorts(s, before *v1.Service) error {
 			by += " itself"
 		}
 		if by != "" {
-			return &TakenError{name, p.Path, fmt.Sprintf("port %s of the node is taken by %s", p, by)}
+			return &TakenError{name, p.Path, fmt.Sprintf("port %s of the node is used by %s", p, by)}
 		}
 		t.ports = append(t.ports, takenPort{p, "service " + name})
 	}
@@ -259,7 +259,7 @@ func (t *Taken) Shadowed(s, before *v1.Service) []string {
 	var notes []string
 	for _, p := range Published(s) {
 		if by := t.process(p); by != "" && hadPort(before, p) {
-			notes = append(notes, fmt.Sprintf("port %s of the node leads to the Service, although %s has it, too", p, by))
+			notes = append(notes, fmt.Sprintf("port %s of the node leads to the Service, although %s uses it, too", p, by))
 		}
 	}
 	return notes

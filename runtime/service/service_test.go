@@ -267,7 +267,7 @@ func TestFillNamesTheOtherService(t *testing.T) {
 	if err := taken.Fill(web("a", ofType(v1.ServiceTypeLoadBalancer)), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := taken.Fill(web("b", ofType(v1.ServiceTypeLoadBalancer)), nil); err == nil || !strings.HasSuffix(err.Error(), "is taken by service default/a") {
+	if err := taken.Fill(web("b", ofType(v1.ServiceTypeLoadBalancer)), nil); err == nil || !strings.HasSuffix(err.Error(), "is used by service default/a") {
 		t.Errorf("%v", err)
 	}
 }
@@ -291,10 +291,10 @@ func TestFillRefuses(t *testing.T) {
 		"spec.clusterIPs[0]: 8.8.8.8 is not one of":                                      web("a", at("8.8.8.8")),
 		"spec.clusterIPs[0]: 127.0.0.1 is not one of":                                    web("b", at("127.0.0.1")),
 		"spec.ports[0].nodePort: 22 is not one of":                                       web("c", onNode(22)),
-		"spec.ports[0]: port 30001/TCP of the node is taken by a process":                web("d", onNode(30001)),
-		"spec.ports[0]: port 80/TCP of the node is taken by pod default/front":           web("e", lb),
-		"spec.ports[0]: port 22/TCP of the node is taken by a process":                   web("f", lb, func(s *v1.Service) { s.Spec.Ports[0].Port = 22 }),
-		"spec.ports[1]: port 30002/TCP of the node is taken by service default/g itself": web("g", onNode(30002), twice),
+		"spec.ports[0]: port 30001/TCP of the node is used by a process":                web("d", onNode(30001)),
+		"spec.ports[0]: port 80/TCP of the node is used by pod default/front":           web("e", lb),
+		"spec.ports[0]: port 22/TCP of the node is used by a process":                   web("f", lb, func(s *v1.Service) { s.Spec.Ports[0].Port = 22 }),
+		"spec.ports[1]: port 30002/TCP of the node is used by service default/g itself": web("g", onNode(30002), twice),
 	} {
 		taken := busy
 		if err := taken.Fill(s, nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -59,7 +59,7 @@ func filesOf(proc *os.File, container, id string) (*ContainerFiles, error) {
 }
 
 func unreachable(container string, err error) error {
-	return fmt.Errorf("container %s: its files cannot be reached: %w; podctl has to run as root in the machine's own pid namespace", container, err)
+	return fmt.Errorf("container %s: its files cannot be accessed: %w; podctl must run as root in the pid namespace of the machine", container, err)
 }
 
 // ownerOf returns the user of a process. It checks that the process belongs to the container: its cgroup has the
@@ -67,7 +67,7 @@ func unreachable(container string, err error) error {
 func ownerOf(proc *os.File, id string) (filecopy.Owner, error) {
 	groups, err := readProc(proc, "cgroup")
 	if err != nil || !inCgroupOf(groups, id) {
-		return filecopy.Owner{}, errors.Join(errors.New("the process that the runtime names is not the container's; does podctl run in the machine's own pid namespace?"), err)
+		return filecopy.Owner{}, errors.Join(errors.New("the process that the runtime reports does not belong to the container; podctl must run in the pid namespace of the machine"), err)
 	}
 	status, err := readProc(proc, "status")
 	if err != nil {

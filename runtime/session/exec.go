@@ -33,7 +33,7 @@ func (x *Sessions) WithDebug(ctx context.Context, desired *podspec.Desired) (*po
 	ref := model.RefOf(desired.Pod)
 	list, err := x.observer.ListContainers(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("looking for the containers of pod %s: %w", ref, err)
+		return nil, fmt.Errorf("finding the containers of pod %s: %w", ref, err)
 	}
 	notes := make([]map[string]string, 0, len(list))
 	for _, c := range list {
@@ -132,13 +132,13 @@ func (x *Sessions) running(ctx context.Context, desired *podspec.Desired, name s
 	ref := model.RefOf(desired.Pod)
 	list, err := x.observer.ListNewestFirst(ctx, ref)
 	if err != nil {
-		return "", fmt.Errorf("looking for container %s: %w", name, err)
+		return "", fmt.Errorf("finding container %s: %w", name, err)
 	}
 	for _, c := range list {
 		if c.GetMetadata().GetName() == name && c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
 			return c.GetId(), nil
 		}
 	}
-	return "", fmt.Errorf("container %s of pod %s does not run (`podctl get --containers %s` shows what it does)",
+	return "", fmt.Errorf("container %s of pod %s does not run (`podctl get --containers %s` shows its state)",
 		name, ref, desired.Pod.Name)
 }

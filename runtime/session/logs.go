@@ -166,7 +166,7 @@ func whyNoLog(in *plan.Input, name string) string {
 		switch {
 		case s.Name != name:
 		case s.State.Terminated != nil:
-			return fmt.Sprintf("it has ended (%s, exit code %s), and the runtime keeps no record of it any more", s.State.Terminated.Reason, model.ExitText(s.State.Terminated.ExitCode))
+			return fmt.Sprintf("it has ended (%s, exit code %s), and the runtime has removed its record", s.State.Terminated.Reason, model.ExitText(s.State.Terminated.ExitCode))
 		case model.IsOver(&status):
 			return fmt.Sprintf("the pod has ended as %s before the container was started", status.Phase)
 		case s.State.Waiting != nil:

@@ -49,7 +49,7 @@ func (x *Sessions) PortForward(ctx context.Context, desired *podspec.Desired, f 
 		return &LostPodError{Pod: ref, Err: refused}
 	}
 	if errors.Is(err, remote.ErrLost) {
-		return &LostPodError{Pod: ref, Err: errors.New("it was stopped, or the runtime was")}
+		return &LostPodError{Pod: ref, Err: errors.New("the pod or the runtime was stopped")}
 	}
 	return err
 }
@@ -76,7 +76,7 @@ func (x *Sessions) readySandbox(ctx context.Context, ref model.PodRef) (string, 
 		err = observe.CheckAllLabels(ref, list.GetItems())
 	}
 	if err != nil {
-		return "", fmt.Errorf("looking for pod %s: %w", ref, err)
+		return "", fmt.Errorf("finding pod %s: %w", ref, err)
 	}
 	if len(list.GetItems()) == 0 {
 		return "", fmt.Errorf("pod %s does not run", ref)

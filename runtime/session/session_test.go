@@ -113,7 +113,7 @@ func TestRunningContainers(t *testing.T) {
 		t.Errorf("%s, %v", id, err)
 	}
 	l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: errors.New("told to fail")})
-	if _, err := l.running(t.Context(), l.pod, "a"); err == nil || !strings.HasPrefix(err.Error(), "looking for container a: ") {
+	if _, err := l.running(t.Context(), l.pod, "a"); err == nil || !strings.HasPrefix(err.Error(), "finding container a: ") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestWhyThereIsNoLog(t *testing.T) {
 		"its record is gone": {
 			model.Memory{Completion: &model.Completion{Phase: v1.PodFailed, Containers: map[string]model.ContainerEnd{"a": {Reason: "Error", ExitCode: 3}}}},
 			LogOptions{Container: "a", Options: logfile.Options{Follow: true}},
-			"it has ended (Error, exit code 3), and the runtime keeps no record of it any more",
+			"it has ended (Error, exit code 3), and the runtime has removed its record",
 		},
 		"it never ran": {
 			model.Memory{Completion: &model.Completion{Phase: v1.PodFailed, Containers: map[string]model.ContainerEnd{"b": {ExitCode: 3}}}},

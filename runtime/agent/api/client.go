@@ -19,7 +19,7 @@ type NotRunningError struct{ Socket string }
 
 // Error returns a message that explains how to start an agent.
 func (e *NotRunningError) Error() string {
-	return fmt.Sprintf("no agent runs here (%s); start one: podctl agent, or systemctl start podctl-agent", e.Socket)
+	return fmt.Sprintf("no agent is running (%s); start one: podctl agent, or systemctl start podctl-agent", e.Socket)
 }
 
 // maxAnswer limits the size of an agent's answer, in bytes.
@@ -61,12 +61,12 @@ func (c Client) call(ctx context.Context, method, path string, into any) error {
 		return &NotRunningError{Socket: c.Socket}
 	}
 	if err != nil {
-		return fmt.Errorf("asking the agent: %w", err)
+		return fmt.Errorf("querying the agent: %w", err)
 	}
 	defer reply.Body.Close() //nolint:errcheck // the body is read to its end or abandoned
 	text, err := io.ReadAll(io.LimitReader(reply.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("asking the agent: %w", err)
+		return fmt.Errorf("querying the agent: %w", err)
 	}
 	if reply.StatusCode != http.StatusOK {
 		return fmt.Errorf("the agent answers: %s", strings.TrimSpace(string(text)))

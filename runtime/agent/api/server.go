@@ -114,7 +114,7 @@ func forHosts(names []string, next http.Handler) http.Handler {
 		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		known := func(name string) bool { return strings.EqualFold(strings.TrimSuffix(host, "."), name) }
 		if err != nil && host != "" && !slices.ContainsFunc(names, known) {
-			http.Error(w, "this host name is not served here; use an address, or the name in --listen", http.StatusMisdirectedRequest)
+			http.Error(w, "unknown host name: use an address, or the name in --listen", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -226,7 +226,7 @@ func notReady(ctx context.Context, b Backend) string {
 	case !status.Runtime.Answers:
 		return "the runtime does not answer: " + status.Runtime.Error
 	case !status.Ready:
-		return "not every source has been read, or not every pod has had a pass"
+		return "some sources have not been read, or some pods have not had a pass"
 	}
 	return ""
 }

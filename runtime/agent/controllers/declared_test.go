@@ -326,7 +326,7 @@ func TestStoredBesideUsers(t *testing.T) {
 	h.reads("/one", "/two")
 	h.looks()
 	h.later(sources.Lingers)
-	h.wants("applied by hand while nobody looked", "deployment web:4@- by hand")
+	h.wants("applied by hand between two reads", "deployment web:4@- by hand")
 }
 
 // TestStoredTwice checks that the first manifest in source order wins if two have the same object, and that the other
@@ -429,7 +429,7 @@ func TestJobsOfFiles(t *testing.T) {
 	h.applies(onceJob)
 	h.finishes("once")
 	h.later(time.Minute)
-	h.wants("a Job of nobody's file", "")
+	h.wants("a Job without a file", "")
 }
 
 // finished returns the status of a Job that completed at a time.

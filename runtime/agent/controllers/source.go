@@ -211,7 +211,7 @@ func (s *Source) report(err error) {
 	case err != nil && !s.failing:
 		s.Log.Error("workloads", "error", err.Error())
 	case err == nil && s.failing:
-		s.Log.Info("workloads can be looked at again")
+		s.Log.Info("workloads can be read again")
 	}
 	s.failing = err != nil
 }

@@ -154,7 +154,7 @@ func TestSource(t *testing.T) {
 		w.set(func() { w.pods = []string{"web-0 i:2", "web-1 i:1"}; w.changed = time.Now() })
 		heard.want(t, 1100*time.Millisecond, "complete: web-0 i:2, web-1 i:1")
 		if now := heard.last.Pods; now[0] == first[0] || now[1] != first[1] {
-			t.Error("the pods that were told are not those that changed")
+			t.Error("the reported pods are not those that changed")
 		}
 		w.set(func() { w.pods = []string{"web-0 i:2", "web-1 i:2"} })
 		s.Changed("other")

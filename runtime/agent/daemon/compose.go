@@ -87,7 +87,7 @@ func (d *daemon) newHousekeeper() *housekeeping.Housekeeper {
 // diskOf returns the capacity and the available bytes of a directory's file system.
 func diskOf(path string) (capacity, available int64, err error) {
 	if path == "" {
-		return 0, 0, errors.New("the runtime does not say where it keeps images")
+		return 0, 0, errors.New("the runtime does not report its image directory")
 	}
 	fs, err := machine.FileSystemOf(path)
 	if err != nil {

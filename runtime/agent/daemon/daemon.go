@@ -87,7 +87,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 		return err
 	}
 	if err = errors.Join(s.Layout.Locks().Sweep(ctx), s.Layout.DigestKey().Sweep()); err != nil {
-		s.Log.Warn("files that a killed process left stay", "error", err.Error())
+		s.Log.Warn("cannot remove files that a killed process left", "error", err.Error())
 	}
 	engine, err := s.connect(ctx)
 	if errors.Is(err, errStopped) {
@@ -150,12 +150,12 @@ func (s *Settings) alone(ctx context.Context, endpoint string) (release func() e
 	case err == nil:
 		return lock.Unlock, nil
 	case errors.As(err, &locked) && !s.AllowOtherAgent:
-		return nil, fmt.Errorf("another agent, %s, keeps pods on %s, and the two would undo each other's work: stop it, or use another "+
+		return nil, fmt.Errorf("another agent, %s, keeps pods on %s, and each would undo the work of the other: stop it, or use another "+
 			"runtime (podctl node up); --allow-other-agent goes on all the same", locked.Holder, endpoint)
 	case locked != nil:
 		s.Log.Warn("another agent keeps pods on the same runtime", "agent", locked.Holder, "runtime", endpoint)
 	default:
-		s.Log.Warn("it is not known whether another agent uses the runtime", "error", err.Error())
+		s.Log.Warn("cannot check whether another agent uses the runtime", "error", err.Error())
 	}
 	return func() error { return nil }, nil
 }

@@ -64,12 +64,12 @@ const (
 func (d *daemon) Reload(ctx context.Context) (*api.Reloaded, error) {
 	changed, err := d.Changes(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("the agent goes on with the configuration that it has: %w", err)
+		return nil, fmt.Errorf("the agent keeps its current configuration: %w", err)
 	}
 	if len(changed) == 0 {
 		return d.Agent.Reload(ctx)
 	}
-	d.Log.Info("starting again with another configuration", "changed", strings.Join(changed, ","))
+	d.Log.Info("restarting with the changed configuration", "changed", strings.Join(changed, ","))
 	select {
 	case d.restart <- struct{}{}:
 	default:
@@ -121,7 +121,7 @@ func (d *daemon) run(ctx context.Context) error {
 	select {
 	case err := <-ended:
 		if err != nil {
-			d.Log.Warn("the agent ended with an error before it starts again", "error", err.Error())
+			d.Log.Warn("the agent ended with an error before its restart", "error", err.Error())
 		}
 	case <-time.After(restartWait):
 	}

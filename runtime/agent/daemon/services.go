@@ -19,7 +19,7 @@ func (d *daemon) services(ctx context.Context, workloads func(types.UID)) agent.
 		case err != nil && !failing:
 			d.Log.Error("services", "error", err.Error())
 		case err == nil && failing:
-			d.Log.Info("the traffic of Services finds its way again")
+			d.Log.Info("the rules and names of Services are up to date again")
 		}
 		failing = err != nil
 	}

@@ -249,15 +249,15 @@ func TestMessage(t *testing.T) {
 		uses string
 		want string
 	}{
-		"no container exceeds memory usage":         {pod, "sidecar=150Mi app=100Mi", ""},
-		"an init container does":                    {pod, "init=150Mi", "Container init was using 150Mi, request is 100Mi, has larger consumption of memory. "},
-		"a sidecar does":                            {pod, "sidecar=250Mi app=200Mi", "Container sidecar was using 250Mi, request is 200Mi, has larger consumption of memory. "},
-		"a container without a request does":        {pod, "app=1Mi free=40Ki", "Container free was using 40Ki, request is 0, has larger consumption of memory. "},
-		"a debug container is not blamed":           {pod, "debug=1Gi", ""},
-		"one that is not in the manifest is not":    {pod, "gone=1Gi", ""},
-		"several":                                   {pod, "app=201Mi free=1Mi", "Container app was using 201Mi, request is 200Mi, has larger consumption of memory. Container free was using 1Mi, request is 0, has larger consumption of memory. "},
-		"the request of the pod as a whole is told": {whole, "app=150Mi", "Pod web was using 150Mi, request is 300Mi, has larger consumption of memory. "},
-		"nothing is known of the pod":               {pod, "-", ""},
+		"no container exceeds memory usage":        {pod, "sidecar=150Mi app=100Mi", ""},
+		"an init container does":                   {pod, "init=150Mi", "Container init was using 150Mi, request is 100Mi, has larger consumption of memory. "},
+		"a sidecar does":                           {pod, "sidecar=250Mi app=200Mi", "Container sidecar was using 250Mi, request is 200Mi, has larger consumption of memory. "},
+		"a container without a request does":       {pod, "app=1Mi free=40Ki", "Container free was using 40Ki, request is 0, has larger consumption of memory. "},
+		"a debug container is not blamed":          {pod, "debug=1Gi", ""},
+		"one that is not in the manifest is not":   {pod, "gone=1Gi", ""},
+		"several":                                  {pod, "app=201Mi free=1Mi", "Container app was using 201Mi, request is 200Mi, has larger consumption of memory. Container free was using 1Mi, request is 0, has larger consumption of memory. "},
+		"the request of the whole pod is reported": {whole, "app=150Mi", "Pod web was using 150Mi, request is 300Mi, has larger consumption of memory. "},
+		"nothing is known of the pod":              {pod, "-", ""},
 	} {
 		var usage *Usage
 		if c.uses != "-" {

@@ -161,7 +161,7 @@ func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Look) (bool,
 	active := m.pods.Active(ctx)
 	usage, err := m.world.Usage(ctx, active)
 	if err != nil {
-		return false, fmt.Errorf("no pod is evicted, because it is not known what they use: %w", err)
+		return false, fmt.Errorf("no pod is evicted, because the usage of the pods is unknown: %w", err)
 	}
 	order := slices.DeleteFunc(rank(t.Signal, look, active, usage), func(pod *v1.Pod) bool {
 		return usage[pod.UID] == nil || podspec.IsCritical(pod)

@@ -82,7 +82,7 @@ func Parse(text string) ([]Threshold, error) {
 		signal := Signal(strings.TrimSpace(name))
 		switch {
 		case !found:
-			return nil, fmt.Errorf("%q is not of the form SIGNAL<QUANTITY", one)
+			return nil, fmt.Errorf("%q does not have the form SIGNAL<QUANTITY", one)
 		case signal.rank() < 0:
 			return nil, fmt.Errorf("unsupported eviction signal %v", signal)
 		case named[signal]:

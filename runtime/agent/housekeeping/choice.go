@@ -38,7 +38,7 @@ const minAge = 2 * time.Minute
 type usage struct{ Capacity, Available int64 }
 
 // errNoCapacity reports a disk without a size.
-var errNoCapacity = errors.New("the disk of images has a capacity of 0 bytes")
+var errNoCapacity = errors.New("the image disk has a capacity of 0 bytes")
 
 // excess returns how many bytes must be freed. It is zero if the usage is below the high threshold (kubelet:
 // GarbageCollect).

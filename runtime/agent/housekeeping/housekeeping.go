@@ -47,7 +47,7 @@ type Housekeeper struct {
 	settings Settings
 	pods     Pods
 	// told holds the failures of each task's last run, which are not logged again.
-	told [choreCount]map[string]bool
+	told [taskCount]map[string]bool
 	// looked holds the large logs to which no container writes.
 	looked map[string]gc.GrownLog
 	// images holds the records of images.
@@ -60,8 +60,8 @@ func New(w World, s Settings) *Housekeeper {
 }
 
 // limits returns the maximum duration of a task.
-func limits(c chore) time.Duration {
-	return [choreCount]time.Duration{logChore: time.Minute, recordChore: 2 * time.Minute, imageChore: 5 * time.Minute}[c]
+func limits(c task) time.Duration {
+	return [taskCount]time.Duration{logTask: time.Minute, recordTask: 2 * time.Minute, imageTask: 5 * time.Minute}[c]
 }
 
 // Run runs the tasks until the context ends, one at a time.
@@ -79,12 +79,12 @@ func (h *Housekeeper) Run(ctx context.Context, pods Pods) {
 }
 
 // do runs one task within its time limit.
-func (h *Housekeeper) do(ctx context.Context, c chore) {
+func (h *Housekeeper) do(ctx context.Context, c task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, limits(c))
 	defer cancel()
-	work := [choreCount]func(context.Context) error{logChore: h.rotateLogs, recordChore: h.removeRecords, imageChore: h.removeImages}[c]
+	work := [taskCount]func(context.Context) error{logTask: h.rotateLogs, recordTask: h.removeRecords, imageTask: h.removeImages}[c]
 	err := work(limited)
 	if ctx.Err() == nil {
 		h.tell(c, err)
@@ -92,7 +92,7 @@ func (h *Housekeeper) do(ctx context.Context, c chore) {
 }
 
 // tell logs the failures of a task that its last run did not have.
-func (h *Housekeeper) tell(c chore, err error) {
+func (h *Housekeeper) tell(c task, err error) {
 	now := map[string]bool{}
 	for _, one := range parts(err) {
 		text := one.Error()

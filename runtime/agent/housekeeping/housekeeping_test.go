@@ -129,7 +129,7 @@ func (l *lab) run(ref model.PodRef, sandbox, image string, attempt uint32) (id, 
 }
 
 // calls runs a task, and returns its calls to the runtime and its log lines.
-func (l *lab) calls(c chore) (calls []string, lines string) {
+func (l *lab) calls(c task) (calls []string, lines string) {
 	l.t.Helper()
 	before := len(l.proxy.Calls())
 	l.log.Reset()
@@ -155,12 +155,12 @@ func TestLogsAreRotated(t *testing.T) {
 	l.server.Exit("a", 1)
 	_, log := l.run(ref, sandbox, "i:1", 1)
 	l.grow(log, 999)
-	if calls, lines := l.calls(logChore); len(calls) > 0 || lines != "" {
+	if calls, lines := l.calls(logTask); len(calls) > 0 || lines != "" {
 		t.Errorf("small logs: %v\n%s", calls, lines)
 	}
 	for range 4 {
 		l.grow(log, 1000)
-		if _, lines := l.calls(logChore); strings.Count(lines, "msg=rotated") != 1 || strings.Count(lines, "\n") != 1 {
+		if _, lines := l.calls(logTask); strings.Count(lines, "msg=rotated") != 1 || strings.Count(lines, "\n") != 1 {
 			t.Errorf("a full log: %s", lines)
 		}
 		l.clock.Advance(10 * time.Second)
@@ -170,15 +170,15 @@ func TestLogsAreRotated(t *testing.T) {
 		t.Errorf("files %v %v", files, err)
 	}
 	l.grow(ended, 5000)
-	if calls, lines := l.calls(logChore); len(calls) == 0 || lines != "" {
+	if calls, lines := l.calls(logTask); len(calls) == 0 || lines != "" {
 		t.Errorf("the log of a container that ended: %v\n%s", calls, lines)
 	}
-	if calls, _ := l.calls(logChore); len(calls) > 0 {
+	if calls, _ := l.calls(logTask); len(calls) > 0 {
 		t.Errorf("it is asked for again: %v", calls)
 	}
 	l.grow(log, 2000)
-	if _, lines := l.calls(logChore); strings.Count(lines, "msg=rotated") != 1 {
-		t.Errorf("a full log beside one that nobody writes to: %s", lines)
+	if _, lines := l.calls(logTask); strings.Count(lines, "msg=rotated") != 1 {
+		t.Errorf("a full log beside one that no container writes to: %s", lines)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestFilesOfContainersAreTrimmed(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if calls, lines := l.calls(logChore); len(calls) > 0 || lines != "" {
+	if calls, lines := l.calls(logTask); len(calls) > 0 || lines != "" {
 		t.Errorf("%v %s", calls, lines)
 	}
 	if size := statedir.Size(path); size > 16<<10 {
@@ -209,7 +209,7 @@ func TestLogsOfPodsThatAreNotKept(t *testing.T) {
 	_, log := l.run(ref, sandbox, "i:1", 0)
 	l.grow(log, 5000)
 	l.kept = nil
-	if calls, lines := l.calls(logChore); len(calls) > 0 || lines != "" {
+	if calls, lines := l.calls(logTask); len(calls) > 0 || lines != "" {
 		t.Errorf("%v\n%s", calls, lines)
 	}
 }
@@ -228,17 +228,17 @@ func TestLockedPodsAreLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []chore{logChore, recordChore} {
+	for _, c := range []task{logTask, recordTask} {
 		if _, lines := l.calls(c); lines != "" {
-			t.Errorf("chore %d: %s", c, lines)
+			t.Errorf("task %d: %s", c, lines)
 		}
 	}
 	if err := lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []chore{logChore, recordChore} {
+	for _, c := range []task{logTask, recordTask} {
 		if _, lines := l.calls(c); strings.Count(lines, "\n") != 1 {
-			t.Errorf("chore %d once the lock is free: %s", c, lines)
+			t.Errorf("task %d once the lock is free: %s", c, lines)
 		}
 	}
 }
@@ -252,10 +252,10 @@ func TestRecordsGo(t *testing.T) {
 		l.run(ref, sandbox, "i:1", attempt)
 		l.server.Exit("a", 1)
 	}
-	if _, lines := l.calls(recordChore); strings.Count(lines, "msg=removed") != 2 {
+	if _, lines := l.calls(recordTask); strings.Count(lines, "msg=removed") != 2 {
 		t.Errorf("%s", lines)
 	}
-	calls, lines := l.calls(recordChore)
+	calls, lines := l.calls(recordTask)
 	if want := []string{"ListPodSandbox", "ListContainers"}; lines != "" || !slices.Equal(shortNames(calls), want) {
 		t.Errorf("with nothing to do: %v\n%s", calls, lines)
 	}
@@ -281,7 +281,7 @@ func TestFailuresAreToldOnce(t *testing.T) {
 		if i == 4 {
 			fail(2)
 		}
-		if _, lines := l.calls(recordChore); strings.Count(lines, "\n") != want {
+		if _, lines := l.calls(recordTask); strings.Count(lines, "\n") != want {
 			t.Errorf("run %d: %q", i, lines)
 		}
 	}
@@ -317,7 +317,7 @@ func TestImagesGo(t *testing.T) {
 	}
 	l.run(ref, sandbox, "used.local/u:1", 0)
 	l.pull("i:1") // The image was present before.
-	calls, lines := l.calls(imageChore)
+	calls, lines := l.calls(imageTask)
 	// The first run ignores the disk usage.
 	if names := shortNames(calls); lines != "" || slices.Contains(names, "ContainerStatus") || len(names) != 3 {
 		t.Errorf("with room on the disk: %v\n%s", calls, lines)
@@ -325,7 +325,7 @@ func TestImagesGo(t *testing.T) {
 	l.clock.Advance(5 * time.Minute)
 	l.pull("new.local/n:1")
 	l.disk.Available = 10
-	if _, lines := l.calls(imageChore); !strings.Contains(lines, "a.local/a:1") || !strings.Contains(lines, "99% of the disk of images is used") {
+	if _, lines := l.calls(imageTask); !strings.Contains(lines, "a.local/a:1") || !strings.Contains(lines, "99% of the image disk is used") {
 		t.Errorf("on a full disk:\n%s", lines)
 	}
 	if got, want := l.present(), "i:1 named.local/n:1 new.local/n:1 used.local/u:1"; got != want {
@@ -342,7 +342,7 @@ func TestImagesGo(t *testing.T) {
 func TestImagesAfterARestart(t *testing.T) {
 	l := newLab(t, Settings{})
 	l.pull("a.local/a:1")
-	l.calls(imageChore)
+	l.calls(imageTask)
 	l.clock.Advance(imagesEach)
 	l.disk.Available = 10
 	l.Housekeeper = New(l.world, l.settings)
@@ -351,7 +351,7 @@ func TestImagesAfterARestart(t *testing.T) {
 		present string
 	}{{0, "a.local/a:1 i:1"}, {minAge - 1, "a.local/a:1 i:1"}, {1, "i:1"}} {
 		l.clock.Advance(c.later)
-		if _, lines := l.calls(imageChore); l.present() != c.present {
+		if _, lines := l.calls(imageTask); l.present() != c.present {
 			t.Errorf("%s later: left are %s, want %s\n%s", c.later, l.present(), c.present, lines)
 		}
 	}
@@ -365,14 +365,14 @@ func TestImagesThatOthersPulled(t *testing.T) {
 	if _, err := l.client.Images.RemoveImage(t.Context(), &runtimeapi.RemoveImageRequest{Image: spec}); err != nil {
 		t.Fatal(err)
 	}
-	l.calls(imageChore)
+	l.calls(imageTask)
 	if _, err := l.client.Images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: spec}); err != nil {
 		t.Fatal(err)
 	}
-	l.calls(imageChore)
+	l.calls(imageTask)
 	l.clock.Advance(5 * time.Minute)
 	l.disk.Available = 10
-	if _, lines := l.calls(imageChore); !strings.Contains(lines, "not enough") || l.present() != "a.local/a:1 i:1" {
+	if _, lines := l.calls(imageTask); !strings.Contains(lines, "not enough") || l.present() != "a.local/a:1 i:1" {
 		t.Errorf("left are %s\n%s", l.present(), lines)
 	}
 }
@@ -383,13 +383,13 @@ func TestImagesStayWhileItIsNotKnownWhoNeedsThem(t *testing.T) {
 	l := newLab(t, Settings{})
 	ref, _ := l.pod("web", "i:1")
 	l.pull("a.local/a:1")
-	l.calls(imageChore)
+	l.calls(imageTask)
 	l.clock.Advance(5 * time.Minute)
 	l.disk.Available = 10
 	if err := os.WriteFile(l.layout.Pod(ref.UID).Checkpoint().Path(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, lines := l.calls(imageChore); !strings.Contains(lines, "no image is removed") || l.present() != "a.local/a:1 i:1" {
+	if _, lines := l.calls(imageTask); !strings.Contains(lines, "no image is removed") || l.present() != "a.local/a:1 i:1" {
 		t.Errorf("left are %s\n%s", l.present(), lines)
 	}
 }

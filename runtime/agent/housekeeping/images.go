@@ -38,8 +38,8 @@ func (h *Housekeeper) removeImages(ctx context.Context) error {
 	}
 	freed, err := h.free(ctx, notes, excess)
 	if err == nil && freed < excess {
-		err = fmt.Errorf("%d%% of the disk of images is used, and the images that can be removed are not enough: "+
-			"look for what else is on it, images that are needed, logs or volumes", full.percent())
+		err = fmt.Errorf("%d%% of the image disk is used, and removing unused images does not free enough: "+
+			"check the used images, logs and volumes on it", full.percent())
 	}
 	return err
 }
@@ -51,7 +51,7 @@ func (h *Housekeeper) usage(ctx context.Context) (u usage, err error) {
 		return u, err
 	}
 	if u.Capacity, u.Available, err = h.world.Disk(path); err != nil {
-		return u, fmt.Errorf("looking at the disk of images: %w", err)
+		return u, fmt.Errorf("reading the usage of the image disk: %w", err)
 	}
 	return u, nil
 }
@@ -64,7 +64,7 @@ func (h *Housekeeper) free(ctx context.Context, notes images.Notes, excess int64
 		return 0, err
 	}
 	if len(unreadable) > 0 {
-		return 0, fmt.Errorf("no image is removed, because it is not known which are needed: %w", errors.Join(unreadable...))
+		return 0, fmt.Errorf("no image is removed, because the needed images are unknown: %w", errors.Join(unreadable...))
 	}
 	now, all := h.settings.Now(), h.seen(found, notes)
 	h.images.see(now, all)
@@ -73,7 +73,7 @@ func (h *Housekeeper) free(ctx context.Context, notes images.Notes, excess int64
 		if err := h.world.Images.Remove(ctx, found[i]); err != nil {
 			return err
 		}
-		h.settings.Log.Info("removed", "image", found[i].Name(), "bytes", img.Size, "because", "the disk of images is full")
+		h.settings.Log.Info("removed", "image", found[i].Name(), "bytes", img.Size, "because", "the image disk is full")
 		return nil
 	})
 }

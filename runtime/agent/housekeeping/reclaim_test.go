@@ -38,10 +38,10 @@ func TestReclaim(t *testing.T) {
 	if err = l.layout.Pod(evicted.UID).Checkpoint().Write(c); err != nil {
 		t.Fatal(err)
 	}
-	if _, lines := l.calls(recordChore); lines != "" {
+	if _, lines := l.calls(recordTask); lines != "" {
 		t.Errorf("as long as there is room: %s", lines)
 	}
-	l.calls(imageChore)
+	l.calls(imageTask)
 	l.clock.Advance(5 * time.Minute)
 	if err = l.RemoveGarbage(t.Context()); err != nil {
 		t.Error(err)

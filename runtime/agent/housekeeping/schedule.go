@@ -2,15 +2,15 @@ package housekeeping
 
 import "time"
 
-// chore is a kind of housekeeping task.
-type chore int
+// task is a kind of housekeeping work.
+type task int
 
 // The tasks. If several are due at the same time, they run in this order.
 const (
-	logChore chore = iota
-	recordChore
-	imageChore
-	choreCount
+	logTask task = iota
+	recordTask
+	imageTask
+	taskCount
 )
 
 // The periods of the kubelet (ContainerLogMonitorInterval, ContainerGCPeriod, ImageGCPeriod).
@@ -22,22 +22,22 @@ const (
 
 // schedule computes when each task is due.
 type schedule struct {
-	each, due [choreCount]time.Duration
+	each, due [taskCount]time.Duration
 	start     time.Time
 }
 
 // newSchedule starts a schedule at now. Images are checked early, because their age counts from the first check.
 func newSchedule(now time.Time) *schedule {
-	each := [choreCount]time.Duration{logChore: logsEach, recordChore: recordsEach, imageChore: imagesEach}
+	each := [taskCount]time.Duration{logTask: logsEach, recordTask: recordsEach, imageTask: imagesEach}
 	due := each
-	due[imageChore] = logsEach
+	due[imageTask] = logsEach
 	return &schedule{each: each, due: due, start: now}
 }
 
 // next returns the next task and its time.
-func (s *schedule) next() (chore, time.Time) {
-	first := logChore
-	for c := range choreCount {
+func (s *schedule) next() (task, time.Time) {
+	first := logTask
+	for c := range taskCount {
 		if s.due[c] < s.due[first] {
 			first = c
 		}
@@ -46,6 +46,6 @@ func (s *schedule) next() (chore, time.Time) {
 }
 
 // done records the end of a task. The next run is counted from it, so that a long task leaves time for the others.
-func (s *schedule) done(c chore, now time.Time) {
+func (s *schedule) done(c task, now time.Time) {
 	s.due[c] = now.Sub(s.start) + s.each[c]
 }

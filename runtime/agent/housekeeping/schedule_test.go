@@ -21,7 +21,7 @@ func TestSchedule(t *testing.T) {
 			break
 		}
 		got = append(got, fmt.Sprintf("%s@%s", []string{"logs", "records", "images"}[c], now))
-		if c == recordChore {
+		if c == recordTask {
 			now += 25 * time.Second // a long run: skipped runs are not made up for
 		}
 		s.done(c, at(now))
@@ -30,7 +30,7 @@ func TestSchedule(t *testing.T) {
 	if text := strings.Join(got, " "); text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
-	if images := s.due[imageChore]; images != 310*time.Second {
+	if images := s.due[imageTask]; images != 310*time.Second {
 		t.Errorf("images are due again at %s", images)
 	}
 }

@@ -59,7 +59,7 @@ func (b bus) Close() error { return b.conn.Close() }
 func (b bus) MaxDelay(context.Context) (time.Duration, error) {
 	value, err := b.conn.Object(service, object).GetProperty(manager + ".InhibitDelayMaxUSec")
 	if err != nil {
-		return 0, fmt.Errorf("asking systemd-logind for InhibitDelayMaxUSec: %w", err)
+		return 0, fmt.Errorf("reading InhibitDelayMaxUSec of systemd-logind: %w", err)
 	}
 	micros, ok := value.Value().(uint64)
 	if !ok {
@@ -78,7 +78,7 @@ func (b bus) RaiseMaxDelay(ctx context.Context, to time.Duration) error {
 	}
 	call := b.conn.Object(systemd, systemdObject).CallWithContext(ctx, systemd+".Manager.KillUnit", 0, "systemd-logind.service", "all", int32(1))
 	if call.Err != nil {
-		return fmt.Errorf("letting systemd-logind read its configuration: %w", call.Err)
+		return fmt.Errorf("reloading the configuration of systemd-logind: %w", call.Err)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (b bus) Inhibit(ctx context.Context) (io.Closer, error) {
 	err := b.conn.Object(service, object).
 		CallWithContext(ctx, manager+".Inhibit", 0, "shutdown", "podctl agent", "Pods stop before the machine does", "delay").Store(&fd)
 	if err != nil {
-		return nil, fmt.Errorf("asking systemd-logind for an inhibitor lock: %w", err)
+		return nil, fmt.Errorf("requesting an inhibitor lock from systemd-logind: %w", err)
 	}
 	return &lock{File: os.NewFile(uintptr(fd), "inhibitor lock")}, nil
 }
@@ -106,7 +106,7 @@ func (l *lock) Close() error {
 func (b bus) Shutdowns(ctx context.Context) (<-chan bool, error) {
 	err := b.conn.AddMatchSignalContext(ctx, dbus.WithMatchInterface(manager), dbus.WithMatchMember("PrepareForShutdown"), dbus.WithMatchObjectPath(object))
 	if err != nil {
-		return nil, fmt.Errorf("listening to systemd-logind: %w", err)
+		return nil, fmt.Errorf("subscribing to signals of systemd-logind: %w", err)
 	}
 	signals, told := make(chan *dbus.Signal, 8), make(chan bool, 8)
 	b.conn.Signal(signals)

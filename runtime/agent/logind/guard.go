@@ -26,7 +26,7 @@ type Manager interface {
 }
 
 // ErrNoLogind reports that the machine has no systemd-logind.
-var ErrNoLogind = errors.New("systemd-logind is not there")
+var ErrNoLogind = errors.New("systemd-logind is not running")
 
 // Guard stops pods before the machine shuts down.
 type Guard struct {

@@ -109,7 +109,7 @@ func (c *claim) lostTo(first *claim) sources.Problem {
 // heldBy returns the problem of a pod whose name is used by a pod that was applied by hand.
 func heldBy(d *podspec.Desired, holder *Record) sources.Problem {
 	return sources.Problem{File: d.Source, Pod: holder.uid, Text: fmt.Sprintf(
-		"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
+		"pod %s is not created: a pod that was applied by hand has its name, with uid %s; to remove that pod, run `podctl delete %s`",
 		model.RefOf(d.Pod), holder.uid, holder.uid)}
 }
 

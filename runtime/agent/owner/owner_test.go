@@ -268,7 +268,7 @@ func TestProblems(t *testing.T) {
 	want := []sources.Problem{
 		{File: "two/f", Pod: "a", Text: "two/f: Pod default/web is given twice, first in one/f"},
 		{File: "two/f", Pod: "a", Text: `two/f: the uid "a" of Pod default/db is given twice, first in one/f`},
-		{File: "two/f", Pod: "h", Text: "pod default/held is not made: the name has a pod that was applied by hand, with uid h; `podctl delete h` makes room"},
+		{File: "two/f", Pod: "h", Text: "pod default/held is not created: a pod that was applied by hand has its name, with uid h; to remove that pod, run `podctl delete h`"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v", got)

@@ -438,7 +438,7 @@ func (l *life) check(p Pass) {
 		}
 	case Terminate:
 		if !l.removed[uid] {
-			l.t.Errorf("nobody asked to delete %s", uid)
+			l.t.Errorf("%s is deleted without a request", uid)
 		}
 	}
 }

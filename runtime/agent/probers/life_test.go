@@ -325,7 +325,7 @@ func (l *life) done(a pendingAnswer) {
 		}
 	}
 	if k.result != before && !change.Look {
-		l.fail("%s %s changed, and nobody is told", id, kind)
+		l.fail("%s %s changed without a notification", id, kind)
 	}
 }
 

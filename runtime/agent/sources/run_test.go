@@ -178,7 +178,7 @@ func TestSettled(t *testing.T) {
 			count()
 		}
 		if got < 4 || got > 7 {
-			t.Errorf("events without end are told %d times", got)
+			t.Errorf("continuous events are reported %d times", got)
 		}
 		passes(time.Hour)
 		before := count()
@@ -202,7 +202,7 @@ func TestSettled(t *testing.T) {
 		events <- written
 		synctest.Wait()
 		if count() != before {
-			t.Error("what was told and not taken does not wait for what is being written")
+			t.Error("a pending notification is not replaced while files are being written")
 		}
 	})
 }

@@ -147,7 +147,7 @@ func (t *Texts) takeText(now time.Time, in Text) error {
 		// The text may be about to be written, or the disk was full. A kubelet does not delete the pods of an empty
 		// file either.
 		t.stale = x.arrive(now) || t.stale
-		x.blame(now, "it contains no Kubernetes object: remove the file to delete its pods")
+		x.blame(now, "it contains no Kubernetes object: to delete its pods, remove the file")
 		x.seen = in.Text
 		return nil
 	}

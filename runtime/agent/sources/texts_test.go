@@ -472,7 +472,7 @@ func TestManyProblems(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	if again := b.later(time.Second); !again.SameAs(u) {
-		t.Error("the same is told again")
+		t.Error("an unchanged update is reported again")
 	}
 	u = b.write("/pods/0000", manifest("one", "", "1"))
 	if u.Problems[0].File != "/pods/0001" || u.Problems[maxListed].Text != "not listed: 979 more problems" {

@@ -42,7 +42,7 @@ func (u *URL) read(ctx context.Context) Reading {
 	}
 	if !answer.Unchanged {
 		if document.IsEmpty(answer.Text) {
-			return Reading{Err: errors.New("reading manifest " + u.Name() + ": the answer contains no Kubernetes object")}
+			return Reading{Err: errors.New("reading manifest " + u.Name() + ": the response contains no Kubernetes object")}
 		}
 		u.answer = answer
 	}

@@ -101,7 +101,7 @@ func TestURL(t *testing.T) {
 	l.wants(t, "")
 	source.Ended(model.PodRef{})
 	if strings.Contains(fmt.Sprintf("%+v", l.all()), "hunter2") {
-		t.Error("the password is told")
+		t.Error("the update contains the password")
 	}
 }
 

@@ -64,7 +64,7 @@ func late(dir string, err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		err = errors.New("there are too many inotify watches (sysctl fs.inotify.max_user_watches)")
 	}
-	return fmt.Errorf("changes in %s are noticed only by looking from time to time: %w", dir, err)
+	return fmt.Errorf("changes in %s are noticed only by periodic reads: %w", dir, err)
 }
 
 // forward reports the relevant events.

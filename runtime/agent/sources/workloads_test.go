@@ -66,7 +66,7 @@ func TestWorkloads(t *testing.T) {
 		}
 	}
 	if again := b.write("p", manifest("one", "", "1")); again.Workloads[0] != first.Workloads[0] || !slices.Equal(again.Objects, first.Objects) {
-		t.Error("what has not changed is told anew")
+		t.Error("unchanged objects have new pointers")
 	}
 	b.write("a", deployment("web", "2")+"---\n"+fmt.Sprintf(service, 81))
 	if edited := b.hasBeside(t, "an edit", "web:2+x@a ConfigMap@c Secret@s Service@a"); edited.Objects[2].Service.Spec.Ports[0].Port != 81 || edited.Objects[1] != first.Objects[1] {
