@@ -12,20 +12,20 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// admitting decides about admission for passes, and records the pods that were not admitted.
-type admitting struct {
+// admitter decides about admission for passes, and records the pods that were not admitted.
+type admitter struct {
 	*loopState
 
 	// settings apply to every pod. If nil, every pod is admitted.
 	settings *admission.Settings
 	// refused holds the pods that do not match their manifests, with the reason that was logged.
 	refused map[types.UID]refusal
-	// again holds the rejected pods that get another admission check.
-	again map[types.UID]bool
+	// recheck holds the rejected pods that get another admission check.
+	recheck map[types.UID]bool
 	// changes counts the events that may have freed resources. looked is the count at the start of each pod's last
 	// pass.
-	changes int
-	looked  map[types.UID]int
+	changes   int
+	changesAt map[types.UID]int
 }
 
 // refusal is the reason why a pod, or an edit of a pod, is not admitted.
@@ -35,33 +35,33 @@ type refusal struct {
 	rejected bool
 }
 
-func newAdmitting(s *loopState) *admitting {
-	return &admitting{
-		loopState: s, settings: s.settings.Admission, refused: map[types.UID]refusal{}, again: map[types.UID]bool{}, looked: map[types.UID]int{},
+func newAdmitter(s *loopState) *admitter {
+	return &admitter{
+		loopState: s, settings: s.settings.Admission, refused: map[types.UID]refusal{}, recheck: map[types.UID]bool{}, changesAt: map[types.UID]int{},
 	}
 }
 
-// of returns the admission settings for the pass of a pod that begins now.
-func (a *admitting) of(uid types.UID, conditions []v1.NodeConditionType) *plan.Admission {
+// optionsFor returns the admission settings for the pass of a pod that begins now.
+func (a *admitter) optionsFor(uid types.UID, conditions []v1.NodeConditionType) *plan.Admission {
 	if a.settings == nil {
 		return nil
 	}
-	a.looked[uid] = a.changes
-	return &plan.Admission{Settings: *a.settings, Final: !a.again[uid], First: a.before(uid), Going: a.keeper.going(), Conditions: conditions}
+	a.changesAt[uid] = a.changes
+	return &plan.Admission{Settings: *a.settings, Final: !a.recheck[uid], First: a.earlierPods(uid), Going: a.reconciler.going(), Conditions: conditions}
 }
 
-// before returns the pods that come before a pod and are not admitted yet, in the order of sources and names.
-func (a *admitting) before(uid types.UID) []*v1.Pod {
-	if !a.isOpen(uid) {
+// earlierPods returns the pods that come before a pod and are not admitted yet, in the order of sources and names.
+func (a *admitter) earlierPods(uid types.UID) []*v1.Pod {
+	if !a.isUndecided(uid) {
 		return nil
 	}
 	var pods []*v1.Pod
-	for _, source := range a.keeper.ledger.Order {
-		for _, d := range a.keeper.ledger.Updates[source].Pods {
+	for _, source := range a.reconciler.ledger.Order {
+		for _, d := range a.reconciler.ledger.Updates[source].Pods {
 			switch {
-			case d.Pod.UID == uid && a.keeper.kept[uid] == d:
+			case d.Pod.UID == uid && a.reconciler.kept[uid] == d:
 				return pods
-			case a.keeper.kept[d.Pod.UID] == d && a.isOpen(d.Pod.UID):
+			case a.reconciler.kept[d.Pod.UID] == d && a.isUndecided(d.Pod.UID):
 				pods = append(pods, d.Pod)
 			}
 		}
@@ -70,25 +70,25 @@ func (a *admitting) before(uid types.UID) []*v1.Pod {
 	return nil
 }
 
-// isOpen reports whether the admission of a pod is still undecided.
-func (a *admitting) isOpen(uid types.UID) bool {
-	s, known := a.keeper.stored[uid]
-	wanted := a.keeper.kept[uid]
+// isUndecided reports whether the admission of a pod is still undecided.
+func (a *admitter) isUndecided(uid types.UID) bool {
+	s, known := a.reconciler.stored[uid]
+	wanted := a.reconciler.kept[uid]
 	if wanted == nil {
 		return false
 	}
-	anew := s.Rejection != nil && s.Rejection.Settings != a.settings.String()
-	return !known || anew || a.again[uid] || !s.Desired.SameManifest(wanted)
+	outdated := s.Rejection != nil && s.Rejection.Settings != a.settings.String()
+	return !known || outdated || a.recheck[uid] || !s.Desired.SameManifest(wanted)
 }
 
-// passed records and logs the admission result of a pass. If resources may have been freed during the pass, a pod that
+// handlePass records and logs the admission result of a pass. If resources may have been freed during the pass, a pod that
 // waits for them gets another pass.
-func (a *admitting) passed(now time.Time, p *passed) {
+func (a *admitter) handlePass(now time.Time, p *passResult) {
 	uid := p.pass.Ref.UID
 	if p.planned() == nil {
 		return
 	}
-	delete(a.again, uid)
+	delete(a.recheck, uid)
 	before, was := a.refused[uid]
 	delete(a.refused, uid)
 	i := slices.IndexFunc(p.outcome.Plan.Holds, func(h plan.Hold) bool { return h.Admission })
@@ -98,7 +98,7 @@ func (a *admitting) passed(now time.Time, p *passed) {
 	h := &p.outcome.Plan.Holds[i]
 	why := refusal{h.Reason, p.outcome.Plan.Rejection != nil}
 	a.refused[uid] = why
-	if !why.rejected && a.looked[uid] != a.changes {
+	if !why.rejected && a.changesAt[uid] != a.changes {
 		a.workers.Wake(now, uid)
 	}
 	switch {
@@ -113,20 +113,20 @@ func (a *admitting) passed(now time.Time, p *passed) {
 }
 
 // rejects reports whether a pass has rejected a pod that was not rejected before.
-func (p *passed) rejects() bool {
+func (p *passResult) rejects() bool {
 	return p.outcome.Input == nil || p.outcome.Input.Observed.Memory.Rejection != p.outcome.Plan.Rejection
 }
 
-// ended forgets a pod that is gone and wakes the pods that wait for its resources.
-func (a *admitting) ended(now time.Time, uid types.UID) {
+// handleEnd forgets a pod that is gone and wakes the pods that wait for its resources.
+func (a *admitter) handleEnd(now time.Time, uid types.UID) {
 	delete(a.refused, uid)
-	delete(a.again, uid)
-	delete(a.looked, uid)
-	a.wake(now)
+	delete(a.recheck, uid)
+	delete(a.changesAt, uid)
+	a.wakeWaiting(now)
 }
 
-// wake starts passes for the pods that wait for resources of others. Rejected pods stay rejected.
-func (a *admitting) wake(now time.Time) {
+// wakeWaiting starts passes for the pods that wait for resources of others. Rejected pods stay rejected.
+func (a *admitter) wakeWaiting(now time.Time) {
 	a.changes++
 	for other, r := range a.refused {
 		if !r.rejected {
@@ -135,31 +135,31 @@ func (a *admitting) wake(now time.Time) {
 	}
 }
 
-// askAgain checks the admission of every rejected pod again.
-func (a *admitting) askAgain(now time.Time) {
+// recheckRejected checks the admission of every rejected pod again.
+func (a *admitter) recheckRejected(now time.Time) {
 	for uid, r := range a.refused {
 		if r.rejected {
-			a.again[uid] = true
+			a.recheck[uid] = true
 			a.workers.Wake(now, uid)
 		}
 	}
 }
 
 // going returns the pods that still exist but are no longer wanted, as far as known.
-func (k *keeper) going() []types.UID {
+func (r *reconciler) going() []types.UID {
 	var uids []types.UID
-	for uid, s := range k.stored {
-		if s.Deleting || k.kept[uid] == nil && k.isOwn(s.Desired.Keeper) {
+	for uid, s := range r.stored {
+		if s.Deleting || r.kept[uid] == nil && r.isOwn(s.Desired.Keeper) {
 			uids = append(uids, uid)
 		}
 	}
-	for uid := range k.leaving {
+	for uid := range r.leaving {
 		// The pod may have no checkpoint yet: its first pass is being cut short.
-		if k.workers.Ending(uid) {
+		if r.workers.Ending(uid) {
 			uids = append(uids, uid)
 		}
 	}
-	for _, u := range k.ledger.Updates {
+	for _, u := range r.ledger.Updates {
 		uids = append(uids, u.Missing...)
 	}
 	slices.Sort(uids)

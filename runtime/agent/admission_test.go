@@ -217,20 +217,20 @@ func TestNewcomersWait(t *testing.T) {
 func TestRoomThatAppearsDuringAPass(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		l := newStill(t)
-		l.agent.admits.settings = &admission.Settings{}
-		k, d := l.agent.keeper, l.manifest("one", "new", "a", 1)
-		l.agent.sourceTells(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{d}})
+		l.agent.admitter.settings = &admission.Settings{}
+		k, d := l.agent.reconciler, l.manifest("one", "new", "a", 1)
+		l.agent.handleSourceUpdate(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{d}})
 		due, _, _ := k.workers.Next(at(0))
 		if len(due) != 1 {
 			t.Fatalf("%d passes begin", len(due))
 		}
-		l.agent.admits.of("a", nil)
+		l.agent.admitter.optionsFor("a", nil)
 		if gone {
-			l.agent.admits.ended(at(1), "old")
+			l.agent.admitter.handleEnd(at(1), "old")
 		}
 		waits := &plan.Plan{Holds: []plan.Hold{{Admission: true, Reason: "OutOfcpu"}}}
-		p := &passed{pass: due[0], outcome: &executor.Outcome{Plan: waits}}
-		l.agent.admits.passed(at(2), p)
+		p := &passResult{pass: due[0], outcome: &executor.Outcome{Plan: waits}}
+		l.agent.admitter.handlePass(at(2), p)
 		k.workers.Done(at(2), "a", p.result())
 		if again, _, _ := k.workers.Next(at(2)); (len(again) == 1) != gone {
 			t.Errorf("room that appeared: %v, passes that begin: %d", gone, len(again))
@@ -241,17 +241,17 @@ func TestRoomThatAppearsDuringAPass(t *testing.T) {
 // TestWhoComesFirst checks the admission order: sources in their order, then pods by name, without admitted pods.
 func TestWhoComesFirst(t *testing.T) {
 	l := newStill(t)
-	l.agent.admits.settings = &admission.Settings{}
+	l.agent.admitter.settings = &admission.Settings{}
 	a, b, d := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1), l.manifest("two", "d", "d1", 1)
 	byHand := l.manifest("", "c", "c1", 1)
 	l.has(byHand)
-	if err := l.agent.reader.all(); err != nil {
+	if err := l.agent.reader.readAll(); err != nil {
 		t.Fatal(err)
 	}
-	l.agent.sourceTells(sources.Update{Source: "two", Complete: true, Pods: []*podspec.Desired{d}})
-	l.agent.sourceTells(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{a, b}, Missing: []types.UID{"b1"}})
+	l.agent.handleSourceUpdate(sources.Update{Source: "two", Complete: true, Pods: []*podspec.Desired{d}})
+	l.agent.handleSourceUpdate(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{a, b}, Missing: []types.UID{"b1"}})
 	first := func(uid types.UID) (names string) {
-		for _, p := range l.agent.admits.of(uid, nil).First {
+		for _, p := range l.agent.admitter.optionsFor(uid, nil).First {
 			names += p.Name
 		}
 		return names
@@ -259,11 +259,11 @@ func TestWhoComesFirst(t *testing.T) {
 	if got := first("a1") + "|" + first("b1") + "|" + first("d1") + "|" + first("c1"); got != "|a|ab|" {
 		t.Error(got)
 	}
-	l.agent.keeper.applied(a)
+	l.agent.reconciler.recordApplied(a)
 	if got := first("a1") + "|" + first("d1"); got != "|b" {
 		t.Errorf("after a was made: %s", got)
 	}
-	if going := l.agent.admits.of("a1", nil).Going; fmt.Sprint(going) != "[b1]" {
+	if going := l.agent.admitter.optionsFor("a1", nil).Going; fmt.Sprint(going) != "[b1]" {
 		t.Errorf("going: %v", going)
 	}
 }
@@ -273,9 +273,9 @@ func TestWhoComesFirst(t *testing.T) {
 func TestGoing(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
-	k.sourceSays(at(0), update("dir", a))
+	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
-	k.sourceSays(at(1), update("dir"))
+	k.handleSourceUpdate(at(1), update("dir"))
 	if going := k.going(); !slices.Equal(going, []types.UID{"a"}) {
 		t.Errorf("going are %v", going)
 	}

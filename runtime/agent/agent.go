@@ -81,16 +81,16 @@ type Agent struct {
 	*loopState
 	*shownPods
 
-	probes *probing
-	admits *admitting
-	evicts *evicting
-	maker  *passMaker
-	reader *recordReader
-	pulls  *pulling
-	paths  *pathWatch
-	ending *ending
-	// beside runs do in parallel to the loop. do makes the pass p.
-	beside func(p *podworkers.Pass, do func())
+	probes   *probeRunner
+	admitter *admitter
+	evictor  *evictor
+	maker    *passMaker
+	reader   *recordReader
+	pulls    *pullQueue
+	paths    *pathWatch
+	stopper  *podStopper
+	// runParallel runs do in parallel to the loop. do makes the pass p.
+	runParallel func(p *podworkers.Pass, do func())
 	// rereads make each source read its pods now.
 	rereads []func() reread
 	pulse   pulse
@@ -106,33 +106,33 @@ func New(w World, s Settings) *Agent {
 		s.Random = rand.Float64
 	}
 	var a *Agent
-	st := newLoopState(w, s, func() { a.resolved() })
+	st := newLoopState(w, s, func() { a.handleDecision() })
 	a = &Agent{
 		loopState: st, shownPods: newShownPods(st, st.metrics.WatchDropped),
-		probes: newProbing(st), admits: newAdmitting(st), evicts: &evicting{loopState: st, waiting: map[types.UID]chan error{}},
-		reader: &recordReader{st}, pulls: &pulling{loopState: st, turns: map[types.UID][]chan struct{}{}}, ending: &ending{loopState: st},
+		probes: newProbeRunner(st), admitter: newAdmitter(st), evictor: &evictor{loopState: st, results: map[types.UID]chan error{}},
+		reader: &recordReader{st}, pulls: &pullQueue{loopState: st, turns: map[types.UID][]chan struct{}{}}, stopper: &podStopper{loopState: st},
 		paths: &pathWatch{
 			missing: map[types.UID][]string{}, watchers: map[types.UID]*fsnotify.Watcher{},
 			wake: func(ctx context.Context, uid types.UID) { st.inbox.post(ctx, func() { st.wakePod(uid) }) },
 		},
-		beside: func(_ *podworkers.Pass, do func()) { go do() },
+		runParallel: func(_ *podworkers.Pass, do func()) { go do() },
 	}
 	a.maker = &passMaker{loopState: st, pulls: a.pulls}
-	st.listeners = append([]Listener{st.log.hear, st.measure, a.hear}, s.Listeners...)
-	st.metrics.ShowPods(a.lately)
+	st.listeners = append([]Listener{st.log.handleEvent, st.countEvent, a.handleEvent}, s.Listeners...)
+	st.metrics.ShowPods(a.cachedPods)
 	return a
 }
 
-// resolved applies and logs a decision of the keeper.
-func (a *Agent) resolved() {
-	for _, p := range a.log.tellProblems(a.keeper.problems) {
+// handleDecision applies and logs a decision of the reconciler.
+func (a *Agent) handleDecision() {
+	for _, p := range a.log.logProblems(a.reconciler.problems) {
 		a.wakePod(p.Pod)
 	}
-	for _, name := range a.keeper.ledger.Order {
-		a.log.tellTakeovers(name, a.keeper.takeoversOf(name))
+	for _, name := range a.reconciler.ledger.Order {
+		a.log.logTakeovers(name, a.reconciler.takeoversOf(name))
 	}
 	a.forgetGone()
-	a.look()
+	a.notePodsChanged()
 }
 
 // recordsEach is how often all checkpoints are read, because the runtime reports no events for pods without containers.
@@ -149,7 +149,7 @@ const (
 // running unless Settings.StopPods is set.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = a.now()
-	if err := a.reader.all(); err != nil {
+	if err := a.reader.readAll(); err != nil {
 		return err
 	}
 	a.watch(ctx)
@@ -166,17 +166,17 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // watch starts the goroutines that notify the loop of changes.
 func (a *Agent) watch(ctx context.Context) {
-	tell := func(e pleg.Event) { a.inbox.post(ctx, func() { a.runtimeTells(&e) }) }
-	generator := pleg.New(a.world.Client, cmp.Or(a.settings.Events, pleg.Usual()), tell)
+	notify := func(e pleg.Event) { a.inbox.post(ctx, func() { a.handleRuntimeEvent(&e) }) }
+	generator := pleg.New(a.world.Client, cmp.Or(a.settings.Events, pleg.Usual()), notify)
 	generator.Relisted, generator.Exits = a.metrics.Relisted, a.world.Exits
 	go generator.Run(ctx)
 	for _, s := range a.settings.Sources {
 		to := make(chan chan struct{})
 		a.rereads = append(a.rereads, rereads(ctx, s, to))
-		go s.Run(ctx, to, func(u sources.Update) { a.inbox.post(ctx, func() { a.sourceTells(u) }) })
+		go s.Run(ctx, to, func(u sources.Update) { a.inbox.post(ctx, func() { a.handleSourceUpdate(u) }) })
 	}
 	go a.inbox.every(ctx, recordsEach, func() {
-		if err := a.reader.all(); err != nil {
+		if err := a.reader.readAll(); err != nil {
 			a.log.Error("reading the state directory", "error", err.Error())
 		}
 	})
@@ -185,14 +185,14 @@ func (a *Agent) watch(ctx context.Context) {
 }
 
 // Evictions returns the interface through which a manager evicts pods.
-func (a *Agent) Evictions() eviction.Pods { return a.evicts }
+func (a *Agent) Evictions() eviction.Pods { return a.evictor }
 
 // KeptPods returns the pods that are kept, or none once the agent has ended. It is safe for concurrent use.
 func (s *loopState) KeptPods(ctx context.Context) []model.PodRef {
-	refs, _ := ask(ctx, s.inbox, func() []model.PodRef {
-		refs := make([]model.PodRef, 0, len(s.keeper.kept))
-		for _, uid := range slices.Sorted(maps.Keys(s.keeper.kept)) {
-			refs = append(refs, model.RefOf(s.keeper.kept[uid].Pod))
+	refs, _ := call(ctx, s.inbox, func() []model.PodRef {
+		refs := make([]model.PodRef, 0, len(s.reconciler.kept))
+		for _, uid := range slices.Sorted(maps.Keys(s.reconciler.kept)) {
+			refs = append(refs, model.RefOf(s.reconciler.kept[uid].Pod))
 		}
 		return refs
 	})
@@ -206,15 +206,15 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// sourceTells handles an update of a source.
-func (a *Agent) sourceTells(u sources.Update) {
-	a.log.tellNotes(u.Source, u.Notes)
-	a.keeper.sourceSays(a.now(), u)
-	a.admits.wake(a.now())
+// handleSourceUpdate handles an update of a source.
+func (a *Agent) handleSourceUpdate(u sources.Update) {
+	a.log.logNotes(u.Source, u.Notes)
+	a.reconciler.handleSourceUpdate(a.now(), u)
+	a.admitter.wakeWaiting(a.now())
 }
 
-// runtimeTells handles an event of the runtime.
-func (a *Agent) runtimeTells(e *pleg.Event) {
+// handleRuntimeEvent handles an event of the runtime.
+func (a *Agent) handleRuntimeEvent(e *pleg.Event) {
 	now := a.now()
 	switch {
 	case e.Down != nil:
@@ -230,7 +230,7 @@ func (a *Agent) runtimeTells(e *pleg.Event) {
 	for _, uid := range e.Pods {
 		if !a.workers.Knows(uid) {
 			// The pod may have just been applied by hand.
-			a.reader.one(uid)
+			a.reader.readOne(uid)
 		}
 		a.workers.Wake(now, uid)
 	}
@@ -238,10 +238,10 @@ func (a *Agent) runtimeTells(e *pleg.Event) {
 
 // checkReady calls Settings.Ready once every source has been read and every pod has had a pass.
 func (s *loopState) checkReady() {
-	if s.ready || !s.keeper.ledger.Complete() {
+	if s.ready || !s.reconciler.ledger.Complete() {
 		return
 	}
-	for uid := range maps.Keys(s.keeper.kept) {
+	for uid := range maps.Keys(s.reconciler.kept) {
 		if _, had := s.last[uid]; !had {
 			return
 		}

@@ -4,18 +4,18 @@
 // Its inputs are the sources, the state directory and the runtime. Its outputs are passes and their status. It decides
 // when a pod gets a pass. The plan of the pass decides what is done to the pod.
 //
-//	agent.go     the agent, and the goroutines that notify it of changes
-//	state.go     the state that only the loop changes, and the inbox through which other goroutines reach it
-//	listeners.go the notifications about what the agent does
-//	loop.go      the loop
-//	keeper.go    passes the wanted pods to the workers, as package owner decides
-//	passes.go    one pass and its result
-//	ending.go    stops all pods when the machine shuts down
-//	records.go   the pods that have a checkpoint
-//	reader.go    when checkpoints are read
-//	status.go    the status
-//	pods.go      the list of pods
-//	measures.go  the metrics of passes
+//	agent.go      the agent, and the goroutines that notify it of changes
+//	state.go      the state that only the loop changes, and the inbox through which other goroutines reach it
+//	listeners.go  the notifications about what the agent does
+//	loop.go       the loop
+//	reconciler.go passes the wanted pods to the workers, as package owner decides
+//	passes.go     one pass and its result
+//	ending.go     stops all pods when the machine shuts down
+//	records.go    the pods that have a checkpoint
+//	reader.go     when checkpoints are read
+//	status.go     the status
+//	pods.go       the list of pods
+//	measures.go   the metrics of passes
 //
 // Its packages: podworkers (when each pod gets a pass), sources (the wanted pods), owner (which source a pod belongs
 // to), declared (the other objects of sources), probers (when each probe runs), pleg (events of the runtime),

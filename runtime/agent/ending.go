@@ -12,14 +12,14 @@ import (
 	"github.com/podctl/podctl/runtime/agent/shutdown"
 )
 
-// ending stops all pods.
-type ending struct {
+// podStopper stops all pods.
+type podStopper struct {
 	*loopState
 
-	// order is the shutdown in progress. It is nil if there is none.
-	order *shutdown.Shutdown
-	// told holds the stops that were ordered.
-	told []shutdown.Stop
+	// shutdown is the shutdown in progress. It is nil if there is none.
+	shutdown *shutdown.Shutdown
+	// stops holds the stops that were ordered.
+	stops []shutdown.Stop
 	// done is closed when all pods have stopped or the time is over.
 	done   chan struct{}
 	closed bool
@@ -28,7 +28,7 @@ type ending struct {
 // StopPods stops all pods within a time limit, those with the lowest priority first. It returns when they have stopped
 // or the time is over. They get no pass until ResumePods is called or the next agent starts.
 func (a *Agent) StopPods(ctx context.Context, within time.Duration) error {
-	done, err := ask(ctx, a.inbox, func() <-chan struct{} { return a.ending.begin(within) })
+	done, err := call(ctx, a.inbox, func() <-chan struct{} { return a.stopper.begin(within) })
 	if err != nil {
 		return err
 	}
@@ -42,35 +42,35 @@ func (a *Agent) StopPods(ctx context.Context, within time.Duration) error {
 
 // ResumePods starts the pods that StopPods has stopped. It is called if the shutdown of the machine is canceled.
 func (a *Agent) ResumePods(ctx context.Context) {
-	a.inbox.post(ctx, a.ending.callOff)
+	a.inbox.post(ctx, a.stopper.cancel)
 }
 
-// callOff lets pods start again.
-func (e *ending) callOff() {
-	if e.order != nil {
+// cancel lets pods start again.
+func (e *podStopper) cancel() {
+	if e.shutdown != nil {
 		e.log.Info("the shutdown was canceled; the pods start again")
-		e.order = nil
+		e.shutdown = nil
 		e.workers.Resume(e.now())
 	}
 }
 
 // begin prevents new passes and starts to stop the pods, unless it has already done so.
-func (e *ending) begin(within time.Duration) <-chan struct{} {
-	if e.order != nil {
+func (e *podStopper) begin(within time.Duration) <-chan struct{} {
+	if e.shutdown != nil {
 		return e.done
 	}
 	pods := e.pods()
 	e.log.Info("stopping all pods", "pods", len(pods), "within", within.String())
 	e.workers.Hold()
-	e.order, e.done, e.closed = shutdown.New(e.now(), within, pods), make(chan struct{}), false
-	e.told = nil
+	e.shutdown, e.done, e.closed = shutdown.New(e.now(), within, pods), make(chan struct{}), false
+	e.stops = nil
 	return e.done
 }
 
 // pods returns the kept pods and those that are being deleted: they run until they are gone.
-func (e *ending) pods() []*v1.Pod {
-	all := maps.Clone(e.keeper.kept)
-	for uid, d := range e.keeper.leaving {
+func (e *podStopper) pods() []*v1.Pod {
+	all := maps.Clone(e.reconciler.kept)
+	for uid, d := range e.reconciler.leaving {
 		if all[uid] == nil && e.workers.Ending(uid) {
 			all[uid] = d
 		}
@@ -84,15 +84,15 @@ func (e *ending) pods() []*v1.Pod {
 
 // stopDue stops the pods whose turn it is, and returns the time of the next turn. It returns zero if nothing is left to
 // stop.
-func (e *ending) stopDue() time.Time {
-	if e.order == nil || e.closed {
+func (e *podStopper) stopDue() time.Time {
+	if e.shutdown == nil || e.closed {
 		return time.Time{}
 	}
 	now := e.now()
-	stop, wake, done := e.order.Next(now, func(uid types.UID) bool { return !e.workers.Stopped(uid) })
+	stop, wake, done := e.shutdown.Next(now, func(uid types.UID) bool { return !e.workers.Stopped(uid) })
 	// A pod that was deleted outside the agent may come back with another worker.
-	e.told = append(e.told, stop...)
-	for _, s := range e.told {
+	e.stops = append(e.stops, stop...)
+	for _, s := range e.stops {
 		e.workers.Stop(now, s.UID, s.Grace)
 	}
 	if done {
@@ -105,7 +105,7 @@ func (e *ending) stopDue() time.Time {
 // loopUntilStopped runs the loop until all pods have stopped, after the context of the agent has ended.
 func (a *Agent) loopUntilStopped(ctx context.Context) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := a.ending.begin(a.settings.StopPods)
+	done := a.stopper.begin(a.settings.StopPods)
 	go func() {
 		<-done
 		stop()

@@ -50,7 +50,7 @@ func TestAShutdownWaitsForDeletions(t *testing.T) {
 				l.tell("one")
 				l.deliverAll()
 			}
-			done := l.agent.ending.begin(30 * time.Second)
+			done := l.agent.stopper.begin(30 * time.Second)
 			l.wake = l.agent.begin(l.ctx)
 			if closed(done) {
 				t.Fatal("the shutdown goes on while a container runs")
@@ -59,7 +59,7 @@ func TestAShutdownWaitsForDeletions(t *testing.T) {
 			if !closed(done) || l.runs("a1") != nil {
 				t.Errorf("after the deletion: closed %t, runs %+v", closed(done), l.runs("a1"))
 			}
-			l.agent.ending.callOff()
+			l.agent.stopper.cancel()
 			l.rest(time.Second)
 			if runs := l.runs("a1") != nil; runs != again {
 				t.Errorf("after the shutdown was canceled it runs: %t", runs)
@@ -79,7 +79,7 @@ func TestAShutdownWaitsForNobodyWhoIsGone(t *testing.T) {
 	for len(l.tasks) > 0 {
 		l.run(l.tasks[0])
 	}
-	done := l.agent.ending.begin(30 * time.Second)
+	done := l.agent.stopper.begin(30 * time.Second)
 	l.wake = l.agent.begin(l.ctx)
 	l.rest(2 * time.Second)
 	if !closed(done) {

@@ -15,12 +15,12 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// evicting implements eviction.Pods: it evicts pods by passes of their workers.
-type evicting struct {
+// evictor implements eviction.Pods: it evicts pods by passes of their workers.
+type evictor struct {
 	*loopState
 
-	// waiting receives the result of each eviction.
-	waiting map[types.UID]chan error
+	// results receives the result of each eviction.
+	results map[types.UID]chan error
 }
 
 // evictionLimit is how long Evict waits for the end of an evicted pod (kubelet: podCleanupTimeout).
@@ -32,11 +32,11 @@ var (
 )
 
 // Active returns the pods that were admitted and have not ended (kubelet: GetActivePods).
-func (e *evicting) Active(ctx context.Context) []*v1.Pod {
-	pods, _ := ask(ctx, e.inbox, func() []*v1.Pod {
+func (e *evictor) Active(ctx context.Context) []*v1.Pod {
+	pods, _ := call(ctx, e.inbox, func() []*v1.Pod {
 		var active []*v1.Pod
-		for _, uid := range slices.Sorted(maps.Keys(e.keeper.kept)) {
-			s, known := e.keeper.stored[uid]
+		for _, uid := range slices.Sorted(maps.Keys(e.reconciler.kept)) {
+			s, known := e.reconciler.stored[uid]
 			idle := s.Idle
 			if last, had := e.last[uid]; had {
 				idle = last.idle
@@ -51,13 +51,13 @@ func (e *evicting) Active(ctx context.Context) []*v1.Pod {
 }
 
 // Evict ends a pod, and returns when it has ended.
-func (e *evicting) Evict(ctx context.Context, uid types.UID, why *model.Eviction) error {
+func (e *evictor) Evict(ctx context.Context, uid types.UID, why *model.Eviction) error {
 	ended := make(chan error, 1)
-	begun, err := ask(ctx, e.inbox, func() bool {
+	begun, err := call(ctx, e.inbox, func() bool {
 		if !e.workers.Evict(e.now(), uid, why) {
 			return false
 		}
-		e.waiting[uid] = ended
+		e.results[uid] = ended
 		return true
 	})
 	switch {
@@ -79,12 +79,12 @@ func (e *evicting) Evict(ctx context.Context, uid types.UID, why *model.Eviction
 }
 
 // Pressure sets the conditions of the node.
-func (e *evicting) Pressure(ctx context.Context, conditions []v1.NodeConditionType) {
+func (e *evictor) Pressure(ctx context.Context, conditions []v1.NodeConditionType) {
 	e.inbox.post(ctx, func() { e.conditions = conditions })
 }
 
-// passed handles the end of a pass that may have evicted or deleted a pod.
-func (e *evicting) passed(p *passed) {
+// handlePass handles the end of a pass that may have evicted or deleted a pod.
+func (e *evictor) handlePass(p *passResult) {
 	if p.pass.Kind == podworkers.Sync {
 		return
 	}
@@ -92,20 +92,20 @@ func (e *evicting) passed(p *passed) {
 		e.metrics.Evicted(why.Signal)
 		e.log.Warn("pod evicted", "pod", p.pass.Ref.String(), "signal", why.Signal, "message", why.Message)
 	}
-	if ended := e.waiting[p.pass.Ref.UID]; ended != nil {
-		delete(e.waiting, p.pass.Ref.UID)
+	if ended := e.results[p.pass.Ref.UID]; ended != nil {
+		delete(e.results, p.pass.Ref.UID)
 		ended <- p.failure()
 	}
 }
 
 // evicts reports whether a pass has evicted a pod that was not evicted before.
-func (p *passed) evicts() bool {
+func (p *passResult) evicts() bool {
 	made := p.planned()
 	return made != nil && made.Eviction == p.pass.Eviction
 }
 
 // idle reports whether a pod uses no resources any more: it has finished, was not admitted, or was evicted.
-func (p *passed) idle(before bool) bool {
+func (p *passResult) idle(before bool) bool {
 	if p.planned() == nil || p.outcome.Input == nil {
 		return before
 	}
@@ -113,7 +113,7 @@ func (p *passed) idle(before bool) bool {
 }
 
 // pressure returns the names of the node's conditions.
-func (e *evicting) pressure() []string {
+func (e *evictor) pressure() []string {
 	var names []string
 	for _, c := range e.conditions {
 		names = append(names, fmt.Sprint(c))

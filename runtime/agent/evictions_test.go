@@ -17,7 +17,7 @@ import (
 func (l *lab) active(a *Agent) string {
 	l.t.Helper()
 	var names []string
-	for _, pod := range a.evicts.Active(l.t.Context()) {
+	for _, pod := range a.evictor.Active(l.t.Context()) {
 		names = append(names, pod.Name)
 	}
 	return strings.Join(names, " ")
@@ -35,7 +35,7 @@ func TestEvictions(t *testing.T) {
 	l.until("both can be evicted", func() bool { return strings.Contains(l.active(a), "one") && strings.Contains(l.active(a), "two") })
 	before := l.running()
 	why := &model.Eviction{Message: "The node was low on resource: memory. ", Signal: "memory.available", At: time.Now().UTC()}
-	if err := a.evicts.Evict(t.Context(), one.Pod.UID, why); err != nil {
+	if err := a.evictor.Evict(t.Context(), one.Pod.UID, why); err != nil {
 		t.Fatal(err)
 	}
 	if now := l.running(); now["one"] != "" || now["two"] != before["two"] {
@@ -52,7 +52,7 @@ func TestEvictions(t *testing.T) {
 	if !strings.Contains(page.Body.String(), `kubelet_evictions{eviction_signal="memory.available"} 1`) || log.count("pod evicted") != 1 {
 		t.Errorf("%d lines of the eviction, or no metric", log.count("pod evicted"))
 	}
-	a.evicts.Pressure(t.Context(), []v1.NodeConditionType{v1.NodeDiskPressure})
+	a.evictor.Pressure(t.Context(), []v1.NodeConditionType{v1.NodeDiskPressure})
 	three := l.sized("three", "1")
 	c.updates <- []*podspec.Desired{one, two, three}
 	l.until("three is rejected", func() bool { p := l.status(a, "three"); return p != nil && p.Rejection != nil })
@@ -83,13 +83,13 @@ func TestEvictionsThatCannotBe(t *testing.T) {
 	defer stop()
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
 	l.until("it runs", func() bool { return len(l.running()) == 1 })
-	if err := a.evicts.Evict(t.Context(), types.UID("nobody"), &model.Eviction{}); err == nil {
+	if err := a.evictor.Evict(t.Context(), types.UID("nobody"), &model.Eviction{}); err == nil {
 		t.Error("an unknown pod was evicted")
 	}
 	if err := a.StopPods(t.Context(), 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.evicts.Evict(t.Context(), podspec.UID("default", "one"), &model.Eviction{}); err == nil {
+	if err := a.evictor.Evict(t.Context(), podspec.UID("default", "one"), &model.Eviction{}); err == nil {
 		t.Error("a pod was evicted while all stop")
 	}
 }

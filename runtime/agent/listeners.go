@@ -43,12 +43,12 @@ type Event struct {
 	// the pass before.
 	Changed bool
 	// pass is the pass that has ended.
-	pass *passed
+	pass *passResult
 }
 
 func (s *loopState) notify(ctx context.Context, e *Event) {
-	for _, hear := range s.listeners {
-		hear(ctx, e)
+	for _, listen := range s.listeners {
+		listen(ctx, e)
 	}
 }
 
@@ -59,7 +59,7 @@ type finding struct {
 }
 
 // found returns the phase and readiness that a pass has found. It is zero if they are unknown.
-func (p *passed) found(now time.Time) (f finding) {
+func (p *passResult) found(now time.Time) (f finding) {
 	if p.outcome == nil || p.outcome.Input == nil || p.pod() == nil {
 		return f
 	}
@@ -74,6 +74,6 @@ func (p *passed) found(now time.Time) (f finding) {
 }
 
 // hasChanged reports whether a pass has, or may have, changed its pod.
-func (p *passed) hasChanged() bool {
+func (p *passResult) hasChanged() bool {
 	return p.err != nil || p.pass.Kind != podworkers.Sync || p.result().Pending
 }

@@ -20,44 +20,44 @@ import (
 type logger struct {
 	*slog.Logger
 	// problems are the problems of sources that were logged last. failures is the last logged failure of each pod.
-	problems map[toldProblem]bool
+	problems map[loggedProblem]bool
 	failures map[model.PodRef]string
 	// holds are the logged holds by pod.
 	holds map[model.PodRef][]string
 	// notes are the logged notes by source.
 	notes map[string]map[string]bool
 	// takeovers are the logged takeovers by source.
-	takeovers map[string]map[toldProblem]bool
+	takeovers map[string]map[loggedProblem]bool
 	// records are the logged errors of unreadable checkpoints.
 	records map[string]bool
 }
 
-// toldProblem is a problem of a source, without the time when it was found.
-type toldProblem struct{ file, text string }
+// loggedProblem is a problem of a source, without the time when it was found.
+type loggedProblem struct{ file, text string }
 
-func (p toldProblem) compare(other toldProblem) int {
+func (p loggedProblem) compare(other loggedProblem) int {
 	return cmp.Or(cmp.Compare(p.file, other.file), cmp.Compare(p.text, other.text))
 }
 
 func newLogger(l *slog.Logger) *logger {
-	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, holds: map[model.PodRef][]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}, takeovers: map[string]map[toldProblem]bool{}}
+	return &logger{Logger: l, problems: map[loggedProblem]bool{}, failures: map[model.PodRef]string{}, holds: map[model.PodRef][]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}, takeovers: map[string]map[loggedProblem]bool{}}
 }
 
-// hear logs what passes do.
-func (l *logger) hear(ctx context.Context, e *Event) {
+// handleEvent logs what passes do.
+func (l *logger) handleEvent(ctx context.Context, e *Event) {
 	switch e.Kind {
 	case Stepped:
-		l.step(ctx, e.Step)
+		l.logStep(ctx, e.Step)
 	case Passed:
-		l.failed(e.pass)
-		l.held(e.pass)
+		l.logFailure(e.pass)
+		l.logHolds(e.pass)
 	case Probed, Ended:
 	}
 }
 
-// step logs a step of a pass. The context is the context of the pass: a step that fails after it has ended was cut
+// logStep logs a step of a pass. The context is the context of the pass: a step that fails after it has ended was cut
 // short.
-func (l *logger) step(ctx context.Context, e executor.Event) {
+func (l *logger) logStep(ctx context.Context, e executor.Event) {
 	attrs := []any{"pod", e.Pod.String()}
 	if e.Step != nil {
 		if e.Step.Kind == plan.CheckContainer {
@@ -86,10 +86,10 @@ func (l *logger) step(ctx context.Context, e executor.Event) {
 	}
 }
 
-// failed logs why a pass could not be made. The failures of steps are logged by step.
-func (l *logger) failed(p *passed) {
+// logFailure logs why a pass could not be made. The failures of steps are logged by step.
+func (l *logger) logFailure(p *passResult) {
 	switch {
-	case p.err == nil || p.superseded() || p.cut:
+	case p.err == nil || p.superseded() || p.interrupted:
 		delete(l.failures, p.pass.Ref)
 	case l.failures[p.pass.Ref] != p.err.Error():
 		l.failures[p.pass.Ref] = p.err.Error()
@@ -97,8 +97,8 @@ func (l *logger) failed(p *passed) {
 	}
 }
 
-// held logs the holds of a pod that are checked again: each once, and when they are over.
-func (l *logger) held(p *passed) {
+// logHolds logs the holds of a pod that are checked again: each once, and when they are over.
+func (l *logger) logHolds(p *passResult) {
 	ref, made, now := p.pass.Ref, p.planned(), []string(nil)
 	if p.pass.Kind != podworkers.Sync || p.superseded() {
 		delete(l.holds, ref)
@@ -129,18 +129,18 @@ func (l *logger) held(p *passed) {
 	}
 }
 
-// tellProblems logs new problems of sources, which it returns, and problems that are gone.
-func (l *logger) tellProblems(now []sources.Problem) (news []sources.Problem) {
-	current := map[toldProblem]bool{}
+// logProblems logs new problems of sources, which it returns, and problems that are gone.
+func (l *logger) logProblems(now []sources.Problem) (news []sources.Problem) {
+	current := map[loggedProblem]bool{}
 	for _, one := range now {
-		p := toldProblem{one.File, one.Text}
+		p := loggedProblem{one.File, one.Text}
 		current[p] = true
 		if !l.problems[p] {
 			l.Warn("source", "file", p.file, "problem", p.text)
 			news = append(news, one)
 		}
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(l.problems), toldProblem.compare) {
+	for _, p := range slices.SortedFunc(maps.Keys(l.problems), loggedProblem.compare) {
 		if !current[p] {
 			l.Info("source", "file", p.file, "fixed", p.text)
 		}
@@ -149,8 +149,8 @@ func (l *logger) tellProblems(now []sources.Problem) (news []sources.Problem) {
 	return news
 }
 
-// tellNotes logs the parts of a source's files that have no effect, each once while it is there.
-func (l *logger) tellNotes(source string, notes []string) {
+// logNotes logs the parts of a source's files that have no effect, each once while it is there.
+func (l *logger) logNotes(source string, notes []string) {
 	now := map[string]bool{}
 	for _, text := range notes {
 		if now[text] = true; !l.notes[source][text] {
@@ -160,11 +160,11 @@ func (l *logger) tellNotes(source string, notes []string) {
 	l.notes[source] = now
 }
 
-// tellTakeovers logs the pods applied by hand that files have taken over, each once.
-func (l *logger) tellTakeovers(source string, takeovers []sources.Problem) {
-	now := map[toldProblem]bool{}
+// logTakeovers logs the pods applied by hand that files have taken over, each once.
+func (l *logger) logTakeovers(source string, takeovers []sources.Problem) {
+	now := map[loggedProblem]bool{}
 	for _, one := range takeovers {
-		p := toldProblem{one.File, one.Text}
+		p := loggedProblem{one.File, one.Text}
 		if now[p] = true; !l.takeovers[source][p] {
 			l.Warn("source", "file", p.file, "note", p.text)
 		}
@@ -172,8 +172,8 @@ func (l *logger) tellTakeovers(source string, takeovers []sources.Problem) {
 	l.takeovers[source] = now
 }
 
-// unreadable logs the checkpoints that cannot be read, each once.
-func (l *logger) unreadable(errs map[types.UID]error) {
+// logUnreadable logs the checkpoints that cannot be read, each once.
+func (l *logger) logUnreadable(errs map[types.UID]error) {
 	for _, uid := range slices.Sorted(maps.Keys(errs)) {
 		if text := errs[uid].Error(); !l.records[text] {
 			l.records[text] = true

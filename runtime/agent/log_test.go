@@ -18,8 +18,8 @@ func TestNotes(t *testing.T) {
 	var out bytes.Buffer
 	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
 	for _, notes := range [][]string{{"a", "b"}, {"b"}, {"a", "b"}} {
-		l.tellNotes("/one", notes)
-		l.tellNotes("/two", []string{"c"})
+		l.logNotes("/one", notes)
+		l.logNotes("/two", []string{"c"})
 	}
 	for text, want := range map[string]int{"note=a": 2, "note=b": 1, "note=c": 1} {
 		if got := strings.Count(out.String(), text); got != want {
@@ -34,17 +34,17 @@ func TestPassesThatAreCutShort(t *testing.T) {
 	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed := executor.Event{Kind: executor.StepFailed, Err: errors.New("the call was canceled")}
-	p := passed{err: failed.Err}
-	l.step(ctx, failed)
-	l.failed(&p)
+	p := passResult{err: failed.Err}
+	l.logStep(ctx, failed)
+	l.logFailure(&p)
 	if text := out.String(); strings.Count(text, "level=ERROR") != 2 || p.failureText() == "" {
 		t.Errorf("a failure is written as\n%s", text)
 	}
 	out.Reset()
 	cancel(executor.ErrOutdated)
-	p.cut = true
-	l.step(ctx, failed)
-	l.failed(&p)
+	p.interrupted = true
+	l.logStep(ctx, failed)
+	l.logFailure(&p)
 	if text := out.String(); strings.Contains(text, "ERROR") || !strings.Contains(text, "level=INFO msg=\"cut short\"") || p.failureText() != "" {
 		t.Errorf("a pass that is cut short is written as\n%s", text)
 	}
@@ -56,7 +56,7 @@ func TestTakeoversAreWritten(t *testing.T) {
 	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
 	one := sources.Takeover("/pods/web.yaml", "pod default/web", time.Time{})
 	for _, has := range [][]sources.Problem{{one}, {one}, nil, {one}} {
-		l.tellTakeovers("/pods", has)
+		l.logTakeovers("/pods", has)
 	}
 	if text := out.String(); strings.Count(text, "level=WARN msg=source file=/pods/web.yaml note=\"takes over pod default/web") != 2 {
 		t.Error(text)

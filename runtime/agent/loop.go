@@ -43,14 +43,14 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 		a.next = a.beginPasses(ctx)
 	}
 	a.still = false
-	return model.Earlier(a.next, a.probes.ask(ctx))
+	return model.Earlier(a.next, a.probes.run(ctx))
 }
 
 // beginPasses begins the passes that are due, and returns when the next one is due.
 func (a *Agent) beginPasses(ctx context.Context) time.Time {
-	ends := a.ending.stopDue()
-	settles := a.keeper.settle(a.now())
-	a.pulls.goOn()
+	ends := a.stopper.stopDue()
+	dropsDue := a.reconciler.resolveIfDue(a.now())
+	a.pulls.continueDue()
 	due, cut, wake := a.workers.Next(a.now())
 	for _, uid := range cut {
 		a.running[uid]()
@@ -58,9 +58,9 @@ func (a *Agent) beginPasses(ctx context.Context) time.Time {
 	for _, p := range due {
 		a.start(ctx, p)
 	}
-	a.metrics.wanted(a.keeper, a.last)
+	a.metrics.countWanted(a.reconciler, a.last)
 	a.checkReady()
-	return model.Earlier(model.Earlier(wake, ends), settles)
+	return model.Earlier(model.Earlier(wake, ends), dropsDue)
 }
 
 // start makes a pass in parallel to the loop. The end of the agent does not cancel a deletion or a stop, because it
@@ -69,22 +69,22 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	own := ctx
 	if p.Kind != podworkers.Sync {
 		own = context.WithoutCancel(ctx)
-		a.probes.end(p.Ref.UID)
+		a.probes.limitToReadiness(p.Ref.UID)
 	}
 	if p.Kind == podworkers.Stop || p.Kind == podworkers.Evict {
 		// Stop the version that was applied: the manifest may have changed since.
-		p.Pod = a.keeper.asApplied(p.Pod)
+		p.Pod = a.reconciler.asApplied(p.Pod)
 	}
 	own, cancel := context.WithCancelCause(own)
 	a.running[p.Ref.UID] = func() { cancel(executor.ErrOutdated) }
-	opts := executor.Options{Warnings: a.keeper.warnings(p.Ref.UID), Options: plan.Options{
-		Admission: a.admits.of(p.Ref.UID, a.conditions), ProbedSince: a.probes.set.Began(),
+	opts := executor.Options{Warnings: a.reconciler.warnings(p.Ref.UID), Options: plan.Options{
+		Admission: a.admitter.optionsFor(p.Ref.UID, a.conditions), ProbedSince: a.probes.set.Began(),
 	}}
-	a.beside(&p, func() {
-		done := a.maker.one(own, p, opts)
-		done.cut = own.Err() != nil
+	a.runParallel(&p, func() {
+		done := a.maker.run(own, p, opts)
+		done.interrupted = own.Err() != nil
 		cancel(nil)
-		a.inbox <- func() { a.passed(ctx, &done) }
+		a.inbox <- func() { a.handlePass(ctx, &done) }
 	})
 }
 
@@ -93,19 +93,19 @@ func (a *Agent) drain() {
 	for len(a.running) > 0 {
 		(<-a.inbox)()
 	}
-	a.probes.beside.Wait()
+	a.probes.goroutines.Wait()
 }
 
-// passed handles the result of a pass.
-func (a *Agent) passed(ctx context.Context, p *passed) {
+// handlePass handles the result of a pass.
+func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 	uid, now := p.pass.Ref.UID, a.now()
 	delete(a.running, uid)
 	delete(a.pulls.turns, uid)
 	found := p.found(now)
 	a.notify(ctx, &Event{Kind: Passed, Pod: p.pass.Ref, Outcome: p.outcome, Changed: p.hasChanged() || found != a.last[uid].found, pass: p})
-	a.paths.follow(ctx, uid, p.missing)
-	a.admits.passed(now, p)
-	a.evicts.passed(p)
+	a.paths.watch(ctx, uid, p.missing)
+	a.admitter.handlePass(now, p)
+	a.evictor.handlePass(p)
 	made := cmp.Or(p.planned(), &plan.Plan{})
 	a.last[uid] = lastPass{
 		at: now, pod: p.pass.Pod, failure: p.failureText(), waiting: p.waiting(),
@@ -116,23 +116,23 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 		a.workers.Done(now, uid, p.result())
 		a.workers.Forget(uid)
 		a.probes.forget(uid)
-		a.reader.one(uid)
+		a.reader.readOne(uid)
 	case p.pass.Kind == podworkers.Terminate:
 		a.workers.Done(now, uid, p.result())
 		if p.failure() == nil {
-			a.ended(ctx, p)
+			a.handleEnd(ctx, p)
 		}
 	case p.pass.Kind == podworkers.Stop:
 		a.workers.Done(now, uid, p.result())
 	default:
 		a.probes.sync(ctx, p)
 		a.workers.Done(now, uid, p.result())
-		_, known := a.keeper.stored[uid]
+		_, known := a.reconciler.stored[uid]
 		switch {
 		case p.err != nil, !known:
-			a.reader.made(p.pass.Pod)
+			a.reader.readAfterPass(p.pass.Pod)
 		case !made.Refused():
-			a.keeper.applied(p.pass.Pod)
+			a.reconciler.recordApplied(p.pass.Pod)
 		}
 	}
 }
@@ -147,19 +147,19 @@ func (a *Agent) forgetGone() {
 		delete(a.last, uid)
 		a.paths.forget(uid)
 		a.probes.forget(uid)
-		a.admits.ended(a.now(), uid)
+		a.admitter.handleEnd(a.now(), uid)
 	}
 }
 
-// ended forgets a pod that is gone.
-func (a *Agent) ended(ctx context.Context, p *passed) {
+// handleEnd forgets a pod that is gone.
+func (a *Agent) handleEnd(ctx context.Context, p *passResult) {
 	uid := p.pass.Ref.UID
 	delete(a.last, uid)
 	a.probes.forget(uid)
 	a.notify(ctx, &Event{Kind: Ended, Pod: p.pass.Ref})
-	if i := slices.Index(a.keeper.ledger.Order, a.keeper.keeperOf(uid)); i >= 0 {
+	if i := slices.Index(a.reconciler.ledger.Order, a.reconciler.ownerOf(uid)); i >= 0 {
 		a.settings.Sources[i].Ended(p.pass.Ref)
 	}
-	a.keeper.ended(a.now(), uid)
-	a.admits.ended(a.now(), uid)
+	a.reconciler.forget(a.now(), uid)
+	a.admitter.handleEnd(a.now(), uid)
 }

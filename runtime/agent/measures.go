@@ -20,8 +20,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// measuring updates the metrics of the agent.
-type measuring struct {
+// agentMetrics updates the metrics of the agent.
+type agentMetrics struct {
 	*metrics.Metrics
 	client *cri.Client
 	now    func() time.Time
@@ -29,40 +29,40 @@ type measuring struct {
 	starting map[types.UID]time.Time
 }
 
-func newMeasuring(client *cri.Client, now func() time.Time) *measuring {
-	m := &measuring{client: client, now: now, starting: map[types.UID]time.Time{}}
+func newAgentMetrics(client *cri.Client, now func() time.Time) *agentMetrics {
+	m := &agentMetrics{client: client, now: now, starting: map[types.UID]time.Time{}}
 	m.Metrics = metrics.New(m.countRunning)
 	client.Called = m.Called
 	return m
 }
 
-// measure counts events.
-func (s *loopState) measure(ctx context.Context, e *Event) {
+// countEvent counts events.
+func (s *loopState) countEvent(ctx context.Context, e *Event) {
 	switch e.Kind {
 	case Stepped:
-		s.metrics.step(ctx, e.Step)
+		s.metrics.countStep(ctx, e.Step)
 	case Passed:
-		s.metrics.passed(e.pass, s.last)
+		s.metrics.countPass(e.pass, s.last)
 	case Ended:
 		delete(s.metrics.starting, e.Pod.UID)
 	case Probed:
 	}
 }
 
-// wanted counts the wanted pods, and records when pods are first seen.
-func (m *measuring) wanted(k *keeper, last map[types.UID]lastPass) {
-	m.Desired(len(k.kept), len(k.problems))
-	maps.DeleteFunc(m.starting, func(uid types.UID, _ time.Time) bool { return k.kept[uid] == nil })
-	for uid := range k.kept {
+// countWanted counts the wanted pods, and records when pods are first seen.
+func (m *agentMetrics) countWanted(r *reconciler, last map[types.UID]lastPass) {
+	m.Desired(len(r.kept), len(r.problems))
+	maps.DeleteFunc(m.starting, func(uid types.UID, _ time.Time) bool { return r.kept[uid] == nil })
+	for uid := range r.kept {
 		if _, had := last[uid]; !had && m.starting[uid].IsZero() {
 			m.starting[uid] = m.now()
 		}
 	}
 }
 
-// passed counts a pass under the kubelet's operation names (SyncPodType). A pod runs once a pass sees that all its
+// countPass counts a pass under the kubelet's operation names (SyncPodType). A pod runs once a pass sees that all its
 // regular containers have started. If the first pass already sees that, this agent has not started the pod.
-func (m *measuring) passed(p *passed, last map[types.UID]lastPass) {
+func (m *agentMetrics) countPass(p *passResult, last map[types.UID]lastPass) {
 	before, had := last[p.pass.Ref.UID]
 	operation := "sync"
 	switch {
@@ -85,7 +85,7 @@ func (m *measuring) passed(p *passed, last map[types.UID]lastPass) {
 }
 
 // hasStarted reports whether a pass has observed a start of each regular container.
-func hasStarted(p *passed) bool {
+func hasStarted(p *passResult) bool {
 	if p.outcome == nil || p.outcome.Input == nil {
 		return false
 	}
@@ -97,8 +97,8 @@ func hasStarted(p *passed) bool {
 	return true
 }
 
-// step counts a step. The sizes of pulled images are read in another goroutine.
-func (m *measuring) step(ctx context.Context, e executor.Event) {
+// countStep counts a step. The sizes of pulled images are read in another goroutine.
+func (m *agentMetrics) countStep(ctx context.Context, e executor.Event) {
 	failed := e.Kind == executor.StepFailed
 	if e.Step == nil || !failed && e.Kind != executor.StepDone {
 		return
@@ -109,12 +109,12 @@ func (m *measuring) step(ctx context.Context, e executor.Event) {
 	case kind == plan.StartContainer:
 		m.ContainerStarted(kindOf(e.Step.ContainerType), failureOf(e.Err))
 	case kind == plan.PullImage && !failed:
-		go m.pull(context.WithoutCancel(ctx), e)
+		go m.countPull(context.WithoutCancel(ctx), e)
 	}
 }
 
-// pull records a pull by the size of its image.
-func (m *measuring) pull(ctx context.Context, e executor.Event) {
+// countPull records a pull by the size of its image.
+func (m *agentMetrics) countPull(ctx context.Context, e executor.Event) {
 	reply, err := m.client.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: e.Step.Image}})
 	if err == nil && reply.GetImage() != nil {
 		m.Pulled(reply.GetImage().GetSize(), e.Took)
@@ -146,7 +146,7 @@ func failureOf(err error) string {
 
 // countRunning counts running pods and containers (metrics.Look). It includes all that the runtime has, as in a
 // kubelet.
-func (m *measuring) countRunning(ctx context.Context) (pods int, states map[string]int, err error) {
+func (m *agentMetrics) countRunning(ctx context.Context) (pods int, states map[string]int, err error) {
 	ready := &runtimeapi.PodSandboxFilter{State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}}
 	sandboxes, err := m.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: ready})
 	if err != nil {

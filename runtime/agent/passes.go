@@ -23,8 +23,8 @@ type Passes interface {
 	Delete(ctx context.Context, ref model.PodRef, opts executor.Options) (*executor.Outcome, error)
 }
 
-// passed is the result of a pass.
-type passed struct {
+// passResult is the result of a pass.
+type passResult struct {
 	pass    podworkers.Pass
 	outcome *executor.Outcome
 	err     error
@@ -34,32 +34,32 @@ type passed struct {
 	missing []string
 	// took is the duration of the pass.
 	took time.Duration
-	// cut is set if the pass was cut short, because the wanted state changed or the agent ends. This is not a failure.
-	cut bool
+	// interrupted is set if the pass was cut short, because the wanted state changed or the agent ends. This is not a failure.
+	interrupted bool
 }
 
 // passMaker makes passes in parallel to the loop. It reads only the immutable parts of loopState.
 type passMaker struct {
 	*loopState
 
-	pulls *pulling
+	pulls *pullQueue
 }
 
-// one makes one pass of a pod with the options from the loop.
-func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Options) passed {
+// run makes one pass of a pod with the options from the loop.
+func (m *passMaker) run(ctx context.Context, p podworkers.Pass, opts executor.Options) passResult {
 	opts.PullBackoff, opts.AllowKubelet, opts.Watched = true, m.settings.AllowKubelet, true
 	opts.Report = func(e executor.Event) { m.notify(ctx, &Event{Kind: Stepped, Pod: p.Ref, Step: e}) }
-	began, done := m.now(), passed{pass: p}
-	opts.Pulling = m.pulls.of(ctx, p.Ref.UID)
+	began, done := m.now(), passResult{pass: p}
+	opts.Pulling = m.pulls.callback(ctx, p.Ref.UID)
 	opts.GracePeriod, opts.Stop, opts.Evict = p.Grace, p.Kind == podworkers.Stop, p.Eviction
 	switch p.Kind {
 	case podworkers.Terminate:
-		opts.Precondition = m.stillOurs(p.Ref)
+		opts.Precondition = m.ifStillOwned(p.Ref)
 		done.outcome, done.err = m.world.Passes.Delete(ctx, p.Ref, opts)
 	case podworkers.Stop, podworkers.Evict:
 		done.outcome, done.err = m.world.Passes.Apply(ctx, p.Pod, opts)
 	case podworkers.Sync:
-		opts.Precondition = asKnown(&p)
+		opts.Precondition = ifUnchanged(&p)
 		done.outcome, done.err = m.world.Passes.Apply(ctx, p.Pod, opts)
 		if probe.HasAny(p.Pod.Pod) {
 			done.redactor = m.world.Records.Redactor(p.Pod)
@@ -72,20 +72,20 @@ func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Op
 	return done
 }
 
-// stillOurs returns a precondition that stops the deletion of a pod that a user has applied by hand in the meantime.
-func (m *passMaker) stillOurs(ref model.PodRef) func(*state.Checkpoint) error {
+// ifStillOwned returns a precondition that stops the deletion of a pod that a user has applied by hand in the meantime.
+func (m *passMaker) ifStillOwned(ref model.PodRef) func(*state.Checkpoint) error {
 	return func(c *state.Checkpoint) error {
-		if mayEnd(c, m.keeper.ledger.Order) {
+		if mayDelete(c, m.reconciler.ledger.Order) {
 			return nil
 		}
 		return &syncpod.SupersededError{Pod: ref}
 	}
 }
 
-// asKnown returns a precondition that stops the pass of a pod that another process has deleted, or has begun to delete,
+// ifUnchanged returns a precondition that stops the pass of a pod that another process has deleted, or has begun to delete,
 // without the loop's knowledge. The loop finishes the deletion first. A deleted pod may have to wait for another pod of
 // its name.
-func asKnown(p *podworkers.Pass) func(*state.Checkpoint) error {
+func ifUnchanged(p *podworkers.Pass) func(*state.Checkpoint) error {
 	return func(c *state.Checkpoint) error {
 		switch {
 		case c.Deletion != nil:
@@ -98,7 +98,7 @@ func asKnown(p *podworkers.Pass) func(*state.Checkpoint) error {
 }
 
 // pod returns the pod that the pass has applied: the earlier version if an edit is not admitted.
-func (p *passed) pod() *podspec.Desired {
+func (p *passResult) pod() *podspec.Desired {
 	if p.outcome != nil && p.outcome.Desired != nil {
 		return p.outcome.Desired
 	}
@@ -106,10 +106,10 @@ func (p *passed) pod() *podspec.Desired {
 }
 
 // superseded reports whether a pass found that another process has changed or deleted the pod.
-func (p *passed) superseded() bool { return errors.As(p.err, new(*syncpod.SupersededError)) }
+func (p *passResult) superseded() bool { return errors.As(p.err, new(*syncpod.SupersededError)) }
 
 // failure returns the error of a pass or of one of its steps. It is nil if none failed.
-func (p *passed) failure() error {
+func (p *passResult) failure() error {
 	if p.err != nil || p.outcome == nil {
 		return p.err
 	}
@@ -117,15 +117,15 @@ func (p *passed) failure() error {
 }
 
 // failureText returns the error of the pass. It is empty for a pass that succeeded or was cut short.
-func (p *passed) failureText() string {
-	if p.cut {
+func (p *passResult) failureText() string {
+	if p.interrupted {
 		return ""
 	}
 	return textOf(p.failure())
 }
 
 // planned returns the last plan that the pass has executed. It is nil if there is none.
-func (p *passed) planned() *plan.Plan {
+func (p *passResult) planned() *plan.Plan {
 	if p.outcome == nil {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (p *passed) planned() *plan.Plan {
 }
 
 // result returns the result for the pod's worker.
-func (p *passed) result() podworkers.Result {
+func (p *passResult) result() podworkers.Result {
 	r := podworkers.Result{Failed: p.failure() != nil}
 	if made := p.planned(); made != nil {
 		r.Pending, r.Until, r.Recheck = made.Pending(), made.ChangesAt, made.Recheck
@@ -142,7 +142,7 @@ func (p *passed) result() podworkers.Result {
 }
 
 // waiting returns the conditions that the pod waits for after the pass, as worded in its plan.
-func (p *passed) waiting() []string {
+func (p *passResult) waiting() []string {
 	made := p.planned()
 	if made == nil {
 		return nil

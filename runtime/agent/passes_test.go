@@ -29,7 +29,7 @@ func TestWhatAPassFindsOfItsPod(t *testing.T) {
 		"being deleted":     {true, state.Checkpoint{Memory: model.Memory{Applied: d, Deletion: &model.Deletion{}}}, ending},
 		"of another's time": {false, state.Checkpoint{Memory: model.Memory{Applied: d, Deletion: &model.Deletion{}}}, ending},
 	} {
-		err := asKnown(&podworkers.Pass{Kind: podworkers.Sync, Ref: ref, Pod: d, Again: c.again})(&c.of)
+		err := ifUnchanged(&podworkers.Pass{Kind: podworkers.Sync, Ref: ref, Pod: d, Again: c.again})(&c.of)
 		got := (*syncpod.SupersededError)(nil)
 		errors.As(err, &got)
 		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {

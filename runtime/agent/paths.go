@@ -47,9 +47,9 @@ func missingPaths(d *podspec.Desired, made *plan.Plan) []string {
 	return paths
 }
 
-// follow sets the missing paths of a pod. They are empty for a pod that misses none or is gone. If paths cannot be
+// watch sets the missing paths of a pod. They are empty for a pod that misses none or is gone. If paths cannot be
 // watched, the next check of the pod finds them.
-func (w *pathWatch) follow(ctx context.Context, uid types.UID, paths []string) {
+func (w *pathWatch) watch(ctx context.Context, uid types.UID, paths []string) {
 	if slices.Equal(w.missing[uid], paths) {
 		return
 	}
@@ -65,7 +65,7 @@ func (w *pathWatch) follow(ctx context.Context, uid types.UID, paths []string) {
 	watchNearest(watcher, paths)
 	go func() {
 		defer watcher.Close() //nolint:errcheck // no data is lost
-		for appears(ctx, watcher, paths) {
+		for waitForPath(ctx, watcher, paths) {
 			watchNearest(watcher, paths)
 			w.wake(ctx, uid)
 		}
@@ -103,9 +103,9 @@ func nearestDir(path string) string {
 	}
 }
 
-// appears waits until one of the paths, or a directory above one, appears. It returns false at the end of the context
+// waitForPath waits until one of the paths, or a directory above one, appears. It returns false at the end of the context
 // or of the watcher.
-func appears(ctx context.Context, watcher *fsnotify.Watcher, paths []string) bool {
+func waitForPath(ctx context.Context, watcher *fsnotify.Watcher, paths []string) bool {
 	for {
 		select {
 		case <-ctx.Done():

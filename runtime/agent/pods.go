@@ -23,9 +23,9 @@ type shownPods struct {
 	*loopState
 
 	pods *podsapi.Server
-	// news counts the events that may have changed a status. mu guards listed, the last list, and listedAt, the value
+	// changes counts the events that may have changed a status. mu guards listed, the last list, and listedAt, the value
 	// of news at that list.
-	news     atomic.Int64
+	changes  atomic.Int64
 	mu       sync.Mutex
 	listed   *v1.PodList
 	listedAt int64
@@ -37,9 +37,9 @@ func newShownPods(state *loopState, dropped func()) *shownPods {
 	return s
 }
 
-// hear notes that the status of a pod may have changed.
-func (s *shownPods) hear(_ context.Context, e *Event) {
-	s.news.Add(1)
+// handleEvent notes that the status of a pod may have changed.
+func (s *shownPods) handleEvent(_ context.Context, e *Event) {
+	s.changes.Add(1)
 	if e.Kind == Ended {
 		s.pods.Ended(e.Pod.UID)
 	} else {
@@ -54,7 +54,7 @@ func (s *shownPods) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Po
 
 // Shown returns the pods that the agent keeps, in the applied version, and those that it is deleting.
 func (s *shownPods) Shown(ctx context.Context) ([]*podspec.Desired, error) {
-	return ask(ctx, s.inbox, s.keeper.shown)
+	return call(ctx, s.inbox, s.reconciler.shownPods)
 }
 
 // Pods lists the shown pods with their status. A pod that cannot be observed has the phase Unknown and the error as its
@@ -75,18 +75,18 @@ func (s *shownPods) Pods(ctx context.Context) (*v1.PodList, error) {
 	return list, nil
 }
 
-// look notes that the set of shown pods may have changed.
-func (s *shownPods) look() {
-	s.news.Add(1)
+// notePodsChanged notes that the set of shown pods may have changed.
+func (s *shownPods) notePodsChanged() {
+	s.changes.Add(1)
 	s.pods.Look()
 }
 
-// lately is like Pods, but queries the runtime only if something has happened since the last list. Metrics are read
+// cachedPods is like Pods, but queries the runtime only if something has happened since the last list. Metrics are read
 // every few seconds.
-func (s *shownPods) lately(ctx context.Context) (*v1.PodList, error) {
+func (s *shownPods) cachedPods(ctx context.Context) (*v1.PodList, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.news.Load()
+	now := s.changes.Load()
 	if s.listed != nil && s.listedAt == now {
 		return s.listed, nil
 	}

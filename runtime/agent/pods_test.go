@@ -128,7 +128,7 @@ func TestWatchOfPods(t *testing.T) {
 func TestPodsLately(t *testing.T) {
 	l := &countingLister{}
 	in := make(inbox)
-	s := newShownPods(&loopState{inbox: in, keeper: newKeeper(nil, nil, false, nil, nil), world: World{Lister: l}}, func() {})
+	s := newShownPods(&loopState{inbox: in, reconciler: newReconciler(nil, nil, false, nil, nil), world: World{Lister: l}}, func() {})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
@@ -147,17 +147,17 @@ func TestPodsLately(t *testing.T) {
 	}{
 		{asked: 1},
 		{asked: 1},
-		{do: func() { s.hear(ctx, &Event{Pod: model.PodRef{UID: "a"}}) }, asked: 2},
-		{do: func() { s.hear(ctx, &Event{Kind: Ended, Pod: model.PodRef{UID: "a"}}) }, fails: errors.New("no answer"), asked: 3},
+		{do: func() { s.handleEvent(ctx, &Event{Pod: model.PodRef{UID: "a"}}) }, asked: 2},
+		{do: func() { s.handleEvent(ctx, &Event{Kind: Ended, Pod: model.PodRef{UID: "a"}}) }, fails: errors.New("no answer"), asked: 3},
 		{asked: 4},
-		{do: s.look, asked: 5},
+		{do: s.notePodsChanged, asked: 5},
 		{asked: 5},
 	} {
 		if step.do != nil {
 			step.do()
 		}
 		l.err = step.fails
-		if _, err := s.lately(ctx); !errors.Is(err, step.fails) || l.asked != step.asked {
+		if _, err := s.cachedPods(ctx); !errors.Is(err, step.fails) || l.asked != step.asked {
 			t.Errorf("%d: asked %d times, want %d; %v", i, l.asked, step.asked, err)
 		}
 	}

@@ -24,28 +24,28 @@ type Prober interface {
 	Keep(ctx context.Context, now time.Time, ref model.PodRef, reports []probe.Report) error
 }
 
-// probing runs the probes of running pods. Only the loop uses it.
-type probing struct {
+// probeRunner runs the probes of running pods. Only the loop uses it.
+type probeRunner struct {
 	*loopState
 
 	set  *probers.Set
-	pods map[types.UID]probed
-	// beside are the goroutines that run probes and write results, in parallel to the loop.
-	beside sync.WaitGroup
+	pods map[types.UID]probedPod
+	// goroutines are the goroutines that run probes and write results, in parallel to the loop.
+	goroutines sync.WaitGroup
 }
 
-func newProbing(s *loopState) *probing {
-	return &probing{loopState: s, set: probers.New(s.now(), s.settings.Random), pods: map[types.UID]probed{}}
+func newProbeRunner(s *loopState) *probeRunner {
+	return &probeRunner{loopState: s, set: probers.New(s.now(), s.settings.Random), pods: map[types.UID]probedPod{}}
 }
 
-// probed is the state of a pod whose probes are run.
-type probed struct {
+// probedPod is the state of a pod whose probes are run.
+type probedPod struct {
 	seen     probers.Seen
 	redactor *redaction.Redactor
 }
 
 // sync updates the probes from the observations and steps of a pass.
-func (b *probing) sync(ctx context.Context, p *passed) {
+func (b *probeRunner) sync(ctx context.Context, p *passResult) {
 	uid := p.pass.Ref.UID
 	if p.pass.Kind != podworkers.Sync || p.outcome == nil || p.outcome.Input == nil {
 		return
@@ -54,9 +54,9 @@ func (b *probing) sync(ctx context.Context, p *passed) {
 		b.forget(uid)
 		return
 	}
-	one := probed{seen: probers.Seen{Desired: p.pod(), Running: running(p.outcome)}, redactor: p.redactor}
+	one := probedPod{seen: probers.Seen{Desired: p.pod(), Running: running(p.outcome)}, redactor: p.redactor}
 	b.pods[uid] = one
-	b.keep(ctx, p.pass.Ref, b.set.Sync(b.now(), one.seen), func() {})
+	b.writeReports(ctx, p.pass.Ref, b.set.Sync(b.now(), one.seen), func() {})
 	for i := range one.seen.Running {
 		r := &one.seen.Running[i]
 		if r.Records[model.Readiness].Result != model.ProbeSuccess {
@@ -65,8 +65,8 @@ func (b *probing) sync(ctx context.Context, p *passed) {
 	}
 }
 
-// end limits the probes of a pod that is being deleted to readiness.
-func (b *probing) end(uid types.UID) {
+// limitToReadiness limits the probes of a pod that is being deleted to readiness.
+func (b *probeRunner) limitToReadiness(uid types.UID) {
 	if one, known := b.pods[uid]; known {
 		one.seen.Deleting = true
 		b.set.Sync(b.now(), one.seen)
@@ -74,7 +74,7 @@ func (b *probing) end(uid types.UID) {
 }
 
 // forget drops the probes of a pod that is gone.
-func (b *probing) forget(uid types.UID) {
+func (b *probeRunner) forget(uid types.UID) {
 	if one, known := b.pods[uid]; known {
 		b.metrics.Forget(model.RefOf(one.seen.Desired.Pod))
 	}
@@ -82,42 +82,42 @@ func (b *probing) forget(uid types.UID) {
 	b.set.Forget(uid)
 }
 
-// ask starts the probes that are due in other goroutines, and returns when the next one is due.
-func (b *probing) ask(ctx context.Context) time.Time {
+// startDue starts the probes that are due in other goroutines, and returns when the next one is due.
+func (b *probeRunner) run(ctx context.Context) time.Time {
 	due, wake := b.set.Next(b.now())
 	for i := range due {
-		ask, redactor := due[i], b.pods[due[i].Pod.UID].redactor
-		b.beside.Go(func() {
+		run, redactor := due[i], b.pods[due[i].Pod.UID].redactor
+		b.goroutines.Go(func() {
 			began := b.now()
-			result := b.world.Prober.AskOne(ctx, ask.Probe, ask.Target, redactor)
-			b.metrics.Probed(ask.Pod, ask.Target.Container.Name, ask.Type, result.Judged(), b.now().Sub(began))
-			b.inbox.post(ctx, func() { b.answered(ctx, ask, result) })
+			result := b.world.Prober.AskOne(ctx, run.Probe, run.Target, redactor)
+			b.metrics.Probed(run.Pod, run.Target.Container.Name, run.Type, result.Judged(), b.now().Sub(began))
+			b.inbox.post(ctx, func() { b.handleResult(ctx, run, result) })
 		})
 	}
 	return wake
 }
 
-// answered handles the result of a probe.
-func (b *probing) answered(ctx context.Context, ask probers.Ask, result probe.Result) {
-	report := b.set.Done(b.now(), ask, result)
+// handleResult handles the result of a probe.
+func (b *probeRunner) handleResult(ctx context.Context, run probers.Ask, result probe.Result) {
+	report := b.set.Done(b.now(), run, result)
 	look := func() { b.still = true }
 	if report.Look {
-		look = func() { b.wakePod(ask.Pod.UID) }
+		look = func() { b.wakePod(run.Pod.UID) }
 	}
 	if report.Keep() {
-		b.keep(ctx, ask.Pod, []probe.Report{report}, look)
+		b.writeReports(ctx, run.Pod, []probe.Report{report}, look)
 	} else {
 		look()
 	}
 }
 
-// keep writes reports in another goroutine. It calls then after the write, because a pass reads the written results.
-func (b *probing) keep(ctx context.Context, ref model.PodRef, reports []probe.Report, then func()) {
+// writeReports writes reports in another goroutine. It calls then after the write, because a pass reads the written results.
+func (b *probeRunner) writeReports(ctx context.Context, ref model.PodRef, reports []probe.Report, then func()) {
 	if len(reports) == 0 {
 		return
 	}
 	now := b.now()
-	b.beside.Go(func() {
+	b.goroutines.Go(func() {
 		err := b.world.Prober.Keep(ctx, now, ref, reports)
 		b.inbox.post(ctx, func() {
 			if err != nil {

@@ -6,18 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pulling lets other passes begin while a pass waits for a registry. Otherwise a few slow pulls could take all Parallel
+// pullQueue lets other passes begin while a pass waits for a registry. Otherwise a few slow pulls could take all Parallel
 // slots and no container would be restarted.
-type pulling struct {
+type pullQueue struct {
 	*loopState
 
 	// turns holds, by pod, the pulls that have ended and whose passes wait to continue.
 	turns map[types.UID][]chan struct{}
 }
 
-// of returns the callback of a pod's pass. The pass calls it when it begins to pull, and calls its result when the pull
+// callback returns the callback of a pod's pass. The pass calls it when it begins to pull, and calls its result when the pull
 // has ended.
-func (b *pulling) of(ctx context.Context, uid types.UID) func() func(context.Context) error {
+func (b *pullQueue) callback(ctx context.Context, uid types.UID) func() func(context.Context) error {
 	return func() func(context.Context) error {
 		b.inbox.post(ctx, func() { b.workers.Pulling(uid) })
 		return func(ctx context.Context) error {
@@ -36,8 +36,8 @@ func (b *pulling) of(ctx context.Context, uid types.UID) func() func(context.Con
 	}
 }
 
-// goOn lets passes continue whose pulls have ended.
-func (b *pulling) goOn() {
+// continueDue lets passes continue whose pulls have ended.
+func (b *pullQueue) continueDue() {
 	if len(b.turns) == 0 {
 		return
 	}

@@ -35,7 +35,9 @@ func (p *pulse) began(before time.Time) bool {
 // Lingers reports whether the loop is still in a turn that began before told, the time when the agent was asked to end.
 // The caller must wait for an agent that stops its pods. It may abandon any other agent: pods keep running, and the
 // next agent continues from the stored state.
-func (a *Agent) Lingers(told time.Time) bool { return a.settings.StopPods == 0 && a.pulse.began(told) }
+func (a *Agent) Lingers(since time.Time) bool {
+	return a.settings.StopPods == 0 && a.pulse.began(since)
+}
 
 // Healthy returns an error if the loop is stalled. It is safe for concurrent use.
 func (a *Agent) Healthy() error { return a.pulse.check(a.now()) }

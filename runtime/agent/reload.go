@@ -22,9 +22,9 @@ func (a *Agent) Look(ctx context.Context) error {
 // Reload makes every source read its pods now, renews the facts of the machine, and checks the admission of rejected
 // pods again. It waits up to rereadWait and returns the sources that are still being read.
 func (a *Agent) Reload(ctx context.Context) (*api.Reloaded, error) {
-	rereads, err := ask(ctx, a.inbox, func() []reread {
+	rereads, err := call(ctx, a.inbox, func() []reread {
 		a.world.Renew()
-		a.admits.askAgain(a.now())
+		a.admitter.recheckRejected(a.now())
 		begun := make([]reread, 0, len(a.rereads))
 		for _, begin := range a.rereads {
 			begun = append(begun, begin())

@@ -139,7 +139,7 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 		r.wrong("the deletion of %s is taken back", uid)
 	case p.Kind == podworkers.Sync && !p.Pod.Stored && r.counts(uid) && !r.isCurrent(p.Pod):
 		r.wrong("a pass begins for %s, which is not wanted any more", versionOf(p.Pod))
-	case p.Kind == podworkers.Stop && r.agent.ending.order == nil:
+	case p.Kind == podworkers.Stop && r.agent.stopper.shutdown == nil:
 		r.wrong("%s is stopped without a shutdown", uid)
 	}
 }
@@ -218,7 +218,7 @@ func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired)
 	}
 	p := r.pods[c.uid]
 	switch {
-	case r.agent.ending.order != nil:
+	case r.agent.stopper.shutdown != nil:
 		delete(r.first, c.uid)
 	case c.failing:
 	case pass.Kind == podworkers.Terminate:

@@ -130,12 +130,12 @@ func (l *life) start() {
 	})
 	// The life delivers the loop's mail.
 	a.inbox = make(inbox, 100)
-	a.beside = func(p *podworkers.Pass, do func()) {
+	a.runParallel = func(p *podworkers.Pass, do func()) {
 		l.mayBegin(p)
 		l.spawn(&task{name: fmt.Sprintf("%s %s", p.Kind, p.Ref.UID), pass: p}, do)
 	}
 	l.agent = a
-	for a.reader.all() != nil {
+	for a.reader.readAll() != nil {
 		l.note("the agent does not start")
 	}
 	l.wake = a.begin(l.ctx)
@@ -253,7 +253,7 @@ func (l *life) event(uid types.UID) {
 		times = 0
 	}
 	for range times {
-		l.post("", "event of "+string(uid), func() { l.agent.runtimeTells(&pleg.Event{Pods: []types.UID{uid}}) })
+		l.post("", "event of "+string(uid), func() { l.agent.handleRuntimeEvent(&pleg.Event{Pods: []types.UID{uid}}) })
 	}
 }
 
@@ -266,7 +266,7 @@ func (l *life) tell(source string) {
 	for range 1 + l.rand.IntN(5)/4 {
 		l.post(source, source+" tells", func() {
 			l.delivered[source] = wants
-			l.agent.sourceTells(u)
+			l.agent.handleSourceUpdate(u)
 		})
 	}
 }
@@ -309,7 +309,7 @@ func (l *life) step() {
 	}
 	if l.watchful && !l.now.Before(l.news) {
 		l.news = l.now.Add(changesEach)
-		l.post("", "news", func() { l.agent.reader.news() })
+		l.post("", "news", func() { l.agent.reader.changed() })
 	}
 	l.tick()
 }
@@ -318,7 +318,7 @@ func (l *life) step() {
 func (l *life) tick() {
 	if !l.now.Before(l.records) {
 		l.records = l.now.Add(recordsEach)
-		l.post("", "records", func() { _ = l.agent.reader.all() })
+		l.post("", "records", func() { _ = l.agent.reader.readAll() })
 	}
 	if !l.wake.IsZero() && !l.now.Before(l.wake) {
 		l.heard()
@@ -394,12 +394,12 @@ func (l *life) seldom() {
 	case n == 8:
 		l.post("", "objects", func() { l.agent.workers.WakeAll(l.now) })
 	case n == 9:
-		l.post("", "records", func() { _ = l.agent.reader.all() })
+		l.post("", "records", func() { _ = l.agent.reader.readAll() })
 	case !l.restless:
 	case n == 10:
 		l.boot()
 	case n < 13:
-		l.post("logind", "shutdown", func() { l.agent.ending.begin(30 * time.Second) })
+		l.post("logind", "shutdown", func() { l.agent.stopper.begin(30 * time.Second) })
 	default:
 		l.callOff()
 	}
@@ -408,12 +408,12 @@ func (l *life) seldom() {
 // goDown stops the runtime. up starts it again.
 func (l *life) goDown() {
 	l.down = true
-	l.post("pleg", "the runtime is down", func() { l.agent.runtimeTells(&pleg.Event{Down: errDown}) })
+	l.post("pleg", "the runtime is down", func() { l.agent.handleRuntimeEvent(&pleg.Event{Down: errDown}) })
 }
 
 func (l *life) up() {
 	l.down = false
-	l.post("pleg", "the runtime is up", func() { l.agent.runtimeTells(&pleg.Event{Up: true}) })
+	l.post("pleg", "the runtime is up", func() { l.agent.handleRuntimeEvent(&pleg.Event{Up: true}) })
 }
 
 // boot ends all processes and containers.

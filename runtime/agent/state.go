@@ -20,11 +20,11 @@ type loopState struct {
 	world    World
 	inbox    inbox
 	log      *logger
-	metrics  *measuring
+	metrics  *agentMetrics
 	// listeners are notified in this order.
-	listeners []Listener
-	workers   *podworkers.Workers
-	keeper    *keeper
+	listeners  []Listener
+	workers    *podworkers.Workers
+	reconciler *reconciler
 	// running cancels the running pass of each pod. last is the result of each pod's last pass.
 	running map[types.UID]context.CancelFunc
 	last    map[types.UID]lastPass
@@ -42,8 +42,8 @@ type loopState struct {
 func newLoopState(w World, s Settings, resolved func()) *loopState {
 	workers := podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: s.Random})
 	return &loopState{
-		settings: s, world: w, inbox: make(inbox), log: newLogger(s.Log), metrics: newMeasuring(w.Client, s.Now),
-		workers: workers, keeper: newKeeper(workers, s.Sources, s.Applied, w.Records.Read, resolved),
+		settings: s, world: w, inbox: make(inbox), log: newLogger(s.Log), metrics: newAgentMetrics(w.Client, s.Now),
+		workers: workers, reconciler: newReconciler(workers, s.Sources, s.Applied, w.Records.Read, resolved),
 		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 	}
 }
@@ -95,8 +95,8 @@ func (i inbox) every(ctx context.Context, period time.Duration, do func()) {
 	}
 }
 
-// ask runs find in the loop and waits for its result.
-func ask[T any](ctx context.Context, i inbox, find func() T) (found T, err error) {
+// call runs find in the loop and waits for its result.
+func call[T any](ctx context.Context, i inbox, find func() T) (found T, err error) {
 	reply := make(chan T, 1)
 	i.post(ctx, func() { reply <- find() })
 	select {

@@ -16,7 +16,7 @@ import (
 
 // Status reports what the agent does and waits for.
 func (a *Agent) Status(ctx context.Context) (*api.Status, error) {
-	return ask(ctx, a.inbox, a.status)
+	return call(ctx, a.inbox, a.status)
 }
 
 // Metrics serves the metrics of the agent.
@@ -26,16 +26,16 @@ func (a *Agent) status() *api.Status {
 	s := &api.Status{
 		APIVersion: model.APIVersion, Kind: "AgentStatus", PID: os.Getpid(), StartedAt: a.started, Ready: a.ready, Applied: a.settings.Applied,
 		Runtime: api.Runtime{Endpoint: a.world.Client.Endpoint.Address, Answers: a.runtime.up, Since: a.runtime.since, Error: a.runtime.err},
-		Sources: make([]api.Source, 0, len(a.keeper.ledger.Order)),
-		Pods:    []api.Pod{}, Pressure: a.evicts.pressure(),
+		Sources: make([]api.Source, 0, len(a.reconciler.ledger.Order)),
+		Pods:    []api.Pod{}, Pressure: a.evictor.pressure(),
 	}
-	between := slices.Clone(a.keeper.problems)
-	for _, name := range a.keeper.ledger.Order {
-		u := a.keeper.ledger.Updates[name]
+	between := slices.Clone(a.reconciler.problems)
+	for _, name := range a.reconciler.ledger.Order {
+		u := a.reconciler.ledger.Updates[name]
 		between = slices.DeleteFunc(between, func(p sources.Problem) bool { return slices.Contains(u.Problems, p) })
 		s.Sources = append(s.Sources, api.Source{
 			Name: name, Read: u.Complete, Pods: len(u.Pods), Workloads: len(u.Workloads), Objects: len(u.Objects),
-			Problems: problemsOf(u.Problems), Takeovers: problemsOf(a.keeper.takeoversOf(name)),
+			Problems: problemsOf(u.Problems), Takeovers: problemsOf(a.reconciler.takeoversOf(name)),
 		})
 	}
 	if a.settings.Workloads != nil {
@@ -52,7 +52,7 @@ func (a *Agent) status() *api.Status {
 }
 
 // statuses returns the results of all probes by pod.
-func (b *probing) statuses() map[types.UID][]api.Probe {
+func (b *probeRunner) statuses() map[types.UID][]api.Probe {
 	all := map[types.UID][]api.Probe{}
 	for _, v := range b.set.Verdicts() {
 		all[v.Pod.UID] = append(all[v.Pod.UID], api.Probe{
@@ -69,7 +69,7 @@ func (a *Agent) podStatus(w *podworkers.State) api.Pod {
 		PodRef: w.Ref, Doing: string(w.Kind), Deleting: w.Ending, NextPass: w.Due,
 		LastPass: last.at, Error: last.failure, Waiting: last.waiting, Rejection: last.rejection, Eviction: last.eviction,
 	}
-	if d := a.keeper.kept[w.Ref.UID]; d != nil {
+	if d := a.reconciler.kept[w.Ref.UID]; d != nil {
 		p.Source, p.File = d.Keeper, d.Source
 	}
 	if w.WaitsFor != nil {

@@ -61,7 +61,7 @@ func TestPods(t *testing.T) {
 	l.agent.world.Lister = asApplied{}
 	l.has(l.manifest("one", "a", "a1", 1))
 	l.wants["one"]["a"], l.wants["one"]["b"] = l.manifest("one", "a", "a1", 2), l.manifest("one", "b", "b1", 1)
-	if err := l.agent.reader.all(); err != nil {
+	if err := l.agent.reader.readAll(); err != nil {
 		t.Fatal(err)
 	}
 	l.tellNow("one")
@@ -79,16 +79,16 @@ func TestOperationsOfPasses(t *testing.T) {
 	d, edited := l.manifest("one", "a", "a1", 1), l.manifest("one", "a", "a1", 2)
 	l.wants["one"]["a"] = d
 	l.tellNow("one")
-	l.agent.metrics.wanted(l.agent.keeper, l.agent.last)
+	l.agent.metrics.countWanted(l.agent.reconciler, l.agent.last)
 	runs := &executor.Outcome{Input: &plan.Input{Input: podstatus.Input{Observed: model.Observed{Containers: []model.Container{{Name: "a", StartedAt: l.now}}}}}}
-	for _, p := range []passed{
+	for _, p := range []passResult{
 		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: d}, outcome: &executor.Outcome{Input: &plan.Input{}}},
 		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: d}, outcome: runs},
 		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: edited}, outcome: runs},
 		{pass: podworkers.Pass{Kind: podworkers.Terminate}},
 	} {
 		p.pass.Ref = model.RefOf(d.Pod)
-		l.agent.metrics.passed(&p, l.agent.last)
+		l.agent.metrics.countPass(&p, l.agent.last)
 		l.agent.last[p.pass.Ref.UID] = lastPass{at: l.now, pod: p.pass.Pod}
 	}
 	l.agent.world.Client.RuntimeServiceClient = silent{}

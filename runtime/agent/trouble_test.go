@@ -36,7 +36,7 @@ func look[T any](l *lab, a *Agent, see func() T) T {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 10*time.Second)
 	defer cancel()
-	seen, err := ask(ctx, a.inbox, see)
+	seen, err := call(ctx, a.inbox, see)
 	if err != nil {
 		l.t.Fatal("the loop of the agent does not answer")
 	}
@@ -64,7 +64,7 @@ func TestAHungRuntimeKeepsNobodyWaiting(t *testing.T) {
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
 	l.until("the runtime is asked", func() bool { return proxy.Count("RuntimeConfig") == 1 })
 	a.inbox <- a.world.Renew
-	if n := look(l, a, func() int { return len(a.keeper.kept) }); n != 1 {
+	if n := look(l, a, func() int { return len(a.reconciler.kept) }); n != 1 {
 		t.Errorf("%d pods are kept", n)
 	}
 	proxy.Break()
@@ -127,7 +127,7 @@ func TestPodsOfUsersAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.until("nothing is known of it", func() bool {
-			return look(l, a, func() int { return len(a.last) + len(a.admits.looked) + len(a.probes.pods) }) == 0
+			return look(l, a, func() int { return len(a.last) + len(a.admitter.changesAt) + len(a.probes.pods) }) == 0
 		})
 	}
 	stop()
@@ -152,7 +152,7 @@ func TestAPassThatFailsAppliesNothing(t *testing.T) {
 	l.until("its pass fails", func() bool {
 		return look(l, a, func() bool { return strings.Contains(a.last[edit.Pod.UID].failure, "told to fail") })
 	})
-	if image := look(l, a, func() string { return a.keeper.asApplied(edit).Pod.Spec.Containers[0].Image }); image != "i:1" {
+	if image := look(l, a, func() string { return a.reconciler.asApplied(edit).Pod.Spec.Containers[0].Image }); image != "i:1" {
 		t.Errorf("%s counts as applied", image)
 	}
 	proxy.Calm()
@@ -352,7 +352,7 @@ func TestPodsWithoutContainers(t *testing.T) {
 	if outcome, err := l.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() == nil {
 		t.Fatal(err)
 	}
-	keeps := func() bool { return look(l, a, func() bool { return a.keeper.kept[d.Pod.UID] != nil }) }
+	keeps := func() bool { return look(l, a, func() bool { return a.reconciler.kept[d.Pod.UID] != nil }) }
 	l.until("the agent keeps it", keeps)
 	if _, err := l.engine.Pods.Delete(t.Context(), model.RefOf(d.Pod), executor.Options{}); err != nil {
 		t.Fatal(err)

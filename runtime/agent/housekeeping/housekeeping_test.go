@@ -372,7 +372,7 @@ func TestImagesThatOthersPulled(t *testing.T) {
 	l.calls(imageTask)
 	l.clock.Advance(5 * time.Minute)
 	l.disk.Available = 10
-	if _, lines := l.calls(imageTask); !strings.Contains(lines, "not enough") || l.present() != "a.local/a:1 i:1" {
+	if _, lines := l.calls(imageTask); !strings.Contains(lines, "does not free enough") || l.present() != "a.local/a:1 i:1" {
 		t.Errorf("left are %s\n%s", l.present(), lines)
 	}
 }

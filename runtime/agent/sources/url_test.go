@@ -79,7 +79,7 @@ func TestURL(t *testing.T) {
 		"204":                              func() { s.fails(http.StatusNoContent) },
 		"304":                              func() { s.fails(http.StatusNotModified) },
 		"contains no Kubernetes object":    func() { s.serves("\n# nothing\n---\n") },
-		"the answer holds no":              func() { s.serves("") },
+		"the response contains no":         func() { s.serves("") },
 		"unexpected EOF":                   func() { s.answers(cut) },
 		"is not a Kubernetes object":       func() { s.serves("<html></html>") },
 		"which is neither https nor on th": func() { s.answers(http.RedirectHandler("http://192.0.2.1/", http.StatusFound).ServeHTTP) },

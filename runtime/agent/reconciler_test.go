@@ -46,7 +46,7 @@ func update(source string, pods ...*podspec.Desired) sources.Update {
 }
 
 // passes returns the passes that begin now, such as "sync a i:1" or "terminate a".
-func passes(k *keeper, now float64) string {
+func passes(k *reconciler, now float64) string {
 	due, _, _ := k.workers.Next(at(now))
 	var texts []string
 	for _, p := range due {
@@ -60,7 +60,7 @@ func passes(k *keeper, now float64) string {
 	return strings.Join(texts, "; ")
 }
 
-func want(t *testing.T, k *keeper, now float64, wants string) {
+func want(t *testing.T, k *reconciler, now float64, wants string) {
 	t.Helper()
 	if got := passes(k, now); got != wants {
 		t.Errorf("at %.0f: %q begin, want %q", now, got, wants)
@@ -68,22 +68,22 @@ func want(t *testing.T, k *keeper, now float64, wants string) {
 }
 
 // end ends a pass successfully.
-func end(k *keeper, now float64, d *podspec.Desired, kind podworkers.Kind) {
+func end(k *reconciler, now float64, d *podspec.Desired, kind podworkers.Kind) {
 	k.workers.Done(at(now), d.Pod.UID, podworkers.Result{})
 	if kind == podworkers.Terminate {
-		k.ended(at(now), d.Pod.UID)
+		k.forget(at(now), d.Pod.UID)
 	} else {
-		k.applied(d)
+		k.recordApplied(d)
 	}
 }
 
-func newTestKeeper(byHand bool, order ...string) *keeper {
+func newTestKeeper(byHand bool, order ...string) *reconciler {
 	var from []sources.Source
 	for _, name := range order {
 		from = append(from, named(name))
 	}
-	var k *keeper
-	k = newKeeper(podworkers.New(podworkers.Settings{}), from, byHand, func(uid types.UID) (*Stored, error) {
+	var k *reconciler
+	k = newReconciler(podworkers.New(podworkers.Settings{}), from, byHand, func(uid types.UID) (*Stored, error) {
 		s, known := k.stored[uid]
 		if !known {
 			return nil, nil
@@ -99,16 +99,16 @@ func newTestKeeper(byHand bool, order ...string) *keeper {
 func TestPodsOfSources(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
-	k.sourceSays(at(0), update("dir", a))
+	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
 	end(k, 1, a, podworkers.Sync)
-	k.sourceSays(at(2), update("dir", pod("web", "a", "i:2", "dir")))
+	k.handleSourceUpdate(at(2), update("dir", pod("web", "a", "i:2", "dir")))
 	want(t, k, 2, "sync a i:2")
 	end(k, 3, a, podworkers.Sync)
-	k.sourceSays(at(4), update("dir"))
+	k.handleSourceUpdate(at(4), update("dir"))
 	want(t, k, 4, "terminate a")
 	end(k, 5, a, podworkers.Terminate)
-	k.sourceSays(at(6), update("dir"))
+	k.handleSourceUpdate(at(6), update("dir"))
 	want(t, k, 6, "")
 }
 
@@ -118,17 +118,17 @@ func TestPodsOfSources(t *testing.T) {
 func TestNothingIsDeletedBeforeAllIsRead(t *testing.T) {
 	k := newTestKeeper(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "url")
-	k.recordsSay(at(0), stored(a, b), nil)
+	k.handleRecords(at(0), stored(a, b), nil)
 	want(t, k, 0, "sync a i:1; sync b i:1")
 	end(k, 1, a, podworkers.Sync)
 	end(k, 1, b, podworkers.Sync)
-	k.sourceSays(at(2), update("dir"))
+	k.handleSourceUpdate(at(2), update("dir"))
 	want(t, k, 2, "")
-	k.sourceSays(at(3), sources.Update{Source: "url", Problems: []sources.Problem{{Text: "away"}}})
+	k.handleSourceUpdate(at(3), sources.Update{Source: "url", Problems: []sources.Problem{{Text: "away"}}})
 	want(t, k, 3, "")
-	k.sourceSays(at(4), update("url", b))
+	k.handleSourceUpdate(at(4), update("url", b))
 	want(t, k, 4, "")
-	k.settle(at(6))
+	k.resolveIfDue(at(6))
 	want(t, k, 6, "terminate a")
 }
 
@@ -137,21 +137,21 @@ func TestNothingIsDeletedBeforeAllIsRead(t *testing.T) {
 func TestAPodThatIsBeingMadeStays(t *testing.T) {
 	k := newTestKeeper(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "dir")
-	k.sourceSays(at(0), update("dir", a))
+	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
-	k.sourceSays(at(1), update("dir", b))
-	k.sourceSays(at(1), update("dir"))
+	k.handleSourceUpdate(at(1), update("dir", b))
+	k.handleSourceUpdate(at(1), update("dir"))
 	want(t, k, 1, "terminate b")
 	if d := k.kept["a"]; d == nil || !d.Stored || a.Stored {
 		t.Errorf("kept is %+v", d)
 	}
 	end(k, 2, a, podworkers.Sync)
-	k.sourceSays(at(3), update("dir"))
+	k.handleSourceUpdate(at(3), update("dir"))
 	if d := k.kept["a"]; d == nil || !d.Stored {
 		t.Errorf("after the pass %+v is kept", d)
 	}
 	want(t, k, 3, "")
-	k.sourceSays(at(4), update("url"))
+	k.handleSourceUpdate(at(4), update("url"))
 	want(t, k, 4, "terminate a")
 }
 
@@ -160,12 +160,12 @@ func TestAPodThatIsBeingMadeStays(t *testing.T) {
 func TestAnUnreadableCheckpointDeletesNothing(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
-	k.recordsSay(at(0), stored(a), nil)
+	k.handleRecords(at(0), stored(a), nil)
 	want(t, k, 0, "sync a i:1")
 	end(k, 1, a, podworkers.Sync)
-	k.recordsSay(at(2), nil, nil)
+	k.handleRecords(at(2), nil, nil)
 	want(t, k, 200, "")
-	k.recordsSay(at(201), stored(a), nil)
+	k.handleRecords(at(201), stored(a), nil)
 	want(t, k, 201, "sync a i:1")
 }
 
@@ -174,15 +174,15 @@ func TestAnUnreadableCheckpointDeletesNothing(t *testing.T) {
 func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
 	for _, byHand := range []bool{true, false} {
 		k := newTestKeeper(byHand, "dir")
-		k.recordsSay(at(0), stored(pod("hand", "h", "i:1", ""), pod("other", "o", "i:1", "elsewhere"), pod("web", "a", "i:1", "dir")), nil)
-		k.sourceSays(at(1), update("dir"))
+		k.handleRecords(at(0), stored(pod("hand", "h", "i:1", ""), pod("other", "o", "i:1", "elsewhere"), pod("web", "a", "i:1", "dir")), nil)
+		k.handleSourceUpdate(at(1), update("dir"))
 		want(t, k, 1, map[bool]string{true: "sync a i:1; sync h i:1; sync o i:1", false: "sync a i:1"}[byHand])
 		end(k, 1, pod("web", "a", "i:1", "dir"), podworkers.Sync)
-		if due := k.settle(at(1)); !due.Equal(at(3)) {
+		if due := k.resolveIfDue(at(1)); !due.Equal(at(3)) {
 			t.Errorf("what is missing counts at %s", due)
 		}
 		want(t, k, 2.9, "")
-		k.settle(at(3))
+		k.resolveIfDue(at(3))
 		want(t, k, 3, "terminate a")
 	}
 }
@@ -192,14 +192,14 @@ func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
 func TestAFileThatIsMissingAtTheStart(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
-	k.recordsSay(at(0), stored(a), nil)
-	k.sourceSays(at(0), update("dir"))
+	k.handleRecords(at(0), stored(a), nil)
+	k.handleSourceUpdate(at(0), update("dir"))
 	want(t, k, 0, "sync a i:1")
 	end(k, 0, a, podworkers.Sync)
-	k.sourceSays(at(1.5), update("dir", a))
-	k.settle(at(2))
+	k.handleSourceUpdate(at(1.5), update("dir", a))
+	k.resolveIfDue(at(2))
 	want(t, k, 2, "")
-	k.sourceSays(at(3), update("dir"))
+	k.handleSourceUpdate(at(3), update("dir"))
 	want(t, k, 3, "terminate a")
 }
 
@@ -207,14 +207,14 @@ func TestAFileThatIsMissingAtTheStart(t *testing.T) {
 func TestInvalidManifestsLeaveTheirPods(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
-	k.recordsSay(at(0), stored(a), nil)
+	k.handleRecords(at(0), stored(a), nil)
 	u := update("dir")
 	u.Unread = []string{a.Source}
-	k.sourceSays(at(0), u)
+	k.handleSourceUpdate(at(0), u)
 	want(t, k, 0, "sync a i:1")
 	end(k, 1, a, podworkers.Sync)
-	k.settle(at(2))
-	k.sourceSays(at(2), update("dir"))
+	k.resolveIfDue(at(2))
+	k.handleSourceUpdate(at(2), update("dir"))
 	want(t, k, 2, "terminate a")
 }
 
@@ -223,21 +223,21 @@ func TestInvalidManifestsLeaveTheirPods(t *testing.T) {
 func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	hand, own := pod("web", "a", "i:1", ""), pod("web", "a", "i:2", "dir")
-	k.recordsSay(at(0), stored(hand), nil)
+	k.handleRecords(at(0), stored(hand), nil)
 	want(t, k, 0, "sync a i:1")
-	k.sourceSays(at(1), update("dir", own))
+	k.handleSourceUpdate(at(1), update("dir", own))
 	end(k, 1, hand, podworkers.Sync)
 	want(t, k, 1, "sync a i:2")
 	end(k, 2, own, podworkers.Sync)
-	k.sourceSays(at(3), update("dir"))
+	k.handleSourceUpdate(at(3), update("dir"))
 	want(t, k, 3, "terminate a")
 	// The deletion finds that the pod was applied by hand in the meantime.
 	k.workers.Done(at(4), "a", podworkers.Result{Failed: true})
 	k.workers.Forget("a")
-	k.recordSays(at(4), "a", new(stored(hand)["a"]))
+	k.handleRecord(at(4), "a", new(stored(hand)["a"]))
 	want(t, k, 4, "sync a i:1")
 	end(k, 5, hand, podworkers.Sync)
-	k.recordSays(at(6), "a", nil)
+	k.handleRecord(at(6), "a", nil)
 	want(t, k, 100, "")
 }
 
@@ -246,12 +246,12 @@ func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
 func TestTakeovers(t *testing.T) {
 	k := newTestKeeper(true, "dir", model.WorkloadKeeper)
 	hand, own, other, made := pod("web", "a", "i:1", ""), pod("own", "b", "i:1", "dir"), pod("other", "c", "i:1", "gone"), pod("made", "d", "i:1", "")
-	k.recordsSay(at(0), stored(hand, own, other, made), nil)
-	k.sourceSays(at(1), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
-	k.sourceSays(at(1), update(model.WorkloadKeeper, pod("made", "d", "i:2", model.WorkloadKeeper)))
+	k.handleRecords(at(0), stored(hand, own, other, made), nil)
+	k.handleSourceUpdate(at(1), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
+	k.handleSourceUpdate(at(1), update(model.WorkloadKeeper, pod("made", "d", "i:2", model.WorkloadKeeper)))
 	end(k, 2, pod("web", "a", "i:2", "dir"), podworkers.Sync)
 	for now := range 3 {
-		k.sourceSays(at(float64(3+now)), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
+		k.handleSourceUpdate(at(float64(3+now)), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
 		all := k.takeoversOf("dir")
 		if len(all) != 1 || !all[0].Since.Equal(at(1)) || all[0].File != "/dir/web.yaml" || !strings.Contains(all[0].Text, "pod default/web, which was applied by hand: deleting the file deletes it") {
 			t.Errorf("%+v", all)
@@ -264,7 +264,7 @@ func TestTakeovers(t *testing.T) {
 	if len(warnings) != 1 || warnings[0].Reason != "TakenOver" || !strings.HasPrefix(warnings[0].Text, "/dir/web.yaml takes over") || len(k.warnings("b")) != 0 {
 		t.Errorf("%+v", warnings)
 	}
-	k.sourceSays(at(7), update("dir", own))
+	k.handleSourceUpdate(at(7), update("dir", own))
 	if all := k.takeoversOf("dir"); len(all) != 0 {
 		t.Errorf("without the file: %+v", all)
 	}
@@ -274,18 +274,18 @@ func TestTakeovers(t *testing.T) {
 // has its name.
 func TestANameThatAPodHasByHand(t *testing.T) {
 	k := newTestKeeper(true, "dir")
-	k.recordsSay(at(0), stored(pod("web", "h", "i:1", "")), nil)
-	k.sourceSays(at(0), update("dir", pod("web", "a", "i:2", "dir")))
+	k.handleRecords(at(0), stored(pod("web", "h", "i:1", "")), nil)
+	k.handleSourceUpdate(at(0), update("dir", pod("web", "a", "i:2", "dir")))
 	want(t, k, 0, "sync h i:1")
 	if len(k.problems) != 1 || !strings.Contains(k.problems[0].Text, "podctl delete h") {
 		t.Errorf("problems: %+v", k.problems)
 	}
 	since := k.problems[0].Since
-	if k.sourceSays(at(1), update("dir", pod("web", "a", "i:2", "dir"))); since.IsZero() || !k.problems[0].Since.Equal(since) {
+	if k.handleSourceUpdate(at(1), update("dir", pod("web", "a", "i:2", "dir"))); since.IsZero() || !k.problems[0].Since.Equal(since) {
 		t.Errorf("it is so since %s, and then since %s", since, k.problems[0].Since)
 	}
 	k.workers.Done(at(1), "h", podworkers.Result{})
-	k.recordSays(at(2), "h", nil)
+	k.handleRecord(at(2), "h", nil)
 	want(t, k, 2, "sync a i:2")
 	if len(k.problems) != 0 {
 		t.Errorf("problems: %+v", k.problems)
@@ -310,8 +310,8 @@ func TestANameThatAPodOfNobodyHas(t *testing.T) {
 		{owned("web", "i:1", ""), owned("web", "i:2", "dir"), "sync u i:2"},
 	} {
 		k := newTestKeeper(true, "dir")
-		k.recordsSay(at(0), stored(c.hand), nil)
-		k.sourceSays(at(0), update("dir", c.source))
+		k.handleRecords(at(0), stored(c.hand), nil)
+		k.handleSourceUpdate(at(0), update("dir", c.source))
 		if want(t, k, 0, c.want); (len(k.problems) == 1) != (c.want == "sync u i:1") {
 			t.Errorf("%s: problems %+v", c.want, k.problems)
 		}
@@ -329,8 +329,8 @@ func TestDeletionsGoOn(t *testing.T) {
 		s.Deleting = true
 		all[uid] = s
 	}
-	k.recordsSay(at(0), all, nil)
-	k.sourceSays(at(0), update("dir", pod("db", "b", "i:1", "dir")))
+	k.handleRecords(at(0), all, nil)
+	k.handleSourceUpdate(at(0), update("dir", pod("db", "b", "i:1", "dir")))
 	want(t, k, 0, "terminate a; terminate b")
 	end(k, 1, all["b"].Desired, podworkers.Terminate)
 	want(t, k, 1, "sync b i:1")
@@ -341,14 +341,14 @@ func TestDeletionsGoOn(t *testing.T) {
 func TestAPodByHandThatIsGone(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	hand, a := pod("web", "h", "i:1", ""), pod("web", "a", "i:1", "dir")
-	k.recordsSay(at(0), stored(hand, a), nil)
+	k.handleRecords(at(0), stored(hand, a), nil)
 	k.read = func(types.UID) (*Stored, error) { return nil, errFault }
-	k.sourceSays(at(0), update("dir", pod("web", "a", "i:2", "dir")))
-	k.settle(at(3))
+	k.handleSourceUpdate(at(0), update("dir", pod("web", "a", "i:2", "dir")))
+	k.resolveIfDue(at(3))
 	want(t, k, 3, "sync a i:1")
 	end(k, 3, a, podworkers.Sync)
 	k.read = func(types.UID) (*Stored, error) { return nil, nil }
-	k.sourceSays(at(4), update("dir", pod("web", "a", "i:2", "dir")))
+	k.handleSourceUpdate(at(4), update("dir", pod("web", "a", "i:2", "dir")))
 	want(t, k, 4, "sync a i:2")
 }
 
@@ -357,12 +357,12 @@ func TestAPodByHandThatIsGone(t *testing.T) {
 func TestADeletionOfSomebodyElse(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
-	k.sourceSays(at(0), update("dir", a))
+	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
 	end(k, 1, a, podworkers.Sync)
 	leaving := stored(a)["a"]
 	leaving.Deleting = true
-	k.recordSays(at(2), "a", &leaving)
+	k.handleRecord(at(2), "a", &leaving)
 	want(t, k, 2, "terminate a")
 	end(k, 3, a, podworkers.Terminate)
 	want(t, k, 3, "sync a i:1")
@@ -376,26 +376,26 @@ func TestShownWhileDeleted(t *testing.T) {
 	shows := func(when string, wants ...string) {
 		t.Helper()
 		var uids []string
-		for _, d := range k.shown() {
+		for _, d := range k.shownPods() {
 			uids = append(uids, string(d.Pod.UID))
 		}
 		if slices.Sort(uids); !slices.Equal(uids, wants) {
 			t.Errorf("%s: %v are shown, want %v", when, uids, wants)
 		}
 	}
-	k.sourceSays(at(0), update("dir", a))
+	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
 	shows("it is kept", "a")
-	k.sourceSays(at(1), update("dir", b))
+	k.handleSourceUpdate(at(1), update("dir", b))
 	shows("another takes its name", "a", "b")
-	k.sourceSays(at(2), update("dir"))
+	k.handleSourceUpdate(at(2), update("dir"))
 	shows("neither is wanted", "a")
 	end(k, 3, a, podworkers.Sync)
 	want(t, k, 3, "terminate a")
 	shows("it is being deleted", "a")
-	k.sourceSays(at(4), update("dir", a))
+	k.handleSourceUpdate(at(4), update("dir", a))
 	shows("it is wanted again", "a")
-	k.sourceSays(at(5), update("dir"))
+	k.handleSourceUpdate(at(5), update("dir"))
 	end(k, 6, a, podworkers.Terminate)
 	shows("it is gone")
 	if len(k.leaving) > 1 {
@@ -407,17 +407,17 @@ func TestShownWhileDeleted(t *testing.T) {
 func TestShownAfterAnEdit(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	first, edited := pod("web", "a", "i:1", "dir"), pod("web", "a", "i:2", "dir")
-	k.recordsSay(at(0), stored(first), nil)
+	k.handleRecords(at(0), stored(first), nil)
 	for second, d := range []*podspec.Desired{first, edited, first} {
 		now := float64(second)
-		before := k.shown()[0]
-		k.sourceSays(at(now), update("dir", d))
-		if shown := k.shown(); len(shown) != 1 || shown[0] != before {
+		before := k.shownPods()[0]
+		k.handleSourceUpdate(at(now), update("dir", d))
+		if shown := k.shownPods(); len(shown) != 1 || shown[0] != before {
 			t.Errorf("%d, before its pass: %d pods are shown, the first has %s", second, len(shown), shown[0].Pod.Spec.Containers[0].Image)
 		}
 		want(t, k, now, "sync a "+d.Pod.Spec.Containers[0].Image)
 		end(k, now, d, podworkers.Sync)
-		if shown := k.shown(); len(shown) != 1 || !shown[0].SameManifest(d) {
+		if shown := k.shownPods(); len(shown) != 1 || !shown[0].SameManifest(d) {
 			t.Errorf("%d, after its pass: %d pods are shown, the first has %s", second, len(shown), shown[0].Pod.Spec.Containers[0].Image)
 		}
 	}
@@ -431,8 +431,8 @@ func TestManyLosers(t *testing.T) {
 		name := fmt.Sprint("p", i)
 		first, second = append(first, pod(name, name, "i:1", "one")), append(second, pod(name, name, "i:2", "two"))
 	}
-	k.sourceSays(at(0), update("one", first...))
-	k.sourceSays(at(0), update("two", second...))
+	k.handleSourceUpdate(at(0), update("one", first...))
+	k.handleSourceUpdate(at(0), update("two", second...))
 	rest := func(p sources.Problem) bool { return p.File == "two" && p.Text == "not listed: 20 more problems" }
 	if len(k.problems) != 21 || !slices.ContainsFunc(k.problems, rest) {
 		t.Errorf("%d problems: %+v", len(k.problems), k.problems)
@@ -444,11 +444,11 @@ func TestManyLosers(t *testing.T) {
 func TestTwoPodsOfAName(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
-	k.recordsSay(at(0), stored(a, b), nil)
+	k.handleRecords(at(0), stored(a, b), nil)
 	want(t, k, 0, "sync a i:1")
-	k.sourceSays(at(1), update("dir", a))
-	k.settle(at(3))
-	k.recordsSay(at(3), stored(a, b), nil)
+	k.handleSourceUpdate(at(1), update("dir", a))
+	k.resolveIfDue(at(3))
+	k.handleRecords(at(3), stored(a, b), nil)
 	want(t, k, 3, "terminate b")
 	end(k, 3, b, podworkers.Terminate)
 	end(k, 3, a, podworkers.Sync)
@@ -462,16 +462,16 @@ func TestTwoPodsOfAName(t *testing.T) {
 func TestCleanups(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
-	k.sourceSays(at(0), update("dir", a))
+	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
 	k.workers.Done(at(1), "a", podworkers.Result{Failed: true})
-	k.sourceSays(at(2), update("dir"))
+	k.handleSourceUpdate(at(2), update("dir"))
 	want(t, k, 2, "terminate a")
 	k.workers.Done(at(3), "a", podworkers.Result{Failed: true})
 	want(t, k, 12, "")
 	want(t, k, 13, "terminate a")
-	k.sourceSays(at(14), update("dir", a))
-	k.recordsSay(at(14), stored(a), nil)
+	k.handleSourceUpdate(at(14), update("dir", a))
+	k.handleRecords(at(14), stored(a), nil)
 	want(t, k, 14, "")
 	k.workers.Done(at(15), "a", podworkers.Result{Failed: true})
 	want(t, k, 25, "terminate a")
@@ -484,17 +484,17 @@ func TestCleanups(t *testing.T) {
 func TestAnUnreadableCheckpointCountsAsItWas(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	hand, a := pod("web", "h", "i:1", ""), pod("db", "a", "i:1", "dir")
-	k.recordsSay(at(0), stored(hand, a), nil)
+	k.handleRecords(at(0), stored(hand, a), nil)
 	want(t, k, 0, "sync a i:1; sync h i:1")
 	end(k, 1, hand, podworkers.Sync)
 	end(k, 1, a, podworkers.Sync)
-	k.recordsSay(at(2), stored(), map[types.UID]error{"h": errFault, "a": errFault})
-	k.sourceSays(at(3), update("dir", pod("web", "w", "i:1", "dir"), a))
+	k.handleRecords(at(2), stored(), map[types.UID]error{"h": errFault, "a": errFault})
+	k.handleSourceUpdate(at(3), update("dir", pod("web", "w", "i:1", "dir"), a))
 	want(t, k, 3, "")
-	if ref := k.holderByHand(pod("web", "w", "i:1", "dir")); ref == nil || ref.UID != "h" {
+	if ref := k.nameHolder(pod("web", "w", "i:1", "dir")); ref == nil || ref.UID != "h" {
 		t.Errorf("web is %v", ref)
 	}
-	k.recordsSay(at(4), stored(a), nil)
+	k.handleRecords(at(4), stored(a), nil)
 	want(t, k, 4, "sync w i:1")
 }
 
@@ -505,13 +505,13 @@ func TestAPodThatIsGoneWaitsForItsName(t *testing.T) {
 	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
 	leaving := stored(b)["b"]
 	leaving.Deleting = true
-	k.recordsSay(at(0), stored(a), nil)
-	k.sourceSays(at(0), update("dir", a))
+	k.handleRecords(at(0), stored(a), nil)
+	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
 	end(k, 1, a, podworkers.Sync)
-	k.recordSays(at(2), "b", &leaving)
+	k.handleRecord(at(2), "b", &leaving)
 	want(t, k, 2, "terminate b")
-	k.recordSays(at(4), "a", nil)
+	k.handleRecord(at(4), "a", nil)
 	k.workers.Wake(at(4), "a")
 	want(t, k, 4, "")
 	end(k, 5, b, podworkers.Terminate)

@@ -1,0 +1,316 @@
+package agent
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/owner"
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// reconciler passes the kept pods to the workers: the pods of sources and those that were applied by hand. Package owner
+// decides which pods are kept. The reconciler has no clock and no goroutine.
+type reconciler struct {
+	workers *podworkers.Workers
+	// ledger holds the pods that sources want. decided is the time of its last decision.
+	ledger  *owner.Ledger
+	decided time.Time
+	// stored holds the pods that have a checkpoint. For a checkpoint that cannot be read now (unreadable), it holds the
+	// last version that was read.
+	stored     map[types.UID]Stored
+	unreadable map[types.UID]bool
+
+	// kept holds the wanted pods. leaving holds those that the workers delete. problems are the problems of the
+	// sources.
+	kept     map[types.UID]*podspec.Desired
+	leaving  map[types.UID]*podspec.Desired
+	problems []sources.Problem
+	// read reads the checkpoint of a pod. It returns nil if there is none.
+	read func(types.UID) (*Stored, error)
+	// notifyResolved is called when kept, leaving or problems may have changed.
+	notifyResolved func()
+}
+
+func newReconciler(workers *podworkers.Workers, from []sources.Source, byHand bool, read func(types.UID) (*Stored, error), resolved func()) *reconciler {
+	r := &reconciler{
+		workers: workers, ledger: owner.New(owner.Pods, byHand), stored: map[types.UID]Stored{}, unreadable: map[types.UID]bool{},
+		kept: map[types.UID]*podspec.Desired{}, leaving: map[types.UID]*podspec.Desired{}, read: read, notifyResolved: resolved,
+	}
+	for _, s := range from {
+		r.ledger.Add(s)
+	}
+	return r
+}
+
+// handleSourceUpdate handles an update of a source.
+func (r *reconciler) handleSourceUpdate(now time.Time, update sources.Update) {
+	r.ledger.Updates[update.Source] = update
+	r.resolve(now)
+}
+
+// handleRecords handles the checkpoints of all pods, and the errors of those that cannot be read.
+func (r *reconciler) handleRecords(now time.Time, stored map[types.UID]Stored, unreadable map[types.UID]error) {
+	clear(r.unreadable)
+	for uid := range unreadable {
+		r.unreadable[uid] = true
+		if s, known := r.stored[uid]; known {
+			stored[uid] = s
+		}
+	}
+	r.stored = stored
+	for uid := range r.kept {
+		r.handleMissing(uid)
+	}
+	r.resolve(now)
+}
+
+// handleRecord handles the checkpoint of one pod. It is nil if there is none.
+func (r *reconciler) handleRecord(now time.Time, uid types.UID, stored *Stored) {
+	delete(r.unreadable, uid)
+	if r.setStored(uid, stored); stored == nil {
+		r.handleMissing(uid)
+	}
+	r.resolve(now)
+}
+
+func (r *reconciler) setStored(uid types.UID, stored *Stored) {
+	if stored == nil {
+		delete(r.stored, uid)
+	} else {
+		r.stored[uid] = *stored
+	}
+}
+
+// markUnreadable records that the checkpoint of a pod cannot be read now.
+func (r *reconciler) markUnreadable(uid types.UID) { r.unreadable[uid] = true }
+
+// handleMissing handles a pod without a checkpoint: nothing of it exists. It must wait if another pod has its name.
+func (r *reconciler) handleMissing(uid types.UID) {
+	if _, known := r.stored[uid]; !known && !r.unreadable[uid] {
+		r.workers.MadeNothing(uid)
+	}
+}
+
+// resolveIfDue decides again when the ledger's waiting time for missing pods is over. It returns when that is, or zero if it
+// has passed or is unknown.
+func (r *reconciler) resolveIfDue(now time.Time) time.Time {
+	if due := r.ledger.Settles(r.decided); !due.IsZero() && !now.Before(due) {
+		r.resolve(now)
+	}
+	return r.ledger.Settles(now)
+}
+
+// resolve notifies the workers of changes.
+func (r *reconciler) resolve(now time.Time) {
+	decision, wanted := r.decide(now)
+	for uid, d := range r.kept {
+		if wanted[uid] == nil && r.mayHaveCheckpoint(d) && r.ledger.Fate(now, &owner.Record{Thing: owner.Pod(d)}) == owner.Stays {
+			wanted[uid] = asStored(d)
+		}
+	}
+	gone := maps.Clone(r.kept)
+	for uid, s := range r.stored {
+		gone[uid] = s.Desired
+	}
+	r.kept, r.decided = wanted, now
+	r.collectProblems(now, decision)
+	for _, uid := range slices.Sorted(maps.Keys(gone)) {
+		if wanted[uid] == nil {
+			r.release(now, gone[uid], decision)
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(wanted)) {
+		if r.stored[uid].Deleting {
+			// Another process has begun to delete the pod. It is recreated after its end.
+			r.workers.Remove(now, model.RefOf(wanted[uid].Pod), nil)
+		}
+		r.workers.Update(now, wanted[uid])
+	}
+	r.notifyResolved()
+}
+
+// decide returns the decision and the wanted pods. A pod may have to be deleted because a pod applied by hand has its
+// name. decide first reads the checkpoint of that pod, because a user may have just deleted it. While the checkpoint
+// cannot be read, the pod stays.
+func (r *reconciler) decide(now time.Time) (decision *owner.Decision, wanted map[types.UID]*podspec.Desired) {
+	decision, wanted = r.ledger.Decide(now, r.records()), map[types.UID]*podspec.Desired{}
+	reread := false
+	for _, h := range decision.Held {
+		uid := h.Pod.Pod.UID
+		if s, there := r.stored[uid]; !there || s.Deleting || r.workers.Ending(uid) {
+			continue
+		}
+		if s, err := r.read(h.Holder.Pod.Pod.UID); err != nil {
+			wanted[uid] = r.stored[uid].Desired
+		} else {
+			r.setStored(h.Holder.Pod.Pod.UID, s)
+			reread = true
+		}
+	}
+	if reread {
+		decision = r.ledger.Decide(now, r.records())
+	}
+	for _, t := range decision.Wanted {
+		wanted[t.Pod.Pod.UID] = t.Pod
+	}
+	for i := range decision.Stays {
+		d := decision.Stays[i].Pod
+		wanted[d.Pod.UID] = d
+	}
+	return decision, wanted
+}
+
+// records returns the pods that have a checkpoint.
+func (r *reconciler) records() []owner.Record {
+	all := make([]owner.Record, 0, len(r.stored))
+	for _, s := range r.stored {
+		all = append(all, owner.Record{Thing: owner.Pod(s.Desired), Deleting: s.Deleting})
+	}
+	return all
+}
+
+// collectProblems collects the problems of each source and the conflicts between sources.
+func (r *reconciler) collectProblems(now time.Time, decision *owner.Decision) {
+	var problems []sources.Problem
+	for _, name := range r.ledger.Order {
+		problems = append(append(problems, r.ledger.Updates[name].Problems...), sources.Few(name, decision.Problems[name])...)
+	}
+	sources.Stamp(problems, now, r.problems)
+	r.problems = problems
+}
+
+// takeoversOf returns the takeovers of a source: those of its pods, workloads and objects.
+func (r *reconciler) takeoversOf(source string) (all []sources.Problem) {
+	for _, uid := range slices.Sorted(maps.Keys(r.kept)) {
+		if p, is := r.takeover(uid); is && r.kept[uid].Keeper == source {
+			all = append(all, p)
+		}
+	}
+	return sources.Few(source, append(all, r.ledger.Updates[source].Takeovers...))
+}
+
+// takeover returns the takeover of a pod that was applied by hand and that a source has since provided.
+func (r *reconciler) takeover(uid types.UID) (p sources.Problem, is bool) {
+	p, is = r.ledger.Takeovers[owner.PodID(uid)]
+	return p, is
+}
+
+func byName(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) }
+
+// nameHolder returns the pod that was applied by hand and has the name of a source's pod. It returns nil if there is
+// none.
+func (r *reconciler) nameHolder(d *podspec.Desired) *model.PodRef {
+	holder := r.ledger.Holder(r.records(), d)
+	if holder == nil {
+		return nil
+	}
+	return new(model.RefOf(holder.Pod.Pod))
+}
+
+// isOwn reports whether a source is one of the agent's.
+func (r *reconciler) isOwn(source string) bool { return r.ledger.Owns(source) }
+
+// mayHaveCheckpoint reports whether a pod of a source may have a checkpoint that the agent has not seen. This is so if
+// its first pass has not ended, or if the checkpoint cannot be read.
+func (r *reconciler) mayHaveCheckpoint(d *podspec.Desired) bool {
+	uid := d.Pod.UID
+	_, known := r.stored[uid]
+	return !known && r.isOwn(d.Keeper) && (r.unreadable[uid] || r.workers.Making(uid))
+}
+
+// asStored returns a manifest that a source may no longer want. It is valid only as long as the checkpoint contains it.
+func asStored(d *podspec.Desired) *podspec.Desired {
+	if d.Stored {
+		return d
+	}
+	kept := *d
+	kept.Stored = true
+	return &kept
+}
+
+// release releases a pod that is not wanted. The pod is deleted if the decision requires it, or if the workers got it
+// and it has no checkpoint yet. Other pods are not the agent's to delete.
+func (r *reconciler) release(now time.Time, d *podspec.Desired, decision *owner.Decision) {
+	uid := d.Pod.UID
+	_, known := r.stored[uid]
+	ends := slices.ContainsFunc(decision.Ends, func(record owner.Record) bool { return record.Pod.Pod.UID == uid })
+	// A pod kept in its stored version has lost its checkpoint, or the checkpoint cannot be read now.
+	if ends || !known && r.isOwn(d.Keeper) && (!d.Stored || r.workers.Making(uid)) {
+		r.workers.Remove(now, model.RefOf(d.Pod), decision.GraceOf(uid))
+		r.leaving[uid] = d
+		return
+	}
+	r.workers.Forget(uid)
+	delete(r.leaving, uid)
+}
+
+// warnings returns the warnings of a pod: a file has taken it over, or other manifests of the same pod have no effect.
+func (r *reconciler) warnings(uid types.UID) (warnings []executor.PodWarning) {
+	if p, is := r.takeover(uid); is {
+		warnings = append(warnings, executor.PodWarning{Reason: "TakenOver", Text: p.File + " " + p.Text, Since: p.Since})
+	}
+	for _, p := range r.problems {
+		if p.Pod == uid {
+			warnings = append(warnings, executor.PodWarning{Reason: "DuplicateManifest", Text: p.Text, Since: p.Since})
+		}
+	}
+	return warnings
+}
+
+// recordApplied records a pod that a pass has applied.
+func (r *reconciler) recordApplied(d *podspec.Desired) {
+	s, known := r.stored[d.Pod.UID]
+	if known && !s.Deleting && s.Desired.Keeper == d.Keeper && s.Desired.SameManifest(d) {
+		return
+	}
+	r.stored[d.Pod.UID] = Stored{Desired: asStored(d)}
+}
+
+// ownerOf returns the source of a pod. It is empty for a pod that was applied by hand.
+func (r *reconciler) ownerOf(uid types.UID) string {
+	if s, known := r.stored[uid]; known {
+		return s.Desired.Keeper
+	}
+	return ""
+}
+
+// forget forgets a pod that is gone.
+func (r *reconciler) forget(now time.Time, uid types.UID) {
+	delete(r.stored, uid)
+	delete(r.unreadable, uid)
+	delete(r.kept, uid)
+	delete(r.leaving, uid)
+	r.ledger.Forget(owner.PodID(uid))
+	r.resolve(now)
+}
+
+// shownPods returns the kept pods and those that are being deleted. Each is in the version that was applied last, or else
+// in the wanted version.
+func (r *reconciler) shownPods() []*podspec.Desired {
+	all := maps.Clone(r.kept)
+	maps.Copy(all, r.leaving)
+	shown := make([]*podspec.Desired, 0, len(all))
+	for uid, d := range all {
+		if r.kept[uid] == nil && !r.workers.Ending(uid) {
+			continue
+		}
+		shown = append(shown, r.asApplied(d))
+	}
+	slices.SortFunc(shown, byName)
+	return shown
+}
+
+// asApplied returns a pod in the version that was applied last, or else in the wanted version.
+func (r *reconciler) asApplied(d *podspec.Desired) *podspec.Desired {
+	if s, known := r.stored[d.Pod.UID]; known {
+		return s.Desired
+	}
+	return d
+}
