@@ -22,7 +22,7 @@ type admitter struct {
 	refused map[types.UID]refusal
 	// recheck holds the rejected pods that get another admission check.
 	recheck map[types.UID]bool
-	// changes counts the events that may have freed resources. looked is the count at the start of each pod's last
+	// changes counts the events that may have freed resources. changesAt is the count at the start of each pod's last
 	// pass.
 	changes   int
 	changesAt map[types.UID]int

@@ -157,9 +157,9 @@ func TestAdmission(t *testing.T) {
 	stop()
 }
 
-// TestRejectedPodsAreAskedAgain checks that rejected pods get another admission check on a reload, by an agent that
+// TestReloadRechecksRejectedPods checks that rejected pods get another admission check on a reload, by an agent that
 // admits all, and when applied by hand.
-func TestRejectedPodsAreAskedAgain(t *testing.T) {
+func TestReloadRechecksRejectedPods(t *testing.T) {
 	for name, ask := range map[string]func(*lab, *channel, *Agent, func()) func(){
 		"a reload": func(_ *lab, _ *channel, a *Agent, stop func()) func() {
 			if _, err := a.Reload(t.Context()); err != nil {
@@ -197,8 +197,8 @@ func TestRejectedPodsAreAskedAgain(t *testing.T) {
 	}
 }
 
-// TestNewcomersWait checks that a pod is not rejected if it fits once an unwanted pod is gone. It waits for that.
-func TestNewcomersWait(t *testing.T) {
+// TestNewPodsWaitForEarlierPods checks that a pod is not rejected if it fits once an unwanted pod is gone. It waits for that.
+func TestNewPodsWaitForEarlierPods(t *testing.T) {
 	l, log := admittingLab(t)
 	c := newChannel()
 	a, stop := l.run(c)
@@ -212,9 +212,9 @@ func TestNewcomersWait(t *testing.T) {
 	}
 }
 
-// TestRoomThatAppearsDuringAPass checks a pass that found no free resources because it still observed a pod that has
+// TestResourcesFreedDuringAPass checks a pass that found no free resources because it still observed a pod that has
 // since gone. The pod gets another pass at once.
-func TestRoomThatAppearsDuringAPass(t *testing.T) {
+func TestResourcesFreedDuringAPass(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		l := newStill(t)
 		l.agent.admitter.settings = &admission.Settings{}
@@ -238,8 +238,8 @@ func TestRoomThatAppearsDuringAPass(t *testing.T) {
 	}
 }
 
-// TestWhoComesFirst checks the admission order: sources in their order, then pods by name, without admitted pods.
-func TestWhoComesFirst(t *testing.T) {
+// TestAdmissionOrder checks the admission order: sources in their order, then pods by name, without admitted pods.
+func TestAdmissionOrder(t *testing.T) {
 	l := newStill(t)
 	l.agent.admitter.settings = &admission.Settings{}
 	a, b, d := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1), l.manifest("two", "d", "d1", 1)

@@ -228,7 +228,7 @@ func (a *Agent) handleRuntimeEvent(e *pleg.Event) {
 		a.workers.WakeAll(now)
 	}
 	for _, uid := range e.Pods {
-		if !a.workers.Knows(uid) {
+		if !a.workers.Has(uid) {
 			// The pod may have just been applied by hand.
 			a.reader.readOne(uid)
 		}

@@ -197,9 +197,9 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// TestSlowPullsKeepNobodyWaiting checks that Parallel hanging pulls neither block the start of other pods nor the
+// TestSlowPullsDoNotBlockOtherPods checks that Parallel hanging pulls neither block the start of other pods nor the
 // restart of ended containers.
-func TestSlowPullsKeepNobodyWaiting(t *testing.T) {
+func TestSlowPullsDoNotBlockOtherPods(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
 	c := newChannel()

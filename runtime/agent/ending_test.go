@@ -34,9 +34,9 @@ func (l *life) deliverAll() {
 	}
 }
 
-// TestAShutdownWaitsForDeletions checks that a shutdown waits for pods that are being deleted, and not for those that
+// TestShutdownWaitsForDeletions checks that a shutdown waits for pods that are being deleted, and not for those that
 // would be recreated afterwards.
-func TestAShutdownWaitsForDeletions(t *testing.T) {
+func TestShutdownWaitsForDeletions(t *testing.T) {
 	for name, again := range map[string]bool{"gone": false, "anew": true} {
 		t.Run(name, func(t *testing.T) {
 			l := newStill(t)
@@ -68,9 +68,9 @@ func TestAShutdownWaitsForDeletions(t *testing.T) {
 	}
 }
 
-// TestAShutdownWaitsForNobodyWhoIsGone checks a pod that a user has deleted and whose pass finds that while the
+// TestShutdownIgnoresGonePods checks a pod that a user has deleted and whose pass finds that while the
 // shutdown begins.
-func TestAShutdownWaitsForNobodyWhoIsGone(t *testing.T) {
+func TestShutdownIgnoresGonePods(t *testing.T) {
 	l := newStill(t)
 	l.makes("a", "a1")
 	l.removes(l.runs("a1")).do()

@@ -75,8 +75,8 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
-// TestEvictionsThatCannotBe checks that Evict does not wait for a pod that does not exist or is being deleted.
-func TestEvictionsThatCannotBe(t *testing.T) {
+// TestRefusedEvictions checks that Evict does not wait for a pod that does not exist or is being deleted.
+func TestRefusedEvictions(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
 	a, stop := l.run(c)

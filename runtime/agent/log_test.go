@@ -28,8 +28,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestPassesThatAreCutShort checks that a pass that is cut short and its current step are not logged as errors.
-func TestPassesThatAreCutShort(t *testing.T) {
+// TestInterruptedPasses checks that a pass that is cut short and its current step are not logged as errors.
+func TestInterruptedPasses(t *testing.T) {
 	var out bytes.Buffer
 	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
 	ctx, cancel := context.WithCancelCause(t.Context())

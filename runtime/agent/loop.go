@@ -43,7 +43,7 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 		a.next = a.beginPasses(ctx)
 	}
 	a.still = false
-	return model.Earlier(a.next, a.probes.run(ctx))
+	return model.Earlier(a.next, a.probes.startDue(ctx))
 }
 
 // beginPasses begins the passes that are due, and returns when the next one is due.
@@ -141,7 +141,7 @@ func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 // them.
 func (a *Agent) forgetGone() {
 	for uid := range a.last {
-		if a.workers.Knows(uid) || a.running[uid] != nil {
+		if a.workers.Has(uid) || a.running[uid] != nil {
 			continue
 		}
 		delete(a.last, uid)

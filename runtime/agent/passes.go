@@ -90,7 +90,7 @@ func ifUnchanged(p *podworkers.Pass) func(*state.Checkpoint) error {
 		switch {
 		case c.Deletion != nil:
 			return &syncpod.SupersededError{Pod: p.Ref, Deleting: true}
-		case p.Again && c.Applied == nil && !c.Unreadable:
+		case p.Repeated && c.Applied == nil && !c.Unreadable:
 			return &syncpod.SupersededError{Pod: p.Ref, Deleted: true}
 		}
 		return nil

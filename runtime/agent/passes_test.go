@@ -10,10 +10,10 @@ import (
 	"github.com/podctl/podctl/runtime/syncpod"
 )
 
-// TestWhatAPassFindsOfItsPod checks the precondition of a pass. The pass stops if another process has deleted the pod,
+// TestPreconditionsOfPasses checks the precondition of a pass. The pass stops if another process has deleted the pod,
 // or has begun to, without the loop's knowledge. A pod in its first pass, and one with an unreadable checkpoint, is
 // applied.
-func TestWhatAPassFindsOfItsPod(t *testing.T) {
+func TestPreconditionsOfPasses(t *testing.T) {
 	d := pod("web", "a", "i:1", "dir")
 	ref := model.RefOf(d.Pod)
 	gone, ending := &syncpod.SupersededError{Pod: ref, Deleted: true}, &syncpod.SupersededError{Pod: ref, Deleting: true}
@@ -29,7 +29,7 @@ func TestWhatAPassFindsOfItsPod(t *testing.T) {
 		"being deleted":     {true, state.Checkpoint{Memory: model.Memory{Applied: d, Deletion: &model.Deletion{}}}, ending},
 		"of another's time": {false, state.Checkpoint{Memory: model.Memory{Applied: d, Deletion: &model.Deletion{}}}, ending},
 	} {
-		err := ifUnchanged(&podworkers.Pass{Kind: podworkers.Sync, Ref: ref, Pod: d, Again: c.again})(&c.of)
+		err := ifUnchanged(&podworkers.Pass{Kind: podworkers.Sync, Ref: ref, Pod: d, Repeated: c.again})(&c.of)
 		got := (*syncpod.SupersededError)(nil)
 		errors.As(err, &got)
 		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
@@ -38,9 +38,9 @@ func TestWhatAPassFindsOfItsPod(t *testing.T) {
 	}
 }
 
-// TestAPodThatAUserDeleted checks that a pod deleted outside the agent is recreated by the pass after the one that
+// TestPodDeletedByAUser checks that a pod deleted outside the agent is recreated by the pass after the one that
 // finds it gone.
-func TestAPodThatAUserDeleted(t *testing.T) {
+func TestPodDeletedByAUser(t *testing.T) {
 	l := newStill(t)
 	l.wants["one"]["a"] = l.manifest("one", "a", "a1", 1)
 	l.tell("one")

@@ -78,7 +78,7 @@ func (s *shownPods) Pods(ctx context.Context) (*v1.PodList, error) {
 // notePodsChanged notes that the set of shown pods may have changed.
 func (s *shownPods) notePodsChanged() {
 	s.changes.Add(1)
-	s.pods.Look()
+	s.pods.ListChanged()
 }
 
 // cachedPods is like Pods, but queries the runtime only if something has happened since the last list. Metrics are read

@@ -124,8 +124,8 @@ func TestWatchOfPods(t *testing.T) {
 	}
 }
 
-// TestPodsLately checks that the runtime is queried again only after an event or a failure.
-func TestPodsLately(t *testing.T) {
+// TestCachedPods checks that the runtime is queried again only after an event or a failure.
+func TestCachedPods(t *testing.T) {
 	l := &countingLister{}
 	in := make(inbox)
 	s := newShownPods(&loopState{inbox: in, reconciler: newReconciler(nil, nil, false, nil, nil), world: World{Lister: l}}, func() {})

@@ -40,7 +40,7 @@ func newProbeRunner(s *loopState) *probeRunner {
 
 // probedPod is the state of a pod whose probes are run.
 type probedPod struct {
-	seen     probers.Seen
+	seen     probers.Observation
 	redactor *redaction.Redactor
 }
 
@@ -54,13 +54,13 @@ func (b *probeRunner) sync(ctx context.Context, p *passResult) {
 		b.forget(uid)
 		return
 	}
-	one := probedPod{seen: probers.Seen{Desired: p.pod(), Running: running(p.outcome)}, redactor: p.redactor}
+	one := probedPod{seen: probers.Observation{Desired: p.pod(), Running: running(p.outcome)}, redactor: p.redactor}
 	b.pods[uid] = one
 	b.writeReports(ctx, p.pass.Ref, b.set.Sync(b.now(), one.seen), func() {})
 	for i := range one.seen.Running {
 		r := &one.seen.Running[i]
 		if r.Records[model.Readiness].Result != model.ProbeSuccess {
-			b.set.AskNow(b.now(), uid, r.Name)
+			b.set.MakeDue(b.now(), uid, r.Name)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (b *probeRunner) forget(uid types.UID) {
 }
 
 // startDue starts the probes that are due in other goroutines, and returns when the next one is due.
-func (b *probeRunner) run(ctx context.Context) time.Time {
+func (b *probeRunner) startDue(ctx context.Context) time.Time {
 	due, wake := b.set.Next(b.now())
 	for i := range due {
 		run, redactor := due[i], b.pods[due[i].Pod.UID].redactor
@@ -98,7 +98,7 @@ func (b *probeRunner) run(ctx context.Context) time.Time {
 }
 
 // handleResult handles the result of a probe.
-func (b *probeRunner) handleResult(ctx context.Context, run probers.Ask, result probe.Result) {
+func (b *probeRunner) handleResult(ctx context.Context, run probers.DueProbe, result probe.Result) {
 	report := b.set.Done(b.now(), run, result)
 	look := func() { b.still = true }
 	if report.Look {

@@ -32,7 +32,7 @@ func (p *pulse) began(before time.Time) bool {
 	return since != nil && since.Before(before)
 }
 
-// Lingers reports whether the loop is still in a turn that began before told, the time when the agent was asked to end.
+// Lingers reports whether the loop is still in a turn that began before since, the time when the agent was asked to end.
 // The caller must wait for an agent that stops its pods. It may abandon any other agent: pods keep running, and the
 // next agent continues from the stored state.
 func (a *Agent) Lingers(since time.Time) bool {

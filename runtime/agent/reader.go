@@ -29,7 +29,7 @@ func (r *recordReader) watch(ctx context.Context) {
 		}
 		if reads > 0 {
 			reads--
-			r.inbox.post(ctx, r.changed)
+			r.inbox.post(ctx, r.readChanged)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (r *recordReader) readAll() error {
 
 // readChanged reads the checkpoints of pods that came or went outside the agent. The runtime reports no events for pods
 // without containers. The checkpoints that passes write are read when the pass ends.
-func (r *recordReader) changed() {
+func (r *recordReader) readChanged() {
 	remembered, err := r.world.Records.Remembered()
 	if err != nil {
 		return // The next read of all checkpoints logs the error.

@@ -94,24 +94,24 @@ func (r *reconciler) markUnreadable(uid types.UID) { r.unreadable[uid] = true }
 // handleMissing handles a pod without a checkpoint: nothing of it exists. It must wait if another pod has its name.
 func (r *reconciler) handleMissing(uid types.UID) {
 	if _, known := r.stored[uid]; !known && !r.unreadable[uid] {
-		r.workers.MadeNothing(uid)
+		r.workers.MarkAbsent(uid)
 	}
 }
 
 // resolveIfDue decides again when the ledger's waiting time for missing pods is over. It returns when that is, or zero if it
 // has passed or is unknown.
 func (r *reconciler) resolveIfDue(now time.Time) time.Time {
-	if due := r.ledger.Settles(r.decided); !due.IsZero() && !now.Before(due) {
+	if due := r.ledger.NextDrop(r.decided); !due.IsZero() && !now.Before(due) {
 		r.resolve(now)
 	}
-	return r.ledger.Settles(now)
+	return r.ledger.NextDrop(now)
 }
 
 // resolve notifies the workers of changes.
 func (r *reconciler) resolve(now time.Time) {
 	decision, wanted := r.decide(now)
 	for uid, d := range r.kept {
-		if wanted[uid] == nil && r.mayHaveCheckpoint(d) && r.ledger.Fate(now, &owner.Record{Thing: owner.Pod(d)}) == owner.Stays {
+		if wanted[uid] == nil && r.mayHaveCheckpoint(d) && r.ledger.ActionFor(now, &owner.Record{Resource: owner.Pod(d)}) == owner.Keep {
 			wanted[uid] = asStored(d)
 		}
 	}
@@ -160,8 +160,8 @@ func (r *reconciler) decide(now time.Time) (decision *owner.Decision, wanted map
 	for _, t := range decision.Wanted {
 		wanted[t.Pod.Pod.UID] = t.Pod
 	}
-	for i := range decision.Stays {
-		d := decision.Stays[i].Pod
+	for i := range decision.Kept {
+		d := decision.Kept[i].Pod
 		wanted[d.Pod.UID] = d
 	}
 	return decision, wanted
@@ -171,7 +171,7 @@ func (r *reconciler) decide(now time.Time) (decision *owner.Decision, wanted map
 func (r *reconciler) records() []owner.Record {
 	all := make([]owner.Record, 0, len(r.stored))
 	for _, s := range r.stored {
-		all = append(all, owner.Record{Thing: owner.Pod(s.Desired), Deleting: s.Deleting})
+		all = append(all, owner.Record{Resource: owner.Pod(s.Desired), Deleting: s.Deleting})
 	}
 	return all
 }
@@ -222,7 +222,7 @@ func (r *reconciler) isOwn(source string) bool { return r.ledger.Owns(source) }
 func (r *reconciler) mayHaveCheckpoint(d *podspec.Desired) bool {
 	uid := d.Pod.UID
 	_, known := r.stored[uid]
-	return !known && r.isOwn(d.Keeper) && (r.unreadable[uid] || r.workers.Making(uid))
+	return !known && r.isOwn(d.Keeper) && (r.unreadable[uid] || r.workers.Syncing(uid))
 }
 
 // asStored returns a manifest that a source may no longer want. It is valid only as long as the checkpoint contains it.
@@ -240,9 +240,9 @@ func asStored(d *podspec.Desired) *podspec.Desired {
 func (r *reconciler) release(now time.Time, d *podspec.Desired, decision *owner.Decision) {
 	uid := d.Pod.UID
 	_, known := r.stored[uid]
-	ends := slices.ContainsFunc(decision.Ends, func(record owner.Record) bool { return record.Pod.Pod.UID == uid })
+	ends := slices.ContainsFunc(decision.Deleted, func(record owner.Record) bool { return record.Pod.Pod.UID == uid })
 	// A pod kept in its stored version has lost its checkpoint, or the checkpoint cannot be read now.
-	if ends || !known && r.isOwn(d.Keeper) && (!d.Stored || r.workers.Making(uid)) {
+	if ends || !known && r.isOwn(d.Keeper) && (!d.Stored || r.workers.Syncing(uid)) {
 		r.workers.Remove(now, model.RefOf(d.Pod), decision.GraceOf(uid))
 		r.leaving[uid] = d
 		return

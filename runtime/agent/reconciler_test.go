@@ -112,10 +112,10 @@ func TestPodsOfSources(t *testing.T) {
 	want(t, k, 6, "")
 }
 
-// TestNothingIsDeletedBeforeAllIsRead checks that the stored pods of a source stay as they were until every source has
+// TestNoDeletionBeforeAllSourcesAreRead checks that the stored pods of a source stay as they were until every source has
 // been read. After that, only pods that no source wants are deleted (kubelet: TestStaticPodExclusion, HandlePodCleanups
 // and its condition that all sources are ready).
-func TestNothingIsDeletedBeforeAllIsRead(t *testing.T) {
+func TestNoDeletionBeforeAllSourcesAreRead(t *testing.T) {
 	k := newTestKeeper(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "url")
 	k.handleRecords(at(0), stored(a, b), nil)
@@ -132,9 +132,9 @@ func TestNothingIsDeletedBeforeAllIsRead(t *testing.T) {
 	want(t, k, 6, "terminate a")
 }
 
-// TestAPodThatIsBeingMadeStays checks a pod whose manifest goes away during its first pass. Until every source has been
+// TestPodInItsFirstPassStays checks a pod whose manifest goes away during its first pass. Until every source has been
 // read, it stays as its checkpoint has it. A pod whose pass has not begun is not created.
-func TestAPodThatIsBeingMadeStays(t *testing.T) {
+func TestPodInItsFirstPassStays(t *testing.T) {
 	k := newTestKeeper(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "dir")
 	k.handleSourceUpdate(at(0), update("dir", a))
@@ -155,9 +155,9 @@ func TestAPodThatIsBeingMadeStays(t *testing.T) {
 	want(t, k, 4, "terminate a")
 }
 
-// TestAnUnreadableCheckpointDeletesNothing checks that a pod with an unreadable checkpoint is not touched before every
+// TestUnreadableCheckpointDeletesNothing checks that a pod with an unreadable checkpoint is not touched before every
 // source has been read.
-func TestAnUnreadableCheckpointDeletesNothing(t *testing.T) {
+func TestUnreadableCheckpointDeletesNothing(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(a), nil)
@@ -169,9 +169,9 @@ func TestAnUnreadableCheckpointDeletesNothing(t *testing.T) {
 	want(t, k, 201, "sync a i:1")
 }
 
-// TestOnlyTheSourceThatBroughtAPodDeletesIt checks that a source does not delete pods applied by hand or pods of a
+// TestOnlyTheOwningSourceDeletesAPod checks that a source does not delete pods applied by hand or pods of a
 // source that the agent does not have.
-func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
+func TestOnlyTheOwningSourceDeletesAPod(t *testing.T) {
 	for _, byHand := range []bool{true, false} {
 		k := newTestKeeper(byHand, "dir")
 		k.handleRecords(at(0), stored(pod("hand", "h", "i:1", ""), pod("other", "o", "i:1", "elsewhere"), pod("web", "a", "i:1", "dir")), nil)
@@ -187,9 +187,9 @@ func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsMissingAtTheStart checks that a pod is not touched if its file comes back within two seconds after the
+// TestFileMissingAtTheStart checks that a pod is not touched if its file comes back within two seconds after the
 // start of an agent.
-func TestAFileThatIsMissingAtTheStart(t *testing.T) {
+func TestFileMissingAtTheStart(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(a), nil)
@@ -203,8 +203,8 @@ func TestAFileThatIsMissingAtTheStart(t *testing.T) {
 	want(t, k, 3, "terminate a")
 }
 
-// TestInvalidManifestsLeaveTheirPods checks that a file that is invalid at the start keeps its pods.
-func TestInvalidManifestsLeaveTheirPods(t *testing.T) {
+// TestInvalidManifestsKeepTheirPods checks that a file that is invalid at the start keeps its pods.
+func TestInvalidManifestsKeepTheirPods(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(a), nil)
@@ -218,9 +218,9 @@ func TestInvalidManifestsLeaveTheirPods(t *testing.T) {
 	want(t, k, 2, "terminate a")
 }
 
-// TestASourceAdoptsWhatWasAppliedByHand checks that a source takes over a pod applied by hand, and gives it back when a
+// TestSourceTakesOverPodsAppliedByHand checks that a source takes over a pod applied by hand, and gives it back when a
 // user applies it again.
-func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
+func TestSourceTakesOverPodsAppliedByHand(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	hand, own := pod("web", "a", "i:1", ""), pod("web", "a", "i:2", "dir")
 	k.handleRecords(at(0), stored(hand), nil)
@@ -270,9 +270,9 @@ func TestTakeovers(t *testing.T) {
 	}
 }
 
-// TestANameThatAPodHasByHand checks that a source's pod with another UID does not replace a pod applied by hand that
+// TestNameOfAPodAppliedByHand checks that a source's pod with another UID does not replace a pod applied by hand that
 // has its name.
-func TestANameThatAPodHasByHand(t *testing.T) {
+func TestNameOfAPodAppliedByHand(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	k.handleRecords(at(0), stored(pod("web", "h", "i:1", "")), nil)
 	k.handleSourceUpdate(at(0), update("dir", pod("web", "a", "i:2", "dir")))
@@ -292,9 +292,9 @@ func TestANameThatAPodHasByHand(t *testing.T) {
 	}
 }
 
-// TestANameThatAPodOfNobodyHas checks that the pod of a workload does not replace a pod that was applied by hand and
+// TestNameOfAnUnownedPod checks that the pod of a workload does not replace a pod that was applied by hand and
 // does not belong to the workload. Both have the UID of their name. The pod replaces the workload's own pod.
-func TestANameThatAPodOfNobodyHas(t *testing.T) {
+func TestNameOfAnUnownedPod(t *testing.T) {
 	owned := func(owner, image, source string) *podspec.Desired {
 		d := pod("web-0", "u", image, source)
 		d.Pod.OwnerReferences = []metav1.OwnerReference{{Kind: podspec.KindDeployment, Name: owner, Controller: new(true)}}
@@ -318,11 +318,11 @@ func TestANameThatAPodOfNobodyHas(t *testing.T) {
 	}
 }
 
-// TestDeletionsGoOn checks that an interrupted deletion is finished, no matter which program began it. If a source
+// TestDeletionsContinue checks that an interrupted deletion is finished, no matter which program began it. If a source
 // wants the pod, it is recreated afterwards (kubelet: TestKubelet_HandlePodCleanups, "pod that is terminating is
 // recreated by config with the same UID", "terminated pod is restarted in the same invocation"; e2e_node: unknown_pods,
 // restart).
-func TestDeletionsGoOn(t *testing.T) {
+func TestDeletionsContinue(t *testing.T) {
 	k := newTestKeeper(false, "dir")
 	all := stored(pod("web", "a", "i:1", ""), pod("db", "b", "i:1", "dir"))
 	for uid, s := range all {
@@ -336,9 +336,9 @@ func TestDeletionsGoOn(t *testing.T) {
 	want(t, k, 1, "sync b i:1")
 }
 
-// TestAPodByHandThatIsGone checks that a pod is not deleted because of a pod applied by hand that is gone. The
+// TestPodAppliedByHandIsGone checks that a pod is not deleted because of a pod applied by hand that is gone. The
 // checkpoint of that pod is read first. While it cannot be read, the other pod stays as it is.
-func TestAPodByHandThatIsGone(t *testing.T) {
+func TestPodAppliedByHandIsGone(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	hand, a := pod("web", "h", "i:1", ""), pod("web", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(hand, a), nil)
@@ -352,9 +352,9 @@ func TestAPodByHandThatIsGone(t *testing.T) {
 	want(t, k, 4, "sync a i:2")
 }
 
-// TestADeletionOfSomebodyElse checks that a deletion by another process is finished even if a source wants the pod. The
+// TestDeletionByAnotherProcess checks that a deletion by another process is finished even if a source wants the pod. The
 // pod is recreated afterwards.
-func TestADeletionOfSomebodyElse(t *testing.T) {
+func TestDeletionByAnotherProcess(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleSourceUpdate(at(0), update("dir", a))
@@ -423,8 +423,8 @@ func TestShownAfterAnEdit(t *testing.T) {
 	}
 }
 
-// TestManyLosers checks that only some of the pods that two sources want are listed.
-func TestManyLosers(t *testing.T) {
+// TestManyDuplicates checks that only some of the pods that two sources want are listed.
+func TestManyDuplicates(t *testing.T) {
 	k := newTestKeeper(true, "one", "two")
 	var first, second []*podspec.Desired
 	for i := range 40 {
@@ -479,9 +479,9 @@ func TestCleanups(t *testing.T) {
 	want(t, k, 26, "sync a i:1")
 }
 
-// TestAnUnreadableCheckpointCountsAsItWas checks that neither the pod of an unreadable checkpoint nor another pod of
+// TestUnreadableCheckpointKeepsItsLastVersion checks that neither the pod of an unreadable checkpoint nor another pod of
 // its name is touched. Other pods are updated.
-func TestAnUnreadableCheckpointCountsAsItWas(t *testing.T) {
+func TestUnreadableCheckpointKeepsItsLastVersion(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	hand, a := pod("web", "h", "i:1", ""), pod("db", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(hand, a), nil)
@@ -498,9 +498,9 @@ func TestAnUnreadableCheckpointCountsAsItWas(t *testing.T) {
 	want(t, k, 4, "sync w i:1")
 }
 
-// TestAPodThatIsGoneWaitsForItsName checks that a pod deleted by another process is recreated only when no other pod of
+// TestRecreatedPodWaitsForItsName checks that a pod deleted by another process is recreated only when no other pod of
 // its name exists.
-func TestAPodThatIsGoneWaitsForItsName(t *testing.T) {
+func TestRecreatedPodWaitsForItsName(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
 	leaving := stored(b)["b"]

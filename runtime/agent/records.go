@@ -41,9 +41,9 @@ type Records interface {
 // Checkpoints reads the records in a state directory.
 type Checkpoints struct {
 	Layout state.Layout
-	// Leaves reports whether to treat a pod as applied by hand, whatever its record contains. An agent that keeps only
+	// Ignores reports whether to treat a pod as applied by hand, whatever its record contains. An agent that keeps only
 	// the workloads of its sources uses it. If nil, no pod is treated so.
-	Leaves func(*podspec.Desired) bool
+	Ignores func(*podspec.Desired) bool
 }
 
 // All reads every checkpoint.
@@ -96,7 +96,7 @@ func (c Checkpoints) storedOf(one *state.Checkpoint) *Stored {
 		return nil
 	}
 	one.Applied.Stored = true
-	if c.Leaves != nil && c.Leaves(one.Applied) {
+	if c.Ignores != nil && c.Ignores(one.Applied) {
 		one.Applied.Keeper = ""
 	}
 	return &Stored{

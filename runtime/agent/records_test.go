@@ -7,11 +7,11 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestCheckpointsLeave checks that a pod for which Leaves returns true is treated as applied by hand, whatever its
+// TestIgnoredCheckpoints checks that a pod for which Ignores returns true is treated as applied by hand, whatever its
 // record contains.
-func TestCheckpointsLeave(t *testing.T) {
+func TestIgnoredCheckpoints(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
-		c := Checkpoints{Leaves: func(d *podspec.Desired) bool { return leaves && d.Pod.Name == "web-0" }}
+		c := Checkpoints{Ignores: func(d *podspec.Desired) bool { return leaves && d.Pod.Name == "web-0" }}
 		for name, want := range map[string]bool{"web-0": leaves, "db-0": false} {
 			one := &state.Checkpoint{}
 			one.Applied = pod(name, name, "i:1", "workloads")

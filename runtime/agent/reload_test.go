@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestReloadNamesWhatIsStillRead checks that a reload waits for sources that answer in time and returns the others.
-func TestReloadNamesWhatIsStillRead(t *testing.T) {
+// TestReloadReturnsPendingSources checks that a reload waits for sources that answer in time and returns the others.
+func TestReloadReturnsPendingSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, soon, never := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		time.AfterFunc(rereadWait+time.Second, func() { close(slow) })

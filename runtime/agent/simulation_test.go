@@ -309,7 +309,7 @@ func (l *life) step() {
 	}
 	if l.watchful && !l.now.Before(l.news) {
 		l.news = l.now.Add(changesEach)
-		l.post("", "news", func() { l.agent.reader.changed() })
+		l.post("", "news", func() { l.agent.reader.readChanged() })
 	}
 	l.tick()
 }

@@ -57,7 +57,7 @@ func (b *probeRunner) statuses() map[types.UID][]api.Probe {
 	for _, v := range b.set.Verdicts() {
 		all[v.Pod.UID] = append(all[v.Pod.UID], api.Probe{
 			Container: v.Container, ContainerID: v.ContainerID, Type: v.Type,
-			Result: v.Record.Result, Since: v.Since, AskedAt: v.AskedAt, Message: v.Record.Message,
+			Result: v.Record.Result, Since: v.Since, AskedAt: v.LastRun, Message: v.Record.Message,
 		})
 	}
 	return all

@@ -31,7 +31,7 @@ func TestStatusHasVerdicts(t *testing.T) {
 	l.tellNow("one")
 	counted := l.now.Add(-time.Minute)
 	record := model.ProbeRecord{Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 1, CountedAt: counted, Message: "it is ready"}
-	l.agent.probes.set.Sync(l.now, probers.Seen{Desired: d, Running: []probers.Running{{
+	l.agent.probes.set.Sync(l.now, probers.Observation{Desired: d, Running: []probers.Running{{
 		Name: d.Pod.Spec.Containers[0].Name, ID: "id", StartedAt: counted, Records: map[model.ProbeType]model.ProbeRecord{model.Readiness: record},
 	}}})
 	pods := l.agent.status().Pods

@@ -53,9 +53,9 @@ func (l *lab) edited(name, image, value string) *podspec.Desired {
 	return again
 }
 
-// TestAHungRuntimeKeepsNobodyWaiting checks that the agent answers and handles updates while the runtime does not
+// TestHungRuntimeDoesNotBlockTheLoop checks that the agent answers and handles updates while the runtime does not
 // answer a query of its configuration, also when that must be repeated.
-func TestAHungRuntimeKeepsNobodyWaiting(t *testing.T) {
+func TestHungRuntimeDoesNotBlockTheLoop(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
 	proxy.Disturb(runtimetest.Disturbance{Method: "RuntimeConfig", Nth: 1, Hang: true})
@@ -71,9 +71,9 @@ func TestAHungRuntimeKeepsNobodyWaiting(t *testing.T) {
 	stop()
 }
 
-// TestAnEditDuringAPull checks that the next pass pulls at once after a pull was cut short, because the canceled pull
+// TestEditDuringAPull checks that the next pass pulls at once after a pull was cut short, because the canceled pull
 // does not count as a failure of the image.
-func TestAnEditDuringAPull(t *testing.T) {
+func TestEditDuringAPull(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
 	proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Delay: time.Hour})
@@ -91,8 +91,8 @@ func TestAnEditDuringAPull(t *testing.T) {
 	stop()
 }
 
-// TestProbesThatAreRemoved checks that removed probes no longer run, although their container keeps running.
-func TestProbesThatAreRemoved(t *testing.T) {
+// TestRemovedProbes checks that removed probes no longer run, although their container keeps running.
+func TestRemovedProbes(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
 	a, stop := l.run(c)
@@ -133,9 +133,9 @@ func TestPodsOfUsersAreForgotten(t *testing.T) {
 	stop()
 }
 
-// TestAPassThatFailsAppliesNothing checks that the agent shows and stops the recorded version of a pod, and not an edit
+// TestFailedPassAppliesNothing checks that the agent shows and stops the recorded version of a pod, and not an edit
 // that failed.
-func TestAPassThatFailsAppliesNothing(t *testing.T) {
+func TestFailedPassAppliesNothing(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
 	c := newChannel()
@@ -300,8 +300,8 @@ func (l *lab) ready(c *channel) (id string, stop func()) {
 	return id, stop
 }
 
-// TestAVerdictDuringAPull checks that a probe result is recorded while a pulling pass has the pod's lock.
-func TestAVerdictDuringAPull(t *testing.T) {
+// TestVerdictDuringAPull checks that a probe result is recorded while a pulling pass has the pod's lock.
+func TestVerdictDuringAPull(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
 	c := newChannel()

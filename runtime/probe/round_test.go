@@ -58,8 +58,8 @@ func TestAddressesOfProbes(t *testing.T) {
 	}
 }
 
-// TestProbesThatAreNotAsked checks the reasons. Without a schedule more probes run than with one.
-func TestProbesThatAreNotAsked(t *testing.T) {
+// TestSkippedProbes checks the reasons. Without a schedule more probes run than with one.
+func TestSkippedProbes(t *testing.T) {
 	counted := func(ago time.Duration, onHold bool) map[model.ProbeType]model.ProbeRecord {
 		return map[model.ProbeType]model.ProbeRecord{model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 1, CountedAt: noon.Add(-ago), OnHold: onHold}}
 	}
@@ -127,8 +127,8 @@ func TestProbesOfARound(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOthers checks that a newer result of another process stays. An earlier result is counted on.
-func TestAnswersOfOthers(t *testing.T) {
+// TestResultsOfOtherProcesses checks that a newer result of another process stays. An earlier result is counted on.
+func TestResultsOfOtherProcesses(t *testing.T) {
 	failure := func(at time.Time, run int32) Memory {
 		return Memory{"id": {model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeFailure, Run: run, CountedAt: at}}}
 	}
@@ -246,8 +246,8 @@ func TestVerdictsOfReports(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNotRemembered checks the text and the cause of the error.
-func TestAnswersThatAreNotRemembered(t *testing.T) {
+// TestUnrecordedResults checks the text and the cause of the error.
+func TestUnrecordedResults(t *testing.T) {
 	cause := errors.New("no space")
 	if err := error(&UnrecordedError{Err: cause}); !errors.Is(err, cause) || !strings.HasSuffix(err.Error(), "recording the probe results: no space") {
 		t.Error(err)

@@ -177,9 +177,9 @@ func TestServicesComeAndGo(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatChangedIsLookedAt checks that only changed pods are queried, including those that changed while others
+// TestOnlyChangedPodsAreQueried checks that only changed pods are queried, including those that changed while others
 // were queried.
-func TestOnlyWhatChangedIsLookedAt(t *testing.T) {
+func TestOnlyChangedPodsAreQueried(t *testing.T) {
 	l := newLab(t)
 	one := l.pod("web-1")
 	l.pod("web-2")

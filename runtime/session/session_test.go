@@ -146,8 +146,8 @@ func TestLogsOfRuns(t *testing.T) {
 	}
 }
 
-// TestWhyThereIsNoLog checks the error for a named container without a log.
-func TestWhyThereIsNoLog(t *testing.T) {
+// TestReasonsForAMissingLog checks the error for a named container without a log.
+func TestReasonsForAMissingLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		memory model.Memory
 		opts   LogOptions

@@ -32,9 +32,9 @@ func (backend) Metrics() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "counted 1\n") }) //nolint:errcheck // a recorder
 }
 
-// TestWhoMayAskWhat checks that the owner of the socket may use all requests, and that a port serves only health and
+// TestSocketPermissions checks that the owner of the socket may use all requests, and that a port serves only health and
 // metrics without details.
-func TestWhoMayAskWhat(t *testing.T) {
+func TestSocketPermissions(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
 		own, port    int
@@ -85,8 +85,8 @@ func (c counting) Status(ctx context.Context) (*Status, error) {
 	return c.backend.Status(ctx)
 }
 
-// TestReadinessIsAskedSeldom checks that the agent is queried rarely, however many requests there are.
-func TestReadinessIsAskedSeldom(t *testing.T) {
+// TestReadinessQueriesAreCached checks that the agent is queried rarely, however many requests there are.
+func TestReadinessQueriesAreCached(t *testing.T) {
 	times := 0
 	r := &readiness{of: counting{times: &times}}
 	for range 1000 {

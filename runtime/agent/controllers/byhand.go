@@ -9,41 +9,41 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 )
 
-// Leaves reports whether a pod belongs to a workload that was applied by hand, if such workloads are not kept.
-func (s *Source) Leaves(d *podspec.Desired) bool {
+// Ignores reports whether a pod belongs to a workload that was applied by hand, if such workloads are not kept.
+func (s *Source) Ignores(d *podspec.Desired) bool {
 	owner := metav1.GetControllerOfNoCopy(d.Pod)
 	if s.ByHand || d.Keeper != s.Name() || owner == nil {
 		return false
 	}
-	records, err := s.lately()
+	records, err := s.cachedRecords()
 	for _, r := range records {
 		if controller.Owns(r.Key(), d.Pod) {
-			return !s.declared.Brings(keeperOf(r, records))
+			return !s.declared.Provides(ownerOf(r, records))
 		}
 	}
 	// While a record cannot be read, the owner of the pod is unknown.
 	return err != nil
 }
 
-// lately returns the stored workloads. It reads them again only if one has changed, because Leaves is called for each
+// cachedRecords returns the stored workloads. It reads them again only if one has changed, because Ignores is called for each
 // pod in turn.
-func (s *Source) lately() ([]*controller.Record, error) {
+func (s *Source) cachedRecords() ([]*controller.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.Workloads.ChangedAt()
-	if s.read != nil && s.readAt.Equal(at) {
-		return s.read, nil
+	if s.records != nil && s.readAt.Equal(at) {
+		return s.records, nil
 	}
 	records, err := s.Workloads.All()
-	if s.read, s.readAt = records, at; err != nil {
-		s.read = nil
+	if s.records, s.readAt = records, at; err != nil {
+		s.records = nil
 	}
 	return records, err
 }
 
-// keeperOf returns the source of a workload, or of the CronJob that has created it. It is empty for one that was
+// ownerOf returns the source of a workload, or of the CronJob that has created it. It is empty for one that was
 // applied by hand.
-func keeperOf(r *controller.Record, records []*controller.Record) string {
+func ownerOf(r *controller.Record, records []*controller.Record) string {
 	for _, other := range records {
 		if r.Workload.Job != nil && slices.Contains(controller.JobsOf(other.Key(), []*controller.Record{r}), r) {
 			return other.Workload.Keeper

@@ -72,7 +72,7 @@ func (h *house) starts() {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		h.Beside(one)
+		h.Wrap(one)
 		h.texts[name] = sources.NewTexts(name, load.Loader{Workloads: true, Store: true})
 	}
 }
@@ -91,7 +91,7 @@ func (h *house) reads(names ...string) {
 
 func (h *house) asks(name string) {
 	u, _ := h.texts[name].Wanted(h.now)
-	h.declared.Say(u)
+	h.declared.SetUpdate(u)
 }
 
 // later lets time pass.
@@ -108,7 +108,7 @@ func (h *house) later(d time.Duration) {
 func (h *house) looks() sources.Update {
 	h.t.Helper()
 	h.declared.Store(h.t.Context())
-	u, _, err := h.look(h.t.Context())
+	u, _, err := h.expandAll(h.t.Context())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -224,8 +224,8 @@ func TestStored(t *testing.T) {
 	h.files["/two"]["c"] = configMap("x")
 	h.reads("/one", "/two")
 	u := h.wants("at first", "deployment web:1@/one/a, configmap c:x@/two/c, service web:@/one/a")
-	if len(u.Pods) != 1 || u.Pods[0].Pod.Name != "web-0" || u.Brought[u.Pods[0].Pod.UID] != "/one" || h.followed != 1 {
-		t.Errorf("%d pods, brought by %v; traffic has followed %d times", len(u.Pods), u.Brought, h.followed)
+	if len(u.Pods) != 1 || u.Pods[0].Pod.Name != "web-0" || u.WorkloadSources[u.Pods[0].Pod.UID] != "/one" || h.followed != 1 {
+		t.Errorf("%d pods, brought by %v; traffic has followed %d times", len(u.Pods), u.WorkloadSources, h.followed)
 	}
 	h.files["/one"] = map[string]string{"b": deployment("web", "2") + separator + webService}
 	h.reads("/one")
@@ -417,8 +417,8 @@ func TestJobsOfFiles(t *testing.T) {
 	}
 	h.later(time.Minute)
 	u := h.looks()
-	if len(u.Pods) != 1 || !strings.HasPrefix(u.Pods[0].Pod.Name, "tick-") || u.Brought[u.Pods[0].Pod.UID] != "/one" {
-		t.Fatalf("%d pods a minute later: %v", len(u.Pods), u.Brought)
+	if len(u.Pods) != 1 || !strings.HasPrefix(u.Pods[0].Pod.Name, "tick-") || u.WorkloadSources[u.Pods[0].Pod.UID] != "/one" {
+		t.Fatalf("%d pods a minute later: %v", len(u.Pods), u.WorkloadSources)
 	}
 	h.files["/one"] = nil
 	h.reads("/one")
@@ -466,7 +466,7 @@ func TestNotByHand(t *testing.T) {
 	for _, d := range u.Pods {
 		name, _, _ := strings.Cut(d.Pod.Name, "-")
 		names = append(names, name)
-		if h.Leaves(d) {
+		if h.Ignores(d) {
 			t.Errorf("%s is left alone", d.Pod.Name)
 		}
 	}
@@ -475,11 +475,11 @@ func TestNotByHand(t *testing.T) {
 	}
 	h.ByHand = true
 	for _, d := range h.looks().Pods {
-		if h.ByHand = false; strings.HasPrefix(d.Pod.Name, "mine") && !h.Leaves(d) {
+		if h.ByHand = false; strings.HasPrefix(d.Pod.Name, "mine") && !h.Ignores(d) {
 			t.Errorf("%s is not left alone", d.Pod.Name)
 		}
 	}
-	if h.Leaves(&podspec.Desired{Pod: &v1.Pod{}, Origin: podspec.Origin{Keeper: "/one"}}) {
+	if h.Ignores(&podspec.Desired{Pod: &v1.Pod{}, Origin: podspec.Origin{Keeper: "/one"}}) {
 		t.Error("a pod of a source is left alone")
 	}
 }

@@ -60,22 +60,22 @@ type Source struct {
 	// declared stores the workloads of the other sources.
 	declared *declared.Store
 
-	// poke requests a look soon, and told at once.
-	poke, told chan struct{}
-	// asks requests a look. Each received channel is closed once the result has been reported.
-	asks chan chan struct{}
+	// podChanged requests a look soon, and declaredChanged at once.
+	podChanged, declaredChanged chan struct{}
+	// requests requests a look. Each received channel is closed once the result has been reported.
+	requests chan chan struct{}
 	// mu guards own, the pods that are or were wanted, states, the states of the workloads, and the workloads that were
-	// read for Leaves.
-	mu     sync.Mutex
-	own    map[types.UID]bool
-	states []api.Workload
-	read   []*controller.Record
-	readAt time.Time
+	// read for Ignores.
+	mu      sync.Mutex
+	own     map[types.UID]bool
+	states  []api.Workload
+	records []*controller.Record
+	readAt  time.Time
 
 	// wanted are the pods that each workload wanted last. It is nil before the first look.
 	wanted map[state.ObjectKey][]*podspec.Desired
-	// keepers are the sources of the workloads.
-	keepers map[state.ObjectKey]string
+	// owners are the sources of the workloads.
+	owners map[state.ObjectKey]string
 	// failing is set from a failure until a look succeeds, so that the failure is logged once.
 	failing bool
 }
@@ -89,15 +89,15 @@ func New(s Settings) *Source {
 		}
 	}
 	return &Source{
-		Settings: s, poke: make(chan struct{}, 1), told: make(chan struct{}, 1), asks: make(chan chan struct{}), own: map[types.UID]bool{},
+		Settings: s, podChanged: make(chan struct{}, 1), declaredChanged: make(chan struct{}, 1), requests: make(chan chan struct{}), own: map[types.UID]bool{},
 		declared: declared.New(s.Workloads, s.Objects, s.Now, t.Retry),
 	}
 }
 
-// Beside wraps another source. The workloads and objects of the other source are stored before its updates are
+// Wrap wraps another source. The workloads and objects of the other source are stored before its updates are
 // reported.
-func (s *Source) Beside(one sources.Source) sources.Source {
-	return s.declared.Beside(one, func() { signal(s.told) })
+func (s *Source) Wrap(one sources.Source) sources.Source {
+	return s.declared.Wrap(one, func() { signal(s.declaredChanged) })
 }
 
 // Name returns the source in the records of the pods.
@@ -116,7 +116,7 @@ func (s *Source) Changed(uid types.UID) {
 	own := s.own[uid]
 	s.mu.Unlock()
 	if own {
-		signal(s.poke)
+		signal(s.podChanged)
 	}
 }
 
@@ -132,7 +132,7 @@ func signal(to chan<- struct{}) {
 func (s *Source) Look(ctx context.Context) error {
 	done := make(chan struct{})
 	select {
-	case s.asks <- done:
+	case s.requests <- done:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -145,14 +145,14 @@ func (s *Source) Look(ctx context.Context) error {
 
 // Run looks at the workloads when one has changed, when a pod of one has changed, and when the passing of time changes
 // the wanted pods.
-func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {
+func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, notify func(sources.Update)) {
 	looks := time.NewTicker(s.Times.Store)
 	defer looks.Stop()
-	told, asked := sources.Update{}, chan struct{}(nil)
+	told, requested := sources.Update{}, chan struct{}(nil)
 	for ctx.Err() == nil {
 		changed := s.changedAt()
 		again := s.declared.Store(ctx)
-		update, next, err := s.look(ctx)
+		update, next, err := s.expandAll(ctx)
 		s.report(err)
 		if err != nil {
 			next = s.Now().Add(s.Times.Retry)
@@ -160,17 +160,17 @@ func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, tell func
 		next = model.Earlier(next, again)
 		if s.wanted != nil && !told.SameAs(update) {
 			told = update
-			tell(update)
+			notify(update)
 		}
-		if asked != nil {
-			close(asked)
+		if requested != nil {
+			close(requested)
 		}
-		asked = s.wait(ctx, reread, looks.C, changed, next)
+		requested = s.wait(ctx, reread, looks.C, changed, next)
 	}
 }
 
 // wait waits for a possible change. It returns the channel to close after the next look, or nil.
-func (s *Source) wait(ctx context.Context, reread <-chan chan struct{}, looks <-chan time.Time, changed [2]time.Time, next time.Time) (asked chan struct{}) {
+func (s *Source) wait(ctx context.Context, reread <-chan chan struct{}, looks <-chan time.Time, changed [2]time.Time, next time.Time) (requested chan struct{}) {
 	var due <-chan time.Time
 	if !next.IsZero() {
 		timer := time.NewTimer(max(next.Sub(s.Now()), s.Times.Settle))
@@ -181,19 +181,19 @@ func (s *Source) wait(ctx context.Context, reread <-chan chan struct{}, looks <-
 		select {
 		case <-ctx.Done():
 			return nil
-		case asked = <-reread:
-			return asked
+		case requested = <-reread:
+			return requested
 		case <-due:
 			return nil
-		case asked = <-s.asks:
-			return asked
+		case requested = <-s.requests:
+			return requested
 		case <-looks:
 			if s.changedAt() != changed {
 				return nil
 			}
-		case <-s.told:
+		case <-s.declaredChanged:
 			return nil
-		case <-s.poke:
+		case <-s.podChanged:
 			_ = sleep.For(ctx, s.Times.Settle)
 			return nil
 		}
@@ -216,15 +216,15 @@ func (s *Source) report(err error) {
 	s.failing = err != nil
 }
 
-// look computes the pods of all workloads, and when the passing of time will change them. A workload that cannot be
+// expandAll computes the pods of all workloads, and when the passing of time will change them. A workload that cannot be
 // read or expanded keeps its earlier pods.
-func (s *Source) look(ctx context.Context) (update sources.Update, next time.Time, err error) {
-	records, next, unread := s.ticked(ctx)
+func (s *Source) expandAll(ctx context.Context) (update sources.Update, next time.Time, err error) {
+	records, next, unread := s.startDueRuns(ctx)
 	if unread != nil && s.wanted == nil {
 		return s.update(), next, unread
 	}
 	err = unread
-	wanted, keepers, states := map[state.ObjectKey][]*podspec.Desired{}, map[state.ObjectKey]string{}, []api.Workload{}
+	wanted, owners, states := map[state.ObjectKey][]*podspec.Desired{}, map[state.ObjectKey]string{}, []api.Workload{}
 	for _, r := range records {
 		x, expandErr := s.Workloads.Expand(ctx, r)
 		if expandErr != nil {
@@ -237,7 +237,7 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 			}
 			err = errors.Join(err, expandErr)
 		} else if x.Expired {
-			if !s.declared.Brings(r.Workload.Keeper) {
+			if !s.declared.Provides(r.Workload.Keeper) {
 				_, deleteErr := s.Workloads.Delete(ctx, r.Key())
 				s.report(deleteErr)
 				continue
@@ -246,31 +246,31 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 			x = &controller.Expanded{}
 		}
 		s.keepJob(ctx, r, x)
-		wanted[r.Key()], keepers[r.Key()] = s.stable(r.Key(), x.Pods), keeperOf(r, records)
+		wanted[r.Key()], owners[r.Key()] = s.stable(r.Key(), x.Pods), ownerOf(r, records)
 		states = append(states, stateOf(r, x, expandErr))
 		next = model.Earlier(next, x.Next)
 	}
 	if unread != nil {
-		s.goOn(wanted, keepers)
+		s.keepUnread(wanted, owners)
 	}
-	s.wanted, s.keepers = wanted, keepers
+	s.wanted, s.owners = wanted, owners
 	s.mu.Lock()
 	s.states = states
 	s.mu.Unlock()
 	return s.update(), next, err
 }
 
-// goOn adds the earlier pods of workloads that could not be read.
-func (s *Source) goOn(wanted map[state.ObjectKey][]*podspec.Desired, keepers map[state.ObjectKey]string) {
+// keepUnread adds the earlier pods of workloads that could not be read.
+func (s *Source) keepUnread(wanted map[state.ObjectKey][]*podspec.Desired, owners map[state.ObjectKey]string) {
 	for key, pods := range s.wanted {
 		if _, read := wanted[key]; !read {
-			wanted[key], keepers[key] = pods, s.keepers[key]
+			wanted[key], owners[key] = pods, s.owners[key]
 		}
 	}
 }
 
-// ticked starts the runs of CronJobs that are due, and then reads all workloads. next is when another run is due.
-func (s *Source) ticked(ctx context.Context) (records []*controller.Record, next time.Time, err error) {
+// startDueRuns starts the runs of CronJobs that are due, and then reads all workloads. next is when another run is due.
+func (s *Source) startDueRuns(ctx context.Context) (records []*controller.Record, next time.Time, err error) {
 	records, err = s.kept()
 	anew := false
 	for _, r := range records {
@@ -295,7 +295,7 @@ func (s *Source) kept() ([]*controller.Record, error) {
 	if s.ByHand {
 		return records, err
 	}
-	return slices.DeleteFunc(slices.Clone(records), func(r *controller.Record) bool { return !s.declared.Brings(keeperOf(r, records)) }), err
+	return slices.DeleteFunc(slices.Clone(records), func(r *controller.Record) bool { return !s.declared.Provides(ownerOf(r, records)) }), err
 }
 
 func (s *Source) keepJob(ctx context.Context, r *controller.Record, x *controller.Expanded) {
@@ -329,8 +329,8 @@ func (s *Source) stable(key state.ObjectKey, pods []*podspec.Desired) []*podspec
 
 // update returns the pods of all workloads.
 func (s *Source) update() sources.Update {
-	u := sources.Update{Source: s.Name(), Complete: s.wanted != nil, Brought: map[types.UID]string{}}
-	u.Problems, u.Takeovers = s.declared.Told()
+	u := sources.Update{Source: s.Name(), Complete: s.wanted != nil, WorkloadSources: map[types.UID]string{}}
+	u.Problems, u.Takeovers = s.declared.Notices()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.own)
@@ -338,7 +338,7 @@ func (s *Source) update() sources.Update {
 		for _, d := range pods {
 			u.Pods = append(u.Pods, d)
 			s.own[d.Pod.UID] = true
-			u.Brought[d.Pod.UID] = s.keepers[key]
+			u.WorkloadSources[d.Pod.UID] = s.owners[key]
 		}
 	}
 	for _, key := range s.declared.Absent() {

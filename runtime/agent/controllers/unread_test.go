@@ -118,7 +118,7 @@ func TestDamagedRecord(t *testing.T) {
 	h.files["/one"]["b"] = deployment("new", "1")
 	h.reads("/one")
 	h.declared.Store(t.Context())
-	u, _, err := h.look(t.Context())
+	u, _, err := h.expandAll(t.Context())
 	if err == nil || len(u.Pods) != len(first.Pods)+1 {
 		t.Errorf("%d pods, before %d: %v", len(u.Pods), len(first.Pods), err)
 	}
@@ -132,7 +132,7 @@ func TestDamagedRecord(t *testing.T) {
 	}
 	h.ByHand = false
 	for _, d := range first.Pods {
-		if strings.HasPrefix(d.Pod.Name, "mine") && !h.Leaves(d) {
+		if strings.HasPrefix(d.Pod.Name, "mine") && !h.Ignores(d) {
 			t.Errorf("%s is not left alone", d.Pod.Name)
 		}
 	}
@@ -182,7 +182,7 @@ func TestServicesComeFirst(t *testing.T) {
 		h.Run(ctx, nil, func(sources.Update) {})
 	}()
 	told := false
-	h.Beside(&saying{update: u}).Run(ctx, nil, func(sources.Update) {
+	h.Wrap(&saying{update: u}).Run(ctx, nil, func(sources.Update) {
 		told = true
 		if got := h.kept(); got != "service web:@/one/a" {
 			t.Errorf("stored is %q", got)
@@ -195,8 +195,8 @@ func TestServicesComeFirst(t *testing.T) {
 	}
 }
 
-// TestLeavesReadsOnce checks that Leaves reads the workloads once for many pods while no workload changes.
-func TestLeavesReadsOnce(t *testing.T) {
+// TestIgnoresReadsOnce checks that Ignores reads the workloads once for many pods while no workload changes.
+func TestIgnoresReadsOnce(t *testing.T) {
 	h := newHouse(t)
 	h.applies(deployment("mine", "1"))
 	h.reads("/one", "/two")
@@ -205,7 +205,7 @@ func TestLeavesReadsOnce(t *testing.T) {
 	h.Workloads, h.ByHand = store, false
 	for range 10 {
 		for _, d := range pods {
-			if !h.Leaves(d) {
+			if !h.Ignores(d) {
 				t.Errorf("%s is not left alone", d.Pod.Name)
 			}
 		}
@@ -217,7 +217,7 @@ func TestLeavesReadsOnce(t *testing.T) {
 	h.reads("/one")
 	h.looks()
 	before := store.reads
-	if h.Leaves(pods[0]); store.reads != before+1 {
+	if h.Ignores(pods[0]); store.reads != before+1 {
 		t.Error("a change is not read")
 	}
 }

@@ -38,28 +38,28 @@ type daemon struct {
 func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	workloads := controllers.New(controllers.Settings{
 		Workloads: controllers.Stored{Store: d.Workloads, Expander: d.engine.Expander(d.NodeLabels)},
-		Objects:   controllers.StoredObjects{Store: d.Objects, Services: d.followed(ctx)},
+		Objects:   controllers.StoredObjects{Store: d.Objects, Services: d.updateServices(ctx)},
 		ByHand:    d.Applied, Now: d.Now, Log: d.Log,
 	})
-	collectAt(startPercent)
+	setGCPercent(startPercent)
 	s := agent.Settings{
 		Applied: d.Applied, Parallel: d.Parallel, Admission: d.Admission, AllowKubelet: d.AllowKubelet, Now: d.Now, Log: d.Log,
 		Workloads: workloads, Listeners: []agent.Listener{d.services(ctx, workloads.Changed)},
 		Started: func() { notify(sd.SdNotifyReady) },
 		Ready: func() {
 			d.Log.Info("ready")
-			collectAt(gcPercent)
+			setGCPercent(gcPercent)
 		},
 	}
 	if d.StopAtEnd {
 		s.StopPods = d.ShutdownGrace
 	}
 	for _, one := range d.Sources {
-		s.Sources = append(s.Sources, workloads.Beside(one))
+		s.Sources = append(s.Sources, workloads.Wrap(one))
 	}
 	s.Sources = append(s.Sources, workloads)
 	a := agent.New(agent.World{
-		Passes: d.engine.Pods, Records: agent.Checkpoints{Layout: d.Layout, Leaves: workloads.Leaves}, Prober: d.engine.Prober,
+		Passes: d.engine.Pods, Records: agent.Checkpoints{Layout: d.Layout, Ignores: workloads.Ignores}, Prober: d.engine.Prober,
 		Client: d.engine.Client, Lister: d.engine.Lister, Exits: d.engine.Exits.Watch, Renew: d.engine.Host.Renew,
 	}, s)
 	stopping(ctx, s.StopPods)
@@ -70,8 +70,8 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 // Other commands let the heap grow more (package early), because they end soon.
 const startPercent, gcPercent = 100, 30
 
-// collectAt sets the garbage collector, unless the environment does.
-func collectAt(percent int) {
+// setGCPercent sets the garbage collector, unless the environment does.
+func setGCPercent(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
@@ -103,7 +103,7 @@ func (d *daemon) newEvictor() *eviction.Manager {
 	machine := &eviction.Machine{NodeDirs: d.Layout.DiskDirs(), ImageFs: d.engine.Images.FileSystem}
 	meter := &eviction.Meter{Client: d.engine.Client, Layout: d.Layout, Node: d.engine.Host.Node}
 	return eviction.New(
-		eviction.World{Look: machine.Look, Usage: meter.Measure, RemoveGarbage: d.housekeeper.RemoveGarbage, RemoveImages: d.housekeeper.RemoveImages},
+		eviction.World{Measure: machine.Measure, Usage: meter.Measure, RemoveGarbage: d.housekeeper.RemoveGarbage, RemoveImages: d.housekeeper.RemoveImages},
 		eviction.Settings{Thresholds: d.Eviction, Now: d.Now, Log: d.Log},
 	)
 }

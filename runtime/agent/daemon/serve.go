@@ -22,20 +22,20 @@ func (d *daemon) serve(ctx context.Context, public net.Listener) error {
 		// The servers remove their sockets.
 		servers.Wait()
 	}()
-	beside := func(what string, do func() error) {
+	serveInParallel := func(what string, do func() error) {
 		servers.Go(func() {
 			if err := do(); err != nil {
 				d.Log.Error(what, "error", err.Error())
 			}
 		})
 	}
-	beside("the socket of the agent cannot be served", func() error { return api.Serve(serving, d.Layout.AgentSocket(), d) })
-	beside("the socket of the Pods API cannot be served", func() error { return d.servePods(serving) })
+	serveInParallel("the socket of the agent cannot be served", func() error { return api.Serve(serving, d.Layout.AgentSocket(), d) })
+	serveInParallel("the socket of the Pods API cannot be served", func() error { return d.servePods(serving) })
 	if public != nil {
 		d.Log.Info("serving metrics", "address", public.Addr().String())
-		beside("the metrics cannot be served", func() error { return api.ServePublic(serving, public, d.Listen.Host, d) })
+		serveInParallel("the metrics cannot be served", func() error { return api.ServePublic(serving, public, d.Listen.Host, d) })
 	}
-	go d.hear(serving)
+	go d.reloadOnSignals(serving)
 	go watchdog(serving, d.Agent)
 	go d.keepServices(serving)
 	if d.ShutdownGrace > 0 {
@@ -77,8 +77,8 @@ func (d *daemon) Reload(ctx context.Context) (*api.Reloaded, error) {
 	return &api.Reloaded{}, nil
 }
 
-// hear reloads on signals.
-func (d *daemon) hear(ctx context.Context) {
+// reloadOnSignals reloads on signals.
+func (d *daemon) reloadOnSignals(ctx context.Context) {
 	for {
 		select {
 		case <-d.Hangups:
@@ -134,13 +134,13 @@ const turnWait = time.Second
 // end waits until the agent has ended: running deletions finish. If the loop is busy, end neither waits nor logs,
 // because the loop may be blocked on a log that no process reads.
 func (d *daemon) end(ended <-chan error) error {
-	told := time.Now()
+	since := time.Now()
 	select {
 	case err := <-ended:
 		return err
 	case <-time.After(turnWait):
 	}
-	if d.Lingers(told) {
+	if d.Lingers(since) {
 		return nil
 	}
 	return <-ended

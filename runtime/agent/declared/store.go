@@ -54,19 +54,19 @@ type Store struct {
 	version  int
 	problems []sources.Problem
 
-	// storing is held while things are stored. It guards failed, which is set if an attempt must be repeated, and done,
+	// storing is held while resources are stored. It guards failed, which is set if an attempt must be repeated, and done,
 	// the state of the last attempt.
-	storing sync.Mutex
-	failed  bool
-	done    knowledge
+	storing   sync.Mutex
+	failed    bool
+	decidedOn inputs
 }
 
-// knowledge is the state on which a decision depends. The passing of time changes the decision at settles, or never if
+// inputs is the state on which a decision depends. The passing of time changes the decision at settles, or never if
 // zero.
-type knowledge struct {
+type inputs struct {
 	version            int
 	workloads, objects time.Time
-	settles            time.Time
+	nextDrop           time.Time
 }
 
 // New returns a store without sources.
@@ -74,16 +74,16 @@ func New(w Workloads, o Objects, now func() time.Time, retry time.Duration) *Sto
 	return &Store{Workloads: w, Objects: o, Now: now, Retry: retry, ledger: owner.New(owner.Others, true)}
 }
 
-// Beside wraps a source and stores its workloads and objects. It calls changed after each update of the source.
-func (s *Store) Beside(one sources.Source, changed func()) sources.Source {
+// Wrap wraps a source and stores its workloads and objects. It calls changed after each update of the source.
+func (s *Store) Wrap(one sources.Source, changed func()) sources.Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ledger.Add(one)
-	return &beside{Source: one, store: s, changed: changed}
+	return &wrapped{Source: one, store: s, changed: changed}
 }
 
-// beside is a source whose workloads and objects are stored.
-type beside struct {
+// wrapped is a source whose workloads and objects are stored.
+type wrapped struct {
 	sources.Source
 
 	store   *Store
@@ -92,29 +92,29 @@ type beside struct {
 
 // Run stores new objects before it reports the update, because containers need the stored ConfigMaps, Secrets and
 // Services when they start.
-func (b *beside) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {
+func (b *wrapped) Run(ctx context.Context, reread <-chan chan struct{}, notify func(sources.Update)) {
 	var before []*podspec.Object
 	b.Source.Run(ctx, reread, func(u sources.Update) {
-		b.store.Say(u)
+		b.store.SetUpdate(u)
 		if len(u.Objects) > 0 && !slices.Equal(u.Objects, before) {
 			before = u.Objects
 			b.store.Store(ctx)
 		}
 		b.changed()
-		tell(u)
+		notify(u)
 	})
 }
 
-// Say sets the update of a source.
-func (s *Store) Say(u sources.Update) {
+// SetUpdate sets the update of a source.
+func (s *Store) SetUpdate(u sources.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ledger.Updates[u.Source] = u
 	s.version++
 }
 
-// Brings reports whether the workloads and objects of a source are stored.
-func (s *Store) Brings(source string) bool {
+// Provides reports whether the workloads and objects of a source are stored.
+func (s *Store) Provides(source string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ledger.Owns(source)
@@ -132,8 +132,8 @@ func (s *Store) Absent() (keys []state.ObjectKey) {
 	return keys
 }
 
-// Told returns the problems and the takeovers of sources by file.
-func (s *Store) Told() (problems, takeovers []sources.Problem) {
+// Notices returns the problems and the takeovers of sources by file.
+func (s *Store) Notices() (problems, takeovers []sources.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	takeovers = slices.Collect(maps.Values(s.ledger.Takeovers))
@@ -141,34 +141,34 @@ func (s *Store) Told() (problems, takeovers []sources.Problem) {
 	return s.problems, sources.Few(controller.Keeper, takeovers)
 }
 
-// Store stores the things that sources want, and removes those that they no longer want. It does nothing if nothing has
-// changed. It returns when to call it again, or zero if only an update or a change of the stored things matters.
+// Store stores the resources that sources want, and removes those that they no longer want. It does nothing if nothing has
+// changed. It returns when to call it again, or zero if only an update or a change of the stored resources matters.
 func (s *Store) Store(ctx context.Context) (again time.Time) {
 	s.storing.Lock()
 	defer s.storing.Unlock()
 	now := s.Now()
-	known := s.known(now)
+	known := s.currentInputs(now)
 	if known.version == 0 {
 		return time.Time{}
 	}
-	if known != s.done || s.failed {
-		known.settles = s.decide(ctx, now)
-		s.done = known
+	if known != s.decidedOn || s.failed {
+		known.nextDrop = s.decide(ctx, now)
+		s.decidedOn = known
 	}
 	if s.failed {
 		return now.Add(s.Retry)
 	}
-	return known.settles
+	return known.nextDrop
 }
 
-// known returns the state on which a decision would depend now.
-func (s *Store) known(now time.Time) knowledge {
+// currentInputs returns the state on which a decision would depend now.
+func (s *Store) currentInputs(now time.Time) inputs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return knowledge{s.version, s.Workloads.ChangedAt(), s.Objects.ChangedAt(), s.ledger.Settles(now)}
+	return inputs{s.version, s.Workloads.ChangedAt(), s.Objects.ChangedAt(), s.ledger.NextDrop(now)}
 }
 
-// decide makes and carries out a decision, and returns when the passing of time changes it. While a stored thing cannot
+// decide makes and carries out a decision, and returns when the passing of time changes it. While a stored resource cannot
 // be read, decide is retried. If some sources have not been read either, decide does nothing, because the owners are
 // unknown.
 func (s *Store) decide(ctx context.Context, now time.Time) (settles time.Time) {
@@ -180,13 +180,13 @@ func (s *Store) decide(ctx context.Context, now time.Time) (settles time.Time) {
 		return time.Time{}
 	}
 	decision := s.ledger.Decide(now, stored)
-	settles = s.ledger.Settles(now)
+	settles = s.ledger.NextDrop(now)
 	var problems []sources.Problem
 	for _, name := range s.ledger.Order {
 		problems = append(problems, decision.Problems[name]...)
 	}
 	s.mu.Unlock()
-	problems = append(problems, s.carryOut(ctx, decision)...)
+	problems = append(problems, s.execute(ctx, decision)...)
 	problems = sources.Few(controller.Keeper, problems)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,46 +200,46 @@ func (s *Store) decide(ctx context.Context, now time.Time) (settles time.Time) {
 func (s *Store) stored() (all []owner.Record, err error) {
 	records, unreadRecords := s.Workloads.All()
 	for _, r := range records {
-		all = append(all, owner.Record{Thing: owner.Workload(r.Workload)})
+		all = append(all, owner.Record{Resource: owner.Workload(r.Workload)})
 	}
 	kept, unreadObjects := s.Objects.All()
 	for _, o := range kept {
-		all = append(all, owner.Record{Thing: owner.Object(o)})
+		all = append(all, owner.Record{Resource: owner.Object(o)})
 	}
 	return all, errors.Join(unreadRecords, unreadObjects)
 }
 
-// carryOut carries out a decision. A failure is a problem of its manifest, and does not stop the rest.
-func (s *Store) carryOut(ctx context.Context, decision *owner.Decision) (problems []sources.Problem) {
-	blame := func(file string, err error) {
+// execute carries out a decision. A failure is a problem of its manifest, and does not stop the rest.
+func (s *Store) execute(ctx context.Context, decision *owner.Decision) (problems []sources.Problem) {
+	addProblem := func(file string, err error) {
 		if err != nil {
 			problems = append(problems, sources.Problem{File: file, Text: err.Error()})
 			s.failed = s.failed || !objects.IsFinal(err)
 		}
 	}
-	for i := range decision.Ends {
-		t := &decision.Ends[i].Thing
+	for i := range decision.Deleted {
+		t := &decision.Deleted[i].Resource
 		err := s.remove(ctx, t)
 		if err == nil {
 			s.mu.Lock()
 			s.ledger.Forget(t.ID())
 			s.mu.Unlock()
 		}
-		blame(t.File, err)
+		addProblem(t.File, err)
 	}
 	for _, t := range decision.Wanted {
 		if t.Workload != nil {
-			blame(t.File, s.Workloads.Apply(ctx, t.Workload))
+			addProblem(t.File, s.Workloads.Apply(ctx, t.Workload))
 		} else {
-			blame(t.File, s.Objects.Apply(ctx, t.Object))
+			addProblem(t.File, s.Objects.Apply(ctx, t.Object))
 		}
 	}
 	return problems
 }
 
-// remove removes a stored thing. The Jobs of a CronJob are removed first: if the agent is killed in between, the
+// remove removes a stored resource. The Jobs of a CronJob are removed first: if the agent is killed in between, the
 // CronJob continues.
-func (s *Store) remove(ctx context.Context, t *owner.Thing) error {
+func (s *Store) remove(ctx context.Context, t *owner.Resource) error {
 	if t.Object != nil {
 		return s.Objects.Delete(ctx, objects.KeyOf(t.Object))
 	}

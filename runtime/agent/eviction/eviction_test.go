@@ -79,7 +79,7 @@ func TestMet(t *testing.T) {
 		"a signal without limit": {map[Signal]Amount{ImageFsAvailable: {0, 100}}, ""},
 	} {
 		var got []string
-		for _, one := range met(thresholds(t, set), &Look{Left: amounts(c.left)}) {
+		for _, one := range met(thresholds(t, set), &Measurement{Left: amounts(c.left)}) {
 			got = append(got, string(one.Signal))
 		}
 		if text := strings.Join(got, " "); text != c.want {
@@ -107,7 +107,7 @@ func TestPressure(t *testing.T) {
 		{11*time.Minute - 1, "", "[DiskPressure]"},
 		{11 * time.Minute, "", "[]"},
 	} {
-		if got := fmt.Sprint(p.See(start.Add(step.after), thresholds(t, step.met))); got != step.want {
+		if got := fmt.Sprint(p.Update(start.Add(step.after), thresholds(t, step.met))); got != step.want {
 			t.Errorf("after %s: %s, want %s", step.after, got, step.want)
 		}
 	}
@@ -154,7 +154,7 @@ func order(s Signal, own bool, kind string, pods []ranked) string {
 	}
 	slices.Reverse(all)
 	var names []string
-	for _, pod := range rank(s, &Look{OwnImageFs: own}, all, usage) {
+	for _, pod := range rank(s, &Measurement{OwnImageFs: own}, all, usage) {
 		names = append(names, pod.Name)
 	}
 	return strings.Join(names, " ")
@@ -216,7 +216,7 @@ func TestDiskOfSignal(t *testing.T) {
 		{NodeFsAvailable, true, Disk{10, 100}},
 		{ImageFsInodesFree, true, Disk{5, 50}},
 	} {
-		if got := u.disk(c.signal, &Look{OwnImageFs: c.own}); got != c.want {
+		if got := u.disk(c.signal, &Measurement{OwnImageFs: c.own}); got != c.want {
 			t.Errorf("%s, own %v: %v, want %v", c.signal, c.own, got, c.want)
 		}
 	}

@@ -17,14 +17,14 @@ import (
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
-// lookEach is how often the machine is measured (kubelet: evictionMonitoringPeriod).
-const lookEach = 10 * time.Second
+// measurePeriod is how often the machine is measured (kubelet: evictionMonitoringPeriod).
+const measurePeriod = 10 * time.Second
 
 // World is the environment of a Manager.
 type World struct {
-	// Look measures the machine. Usage measures pods.
-	Look  func(context.Context) (*Look, error)
-	Usage func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error)
+	// Measure measures the machine. Usage measures pods.
+	Measure func(context.Context) (*Measurement, error)
+	Usage   func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error)
 	// RemoveGarbage removes unneeded records and logs. RemoveImages removes unused images.
 	RemoveGarbage, RemoveImages func(context.Context) error
 }
@@ -55,13 +55,13 @@ type Manager struct {
 
 	pressure   Pressure
 	conditions []v1.NodeConditionType
-	// told is the last logged text of each kind, which is not logged again.
-	told map[string]string
+	// logged is the last text of each kind. It is not logged again.
+	logged map[string]string
 }
 
 // New returns a Manager.
 func New(w World, s Settings) *Manager {
-	return &Manager{world: w, settings: s, pressure: Pressure{}, told: map[string]string{}}
+	return &Manager{world: w, settings: s, pressure: Pressure{}, logged: map[string]string{}}
 }
 
 // Run measures the machine periodically until the context ends. After an eviction it measures again at once.
@@ -72,8 +72,8 @@ func (m *Manager) Run(ctx context.Context, pods Pods) {
 		if ctx.Err() != nil {
 			return
 		}
-		m.tellFailure(err)
-		if !evicted && sleep.For(ctx, lookEach) != nil {
+		m.logFailure(err)
+		if !evicted && sleep.For(ctx, measurePeriod) != nil {
 			return
 		}
 	}
@@ -81,15 +81,15 @@ func (m *Manager) Run(ctx context.Context, pods Pods) {
 
 // synchronize measures once and evicts at most one pod (kubelet: managerImpl.synchronize).
 func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
-	look, err := m.world.Look(ctx)
+	look, err := m.world.Measure(ctx)
 	starved := met(m.settings.Thresholds, look)
-	m.note(ctx, look, starved)
+	m.updateConditions(ctx, look, starved)
 	if len(starved) == 0 {
 		return false, err
 	}
-	looked := m.reclaim(ctx, starved[0].Signal, look)
-	if looked != nil {
-		if look, starved = looked, met(m.settings.Thresholds, looked); len(starved) == 0 {
+	remeasured := m.reclaim(ctx, starved[0].Signal, look)
+	if remeasured != nil {
+		if look, starved = remeasured, met(m.settings.Thresholds, remeasured); len(starved) == 0 {
 			m.settings.Log.Info("able to reduce resource pressure without evicting pods")
 			return false, nil
 		}
@@ -98,9 +98,9 @@ func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
 	return evicted, errors.Join(err, failed)
 }
 
-// note updates the conditions from the thresholds that are met, and logs changes.
-func (m *Manager) note(ctx context.Context, look *Look, starved []Threshold) {
-	now := m.pressure.See(m.settings.Now(), starved)
+// updateConditions updates the conditions from the thresholds that are met, and logs changes.
+func (m *Manager) updateConditions(ctx context.Context, look *Measurement, starved []Threshold) {
+	now := m.pressure.Update(m.settings.Now(), starved)
 	if !slices.Equal(now, m.conditions) {
 		m.settings.Log.Warn("conditions of the node", "before", fmt.Sprint(m.conditions), "now", fmt.Sprint(now))
 		m.conditions = now
@@ -120,12 +120,12 @@ func (m *Manager) note(ctx context.Context, look *Look, starved []Threshold) {
 
 // isNew reports whether a text of a kind differs from the last one.
 func (m *Manager) isNew(kind, text string) bool {
-	before := m.told[kind]
-	m.told[kind] = text
+	before := m.logged[kind]
+	m.logged[kind] = text
 	return text != before
 }
 
-func (m *Manager) tellFailure(err error) {
+func (m *Manager) logFailure(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -138,7 +138,7 @@ func (m *Manager) tellFailure(err error) {
 // reclaim removes garbage from the disk that runs full, and measures again. It returns nil if the signal is not about a
 // disk or the measurement failed (kubelet: buildSignalToNodeReclaimFuncs, reclaimNodeLevelResources). Images on a
 // separate file system take no space on that of the node, so they are not removed for it.
-func (m *Manager) reclaim(ctx context.Context, s Signal, look *Look) *Look {
+func (m *Manager) reclaim(ctx context.Context, s Signal, look *Measurement) *Measurement {
 	if s.condition() != v1.NodeDiskPressure {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (m *Manager) reclaim(ctx context.Context, s Signal, look *Look) *Look {
 	if err != nil && m.isNew("reclaim", err.Error()) {
 		m.settings.Log.Warn("removing garbage", "error", err.Error())
 	}
-	again, err := m.world.Look(ctx)
+	again, err := m.world.Measure(ctx)
 	if err != nil {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (m *Manager) reclaim(ctx context.Context, s Signal, look *Look) *Look {
 }
 
 // evictOne evicts the first pod that can be evicted.
-func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Look) (bool, error) {
+func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Measurement) (bool, error) {
 	active := m.pods.Active(ctx)
 	usage, err := m.world.Usage(ctx, active)
 	if err != nil {

@@ -21,7 +21,7 @@ type lab struct {
 	*Manager
 	now  time.Time
 	log  bytes.Buffer
-	look Look
+	look Measurement
 	pods []*v1.Pod
 	// usage is the use of memory or disk in MiB. A pod that is not in it has nothing on the node.
 	usage map[types.UID]int64
@@ -34,11 +34,11 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), usage: map[types.UID]int64{}, look: Look{Left: amounts(map[Signal]Amount{
+	l := &lab{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), usage: map[types.UID]int64{}, look: Measurement{Left: amounts(map[Signal]Amount{
 		MemoryAvailable: {1 << 30, 4 << 30}, NodeFsAvailable: {50 << 20, 100 << 20}, ImageFsAvailable: {50 << 20, 100 << 20},
 	})}}
 	world := World{
-		Look: func(context.Context) (*Look, error) { return &l.look, nil },
+		Measure: func(context.Context) (*Measurement, error) { return &l.look, nil },
 		Usage: func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error) {
 			all := map[types.UID]*Usage{}
 			for uid, n := range l.usage {
@@ -101,7 +101,7 @@ func (l *lab) looks(t *testing.T, n int) string {
 	t.Helper()
 	l.done = nil
 	for range n {
-		l.now = l.now.Add(lookEach)
+		l.now = l.now.Add(measurePeriod)
 		before := strings.Count(strings.Join(l.done, " "), "evict")
 		evicted, err := l.synchronize(t.Context())
 		if err != nil {
@@ -148,8 +148,8 @@ func TestManager(t *testing.T) {
 	}
 }
 
-// TestManagerTells checks that each message is logged once, and that the conditions end five minutes after their cause.
-func TestManagerTells(t *testing.T) {
+// TestManagerLogs checks that each message is logged once, and that the conditions end five minutes after their cause.
+func TestManagerLogs(t *testing.T) {
 	l := newLab(t)
 	l.give(MemoryAvailable, -1000)
 	if got := l.looks(t, 5); got != "[MemoryPressure], error, error, error, error, error" {
@@ -175,8 +175,8 @@ func TestManagerThatRuns(t *testing.T) {
 	l.give(MemoryAvailable, -1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	looks := 0
-	look := l.world.Look
-	l.world.Look = func(ctx context.Context) (*Look, error) {
+	look := l.world.Measure
+	l.world.Measure = func(ctx context.Context) (*Measurement, error) {
 		if looks++; looks == 2 {
 			cancel() // After an eviction, Run measures again at once.
 		}

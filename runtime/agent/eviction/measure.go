@@ -21,9 +21,9 @@ type Machine struct {
 	known    bool
 }
 
-// Look measures the machine. A value that cannot be measured is left out, and its error is returned.
-func (m *Machine) Look(ctx context.Context) (*Look, error) {
-	look := &Look{Left: map[Signal][]Amount{}}
+// Measure measures the machine. A value that cannot be measured is left out, and its error is returned.
+func (m *Machine) Measure(ctx context.Context) (*Measurement, error) {
+	look := &Measurement{Left: map[Signal][]Amount{}}
 	errs := []error{look.addMemory(), look.addTasks()}
 	node, err := m.node(look)
 	images, imagesErr := m.images(ctx)
@@ -35,14 +35,14 @@ func (m *Machine) Look(ctx context.Context) (*Look, error) {
 	return look, errors.Join(errs...)
 }
 
-func (l *Look) add(s Signal, a Amount) { l.Left[s] = append(l.Left[s], a) }
+func (l *Measurement) add(s Signal, a Amount) { l.Left[s] = append(l.Left[s], a) }
 
-func (l *Look) addDisk(bytes, inodes Signal, fs *machine.FileSystem) {
+func (l *Measurement) addDisk(bytes, inodes Signal, fs *machine.FileSystem) {
 	l.add(bytes, Amount{fs.Free, fs.Size})
 	l.add(inodes, Amount{fs.InodesFree, fs.Inodes})
 }
 
-func (l *Look) addMemory() error {
+func (l *Measurement) addMemory() error {
 	capacity := machine.MemoryBytes()
 	used, err := cgroup.WorkingSet()
 	if err == nil && capacity > 0 {
@@ -51,7 +51,7 @@ func (l *Look) addMemory() error {
 	return err
 }
 
-func (l *Look) addTasks() error {
+func (l *Measurement) addTasks() error {
 	running, limit, err := machine.Tasks("/proc")
 	if err == nil {
 		l.add(PIDAvailable, Amount{limit - running, limit})
@@ -60,7 +60,7 @@ func (l *Look) addTasks() error {
 }
 
 // node measures the file systems of the node, and returns the device of the first.
-func (m *Machine) node(look *Look) (device uint64, failed error) {
+func (m *Machine) node(look *Measurement) (device uint64, failed error) {
 	for _, dir := range m.NodeDirs {
 		d, err := measure(dir)
 		switch {

@@ -22,11 +22,11 @@ func TestLook(t *testing.T) {
 		}
 		return dir, nil
 	}}
-	if look, err := m.Look(t.Context()); err == nil || len(look.Left[NodeFsAvailable]) != 1 || look.Left[ImageFsAvailable] != nil {
+	if look, err := m.Measure(t.Context()); err == nil || len(look.Left[NodeFsAvailable]) != 1 || look.Left[ImageFsAvailable] != nil {
 		t.Errorf("without the runtime: %+v %v", look, err)
 	}
 	for range 2 {
-		look, err := m.Look(t.Context())
+		look, err := m.Measure(t.Context())
 		if err != nil || asked != 2 || look.OwnImageFs {
 			t.Errorf("%+v %v, asked %d times", look, err, asked)
 		}
@@ -62,7 +62,7 @@ func TestLookAtSmallDisks(t *testing.T) {
 	all := thresholds(t, "nodefs.available<10%,nodefs.inodesFree<10%")
 	m := &Machine{NodeDirs: []string{t.TempDir(), small}, ImageFs: func(context.Context) (string, error) { return small, nil }}
 	signals := func() (names string) {
-		look, err := m.Look(t.Context())
+		look, err := m.Measure(t.Context())
 		if err != nil || !look.OwnImageFs || look.Left[ImageFsInodesFree][0].Capacity != 100 {
 			t.Errorf("%+v %v", look, err)
 		}

@@ -20,8 +20,8 @@ func (a Amount) available(s Signal) *resource.Quantity {
 	return resource.NewQuantity(a.Available, resource.BinarySI)
 }
 
-// Look is the result of one measurement of the machine.
-type Look struct {
+// Measurement is the result of one measurement of the machine.
+type Measurement struct {
 	// Left holds the amounts by signal, one for each relevant file system. Values that could not be measured are
 	// missing.
 	Left map[Signal][]Amount
@@ -31,13 +31,13 @@ type Look struct {
 
 // counts reports which parts of a pod are on the file system of a signal. If images have a separate file system,
 // writable layers are on it, and logs and volumes on that of the node (kubelet: buildSignalToRankFunc).
-func (l *Look) counts(s Signal) (layers, files bool) {
+func (l *Measurement) counts(s Signal) (layers, files bool) {
 	images := s == ImageFsAvailable || s == ImageFsInodesFree
 	return images || !l.OwnImageFs, !images || !l.OwnImageFs
 }
 
 // below returns the first amount that is below a threshold, if any.
-func (l *Look) below(t *Threshold) (Amount, bool) {
+func (l *Measurement) below(t *Threshold) (Amount, bool) {
 	for _, a := range l.Left[t.Signal] {
 		if t.of(a.Capacity).CmpInt64(a.Available) > 0 {
 			return a, true
@@ -47,7 +47,7 @@ func (l *Look) below(t *Threshold) (Amount, bool) {
 }
 
 // met returns the thresholds that are met. The first one is acted on (kubelet: thresholdsMet, byEvictionPriority).
-func met(thresholds []Threshold, look *Look) []Threshold {
+func met(thresholds []Threshold, look *Measurement) []Threshold {
 	return slices.DeleteFunc(slices.Clone(thresholds), func(t Threshold) bool {
 		_, below := look.below(&t)
 		return !below
@@ -61,8 +61,8 @@ const transition = 5 * time.Minute
 // Pressure maps the node's conditions to when they were last observed.
 type Pressure map[v1.NodeConditionType]time.Time
 
-// See records the thresholds that are met now, and returns the conditions of the node, sorted by name.
-func (p Pressure) See(now time.Time, met []Threshold) []v1.NodeConditionType {
+// Update records the thresholds that are met now, and returns the conditions of the node, sorted by name.
+func (p Pressure) Update(now time.Time, met []Threshold) []v1.NodeConditionType {
 	for i := range met {
 		p[met[i].Signal.condition()] = now
 	}

@@ -56,7 +56,7 @@ func (u *Usage) memory() int64 {
 }
 
 // disk returns the pod's usage of the file system of a signal.
-func (u *Usage) disk(s Signal, look *Look) Disk {
+func (u *Usage) disk(s Signal, look *Measurement) Disk {
 	layers, files := look.counts(s)
 	var sum Disk
 	for i := range u.Containers {
@@ -86,7 +86,7 @@ type candidate struct {
 // rank orders pods for eviction: first pods with unknown usage, then those that use more than they request. Pods with
 // low priority follow, then those that use most beyond their requests (kubelet: rankMemoryPressure,
 // rankDiskPressureFunc, rankPIDPressure).
-func rank(s Signal, look *Look, pods []*v1.Pod, usage map[types.UID]*Usage) []*v1.Pod {
+func rank(s Signal, look *Measurement, pods []*v1.Pod, usage map[types.UID]*Usage) []*v1.Pod {
 	all := make([]candidate, 0, len(pods))
 	for _, pod := range pods {
 		all = append(all, newCandidate(s, look, pod, usage[pod.UID]))
@@ -104,7 +104,7 @@ func rank(s Signal, look *Look, pods []*v1.Pod, usage map[types.UID]*Usage) []*v
 	return order
 }
 
-func newCandidate(s Signal, look *Look, pod *v1.Pod, usage *Usage) candidate {
+func newCandidate(s Signal, look *Measurement, pod *v1.Pod, usage *Usage) candidate {
 	c := candidate{pod: pod, known: usage != nil}
 	if usage == nil {
 		return c

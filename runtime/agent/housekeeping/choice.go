@@ -69,8 +69,8 @@ type imageRecord struct{ first, used time.Time }
 // imageRecords holds the records of all images by ID.
 type imageRecords map[string]imageRecord
 
-// see updates the records from the present images (kubelet: detectImages).
-func (a imageRecords) see(now time.Time, images []image) {
+// record updates the records from the present images (kubelet: detectImages).
+func (a imageRecords) record(now time.Time, images []image) {
 	there := map[string]bool{}
 	for i := range images {
 		img := &images[i]

@@ -65,7 +65,7 @@ func TestImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := imageRecords{}
 			for _, s := range append(c.before, sight{c.at, c.images}) {
-				r.see(at(s.at), imagesOf(s.images))
+				r.record(at(s.at), imagesOf(s.images))
 			}
 			var got []string
 			for _, img := range r.order(at(c.at), imagesOf(c.images)) {
@@ -165,7 +165,7 @@ func TestRandomImages(t *testing.T) {
 				}
 				all = append(all, img)
 			}
-			r.see(now, all)
+			r.record(now, all)
 			checkOrder(t, r, all, now, came)
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)

@@ -46,17 +46,17 @@ type Housekeeper struct {
 	world    World
 	settings Settings
 	pods     Pods
-	// told holds the failures of each task's last run, which are not logged again.
-	told [taskCount]map[string]bool
-	// looked holds the large logs to which no container writes.
-	looked map[string]gc.GrownLog
+	// logged holds the failures of each task's last run. They are not logged again.
+	logged [taskCount]map[string]bool
+	// idleLogs holds the large logs to which no container writes.
+	idleLogs map[string]gc.GrownLog
 	// images holds the records of images.
 	images imageRecords
 }
 
 // New returns a Housekeeper.
 func New(w World, s Settings) *Housekeeper {
-	return &Housekeeper{world: w, settings: s, looked: map[string]gc.GrownLog{}, images: imageRecords{}}
+	return &Housekeeper{world: w, settings: s, idleLogs: map[string]gc.GrownLog{}, images: imageRecords{}}
 }
 
 // limits returns the maximum duration of a task.
@@ -73,13 +73,13 @@ func (h *Housekeeper) Run(ctx context.Context, pods Pods) {
 		if sleep.For(ctx, max(at.Sub(h.settings.Now()), time.Millisecond)) != nil {
 			return
 		}
-		h.do(ctx, c)
+		h.runTask(ctx, c)
 		s.done(c, h.settings.Now())
 	}
 }
 
-// do runs one task within its time limit.
-func (h *Housekeeper) do(ctx context.Context, c task) {
+// runTask runs one task within its time limit.
+func (h *Housekeeper) runTask(ctx context.Context, c task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, limits(c))
@@ -87,21 +87,21 @@ func (h *Housekeeper) do(ctx context.Context, c task) {
 	work := [taskCount]func(context.Context) error{logTask: h.rotateLogs, recordTask: h.removeRecords, imageTask: h.removeImages}[c]
 	err := work(limited)
 	if ctx.Err() == nil {
-		h.tell(c, err)
+		h.logFailures(c, err)
 	}
 }
 
-// tell logs the failures of a task that its last run did not have.
-func (h *Housekeeper) tell(c task, err error) {
+// logFailures logs the failures of a task that its last run did not have.
+func (h *Housekeeper) logFailures(c task, err error) {
 	now := map[string]bool{}
 	for _, one := range parts(err) {
 		text := one.Error()
-		if !h.told[c][text] && !now[text] {
+		if !h.logged[c][text] && !now[text] {
 			h.settings.Log.Error("housekeeping", "error", text)
 		}
 		now[text] = true
 	}
-	h.told[c] = now
+	h.logged[c] = now
 }
 
 // parts returns the errors that are joined in err.

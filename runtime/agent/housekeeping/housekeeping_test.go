@@ -133,7 +133,7 @@ func (l *lab) calls(c task) (calls []string, lines string) {
 	l.t.Helper()
 	before := len(l.proxy.Calls())
 	l.log.Reset()
-	l.do(l.t.Context(), c)
+	l.runTask(l.t.Context(), c)
 	// A finished pull has queried its progress, which may reach the proxy only now.
 	late := func(method string) bool { return strings.HasSuffix(method, "ListStatuses") }
 	return slices.DeleteFunc(l.proxy.Calls()[before:], late), l.log.String()
@@ -243,9 +243,9 @@ func TestLockedPodsAreLeft(t *testing.T) {
 	}
 }
 
-// TestRecordsGo checks that one record of each container stays. If nothing has to be removed, there is one list call
+// TestRecordsAreRemoved checks that one record of each container stays. If nothing has to be removed, there is one list call
 // and no log line.
-func TestRecordsGo(t *testing.T) {
+func TestRecordsAreRemoved(t *testing.T) {
 	l := newLab(t, Settings{MaxRecords: -1})
 	ref, sandbox := l.pod("web", "i:1")
 	for attempt := range uint32(3) {
@@ -270,8 +270,8 @@ func shortNames(calls []string) []string {
 	return all
 }
 
-// TestFailuresAreToldOnce checks that a failure is logged once, and again after it was gone.
-func TestFailuresAreToldOnce(t *testing.T) {
+// TestFailuresAreLoggedOnce checks that a failure is logged once, and again after it was gone.
+func TestFailuresAreLoggedOnce(t *testing.T) {
 	l := newLab(t, Settings{MaxRecords: -1})
 	fail := func(times int) {
 		l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: times, Err: errors.New("no")})
@@ -307,9 +307,9 @@ func (l *lab) present() string {
 	return strings.Join(names, " ")
 }
 
-// TestImagesGo checks that a full disk leads to the removal of images that podctl pulled and no pod needs, and of no
+// TestImagesAreRemoved checks that a full disk leads to the removal of images that podctl pulled and no pod needs, and of no
 // others. If the disk is not full, the images of containers are not queried one by one.
-func TestImagesGo(t *testing.T) {
+func TestImagesAreRemoved(t *testing.T) {
 	l := newLab(t, Settings{})
 	ref, sandbox := l.pod("web", "named.local/n:1")
 	for _, name := range []string{"a.local/a:1", "named.local/n:1", "used.local/u:1"} {
@@ -377,9 +377,9 @@ func TestImagesThatOthersPulled(t *testing.T) {
 	}
 }
 
-// TestImagesStayWhileItIsNotKnownWhoNeedsThem checks that no image is removed while a checkpoint is unreadable, because
+// TestImagesStayWhileTheirUsersAreUnknown checks that no image is removed while a checkpoint is unreadable, because
 // it may name any image.
-func TestImagesStayWhileItIsNotKnownWhoNeedsThem(t *testing.T) {
+func TestImagesStayWhileTheirUsersAreUnknown(t *testing.T) {
 	l := newLab(t, Settings{})
 	ref, _ := l.pod("web", "i:1")
 	l.pull("a.local/a:1")

@@ -23,7 +23,7 @@ func (h *Housekeeper) removeImages(ctx context.Context) error {
 		return err
 	}
 	first := len(h.images) == 0
-	h.images.see(h.settings.Now(), h.seen(found, notes))
+	h.images.record(h.settings.Now(), h.convert(found, notes))
 	// In the first run all images are new, so that none could be removed.
 	if err = h.world.Images.ForgetGone(notes, found); err != nil || first {
 		return err
@@ -66,8 +66,8 @@ func (h *Housekeeper) free(ctx context.Context, notes images.Notes, excess int64
 	if len(unreadable) > 0 {
 		return 0, fmt.Errorf("no image is removed, because the needed images are unknown: %w", errors.Join(unreadable...))
 	}
-	now, all := h.settings.Now(), h.seen(found, notes)
-	h.images.see(now, all)
+	now, all := h.settings.Now(), h.convert(found, notes)
+	h.images.record(now, all)
 	return free(h.images.order(now, all), excess, func(img image) error {
 		i := slices.IndexFunc(found, func(one *images.Image) bool { return one.ID == img.ID })
 		if err := h.world.Images.Remove(ctx, found[i]); err != nil {
@@ -78,10 +78,10 @@ func (h *Housekeeper) free(ctx context.Context, notes images.Notes, excess int64
 	})
 }
 
-// seen converts images. If the runtime does not belong to podctl, only images that podctl pulled are removable.
+// convert converts images. If the runtime does not belong to podctl, only images that podctl pulled are removable.
 // Otherwise, images that others pulled are removable, too, but not images from an archive: they could not be pulled
 // again and have no digest.
-func (h *Housekeeper) seen(found []*images.Image, notes images.Notes) []image {
+func (h *Housekeeper) convert(found []*images.Image, notes images.Notes) []image {
 	all := make([]image, 0, len(found))
 	for _, img := range found {
 		all = append(all, image{

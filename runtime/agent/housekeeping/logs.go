@@ -17,20 +17,20 @@ func (h *Housekeeper) rotateLogs(ctx context.Context) error {
 	looked := map[string]gc.GrownLog{}
 	var pods []model.PodRef
 	for _, log := range grown {
-		if h.looked[log.Path] == log {
+		if h.idleLogs[log.Path] == log {
 			looked[log.Path] = log
 		} else if len(pods) == 0 || pods[len(pods)-1] != log.Pod {
 			pods = append(pods, log.Pod)
 		}
 	}
-	h.looked = looked
+	h.idleLogs = looked
 	for _, ref := range pods {
 		full, err := h.world.Garbage.FullLogs(ctx, ref)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		h.noteIdle(grown, ref, full)
+		h.recordIdle(grown, ref, full)
 		for i := range full {
 			errs = append(errs, h.remove(ctx, &full[i]))
 		}
@@ -38,15 +38,15 @@ func (h *Housekeeper) rotateLogs(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// noteIdle records the large logs of a pod to which no container writes.
-func (h *Housekeeper) noteIdle(grown []gc.GrownLog, ref model.PodRef, full []gc.Garbage) {
+// recordIdle records the large logs of a pod to which no container writes.
+func (h *Housekeeper) recordIdle(grown []gc.GrownLog, ref model.PodRef, full []gc.Garbage) {
 	written := map[string]bool{}
 	for i := range full {
 		written[full[i].Path] = true
 	}
 	for _, log := range grown {
 		if log.Pod == ref && !written[log.Path] {
-			h.looked[log.Path] = log
+			h.idleLogs[log.Path] = log
 		}
 	}
 }

@@ -48,15 +48,15 @@ const slack = 5 * time.Second
 // Run guards the pods until the context ends. Without logind it returns at once. It reconnects after a broken
 // connection.
 func (g *Guard) Run(ctx context.Context) {
-	told := ""
+	logged := ""
 	for ctx.Err() == nil {
 		err := g.guard(ctx)
 		if errors.Is(err, ErrNoLogind) {
 			return
 		}
-		if err != nil && ctx.Err() == nil && err.Error() != told {
-			told = err.Error()
-			g.Log.Warn("a shutdown of the machine cannot wait for pods", "error", told)
+		if err != nil && ctx.Err() == nil && err.Error() != logged {
+			logged = err.Error()
+			g.Log.Warn("a shutdown of the machine cannot wait for pods", "error", logged)
 		}
 		_ = sleep.For(ctx, g.Pause)
 	}

@@ -17,13 +17,13 @@ import (
 
 // Decision is the result for everything that sources want and everything that is stored.
 type Decision struct {
-	// Wanted are the things that take effect. A waiting thing is not among them: the stored thing in its place stays.
-	Wanted []Thing
+	// Wanted are the resources that take effect. A waiting resource is not among them: the stored resource in its place stays.
+	Wanted []Resource
 	// Held are pods without effect, because a pod that was applied by hand has their name.
 	Held []Held
-	// Stays are other stored things that are kept as they are. Ends are those that are deleted. The rest is not
+	// Kept are other stored resources that stay as they are. Deleted are those to delete. The rest is not
 	// touched.
-	Stays, Ends []Record
+	Kept, Deleted []Record
 	// Problems are the conflicts of the claims that lost, by source.
 	Problems map[string][]sources.Problem
 
@@ -47,48 +47,48 @@ func (l *Ledger) Decide(now time.Time, stored []Record) *Decision {
 	d := &Decision{graces: map[types.UID]*int64{}, Problems: map[string][]sources.Problem{}}
 	there, taken, wanted := indexed(stored), map[ID]*claim{}, map[ID]bool{}
 	for _, c := range l.claims() {
-		if lost := c.take(taken); lost != nil {
+		if lost := c.reserve(taken); lost != nil {
 			d.Problems[c.by] = append(d.Problems[c.by], *lost)
 			continue
 		}
-		if l.waits(&c, there.inPlace(&c)) {
+		if l.mustWait(&c, there.inPlace(&c)) {
 			continue
 		}
 		if holder := l.holder(there, &c); holder != nil {
 			d.Held = append(d.Held, Held{Pod: c.Pod, Holder: *holder})
-			d.Problems[c.by] = append(d.Problems[c.by], heldBy(c.Pod, holder))
+			d.Problems[c.by] = append(d.Problems[c.by], nameInUse(c.Pod, holder))
 			continue
 		}
 		if c.grace != nil {
 			d.graces[c.uid] = c.grace
 			continue
 		}
-		d.Wanted = append(d.Wanted, c.Thing)
+		d.Wanted = append(d.Wanted, c.Resource)
 		wanted[c.ID()] = true
-		l.own(now, &c, there.first(c.ID()))
+		l.recordOwner(now, &c, there.first(c.ID()))
 	}
 	for i := range stored {
 		r := &stored[i]
-		switch fate := l.Fate(now, r); {
+		switch action := l.ActionFor(now, r); {
 		case wanted[r.ID()]:
-		case fate == Ends || d.graces[r.uid] != nil:
-			d.Ends = append(d.Ends, *r)
-		case fate == Stays:
-			d.Stays = append(d.Stays, *r)
+		case action == Delete || d.graces[r.uid] != nil:
+			d.Deleted = append(d.Deleted, *r)
+		case action == Keep:
+			d.Kept = append(d.Kept, *r)
 		}
 	}
 	return d
 }
 
-// take reserves the name and UID of a claim. If another claim has one of them, take returns the problem.
-func (c *claim) take(taken map[ID]*claim) *sources.Problem {
+// reserve reserves the name and UID of a claim. If another claim has one of them, reserve returns the problem.
+func (c *claim) reserve(taken map[ID]*claim) *sources.Problem {
 	ids := []ID{c.ID()}
 	if !c.byUID {
 		ids = []ID{c.name, c.ID()}
 	}
 	for _, id := range ids {
 		if first := taken[id]; first != nil {
-			return new(c.lostTo(first))
+			return new(c.duplicateOf(first))
 		}
 	}
 	for _, id := range ids {
@@ -97,8 +97,8 @@ func (c *claim) take(taken map[ID]*claim) *sources.Problem {
 	return nil
 }
 
-// lostTo returns the problem of a claim that loses to another.
-func (c *claim) lostTo(first *claim) sources.Problem {
+// duplicateOf returns the problem of a claim that loses to another.
+func (c *claim) duplicateOf(first *claim) sources.Problem {
 	what := c.String()
 	if c.name != first.name {
 		what = fmt.Sprintf("the uid %q of %s", c.uid, what)
@@ -106,8 +106,8 @@ func (c *claim) lostTo(first *claim) sources.Problem {
 	return sources.Problem{File: c.File, Pod: first.uid, Text: fmt.Sprintf("%s: %s is given twice, first in %s", c.File, what, first.File)}
 }
 
-// heldBy returns the problem of a pod whose name is used by a pod that was applied by hand.
-func heldBy(d *podspec.Desired, holder *Record) sources.Problem {
+// nameInUse returns the problem of a pod whose name is used by a pod that was applied by hand.
+func nameInUse(d *podspec.Desired, holder *Record) sources.Problem {
 	return sources.Problem{File: d.Source, Pod: holder.uid, Text: fmt.Sprintf(
 		"pod %s is not created: a pod that was applied by hand has its name, with uid %s; to remove that pod, run `podctl delete %s`",
 		model.RefOf(d.Pod), holder.uid, holder.uid)}
@@ -117,7 +117,7 @@ func heldBy(d *podspec.Desired, holder *Record) sources.Problem {
 // and has another UID or belongs to another workload. Holder returns nil if there is none. The agent does not end a pod
 // that its sources did not provide.
 func (l *Ledger) Holder(stored []Record, d *podspec.Desired) *Record {
-	return l.holder(indexed(stored), &claim{Thing: Pod(d), byUID: l.rules[d.Keeper].UIDs})
+	return l.holder(indexed(stored), &claim{Resource: Pod(d), byUID: l.rules[d.Keeper].UIDs})
 }
 
 func (l *Ledger) holder(there index, c *claim) *Record {
@@ -125,7 +125,7 @@ func (l *Ledger) holder(there index, c *claim) *Record {
 		return nil
 	}
 	for _, r := range there[c.name] {
-		if (r.ID() != c.ID() || !sameOwner(r.Pod.Pod, c.Pod.Pod)) && !r.Deleting && !l.Owns(r.Keeper) {
+		if (r.ID() != c.ID() || !sameOwner(r.Pod.Pod, c.Pod.Pod)) && !r.Deleting && !l.Owns(r.Owner) {
 			return r
 		}
 	}
@@ -137,7 +137,7 @@ func sameOwner(a, b *v1.Pod) bool {
 	return one == other || one != nil && other != nil && one.Kind == other.Kind && one.Name == other.Name
 }
 
-// index finds stored things by name and by ID. Things that are not being deleted come first, then the order is by UID.
+// index finds stored resources by name and by ID. Resources that are not being deleted come first, then the order is by UID.
 type index map[ID][]*Record
 
 func indexed(stored []Record) index {
@@ -163,7 +163,7 @@ func indexed(stored []Record) index {
 	return there
 }
 
-// first returns the first stored thing with a name or an ID. It returns nil if there is none.
+// first returns the first stored resource with a name or an ID. It returns nil if there is none.
 func (there index) first(id ID) *Record {
 	if all := there[id]; len(all) > 0 {
 		return all[0]
@@ -171,7 +171,7 @@ func (there index) first(id ID) *Record {
 	return nil
 }
 
-// inPlace returns the stored thing in the place of a claim: with its UID if UIDs identify it, else with its name.
+// inPlace returns the stored resource in the place of a claim: with its UID if UIDs identify it, else with its name.
 func (there index) inPlace(c *claim) *Record {
 	if c.byUID {
 		return there.first(c.ID())

@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Kinds are the kinds of things that a ledger decides about.
+// Kinds are the kinds of resources that a ledger decides about.
 type Kinds int
 
 const (
@@ -19,7 +19,7 @@ const (
 	Others
 )
 
-// Ledger holds the wanted things of all sources.
+// Ledger holds the wanted resources of all sources.
 type Ledger struct {
 	// Kinds are the kinds that the ledger decides about.
 	Kinds Kinds
@@ -28,11 +28,11 @@ type Ledger struct {
 	// Order has the names of the sources. An earlier one takes precedence. Updates has the last update of each.
 	Order   []string
 	Updates map[string]sources.Update
-	// Takeovers are the things that were applied by hand and that a source has since provided.
+	// Takeovers are the resources that were applied by hand and that a source has since provided.
 	Takeovers map[ID]sources.Problem
 
 	rules map[string]sources.Rules
-	// readAt is when every source had been read completely for the first time. seen holds the things that have taken
+	// readAt is when every source had been read completely for the first time. seen holds the resources that have taken
 	// effect since the start.
 	readAt time.Time
 	seen   map[ID]bool
@@ -60,9 +60,9 @@ func (l *Ledger) Complete() bool {
 	return !slices.ContainsFunc(l.Order, func(name string) bool { return !l.Updates[name].Complete })
 }
 
-// Settles returns when Decide will next drop a thing that no source has wanted since the start. It is zero if there is
+// NextDrop returns when Decide will next drop a resource that no source has wanted since the start. It is zero if there is
 // no such time.
-func (l *Ledger) Settles(now time.Time) (next time.Time) {
+func (l *Ledger) NextDrop(now time.Time) (next time.Time) {
 	if l.readAt.IsZero() {
 		return next
 	}
@@ -74,15 +74,15 @@ func (l *Ledger) Settles(now time.Time) (next time.Time) {
 	return next
 }
 
-// Forget drops the state of a thing that is gone.
+// Forget drops the state of a resource that is gone.
 func (l *Ledger) Forget(id ID) {
 	delete(l.seen, id)
 	delete(l.Takeovers, id)
 }
 
-// claim is a thing that a source wants.
+// claim is a resource that a source wants.
 type claim struct {
-	Thing
+	Resource
 	// by is the source of the update. rank is the position of the source of the pod or of its workload.
 	by   string
 	rank int
@@ -92,12 +92,12 @@ type claim struct {
 	grace *int64
 }
 
-// claims returns the wanted things in order of precedence: by source, and for pods then by the name of the text.
+// claims returns the wanted resources in order of precedence: by source, and for pods then by the name of the text.
 func (l *Ledger) claims() (all []claim) {
 	for i, name := range l.Order {
 		u := l.Updates[name]
-		for _, t := range l.things(&u) {
-			c := claim{Thing: t, by: name, rank: i}
+		for _, t := range l.resources(&u) {
+			c := claim{Resource: t, by: name, rank: i}
 			if t.Pod != nil {
 				l.describe(&c, &u)
 			}
@@ -116,7 +116,7 @@ func (l *Ledger) claims() (all []claim) {
 // describe adds the properties of a pod from an update.
 func (l *Ledger) describe(c *claim, u *sources.Update) {
 	c.byUID = l.rules[c.by].UIDs
-	if rank := slices.Index(l.Order, u.Brought[c.uid]); rank >= 0 {
+	if rank := slices.Index(l.Order, u.WorkloadSources[c.uid]); rank >= 0 {
 		c.rank = rank
 	}
 	if grace, ending := u.Ending[c.uid]; ending {
@@ -124,9 +124,9 @@ func (l *Ledger) describe(c *claim, u *sources.Update) {
 	}
 }
 
-// things returns the things of an update, objects before workloads, because containers need the objects when they
+// resources returns the resources of an update, objects before workloads, because containers need the objects when they
 // start.
-func (l *Ledger) things(u *sources.Update) (all []Thing) {
+func (l *Ledger) resources(u *sources.Update) (all []Resource) {
 	if l.Kinds == Pods {
 		for _, d := range u.Pods {
 			all = append(all, Pod(d))
@@ -142,63 +142,63 @@ func (l *Ledger) things(u *sources.Update) (all []Thing) {
 	return all
 }
 
-// waits reports whether a claim must wait: the source of the stored thing in its place takes precedence, and may still
+// mustWait reports whether a claim must wait: the source of the stored resource in its place takes precedence, and may still
 // want it. The source of workloads always takes precedence, because any source may have provided the workload.
-func (l *Ledger) waits(c *claim, stored *Record) bool {
-	if stored == nil || stored.Keeper == c.by {
+func (l *Ledger) mustWait(c *claim, stored *Record) bool {
+	if stored == nil || stored.Owner == c.by {
 		return false
 	}
-	i := slices.Index(l.Order, stored.Keeper)
-	return i >= 0 && (i < c.rank || stored.Keeper == model.WorkloadKeeper) && l.unknown(&stored.Thing)
+	i := slices.Index(l.Order, stored.Owner)
+	return i >= 0 && (i < c.rank || stored.Owner == model.WorkloadKeeper) && l.mayBeWanted(&stored.Resource)
 }
 
-// unknown reports whether the source of a stored thing may still want it, because the source, or the text of the thing,
+// mayBeWanted reports whether the source of a stored resource may still want it, because the source, or the text of the resource,
 // could not be read.
-func (l *Ledger) unknown(t *Thing) bool {
-	u := l.Updates[t.Keeper]
+func (l *Ledger) mayBeWanted(t *Resource) bool {
+	u := l.Updates[t.Owner]
 	return !u.Complete || slices.Contains(u.Unread, t.File)
 }
 
-// Fate is what happens to a stored thing that no source wants.
-type Fate int
+// Action is what happens to a stored resource that no source wants.
+type Action int
 
 const (
-	// Stays means that the thing is kept as it is stored.
-	Stays Fate = iota
-	// Ends means that the thing is deleted.
-	Ends
-	// Left means that the thing is neither kept nor deleted, because no source provided it.
-	Left
+	// Keep means that the resource is kept as it is stored.
+	Keep Action = iota
+	// Delete means that the resource is deleted.
+	Delete
+	// Ignore means that the resource is neither kept nor deleted, because no source provided it.
+	Ignore
 )
 
-// Fate decides what happens to a stored thing that no source wants.
-func (l *Ledger) Fate(now time.Time, r *Record) Fate {
+// ActionFor decides what happens to a stored resource that no source wants.
+func (l *Ledger) ActionFor(now time.Time, r *Record) Action {
 	switch {
 	case r.Deleting:
-		return Ends
-	case !l.Owns(r.Keeper):
+		return Delete
+	case !l.Owns(r.Owner):
 		if l.ByHand {
-			return Stays
+			return Keep
 		}
-		return Left
-	case !l.Complete() || l.unknown(&r.Thing) || l.lingers(now, &r.Thing):
-		return Stays
+		return Ignore
+	case !l.Complete() || l.mayBeWanted(&r.Resource) || l.inDropDelay(now, &r.Resource):
+		return Keep
 	}
-	return Ends
+	return Delete
 }
 
-// lingers reports whether a thing of an earlier agent may come back soon. For a thing that this agent has seen, the
+// inDropDelay reports whether a resource of an earlier agent may come back soon. For a resource that this agent has seen, the
 // source has already applied its delay.
-func (l *Ledger) lingers(now time.Time, t *Thing) bool {
-	return !l.seen[t.ID()] && now.Before(l.readAt.Add(l.rules[t.Keeper].Lingers))
+func (l *Ledger) inDropDelay(now time.Time, t *Resource) bool {
+	return !l.seen[t.ID()] && now.Before(l.readAt.Add(l.rules[t.Owner].Lingers))
 }
 
-// own records that a claim takes effect in the place of a stored thing.
-func (l *Ledger) own(now time.Time, c *claim, stored *Record) {
+// recordOwner records that a claim takes effect in the place of a stored resource.
+func (l *Ledger) recordOwner(now time.Time, c *claim, stored *Record) {
 	id := c.ID()
 	l.seen[id] = true
 	// The pod of a workload belongs to the workload, whether a source or a user applied the workload.
-	if stored == nil || stored.Deleting || stored.Keeper != "" || c.Keeper == model.WorkloadKeeper {
+	if stored == nil || stored.Deleting || stored.Owner != "" || c.Owner == model.WorkloadKeeper {
 		return
 	}
 	if _, noted := l.Takeovers[id]; noted {

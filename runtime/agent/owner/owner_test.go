@@ -50,7 +50,7 @@ func pod(text, keeper string) *podspec.Desired {
 // ends in 30 seconds. "one: ?" has not been read. "one: ?f" could not read its file f.
 func said(text string) sources.Update {
 	name, pods, _ := strings.Cut(text, ": ")
-	u := sources.Update{Source: name, Complete: true, Brought: map[types.UID]string{}, Ending: map[types.UID]int64{}}
+	u := sources.Update{Source: name, Complete: true, WorkloadSources: map[types.UID]string{}, Ending: map[types.UID]int64{}}
 	for word := range strings.FieldsSeq(pods) {
 		text, grace, ending := strings.Cut(word, "!")
 		switch text {
@@ -63,7 +63,7 @@ func said(text string) sources.Update {
 			d := pod(one, name)
 			if brought != "" {
 				d.Source = brought + "/f"
-				u.Brought[d.Pod.UID] = brought
+				u.WorkloadSources[d.Pod.UID] = brought
 			}
 			u.Pods = append(u.Pods, d)
 			if ending {
@@ -82,7 +82,7 @@ func stored(texts ...string) (all []Record) {
 	for _, text := range texts {
 		keeper, one, _ := strings.Cut(text, ": ")
 		one, deleting := strings.CutSuffix(one, "!")
-		all = append(all, Record{Thing: Pod(pod(one, keeper)), Deleting: deleting})
+		all = append(all, Record{Resource: Pod(pod(one, keeper)), Deleting: deleting})
 	}
 	return all
 }
@@ -95,15 +95,15 @@ func words(d *Decision) string {
 		all = append(all, d.Pod.Name+"/"+string(d.Pod.UID)+" "+what)
 	}
 	for _, t := range d.Wanted {
-		add(t.Pod, "of "+t.Keeper)
+		add(t.Pod, "of "+t.Owner)
 	}
 	for _, h := range d.Held {
 		add(h.Pod, "held by "+string(h.Holder.Pod.Pod.UID))
 	}
-	for _, r := range d.Stays {
+	for _, r := range d.Kept {
 		add(r.Pod, "stays")
 	}
-	for _, r := range d.Ends {
+	for _, r := range d.Deleted {
 		what := "ends"
 		if grace := d.GraceOf(r.Pod.Pod.UID); grace != nil {
 			what = fmt.Sprintf("ends in %d", *grace)
@@ -219,14 +219,14 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// TestSeen checks that a thing that a source has wanted while the agent runs ends at once, because the source has
+// TestSeen checks that a resource that a source has wanted while the agent runs ends at once, because the source has
 // already applied its delay.
 func TestSeen(t *testing.T) {
 	l, now := newLedger(Pods, "one"), time.Unix(1000, 0)
 	there := stored("one: web/a", "one: db/b")
 	l.says("one: web/a")
 	l.Decide(now, there)
-	if got := l.Settles(now); !got.Equal(now.Add(sources.Lingers)) {
+	if got := l.NextDrop(now); !got.Equal(now.Add(sources.Lingers)) {
 		t.Errorf("it settles at %s", got)
 	}
 	l.says("one: ")
@@ -240,12 +240,12 @@ func TestSeen(t *testing.T) {
 	if got := words(l.Decide(now.Add(sources.Lingers), there)); got != "db/b ends, web/a ends" {
 		t.Errorf("two seconds later: %s", got)
 	}
-	if got := l.Settles(now.Add(sources.Lingers)); !got.IsZero() {
+	if got := l.NextDrop(now.Add(sources.Lingers)); !got.IsZero() {
 		t.Errorf("then it settles at %s", got)
 	}
 }
 
-// TestTakeovers checks that the takeover of a thing applied by hand is noted once. That of a workload's pod is not
+// TestTakeovers checks that the takeover of a resource applied by hand is noted once. That of a workload's pod is not
 // noted: it belongs to the workload.
 func TestTakeovers(t *testing.T) {
 	l, now := newLedger(Pods, "one", "workloads"), time.Unix(1000, 0)
@@ -290,7 +290,7 @@ func TestOthers(t *testing.T) {
 		for _, name := range names {
 			w, o := others(name, keeper)
 			u.Workloads, u.Objects = append(u.Workloads, w), append(u.Objects, o)
-			all = append(all, Record{Thing: Workload(w)}, Record{Thing: Object(o)})
+			all = append(all, Record{Resource: Workload(w)}, Record{Resource: Object(o)})
 		}
 		return u, all
 	}
@@ -302,9 +302,9 @@ func TestOthers(t *testing.T) {
 	show := func(d *Decision) string {
 		var all []string
 		for _, t := range d.Wanted {
-			all = append(all, t.String()+" of "+t.Keeper)
+			all = append(all, t.String()+" of "+t.Owner)
 		}
-		for _, r := range d.Ends {
+		for _, r := range d.Deleted {
 			all = append(all, r.String()+" ends")
 		}
 		for _, p := range d.Problems["two"] {

@@ -44,32 +44,32 @@ func Usual() Times {
 type Generator struct {
 	client runtimeapi.RuntimeServiceClient
 	times  Times
-	tell   func(Event)
+	notify func(Event)
 	// Relisted is called with the start and duration of each list. It may be nil. Set it before Run.
 	Relisted func(at time.Time, took time.Duration)
 	// Exits calls told with the ID of each container whose process ends, until the context ends or the connection
 	// breaks. Then it is called again, unless the error is an errors.ErrUnsupported. If nil, exits are not watched. Set
 	// it before Run.
-	Exits func(ctx context.Context, told func(id string)) error
+	Exits func(ctx context.Context, onExit func(id string)) error
 
 	records records
 	// streams carries the events of the listeners to Run.
-	streams chan streamed
-	// again makes the listener retry a runtime that sent no events.
-	again chan struct{}
-	// sends is set while the runtime sends events. up is set while it answers. told is set once either state was
+	streams chan message
+	// reopen makes the listener retry a runtime that sent no events.
+	reopen chan struct{}
+	// streaming is set while the runtime sends events. up is set while it answers. reported is set once either state was
 	// reported.
-	sends, up bool
-	told      bool
+	streaming, up bool
+	onExit        bool
 }
 
 // New returns a generator. It calls tell from one goroutine.
-func New(client runtimeapi.RuntimeServiceClient, times Times, tell func(Event)) *Generator {
-	return &Generator{client: client, times: times, tell: tell, records: records{}, streams: make(chan streamed), again: make(chan struct{}, 1)}
+func New(client runtimeapi.RuntimeServiceClient, times Times, notify func(Event)) *Generator {
+	return &Generator{client: client, times: times, notify: notify, records: records{}, streams: make(chan message), reopen: make(chan struct{}, 1)}
 }
 
-// streamed is a message of a listener: an event, the container of an ended process, or the state of the stream.
-type streamed struct {
+// message is a message of a listener: an event, the container of an ended process, or the state of the stream.
+type message struct {
 	event  *runtimeapi.ContainerEventResponse
 	exited string
 	open   bool
@@ -88,7 +88,7 @@ func (g *Generator) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case s := <-g.streams:
-			if !g.streamed(s) {
+			if !g.handleMessage(s) {
 				continue
 			}
 		case <-timer.C:
@@ -100,30 +100,30 @@ func (g *Generator) Run(ctx context.Context) {
 
 // pause returns the time until the next list.
 func (g *Generator) pause() time.Duration {
-	if g.sends && g.up {
+	if g.streaming && g.up {
 		return g.times.Resync
 	}
 	return g.times.Relist
 }
 
-// streamed handles a message of a listener. It reports whether a list is due: after each change of the stream, so that
+// handleMessage handles a message of a listener. It reports whether a list is due: after each change of the stream, so that
 // nothing is missed, and for an event of an unknown container.
-func (g *Generator) streamed(s streamed) (relist bool) {
+func (g *Generator) handleMessage(s message) (relist bool) {
 	if s.exited != "" {
 		// An unknown exit is that of a sandbox, or of a container that the next list has.
 		if uid, known := g.records.podOf(s.exited); known {
-			g.tell(Event{Pods: []types.UID{uid}})
+			g.notify(Event{Pods: []types.UID{uid}})
 		}
 		return false
 	}
 	if s.event == nil {
-		changed := g.sends != s.open
-		g.sends = s.open
+		changed := g.streaming != s.open
+		g.streaming = s.open
 		return changed
 	}
-	uid, known := g.records.take(s.event)
+	uid, known := g.records.update(s.event)
 	if known {
-		g.tell(Event{Pods: []types.UID{uid}})
+		g.notify(Event{Pods: []types.UID{uid}})
 	}
 	return !known
 }
@@ -138,26 +138,26 @@ func (g *Generator) relist(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		if g.up || !g.told {
-			g.tell(Event{Down: err})
+		if g.up || !g.onExit {
+			g.notify(Event{Down: err})
 		}
-		g.up, g.told = false, true
+		g.up, g.onExit = false, true
 	default:
 		changed := g.records.replace(reply.GetContainers())
 		if back := !g.up; back || len(changed) > 0 {
-			g.tell(Event{Pods: changed, Up: back})
+			g.notify(Event{Pods: changed, Up: back})
 		}
 		if !g.up {
 			g.retry()
 		}
-		g.up, g.told = true, true
+		g.up, g.onExit = true, true
 	}
 }
 
 // retry makes the listener request events again, because the runtime may have been replaced.
 func (g *Generator) retry() {
 	select {
-	case g.again <- struct{}{}:
+	case g.reopen <- struct{}{}:
 	default:
 	}
 }
@@ -168,10 +168,10 @@ func (g *Generator) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := g.receive(ctx)
-		g.send(ctx, streamed{})
+		g.send(ctx, message{})
 		if !supported(err) {
 			select {
-			case <-g.again:
+			case <-g.reopen:
 				continue
 			case <-ctx.Done():
 				return
@@ -188,7 +188,7 @@ func (g *Generator) listenForExits(ctx context.Context) {
 	again := pause{times: g.times}
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := g.Exits(ctx, func(id string) { g.send(ctx, streamed{exited: id}) })
+		err := g.Exits(ctx, func(id string) { g.send(ctx, message{exited: id}) })
 		if errors.Is(err, errors.ErrUnsupported) || again.wait(ctx, began) != nil {
 			return
 		}
@@ -224,7 +224,7 @@ func (g *Generator) receive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	quiet := time.AfterFunc(g.times.Quiet, func() { g.send(ctx, streamed{open: true}) })
+	quiet := time.AfterFunc(g.times.Quiet, func() { g.send(ctx, message{open: true}) })
 	defer quiet.Stop()
 	for first := true; ; first = false {
 		event, err := stream.Recv()
@@ -232,13 +232,13 @@ func (g *Generator) receive(ctx context.Context) error {
 			return err
 		}
 		if first && quiet.Stop() {
-			g.send(ctx, streamed{open: true})
+			g.send(ctx, message{open: true})
 		}
-		g.send(ctx, streamed{event: event})
+		g.send(ctx, message{event: event})
 	}
 }
 
-func (g *Generator) send(ctx context.Context, s streamed) {
+func (g *Generator) send(ctx context.Context, s message) {
 	select {
 	case g.streams <- s:
 	case <-ctx.Done():

@@ -226,10 +226,10 @@ func TestEventsOfUnknownContainers(t *testing.T) {
 	})
 }
 
-// TestARuntimeThatGoes checks that a failure is reported once, and that all pods are checked when the runtime is back.
+// TestRuntimeGoesDown checks that a failure is reported once, and that all pods are checked when the runtime is back.
 // Each new stream starts with a list. A broken stream is opened again after a tenth of a second, then after increasing
 // pauses.
-func TestARuntimeThatGoes(t *testing.T) {
+func TestRuntimeGoesDown(t *testing.T) {
 	f := &fakeRuntime{containers: []*runtimeapi.Container{container("x", "p", running)}}
 	watched(t, f, func(told func() string) {
 		time.Sleep(10 * time.Second)

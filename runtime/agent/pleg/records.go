@@ -40,16 +40,16 @@ func (r records) replace(list []*runtimeapi.Container) []types.UID {
 	return slices.DeleteFunc(slices.Compact(changed), func(uid types.UID) bool { return uid == "" })
 }
 
-// take returns the pod of an event, and updates the record of its container as the next list will show it. The event of
+// update returns the pod of an event, and updates the record of its container as the next list will show it. The event of
 // a sandbox has the sandbox's ID.
-func (r records) take(event *runtimeapi.ContainerEventResponse) (types.UID, bool) {
+func (r records) update(event *runtimeapi.ContainerEventResponse) (types.UID, bool) {
 	id, sandbox := event.GetContainerId(), event.GetPodSandboxStatus()
 	uid := types.UID(sandbox.GetMetadata().GetUid())
 	if uid == "" {
 		uid = r[id].pod
 	}
 	if id != sandbox.GetId() {
-		r.note(id, uid, event.GetContainerEventType())
+		r.setState(id, uid, event.GetContainerEventType())
 	}
 	return uid, uid != ""
 }
@@ -61,7 +61,7 @@ func (r records) podOf(id string) (types.UID, bool) {
 	return c.pod, known && c.pod != ""
 }
 
-func (r records) note(id string, uid types.UID, happened runtimeapi.ContainerEventType) {
+func (r records) setState(id string, uid types.UID, happened runtimeapi.ContainerEventType) {
 	switch happened {
 	case runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT:
 		r[id] = record{uid, runtimeapi.ContainerState_CONTAINER_CREATED}

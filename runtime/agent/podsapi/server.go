@@ -40,7 +40,7 @@ type Server struct {
 
 // New returns a server. It calls dropped for each watch that it ends because the client reads too slowly.
 func New(agent Agent, dropped func()) *Server {
-	return &Server{agent: agent, watches: watches{agent: agent, dropped: dropped, news: make(chan struct{}, 1)}}
+	return &Server{agent: agent, watches: watches{agent: agent, dropped: dropped, wakeup: make(chan struct{}, 1)}}
 }
 
 // Serve serves a listener until the context ends.
@@ -91,8 +91,8 @@ func (s *Server) GetPod(ctx context.Context, request *podsv1alpha1.GetPodRequest
 
 // WatchPods sends all pods, the end of the initial list, and then each change.
 func (s *Server) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1alpha1.Pods_WatchPodsServer) error {
-	w := s.watches.join()
-	defer s.watches.leave(w)
+	w := s.watches.add()
+	defer s.watches.remove(w)
 	for {
 		select {
 		case <-stream.Context().Done():

@@ -178,13 +178,13 @@ func TestWatch(t *testing.T) {
 	s.Changed("1")
 	hear(stream, "MODIFIED ns/pod-1=1:Running")
 	k.set("3", v1.PodPending)
-	s.Look()
+	s.ListChanged()
 	hear(stream, "ADDED ns/pod-3=3:Pending")
 	k.set("3", v1.PodFailed)
 	s.Ended("3") // The pod exists again.
 	hear(stream, "DELETED ns/pod-3=3", "ADDED ns/pod-3=3:Failed")
 	k.set("1", "")
-	s.Look()
+	s.ListChanged()
 	hear(stream, "DELETED ns/pod-1=1")
 
 	k.fail(errors.New("the runtime is away"))
@@ -198,7 +198,7 @@ func TestWatch(t *testing.T) {
 	k.set("2", v1.PodFailed)
 	s.Changed("2")
 	k.fail(nil)
-	s.Look()
+	s.ListChanged()
 	hear(stream, "MODIFIED ns/pod-2=2:Failed")
 	second, err = client.WatchPods(t.Context(), &podsv1alpha1.WatchPodsRequest{})
 	if err != nil {
@@ -211,26 +211,26 @@ func TestWatch(t *testing.T) {
 	hear(second, "MODIFIED ns/pod-3=3:Running")
 }
 
-// TestNobodyWatches checks that no pod is read and nothing is recorded without a watch.
-func TestNobodyWatches(t *testing.T) {
+// TestNoWatches checks that no pod is read and nothing is recorded without a watch.
+func TestNoWatches(t *testing.T) {
 	k := &keeping{phases: map[types.UID]v1.PodPhase{"1": v1.PodRunning}}
 	s := New(k, func() {})
 	quiet := func(when string) {
 		t.Helper()
 		s.Changed("1")
 		s.Ended("1")
-		s.Look()
-		if len(s.watches.news) > 0 || len(s.watches.changed) > 0 || len(s.watches.told) > 0 {
-			t.Errorf("%s: %d news, %d changes and %d pods are remembered", when, len(s.watches.news), len(s.watches.changed), len(s.watches.told))
+		s.ListChanged()
+		if len(s.watches.wakeup) > 0 || len(s.watches.changed) > 0 || len(s.watches.sent) > 0 {
+			t.Errorf("%s: %d news, %d changes and %d pods are remembered", when, len(s.watches.wakeup), len(s.watches.changed), len(s.watches.sent))
 		}
 	}
 	quiet("before a watch")
-	one := s.watches.join()
-	<-s.watches.news
+	one := s.watches.add()
+	<-s.watches.wakeup
 	s.watches.turn(t.Context())
 	looks := k.looks
-	s.watches.leave(one)
-	<-s.watches.news
+	s.watches.remove(one)
+	<-s.watches.wakeup
 	s.watches.turn(t.Context())
 	quiet("after it")
 	if looks != 1 || k.looks != looks {
@@ -244,7 +244,7 @@ func TestSlowWatches(t *testing.T) {
 	k := &keeping{phases: map[types.UID]v1.PodPhase{"1": v1.PodRunning}}
 	drops := 0
 	s := New(k, func() { drops++ })
-	slow, quick := s.watches.join(), s.watches.join()
+	slow, quick := s.watches.add(), s.watches.add()
 	for i := range queued + 5 {
 		k.set("1", v1.PodPhase(fmt.Sprint(i)))
 		s.Changed("1")

@@ -24,8 +24,8 @@ const queued = 100
 type watches struct {
 	agent   Agent
 	dropped func()
-	// news wakes the goroutine.
-	news chan struct{}
+	// wakeup wakes the goroutine.
+	wakeup chan struct{}
 
 	mu sync.Mutex
 	// all maps each watch to whether it has received the initial list.
@@ -33,8 +33,8 @@ type watches struct {
 	// changed are the pods to read. ended are the pods that are gone. A new pod with the same UID may already exist.
 	changed, ended map[types.UID]bool
 
-	// told is the last state sent of each pod. Only the goroutine uses it.
-	told map[types.UID]told
+	// sent is the last state sent of each pod. Only the goroutine uses it.
+	sent map[types.UID]sentPod
 }
 
 // watch is one client that watches.
@@ -44,27 +44,27 @@ type watch struct {
 	end   error
 }
 
-// told is the last state sent of one pod.
-type told struct {
+// sentPod is the last state sent of one pod.
+type sentPod struct {
 	name types.NamespacedName
 	pod  []byte
 }
 
 // Changed notifies watches that the status of a pod may have changed.
 func (s *Server) Changed(uid types.UID) {
-	s.watches.note(func(w *watches) { w.changed[uid] = true })
+	s.watches.record(func(w *watches) { w.changed[uid] = true })
 }
 
 // Ended notifies watches that a pod is gone.
 func (s *Server) Ended(uid types.UID) {
-	s.watches.note(func(w *watches) { w.changed[uid], w.ended[uid] = true, true })
+	s.watches.record(func(w *watches) { w.changed[uid], w.ended[uid] = true, true })
 }
 
-// Look notifies watches that the set of shown pods may have changed.
-func (s *Server) Look() { s.watches.note(func(*watches) {}) }
+// ListChanged notifies watches that the set of shown pods may have changed.
+func (s *Server) ListChanged() { s.watches.record(func(*watches) {}) }
 
-// note records a change if there are watches.
-func (w *watches) note(remember func(*watches)) {
+// record records a change if there are watches.
+func (w *watches) record(remember func(*watches)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.all) > 0 {
@@ -75,13 +75,13 @@ func (w *watches) note(remember func(*watches)) {
 
 func (w *watches) wake() {
 	select {
-	case w.news <- struct{}{}:
+	case w.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// join starts a watch.
-func (w *watches) join() *watch {
+// add starts a watch.
+func (w *watches) add() *watch {
 	one := &watch{queue: make(chan []*podsv1alpha1.WatchPodsEvent, queued)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,8 +93,8 @@ func (w *watches) join() *watch {
 	return one
 }
 
-// leave ends a watch whose client is gone.
-func (w *watches) leave(one *watch) {
+// remove ends a watch whose client is gone.
+func (w *watches) remove(one *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.all, one)
@@ -107,7 +107,7 @@ func (w *watches) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.news:
+		case <-w.wakeup:
 			w.turn(ctx)
 		}
 	}
@@ -124,17 +124,17 @@ func (w *watches) turn(ctx context.Context) {
 	w.changed, w.ended = map[types.UID]bool{}, map[types.UID]bool{}
 	w.mu.Unlock()
 	if !old {
-		w.told = map[types.UID]told{}
+		w.sent = map[types.UID]sentPod{}
 	}
 	if !fresh && !old {
 		return
 	}
-	events, err := w.look(ctx, ended, func(uid types.UID) bool { return fresh || changed[uid] })
+	events, err := w.collect(ctx, ended, func(uid types.UID) bool { return fresh || changed[uid] })
 	var list []*podsv1alpha1.WatchPodsEvent
 	if fresh && err == nil {
 		list = w.list()
 	}
-	w.tell(events, list, err)
+	w.send(events, list, err)
 	if err != nil {
 		// They are read again at the next change.
 		w.mu.Lock()
@@ -143,10 +143,10 @@ func (w *watches) turn(ctx context.Context) {
 	}
 }
 
-// look returns events for the pods that may have changed and for new pods.
-func (w *watches) look(ctx context.Context, ended map[types.UID]bool, changed func(types.UID) bool) (events []*podsv1alpha1.WatchPodsEvent, err error) {
+// collect returns events for the pods that may have changed and for new pods.
+func (w *watches) collect(ctx context.Context, ended map[types.UID]bool, changed func(types.UID) bool) (events []*podsv1alpha1.WatchPodsEvent, err error) {
 	for _, uid := range slices.Sorted(maps.Keys(ended)) {
-		events = append(events, w.gone(uid)...)
+		events = append(events, w.goneEvents(uid)...)
 	}
 	shown, err := w.agent.Shown(ctx)
 	if err != nil {
@@ -156,29 +156,29 @@ func (w *watches) look(ctx context.Context, ended map[types.UID]bool, changed fu
 	var look []*podspec.Desired
 	for _, d := range shown {
 		there[d.Pod.UID] = true
-		if _, known := w.told[d.Pod.UID]; !known || changed(d.Pod.UID) {
+		if _, known := w.sent[d.Pod.UID]; !known || changed(d.Pod.UID) {
 			look = append(look, d)
 		}
 	}
-	for _, uid := range slices.Sorted(maps.Keys(w.told)) {
+	for _, uid := range slices.Sorted(maps.Keys(w.sent)) {
 		if !there[uid] {
-			events = append(events, w.gone(uid)...)
+			events = append(events, w.goneEvents(uid)...)
 		}
 	}
 	pods, err := encode(ctx, w.agent, look)
 	for i, pod := range pods {
-		events = append(events, w.seen(look[i].Pod, pod)...)
+		events = append(events, w.changeEvents(look[i].Pod, pod)...)
 	}
 	return events, err
 }
 
-// seen returns the event for the present state of a pod. It is empty if that was already sent.
-func (w *watches) seen(p *v1.Pod, pod []byte) []*podsv1alpha1.WatchPodsEvent {
-	before, known := w.told[p.UID]
+// changeEvents returns the event for the present state of a pod. It is empty if that was already sent.
+func (w *watches) changeEvents(p *v1.Pod, pod []byte) []*podsv1alpha1.WatchPodsEvent {
+	before, known := w.sent[p.UID]
 	if known && bytes.Equal(before.pod, pod) {
 		return nil
 	}
-	w.told[p.UID] = told{types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, pod}
+	w.sent[p.UID] = sentPod{types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, pod}
 	kind := podsv1alpha1.EventType_ADDED
 	if known {
 		kind = podsv1alpha1.EventType_MODIFIED
@@ -186,13 +186,13 @@ func (w *watches) seen(p *v1.Pod, pod []byte) []*podsv1alpha1.WatchPodsEvent {
 	return []*podsv1alpha1.WatchPodsEvent{{Type: kind, Pod: pod}}
 }
 
-// gone returns the event for a pod that is gone, with its name and UID (kubelet: OnPodRemoved).
-func (w *watches) gone(uid types.UID) []*podsv1alpha1.WatchPodsEvent {
-	before, known := w.told[uid]
+// goneEvents returns the event for a pod that is gone, with its name and UID (kubelet: OnPodRemoved).
+func (w *watches) goneEvents(uid types.UID) []*podsv1alpha1.WatchPodsEvent {
+	before, known := w.sent[uid]
 	if !known {
 		return nil
 	}
-	delete(w.told, uid)
+	delete(w.sent, uid)
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: before.name.Namespace, Name: before.name.Name, UID: uid}}
 	pod, err := p.Marshal()
 	if err != nil {
@@ -201,9 +201,9 @@ func (w *watches) gone(uid types.UID) []*podsv1alpha1.WatchPodsEvent {
 	return []*podsv1alpha1.WatchPodsEvent{{Type: podsv1alpha1.EventType_DELETED, Pod: pod}}
 }
 
-// tell sends events to the watches that have the initial list, and the list to the others. It drops a watch whose queue
+// send sends events to the watches that have the initial list, and the list to the others. It drops a watch whose queue
 // is full, as the kubelet's broadcaster does. With an error, it drops the watches that wait for the list.
-func (w *watches) tell(events, list []*podsv1alpha1.WatchPodsEvent, err error) {
+func (w *watches) send(events, list []*podsv1alpha1.WatchPodsEvent, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for one, has := range w.all {
@@ -234,9 +234,9 @@ func (w *watches) drop(one *watch, because error) {
 
 // list returns the initial events of a watch: each pod, and the end of the list.
 func (w *watches) list() []*podsv1alpha1.WatchPodsEvent {
-	events := make([]*podsv1alpha1.WatchPodsEvent, 0, len(w.told)+1)
-	for _, uid := range slices.Sorted(maps.Keys(w.told)) {
-		events = append(events, &podsv1alpha1.WatchPodsEvent{Type: podsv1alpha1.EventType_ADDED, Pod: w.told[uid].pod})
+	events := make([]*podsv1alpha1.WatchPodsEvent, 0, len(w.sent)+1)
+	for _, uid := range slices.Sorted(maps.Keys(w.sent)) {
+		events = append(events, &podsv1alpha1.WatchPodsEvent{Type: podsv1alpha1.EventType_ADDED, Pod: w.sent[uid].pod})
 	}
 	return append(events, &podsv1alpha1.WatchPodsEvent{Type: podsv1alpha1.EventType_INITIAL_SYNC_COMPLETE})
 }

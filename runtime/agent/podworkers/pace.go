@@ -27,8 +27,8 @@ const (
 	busyPause = time.Second
 )
 
-// nextLook returns the time of a pod's next pass if no event comes before.
-func (s *Settings) nextLook(now time.Time, x *worker, result Result) time.Time {
+// nextPass returns the time of a pod's next pass if no event comes before.
+func (s *Settings) nextPass(now time.Time, x *worker, result Result) time.Time {
 	var next time.Time
 	switch {
 	case result.Failed:

@@ -7,7 +7,7 @@ import "k8s.io/apimachinery/pkg/types"
 func (w *Workers) Pulling(uid types.UID) {
 	if x := w.workers[uid]; x != nil && x.running != nil {
 		x.pulls++
-		x.aside = true
+		x.uncounted = true
 	}
 }
 
@@ -15,7 +15,7 @@ func (w *Workers) Pulling(uid types.UID) {
 func (w *Workers) Pulled(uid types.UID) {
 	if x := w.workers[uid]; x != nil && x.pulls > 0 {
 		x.pulls--
-		x.back = true
+		x.resuming = true
 	}
 }
 
@@ -26,16 +26,16 @@ func (w *Workers) Continue() []types.UID {
 	var on []types.UID
 	for _, x := range w.byDue() {
 		switch {
-		case !x.back:
+		case !x.resuming:
 			continue
-		case x.pulls == 0 && x.aside:
+		case x.pulls == 0 && x.uncounted:
 			if free == 0 {
 				continue
 			}
 			free--
-			x.aside = false
+			x.uncounted = false
 		}
-		x.back = false
+		x.resuming = false
 		on = append(on, x.ref.UID)
 	}
 	return on

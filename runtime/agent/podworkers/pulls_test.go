@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestPullsKeepNobodyWaiting checks that a pass that waits for an image leaves its slot to another, and continues when
+// TestPullsDoNotBlockOtherPasses checks that a pass that waits for an image leaves its slot to another, and continues when
 // a slot is free.
-func TestPullsKeepNobodyWaiting(t *testing.T) {
+func TestPullsDoNotBlockOtherPasses(t *testing.T) {
 	w := New(Settings{Parallel: 1, Jitter: func() float64 { return 0 }})
 	goOn := func(want ...types.UID) {
 		t.Helper()

@@ -34,15 +34,15 @@ func (r *roster) add(ref model.PodRef) *worker {
 	return x
 }
 
-// occupant returns the pod with the same name that must be gone before a pod can start: one that exists, or that was
+// nameHolder returns the pod with the same name that must be gone before a pod can start: one that exists, or that was
 // added earlier (kubelet: allowStaticPodStart).
-func (r *roster) occupant(x *worker) *worker {
-	if x.began {
+func (r *roster) nameHolder(x *worker) *worker {
+	if x.started {
 		return nil
 	}
 	var first *worker
 	for _, other := range r.workers {
-		before := other != x && other.ref.SameName(x.ref) && (other.began || other.arrived < x.arrived)
+		before := other != x && other.ref.SameName(x.ref) && (other.started || other.arrived < x.arrived)
 		if before && (first == nil || other.arrived < first.arrived) {
 			first = other
 		}
@@ -53,7 +53,7 @@ func (r *roster) occupant(x *worker) *worker {
 // dropWaiting drops the pods that wait for a name, because a newer pod gets it.
 func (r *roster) dropWaiting(ref model.PodRef) {
 	for uid, x := range r.workers {
-		if x.ref.SameName(ref) && r.occupant(x) != nil {
+		if x.ref.SameName(ref) && r.nameHolder(x) != nil {
 			delete(r.workers, uid)
 		}
 	}

@@ -34,7 +34,7 @@ func (w *Workers) Stop(now time.Time, uid types.UID, grace int64) {
 // Stopped reports whether a pod has stopped, is gone, or never started because another pod has its name.
 func (w *Workers) Stopped(uid types.UID) bool {
 	x := w.workers[uid]
-	return x == nil || x.stopped || w.occupant(x) != nil
+	return x == nil || x.stopped || w.nameHolder(x) != nil
 }
 
 // Resume ends Hold and starts the stopped pods again.
@@ -46,14 +46,14 @@ func (w *Workers) Resume(now time.Time) {
 	}
 }
 
-// waits reports whether a pod gets no pass while the workers are held: it must not stop yet, or has stopped.
-func (w *Workers) waits(x *worker) bool { return w.held && (x.stop == nil || x.stopped) }
+// isHeld reports whether a pod gets no pass while the workers are held: it must not stop yet, or has stopped.
+func (w *Workers) isHeld(x *worker) bool { return w.held && (x.stop == nil || x.stopped) }
 
 // Evict ends a pod, and cuts its running pass short. It returns false if the pod is being deleted or stopped anyway, or
 // has not started and uses nothing.
 func (w *Workers) Evict(now time.Time, uid types.UID, why *model.Eviction) bool {
 	x := w.workers[uid]
-	if x == nil || x.ending || x.forgotten || !x.began || w.held {
+	if x == nil || x.ending || x.forgotten || !x.started || w.held {
 		return false
 	}
 	x.evict = why

@@ -32,8 +32,8 @@ type Pass struct {
 	Ref  model.PodRef
 	// Pod is the manifest that a Sync pass applies.
 	Pod *podspec.Desired
-	// Again is set if this is not the first pass of the pod, so that parts of the pod may exist.
-	Again bool
+	// Repeated is set if this is not the first pass of the pod, so that parts of the pod may exist.
+	Repeated bool
 	// Grace is the time in seconds that containers have to stop in a Terminate or Stop pass. If nil, the pod's own
 	// grace period is used.
 	Grace *int64
@@ -79,20 +79,20 @@ type worker struct {
 	// ending reports that the pod must be deleted, within grace seconds if grace is set.
 	ending bool
 	grace  *int64
-	// again is the pod of an update that came while the pod was being deleted.
-	again *podspec.Desired
-	// began reports that a pass of the pod has begun since it was added.
-	began bool
+	// recreate is the pod of an update that came while the pod was being deleted.
+	recreate *podspec.Desired
+	// started reports that a pass of the pod has begun since it was added.
+	started bool
 	// running is the running pass. It is nil if there is none. stale reports that the pass is for an outdated state.
 	// cut reports that Next has returned the pod in cut.
 	running    *Pass
 	stale, cut bool
 	// forgotten reports that the worker is dropped when its pass has ended.
 	forgotten bool
-	// pulls counts the current image pulls of the pass. aside reports that the pass does not count against
-	// Settings.Parallel. back reports that it wants to continue after a pull.
-	pulls       int
-	aside, back bool
+	// pulls counts the current image pulls of the pass. uncounted reports that the pass does not count against
+	// Settings.Parallel. resuming reports that it wants to continue after a pull.
+	pulls               int
+	uncounted, resuming bool
 	// stop is the time in seconds in which the pod must stop. It is nil if the pod must not stop. stopped reports that
 	// the pod has stopped.
 	stop    *int64
@@ -119,7 +119,7 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 	x.forgotten = false
 	switch {
 	case x.ending:
-		x.again = pod
+		x.recreate = pod
 	case x.wanted == pod:
 	case x.wanted != nil && x.wanted.SameAs(pod) && x.wanted.Keeper == pod.Keeper:
 		// The file may have another name now. Another source must be recorded, because it decides who may delete the
@@ -140,10 +140,10 @@ func (w *Workers) Remove(now time.Time, ref model.PodRef, grace *int64) {
 	if x == nil {
 		// The pod exists, although it was not created here. It does not wait for its name.
 		x = w.add(ref)
-		x.began = true
+		x.started = true
 	}
-	x.again, x.forgotten = nil, false
-	if !x.ending && !x.began && w.occupant(x) != nil {
+	x.recreate, x.forgotten = nil, false
+	if !x.ending && !x.started && w.nameHolder(x) != nil {
 		// The pod waited for its name, and was never created.
 		delete(w.workers, ref.UID)
 		return
@@ -166,14 +166,14 @@ func (w *Workers) Forget(uid types.UID) {
 		delete(w.workers, uid)
 		return
 	}
-	x.forgotten, x.again = true, nil
+	x.forgotten, x.recreate = true, nil
 }
 
-// MadeNothing notes that nothing of a pod exists, so that it waits if another pod has its name. It has no effect on a
+// MarkAbsent notes that nothing of a pod exists, so that it waits if another pod has its name. It has no effect on a
 // pod that is being deleted, or whose pass runs.
-func (w *Workers) MadeNothing(uid types.UID) {
+func (w *Workers) MarkAbsent(uid types.UID) {
 	if x := w.workers[uid]; x != nil && x.running == nil && !x.ending {
-		x.began = false
+		x.started = false
 	}
 }
 
@@ -199,7 +199,7 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 	}
 	pass, stale := x.running, x.stale
 	x.running, x.stale, x.cut = nil, false, false
-	x.pulls, x.aside, x.back = 0, false, false
+	x.pulls, x.uncounted, x.resuming = 0, false, false
 	switch {
 	case x.forgotten:
 		delete(w.workers, uid)
@@ -213,15 +213,15 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 		// There is little time for another attempt.
 		x.due = earlier(x.due, now.Add(busyPause))
 	default:
-		x.due = earlier(x.due, w.settings.nextLook(now, x, result))
+		x.due = earlier(x.due, w.settings.nextPass(now, x, result))
 	}
 }
 
 // ended drops a pod that is gone, or recreates it.
 func (w *Workers) ended(x *worker) {
 	delete(w.workers, x.ref.UID)
-	if x.again != nil {
-		w.add(x.ref).wanted = x.again
+	if x.recreate != nil {
+		w.add(x.ref).wanted = x.recreate
 	}
 }
 
@@ -250,7 +250,7 @@ func (w *Workers) States() []State {
 		if x.due != never() {
 			s.Due = x.due
 		}
-		if other := w.occupant(x); other != nil {
+		if other := w.nameHolder(x); other != nil {
 			s.WaitsFor = &other.ref
 		}
 		list = append(list, s)
@@ -259,14 +259,14 @@ func (w *Workers) States() []State {
 	return list
 }
 
-// Knows reports whether a pod has a worker.
-func (w *Workers) Knows(uid types.UID) bool {
+// Has reports whether a pod has a worker.
+func (w *Workers) Has(uid types.UID) bool {
 	x := w.workers[uid]
 	return x != nil && !x.forgotten
 }
 
-// Making reports whether a Sync pass of a pod runs.
-func (w *Workers) Making(uid types.UID) bool {
+// Syncing reports whether a Sync pass of a pod runs.
+func (w *Workers) Syncing(uid types.UID) bool {
 	x := w.workers[uid]
 	return x != nil && x.running != nil && x.running.Kind == Sync
 }
@@ -283,7 +283,7 @@ func (w *Workers) Next(now time.Time) (begin []Pass, cut []types.UID, wake time.
 		case x.running != nil && x.stale && !x.cut:
 			x.cut = true
 			cut = append(cut, x.ref.UID)
-		case x.running != nil, !x.ending && (w.waits(x) || w.occupant(x) != nil):
+		case x.running != nil, !x.ending && (w.isHeld(x) || w.nameHolder(x) != nil):
 		case x.due.After(now):
 			if wake.IsZero() || x.due.Before(wake) {
 				wake = x.due
@@ -305,7 +305,7 @@ func (w *Workers) freeSyncs() int {
 	}
 	free := w.settings.Parallel
 	for _, x := range w.workers {
-		if x.running != nil && x.running.Kind == Sync && !x.aside {
+		if x.running != nil && x.running.Kind == Sync && !x.uncounted {
 			free--
 		}
 	}
@@ -314,7 +314,7 @@ func (w *Workers) freeSyncs() int {
 
 // begin starts the pass for the wanted state.
 func (x *worker) begin() Pass {
-	p := Pass{Kind: Sync, Ref: x.ref, Pod: x.wanted, Again: x.began}
+	p := Pass{Kind: Sync, Ref: x.ref, Pod: x.wanted, Repeated: x.started}
 	switch {
 	case x.ending:
 		p = Pass{Kind: Terminate, Ref: x.ref, Grace: x.grace}
@@ -323,7 +323,7 @@ func (x *worker) begin() Pass {
 	case x.evict != nil:
 		p.Kind, p.Eviction, x.evict = Evict, x.evict, nil
 	}
-	x.running, x.began, x.due = &p, true, never()
+	x.running, x.started, x.due = &p, true, never()
 	return p
 }
 

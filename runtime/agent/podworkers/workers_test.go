@@ -55,9 +55,9 @@ func wants(t *testing.T, w *Workers, now float64, want string) {
 	}
 }
 
-// TestWhenAPodIsLookedAt checks the time of the next pass: after a delay, after a minute, or after ten seconds if
+// TestNextPass checks the time of the next pass: after a delay, after a minute, or after ten seconds if
 // something failed. After an event, also during the pass, it begins at once (kubelet: completeWork).
-func TestWhenAPodIsLookedAt(t *testing.T) {
+func TestNextPass(t *testing.T) {
 	w := New(Settings{Jitter: func() float64 { return 0.5 }})
 	a := pod("web", "a", "i:1")
 	w.Update(at(0), a)
@@ -84,9 +84,9 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 	wants(t, w, 23, "sync a i:1; ")
 }
 
-// TestHoldsAreLookedAtSoon checks that a held pod is checked sooner than usual, because the hold may end by itself. The
+// TestHoldsAreRecheckedSoon checks that a held pod is checked sooner than usual, because the hold may end by itself. The
 // time counts from the end of the pass.
-func TestHoldsAreLookedAtSoon(t *testing.T) {
+func TestHoldsAreRecheckedSoon(t *testing.T) {
 	w := New(Settings{Jitter: func() float64 { return 0.5 }})
 	w.Update(at(0), pod("web", "a", "i:1"))
 	for _, c := range []struct{ took, recheck, want float64 }{{1, 1, 1.25}, {8, 1, 1.25}, {1, 10, 12.5}, {1, 600, 75}, {1, 0, 75}} {
@@ -99,9 +99,9 @@ func TestHoldsAreLookedAtSoon(t *testing.T) {
 	}
 }
 
-// TestPodsThatNeverRest checks that such pods get five passes in a row, and then one each second. A pod whose passes
+// TestPodsThatAlwaysChange checks that such pods get five passes in a row, and then one each second. A pod whose passes
 // fail waits for the usual time.
-func TestPodsThatNeverRest(t *testing.T) {
+func TestPodsThatAlwaysChange(t *testing.T) {
 	w := New(Settings{})
 	w.Update(at(0), pod("web", "a", "i:1"))
 	for range busyMax {
@@ -212,7 +212,7 @@ func TestForgottenPods(t *testing.T) {
 	w.Update(at(0), pod("web", "a", "i:1"))
 	wants(t, w, 0, "sync a i:1; ")
 	w.Forget("a")
-	if w.Knows("a") {
+	if w.Has("a") {
 		t.Error("a forgotten pod is known")
 	}
 	w.Update(at(1), pod("web", "a", "i:2"))
@@ -240,10 +240,10 @@ func TestForgottenPods(t *testing.T) {
 	}
 }
 
-// TestOnePodOfAName checks that a pod waits until the earlier one is gone. The newest of the waiting pods is started,
+// TestOnePodPerName checks that a pod waits until the earlier one is gone. The newest of the waiting pods is started,
 // and one that never began is dropped (kubelet: TestStaticPodExclusion, Test_allowPodStart,
 // Test_removeTerminatedWorker).
-func TestOnePodOfAName(t *testing.T) {
+func TestOnePodPerName(t *testing.T) {
 	w := New(Settings{})
 	first, second, third := pod("web", "1", "i:1"), pod("web", "2", "i:2"), pod("web", "3", "i:3")
 	w.Update(at(0), first)

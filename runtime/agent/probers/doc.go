@@ -14,7 +14,7 @@
 //	kubelet (pkg/kubelet/prober)               here
 //	manager.AddPod, RemovePod, CleanupPods     set.go: Sync, Forget
 //	manager.StopLivenessAndStartup             set.go: Sync, types
-//	manager.UpdatePodStatus, manualTriggerCh   set.go: AskNow
+//	manager.UpdatePodStatus, manualTriggerCh   set.go: MakeDue
 //	worker.run                                 set.go: spread; worker.go: wait, next
 //	worker.doProbe                             set.go: Next, Done; model.ProbeRecord.Fold
 package probers

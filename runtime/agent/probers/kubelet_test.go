@@ -31,16 +31,16 @@ const (
 func TestDoProbe(t *testing.T) {
 	for _, kind := range model.ProbeTypes() {
 		for name, c := range map[string]struct {
-			change func(*Seen)
+			change func(*Observation)
 			asked  bool
 		}{
-			"runs":            {func(*Seen) {}, true},
-			"does not run":    {func(s *Seen) { s.Running = nil }, false},
-			"another runs":    {func(s *Seen) { s.Running[0].Name = "other" }, false},
-			"is deleted":      {func(s *Seen) { s.Deleting = true }, kind == model.Readiness},
-			"long since":      {func(s *Seen) { s.Running[0].StartedAt = noon.Add(-24 * time.Hour) }, true},
-			"negative delay":  {func(s *Seen) { probeOf(s, kind).InitialDelaySeconds = -100 }, true},
-			"without a probe": {func(s *Seen) { s.Desired = podOf(v1.Container{Name: "a"}) }, false},
+			"runs":            {func(*Observation) {}, true},
+			"does not run":    {func(s *Observation) { s.Running = nil }, false},
+			"another runs":    {func(s *Observation) { s.Running[0].Name = "other" }, false},
+			"is deleted":      {func(s *Observation) { s.Deleting = true }, kind == model.Readiness},
+			"long since":      {func(s *Observation) { s.Running[0].StartedAt = noon.Add(-24 * time.Hour) }, true},
+			"negative delay":  {func(s *Observation) { probeOf(s, kind).InitialDelaySeconds = -100 }, true},
+			"without a probe": {func(s *Observation) { s.Desired = podOf(v1.Container{Name: "a"}) }, false},
 		} {
 			l := one(t, kind, every(10))
 			c.change(&l.seen)
@@ -56,13 +56,13 @@ func TestDoProbe(t *testing.T) {
 	}
 }
 
-func probeOf(s *Seen, kind model.ProbeType) *v1.Probe {
+func probeOf(s *Observation, kind model.ProbeType) *v1.Probe {
 	return model.ProbeOf(&s.Desired.Pod.Spec.Containers[0], kind)
 }
 
-// TestSidecarsAreAsked checks that sidecars have workers, too (kubelet:
+// TestSidecarsAreProbed checks that sidecars have workers, too (kubelet:
 // TestDoProbe_TerminatedRestartableInitContainerWithRestartPolicyNever).
-func TestSidecarsAreAsked(t *testing.T) {
+func TestSidecarsAreProbed(t *testing.T) {
 	l := one(t, model.Readiness, every(10))
 	always := v1.ContainerRestartPolicyAlways
 	l.seen.Desired.Pod.Spec.InitContainers = []v1.Container{{Name: "s", RestartPolicy: &always, StartupProbe: every(10), LivenessProbe: every(10)}}
@@ -230,9 +230,9 @@ func TestProbesDisabledByStarted(t *testing.T) {
 	l.want(model.Startup, good, 0, "has passed")
 }
 
-// TestErrorsCountNeitherWay checks that a probe that could not run is repeated a period later (kubelet: doProbe
+// TestErrorsDoNotCount checks that a probe that could not run is repeated a period later (kubelet: doProbe
 // discards the result).
-func TestErrorsCountNeitherWay(t *testing.T) {
+func TestErrorsDoNotCount(t *testing.T) {
 	l := one(t, model.Readiness, every(10))
 	l.ticks(1)
 	asks, _ := l.Next(l.now)

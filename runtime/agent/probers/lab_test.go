@@ -21,7 +21,7 @@ type lab struct {
 	*Set
 	t     *testing.T
 	now   time.Time
-	seen  Seen
+	seen  Observation
 	fails map[model.ProbeType]bool
 	last  probe.Report
 }
@@ -48,7 +48,7 @@ func newLab(t *testing.T, probes map[model.ProbeType]*v1.Probe) *lab {
 	t.Helper()
 	c := v1.Container{Name: "a", LivenessProbe: probes[model.Liveness], ReadinessProbe: probes[model.Readiness], StartupProbe: probes[model.Startup]}
 	l := &lab{Set: New(noon.Add(-time.Hour), func() float64 { return 0.5 }), t: t, now: noon, fails: map[model.ProbeType]bool{}}
-	l.seen = Seen{Desired: podOf(c), Running: []Running{{Name: "a", ID: "1", Address: "10.0.0.2", StartedAt: noon}}}
+	l.seen = Observation{Desired: podOf(c), Running: []Running{{Name: "a", ID: "1", Address: "10.0.0.2", StartedAt: noon}}}
 	l.Sync(l.now, l.seen)
 	return l
 }
@@ -58,7 +58,7 @@ func one(t *testing.T, kind model.ProbeType, p *v1.Probe) *lab {
 	return newLab(t, map[model.ProbeType]*v1.Probe{kind: p})
 }
 
-func (l *lab) answer(ask Ask, verdict probe.Verdict) probe.Report {
+func (l *lab) answer(ask DueProbe, verdict probe.Verdict) probe.Report {
 	return l.Done(l.now, ask, map[probe.Verdict]probe.Result{
 		probe.Success: {Verdict: probe.Success}, probe.Failure: {Verdict: probe.Failure, Output: "no", Message: "no"},
 	}[verdict])

@@ -34,7 +34,7 @@ type life struct {
 	rand    *rand.Rand
 	now     time.Time
 	began   time.Time
-	seen    Seen
+	seen    Observation
 	disk    map[string]records
 	told    map[string]*told
 	pending []pendingAnswer
@@ -44,7 +44,7 @@ type life struct {
 }
 
 type pendingAnswer struct {
-	ask  Ask
+	ask  DueProbe
 	at   time.Time
 	told *told
 }
@@ -253,7 +253,7 @@ func (l *life) next() time.Time {
 	return wake
 }
 
-func (l *life) begun(ask Ask) {
+func (l *life) begun(ask DueProbe) {
 	id, kind := ask.Target.ContainerID, ask.Type
 	k := l.told[id+string(kind)]
 	if k == nil {
@@ -379,7 +379,7 @@ func (l *life) event() {
 		l.sync()
 	case n < 90:
 		name := []string{"a", "b"}[l.rand.IntN(2)]
-		l.AskNow(l.now, "u", name)
+		l.MakeDue(l.now, "u", name)
 		for _, r := range l.seen.Running {
 			if k := l.told[r.ID+string(model.Readiness)]; r.Name == name && k != nil && !k.asking {
 				k.now = true
@@ -401,7 +401,7 @@ func (l *life) event() {
 }
 
 // TestLifeOfASet checks random lives. No probe runs twice at once, during its initial delay, before the startup probe
-// has passed, on hold, within its period (except by AskNow), or without a running container. Each probe runs in time,
+// has passed, on hold, within its period (except by MakeDue), or without a running container. Each probe runs in time,
 // and results count as in the kubelet.
 func TestLifeOfASet(t *testing.T) {
 	asked := map[model.ProbeType]int{}

@@ -22,10 +22,10 @@ import (
 
 // probed returns a pod whose containers all run. A container whose name starts with readiness, liveness or startup has
 // such a probe. One that is named all has each of them.
-func probed(uid types.UID, names ...string) Seen {
+func probed(uid types.UID, names ...string) Observation {
 	pod := &v1.Pod{}
 	pod.Namespace, pod.Name, pod.UID = "ns", string(uid), uid
-	seen := Seen{Desired: &podspec.Desired{Pod: pod}}
+	seen := Observation{Desired: &podspec.Desired{Pod: pod}}
 	for _, name := range names {
 		kind := strings.TrimRight(name, "0123456789")
 		c := v1.Container{Name: name}

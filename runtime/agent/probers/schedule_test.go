@@ -54,14 +54,14 @@ func TestAskNow(t *testing.T) {
 	l.fails[model.Readiness] = true
 	l.tick()
 	l.fails[model.Readiness], l.now = false, noon.Add(3*time.Second)
-	l.AskNow(l.now, "u", "a")
-	l.AskNow(l.now, "u", "b")
-	l.AskNow(l.now, "v", "a")
+	l.MakeDue(l.now, "u", "a")
+	l.MakeDue(l.now, "u", "b")
+	l.MakeDue(l.now, "v", "a")
 	asks, wake := l.Next(l.now)
 	if len(asks) != 1 || asks[0].Type != model.Readiness || !wake.Equal(noon.Add(10*time.Second)) {
 		t.Fatalf("asked %+v, then at %s", asks, wake.Sub(noon))
 	}
-	l.AskNow(l.now, "u", "a")
+	l.MakeDue(l.now, "u", "a")
 	if again, _ := l.Next(l.now); len(again) > 0 {
 		t.Errorf("an answer is under way: %+v", again)
 	}
@@ -73,12 +73,12 @@ func TestAskNow(t *testing.T) {
 	}
 
 	l = one(t, model.Readiness, with(every(10), func(p *v1.Probe) { p.InitialDelaySeconds = 5 }))
-	l.AskNow(l.now, "u", "a")
+	l.MakeDue(l.now, "u", "a")
 	if due := dueOf(l.Set, model.Readiness); !due.Equal(noon.Add(5 * time.Second)) {
 		t.Errorf("during its delay, due after %s", due.Sub(noon))
 	}
 	l = newLab(t, map[model.ProbeType]*v1.Probe{model.Startup: every(10), model.Readiness: every(10)})
-	l.AskNow(l.now, "u", "a")
+	l.MakeDue(l.now, "u", "a")
 	if asked := l.tick(); !slices.Equal(asked, []model.ProbeType{model.Startup}) {
 		t.Errorf("before it has started: %v", asked)
 	}
@@ -176,9 +176,9 @@ func TestStaleFailures(t *testing.T) {
 	}
 }
 
-// TestFailuresThatNoPassHasSeen checks that a pass that began before a failure does not affect it, however late the
+// TestUnobservedFailures checks that a pass that began before a failure does not affect it, however late the
 // pass ends. The failure stays decided for the next pass.
-func TestFailuresThatNoPassHasSeen(t *testing.T) {
+func TestUnobservedFailures(t *testing.T) {
 	l := one(t, model.Liveness, every(10))
 	l.fails[model.Liveness] = true
 	l.ticks(3)
@@ -189,9 +189,9 @@ func TestFailuresThatNoPassHasSeen(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOthers checks that a pass takes over newer results of another process. An earlier result of the Set then
+// TestResultsOfOtherProcesses checks that a pass takes over newer results of another process. An earlier result of the Set then
 // does not count, and the next run is a period later.
-func TestAnswersOfOthers(t *testing.T) {
+func TestResultsOfOtherProcesses(t *testing.T) {
 	for name, c := range map[string]struct {
 		counted time.Duration
 		taken   bool
@@ -243,8 +243,8 @@ func TestVerdictsBesideOthers(t *testing.T) {
 	since(0, "passed")
 	hear(4, good, good, 2)
 	since(0, "confirmed by another")
-	if v := l.Verdicts()[0]; !v.AskedAt.Equal(l.now) {
-		t.Errorf("asked at %s", v.AskedAt.Sub(noon))
+	if v := l.Verdicts()[0]; !v.LastRun.Equal(l.now) {
+		t.Errorf("asked at %s", v.LastRun.Sub(noon))
 	}
 	l.fails[model.Liveness] = true
 	l.advance()
@@ -280,10 +280,10 @@ func TestOldRunsAreNotContinued(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenDown checks that the first result is recorded, and each that changes or decides the verdict, also
+// TestRecordedResults checks that the first result is recorded, and each that changes or decides the verdict, also
 // while the pod is being deleted. Others are not recorded. The next Sync returns a verdict that could not be recorded,
 // until it is.
-func TestWhatIsWrittenDown(t *testing.T) {
+func TestRecordedResults(t *testing.T) {
 	l := one(t, model.Readiness, every(10))
 	var kept []bool
 	for i := range 9 {
@@ -383,7 +383,7 @@ func TestVerdicts(t *testing.T) {
 	l := newLab(t, map[model.ProbeType]*v1.Probe{model.Startup: every(10), model.Liveness: every(10)})
 	later := podOf(v1.Container{Name: "b", ReadinessProbe: every(10)}, v1.Container{Name: "a", ReadinessProbe: every(10)})
 	later.Pod.Name, later.Pod.UID = "other", "v"
-	l.Sync(l.now, Seen{Desired: later, Running: []Running{{Name: "b", ID: "3", StartedAt: noon}, {Name: "a", ID: "4", StartedAt: noon}}})
+	l.Sync(l.now, Observation{Desired: later, Running: []Running{{Name: "b", ID: "3", StartedAt: noon}, {Name: "a", ID: "4", StartedAt: noon}}})
 	var order []string
 	for range 20 {
 		order = nil
@@ -401,13 +401,13 @@ func TestVerdicts(t *testing.T) {
 	all := l.Verdicts()
 	got := all[0]
 	got.Record = model.ProbeRecord{}
-	if want := (Verdict{Pod: all[0].Pod, Container: "a", ContainerID: "4", Type: model.Readiness, Since: noon.Add(3 * time.Second), AskedAt: noon.Add(2 * time.Second), Due: noon.Add(12 * time.Second)}); !reflect.DeepEqual(got, want) {
+	if want := (Verdict{Pod: all[0].Pod, Container: "a", ContainerID: "4", Type: model.Readiness, Since: noon.Add(3 * time.Second), LastRun: noon.Add(2 * time.Second), Due: noon.Add(12 * time.Second)}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, not %+v", got, want)
 	}
-	if v := all[1]; !v.Asking || !v.Due.IsZero() || !v.Since.Equal(noon) {
+	if v := all[1]; !v.Running || !v.Due.IsZero() || !v.Since.Equal(noon) {
 		t.Errorf("asked and not answered: %+v", v)
 	}
-	if v := all[2]; v.Asking || !v.Due.IsZero() || !v.AskedAt.IsZero() {
+	if v := all[2]; v.Running || !v.Due.IsZero() || !v.LastRun.IsZero() {
 		t.Errorf("waits for the startup probe: %+v", v)
 	}
 }

@@ -19,8 +19,8 @@ type Set struct {
 	began  time.Time
 	random func() float64
 	pods   map[types.UID]*pod
-	// asking holds the running probes. A run may outlive its worker.
-	asking map[key]bool
+	// running holds the running probes. A run may outlive its worker.
+	running map[key]bool
 	// queue holds the waiting probes, ordered by the time when they are due. It is valid unless stale is set.
 	queue []turn
 	stale bool
@@ -62,7 +62,7 @@ type container struct {
 // New returns a Set. began is when the agent started: containers that ran before are probed at random times within one
 // period. random returns numbers in [0, 1).
 func New(began time.Time, random func() float64) *Set {
-	return &Set{began: began, random: random, pods: map[types.UID]*pod{}, asking: map[key]bool{}}
+	return &Set{began: began, random: random, pods: map[types.UID]*pod{}, running: map[key]bool{}}
 }
 
 // Began returns when the agent started. It has run the probes of its pods without a break since then.
@@ -79,8 +79,8 @@ type Running struct {
 	Records map[model.ProbeType]model.ProbeRecord
 }
 
-// Seen is a pod as a pass has observed it.
-type Seen struct {
+// Observation is a pod as a pass has observed it.
+type Observation struct {
 	Desired *podspec.Desired
 	// Running has at most one container for each name.
 	Running []Running
@@ -90,7 +90,7 @@ type Seen struct {
 }
 
 // types returns the types of probes that run.
-func (seen *Seen) types() []model.ProbeType {
+func (seen *Observation) types() []model.ProbeType {
 	if seen.Deleting {
 		return []model.ProbeType{model.Readiness}
 	}
@@ -100,7 +100,7 @@ func (seen *Seen) types() []model.ProbeType {
 // Sync updates the probes of a pod. A container with another ID starts from the beginning. Probes that changed in the
 // manifest are updated, and those of ended containers are dropped. Sync returns the verdicts that the checkpoint lacks
 // because they could not be written.
-func (s *Set) Sync(now time.Time, seen Seen) []probe.Report {
+func (s *Set) Sync(now time.Time, seen Observation) []probe.Report {
 	s.stale = true
 	p := &pod{ref: model.RefOf(seen.Desired.Pod), containers: map[string]*container{}}
 	for i := range seen.Running {
@@ -114,7 +114,7 @@ func (s *Set) Sync(now time.Time, seen Seen) []probe.Report {
 		for _, t := range seen.types() {
 			if model.ProbeOf(c.spec, t) != nil {
 				c.workers[t] = s.worker(now, old, c, t)
-				c.workers[t].take(now, c, t, r.Records)
+				c.workers[t].update(now, c, t, r.Records)
 			}
 		}
 		if len(c.workers) > 0 {
@@ -124,7 +124,7 @@ func (s *Set) Sync(now time.Time, seen Seen) []probe.Report {
 	if s.pods[p.ref.UID] = p; len(p.containers) == 0 {
 		s.Forget(p.ref.UID)
 	}
-	return p.unkept()
+	return p.unrecorded()
 }
 
 // worker returns the existing worker for a probe of the same container, or a new one.
@@ -137,13 +137,13 @@ func (s *Set) worker(now time.Time, old, c *container, t model.ProbeType) *worke
 	return w
 }
 
-// unkept returns the verdicts that the checkpoint of the pod lacks.
-func (p *pod) unkept() []probe.Report {
+// unrecorded returns the verdicts that the checkpoint of the pod lacks.
+func (p *pod) unrecorded() []probe.Report {
 	var unkept []probe.Report
 	for _, name := range slices.Sorted(maps.Keys(p.containers)) {
 		c := p.containers[name]
 		for _, t := range model.ProbeTypes() {
-			if w := c.workers[t]; w != nil && w.unkept() {
+			if w := c.workers[t]; w != nil && w.isUnrecorded() {
 				r := w.report(p.ref, c, t)
 				r.Changed = true
 				unkept = append(unkept, r)
@@ -169,8 +169,8 @@ func (s *Set) Forget(uid types.UID) {
 	s.stale = true
 }
 
-// Ask is one probe to run now. The caller must pass its result to Done.
-type Ask struct {
+// DueProbe is one probe to run now. The caller must pass its result to Done.
+type DueProbe struct {
 	Pod    model.PodRef
 	Type   model.ProbeType
 	Probe  *v1.Probe
@@ -179,27 +179,27 @@ type Ask struct {
 	At time.Time
 }
 
-func (a *Ask) key() key { return key{a.Target.ContainerID, a.Type} }
+func (a *DueProbe) key() key { return key{a.Target.ContainerID, a.Type} }
 
 // Next returns the probes that are due, and when to call it again. A zero time means not before a call of another
 // method.
-func (s *Set) Next(now time.Time) (ask []Ask, wake time.Time) {
+func (s *Set) Next(now time.Time) (run []DueProbe, wake time.Time) {
 	if s.stale {
 		s.order()
 	}
 	due := 0
 	for ; due < len(s.queue) && !s.queue[due].worker.due.After(now); due++ {
 		t := &s.queue[due]
-		t.worker.asked, t.worker.overtaken = now, false
-		s.asking[key{t.in.id, t.probe}] = true
+		t.worker.lastRun, t.worker.superseded = now, false
+		s.running[key{t.in.id, t.probe}] = true
 		target := probe.Target{ContainerID: t.in.id, Container: t.in.spec, PodIP: t.in.address}
-		ask = append(ask, Ask{Pod: t.pod, Type: t.probe, Probe: t.worker.probe, Target: target, At: now})
+		run = append(run, DueProbe{Pod: t.pod, Type: t.probe, Probe: t.worker.probe, Target: target, At: now})
 	}
 	s.queue = slices.Delete(s.queue, 0, due)
 	if len(s.queue) > 0 {
 		wake = s.queue[0].worker.due
 	}
-	return ask, wake
+	return run, wake
 }
 
 // order rebuilds the queue.
@@ -208,7 +208,7 @@ func (s *Set) order() {
 	for _, p := range s.pods {
 		for _, c := range p.containers {
 			for t, w := range c.workers {
-				if s.asks(c, t) {
+				if s.mayRun(c, t) {
 					s.queue = append(s.queue, turn{p.ref, c, t, w})
 				}
 			}
@@ -223,51 +223,51 @@ func (s *Set) enqueue(t turn) {
 	s.queue = slices.Insert(s.queue, at, t)
 }
 
-// asks reports whether a probe runs when it is due: it is not decided, it is not running, and its startup probe has
+// mayRun reports whether a probe runs when it is due: it is not decided, it is not running, and its startup probe has
 // passed (kubelet: doProbe).
-func (s *Set) asks(c *container, t model.ProbeType) bool {
+func (s *Set) mayRun(c *container, t model.ProbeType) bool {
 	startup := c.workers[model.Startup]
 	waits := t != model.Startup && startup != nil && startup.record.Result != model.ProbeSuccess
-	return !waits && !c.workers[t].record.OnHold && !s.asking[key{c.id, t}]
+	return !waits && !c.workers[t].record.OnHold && !s.running[key{c.id, t}]
 }
 
 // Done processes a result, and returns what to record (probe.Prober.Keep). It ignores the result if the container has
 // ended, if the probe has changed, or if the probe started before a newer result of another process.
-func (s *Set) Done(now time.Time, ask Ask, result probe.Result) probe.Report {
-	delete(s.asking, ask.key())
+func (s *Set) Done(now time.Time, run DueProbe, result probe.Result) probe.Report {
+	delete(s.running, run.key())
 	stale := s.stale
 	s.stale = true
-	c := s.find(ask.Pod.UID, ask.Target.Container.Name)
-	if c == nil || c.id != ask.Target.ContainerID {
+	c := s.find(run.Pod.UID, run.Target.Container.Name)
+	if c == nil || c.id != run.Target.ContainerID {
 		return probe.Report{}
 	}
-	w := c.workers[ask.Type]
-	if w == nil || !w.waitsFor(ask) {
+	w := c.workers[run.Type]
+	if w == nil || !w.accepts(run) {
 		return probe.Report{}
 	}
-	w.due = next(ask.At, now, periodOf(w.probe))
-	r := w.report(ask.Pod, c, ask.Type)
+	w.due = next(run.At, now, periodOf(w.probe))
+	r := w.report(run.Pod, c, run.Type)
 	r.Result = result
 	changed := w.fold(now, &r)
 	if !changed && !stale {
 		// Only the due time of this probe has changed.
 		s.stale = false
-		if s.asks(c, ask.Type) {
-			s.enqueue(turn{ask.Pod, c, ask.Type, w})
+		if s.mayRun(c, run.Type) {
+			s.enqueue(turn{run.Pod, c, run.Type, w})
 		}
 	}
-	r.Changed, r.Told = w.unkept(), w.tells(now, result)
+	r.Changed, r.Told = w.isUnrecorded(), w.isEvent(now, result)
 	if r.Changed {
-		w.kept, w.known = w.record, true
+		w.recorded, w.hasRecord = w.record, true
 	}
 	r.Look = changed || r.Changed
 	return r
 }
 
-// AskNow makes the readiness probe of a container due, because a pass found it not ready (kubelet: UpdatePodStatus).
+// MakeDue makes the readiness probe of a container due, because a pass found it not ready (kubelet: UpdatePodStatus).
 // The period starts again from now. A running probe is recent enough: the next run is a period after it. The initial
 // delay still applies.
-func (s *Set) AskNow(now time.Time, uid types.UID, name string) {
+func (s *Set) MakeDue(now time.Time, uid types.UID, name string) {
 	c := s.find(uid, name)
 	if c == nil || c.workers[model.Readiness] == nil {
 		return

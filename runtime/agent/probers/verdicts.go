@@ -16,12 +16,12 @@ type Verdict struct {
 	Type        model.ProbeType
 	// Record has the verdict, whether it is decided, and the last result.
 	Record model.ProbeRecord
-	// Since is when the verdict was reached. AskedAt is when the probe last ran, or zero if it never ran.
-	Since, AskedAt time.Time
-	// Asking reports whether the probe is running. Due is the time of the next run. It is zero while the probe waits
+	// Since is when the verdict was reached. LastRun is when the probe last ran, or zero if it never ran.
+	Since, LastRun time.Time
+	// Running reports whether the probe is running. Due is the time of the next run. It is zero while the probe waits
 	// for another probe or is decided.
-	Asking bool
-	Due    time.Time
+	Running bool
+	Due     time.Time
 }
 
 // Verdicts returns all probes by pod, container and type.
@@ -32,9 +32,9 @@ func (s *Set) Verdicts() []Verdict {
 			for t, w := range c.workers {
 				v := Verdict{
 					Pod: p.ref, Container: name, ContainerID: c.id, Type: t, Record: w.record,
-					Since: w.since, AskedAt: w.asked, Asking: s.asking[key{c.id, t}],
+					Since: w.since, LastRun: w.lastRun, Running: s.running[key{c.id, t}],
 				}
-				if s.asks(c, t) {
+				if s.mayRun(c, t) {
 					v.Due = w.due
 				}
 				all = append(all, v)

@@ -16,24 +16,24 @@ type worker struct {
 	// record is the state computed from the results. since is when its verdict was reached.
 	record model.ProbeRecord
 	since  time.Time
-	// kept is the record in the checkpoint. known reports whether the checkpoint has one.
-	kept  model.ProbeRecord
-	known bool
-	// due is the time of the next run. asked is the time of the last run.
-	due, asked time.Time
-	// overtaken reports whether another process has recorded a result since this probe started.
-	overtaken bool
-	// told is the last result that became an event since the verdict changed. toldAt is its time.
-	told   string
-	toldAt time.Time
+	// recorded is the record in the checkpoint. hasRecord reports whether there is one.
+	recorded  model.ProbeRecord
+	hasRecord bool
+	// due is the time of the next run. lastRun is the time of the last run.
+	due, lastRun time.Time
+	// superseded reports whether another process has recorded a result since this probe started.
+	superseded bool
+	// lastEvent is the last result that became an event since the verdict changed. lastEventAt is its time.
+	lastEvent   string
+	lastEventAt time.Time
 }
 
-// take updates the worker with the probe from the manifest and the records from the checkpoint.
-func (w *worker) take(now time.Time, c *container, t model.ProbeType, records map[model.ProbeType]model.ProbeRecord) {
+// update updates the worker with the probe from the manifest and the records from the checkpoint.
+func (w *worker) update(now time.Time, c *container, t model.ProbeType, records map[model.ProbeType]model.ProbeRecord) {
 	p := model.ProbeOf(c.spec, t)
 	changed := !equality.Semantic.DeepEqual(w.probe, p)
 	w.probe = p
-	learned := w.learn(now, records, t)
+	learned := w.adopt(now, records, t)
 	due := now.Add(w.wait(now, c))
 	switch {
 	case changed:
@@ -49,12 +49,12 @@ func (w *worker) take(now time.Time, c *container, t model.ProbeType, records ma
 	}
 }
 
-// learn takes over the record in the checkpoint, and reports whether it did. At first it takes any record, and later
+// adopt takes over the record in the checkpoint, and reports whether it did. At first it takes any record, and later
 // only results of another process. It ignores a time in the future, which comes from a clock that was set back.
-func (w *worker) learn(now time.Time, records map[model.ProbeType]model.ProbeRecord, t model.ProbeType) bool {
+func (w *worker) adopt(now time.Time, records map[model.ProbeType]model.ProbeRecord, t model.ProbeType) bool {
 	record, ok := records[t]
-	others := ok && (!w.known || !record.CountedAt.Equal(w.kept.CountedAt))
-	w.kept, w.known = record, ok
+	others := ok && (!w.hasRecord || !record.CountedAt.Equal(w.recorded.CountedAt))
+	w.recorded, w.hasRecord = record, ok
 	first := w.record.Result == model.InitialProbe(t).Result && w.record.Last == "" && w.record.CountedAt.IsZero()
 	newer := record.CountedAt.After(w.record.CountedAt) && !model.AheadOf(now, record.CountedAt)
 	if !others || !first && !newer {
@@ -63,13 +63,13 @@ func (w *worker) learn(now time.Time, records map[model.ProbeType]model.ProbeRec
 	if (first || record.Result != w.record.Result) && (record.Last == record.Result || record.OnHold) {
 		w.since = record.CountedAt
 	}
-	w.record, w.overtaken = record, true
+	w.record, w.superseded = record, true
 	if record.Result != record.Last && record.Stale(w.probe, later(now, record.CountedAt), time.Time{}) {
 		// Later results are unknown, so the series is not continued.
 		w.record.Last, w.record.Run = "", 0
 	}
 	if !record.CountedAt.After(now) {
-		w.asked = later(w.asked, record.CountedAt)
+		w.lastRun = later(w.lastRun, record.CountedAt)
 	}
 	return true
 }
@@ -81,9 +81,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// waitsFor reports whether the result of an ask counts.
-func (w *worker) waitsFor(ask Ask) bool {
-	return !w.overtaken && equality.Semantic.DeepEqual(w.probe, ask.Probe)
+// accepts reports whether the result of a run counts.
+func (w *worker) accepts(run DueProbe) bool {
+	return !w.superseded && equality.Semantic.DeepEqual(w.probe, run.Probe)
 }
 
 // fold counts a result. Each result counts, because the agent itself keeps to the period. A run that a pass requests
@@ -99,42 +99,42 @@ func (w *worker) fold(now time.Time, r *probe.Report) (changed bool) {
 	return changed
 }
 
-// unkept reports whether to write the record to the checkpoint. It is written if it is the first one, has another
+// isUnrecorded reports whether to write the record to the checkpoint. It is written if it is the first one, has another
 // verdict, or is decided. It is also written if it ends a series of results that another process has recorded there.
-func (w *worker) unkept() bool {
-	if w.record.CountedAt.IsZero() || w.known && w.record.CountedAt.Equal(w.kept.CountedAt) {
+func (w *worker) isUnrecorded() bool {
+	if w.record.CountedAt.IsZero() || w.hasRecord && w.record.CountedAt.Equal(w.recorded.CountedAt) {
 		return false
 	}
-	ended := w.kept.Last != w.kept.Result && w.kept.Run > 0 && w.record.Last != w.kept.Last
-	return !w.known || w.record.Result != w.kept.Result || w.record.OnHold || ended
+	ended := w.recorded.Last != w.recorded.Result && w.recorded.Run > 0 && w.record.Last != w.recorded.Last
+	return !w.hasRecord || w.record.Result != w.recorded.Result || w.record.OnHold || ended
 }
 
 // eventEvery is the minimum time between two events for new messages of one probe.
 const eventEvery = time.Minute
 
-// tells reports whether a result becomes an event: the verdict has changed, or the message is new. A kubelet has an
+// isEvent reports whether a result becomes an event: the verdict has changed, or the message is new. A kubelet has an
 // event for each result except success.
-func (w *worker) tells(now time.Time, result probe.Result) bool {
+func (w *worker) isEvent(now time.Time, result probe.Result) bool {
 	decides := w.since.Equal(now) || w.record.OnHold
 	if result.Verdict == probe.Success {
 		if decides {
-			w.told = ""
+			w.lastEvent = ""
 		}
 		return false
 	}
 	text := string(result.Verdict) + " " + result.Output
-	news := text != w.told && (w.told == "" || now.Sub(w.toldAt) >= eventEvery)
+	news := text != w.lastEvent && (w.lastEvent == "" || now.Sub(w.lastEventAt) >= eventEvery)
 	if !decides && !news {
 		return false
 	}
-	w.told, w.toldAt = text, now
+	w.lastEvent, w.lastEventAt = text, now
 	return true
 }
 
 // report returns the state of the worker.
 func (w *worker) report(pod model.PodRef, c *container, t model.ProbeType) probe.Report {
 	return probe.Report{
-		Pod: pod, Container: c.spec.Name, ContainerID: c.id, Type: t, Probe: w.probe, Asked: true, Record: w.record, Known: w.kept,
+		Pod: pod, Container: c.spec.Name, ContainerID: c.id, Type: t, Probe: w.probe, Asked: true, Record: w.record, Known: w.recorded,
 	}
 }
 
@@ -142,8 +142,8 @@ func (w *worker) report(pod model.PodRef, c *container, t model.ProbeType) probe
 // last run.
 func (w *worker) wait(now time.Time, c *container) time.Duration {
 	period := time.Duration(0)
-	if !w.asked.IsZero() {
-		period = max(0, min(periodOf(w.probe), w.asked.Add(periodOf(w.probe)).Sub(now)))
+	if !w.lastRun.IsZero() {
+		period = max(0, min(periodOf(w.probe), w.lastRun.Add(periodOf(w.probe)).Sub(now)))
 	}
 	return max(period, delay(now, c.startedAt, w.probe))
 }

@@ -37,26 +37,26 @@ func NewFiles(path string, s Settings) (*Files, error) {
 }
 
 // Run reads the files when they change. Each interval, it also reads the files that changed without an event.
-func (f *Files) Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update)) {
+func (f *Files) Run(ctx context.Context, reread <-chan chan struct{}, notify func(Update)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := newWatch(f.watched(ctx))
-	l := &looker{texts: NewTexts(f.path, f.settings.Loader), interval: f.settings.Interval, looksTwice: true}
-	l.events = settled(ctx, w.events, f.settings.Settle)
-	l.look = func(ctx context.Context) Reading {
+	l := &poller{texts: NewTexts(f.path, f.settings.Loader), interval: f.settings.Interval, readsTwice: true}
+	l.events = debounce(ctx, w.events, f.settings.Settle)
+	l.read = func(ctx context.Context) Reading {
 		warning := f.renew(ctx, w)
 		r := f.read(ctx, time.Now())
 		r.Warning = warning
 		return r
 	}
-	l.run(ctx, reread, tell)
+	l.run(ctx, reread, notify)
 }
 
 // renew watches the current file or directory at the path.
 func (f *Files) renew(ctx context.Context, w *watch) error {
 	var failed error
 	if err := f.tree.Do(ctx, "watching", func() { failed = w.renew(ctx) }); err != nil {
-		return late(f.path, err)
+		return noticedLate(f.path, err)
 	}
 	return failed
 }
@@ -76,7 +76,7 @@ func (f *Files) watched(ctx context.Context) (dir, only string) {
 
 // read reads the files that have changed since the last read.
 func (f *Files) read(ctx context.Context, now time.Time) Reading {
-	files, err := f.tree.Each(ctx, f.kept.known)
+	files, err := f.tree.Each(ctx, f.kept.unchanged)
 	if err != nil {
 		return Reading{Err: err}
 	}
@@ -84,7 +84,7 @@ func (f *Files) read(ctx context.Context, now time.Time) Reading {
 	for _, one := range files {
 		r.Texts = append(r.Texts, Text{Name: one.Name, Text: one.Text, Err: one.Err})
 		if one.Err == nil {
-			kept[one.Name] = keptFile{text: one.Text, is: identityOf(one.Info), read: now}
+			kept[one.Name] = keptFile{text: one.Text, id: identityOf(one.Info), read: now}
 		}
 	}
 	f.kept = kept
@@ -97,7 +97,7 @@ type keptFiles map[string]keptFile
 // keptFile is the content of a file.
 type keptFile struct {
 	text []byte
-	is   identity
+	id   identity
 	read time.Time
 }
 
@@ -117,15 +117,15 @@ func identityOf(info fs.FileInfo) identity {
 	return identity{device: stat.Dev, inode: stat.Ino, size: stat.Size, written: stat.Mtim, inner: stat.Ctim}
 }
 
-// coarse is an upper limit of the difference between a file's times and its last change.
-const coarse = time.Second
+// timeResolution is an upper limit of the difference between a file's times and its last change.
+const timeResolution = time.Second
 
-// known returns the content of an unchanged file. A file that was changed just before it was read may have been changed
+// unchanged returns the content of an unchanged file. A file that was changed just before it was read may have been changed
 // again within the same clock tick, so it is read again.
-func (all keptFiles) known(name string, info fs.FileInfo) ([]byte, bool) {
+func (all keptFiles) unchanged(name string, info fs.FileInfo) ([]byte, bool) {
 	k, ok := all[name]
 	is := identityOf(info)
-	if !ok || is == (identity{}) || is != k.is || k.read.Sub(time.Unix(is.inner.Unix())) <= coarse {
+	if !ok || is == (identity{}) || is != k.id || k.read.Sub(time.Unix(is.inner.Unix())) <= timeResolution {
 		return nil, false
 	}
 	return k.text, true

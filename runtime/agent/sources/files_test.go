@@ -373,22 +373,22 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		known bool
-	}{{0, false}, {coarse, false}, {coarse + 1, true}, {time.Hour, true}} {
+	}{{0, false}, {timeResolution, false}, {timeResolution + 1, true}, {time.Hour, true}} {
 		f.read(t.Context(), changed.Add(c.after))
-		if _, known := f.kept.known(path, info); known != c.known {
+		if _, known := f.kept.unchanged(path, info); known != c.known {
 			t.Errorf("read %s after the change, it is known: %t", c.after, known)
 		}
 	}
-	is := f.kept[path].is
+	is := f.kept[path].id
 	for name, change := range map[string]func(*identity){
 		"size": func(i *identity) { i.size++ }, "inode": func(i *identity) { i.inode++ }, "device": func(i *identity) { i.device++ },
 		"mtime": func(i *identity) { i.written.Nsec++ }, "ctime": func(i *identity) { i.inner.Nsec-- },
 	} {
 		k := f.kept[path]
-		k.is = is
-		change(&k.is)
+		k.id = is
+		change(&k.id)
 		f.kept[path] = k
-		if _, known := f.kept.known(path, info); known {
+		if _, known := f.kept.unchanged(path, info); known {
 			t.Errorf("a file of another %s counts as read", name)
 		}
 	}
@@ -399,7 +399,7 @@ func TestLate(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.EMFILE: "fs.inotify.max_user_instances", syscall.ENOSPC: "fs.inotify.max_user_watches", syscall.EACCES: "permission denied",
 	} {
-		if err := late("/pods", fmt.Errorf("adding: %w", errno)); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "/pods") {
+		if err := noticedLate("/pods", fmt.Errorf("adding: %w", errno)); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "/pods") {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}

@@ -7,28 +7,28 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// looker reads a source periodically and reports changes.
-type looker struct {
+// poller reads a source periodically and reports changes.
+type poller struct {
 	texts *Texts
-	// look reads the source.
-	look func(context.Context) Reading
+	// read reads the source.
+	read func(context.Context) Reading
 	// interval is the time between two reads.
 	interval time.Duration
 	// events requests a read before the interval is over. It is nil if the source has no events.
 	events <-chan struct{}
-	// looksTwice is set if the source must be read again before a missing object is dropped.
-	looksTwice bool
+	// readsTwice is set if the source must be read again before a missing object is dropped.
+	readsTwice bool
 
-	told Update
+	reported Update
 }
 
 // run reads the source until the context ends.
-func (l *looker) run(ctx context.Context, reread <-chan chan struct{}, tell func(Update)) {
+func (l *poller) run(ctx context.Context, reread <-chan chan struct{}, notify func(Update)) {
 	var next time.Time
-	var asked chan struct{}
+	var requested chan struct{}
 	for due := true; ; {
 		if due {
-			r := l.look(ctx)
+			r := l.read(ctx)
 			if ctx.Err() != nil {
 				return
 			}
@@ -36,23 +36,23 @@ func (l *looker) run(ctx context.Context, reread <-chan chan struct{}, tell func
 			l.texts.Take(time.Now(), r)
 		}
 		u, again := l.texts.Wanted(time.Now())
-		if !u.SameAs(l.told) {
-			l.told = u
-			tell(u)
+		if !u.SameAs(l.reported) {
+			l.reported = u
+			notify(u)
 		}
-		if asked != nil {
-			close(asked)
+		if requested != nil {
+			close(requested)
 		}
-		asked = nil
+		requested = nil
 		timer := time.NewTimer(time.Until(model.Earlier(again, next)))
 		select {
 		case <-ctx.Done():
-		case asked = <-reread:
+		case requested = <-reread:
 			due = true
 		case <-l.events:
 			due = true
 		case <-timer.C:
-			due = l.looksTwice || !time.Now().Before(next)
+			due = l.readsTwice || !time.Now().Before(next)
 		}
 		timer.Stop()
 		if ctx.Err() != nil {
@@ -61,9 +61,9 @@ func (l *looker) run(ctx context.Context, reread <-chan chan struct{}, tell func
 	}
 }
 
-// settled sends once a series of events is over, because files are written in several steps. If the series does not
-// end, settled sends after ten times the quiet period.
-func settled(ctx context.Context, events <-chan change, quiet time.Duration) <-chan struct{} {
+// debounce sends once a series of events is over, because files are written in several steps. If the series does not
+// end, debounce sends after ten times the quiet period.
+func debounce(ctx context.Context, events <-chan change, quiet time.Duration) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	go func() {
 		var row change

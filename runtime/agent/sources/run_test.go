@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 )
 
-// looked runs a looker in a synctest bubble, with a source that the test changes.
+// looked runs a poller in a synctest bubble, with a source that the test changes.
 type looked struct {
 	lock    sync.Mutex
 	reading Reading
@@ -24,8 +24,8 @@ type looked struct {
 func startLooked(t *testing.T, twice bool) *looked {
 	t.Helper()
 	k := &looked{reread: make(chan chan struct{}), events: make(chan struct{})}
-	l := &looker{texts: NewTexts("/pods", load.Loader{}), interval: interval, events: k.events, looksTwice: twice}
-	l.look = func(context.Context) Reading {
+	l := &poller{texts: NewTexts("/pods", load.Loader{}), interval: interval, events: k.events, readsTwice: twice}
+	l.read = func(context.Context) Reading {
 		k.lock.Lock()
 		defer k.lock.Unlock()
 		k.looks++
@@ -135,7 +135,7 @@ func TestProblemsInTime(t *testing.T) {
 		k.reading.Err = errors.New("gone")
 		k.lock.Unlock()
 		k.events <- struct{}{}
-		passes(patience - 1)
+		passes(reportDelay - 1)
 		k.wants(t, 2, 1, "")
 		passes(1)
 		k.wants(t, 2, 2, "")
@@ -150,7 +150,7 @@ func TestSettled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		events := make(chan change)
-		out, got := settled(ctx, events, settle), 0
+		out, got := debounce(ctx, events, settle), 0
 		count := func() int {
 			synctest.Wait()
 			select {

@@ -25,7 +25,7 @@ type Source interface {
 	// Run reads the source until the context ends. It calls tell for every change of the wanted objects and of the
 	// problems, and never twice for the same. A value received from reread requests a read now. Run closes it after the
 	// result was reported.
-	Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update))
+	Run(ctx context.Context, reread <-chan chan struct{}, notify func(Update))
 	// Ended notifies the source that one of its pods is gone.
 	Ended(ref model.PodRef)
 }
@@ -50,8 +50,8 @@ type Update struct {
 	// An unchanged object keeps its pointer.
 	Workloads []*podspec.Workload
 	Objects   []*podspec.Object
-	// Brought maps pods of workloads to the source of the workload. They have the rank of that source.
-	Brought map[types.UID]string
+	// WorkloadSources maps pods of workloads to the source of the workload. They have the rank of that source.
+	WorkloadSources map[types.UID]string
 	// Ending maps the pods that the source is deleting to their grace periods in seconds.
 	Ending map[types.UID]int64
 	// Complete reports whether the source has been read completely at least once. Before that, the absence of a pod has
@@ -131,7 +131,7 @@ func (u Update) SameAs(other Update) bool {
 	return u.Complete == other.Complete && slices.Equal(u.Pods, other.Pods) && slices.Equal(u.Problems, other.Problems) &&
 		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Missing, other.Missing) && slices.Equal(u.Notes, other.Notes) &&
 		slices.Equal(u.Workloads, other.Workloads) && slices.Equal(u.Objects, other.Objects) && slices.Equal(u.Absent, other.Absent) &&
-		maps.Equal(u.Brought, other.Brought) && maps.Equal(u.Ending, other.Ending) && slices.Equal(u.Takeovers, other.Takeovers)
+		maps.Equal(u.WorkloadSources, other.WorkloadSources) && maps.Equal(u.Ending, other.Ending) && slices.Equal(u.Takeovers, other.Takeovers)
 }
 
 // Settings configure how sources are read.
@@ -168,8 +168,8 @@ const (
 	// urlTimeout limits the download of a text. fileTimeout limits the read of a file.
 	urlTimeout  = 10 * time.Second
 	fileTimeout = 5 * time.Second
-	// patience is how long a problem must last before it is reported, because a text may be half written.
-	patience = time.Second
+	// reportDelay is how long a problem must last before it is reported, because a text may be half written.
+	reportDelay = time.Second
 )
 
 // completed returns the settings with defaults filled in.

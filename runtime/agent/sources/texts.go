@@ -62,7 +62,7 @@ func NewTexts(name string, loader load.Loader) *Texts {
 // Take processes a reading. The times of readings must ascend.
 func (t *Texts) Take(now time.Time, r Reading) {
 	t.warning = r.Warning
-	failed := t.take(now, r)
+	failed := t.apply(now, r)
 	if failed != nil {
 		one := Problem{File: failed.File, Text: failed.Text, Since: now}
 		if t.failed != nil {
@@ -75,18 +75,18 @@ func (t *Texts) Take(now time.Time, r Reading) {
 	t.stamp(now)
 }
 
-// take returns the reason why a reading changes nothing.
-func (t *Texts) take(now time.Time, r Reading) *Problem {
+// apply returns the reason why a reading changes nothing.
+func (t *Texts) apply(now time.Time, r Reading) *Problem {
 	if r.Err != nil {
 		return &Problem{File: t.name, Text: r.Err.Error()}
 	}
 	if t.failed != nil {
-		t.thaw(now)
+		t.restartMissing(now)
 	}
 	here := map[string]bool{}
 	for _, in := range r.Texts {
 		here[in.Name] = true
-		if err := t.takeText(now, in); err != nil {
+		if err := t.setText(now, in); err != nil {
 			return &Problem{File: t.name, Text: err.Error()}
 		}
 	}
@@ -94,9 +94,9 @@ func (t *Texts) take(now time.Time, r Reading) *Problem {
 		if here[name] {
 			continue
 		}
-		t.stale = x.leave(now) || t.stale
-		x.blame(now, "")
-		if x.forgotten(now) {
+		t.stale = x.markMissing(now) || t.stale
+		x.setFault(now, "")
+		if x.expired(now) {
 			delete(t.texts, name)
 		}
 	}
@@ -109,27 +109,27 @@ func (t *Texts) take(now time.Time, r Reading) *Problem {
 	return t.over
 }
 
-// thaw restarts the time of missing texts, because it is unknown whether they existed during the failure.
-func (t *Texts) thaw(now time.Time) {
+// restartMissing restarts the time of missing texts, because it is unknown whether they existed during the failure.
+func (t *Texts) restartMissing(now time.Time) {
 	for _, x := range t.texts {
-		x.gone = thawed(x.gone, t.failed.Since, now)
+		x.missingSince = restartedAt(x.missingSince, t.failed.Since, now)
 	}
 	for _, ws := range []wants{t.pods, t.workloads, t.objects} {
-		ws.thaw(t.failed.Since, now)
+		ws.restartMissing(t.failed.Since, now)
 	}
 }
 
-// thawed returns when the time of a missing object starts, after a failure of the source. A time that was over before
+// restartedAt returns when the time of a missing object starts, after a failure of the source. A time that was over before
 // the failure is unchanged.
-func thawed(missing, failed, now time.Time) time.Time {
+func restartedAt(missing, failed, now time.Time) time.Time {
 	if missing.IsZero() || !failed.Before(missing.Add(Lingers)) {
 		return missing
 	}
 	return now
 }
 
-// takeText processes one text. It returns an error if the parse failed for a reason outside the text.
-func (t *Texts) takeText(now time.Time, in Text) error {
+// setText processes one text. It returns an error if the parse failed for a reason outside the text.
+func (t *Texts) setText(now time.Time, in Text) error {
 	x := t.texts[in.Name]
 	if x == nil {
 		x = &text{}
@@ -137,18 +137,18 @@ func (t *Texts) takeText(now time.Time, in Text) error {
 	}
 	switch {
 	case in.Err != nil:
-		t.stale = x.arrive(now) || t.stale
-		x.blame(now, in.Err.Error())
-		x.seen = nil
+		t.stale = x.markPresent(now) || t.stale
+		x.setFault(now, in.Err.Error())
+		x.content = nil
 		return nil
-	case x.isAs(in.Text):
+	case x.isUnchanged(in.Text):
 		return nil
 	case document.IsEmpty(in.Text):
 		// The text may be about to be written, or the disk was full. A kubelet does not delete the pods of an empty
 		// file either.
-		t.stale = x.arrive(now) || t.stale
-		x.blame(now, "it contains no Kubernetes object: to delete its pods, remove the file")
-		x.seen = in.Text
+		t.stale = x.markPresent(now) || t.stale
+		x.setFault(now, "it contains no Kubernetes object: to delete its pods, remove the file")
+		x.content = in.Text
 		return nil
 	}
 	one := t.loader.Text(input.Source{Name: in.Name, Text: in.Text, Namespace: t.loader.Namespace})
@@ -156,9 +156,9 @@ func (t *Texts) takeText(now time.Time, in Text) error {
 	if err != nil {
 		return err
 	}
-	t.stale = x.arrive(now) || t.stale
-	x.blame(now, refusal(m.Problems))
-	if x.seen = in.Text; x.fault == "" {
+	t.stale = x.markPresent(now) || t.stale
+	x.setFault(now, refusal(m.Problems))
+	if x.content = in.Text; x.fault == "" {
 		x.valid, x.known, t.stale = one, true, true
 	}
 	return nil
@@ -169,7 +169,7 @@ func (t *Texts) takeText(now time.Time, in Text) error {
 func (t *Texts) combine(now time.Time) error {
 	var all []*load.Text
 	for _, name := range slices.Sorted(maps.Keys(t.texts)) {
-		if x := t.texts[name]; x.counts() {
+		if x := t.texts[name]; x.inEffect() {
 			all = append(all, x.valid)
 		}
 	}
@@ -184,12 +184,12 @@ func (t *Texts) combine(now time.Time) error {
 	}
 	t.sort(m.Problems)
 	t.notes = t.notesOf(m)
-	t.takeAll(now, m)
+	t.setWanted(now, m)
 	return nil
 }
 
-// takeAll sets the wanted objects from the combined texts.
-func (t *Texts) takeAll(now time.Time, m *load.Manifest) {
+// setWanted sets the wanted objects from the combined texts.
+func (t *Texts) setWanted(now time.Time, m *load.Manifest) {
 	var pods, workloads, objects []*want
 	for _, d := range m.Pods {
 		d.Keeper = t.name
@@ -203,9 +203,9 @@ func (t *Texts) takeAll(now time.Time, m *load.Manifest) {
 		o.Keeper = t.name
 		objects = append(objects, &want{object: o})
 	}
-	t.pods.take(now, pods, t.damaged)
-	t.workloads.take(now, workloads, t.damaged)
-	t.objects.take(now, objects, t.damaged)
+	t.pods.set(now, pods, t.damaged)
+	t.workloads.set(now, workloads, t.damaged)
+	t.objects.set(now, objects, t.damaged)
 }
 
 // sort sorts the problems of the combined texts into those of single objects, which are left out, and those of whole
@@ -261,7 +261,7 @@ func refusal(problems []document.Problem) string {
 func (t *Texts) Wanted(now time.Time) (Update, time.Time) {
 	u := Update{Source: t.name, Complete: t.complete, Notes: t.notes, Unread: t.unread()}
 	var again time.Time
-	u.Problems, again = t.told(now)
+	u.Problems, again = t.reported(now)
 	for _, ws := range []wants{t.pods, t.workloads, t.objects} {
 		if t.failed == nil {
 			again = model.Earlier(again, ws.expire(now))
@@ -315,13 +315,13 @@ func (t *Texts) stamp(now time.Time) {
 	}
 }
 
-// told returns the problems that have lasted long enough, and when the next one will have.
-func (t *Texts) told(now time.Time) (told []Problem, again time.Time) {
+// reportable returns the problems that have lasted long enough, and when the next one will have.
+func (t *Texts) reported(now time.Time) (reported []Problem, again time.Time) {
 	add := func(p Problem) {
-		if ripe := p.Since.Add(patience); ripe.After(now) {
-			again = model.Earlier(again, ripe)
+		if due := p.Since.Add(reportDelay); due.After(now) {
+			again = model.Earlier(again, due)
 		} else {
-			told = append(told, p)
+			reported = append(reported, p)
 		}
 	}
 	for p, since := range t.since {
@@ -333,9 +333,9 @@ func (t *Texts) told(now time.Time) (told []Problem, again time.Time) {
 	}
 	for name, x := range t.texts {
 		if x.fault != "" {
-			add(Problem{File: name, Text: x.fault, Since: x.since})
+			add(Problem{File: name, Text: x.fault, Since: x.faultSince})
 		}
 	}
-	slices.SortFunc(told, Problem.compare)
-	return Few(t.name, told), again
+	slices.SortFunc(reported, Problem.compare)
+	return Few(t.name, reported), again
 }

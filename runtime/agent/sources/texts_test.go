@@ -180,7 +180,7 @@ func TestInvalidTexts(t *testing.T) {
 		since := b.now
 		b.wants("one:1 two:1")
 		b.blames()
-		b.later(patience - 1)
+		b.later(reportDelay - 1)
 		b.blames()
 		b.later(1)
 		if b.wants("one:1 two:1"); len(b.last.Problems) != 1 || b.last.Problems[0].File != "a" || !b.last.Problems[0].Since.Equal(since) {
@@ -464,7 +464,7 @@ func TestManyProblems(t *testing.T) {
 		b.texts[fmt.Sprintf("/pods/%04d", i)] = "kind: Pod"
 	}
 	b.read()
-	u := b.later(patience)
+	u := b.later(reportDelay)
 	if len(u.Problems) != maxListed+1 || len(u.Unread) != n {
 		t.Fatalf("%d problems, %d unread", len(u.Problems), len(u.Unread))
 	}

@@ -28,9 +28,9 @@ func NewURL(url string, s Settings) (*URL, error) {
 }
 
 // Run fetches the text each interval.
-func (u *URL) Run(ctx context.Context, reread <-chan chan struct{}, tell func(Update)) {
-	l := &looker{texts: NewTexts(u.Name(), u.settings.Loader), interval: u.settings.Interval, look: u.read}
-	l.run(ctx, reread, tell)
+func (u *URL) Run(ctx context.Context, reread <-chan chan struct{}, notify func(Update)) {
+	l := &poller{texts: NewTexts(u.Name(), u.settings.Loader), interval: u.settings.Interval, read: u.read}
+	l.run(ctx, reread, notify)
 }
 
 // read fetches the text if it has changed. An empty answer is an error and does not delete all pods, unlike in a

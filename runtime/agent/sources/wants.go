@@ -43,8 +43,8 @@ func (w *want) identify() (name key, source string, uid types.UID) {
 	return key{w.object.Kind(), meta.Namespace, meta.Name}, w.object.Source, ""
 }
 
-// keep keeps the pointer of an unchanged object.
-func (w *want) keep(before *want) {
+// keepPointer keeps the pointer of an unchanged object.
+func (w *want) keepPointer(before *want) {
 	switch {
 	case w.object != nil:
 		if equality.Semantic.DeepEqual(before.object, w.object) {
@@ -75,8 +75,8 @@ func isSame(a, b *podspec.Desired) bool {
 // are renamed and directories are replaced.
 type wants map[key]*want
 
-// take sets the wanted objects from the current texts. Objects of damaged texts are unchanged.
-func (ws wants) take(now time.Time, found []*want, damaged map[string]bool) {
+// set sets the wanted objects from the current texts. Objects of damaged texts are unchanged.
+func (ws wants) set(now time.Time, found []*want, damaged map[string]bool) {
 	uids, here := map[types.UID]bool{}, map[key]bool{}
 	for _, w := range found {
 		name, source, uid := w.identify()
@@ -84,7 +84,7 @@ func (ws wants) take(now time.Time, found []*want, damaged map[string]bool) {
 			continue
 		}
 		if before := ws[name]; before != nil {
-			w.keep(before)
+			w.keepPointer(before)
 		}
 		ws[name], here[name], uids[uid] = w, true, uid != ""
 	}
@@ -102,10 +102,10 @@ func (ws wants) take(now time.Time, found []*want, damaged map[string]bool) {
 	}
 }
 
-// thaw restarts the time of missing objects after a failure of the source.
-func (ws wants) thaw(failed, now time.Time) {
+// restartMissing restarts the time of missing objects after a failure of the source.
+func (ws wants) restartMissing(failed, now time.Time) {
 	for _, w := range ws {
-		w.missing = thawed(w.missing, failed, now)
+		w.missing = restartedAt(w.missing, failed, now)
 	}
 }
 

@@ -42,7 +42,7 @@ func (w *watch) renew(ctx context.Context) error {
 	if w.watcher == nil {
 		watcher, err := fsnotify.NewWatcher()
 		if err != nil {
-			return late(w.dir, err)
+			return noticedLate(w.dir, err)
 		}
 		w.watcher = watcher
 		go w.forward(ctx, watcher)
@@ -50,14 +50,14 @@ func (w *watch) renew(ctx context.Context) error {
 	// This does nothing for a directory that is already watched.
 	for _, dir := range []string{filepath.Dir(w.dir), w.dir} {
 		if err := w.watcher.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return late(dir, err)
+			return noticedLate(dir, err)
 		}
 	}
 	return nil
 }
 
-// late adds to an error that changes are noticed late. It replaces the kernel's misleading texts for its limits.
-func late(dir string, err error) error {
+// noticedLate adds to an error that changes are noticed late. It replaces the kernel's misleading texts for its limits.
+func noticedLate(dir string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EMFILE):
 		err = errors.New("there are too many inotify instances (sysctl fs.inotify.max_user_instances)")
@@ -75,11 +75,11 @@ func (w *watch) forward(ctx context.Context, watcher *fsnotify.Watcher) {
 		case <-ctx.Done():
 			return
 		case event := <-watcher.Events:
-			if w.matters(filepath.Clean(event.Name)) {
-				w.pass(changeOf(event))
+			if w.isRelevant(filepath.Clean(event.Name)) {
+				w.send(changeOf(event))
 			}
 		case <-watcher.Errors: //nolint:errcheck // events may have been lost: read to find out
-			w.pass(written)
+			w.send(written)
 		}
 	}
 }
@@ -93,8 +93,8 @@ func changeOf(event fsnotify.Event) change {
 	return written
 }
 
-// pass sends a change, merged with the one that was not received yet.
-func (w *watch) pass(c change) {
+// send sends a change, merged with the one that was not received yet.
+func (w *watch) send(c change) {
 	select {
 	case before := <-w.events:
 		c = min(c, before)
@@ -103,9 +103,9 @@ func (w *watch) pass(c change) {
 	w.events <- c
 }
 
-// matters reports whether an event may concern a file that is read, or a link to it. Hidden files are not read, but the
+// isRelevant reports whether an event may concern a file that is read, or a link to it. Hidden files are not read, but the
 // links of a Kubernetes volume lead through a name that starts with two dots.
-func (w *watch) matters(name string) bool {
+func (w *watch) isRelevant(name string) bool {
 	base := filepath.Base(name)
 	switch {
 	case name == w.dir:

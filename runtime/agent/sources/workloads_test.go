@@ -115,7 +115,7 @@ func TestTwiceInASource(t *testing.T) {
 	b := newShop(t)
 	b.write("a", deployment("web", "1")+"---\n"+manifest("one", "", "1")+"---\n"+manifest("two", "x", "1")+"---\n"+fmt.Sprintf(service, 80))
 	b.write("b", deployment("web", "2")+"---\n"+manifest("one", "", "2")+"---\n"+manifest("three", "x", "2")+"---\n"+fmt.Sprintf(service, 81))
-	b.later(patience)
+	b.later(reportDelay)
 	b.hasBeside(t, "both", "web:1@a Service@a")
 	var of []string
 	for _, p := range b.last.Problems {
