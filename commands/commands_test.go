@@ -65,18 +65,18 @@ func helpParts(cmd *cobra.Command) []string {
 
 func TestUsageErrors(t *testing.T) {
 	for name, args := range map[string][]string{
-		"an unknown command":       {"nonsense"},
-		"an unknown flag":          {"plan", "--nonsense"},
-		"apply without a manifest": {"apply"},
-		"apply --all with one":     {"apply", "--all", "pod.yaml"},
-		"a wrong word for a flag":  {"plan", "-o", "xml", "pod.yaml"},
-		"delete without a pod":     {"delete"},
-		"version with arguments":   {"version", "x"},
-		"export without a pod":     {"export"},
-		"a time gone by":           {"get", "--timeout", "-1s"},
-		"a wait that ended before": {"get", "--lock-timeout", "-1ns"},
-		"no time for an answer":    {"get", "--request-timeout", "0"},
-		"a wrong policy":           {"plan", "--pull", "sometimes", "pod.yaml"},
+		"an unknown command":          {"nonsense"},
+		"an unknown flag":             {"plan", "--nonsense"},
+		"apply without a manifest":    {"apply"},
+		"apply --all with a manifest": {"apply", "--all", "pod.yaml"},
+		"an invalid value of a flag":  {"plan", "-o", "xml", "pod.yaml"},
+		"delete without a pod":        {"delete"},
+		"version with arguments":      {"version", "x"},
+		"export without a pod":        {"export"},
+		"a negative time":             {"get", "--timeout", "-1s"},
+		"a negative lock timeout":     {"get", "--lock-timeout", "-1ns"},
+		"a request timeout of 0":      {"get", "--request-timeout", "0"},
+		"a wrong policy":              {"plan", "--pull", "sometimes", "pod.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, stderr := call(t, "", args...)
@@ -222,7 +222,7 @@ spec:
 		t.Errorf("mount %+v", m)
 	}
 	if strings.Contains(out, "hunter2") || strings.Contains(out, "aHVudGVyMg") {
-		t.Error("the messages hold the secret")
+		t.Error("the messages contain the secret")
 	}
 }
 
@@ -230,7 +230,7 @@ spec:
 // readable only for their owner, replace existing files, and are never written through a link of another user.
 func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give a link away")
+		t.Skip("only root can change the owner of a link")
 	}
 	const nobody = 65534
 	l := newLab(t)
@@ -278,10 +278,10 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 			}
 		}
 		if text, err := os.ReadFile(at("victim")); string(text) != "victim" || err != nil {
-			t.Errorf("%s: the file behind the link holds %q, %v", name, text, err)
+			t.Errorf("%s: the target of the link contains %q, %v", name, text, err)
 		}
 		if entries, err := os.ReadDir(at("dir")); len(entries) > 0 || err != nil {
-			t.Errorf("%s: behind the link lies %v, %v", name, entries, err)
+			t.Errorf("%s: the target of the link has %v, %v", name, entries, err)
 		}
 	}
 }
@@ -358,7 +358,7 @@ func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	if !strings.Contains(errs.String(), checkpoints[0]) || strings.Contains(errs.String(), checkpoints[1]) {
-		t.Errorf("it says %q", errs.String())
+		t.Errorf("the output is %q", errs.String())
 	}
 }
 

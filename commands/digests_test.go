@@ -141,15 +141,15 @@ func TestNothingTellsASecretToWhoTriesValues(t *testing.T) {
 		}
 		depend++
 		if there[word] {
-			t.Errorf("%s depends on the secret and not on the key: …%s…", word, around(text, word))
+			t.Errorf("%s depends on the secret, but not on the key: …%s…", word, around(text, word))
 		}
 	}
 	if depend == 0 || len(here) < 10 {
-		t.Errorf("only %d of %d words depend on the secret: the test looks in the wrong place", depend, len(here))
+		t.Errorf("only %d of %d words depend on the secret: the test checks the wrong words", depend, len(here))
 	}
 	for _, secret := range []string{"271828", "MjcxODI4", oneKey} {
 		if strings.Contains(text, secret) {
-			t.Errorf("%s is told: …%s…", secret, around(text, secret))
+			t.Errorf("the output has %s: …%s…", secret, around(text, secret))
 		}
 	}
 }

@@ -136,7 +136,7 @@ func TestDoctorWithOrdinaryWordsAsSecrets(t *testing.T) {
 	_, before, _ := l.Call("doctor", "-o", "json")
 	l.Must("apply", manifest)
 	if _, after, _ := l.Call("doctor", "-o", "json"); strings.Contains(after, redaction.Hidden) || strings.Contains(before, redaction.Hidden) {
-		t.Errorf("doctor's own words are hidden:\n%s", after)
+		t.Errorf("words of podctl doctor are hidden:\n%s", after)
 	}
 	l.Fail(runtimetest.Fault{Method: "Status", Times: 6, Err: status.Error(codes.Unknown, "no swordfish here")})
 	for _, args := range [][]string{{"doctor"}, {"doctor", "-o", "json"}} {

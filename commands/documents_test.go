@@ -28,7 +28,7 @@ func TestDocumentsAreDescribed(t *testing.T) {
 		}
 	}
 	if words < 40 {
-		t.Errorf("only %d words were looked for", words)
+		t.Errorf("only %d words were checked", words)
 	}
 }
 
@@ -73,16 +73,16 @@ func TestThreatsHaveTheirTests(t *testing.T) {
 		found := named.FindAllStringSubmatch(line, -1)
 		for _, m := range found {
 			if !there[m[1]] {
-				t.Errorf("docs/security.md names %s, and there is no such test", m[1])
+				t.Errorf("docs/security.md names the test %s, which does not exist", m[1])
 			}
 		}
 		if strings.HasPrefix(line, "| ") && !strings.HasSuffix(line, "| tests |\n") {
 			if lines++; len(found) == 0 {
-				t.Errorf("nothing proves %s", line)
+				t.Errorf("no test proves %s", line)
 			}
 		}
 	}
 	if lines < 25 {
-		t.Errorf("only %d lines were looked at", lines)
+		t.Errorf("only %d lines were checked", lines)
 	}
 }

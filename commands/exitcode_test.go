@@ -103,7 +103,7 @@ func TestReadmeListsTheCodes(t *testing.T) {
 	}
 	want := "Exit codes: " + strings.Join(exit.Meanings(), " · ") + "."
 	if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(string(text), "`", "")), " "), want) {
-		t.Errorf("the README does not say %q", want)
+		t.Errorf("the README does not contain %q", want)
 	}
 }
 

@@ -110,7 +110,7 @@ func TestOnePodHidesNoOther(t *testing.T) {
 		}
 		_, stdout, _ := l.Call("get", "broken", "-o", "jsonpath={.status.phase} {.status.reason}")
 		if method != "ListContainerStats" && stdout != "Unknown StatusUnknown" {
-			t.Errorf("%s: what is known of it: %q", method, stdout)
+			t.Errorf("%s: unexpected status %q", method, stdout)
 		}
 		l.Must("events")
 	}

@@ -19,12 +19,12 @@ func TestUnits(t *testing.T) {
 	for _, path := range units {
 		unit := readUnit(t, path)
 		if len(unit["Unit/Description"]) != 1 || len(unit["Unit/Documentation"]) != 1 {
-			t.Errorf("%s does not say what it is", path)
+			t.Errorf("%s has no description", path)
 		}
 		for key, values := range unit {
 			section, name, _ := strings.Cut(key, "/")
 			if section != "Unit" && section != "Install" && section != "Service" {
-				t.Errorf("%s: [%s] is no section of it", path, section)
+				t.Errorf("%s: unknown section [%s]", path, section)
 			}
 			for _, value := range values {
 				if strings.HasPrefix(name, "Exec") {
@@ -54,7 +54,7 @@ func readUnit(t *testing.T, path string) map[string][]string {
 		}
 		name, value, ok := strings.Cut(line, "=")
 		if !ok || section == "" || value == "" {
-			t.Errorf("%s: %q is no setting", path, line)
+			t.Errorf("%s: unknown setting %q", path, line)
 		}
 		unit[section+"/"+name] = append(unit[section+"/"+name], value)
 	}
@@ -65,13 +65,13 @@ func readUnit(t *testing.T, path string) map[string][]string {
 func checkCall(t *testing.T, path string, words []string) {
 	t.Helper()
 	if words[0] != "/usr/bin/podctl" {
-		t.Errorf("%s calls %s, which make install does not put into its place", path, words[0])
+		t.Errorf("%s calls %s, which make install does not install", path, words[0])
 		return
 	}
 	root := New(&Env{Getenv: func(string) string { return "" }})
 	cmd, rest, err := root.Find(words[1:])
 	if err != nil || cmd == root {
-		t.Errorf("%s: %v is no command (%v)", path, words, err)
+		t.Errorf("%s: unknown command %v (%v)", path, words, err)
 		return
 	}
 	if err := cmd.ParseFlags(rest); err != nil {
@@ -79,7 +79,7 @@ func checkCall(t *testing.T, path string, words []string) {
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "load" && !strings.Contains(f.Value.String(), "/usr/lib/podctl/pause.tar") {
-			t.Errorf("%s loads %s, which no package has", path, f.Value)
+			t.Errorf("%s loads %s, which is in no package", path, f.Value)
 		}
 	})
 }

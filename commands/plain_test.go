@@ -91,13 +91,13 @@ func TestPipesGetPlainText(t *testing.T) {
 	for _, args := range l.commandLines() {
 		stdout, stderr := l.call(t, nil, args...)
 		if stdout+stderr == "" {
-			t.Errorf("podctl %v says nothing", args)
+			t.Errorf("podctl %v prints nothing", args)
 		}
 		if found := notPlain().FindString(stdout + stderr); found != "" {
 			t.Errorf("podctl %v: %q on a pipe", args, found)
 		}
 		if strings.HasSuffix(stdout, "\n\n") || (stdout != "" && !strings.HasSuffix(stdout, "\n")) {
-			t.Errorf("podctl %v: its last line does not end as a line does", args)
+			t.Errorf("podctl %v: the last line has no newline", args)
 		}
 	}
 }
@@ -147,6 +147,6 @@ func TestSystemKnowsPipes(t *testing.T) {
 	t.Cleanup(func() { os.Stdout, os.Stderr = out, errs }) //nolint:forbidigo // as above
 	os.Stdout, os.Stderr = w, w                            //nolint:forbidigo // as above
 	if env := System(); env.OutTTY || env.ErrTTY {
-		t.Errorf("a pipe is a terminal: %+v", env)
+		t.Errorf("a pipe counts as a terminal: %+v", env)
 	}
 }

@@ -51,7 +51,7 @@ func TestMessagesForgeNothing(t *testing.T) {
 		}
 		for _, r := range stdout + stderr {
 			if (terminal.Printable(string(r)) != string(r) && r <= 0xffff) || r == utf8.RuneError {
-				t.Errorf("%v: %U gets out", args, r)
+				t.Errorf("%v: %U is printed", args, r)
 			}
 		}
 		for line := range strings.Lines(stdout) {

@@ -74,7 +74,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		for _, secret := range []string{before, after} {
 			for i := 0; i+6 <= len(secret); i++ {
 				if strings.Contains(stdout+stderr, secret[i:i+6]) {
-					t.Errorf("%v tells %q:\n%s%s", args, secret[i:i+6], stdout, stderr)
+					t.Errorf("%v prints %q:\n%s%s", args, secret[i:i+6], stdout, stderr)
 					break
 				}
 			}
@@ -112,7 +112,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	}
 	text := contentsOf(t, l.Path("state/pods/*/journal.json"))
 	if !strings.Contains(text, "earlierSecrets") {
-		t.Error("the checkpoint keeps no earlier Secrets")
+		t.Error("the checkpoint has no earlier Secrets")
 	}
 	for _, args := range [][]string{{"snapshot", "web"}, {"plan", "-o", "json"}, {"get", "-o", "json"}} {
 		if _, stdout, _ := l.Call(args...); strings.Contains(stdout, "earlierSecrets") {

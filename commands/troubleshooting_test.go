@@ -27,14 +27,14 @@ func TestTroubleshootingMessages(t *testing.T) {
 		for _, message := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
 			for _, part := range names.Split(message[1], -1) {
 				if part = strings.Trim(part, " ():,"); part != "" && !strings.Contains(source, part) {
-					t.Errorf("%q of %q is in no message of podctl", part, message[1])
+					t.Errorf("no message of podctl contains %q of %q", part, message[1])
 				}
 				found++
 			}
 		}
 	}
 	if found < 20 {
-		t.Errorf("only %d texts were looked for", found)
+		t.Errorf("only %d texts were checked", found)
 	}
 }
 

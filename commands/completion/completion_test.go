@@ -32,7 +32,7 @@ func complete(t *testing.T, dir string, words ...string) string {
 	}
 	// The other output is cobra's message about its directive, which the scripts ignore.
 	if text := errs.String(); !strings.HasPrefix(text, "Completion ended with directive: ") || strings.Count(text, "\n") != 1 {
-		t.Errorf("%v says %q", words, text)
+		t.Errorf("%v prints %q", words, text)
 	}
 	return strings.Join(strings.Fields(out.String()), " ")
 }
@@ -59,7 +59,7 @@ func TestComplete(t *testing.T) {
 		"logs hello ":                     "fetch web worker :4",
 		"logs hello web ":                 ":4",
 		"logs ./help.yaml c":              "core :4",
-		"logs nobody ":                    ":4",
+		"logs absent ":                    ":4",
 		"logs - ":                         ":4",
 		"logs hello -c f":                 "fetch :4",
 		"probe -c ":                       "fetch web worker app :4",

@@ -64,14 +64,14 @@ func TestTheLaterSettingWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, values := range map[string][2]string{
-		"the system's file":    {g.Namespace, "system"},
-		"the user's file":      {g.StateDir, "/user"},
-		"the environment":      {g.LogRoot, "/env"},
-		"the command line":     {g.CgroupRoot, "/flag"},
-		"what nobody set":      {g.ImageEndpoint, ""},
-		"a duration":           {g.RequestTimeout.String(), (7 * time.Second).String()},
-		"what is true or not":  {map[bool]string{true: "on"}[g.Verbose], "on"},
-		"where a file said it": {filepath.Base(g.Settings["state-dir"].Origin), "config.yaml:2"},
+		"the system's file":     {g.Namespace, "system"},
+		"the user's file":       {g.StateDir, "/user"},
+		"the environment":       {g.LogRoot, "/env"},
+		"the command line":      {g.CgroupRoot, "/flag"},
+		"an unset flag":         {g.ImageEndpoint, ""},
+		"a duration":            {g.RequestTimeout.String(), (7 * time.Second).String()},
+		"a boolean":             {map[bool]string{true: "on"}[g.Verbose], "on"},
+		"the origin of a value": {filepath.Base(g.Settings["state-dir"].Origin), "config.yaml:2"},
 	} {
 		if values[0] != values[1] {
 			t.Errorf("%s: %q, want %q", what, values[0], values[1])
@@ -87,7 +87,7 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 		"an unknown key":     {"namespace: a\nnamspace: b\n", `config.yaml:2: unknown key "namspace"; known keys: `, nil},
 		"config in a config": {"config: /other\n", `config.yaml:1: unknown key "config"`, nil},
 		"a bad value":        {"\nrequest-timeout: soon\n", `config.yaml:2: request-timeout: time: invalid duration`, nil},
-		"a time gone by":     {"timeout: -1s\n", `config.yaml:1: timeout: must not be negative`, nil},
+		"a negative time":    {"timeout: -1s\n", `config.yaml:1: timeout: must not be negative`, nil},
 		"a bad word":         {"color: blue\n", `config.yaml:1: color: must be one of auto, always, never`, nil},
 		"a key twice":        {"color: never\ncolor: auto\n", `config.yaml:2: color is set already at`, nil},
 		"a list":             {"namespace: [a]\n", `config.yaml:1: namespace takes one value`, nil},
@@ -192,7 +192,7 @@ func TestEveryGlobalFlagIsDescribed(t *testing.T) {
 // directory may be another user's, and the configuration names the runtime that root connects to.
 func TestAConfigOfAnotherUserIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give a file away")
+		t.Skip("only root can change the owner of a file")
 	}
 	file := filepath.Join(t.TempDir(), "podctl", "config.yaml")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

@@ -68,7 +68,7 @@ func testAgentAdmission(t *testing.T, m *machine) {
 		t.Errorf("a plan that admits pods:\n%s", r.stdout)
 	}
 	if r := m.must(t, "plan", third); strings.Contains(r.stdout, "rejected") {
-		t.Errorf("one that does not:\n%s", r.stdout)
+		t.Errorf("a plan that does not admit pods:\n%s", r.stdout)
 	}
 	first := m.ids(t, "fits")
 	a.put(t, "pods.yaml", fmt.Sprintf(sizedPod, "fits", most)+"---\n"+fmt.Sprintf(sizedPod, "late", 100))
@@ -80,10 +80,10 @@ func testAgentAdmission(t *testing.T, m *machine) {
 	a = startAgent(t, m, a.dir)
 	until(t, "the agent is ready", func() bool { return a.status(t).Ready })
 	if now := m.ids(t, "fits"); !maps.Equal(now, first) {
-		t.Errorf("fits was touched: %v, before %v", now, first)
+		t.Errorf("the containers of fits changed: %v, before %v", now, first)
 	}
 	if now := m.ids(t, "late"); !maps.Equal(now, second) {
-		t.Errorf("late was touched: %v, before %v", now, second)
+		t.Errorf("the containers of late changed: %v, before %v", now, second)
 	}
 	a.stop(t)
 	m.must(t, "delete", "fits", "late")

@@ -62,16 +62,16 @@ func testAgentUnrest(t *testing.T, m *machine) {
 		u.step(t)
 	}
 	u.free(t)
-	until(t, "what the directory says runs", func() bool { return u.isAsWanted(t) })
+	until(t, "the pods of the directory run", func() bool { return u.isAsWanted(t) })
 	time.Sleep(patient(3 * time.Second))
 	now := u.running(t)
 	for pod, id := range u.steady {
 		if now[pod] != id {
-			t.Errorf("container of %s is %s, and was %s: nobody touched the pod", pod, now[pod], id)
+			t.Errorf("container of %s is %s, want %s: the pod was not changed", pod, now[pod], id)
 		}
 	}
 	if !u.isAsWanted(t) || len(u.steady) == 0 {
-		t.Errorf("in the end %v run, %v are wanted, and %d were never touched", now, u.versions, len(u.steady))
+		t.Errorf("running %v, want %v; %d were never changed", now, u.versions, len(u.steady))
 	}
 	for file := range u.files {
 		u.remove(t, file)

@@ -126,10 +126,10 @@ func testAgentRestartSignals(t *testing.T, m *machine) {
 		case err := <-ended:
 			state, _ := a.cmd.ProcessState.Sys().(syscall.WaitStatus)
 			if err != nil && state.Signal() != syscall.SIGTERM {
-				t.Errorf("the agent ends with %v", err)
+				t.Errorf("the agent ended with %v", err)
 			}
 		case <-time.After(patient(10 * time.Second)):
-			t.Fatal("the agent was told to end while it started again, and runs on")
+			t.Fatal("the agent does not end, although it got a signal during its restart")
 		}
 	}
 }

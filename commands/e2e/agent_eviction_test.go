@@ -53,7 +53,7 @@ func testAgentEviction(t *testing.T, m *machine) {
 	if got := status("greedy"); !strings.HasPrefix(got, message) {
 		t.Errorf("status %s", got)
 	}
-	until(t, "nothing of it is left", func() bool {
+	until(t, "its files and containers are gone", func() bool {
 		left, err := filepath.Glob(volumes)
 		return err == nil && len(left) == 1 && len(m.records(t, "greedy")) == 0
 	})
@@ -76,9 +76,9 @@ func testAgentEviction(t *testing.T, m *machine) {
 	if r := m.run(t, "apply", filepath.Join(a.dir, "greedy.yaml")); !strings.Contains(r.stdout+r.stderr, "Evicted") || m.isReady(t, "greedy") {
 		t.Errorf("apply: exit code %d, %s%s", r.code, r.stdout, r.stderr)
 	}
-	until(t, "its event is there, once", func() bool { return strings.Count(m.must(t, "events", "modest").stdout, "Evicted") == 1 })
+	until(t, "there is one event of the eviction", func() bool { return strings.Count(m.must(t, "events", "modest").stdout, "Evicted") == 1 })
 	m.must(t, "restart", "greedy")
-	until(t, "it runs anew", func() bool { return m.isReady(t, "greedy") })
+	until(t, "it runs again", func() bool { return m.isReady(t, "greedy") })
 	if log := a.log.String(); strings.Count(log, "pod evicted") != 1 || !strings.Contains(log, "EvictionThresholdMet") {
 		t.Errorf("the agent's log:\n%s", log)
 	}

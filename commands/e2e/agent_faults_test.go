@@ -93,14 +93,14 @@ func faultyAgents(t *testing.T, m *machine, few int) {
 	f.wanted["steady"] = []string{"s", "a"}
 	defer func() {
 		if t.Failed() {
-			t.Logf("PODCTL_SEED=%d, the last of what happened:\n%s", seed, strings.Join(f.log[max(0, len(f.log)-150):], "\n"))
+			t.Logf("PODCTL_SEED=%d, the last events:\n%s", seed, strings.Join(f.log[max(0, len(f.log)-150):], "\n"))
 		}
 	}()
 	f.settle()
 	for f.came < count && !t.Failed() {
 		f.round()
 	}
-	t.Logf("%d faults came", f.came)
+	t.Logf("%d faults were injected", f.came)
 	f.end()
 }
 
@@ -267,7 +267,7 @@ func (f *faultyAgent) settle() {
 	}
 	for name, before := range f.kept {
 		if now := f.m.ids(f.t, name); !sameMap(before, now) {
-			f.t.Errorf("pod %s has the containers %v, and had %v: nobody touched it", name, now, before)
+			f.t.Errorf("pod %s has containers %v, want %v: it was not changed", name, now, before)
 		}
 	}
 	for name := range f.wanted {
@@ -290,13 +290,13 @@ func (f *faultyAgent) wrong() string {
 			}
 		}
 		if want := slices.Sorted(slices.Values(f.wanted[name])); !slices.Equal(slices.Sorted(maps.Keys(ids)), want) {
-			return fmt.Sprintf("%s runs %v, and shall run %v", name, ids, want)
+			return fmt.Sprintf("%s runs %v, want %v", name, ids, want)
 		}
 		if ready := f.m.sandboxes(f.t, name, runtimeapi.PodSandboxState_SANDBOX_READY); len(ready) != 1 {
 			return fmt.Sprintf("%s has the ready sandboxes %v", name, ready)
 		}
 		if r := f.m.run(f.t, "plan", "--exit-code", f.file(name)); r.code != 0 {
-			return fmt.Sprintf("%s is not as its file says: exit code %d\n%s%s", name, r.code, r.stdout, r.stderr)
+			return fmt.Sprintf("%s does not match its file: exit code %d\n%s%s", name, r.code, r.stdout, r.stderr)
 		}
 	}
 	return ""
@@ -306,12 +306,12 @@ func (f *faultyAgent) wrong() string {
 func (f *faultyAgent) left() string {
 	f.t.Helper()
 	if dirs := glob(f.t, filepath.Join(f.m.state, "pods", "*")); len(dirs) != len(f.others)+len(f.wanted) {
-		return fmt.Sprintf("the directories of pods are %v, and the pods %v", dirs, slices.Sorted(maps.Keys(f.wanted)))
+		return fmt.Sprintf("pod directories %v, want those of %v", dirs, slices.Sorted(maps.Keys(f.wanted)))
 	}
 	for i := range faultyPods {
 		name := fmt.Sprintf("faulty-%d", i)
 		if f.wanted[name] == nil && (!f.m.isGone(f.t, name) || len(f.m.records(f.t, name)) > 0) {
-			return name + " is still there"
+			return name + " still exists"
 		}
 	}
 	return ""

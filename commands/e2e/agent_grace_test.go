@@ -84,7 +84,7 @@ func testAgentGracePeriods(t *testing.T, m *machine) {
 	for name, version := range map[string]string{"edited": "v2", "often": "v21", "back": "v1", "other": "v1"} {
 		until(t, name+" runs again", func() bool { return m.isReady(t, name) && m.runsAnother(t, name, "app", first[name]) })
 		if r := m.must(t, "exec", name, "--", "/demo", "print"); !strings.Contains(r.stdout, "VERSION="+version+"\n") {
-			t.Errorf("%s does not run what its manifest says, %s:\n%s", name, version, r.stdout)
+			t.Errorf("%s does not run version %s of its manifest:\n%s", name, version, r.stdout)
 		}
 		want := map[bool]int32{true: 1, false: 0}[name == "edited" || name == "often"]
 		if pod := m.pod(t, name); pod.Status.ContainerStatuses[0].RestartCount != want || (pod.UID == "another") != (name == "other") {
@@ -92,7 +92,7 @@ func testAgentGracePeriods(t *testing.T, m *machine) {
 		}
 	}
 	if m.readySandbox(t, "back") == sandbox {
-		t.Error("the pod that came back was not made anew")
+		t.Error("the pod whose file was restored was not recreated")
 	}
 	until(t, "goes is gone", func() bool { return m.isGone(t, "goes") })
 	testRuntimeIsDown(t, m, a)

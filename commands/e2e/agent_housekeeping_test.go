@@ -63,10 +63,10 @@ func testHousekeeping(t *testing.T, _ *machine) {
 	}
 	left := dead()
 	if slices.Sort(left); there() || len(left) != 3 || len(slices.Compact(left)) != 3 {
-		t.Errorf("files of a pod that is gone: %t; records of containers that have ended: %v", there(), left)
+		t.Errorf("files of the deleted pod: %t; records of exited containers: %v", there(), left)
 	}
 	if m.ids(t, "two")["b"] != b {
-		t.Error("a container that runs was touched")
+		t.Error("a running container was changed")
 	}
 	for _, name := range talkers {
 		testRotation(t, m, a, name)
@@ -108,7 +108,7 @@ func testRotation(t *testing.T, m *machine, a *agentProcess, name string) {
 	}
 	// The container keeps writing while the lines are counted and read.
 	if r := m.must(t, "logs", "--tail", "100", name); strings.Count(r.stdout, "\n") < 100 || strings.Count(r.stdout, "\n") > 150 {
-		t.Errorf("the last lines of a log that is rotated:\n%s", r.stdout)
+		t.Errorf("the last lines of a rotated log:\n%s", r.stdout)
 	}
 }
 
@@ -172,7 +172,7 @@ func testAgentImages(t *testing.T, _ *machine) {
 		t.Errorf("after %s the image is %+v", took, m.image(t, unused))
 	}
 	if m.image(t, used) == nil || m.image(t, "registry.local/podctl/pause:1") == nil {
-		t.Error("an image that is needed is gone")
+		t.Error("an image in use was removed")
 	}
 	a.remove(t, "one.yaml")
 	until(t, "one is gone", func() bool { return m.isGone(t, "one") })

@@ -46,7 +46,7 @@ func testAgentAfterRestarts(t *testing.T, m *machine) {
 	for _, name := range names[:3] {
 		a.put(t, name+".yaml", fmt.Sprintf(simplePod, name, "1s"))
 	}
-	until(t, "the agent knows that a pod has ended", func() bool { return strings.Contains(a.log.String(), "the pod has finished: Succeeded") })
+	until(t, "the agent reports that a pod has ended", func() bool { return strings.Contains(a.log.String(), "the pod has finished: Succeeded") })
 	a.put(t, "large.yaml", fmt.Sprintf(sizedPod, "large", most))
 	for _, name := range names {
 		until(t, name+" runs", func() bool { return m.isReady(t, name) })
@@ -70,7 +70,7 @@ func testAgentAfterRestarts(t *testing.T, m *machine) {
 	left := []string{"one", "two", "three", "large"}
 	m.wantLives(t, "the agent was killed", left, containers, addresses)
 	a.put(t, "small.yaml", fmt.Sprintf(sizedPod, "small", 100))
-	until(t, "there is room for a small pod", func() bool { return m.isReady(t, "small") })
+	until(t, "a small pod is admitted", func() bool { return m.isReady(t, "small") })
 	if s := m.statusOf(t, "ended"); s.Phase != v1.PodSucceeded {
 		t.Errorf("the pod that had ended: %+v", s)
 	}

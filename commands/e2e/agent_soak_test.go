@@ -83,7 +83,7 @@ func testAgentSoak(t *testing.T, m *machine) {
 	empty := s.leftovers(t)
 	defer func() {
 		if t.Failed() {
-			t.Logf("left is %v, and was %v", s.leftovers(t), empty)
+			t.Logf("resources %v, want %v as before", s.leftovers(t), empty)
 		}
 	}()
 	s.agent = startAgent(t, m, t.TempDir(), "--listen", s.port, "--container-log-max-size", "256Ki", "--container-log-max-files", "2",
@@ -97,7 +97,7 @@ func testAgentSoak(t *testing.T, m *machine) {
 	s.live(t, lasts)
 	last := s.uses(t)
 	t.Logf("%d steps: %v", s.steps, s.done)
-	t.Logf("after a tenth %v", first)
+	t.Logf("after a tenth of the time %v", first)
 	t.Logf("at the end    %v", last)
 	for what, more := range map[string]float64{"process_resident_memory_bytes": 24 << 20, "go_goroutines": 30, "process_open_fds": 30, "disk": 64 << 20} {
 		if last[what] > first[what]*1.2+more {
@@ -111,7 +111,7 @@ func testAgentSoak(t *testing.T, m *machine) {
 	for i := range soakPods {
 		until(t, "all pods are gone", func() bool { return m.isGone(t, fmt.Sprintf("soak-%d", i)) })
 	}
-	until(t, "nothing is left of them", func() bool { return strings.Join(s.leftovers(t), "\n") == strings.Join(empty, "\n") })
+	until(t, "all their files and containers are gone", func() bool { return strings.Join(s.leftovers(t), "\n") == strings.Join(empty, "\n") })
 	s.agent.stop(t)
 }
 

@@ -88,13 +88,13 @@ func testAgentSources(t *testing.T, m *machine) {
 		a.put(t, name, text)
 	}
 	rolled := func() bool { return m.run(t, "rollout", "status", "deployment/web").code == 0 }
-	until(t, "the Deployment is there", rolled)
-	until(t, "its Service leads to it", func() bool { return strings.HasPrefix(c.get(t, "http://web"), "web-") })
+	until(t, "the Deployment is rolled out", rolled)
+	until(t, "its Service sends traffic to it", func() bool { return strings.HasPrefix(c.get(t, "http://web"), "web-") })
 	until(t, "the Job is done and its pods are gone", func() bool {
 		return strings.Contains(m.run(t, "get", "job/once").stdout, "Complete") && !strings.Contains(m.must(t, "get", "-o", "name").stdout, "once")
 	})
 	if n := strings.Count(a.log.String(), "skipped: ServiceAccount/web"); n != 1 {
-		t.Errorf("what has no effect is told %d times", n)
+		t.Errorf("the skipped object is reported %d times", n)
 	}
 	ids := func() map[string]string {
 		all := m.ids(t, "web-0")
@@ -108,7 +108,7 @@ func testAgentSources(t *testing.T, m *machine) {
 	a.put(t, "words.yaml", strings.ReplaceAll(wordsFile, "one", "two"))
 	until(t, "an edit of the ConfigMap is rolled out", func() bool { return strings.Contains(word(), "WORD=two") && rolled() })
 	if second := ids(); second["app"] == first["app"] || second["app1"] == first["app1"] {
-		t.Error("containers with the old word run on")
+		t.Error("containers with the old word still run")
 	}
 
 	before := ids()
@@ -130,7 +130,7 @@ func testAgentSources(t *testing.T, m *machine) {
 	a.kill(t)
 	a.put(t, "words.yaml", strings.ReplaceAll(wordsFile, "one", "three"))
 	a = startAgent(t, m, a.dir)
-	until(t, "what was edited meanwhile is rolled out", func() bool { return strings.Contains(word(), "WORD=three") && rolled() })
+	until(t, "edits made without an agent are rolled out", func() bool { return strings.Contains(word(), "WORD=three") && rolled() })
 	sourcesEnd(t, a)
 }
 
@@ -154,7 +154,7 @@ func sourcesRule(t *testing.T, a *agentProcess, rolled func() bool) {
 		!strings.Contains(r.stderr, "the agent recreates service default/web") || !strings.Contains(r.stderr, file) {
 		t.Errorf("delete: %s%s", r.stdout, r.stderr)
 	}
-	until(t, "what was deleted comes back", func() bool { return rolled() && m.run(t, "get", "service/web").code == 0 })
+	until(t, "the agent recreates the deleted objects", func() bool { return rolled() && m.run(t, "get", "service/web").code == 0 })
 	a.put(t, "zzz.yaml", webFile)
 	until(t, "a second manifest of it is reported", func() bool {
 		return strings.Contains(m.must(t, "agent", "status").stdout, "Deployment default/web is given twice, first in "+file)
@@ -176,7 +176,7 @@ func sourcesEnd(t *testing.T, a *agentProcess) {
 	a.put(t, "shop.yaml", "kind: [")
 	time.Sleep(3 * time.Second)
 	if names := m.must(t, "get", "-o", "name").stdout; !strings.Contains(names, "web-1") {
-		t.Errorf("with a file that is half written: %s", names)
+		t.Errorf("with an incomplete file: %s", names)
 	}
 	for _, name := range []string{"shop.yaml", "words.yaml"} {
 		if err := os.Remove(filepath.Join(a.dir, name)); err != nil {
@@ -190,7 +190,7 @@ func sourcesEnd(t *testing.T, a *agentProcess) {
 		t.Errorf("left: %s", r.stdout)
 	}
 	if out := m.must(t, "exec", "client", "--", "/demo", "read", "/etc/hosts").stdout; strings.Contains(out, "\tweb") {
-		t.Errorf("the name of the Service is left:\n%s", out)
+		t.Errorf("the name of the Service still resolves:\n%s", out)
 	}
 	for _, name := range []string{"batch.yaml", "client.yaml"} {
 		if err := os.Remove(filepath.Join(a.dir, name)); err != nil {
@@ -214,21 +214,21 @@ func testAgentOwnSources(t *testing.T, m *machine) {
 	a.put(t, "late.yaml", strings.NewReplacer("name: web", "name: late", "app: web", "app: late", "replicas: 2", "replicas: 1").Replace(webFile))
 	rolled := func() bool { return m.run(t, "rollout", "status", "deployment/web").code == 0 }
 	until(t, "the Deployment of the file is there", rolled)
-	until(t, "a place that is taken is reported", func() bool {
+	until(t, "a name that is in use is reported", func() bool {
 		return strings.Contains(m.must(t, "agent", "status").stdout, "pod default/late-0 is not made: the name has a pod that was applied by hand")
 	})
 	before := m.ids(t, "shop-0")
 	m.must(t, "delete", "shop-1", "web-1")
-	until(t, "the pod of the file comes back", rolled)
+	until(t, "the pod of the file is recreated", rolled)
 	a.kill(t)
 	a = startAgent(t, m, a.dir, "--applied=false")
 	time.Sleep(4 * time.Second)
 	names := m.must(t, "get", "-o", "name").stdout
 	if strings.Contains(names, "shop-1") || !strings.Contains(names, "shop-2") || !maps.Equal(m.ids(t, "shop-0"), before) || !maps.Equal(m.ids(t, "late-0"), taken) {
-		t.Errorf("what was applied by hand is not left alone: %s", names)
+		t.Errorf("the agent changed a pod that was applied by hand: %s", names)
 	}
 	a.put(t, "shop.yaml", shop("two"))
-	until(t, "a file takes a workload over", func() bool {
+	until(t, "the agent takes over a workload from a file", func() bool {
 		return m.run(t, "rollout", "status", "deployment/shop").code == 0 && m.ids(t, "shop-0")["app"] != before["app"]
 	})
 	for _, name := range []string{"shop.yaml", "web.yaml", "late.yaml"} {
@@ -236,7 +236,7 @@ func testAgentOwnSources(t *testing.T, m *machine) {
 			t.Fatal(err)
 		}
 	}
-	until(t, "only what was applied by hand is left", func() bool { return m.must(t, "get", "-o", "name").stdout == "pod/late-0\n" })
+	until(t, "only objects that were applied by hand are left", func() bool { return m.must(t, "get", "-o", "name").stdout == "pod/late-0\n" })
 	m.must(t, "delete", "late-0")
 	a.stop(t)
 }

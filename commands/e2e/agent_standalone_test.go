@@ -118,12 +118,12 @@ func testAgentStandalone(t *testing.T, m *machine) {
 		return isListedReady(a.listed(t, "moved", "ported")) && a.listed(t, "default", "ported") == nil
 	})
 
-	until(t, "envfile has done its work", func() bool {
+	until(t, "envfile has succeeded", func() bool {
 		p := a.listed(t, "default", "envfile")
 		return p != nil && p.Status.Phase == v1.PodSucceeded
 	})
 	if r := m.must(t, "logs", "envfile", "use"); !strings.Contains(r.stdout, "env CONFIG_1=value1\n") || !strings.Contains(r.stdout, "env CONFIG_2=value2\n") {
-		t.Errorf("the variables are not those of the file:\n%s", r.stdout)
+		t.Errorf("the variables do not match the file:\n%s", r.stdout)
 	}
 	testInitRecordGoes(t, m, a)
 }
@@ -153,7 +153,7 @@ func testInitRecordGoes(t *testing.T, m *machine, a *agentProcess) {
 		t.Error("basic is not ready any more")
 	}
 	a.remove(t, "pods.yaml", "ported.yaml")
-	until(t, "no pod is left", func() bool { return len(a.pods(t)) == 0 })
+	until(t, "all pods are gone", func() bool { return len(a.pods(t)) == 0 })
 	a.stop(t)
 }
 

@@ -87,7 +87,7 @@ func (a *agentProcess) stop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := a.cmd.Wait(); err != nil {
-		t.Errorf("the agent ends with %v", err)
+		t.Errorf("the agent ended with %v", err)
 	}
 	if took := time.Since(began); took > patient(5*time.Second) {
 		t.Errorf("the agent took %s to end", took)
@@ -194,7 +194,7 @@ func testAgent(t *testing.T, m *machine) {
 		t.Errorf("hello is ready since %s", ready)
 	}
 	if r := m.run(t, "probe", "--no-record", "hello"); !strings.Contains(r.stdout, "Success for ") {
-		t.Errorf("probe has no verdicts of the agent:\n%s", r.stdout)
+		t.Errorf("probe does not show the results of the agent:\n%s", r.stdout)
 	}
 
 	if r := m.run(t, "agent", a.dir); r.code != 1 || !strings.Contains(r.stderr, fmt.Sprintf("pid %d", a.cmd.Process.Pid)) {
@@ -204,10 +204,10 @@ func testAgent(t *testing.T, m *machine) {
 	a = startAgent(t, m, a.dir)
 	until(t, "the agent is ready again", func() bool { return a.status(t).Ready })
 	if after := m.ids(t, "hello"); !sameMap(ids, after) {
-		t.Errorf("after a kill of the agent there are %v, before it %v", after, ids)
+		t.Errorf("after the agent was killed: %v, before %v", after, ids)
 	}
 	if after := m.readySince(t, "hello"); !after.Equal(ready) {
-		t.Errorf("after a kill of the agent hello is ready since %s, before it since %s", after, ready)
+		t.Errorf("after the agent was killed, hello is ready since %s, before since %s", after, ready)
 	}
 
 	a.put(t, "hello.yaml", strings.Replace(string(text), "--every, 5s", "--every, 6s", 1))
@@ -227,7 +227,7 @@ func testAgent(t *testing.T, m *machine) {
 	})
 	time.Sleep(patient(3 * time.Second))
 	if now := m.ids(t, "hello"); !sameMap(ids, now) {
-		t.Errorf("after a file was renamed there are %v, before it %v", now, ids)
+		t.Errorf("after a file was renamed: %v, before %v", now, ids)
 	}
 	if err := os.Remove(filepath.Join(a.dir, "other.yaml")); err != nil {
 		t.Fatal(err)
@@ -302,7 +302,7 @@ func testAgentBeside(t *testing.T, m *machine) {
 		t.Errorf("the deletion of a pod that the agent recreates prints:\n%s", r.stderr)
 	}
 	until(t, "one comes back", func() bool { return m.runsAnother(t, "one", "app", one["app"]) })
-	until(t, "two is forgotten", func() bool { return len(a.status(t).Pods) == 1 })
+	until(t, "the agent no longer lists two", func() bool { return len(a.status(t).Pods) == 1 })
 	if !m.isGone(t, "two") {
 		t.Error("a pod that was applied by hand came back after its deletion")
 	}
@@ -316,7 +316,7 @@ func testAgentBeside(t *testing.T, m *machine) {
 	a = startAgent(t, m, a.dir)
 	until(t, "one is deleted", func() bool { return m.isGone(t, "one") && len(m.records(t, "one")) == 0 })
 	if m.isGone(t, "three") {
-		t.Error("a pod that was applied by hand is gone")
+		t.Error("a pod that was applied by hand was deleted")
 	}
 	a.stop(t)
 	m.must(t, "delete", "three")

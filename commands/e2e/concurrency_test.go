@@ -70,7 +70,7 @@ func testManyAtOnce(t *testing.T, m *machine) {
 	m.oneSet(t, "two", 2)
 	first, second := m.run(t, "plan", "--exit-code", path), m.run(t, "plan", "--exit-code", other)
 	if min(first.code, second.code) != 0 || max(first.code, second.code) != 2 {
-		t.Errorf("the pod is as none of its manifests, or as both: exit codes %d and %d", first.code, second.code)
+		t.Errorf("the pod matches none or both of its manifests: exit codes %d and %d", first.code, second.code)
 	}
 	m.must(t, "delete", "two")
 }

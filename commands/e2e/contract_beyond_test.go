@@ -159,6 +159,6 @@ func contractLogs(t *testing.T, s *subject) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		t.Error("the log is not there after it was opened anew")
+		t.Error("the log is missing after it was reopened")
 	}
 }

@@ -36,14 +36,14 @@ func contract(t *testing.T, s subject) {
 		test func(*testing.T, *subject)
 	}{
 		{"names are reserved", contractNames},
-		{"a container's life", contractLife},
-		{"what is not there", contractAbsent},
+		{"container lifecycle", contractLife},
+		{"missing objects", contractAbsent},
 		{"lists are filtered", contractLists},
 		{"a sandbox's end", contractSandboxEnd},
 		{"resources change in place", contractUpdate},
 		{"images", contractImages},
-		{"records go while their sandbox stops", contractRemovalBesideStop},
-		{"a container is created beside a stop", contractCreationBesideStop},
+		{"records are removed while their sandbox stops", contractRemovalBesideStop},
+		{"a container is created during a stop", contractCreationBesideStop},
 		{"events", contractEvents},
 		{"logs", contractLogs},
 	} {
@@ -168,11 +168,11 @@ func contractLife(t *testing.T, s *subject) {
 		t.Errorf("a stopped container: %v", st)
 	}
 	if _, err := s.Runtime.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: id}); err == nil {
-		t.Error("a stopped container starts again")
+		t.Error("a stopped container was started again")
 	}
 	once := s.ended(t, s.start(t, sandbox, config, "once", s.Once))
 	if once.GetExitCode() != 0 || once.GetReason() != "Completed" {
-		t.Errorf("a container that ended well: %v", once)
+		t.Errorf("a container that exited with 0: %v", once)
 	}
 }
 
@@ -196,7 +196,7 @@ func contractAbsent(t *testing.T, s *subject) {
 		t.Errorf("stopping no sandbox: %v", err)
 	}
 	if _, err := s.create(t, absent, s.sandboxConfig("absent"), "c", s.Forever); err == nil {
-		t.Error("a container is created in no sandbox")
+		t.Error("a container was created without a sandbox")
 	}
 }
 
@@ -245,7 +245,7 @@ func contractSandboxEnd(t *testing.T, s *subject) {
 		t.Errorf("a stopped sandbox: %v %v", reply, err)
 	}
 	if _, err = s.create(t, sandbox, config, "b", s.Forever); err == nil {
-		t.Error("a container is created in a stopped sandbox")
+		t.Error("a container was created in a stopped sandbox")
 	}
 }
 

@@ -63,7 +63,7 @@ func (m *machine) crashLab(t *testing.T, c crash) *crashLab {
 		socket: m.socket(), stateDir: m.state, logRoot: m.logs, cgroupRoot: m.cgroupRoot(),
 	}
 	l.more = func() []string { return m.machinery(t) }
-	l.mend = func(said string) bool {
+	l.repair = func(said string) bool {
 		// containerd 1.6 may lose the resources of a record if the connection that requested its removal is cut. It
 		// repairs that at its next start (docs/limits.md).
 		lost := strings.Contains(said, "once it is restarted this works")

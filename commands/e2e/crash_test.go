@@ -99,8 +99,8 @@ type crashLab struct {
 	socket, stateDir, logRoot, cgroupRoot string
 	// more lists other resources of pods on the machine.
 	more func() []string
-	// mend follows an instruction in a message of podctl. It reports whether there was one.
-	mend func(said string) bool
+	// repair follows an instruction in a message of podctl. It reports whether there was one.
+	repair func(said string) bool
 	// patience is the interval for checking resources that disappear by themselves. There are up to fifty checks.
 	patience time.Duration
 	// end removes the lab.
@@ -121,7 +121,7 @@ func newCrashLab(t *testing.T, c crash) *crashLab {
 	l := &crashLab{t: t, dir: dir, crash: c, podctl: os.Args[0], env: playEnv + "=1", beside: beside}
 	l.socket, l.stateDir, l.logRoot, l.cgroupRoot = l.path("cri.sock"), l.path("state"), l.path("logs"), filepath.Base(dir)
 	l.more = func() []string { return nil }
-	l.mend = func(string) bool { return false }
+	l.repair = func(string) bool { return false }
 	server, err := runtimetest.NewServer(t.Context(), l.socket, runtimetest.WallClock(), "i:1", "i:2")
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func (l *crashLab) args(args []string) []string {
 func (l *crashLab) must(args ...string) {
 	l.t.Helper()
 	code, said := l.run(args)
-	if code != 0 && l.mend(said) {
+	if code != 0 && l.repair(said) {
 		code, said = l.run(args)
 	}
 	if code != 0 {
@@ -354,7 +354,7 @@ func (l *crashLab) records() []string {
 				l.healthy = c.GetId()
 			}
 			if l.healthy != c.GetId() {
-				l.t.Error("the healthy pod beside was restarted")
+				l.t.Error("the other, healthy pod was restarted")
 			}
 		}
 	}

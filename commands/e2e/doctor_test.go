@@ -97,7 +97,7 @@ func testTopLive(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 130 {
-		t.Errorf("top that is interrupted ends with %d", cmd.ProcessState.ExitCode())
+		t.Errorf("an interrupted top exits with %d", cmd.ProcessState.ExitCode())
 	}
 	if tables := strings.Count(out.String(), "NAMESPACE"); tables < 3 || tables > 8 {
 		t.Errorf("%d tables in 2.5 s:\n%s", tables, out.String())
@@ -128,10 +128,10 @@ func testConfig(t *testing.T, m *machine) {
 		return []string{"--config", config}
 	}
 	if r := m.must(t, append(settings("# podctl\nruntime-endpoint: "+m.socket()+"\n"), "version")...); !strings.Contains(r.stdout, config+":2") {
-		t.Errorf("version does not say where the endpoint comes from:\n%s", r.stdout)
+		t.Errorf("version does not print the origin of the endpoint:\n%s", r.stdout)
 	}
 	if r := m.run(t, append(settings("runtime-endpoint: /absent.sock\n"), "get")...); r.code != 1 || !strings.Contains(r.stderr, "/absent.sock ("+config+":1)") {
-		t.Errorf("an endpoint that is wrong: exit code %d\n%s", r.code, r.stderr)
+		t.Errorf("a wrong endpoint: exit code %d\n%s", r.code, r.stderr)
 	}
 	if r := m.run(t, append(settings("\nnamspace: a\n"), "get")...); r.code != 1 || !strings.Contains(r.stderr, config+`:2: unknown key "namspace"`) {
 		t.Errorf("an unknown key: exit code %d\n%s", r.code, r.stderr)
@@ -253,18 +253,18 @@ func testDoctorBundle(t *testing.T, m *machine) {
 		"snapshot.json": "I know (secret).", "plan.json": `"name": "confidant"`,
 	} {
 		if !strings.Contains(files["podctl-bundle/"+name], says) {
-			t.Errorf("%s does not hold %s:\n%s", name, says, files["podctl-bundle/"+name])
+			t.Errorf("%s does not contain %s:\n%s", name, says, files["podctl-bundle/"+name])
 		}
 	}
 	for name, text := range files {
 		for _, value := range []string{secret, "swordfish", "in two lines"} {
 			if strings.Contains(text, value) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(value))) {
-				t.Errorf("%s holds a secret:\n%s", name, text)
+				t.Errorf("%s contains a secret:\n%s", name, text)
 			}
 		}
 	}
 	if r := m.must(t, "snapshot", "confidant"); strings.Contains(r.stdout, secret) || !strings.Contains(r.stdout, "I know (secret).") {
-		t.Errorf("a snapshot holds a secret:\n%s", r.stdout)
+		t.Errorf("a snapshot contains a secret:\n%s", r.stdout)
 	}
 	snapshot := filepath.Join(t.TempDir(), "snapshot.json")
 	if err := os.WriteFile(snapshot, []byte(files["podctl-bundle/snapshot.json"]), 0o600); err != nil {

@@ -265,7 +265,7 @@ func (m *machine) readySandbox(t *testing.T, podName string) string {
 	t.Helper()
 	ids := m.sandboxes(t, podName, runtimeapi.PodSandboxState_SANDBOX_READY)
 	if len(ids) != 1 {
-		t.Fatalf("pod %s has %d ready sandboxes, one is wanted", podName, len(ids))
+		t.Fatalf("pod %s has %d ready sandboxes, want 1", podName, len(ids))
 	}
 	return ids[0]
 }
@@ -288,7 +288,7 @@ func edited(t *testing.T, path, before, after string) string {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(text), before) {
-		t.Fatalf("%s does not hold %q", path, before)
+		t.Fatalf("%s does not contain %q", path, before)
 	}
 	return write(t, strings.Replace(string(text), before, after, 1))
 }
@@ -431,7 +431,7 @@ func testHello(t *testing.T, m *machine) {
 		t.Errorf("a second plan: exit code %d\n%s", r.code, r.stdout)
 	}
 	if r := m.must(t, "apply", hello); !strings.Contains(r.stdout, "unchanged") {
-		t.Errorf("a second apply says %q", r.stdout)
+		t.Errorf("a second apply prints %q", r.stdout)
 	}
 	if after := m.ids(t, "hello"); !sameMap(before, after) || m.readySandbox(t, "hello") != sandbox {
 		t.Error("applying the same file changed something")
@@ -460,10 +460,10 @@ func testPlanWritesNothing(t *testing.T, m *machine) {
 		t.Errorf("plan of a new pod:\n%s", r.stdout)
 	}
 	if writes := proxy.Writes(); len(writes) > 0 {
-		t.Errorf("plan made calls that write: %v", writes)
+		t.Errorf("plan made write calls: %v", writes)
 	}
 	if len(proxy.Calls()) == 0 {
-		t.Error("the proxy saw no calls at all")
+		t.Error("the proxy recorded no calls")
 	}
 }
 
@@ -473,12 +473,12 @@ func testReplace(t *testing.T, m *machine) {
 	changed := edited(t, hello, "--every, 5s", "--every, 6s")
 	r := m.must(t, "plan", changed)
 	if !strings.Contains(r.stdout, "-/+ worker") || !strings.Contains(r.stdout, "args[") || !strings.Contains(r.stdout, "1 to replace") {
-		t.Errorf("the plan does not say what is replaced and why:\n%s", r.stdout)
+		t.Errorf("the plan does not show the replacement and its reason:\n%s", r.stdout)
 	}
 	m.must(t, "apply", "--wait", "--timeout", "60s", changed)
 	after := m.ids(t, "hello")
 	if after["web"] != before["web"] || after["worker"] == before["worker"] || after["worker"] == "" {
-		t.Errorf("before %v, after %v: only worker should be new", before, after)
+		t.Errorf("before %v, after %v: want only worker recreated", before, after)
 	}
 	if m.readySandbox(t, "hello") != sandbox || m.pod(t, "hello").Status.PodIP != ip {
 		t.Error("the sandbox or its address changed")
@@ -509,11 +509,11 @@ spec:
 		}
 		m.must(t, "apply", "--wait", "--timeout", "30s", manifest)
 		if status := m.pod(t, "early").Status.ContainerStatuses[0]; status.RestartCount != int32(round) {
-			t.Fatalf("round %d: the container was started %d times anew: %+v", round, status.RestartCount, status.LastTerminationState)
+			t.Fatalf("round %d: the container was restarted %d times: %+v", round, status.RestartCount, status.LastTerminationState)
 		}
 	}
 	if overlaps == 0 {
-		t.Error("no start began before the runtime had cleared up")
+		t.Error("no start began before the runtime finished its clean-up")
 	}
 	m.must(t, "delete", "early")
 }
@@ -526,7 +526,7 @@ func eventAt(t *testing.T, stream, kind, step string) int {
 			return i
 		}
 	}
-	t.Fatalf("%s of %s is not told:\n%s", kind, step, stream)
+	t.Fatalf("no event %s of %s:\n%s", kind, step, stream)
 	return 0
 }
 
@@ -535,7 +535,7 @@ func testSandboxEdit(t *testing.T, m *machine) {
 	sandbox := m.readySandbox(t, "hello")
 	changed := edited(t, hello, "spec:\n", "spec:\n  hostname: renamed\n")
 	if r := m.must(t, "plan", changed); !strings.Contains(r.stdout, "-/+ sandbox") || !strings.Contains(r.stdout, "hostname") {
-		t.Errorf("the plan does not say that the sandbox is replaced:\n%s", r.stdout)
+		t.Errorf("the plan does not show that the sandbox is replaced:\n%s", r.stdout)
 	}
 	m.must(t, "apply", "--wait", "--timeout", "60s", changed)
 	if m.readySandbox(t, "hello") == sandbox {
@@ -563,7 +563,7 @@ func testRemovedContainer(t *testing.T, m *machine) {
 	}
 	m.must(t, "apply", one)
 	if after := m.ids(t, "two"); after["a"] != before["a"] || after["b"] != "" {
-		t.Errorf("before %v, after %v: only b should be gone", before, after)
+		t.Errorf("before %v, after %v: want only b removed", before, after)
 	}
 	m.must(t, "delete", "two")
 }
@@ -624,7 +624,7 @@ spec:
 	}
 	m.must(t, "apply", path)
 	if r := m.run(t, "plan", "--exit-code", path); r.code != 0 {
-		t.Errorf("a completed pod still plans something: exit code %d\n%s", r.code, r.stdout)
+		t.Errorf("the plan of a completed pod is not empty: exit code %d\n%s", r.code, r.stdout)
 	}
 	if r := m.must(t, "plan", edited(t, path, `"0"`, `"1"`)); !strings.Contains(r.stdout, "Completed; delete it first") {
 		t.Errorf("an edited, completed pod:\n%s", r.stdout)
@@ -703,7 +703,7 @@ func testMissingReference(t *testing.T, m *machine) {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
 	if after := m.ids(t, "two"); !sameMap(before, after) {
-		t.Errorf("before %v, after %v: what runs must go on running", before, after)
+		t.Errorf("before %v, after %v: want running containers unchanged", before, after)
 	}
 	m.must(t, "delete", "two")
 }
@@ -717,7 +717,7 @@ func testMissingImage(t *testing.T, m *machine) {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
 	if after := m.ids(t, "two"); !sameMap(before, after) {
-		t.Errorf("before %v, after %v: nothing may be stopped for an image that cannot be pulled", before, after)
+		t.Errorf("before %v, after %v: want no stop if an image cannot be pulled", before, after)
 	}
 	m.must(t, "delete", "two")
 	mixed := write(t, `apiVersion: v1
@@ -732,13 +732,13 @@ spec:
   - {name: bad, image: "registry.local/UPPER:1", args: [sleep]}
 `)
 	if r := m.must(t, "plan", mixed); !strings.Contains(r.stdout, "InvalidImageName") || !strings.Contains(r.stdout, "UPPER:1") {
-		t.Errorf("a name that is none is held:\n%s", r.stdout)
+		t.Errorf("an invalid image name is held:\n%s", r.stdout)
 	}
 	if r := m.run(t, "apply", mixed); r.code != 1 || !strings.Contains(r.stderr, "container always: ErrImagePull") {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
 	if ids := m.ids(t, "mixed"); len(ids) != 2 || ids["present"] == "" || ids["never"] == "" {
-		t.Errorf("running are %v: whose images are there start, whatever others lack", ids)
+		t.Errorf("running %v: want all containers whose images exist, even if other images are missing", ids)
 	}
 	m.must(t, "delete", "mixed")
 }
@@ -770,7 +770,7 @@ spec:
 		t.Error("the preStop hook did not run")
 	}
 	if took := time.Since(began); took > patient(25*time.Second) {
-		t.Errorf("a container that obeys took %s to stop", took)
+		t.Errorf("a container that handles SIGTERM took %s to stop", took)
 	}
 }
 
@@ -783,7 +783,7 @@ func testConfigUpdate(t *testing.T, m *machine) {
 	}
 	m.must(t, "apply", changed)
 	if after := m.ids(t, "hello"); !sameMap(before, after) {
-		t.Errorf("before %v, after %v: changed content is updated in place", before, after)
+		t.Errorf("before %v, after %v: want changed content updated in place", before, after)
 	}
 	m.must(t, "apply", hello)
 }
@@ -839,7 +839,7 @@ func testBadInput(t *testing.T, m *machine) {
 		"not a socket":      {[]string{"-r", file("file", ""), "plan", hello}, 1, "is not a socket"},
 		"unknown flag":      {[]string{"plan", "--nonsense", hello}, 1, "unknown flag"},
 		"unknown command":   {[]string{"aply"}, 1, "did you mean apply"},
-		"unknown pod":       {[]string{"delete", "nobody"}, 1, "no pod default/nobody"},
+		"unknown pod":       {[]string{"delete", "absent"}, 1, "no pod default/absent"},
 		"apply without pod": {[]string{"apply"}, 1, "needs a manifest"},
 	}
 	for name, c := range cases {

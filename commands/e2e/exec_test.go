@@ -71,7 +71,7 @@ func testExecAs(t *testing.T, m *machine) {
 	own := m.must(t, "exec", "-q", "inside", "--", "/demo", "read", "/proc/self/status").stdout
 	for _, field := range []string{"CapBnd", "CapInh", "CapAmb", "NoNewPrivs", "Seccomp"} {
 		if got, want := lineOf(status, field), lineOf(own, field); got != want || got == "" {
-			t.Errorf("%q, and %q without --user", got, want)
+			t.Errorf("%q with --user, %q without", got, want)
 		}
 	}
 	for field, want := range map[string]string{"Uid": "Uid:\t1000\t1000\t1000\t1000", "Gid": "Gid:\t2000\t2000\t2000\t2000", "CapEff": "CapEff:\t0000000000000000"} {
@@ -95,7 +95,7 @@ func testExecAs(t *testing.T, m *machine) {
 		{[]string{"-w", "/proc", "inside", "--", "/demo", "exit", "7"}, 7, ""},
 		{[]string{"-w", "/absent", "inside", "--", "/demo"}, 126, "chdir"},
 		{[]string{"-e", "A=b", "inside", "--", "/absent"}, 127, "/absent"},
-		{[]string{"-u", "nobody", "inside", "--", "/demo"}, 126, "unable to find user nobody"},
+		{[]string{"-u", "missing", "inside", "--", "/demo"}, 126, "unable to find user missing"},
 	} {
 		r := m.run(t, append([]string{"exec", "-q"}, c.args...)...)
 		if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.said) {
@@ -135,7 +135,7 @@ func testBytes(t *testing.T, m *machine, flags ...string) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(sent.Sum(nil), received.Sum(nil)) {
-		t.Errorf("what came out of the container is not what went in")
+		t.Errorf("the output of the container differs from its input")
 	}
 }
 
@@ -190,7 +190,7 @@ func testAttach(t *testing.T, m *machine) {
 		t.Errorf("attach: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.run(t, "attach", "-i", "-c", "app", "inside"); r.code != 126 || !strings.Contains(r.stderr, "stdin: true") {
-		t.Errorf("attach to a container that does not read: exit code %d\n%s", r.code, r.stderr)
+		t.Errorf("attach to a container without stdin: exit code %d\n%s", r.code, r.stderr)
 	}
 	m.must(t, "delete", "--force", "inside")
 }
@@ -199,7 +199,7 @@ func testAttach(t *testing.T, m *machine) {
 func testPortForward(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
 	if r := m.run(t, "port-forward", "inside", "nothing"); r.code != 1 || !strings.Contains(r.stderr, `no port "nothing"`) {
-		t.Errorf("a port that is not there: exit code %d\n%s", r.code, r.stderr)
+		t.Errorf("an unknown port: exit code %d\n%s", r.code, r.stderr)
 	}
 	cmd, ports := forwarding(t, m, "inside", ":http", ":8080")
 	for _, port := range ports {
@@ -210,7 +210,7 @@ func testPortForward(t *testing.T, m *machine) {
 			}
 			body, err := io.ReadAll(reply.Body)
 			if err = errors.Join(err, reply.Body.Close()); err != nil || !strings.Contains(string(body), "hello") {
-				t.Errorf("port %s says %q: %v", port, body, err)
+				t.Errorf("port %s answers %q: %v", port, body, err)
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func testRefusedForward(t *testing.T, m *machine) {
 	cmd, ports := forwarding(t, m, "inside", ":7777")
 	if reply, err := http.Get("http://127.0.0.1:" + ports[0] + "/"); err == nil { //nolint:noctx // a test
 		_ = reply.Body.Close()
-		t.Error("somebody answered where nobody listens")
+		t.Error("a program answers on a port without a listener")
 	}
 	_ = cmd.Wait() // Its exit code is checked below.
 	if said := cmd.Stderr.(fmt.Stringer).String(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said, "7777") || !strings.Contains(said, "refused") {
@@ -282,13 +282,13 @@ func testCopy(t *testing.T, m *machine) {
 	m.must(t, "cp", tree, "inside:/srv")
 	m.must(t, "cp", "inside:/srv", filepath.Join(dir, "back"))
 	if out, err := exec.CommandContext(t.Context(), "diff", "-r", "--no-dereference", tree, filepath.Join(dir, "back", "tree")).CombinedOutput(); err != nil {
-		t.Errorf("what came back is not what went in: %s", out)
+		t.Errorf("the copied files differ: %s", out)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "back", "tree", "a", "b", "run")); err != nil || info.Mode() != 0o751 {
 		t.Errorf("its mode is %v: %v", info.Mode(), err)
 	}
 	if r := m.run(t, "cp", "inside:/srv/tree/shadow", dir); r.code != 1 || !strings.Contains(r.stderr, "in the container") {
-		t.Errorf("a link that leads out: exit code %d\n%s", r.code, r.stderr)
+		t.Errorf("a link out of the destination: exit code %d\n%s", r.code, r.stderr)
 	}
 	for _, args := range [][]string{{"a", "b"}, {"inside:/a", "inside:/b"}, {"inside:", "b"}} {
 		if r := m.run(t, append([]string{"cp"}, args...)...); r.code != 1 {
@@ -305,7 +305,7 @@ func testDebug(t *testing.T, m *machine) {
 	before := m.ids(t, "inside")
 	m.must(t, "debug", "inside", "-c", "probe", "--image", "registry.local/podctl/demo:1", "--target", "app", "--", "/demo", "sleep")
 	if r := m.must(t, "exec", "inside", "-c", "probe", "--", "/demo", "read", "/proc/1/cmdline"); !strings.Contains(r.stdout, "serve") {
-		t.Errorf("the debug container sees other processes than its target's:\n%q", r.stdout)
+		t.Errorf("the debug container does not see the processes of its target:\n%q", r.stdout)
 	}
 	if r := m.must(t, "get", "--containers", "inside"); !strings.Contains(squeezed(r.stdout), "inside probe ephemeral Running") {
 		t.Errorf("get --containers:\n%s", r.stdout)
@@ -316,7 +316,7 @@ func testDebug(t *testing.T, m *machine) {
 		t.Errorf("containers before %v, after %v", before, after)
 	}
 	if p := m.plan(t, manifest); len(p.Steps) != 0 {
-		t.Errorf("a debug container makes a plan: %+v", p.Steps)
+		t.Errorf("a debug container changes the plan: %+v", p.Steps)
 	}
 	cmd := m.command(t.Context(), "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "cat")
 	cmd.Stdin = strings.NewReader("hello from outside\n")
@@ -324,17 +324,17 @@ func testDebug(t *testing.T, m *machine) {
 		t.Errorf("debug -i: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.run(t, "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "exit", "--after", "500ms", "5"); r.code != 5 {
-		t.Errorf("debug -i of what ends with 5: exit code %d\n%s", r.code, r.stderr)
+		t.Errorf("debug -i of a process that exits with 5: exit code %d\n%s", r.code, r.stderr)
 	}
 	for _, flag := range []string{"-i", "-it"} {
 		// The container has ended before a connection was possible, and has no terminal.
 		r := m.run(t, "debug", "-q", flag, "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log", "--lines", "2")
 		if r.code != 0 || r.stdout != "line 1\nline 2\n" {
-			t.Errorf("debug %s of what ends at once: exit code %d, %q\n%s", flag, r.code, r.stdout, r.stderr)
+			t.Errorf("debug %s of a process that exits at once: exit code %d, %q\n%s", flag, r.code, r.stdout, r.stderr)
 		}
 	}
 	if r := m.run(t, "debug", "-q", "--attach", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log", "--lines", "2"); r.stdout != "line 1\nline 2\n" {
-		t.Errorf("debug --attach of what ends at once: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
+		t.Errorf("debug --attach of a process that exits at once: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
 	}
 	for _, args := range [][]string{
 		{"inside", "-c", "probe", "--image", "registry.local/podctl/demo:1"},
@@ -347,7 +347,7 @@ func testDebug(t *testing.T, m *machine) {
 	}
 	m.must(t, "delete", "inside")
 	if left := m.ids(t, "inside"); len(left) != 0 {
-		t.Errorf("left after the deletion: %v", left)
+		t.Errorf("leftovers after the deletion: %v", left)
 	}
 }
 

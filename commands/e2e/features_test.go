@@ -29,7 +29,7 @@ func (m *machine) features(t *testing.T) *runtimeapi.RuntimeHandlerFeatures {
 	}
 	all := features.GetUserNamespaces() && features.GetRecursiveReadOnlyMounts()
 	if os.Getenv("PODCTL_TEST_FEATURES") == "all" && !all {
-		t.Fatalf("the runtime has %v, and all features are expected", features)
+		t.Fatalf("the runtime has %v, want all features", features)
 	}
 	return features
 }
@@ -38,7 +38,7 @@ func (m *machine) features(t *testing.T) *runtimeapi.RuntimeHandlerFeatures {
 func (m *machine) wantHold(t *testing.T, manifest, container, reason string) {
 	t.Helper()
 	if r := m.run(t, "plan", manifest); !strings.Contains(r.stdout, " held ") || !strings.Contains(r.stdout, reason) {
-		t.Errorf("the plan has exit code %d and says no %q:\n%s", r.code, reason, r.stdout)
+		t.Errorf("the plan has exit code %d and does not contain %q:\n%s", r.code, reason, r.stdout)
 	}
 	m.run(t, "apply", manifest)
 	reply, err := m.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
@@ -47,7 +47,7 @@ func (m *machine) wantHold(t *testing.T, manifest, container, reason string) {
 	}
 	for _, c := range reply.GetContainers() {
 		if c.GetLabels()["io.kubernetes.pod.name"] == "held" && c.GetMetadata().GetName() == container {
-			t.Errorf("container %s was created, which the plan holds", container)
+			t.Errorf("container %s was created, although the plan holds it", container)
 		}
 	}
 	m.run(t, "delete", "held")
@@ -96,7 +96,7 @@ func testUserNamespaces(t *testing.T, m *machine) {
 	}
 	read := m.must(t, "exec", "held", "--", "/demo", "read", "/data/first", "/words/word").stdout
 	if strings.Count(read, "owner 0:0") != 2 || !strings.Contains(read, "written") || !strings.Contains(read, "hello") {
-		t.Errorf("the pod sees its volumes so:\n%s", read)
+		t.Errorf("the volumes in the pod:\n%s", read)
 	}
 	m.must(t, "exec", "held", "--", "/demo", "write", "/part/more", "text")
 	m.wantOwnedByRoot(t, "held", "data/first", "part/below/more")
@@ -197,7 +197,7 @@ func testRecursiveReadOnly(t *testing.T, m *machine) {
 				got = string(*mount.RecursiveReadOnly)
 			}
 			if mount.MountPath == "/host" && got != want && (want != "" || got != "Disabled") {
-				t.Errorf("the status of %s says recursiveReadOnly %q, want %q", s.Name, got, want)
+				t.Errorf("the status of %s has recursiveReadOnly %q, want %q", s.Name, got, want)
 			}
 		}
 	}

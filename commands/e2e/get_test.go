@@ -77,7 +77,7 @@ func testGetWatch(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 130 {
-		t.Errorf("a watch that is interrupted ends with %d", cmd.ProcessState.ExitCode())
+		t.Errorf("an interrupted watch exits with %d", cmd.ProcessState.ExitCode())
 	}
 	if lines := strings.Count(out.String(), "pod/ant\n"); lines < 2 || lines > 5 {
 		t.Errorf("the watch showed:\n%s", out.String())
@@ -157,7 +157,7 @@ func testRestart(t *testing.T, m *machine) {
 		}
 	}
 	if m.readySandbox(t, "again") != sandbox || m.pod(t, "again").Status.InitContainerStatuses[0].RestartCount != 0 {
-		t.Error("the sandbox or an init container was started anew")
+		t.Error("the sandbox or an init container was recreated")
 	}
 	if r := m.run(t, "restart", "again", "seed"); r.code != 1 || !strings.Contains(r.stderr, "runs once") {
 		t.Errorf("restart of an init container: exit code %d\n%s", r.code, r.stderr)

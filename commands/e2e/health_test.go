@@ -43,17 +43,17 @@ func testProbeWait(t *testing.T, m *machine) {
 	never := write(t, strings.NewReplacer("name: sick", "name: never", "file, /demo", "file, /absent").Replace(sick))
 	m.must(t, "apply", never)
 	if r := m.run(t, "probe", "--wait", "--type", "readiness", "--timeout", "1s", "never"); r.code != 3 || strings.Contains(r.stdout, "No probes") {
-		t.Errorf("a probe that is not decided in time: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		t.Errorf("a probe without a result in time: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if r := m.must(t, "wait", "--for=deleted", "--timeout", "1s", "nobody"); !strings.Contains(r.stdout, "nobody is deleted") {
-		t.Errorf("waiting for nobody:\n%s", r.stdout)
+	if r := m.must(t, "wait", "--for=deleted", "--timeout", "1s", "absent"); !strings.Contains(r.stdout, "absent is deleted") {
+		t.Errorf("waiting for an absent pod:\n%s", r.stdout)
 	}
-	if r := m.run(t, "wait", "--for=deleted", "--timeout", "1s", "nobody", "sick"); r.code != 3 || strings.Contains(r.stdout, "sick is deleted") {
-		t.Errorf("waiting for a pod that stays: exit code %d\n%s", r.code, r.stdout)
+	if r := m.run(t, "wait", "--for=deleted", "--timeout", "1s", "absent", "sick"); r.code != 3 || strings.Contains(r.stdout, "sick is deleted") {
+		t.Errorf("waiting for the deletion of an existing pod: exit code %d\n%s", r.code, r.stdout)
 	}
 	uid := string(m.pod(t, "sick").UID)
 	if r := m.run(t, "delete", "--dry-run", uid[:4]); r.code != 1 {
-		t.Errorf("four letters of a uid are a pod's name: exit code %d\n%s", r.code, r.stdout)
+		t.Errorf("four characters of a uid select a pod: exit code %d\n%s", r.code, r.stdout)
 	}
 	m.must(t, "delete", "--dry-run", uid[:8])
 	m.must(t, "delete", "sick", "never")
@@ -78,7 +78,7 @@ func testRun(t *testing.T, m *machine) {
 		t.Errorf("run: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.run(t, "get", "ending"); r.code != 1 {
-		t.Errorf("the pod is there after --rm:\n%s", r.stdout)
+		t.Errorf("the pod exists after --rm:\n%s", r.stdout)
 	}
 	testRunUnread(t, m)
 	for _, args := range [][]string{{"/absent.yaml"}, {"--absent", manifest}, {"--timeout", "1s", write(t, sick)}} {
@@ -113,7 +113,7 @@ func testRunUnread(t *testing.T, m *machine) {
 	}
 	_ = writer.Close()
 	if r := m.run(t, "get", "talking"); r.code != 1 {
-		t.Errorf("the pod is there after --rm:\n%s", r.stdout)
+		t.Errorf("the pod exists after --rm:\n%s", r.stdout)
 	}
 }
 
@@ -127,10 +127,10 @@ func testWait(t *testing.T, m *machine) {
 	}
 	m.must(t, "wait", "--for=condition=Ready=False", "--timeout", "20s", "ending")
 	if r := m.run(t, "wait", "--for=ready", "--timeout", "1s", write(t, sick)); r.code != 3 || !strings.Contains(r.stderr, "in time") {
-		t.Errorf("waiting for nothing: exit code %d\n%s", r.code, r.stderr)
+		t.Errorf("waiting without a pod: exit code %d\n%s", r.code, r.stderr)
 	}
 	if r := m.run(t, "wait", "--for=wonder", "ending"); r.code != 1 || !strings.Contains(r.stderr, "--for must be one of") {
-		t.Errorf("a goal that is none: exit code %d\n%s", r.code, r.stderr)
+		t.Errorf("an invalid state: exit code %d\n%s", r.code, r.stderr)
 	}
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -158,7 +158,7 @@ func testHealthyStays(t *testing.T, m *machine) {
 	m.must(t, "apply", "--probe", hello)
 	past := time.Now().Add(-24 * time.Hour)
 	if text := m.at(t, past, "plan", "-o", "json", hello); strings.Contains(text, "StopContainer") {
-		t.Errorf("a clock set back stops something:\n%s", text)
+		t.Errorf("setting the clock back stops a container:\n%s", text)
 	}
 	m.at(t, past, "apply", "--probe", hello)
 	var group sync.WaitGroup
@@ -217,7 +217,7 @@ spec:
 	}
 	for i, want := range []struct{ name, ending string }{{"drains", "exited 3"}, {"deaf", "killed after 3s"}, {"proxy", "exited 5"}} {
 		if i >= len(stops) || !strings.Contains(stops[i], want.name) || !strings.HasSuffix(stops[i], want.ending) {
-			t.Errorf("stop %d is not that of %s, %s:\n%s", i, want.name, want.ending, r.stderr)
+			t.Errorf("stop %d does not match %s, %s:\n%s", i, want.name, want.ending, r.stderr)
 		}
 	}
 }
@@ -242,7 +242,7 @@ spec:
 		t.Errorf("status:\n%s", r.stdout)
 	}
 	if r := m.run(t, "plan", "--exit-code", manifest); r.code != 0 {
-		t.Errorf("a pod that ended by its deadline is not at rest: exit code %d\n%s", r.code, r.stdout)
+		t.Errorf("a pod that reached its deadline still has changes: exit code %d\n%s", r.code, r.stdout)
 	}
 	m.must(t, "delete", "deadline")
 	began := time.Now()

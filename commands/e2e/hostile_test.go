@@ -86,7 +86,7 @@ func (h *hostile) expect(code int, says string, args ...string) {
 		}
 	}
 	if h.uid != "" && !sameMap(h.ids, h.machine.ids(h.t, "hostile")) {
-		h.t.Errorf("%v: containers are not those that they were", args)
+		h.t.Errorf("%v: the containers have changed", args)
 	}
 }
 

@@ -115,7 +115,7 @@ func testImages(t *testing.T, _ *machine) {
 	const demo = "registry.local/podctl/demo:1"
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, two))
 	if img := m.image(t, demo); img == nil || len(img.UsedBy) != 2 || !img.UsedBy[0].Running || len(img.NamedBy) != 1 {
-		t.Errorf("the image of a pod that runs: %+v", img)
+		t.Errorf("the image of a running pod: %+v", img)
 	}
 	if img := m.image(t, "registry.local/podctl/pause:1"); img == nil || !img.Pinned {
 		t.Errorf("the sandboxes' image: %+v", img)
@@ -140,10 +140,10 @@ func testImages(t *testing.T, _ *machine) {
 	m.must(t, "delete", "two")
 	testImageLoad(t, m, demo, archive)
 	if r := m.run(t, "image", "save", "registry.local/absent:1", "-o", archive+"2"); r.code != 1 || !strings.Contains(r.stderr, "is absent") {
-		t.Errorf("saving what is absent: exit code %d\n%s", r.code, r.stderr)
+		t.Errorf("saving a missing image: exit code %d\n%s", r.code, r.stderr)
 	}
 	if _, err := os.Stat(archive + "2"); err == nil {
-		t.Error("a save that failed left a file")
+		t.Error("a failed save left a file")
 	}
 	for path, says := range map[string]string{"/etc/passwd": "no image archive", "/dev/null": "archive", "/absent": "no such file"} {
 		if r := m.run(t, "image", "load", path); r.code != 1 || !strings.Contains(r.stderr, says) {
@@ -155,10 +155,10 @@ func testImages(t *testing.T, _ *machine) {
 // testImageLoad: a saved image can be loaded, also compressed and from a pipe, and a pod with it runs.
 func testImageLoad(t *testing.T, m *machine, image, archive string) {
 	if r := m.must(t, "image", "rm", image); r.stdout != "removed "+image+"\n" || m.image(t, image) != nil {
-		t.Errorf("rm says %q", r.stdout)
+		t.Errorf("rm prints %q", r.stdout)
 	}
 	if r := m.must(t, "image", "load", archive); r.stdout != "loaded "+image+"\n" || m.image(t, image) == nil {
-		t.Errorf("load says %q", r.stdout)
+		t.Errorf("load prints %q", r.stdout)
 	}
 	m.must(t, "image", "rm", m.image(t, image).ID[7:19])
 	in, out := io.Pipe()
@@ -250,7 +250,7 @@ func testPlanPin(t *testing.T, m *machine, image, manifest string) {
 	}
 	r = m.run(t, "plan", "--pin", write(t, strings.Replace(two, "demo:1", "absent:1", 1)))
 	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "absent:1 is absent") || !strings.Contains(r.stderr, "demo:1 has no digest") {
-		t.Errorf("images that cannot be pinned: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		t.Errorf("images without a digest: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
 
@@ -266,7 +266,7 @@ func testImagePrune(t *testing.T, m *machine, unused, named string) {
 	removeContainer(t, m, ended.GetContainers()[0].GetId())
 	r := m.must(t, "image", "prune")
 	if !strings.Contains(r.stdout, "Removed ") || m.image(t, unused) != nil {
-		t.Errorf("an image that nobody needs is kept:\n%s", r.stdout)
+		t.Errorf("an unused image is kept:\n%s", r.stdout)
 	}
 	testDamagedCheckpoint(t, m)
 	for _, kept := range []string{named, "registry.local/podctl/demo:1", "registry.local/podctl/pause:1"} {
@@ -288,10 +288,10 @@ func testDamagedCheckpoint(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	if r := m.run(t, "image", "prune"); r.code != 1 || !strings.Contains(r.stderr, "cannot determine which images are in use") {
-		t.Errorf("with a checkpoint that is damaged: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		t.Errorf("with a damaged checkpoint: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.must(t, "image", "ls"); !strings.Contains(r.stderr, "it is damaged") {
-		t.Errorf("ls with a checkpoint that is damaged:\n%s", r.stderr)
+		t.Errorf("ls with a damaged checkpoint:\n%s", r.stderr)
 	}
 	if err := os.RemoveAll(filepath.Dir(damaged)); err != nil {
 		t.Fatal(err)

@@ -225,7 +225,7 @@ func (j *judge) disturbed(path string, words ...string) {
 	err := cmd.Run()
 	left := j.proxy.Calm()
 	code := cmd.ProcessState.ExitCode()
-	j.log = append(j.log, fmt.Sprintf("%v: %v, %d faults did not come\n%s%s", words, err, left, stdout.String(), stderr.String()))
+	j.log = append(j.log, fmt.Sprintf("%v: %v, %d faults were not injected\n%s%s", words, err, left, stdout.String(), stderr.String()))
 	if ctx.Err() != nil {
 		j.t.Error("podctl did not end")
 	}
@@ -280,7 +280,7 @@ func (j *judge) readable(stderr string, code int) {
 		j.t.Errorf("exit code %d", code)
 	}
 	if !strings.Contains(stderr, "podctl: ") || !strings.Contains(last, "default/two") {
-		j.t.Errorf("no sentence about the pod: %s", last)
+		j.t.Errorf("no message about the pod: %s", last)
 	}
 	for _, noise := range []string{"rpc error", "RST_STREAM", "context deadline", "context canceled", "goroutine", "%!"} {
 		if strings.Contains(stderr, noise) {

@@ -77,7 +77,7 @@ func testLogsEnd(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait=started", "--timeout", "30s", write(t, cutOff))
 	waitFor(t, func() bool { return strings.HasSuffix(m.must(t, "logs", "cutoff", "app").stdout, "cmdline\x00") })
 	if r := m.must(t, "logs", "cutoff", "--all-containers"); !strings.Contains(r.stdout, "[app] /demo\x00read\x00/proc/self/cmdline\x00\n") {
-		t.Errorf("a line without an end:\n%s", r.stdout)
+		t.Errorf("a line without a newline:\n%s", r.stdout)
 	}
 	follow := m.command(t.Context(), "logs", "-f", "cutoff", "stays")
 	if err := follow.Start(); err != nil {
@@ -86,7 +86,7 @@ func testLogsEnd(t *testing.T, m *machine) {
 	time.Sleep(500 * time.Millisecond)
 	m.must(t, "delete", "cutoff")
 	if err := follow.Wait(); err != nil {
-		t.Errorf("following a pod that is deleted: %v", err)
+		t.Errorf("following the log of a deleted pod: %v", err)
 	}
 }
 
@@ -106,16 +106,16 @@ func testLogsOfRuns(t *testing.T, m *machine, manifest string) {
 		t.Fatal(err)
 	}
 	if err := follow.Wait(); err == nil || follow.ProcessState.ExitCode() != 130 {
-		t.Errorf("an interrupted follower ends with %d", follow.ProcessState.ExitCode())
+		t.Errorf("interrupted logs -f exits with %d", follow.ProcessState.ExitCode())
 	}
 	if n := strings.Count(out.String(), "line 3\n"); n != 2 {
 		t.Errorf("two runs were followed:\n%s", out.String())
 	}
 	if r := m.must(t, "logs", "-p", "-c", "again", "talkers"); strings.Count(r.stdout, "line 3\n") != 1 {
-		t.Errorf("the run before:\n%s", r.stdout)
+		t.Errorf("the previous run:\n%s", r.stdout)
 	}
 	if r := m.run(t, "logs", "-p", "-c", "echo", "talkers"); r.code != 1 || !strings.Contains(r.stderr, "no previous run") {
-		t.Errorf("no run before: exit code %d\n%s", r.code, r.stderr)
+		t.Errorf("without a previous run: exit code %d\n%s", r.code, r.stderr)
 	}
 }
 

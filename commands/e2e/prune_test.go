@@ -109,13 +109,13 @@ func testPrune(t *testing.T, m *machine) {
 	}
 	planned := garbageOf(t, m.must(t, "prune", "--dry-run", "-o", "json").stdout)
 	if did := garbageOf(t, m.must(t, "prune", "-o", "json").stdout); !slices.Equal(planned, did) {
-		t.Errorf("the dry run had %v, removed were %v", planned, did)
+		t.Errorf("the dry run listed %v, removed %v", planned, did)
 	}
 	if ids := m.records(t, "two"); slices.Contains(ids, older) || !slices.Contains(ids, newest) || !slices.Contains(ids, foreign) {
-		t.Errorf("left are %v: %s should be gone, %s and %s should be there", ids, older, newest, foreign)
+		t.Errorf("left %v: want %s removed, %s and %s kept", ids, older, newest, foreign)
 	}
 	if !sameMap(before, m.ids(t, "two")) {
-		t.Error("a container that runs was touched")
+		t.Error("a running container was changed")
 	}
 	if r := m.must(t, "events"); strings.Contains(r.stdout, "pod/short") || !strings.Contains(r.stdout, "pod/two") {
 		t.Errorf("events after the prune:\n%s", r.stdout)
@@ -189,13 +189,13 @@ func testPruneKeeps(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	if !sameMap(before, m.ids(t, "two")) || len(m.sandboxes(t, "theirs", runtimeapi.PodSandboxState_SANDBOX_READY)) != 1 {
-		t.Errorf("something was removed that runs, or is of others:\n%s", r.stdout)
+		t.Errorf("a running or unmanaged object was removed:\n%s", r.stdout)
 	}
 	if _, err := m.cri.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: reply.GetPodSandboxId()}); err != nil {
 		t.Error(err)
 	}
 	if m.must(t, "prune"); len(m.sandboxes(t, "theirs", runtimeapi.PodSandboxState_SANDBOX_NOTREADY)) != 1 {
-		t.Error("a sandbox of others was removed once it had ended")
+		t.Error("an unmanaged sandbox was removed after it had ended")
 	}
 	if _, err := m.cri.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: reply.GetPodSandboxId()}); err != nil {
 		t.Error(err)

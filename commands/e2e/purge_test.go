@@ -58,7 +58,7 @@ func TestPurge(t *testing.T) {
 	}
 	m.must(t, "apply", "--wait", path)
 	if during := machineState(t, m.cgroupRoot()); len(difference(before, during)) < 10 {
-		t.Fatalf("podctl changes almost nothing: %v", difference(before, during))
+		t.Fatalf("podctl changed only %v", difference(before, during))
 	}
 	agent := m.command(t.Context(), "agent")
 	if err := agent.Start(); err != nil {
@@ -66,7 +66,7 @@ func TestPurge(t *testing.T) {
 	}
 	waitFor(t, func() bool { return m.run(t, "agent", "status").code == 0 })
 	if r := m.run(t, "node", "down", "--purge"); r.code != 1 || !strings.Contains(r.stderr, "an agent is running for") {
-		t.Errorf("beside an agent: %+v", r)
+		t.Errorf("while an agent runs: %+v", r)
 	}
 	if err := agent.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

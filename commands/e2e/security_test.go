@@ -82,7 +82,7 @@ func testSecrets(t *testing.T, m *machine) {
 	} {
 		r := m.run(t, args...)
 		if r.stdout+r.stderr == "" {
-			t.Errorf("podctl %v says nothing", args)
+			t.Errorf("podctl %v prints nothing", args)
 		}
 		tellsNot(t, fmt.Sprint(args), r.stdout+r.stderr, secret, next)
 	}
@@ -108,7 +108,7 @@ func tellsNot(t *testing.T, where, text string, secrets ...string) {
 	for _, secret := range secrets {
 		for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
 			if i := strings.Index(text, form); i >= 0 {
-				t.Errorf("%s tells a secret: …%s…", where, text[max(0, i-200):min(len(text), i+len(form)+50)])
+				t.Errorf("%s contains a secret: …%s…", where, text[max(0, i-200):min(len(text), i+len(form)+50)])
 			}
 		}
 	}
@@ -245,22 +245,22 @@ func testListeners(t *testing.T, m *machine) {
 	}
 	t.Cleanup(func() { _ = forward.Process.Kill(); _ = forward.Wait() })
 	if n, readErr := out.Read(make([]byte, 1)); n != 1 {
-		t.Fatalf("port-forward says nothing: %v", readErr)
+		t.Fatalf("port-forward prints nothing: %v", readErr)
 	}
 	ours := m.processes(t)
 	if len(ours) < 3 {
-		t.Fatalf("only %v are ours", ours)
+		t.Fatalf("only %v belong to podctl", ours)
 	}
 	found := map[string]bool{}
 	for _, address := range listening(t, ours) {
 		host, _, splitErr := net.SplitHostPort(address)
 		if ip := net.ParseIP(host); splitErr != nil || !ip.IsLoopback() {
-			t.Errorf("%s is listened on", address)
+			t.Errorf("a process listens on %s", address)
 		}
 		found[host] = true
 	}
 	if !found["127.0.0.1"] {
-		t.Error("the port that is forwarded is not among them")
+		t.Error("the forwarded port is missing")
 	}
 	dir := filepath.Dir(m.socket())
 	if info, statErr := os.Stat(dir); statErr != nil || info.Mode().Perm() != 0o700 {
@@ -569,11 +569,11 @@ func testForeignDirectories(t *testing.T, m *machine) {
 		env  string
 		want string
 	}{
-		"apply into a state directory":   {[]string{"--state-dir", state, "-r", m.socket(), "apply", pod}, "", "the state directory cannot be trusted: " + state + " belongs to user 65534"},
-		"node up in a state directory":   {[]string{"--state-dir", state, "node", "up", "--containerd", "/absent"}, "", "the state directory cannot be trusted"},
-		"apply into a log root":          {[]string{"--state-dir", m.state, "--log-root", logs, "--cgroup-root", m.cgroupRoot(), "apply", pod}, "", "the log directory cannot be trusted: " + logs + " belongs to user 65534"},
-		"a configuration of somebody's":  {[]string{"get"}, "XDG_CONFIG_HOME=" + home, config + " belongs to user 65534"},
-		"the same with a name, and then": {[]string{"--config", config, "get"}, "", "/tmp/evil.sock"},
+		"apply into a state directory": {[]string{"--state-dir", state, "-r", m.socket(), "apply", pod}, "", "the state directory cannot be trusted: " + state + " belongs to user 65534"},
+		"node up in a state directory": {[]string{"--state-dir", state, "node", "up", "--containerd", "/absent"}, "", "the state directory cannot be trusted"},
+		"apply into a log root":        {[]string{"--state-dir", m.state, "--log-root", logs, "--cgroup-root", m.cgroupRoot(), "apply", pod}, "", "the log directory cannot be trusted: " + logs + " belongs to user 65534"},
+		"another user's configuration": {[]string{"get"}, "XDG_CONFIG_HOME=" + home, config + " belongs to user 65534"},
+		"the same file, with --config": {[]string{"--config", config, "get"}, "", "/tmp/evil.sock"},
 	} {
 		cmd := exec.CommandContext(t.Context(), m.bin, c.args...)
 		cmd.Env = append(os.Environ(), c.env)
@@ -583,7 +583,7 @@ func testForeignDirectories(t *testing.T, m *machine) {
 	}
 	for _, dir := range []string{state, logs} {
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-			t.Errorf("%s holds %v (%v)", dir, entries, err)
+			t.Errorf("%s contains %v (%v)", dir, entries, err)
 		}
 	}
 	m.must(t, "delete", "foreign")

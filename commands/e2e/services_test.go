@@ -112,7 +112,7 @@ func testServices(t *testing.T, m *machine) {
 	}
 	for range 8 {
 		if r := m.run(t, "exec", "served-0", "--", "/demo", "get", "http://served"); !strings.HasPrefix(r.stdout, "served-") {
-			t.Fatalf("a pod does not reach its own Service: %s%s", r.stdout, r.stderr)
+			t.Fatalf("a pod cannot connect to its own Service: %s%s", r.stdout, r.stderr)
 		}
 	}
 	if who, err := asked(t, http.MethodGet, "http://127.0.0.1:31234"); !strings.HasPrefix(who, "served-") {
@@ -123,7 +123,7 @@ func testServices(t *testing.T, m *machine) {
 	}
 	m.must(t, "apply", "--proxy-mode", "none", file)
 	if after := rulesOf(t); strings.Contains(after, "31234") {
-		t.Errorf("rules stay with --proxy-mode none:\n%s", after)
+		t.Errorf("rules exist with --proxy-mode none:\n%s", after)
 	}
 	m.must(t, "apply", file)
 	if after := rulesOf(t); !strings.Contains(after, "31234") {
@@ -133,7 +133,7 @@ func testServices(t *testing.T, m *machine) {
 	c.switched(t, "served-0", "off")
 	m.run(t, "probe", "served-0")
 	if who := c.answers(t, "http://served", 8); who["served-1"] != 8 {
-		t.Errorf("with one that is not ready: answered by %v", who)
+		t.Errorf("with an unready pod: answered by %v", who)
 	}
 	c.switched(t, "served-1", "off")
 	m.run(t, "probe", "served-1")
@@ -170,20 +170,20 @@ func testAgentServices(t *testing.T, m *machine) {
 		return who[pod] == 6
 	}
 	c.switched(t, "served-0", "off")
-	until(t, "served-0 gets nothing", func() bool { return only("served-1") })
+	until(t, "served-0 gets no traffic", func() bool { return only("served-1") })
 	c.switched(t, "served-0", "on")
-	until(t, "served-0 gets something again", func() bool { return c.get(t, "http://served") == "served-0" })
+	until(t, "served-0 gets traffic again", func() bool { return c.get(t, "http://served") == "served-0" })
 	m.must(t, "scale", "--replicas=1", "deployment/served")
-	until(t, "served-1 gets nothing", func() bool { return only("served-0") })
+	until(t, "served-1 gets no traffic", func() bool { return only("served-0") })
 	if hosts := m.must(t, "exec", "client", "--", "/demo", "read", "/etc/hosts").stdout; strings.Count(hosts, "\tpeers\n") != 1 {
-		t.Errorf("names that lead to pods:\n%s", hosts)
+		t.Errorf("names that resolve to pods:\n%s", hosts)
 	}
 	ids := m.ids(t, "served-0")
 	m.must(t, "restart", "served-0")
 	until(t, "it is reached after its restart", func() bool { return only("served-0") && m.ids(t, "served-0")["app"] != ids["app"] })
 	a.stop(t)
 	a = startAgent(t, m, a.dir)
-	until(t, "the next agent leads traffic", func() bool { return only("served-0") })
+	until(t, "the next agent routes traffic", func() bool { return only("served-0") })
 	m.must(t, "delete", "-f", file)
 	until(t, "nothing is left", func() bool { return m.must(t, "get", "-A", "-o", "name").stdout == "" })
 	a.stop(t)

@@ -62,7 +62,7 @@ func testSnapshot(t *testing.T, m *machine) {
 	snapshot := filepath.Join(t.TempDir(), "snapshot.json")
 	taken := m.at(t, now, "snapshot", "shot")
 	if strings.Contains(taken, secret) {
-		t.Error("the snapshot holds a secret")
+		t.Error("the snapshot contains a secret")
 	}
 	if err := os.WriteFile(snapshot, []byte(taken), 0o600); err != nil {
 		t.Fatal(err)
@@ -134,17 +134,17 @@ func testResize(t *testing.T, m *machine) {
 	}
 	m.must(t, "apply", larger)
 	if after := m.ids(t, "resize"); !sameMap(before, after) {
-		t.Error("the resize made a new container")
+		t.Error("the resize recreated the container")
 	}
 	if got := m.memoryLimit(t, before["app"]); got != 128<<20 {
-		t.Errorf("memory limit %d, 128Mi is wanted", got)
+		t.Errorf("memory limit %d, want 128Mi", got)
 	}
 	if p := m.plan(t, larger); !p.Complete {
 		t.Errorf("after the resize the plan has steps %+v", p.Steps)
 	}
 	m.must(t, "apply", "--wait", "--timeout", "60s", edited(t, manifest, "memory: 64Mi, cpu: 200m", "memory: 32Mi, cpu: 100m"))
 	if got := m.memoryLimit(t, before["app"]); got != 32<<20 {
-		t.Errorf("memory limit %d, 32Mi is wanted", got)
+		t.Errorf("memory limit %d, want 32Mi", got)
 	}
 	p := m.plan(t, edited(t, manifest, "memory: 64Mi, cpu: 200m", "memory: 32Mi"))
 	if !hasKind(p, plan.RunSandbox) {
@@ -190,12 +190,12 @@ func testDrift(t *testing.T, m *machine) {
 	r := m.must(t, "plan", manifest)
 	for _, want := range []string{"drift: container web (", "is gone: removed behind podctl", "drift: container worker (", "was stopped behind podctl", "drift: container stranger (", "is nobody's"} {
 		if !strings.Contains(r.stdout, want) {
-			t.Errorf("the plan does not say %q:\n%s", want, r.stdout)
+			t.Errorf("the plan does not contain %q:\n%s", want, r.stdout)
 		}
 	}
 	m.must(t, "apply", "--wait", "--ignore-backoff", "--timeout", "60s", manifest)
 	if r := m.must(t, "plan", manifest); strings.Contains(r.stdout, "behind podctl") || !strings.Contains(r.stdout, "stranger") {
-		t.Errorf("after an apply:\n%s", r.stdout)
+		t.Errorf("after apply:\n%s", r.stdout)
 	}
 	m.must(t, "delete", "drift")
 }

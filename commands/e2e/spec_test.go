@@ -42,7 +42,7 @@ func testTerminationMessage(t *testing.T, m *machine) {
 	for i := range pod.Status.ContainerStatuses {
 		s := &pod.Status.ContainerStatuses[i]
 		if s.State.Terminated == nil || s.State.Terminated.Message != want[s.Name] {
-			t.Errorf("%s: %+v, the message %q is wanted", s.Name, s.State.Terminated, want[s.Name])
+			t.Errorf("%s: %+v, want the message %q", s.Name, s.State.Terminated, want[s.Name])
 		}
 	}
 	if pod.Status.Phase != v1.PodFailed {
@@ -99,7 +99,7 @@ func testHostPortConflict(t *testing.T, m *machine) {
 	}
 	m.must(t, "apply", "--wait", "--timeout", "60s", manifest)
 	if p := m.plan(t, manifest); !p.Complete {
-		t.Errorf("the pod's own port is in its way: %+v", p.Holds)
+		t.Errorf("the pod conflicts with its own port: %+v", p.Holds)
 	}
 	other := edited(t, manifest, "name: resize", "name: second")
 	if r := m.run(t, "apply", "--wait", "--timeout", "10s", other); r.code != 3 || !strings.Contains(r.stderr, "used by pod default/resize") {
@@ -136,7 +136,7 @@ spec:
 func testClaim(t *testing.T, m *machine) {
 	first := write(t, claimPod)
 	if r := m.must(t, "validate", first); !strings.Contains(r.stdout, "no effect") {
-		t.Errorf("validate does not say what a claim's size means:\n%s", r.stdout)
+		t.Errorf("validate does not explain the size of a claim:\n%s", r.stdout)
 	}
 	m.must(t, "apply", "--wait=completed", "--timeout", "60s", first)
 	m.must(t, "delete", "claim")
@@ -151,12 +151,12 @@ func testClaim(t *testing.T, m *machine) {
 	m.must(t, "delete", "--volumes", "reader")
 	m.mustFail(t, "apply", "--wait=completed", "--timeout", "60s", second)
 	if phase := m.pod(t, "reader").Status.Phase; phase != v1.PodFailed {
-		t.Errorf("phase %s: the claim is there in spite of --volumes", phase)
+		t.Errorf("phase %s: the claim exists in spite of --volumes", phase)
 	}
 	m.must(t, "delete", "reader")
 	dir := filepath.Join(m.state, "claims", "default", "data")
 	if m.must(t, "prune"); !exists(dir) {
-		t.Error("prune removed a claim that it was not told to")
+		t.Error("prune removed a claim without --volumes")
 	}
 	if r := m.must(t, "prune", "--volumes", "--dry-run"); !strings.Contains(r.stdout, "claim default/data") || !exists(dir) {
 		t.Errorf("prune --volumes --dry-run:\n%s%s", r.stdout, r.stderr)
@@ -213,7 +213,7 @@ spec:
     - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
     - {name: APP, valueFrom: {fieldRef: {fieldPath: "metadata.labels['app']"}}}
     - {name: LIMIT, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1Mi}}}
-    - {name: BOTH, value: "$(POD)-$(APP)-$$(POD)-$(NOBODY)"}
+    - {name: BOTH, value: "$(POD)-$(APP)-$$(POD)-$(MISSING)"}
     - {name: TOKEN, valueFrom: {secretKeyRef: {name: key, key: token}}}
     envFrom: [{prefix: CM_, configMapRef: {name: conf}}]
     resources: {limits: {memory: 64Mi, cpu: 200m}}
@@ -254,7 +254,7 @@ func testEverything(t *testing.T, m *machine) {
 		t.Fatalf("phase %s\n%s", pod.Status.Phase, logged)
 	}
 	for _, want := range []string{
-		"env POD=everything\n", "env IP=10.", "env APP=web\n", "env LIMIT=64\n", "env BOTH=everything-web-$(POD)-$(NOBODY)\n",
+		"env POD=everything\n", "env IP=10.", "env APP=web\n", "env LIMIT=64\n", "env BOTH=everything-web-$(POD)-$(MISSING)\n",
 		"env CM_app.conf=colour=blue\n", "env CM_other=x\n", "env TOKEN=t0ken\n",
 		"hostname host-a\n", "user 1000 3000\n",
 		"Groups:\t2000 3000 4000", "NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000",
@@ -312,7 +312,7 @@ func testTakeover(t *testing.T, m *machine) {
 		t.Errorf("export:\n%s", r.stdout)
 	}
 	if p := m.plan(t, write(t, r.stdout)); !p.Complete {
-		t.Errorf("the exported manifest is not the pod that runs: %+v", p.Steps)
+		t.Errorf("the exported manifest differs from the running pod: %+v", p.Steps)
 	}
 	m.must(t, "delete", "resize")
 	m.must(t, "apply", "--wait", "--timeout", "60s", hello)

@@ -97,7 +97,7 @@ func testUnifiedLimits(t *testing.T, m *machine) {
 	})
 	m.must(t, "apply", "--wait", "--timeout", "60s", edited(t, path, "limits: {cpu: 500m, memory: 64Mi}", "limits: {cpu: 400m, memory: 80Mi}"))
 	if after := m.ids(t, "limited"); !sameMap(ids, after) {
-		t.Errorf("before %v, after %v: limits change in place", ids, after)
+		t.Errorf("before %v, after %v: want limits updated in place", ids, after)
 	}
 	wantFiles(t, pod, map[string]string{"cpu.max": "65000 100000", "memory.max": "117440512"})
 	wantFiles(t, app, map[string]string{"cpu.max": "40000 100000", "memory.max": "83886080", "memory.oom.group": "1"})
@@ -131,7 +131,7 @@ func testOutOfMemory(t *testing.T, m *machine) {
 	needsUnified(t)
 	m.must(t, "apply", write(t, hungry))
 	if r := m.run(t, "exec", "hungry", "-c", "whole", "--", "/demo", "read", "/dev/zero"); r.code == 0 {
-		t.Errorf("what takes all memory ended well: %s%s", r.stdout, r.stderr)
+		t.Errorf("a container without memory succeeded: %s%s", r.stdout, r.stderr)
 	}
 	waitFor(t, func() bool { return len(m.ids(t, "hungry")) == 0 })
 	pod := m.pod(t, "hungry")
@@ -172,7 +172,7 @@ func testAppArmor(t *testing.T, m *machine) {
 	}
 	path := write(t, confined)
 	if r := m.run(t, "plan", "--exit-code", path); r.code != 2 || !strings.Contains(r.stdout, `profile "podctl-e2e" is not loaded`) {
-		t.Errorf("a profile that is not loaded: exit code %d\n%s", r.code, r.stdout)
+		t.Errorf("an unknown profile: exit code %d\n%s", r.code, r.stdout)
 	}
 	profile := write(t, "profile podctl-e2e flags=(attach_disconnected) {\n  file,\n  network,\n  signal,\n  capability,\n}\n")
 	load := func(flag string) {

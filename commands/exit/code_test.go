@@ -35,7 +35,7 @@ func TestExitCodes(t *testing.T) {
 		t.Errorf("interrupted: %d", got)
 	}
 	if Worst(NotYet, PodFailed) != PodFailed || Worst(Error, PodFailed) != Error {
-		t.Error("a failed pod is worse than one that is not there yet, and no error")
+		t.Error("PodFailed must be worse than NotYet, and not an error")
 	}
 	if Worst(NotYet, Refused) != Refused || Worst(Error, NotYet) != Error {
 		t.Error("the Worst code does not win")

@@ -13,15 +13,15 @@ import (
 
 func TestImageUsage(t *testing.T) {
 	for name, args := range map[string][]string{
-		"pull of nothing":        {"image", "pull"},
-		"rm of nothing":          {"image", "rm"},
-		"load of nothing":        {"image", "load"},
-		"save of nothing":        {"image", "save"},
-		"inspect of nothing":     {"image", "inspect"},
-		"tag without a name":     {"image", "tag", "i:1"},
-		"an unknown command":     {"image", "nonsense"},
-		"--pin of a pod":         {"plan", "--pin", "web"},
-		"--pin without manifest": {"plan", "--pin"},
+		"pull without an image":    {"image", "pull"},
+		"rm without an image":      {"image", "rm"},
+		"load without an archive":  {"image", "load"},
+		"save without an image":    {"image", "save"},
+		"inspect without an image": {"image", "inspect"},
+		"tag without a name":       {"image", "tag", "i:1"},
+		"an unknown command":       {"image", "nonsense"},
+		"--pin of a pod":           {"plan", "--pin", "web"},
+		"--pin without manifest":   {"plan", "--pin"},
 	} {
 		if code, _, stderr := commandstest.Call(t, commands.Main, "", args...); code != exit.Error || !strings.Contains(stderr, "--help") {
 			t.Errorf("%s: exit code %d\n%s", name, code, stderr)

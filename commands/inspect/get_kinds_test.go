@@ -55,7 +55,7 @@ func TestGetSeveralKinds(t *testing.T) {
 		}
 	}
 	if code, out, note := l.Call("get", "deploy/web", "svc/absent"); code != exit.Error || !strings.Contains(out, "UP-TO-DATE") || !strings.Contains(note, "absent") {
-		t.Errorf("one is absent: %d %q %q", code, out, note)
+		t.Errorf("a missing object: %d %q %q", code, out, note)
 	}
 }
 

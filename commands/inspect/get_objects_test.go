@@ -78,7 +78,7 @@ func TestGetKinds(t *testing.T) {
 			}
 		}
 		if strings.Contains(stdout, "hunter2") || strings.Contains(stdout, "swordfish") || strings.Contains(stdout, "aHVudGVy") {
-			t.Errorf("get %s tells a value:\n%s", c.args, stdout)
+			t.Errorf("get %s prints a value:\n%s", c.args, stdout)
 		}
 	}
 	for args, want := range map[string]string{

@@ -40,7 +40,7 @@ func TestFollowingEndsInTime(t *testing.T) {
 	for range 2 {
 		// One second is enough for one answer on a busy machine.
 		if stdout, stderr := l.Must("logs", "-f", "--timeout", "1s", "web"); stdout+stderr != "" {
-			t.Errorf("it says %s%s", stdout, stderr)
+			t.Errorf("the output is %s%s", stdout, stderr)
 		}
 	}
 	proxy, err := runtimetest.StartProxy(t.Context(), l.Path("proxy.sock"), l.Path("cri.sock"))

@@ -135,7 +135,7 @@ func verdictText(r *probe.Report) string {
 	case r.ContainerID != "" && r.Record.Last != "":
 		return string(r.Record.Last)
 	}
-	return "not asked"
+	return "not run"
 }
 
 // countText returns the number of equal verdicts in a row, and the threshold.
@@ -273,7 +273,7 @@ func (a agentVerdicts) text(r *probe.Report, now time.Time) string {
 	case v == nil:
 		return "-"
 	case v.AskedAt.IsZero():
-		return "not asked yet"
+		return "has not run yet"
 	case v.Since.IsZero():
 		return string(v.Result)
 	}

@@ -35,8 +35,8 @@ func TestVerdictsOfTheAgent(t *testing.T) {
 		{Container: "a", ContainerID: "before", Type: model.Startup, Result: model.ProbeFailure, Since: since, AskedAt: since},
 	}})
 	_, stdout, _ := l.Call("probe", "--no-record", "web")
-	if !strings.Contains(stdout, "Success for 3m") || !strings.Contains(stdout, "not asked yet") || strings.Contains(stdout, "Failure for") {
-		t.Errorf("the agent's verdicts are missing:\n%s", stdout)
+	if !strings.Contains(stdout, "Success for 3m") || !strings.Contains(stdout, "has not run yet") || strings.Contains(stdout, "Failure for") {
+		t.Errorf("the agent's results are missing:\n%s", stdout)
 	}
 	var list struct {
 		Items []struct {

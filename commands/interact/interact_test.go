@@ -17,11 +17,11 @@ func TestProcessCode(t *testing.T) {
 		err  error
 		want int
 	}{
-		"nothing":        {nil, exit.OK},
-		"a process":      {&remote.ExitError{Code: 7}, 7},
-		"podctl's own":   {errors.New("x"), exit.ExecFailed},
-		"no such pod":    {notFoundCode(&state.NotFoundError{Name: "default/web"}), exit.NotFound},
-		"a pod unlooked": {notFoundCode(errors.New("x")), exit.ExecFailed},
+		"nothing":           {nil, exit.OK},
+		"a process":         {&remote.ExitError{Code: 7}, 7},
+		"podctl's own":      {errors.New("x"), exit.ExecFailed},
+		"no such pod":       {notFoundCode(&state.NotFoundError{Name: "default/web"}), exit.NotFound},
+		"an unobserved pod": {notFoundCode(errors.New("x")), exit.ExecFailed},
 	} {
 		if got := exit.Code(t.Context(), processCode(c.err)); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

@@ -37,12 +37,12 @@ func TestApplyTellsRemarks(t *testing.T) {
 	big := l.Write("big", "  containers: [{name: a, image: 'i:1', resources: {requests: {cpu: 100k}}}]\n")
 	_, stderr := l.Must("apply", "--wait", big)
 	if first, rest, _ := strings.Cut(stderr, "\n"); !strings.HasPrefix(first, "  ! note: the pod requests 100k of cpu") || strings.Contains(rest, "100k") {
-		t.Errorf("a pod that asks for more than there is:\n%s", stderr)
+		t.Errorf("a pod that requests more than the node has:\n%s", stderr)
 	}
 	l.Exit("a", 137)
 	drift := "was stopped behind podctl: exit code 137"
 	if _, stderr := l.Must("apply", job, big); !strings.Contains(stderr, "  ! default/big  drift: container a (") || !strings.Contains(stderr, drift) {
-		t.Errorf("a container that was killed, one pod of two:\n%s", stderr)
+		t.Errorf("a killed container in one of two pods:\n%s", stderr)
 	}
 	if stdout, _ := l.Must("apply", "-o", "json", job); !strings.Contains(stdout, `"type":"Warning","detail":"note: Completed`) {
 		t.Errorf("as events: %s", stdout)
@@ -70,7 +70,7 @@ func TestApplyAllTellsOfSources(t *testing.T) {
 		change func(l *lab, path string)
 		want   string
 	}{
-		"as it was":           {func(*lab, string) {}, ""},
+		"unchanged":           {func(*lab, string) {}, ""},
 		"written differently": {func(l *lab, _ string) { l.Write("web", "  restartPolicy: Always\n"+spec) }, ""},
 		"changed":             {func(l *lab, _ string) { l.Write("web", strings.Replace(spec, "i:1", "i:2", 1)) }, "has changed since it was applied"},
 		"no manifest":         {func(l *lab, _ string) { l.Write("web", "{") }, "would be refused now: "},
@@ -92,14 +92,14 @@ func TestApplyAllTellsOfSources(t *testing.T) {
 			c.change(l, path)
 			stdout, stderr := l.Must("apply", "--all")
 			if stdout != "pod default/web unchanged\n" {
-				t.Errorf("it does something: %s", stdout)
+				t.Errorf("apply changed the pod: %s", stdout)
 			}
 			want := ""
 			if c.want != "" {
 				want = "  ! source: " + path + " " + c.want
 			}
 			if !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != min(len(want), 1) {
-				t.Errorf("it says %q, not %q", stderr, want)
+				t.Errorf("the output is %q, want %q", stderr, want)
 			}
 		})
 	}
@@ -153,12 +153,12 @@ func TestFailuresTellWhatIsLeft(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	if code, stdout, _ := l.Call("apply", web); code != exit.NotYet || !strings.Contains(stdout, lacks) {
-		t.Errorf("once the other waits: exit code %d\n%s", code, stdout)
+		t.Errorf("while the other pod waits: exit code %d\n%s", code, stdout)
 	}
 	l.Behave("first", runtimetest.Behaviour{StartError: "told to fail"})
 	chain := l.Write("chain", "  initContainers: [{name: first, image: 'i:1', restartPolicy: Always}, {name: second, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
 	if _, _, stderr := l.Call("apply", chain); !strings.HasSuffix(stderr, "\n  pod default/chain: later init second, then a (when first has started)\n") {
-		t.Errorf("what comes later:\n%s", stderr)
+		t.Errorf("the later steps:\n%s", stderr)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestPlanTellsOfTheSource(t *testing.T) {
 	l.Write("web", "  activeDeadlineSeconds: 7000\n"+spec)
 	check("an edit", exit.Pending, "web.yaml has changed since it was applied (spec.activeDeadlineSeconds); `podctl plan ")
 	l.Write("web", "  nonsense: 7\n"+spec)
-	check("one that is refused", exit.Pending, "web.yaml would be refused now: ")
+	check("a refused manifest", exit.Pending, "web.yaml would be refused now: ")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestDeleteAll(t *testing.T) {
 			l := stocked(t)
 			l.Must(strings.Fields(line)...)
 			if got := left(l); got != strings.TrimSpace(want) {
-				t.Errorf("left is %q, want %q", got, want)
+				t.Errorf("left %q, want %q", got, want)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestDeleteOfKindsIsRefused(t *testing.T) {
 	}
 	l.wants(exit.OK, []string{"Nothing to delete in namespace other."}, "delete", "--all", "-n", "other")
 	if got := left(l); !strings.Contains(got, "service/front") || !strings.Contains(got, "pod/alone") {
-		t.Errorf("something is gone: %s", got)
+		t.Errorf("an object was deleted: %s", got)
 	}
 }
 

@@ -21,14 +21,14 @@ func TestPodsAreDeletedSideBySide(t *testing.T) {
 	l.Must("apply", l.Write("slow", slowly), l.Write("quick", quickly))
 	stdout, stderr := l.Must("delete", "slow", "quick")
 	if stdout != "pod default/quick deleted\npod default/slow deleted\n" {
-		t.Errorf("deleted one after the other:\n%s", stdout)
+		t.Errorf("the pods were not deleted in parallel:\n%s", stdout)
 	}
 	if !strings.Contains(stderr, "✓ default/slow  stop    a") {
-		t.Errorf("nobody knows whose step it is:\n%s", stderr)
+		t.Errorf("the step does not name its pod:\n%s", stderr)
 	}
 	l.Must("apply", l.Write("slow", slowly), l.Write("quick", quickly))
 	if stdout, _ = l.Must("delete", "--parallel", "1", "slow", "quick"); !strings.HasPrefix(stdout, "pod default/slow") {
-		t.Errorf("deleted side by side with --parallel 1:\n%s", stdout)
+		t.Errorf("--parallel 1 deleted the pods in parallel:\n%s", stdout)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestIgnoreNotFound(t *testing.T) {
 	}
 	if code, _, stderr := l.Call("delete", "--ignore-not-found", "absent", "lost"); code != exit.Error || strings.Contains(stderr, "absent") ||
 		!strings.Contains(stderr, "the runtime has a pod of this name that podctl created") {
-		t.Errorf("a pod that runs counts as deleted: exit code %d\n%s", code, stderr)
+		t.Errorf("a running pod counts as deleted: exit code %d\n%s", code, stderr)
 	}
 	l.Must("delete", l.Path("lost.yaml"))
 }
@@ -78,7 +78,7 @@ func TestNamespaceOfTheCommand(t *testing.T) {
 		t.Error(stdout)
 	}
 	if stdout, stderr := l.Must("plan", "-n", "other"); !strings.Contains(stdout, "other/here") || strings.Contains(stdout+stderr, path) {
-		t.Errorf("the source seems changed:\n%s%s", stdout, stderr)
+		t.Errorf("the source is reported as changed:\n%s%s", stdout, stderr)
 	}
 	if stdout, _ := l.Must("delete", path); stdout != "pod default/here not found\n" {
 		t.Error(stdout)

@@ -54,7 +54,7 @@ func FuzzSavedPlan(f *testing.F) {
 		got, gotErr := json.Marshal(p.Steps)
 		want, wantErr := json.Marshal(made.Steps)
 		if string(got) != string(want) || gotErr != nil || wantErr != nil {
-			t.Errorf("a file made other steps:\n%s\n%s", got, want)
+			t.Errorf("a file changed the steps:\n%s\n%s", got, want)
 		}
 	})
 }

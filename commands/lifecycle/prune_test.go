@@ -67,7 +67,7 @@ func TestPruneSet(t *testing.T) {
 		t.Errorf("dry run: %s", stdout)
 	}
 	if after := everything(l); after != before {
-		t.Fatalf("a plan has changed %s to %s", before, after)
+		t.Fatalf("plan changed %s to %s", before, after)
 	}
 	stdout, stderr = l.Must("apply", "--prune", "--set", "web", less)
 	for _, want := range []string{"deployment default/web pruned\n", "pod default/two deleted\n", "pod default/web-1 deleted\n", "configmap default/conf pruned\n", "secret default/key pruned\n"} {
@@ -99,10 +99,10 @@ func TestSetIsNoEdit(t *testing.T) {
 	l.Must("apply", "--all")
 	l.Must("scale", "--replicas=2", "deployment/web", "--wait")
 	if stdout, _ := l.Must("get", "-A", "-o", "yaml"); strings.Contains(stdout, "podctl.io/set") {
-		t.Errorf("pods have the mark: %s", stdout)
+		t.Errorf("pods have the set annotation: %s", stdout)
 	}
 	if stdout, _ := l.Must("get", "configmap", "conf", "-o", "yaml"); strings.Contains(stdout, "podctl.io/set") {
-		t.Errorf("the ConfigMap has the mark: %s", stdout)
+		t.Errorf("the ConfigMap has the set annotation: %s", stdout)
 	}
 	if after, _ := l.Must("get", "-o", "jsonpath={.items[*].status.containerStatuses[*].containerID}"); !strings.Contains(after, strings.Fields(ids)[0]) || !strings.Contains(after, strings.Fields(ids)[1]) {
 		t.Errorf("containers %s became %s", ids, after)
@@ -116,7 +116,7 @@ func TestSetIsNoEdit(t *testing.T) {
 	}
 	// The set of another namespace is a different set, even with the same name.
 	if stdout, _ := l.Must("plan", "-n", "other", "--prune", "--set", "web", none); !strings.Contains(stdout, "Prune: nothing.") {
-		t.Errorf("plan elsewhere: %s", stdout)
+		t.Errorf("plan in another namespace: %s", stdout)
 	}
 	if _, stderr := l.Must("apply", "--set", "new", written(l, "one", named("one", "web"))); !strings.Contains(stderr, "pod default/one moved from the set default/web to the set default/new") {
 		t.Errorf("a move: %s", stderr)
@@ -238,6 +238,6 @@ func TestPruneDocuments(t *testing.T) {
 		}
 	}
 	if pruned != 2 {
-		t.Errorf("%d lines about what was pruned: %s", pruned, stdout)
+		t.Errorf("%d lines about pruned objects: %s", pruned, stdout)
 	}
 }

@@ -23,7 +23,7 @@ func (l *lab) made(since int) []string {
 func (l *lab) wantMade(since *int, want ...string) {
 	l.T().Helper()
 	if got := l.made(*since); !slices.Equal(got, want) {
-		l.T().Errorf("made %v, want %v", got, want)
+		l.T().Errorf("created %v, want %v", got, want)
 	}
 	*since = len(l.Created().Sandboxes)
 }
@@ -83,7 +83,7 @@ func TestRolloutRestartInOrder(t *testing.T) {
 		t.Errorf("restart: %s", stdout)
 	}
 	if made := l.made(since); !slices.Contains(made, "web-2:1") || !slices.Contains(made, "node-0:1") || len(made) != 2 {
-		t.Errorf("the first pass made %v", made)
+		t.Errorf("the first pass created %v", made)
 	}
 	since = len(l.Created().Sandboxes)
 	l.Must("apply", "--all", "--wait")
@@ -121,7 +121,7 @@ func TestRolloutAsKubectlHasIt(t *testing.T) {
 	l.Must("apply", "--wait", written(l, "web", deployment(1, "i:1", "")))
 	for _, command := range []string{"status", "history"} {
 		if out, _ := l.Must("rollout", command, "deployment", "web"); out == "" {
-			t.Errorf("%s says nothing", command)
+			t.Errorf("%s prints nothing", command)
 		}
 	}
 	l.Must("rollout", "status", "deploy/web", "--watch", "--timeout", "1m")

@@ -71,7 +71,7 @@ func (l *lab) besideKubelet() {
 			return
 		}
 	}
-	l.T().Fatal("nobody takes the process for a kubelet")
+	l.T().Fatal("the process does not look like a kubelet")
 }
 
 // TestAFailedStartCompletes checks that, under Never, a failed start ends the container like any exit code. The pod

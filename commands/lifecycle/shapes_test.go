@@ -64,7 +64,7 @@ func TestShapes(t *testing.T) {
 				}
 			}
 			if strings.Contains(stdout+stderr, "hunter2") || strings.Contains(stdout+stderr, "aHVudGVyMi1zZWNyZXQ=") {
-				t.Errorf("tells a secret: %s%s", stdout, stderr)
+				t.Errorf("prints a secret: %s%s", stdout, stderr)
 			}
 			if stdout, _ := l.Must("apply", "-f", file); strings.Contains(stdout, " created\n") || strings.Contains(stdout, " configured\n") {
 				t.Errorf("applied again: %s", stdout)

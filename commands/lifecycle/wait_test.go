@@ -25,11 +25,11 @@ func TestAContainerThatEndedBlocksAWait(t *testing.T) {
 		exit       int32
 		want       string
 	}{
-		"failed":                     {twoContainers("Never", "", ""), "ready", 3, "cannot become ready: container a has exited 3 and does not run again"},
-		"failed before it started":   {twoContainers("Never", "", ""), "started", 3, "cannot become started: container a has exited 3"},
-		"beside one that never ends": {twoContainers("Always", "restartPolicy: Never", ""), "ready", 0, "container a has exited 0 and does not run again"},
-		"restarts by its policy":     {twoContainers("Never", "restartPolicy: OnFailure", ""), "ready", 3, onlyTime},
-		"a rule may restart all":     {twoContainers("Never", "", all), "ready", 3, onlyTime},
+		"failed":                              {twoContainers("Never", "", ""), "ready", 3, "cannot become ready: container a has exited 3 and does not run again"},
+		"failed before it started":            {twoContainers("Never", "", ""), "started", 3, "cannot become started: container a has exited 3"},
+		"next to a container that never ends": {twoContainers("Always", "restartPolicy: Never", ""), "ready", 0, "container a has exited 0 and does not run again"},
+		"restarts by its policy":              {twoContainers("Never", "restartPolicy: OnFailure", ""), "ready", 3, onlyTime},
+		"a rule may restart all":              {twoContainers("Never", "", all), "ready", 3, onlyTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)

@@ -29,7 +29,7 @@ func TestWaitForADeployment(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	if code, _, _ := l.Call("wait", "--for=condition=Available", "deployment/absent"); code != exit.Error {
-		t.Errorf("one that is not there: %d", code)
+		t.Errorf("a missing workload: %d", code)
 	}
 	out, _ := l.Must("get", "deploy/web", "-o", "jsonpath={.status.conditions[?(@.type==\"Available\")].status}")
 	if out != "True" {

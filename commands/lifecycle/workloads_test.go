@@ -100,7 +100,7 @@ func TestRollingUpdate(t *testing.T) {
 		t.Errorf("after undo: %s", stdout)
 	}
 	if code, _, stderr := l.Call("rollout", "undo", "deployment/web", "--to-revision", "7"); code != exit.Error || !strings.Contains(stderr, "no earlier version 7") {
-		t.Errorf("undo to a version that is not there: %d %s", code, stderr)
+		t.Errorf("undo to a missing version: %d %s", code, stderr)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestWorkloadsAndOtherPods(t *testing.T) {
 	file := written(l, "web", deployment(2, "i:1", ""))
 	for _, command := range []string{"plan", "apply"} {
 		if code, _, stderr := l.Call(command, file); code != exit.Refused || !strings.Contains(stderr, "deployment default/web: another pod with the name default/web-0 exists") {
-			t.Errorf("%s over another pod: %d %s", command, code, stderr)
+			t.Errorf("%s with the name of another pod: %d %s", command, code, stderr)
 		}
 	}
 	if stdout, _ := l.Must("get", "-o", "name"); stdout != "pod/web-0\n" {
@@ -139,7 +139,7 @@ func TestWorkloadNames(t *testing.T) {
 		t.Errorf("exec: %s", stderr)
 	}
 	if code, _, stderr := l.Call("logs", "deployment/other"); code != exit.Error || !strings.Contains(stderr, "deployment default/other has no pods on this node") {
-		t.Errorf("logs of nothing: %d %s", code, stderr)
+		t.Errorf("logs of a workload without pods: %d %s", code, stderr)
 	}
 	for _, words := range [][]string{{"scale", "--replicas=2", "web"}, {"scale", "deployment/web"}, {"rollout", "status", "web"}, {"apply", "--wait=completed", l.Path("web.yaml")}, {"plan", "--save", l.Path("saved"), l.Path("web.yaml")}} {
 		if code, _, stderr := l.Call(words...); code != exit.Error {
@@ -180,7 +180,7 @@ spec:
 	l.Must("delete", "job/pi")
 	l.Behave("job", slices.Repeat([]runtimetest.Behaviour{{After: soon, ExitCode: 3}}, 2)...)
 	if code, _, stderr := l.Call("apply", "--wait=completed", written(l, "pi", job)); code != exit.PodFailed || !strings.Contains(stderr, "job default/pi has failed: BackoffLimitExceeded") {
-		t.Errorf("a Job that fails: %d %s", code, stderr)
+		t.Errorf("a failed Job: %d %s", code, stderr)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestDiff(t *testing.T) {
 		t.Errorf("no difference: %d %s%s", code, stdout, stderr)
 	}
 	if code, _, stderr := l.Call("diff", "-f", written(l, "bad", "{apiVersion: v1, kind: Pod}")); code != 2 || stderr == "" {
-		t.Errorf("a manifest that is refused: %d %s", code, stderr)
+		t.Errorf("a refused manifest: %d %s", code, stderr)
 	}
 	if code, _, _ := l.Call("diff"); code != 2 {
 		t.Errorf("nothing: %d", code)
@@ -230,7 +230,7 @@ spec:
 		t.Errorf("run: %s", stdout)
 	}
 	if code, _, stderr := l.Call("run", "--from", "cj/tick"); code != exit.PodFailed || !strings.Contains(stderr, "has failed: BackoffLimitExceeded") {
-		t.Errorf("a run that fails: %d %s", code, stderr)
+		t.Errorf("a failed run: %d %s", code, stderr)
 	}
 	if stdout, _ := l.Must("get", "jobs", "-o", "name"); strings.Count(stdout, "job/tick-manual-") != 2 {
 		t.Errorf("jobs: %s", stdout)

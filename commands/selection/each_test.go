@@ -30,7 +30,7 @@ func TestForEach(t *testing.T) {
 		}
 	}
 	if most.Load() > 3 {
-		t.Errorf("%d worked at a time", most.Load())
+		t.Errorf("%d ran at the same time", most.Load())
 	}
 }
 
@@ -64,9 +64,9 @@ func TestOutcome(t *testing.T) {
 		"all well":         {t.Context(), []error{nil, nil}, exit.OK, nil},
 		"one fails":        {t.Context(), []error{errors.New("x"), nil}, exit.Error, nil},
 		"the worst code":   {t.Context(), []error{exit.With(exit.NotYet), exit.With(exit.Refused)}, exit.Refused, nil},
-		"nobody answers":   {t.Context(), []error{gone, gone}, exit.Error, gone},
-		"somebody answers": {t.Context(), []error{gone, nil}, exit.Error, nil},
-		"the time is over": {late, []error{errors.New("gave up"), nil}, exit.Error, nil},
+		"no pod answers":   {t.Context(), []error{gone, gone}, exit.Error, gone},
+		"one pod answers":  {t.Context(), []error{gone, nil}, exit.Error, nil},
+		"the timeout ends": {late, []error{errors.New("gave up"), nil}, exit.Error, nil},
 	} {
 		err := Outcome(c.ctx, c.outcomes)
 		if exit.Code(c.ctx, err) != c.code || (c.same != nil && err != c.same) { //nolint:errorlint // the error must be the same value

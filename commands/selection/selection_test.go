@@ -34,17 +34,17 @@ func TestFind(t *testing.T) {
 		args      []string
 		want      string
 	}{
-		"nothing is the namespace":   {Selection{}, nil, "default/hello default/help"},
+		"no arguments":               {Selection{}, nil, "default/hello default/help"},
 		"all namespaces":             {Selection{AllNamespaces: true}, nil, "default/hello default/help system/dns"},
-		"labels that nobody has":     {Selection{Labels: "app=a"}, nil, ""},
+		"labels without a match":     {Selection{Labels: "app=a"}, nil, ""},
 		"labels of a manifest":       {Selection{Labels: "app=a"}, []string{"-"}, "system/new"},
-		"labels it does not have":    {Selection{Labels: "app=b"}, []string{"-"}, ""},
+		"labels of no manifest":      {Selection{Labels: "app=b"}, []string{"-"}, ""},
 		"a field":                    {Selection{Fields: "metadata.name=help"}, nil, "default/help"},
 		"two fields":                 {Selection{Fields: "metadata.name!=help,spec.restartPolicy=Always", AllNamespaces: true}, nil, "default/hello system/dns"},
 		"the status, later":          {Selection{Fields: "status.phase=Failed", For: List}, nil, "default/hello default/help"},
 		"a name":                     {Selection{}, []string{"help"}, "default/help"},
-		"a name of another":          {Selection{}, []string{"system/dns"}, "system/dns"},
-		"a name in two ways":         {Selection{}, []string{"help", "default/help", "hello"}, "default/help default/hello"},
+		"a name with a namespace":    {Selection{}, []string{"system/dns"}, "system/dns"},
+		"the same name twice":        {Selection{}, []string{"help", "default/help", "hello"}, "default/help default/hello"},
 		"a manifest":                 {Selection{}, []string{"-"}, "system/new"},
 		"a file":                     {Selection{Files: []string{"-"}}, nil, "system/new"},
 		"manifests come before pods": {Selection{Files: []string{"-"}}, []string{"hello"}, "system/new default/hello"},

@@ -93,6 +93,6 @@ func TestLostPodIsNamed(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	if stdout, _ := l.Must("delete", manifest); stdout != "pod default/web deleted\n" {
-		t.Errorf("what the hint says does not help: %s", stdout)
+		t.Errorf("the hint does not help: %s", stdout)
 	}
 }

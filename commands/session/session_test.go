@@ -50,7 +50,7 @@ func TestErrorText(t *testing.T) {
 	}
 	failure := errors.New("pod default/web: hunter2-and-more is wrong")
 	if text := s.ErrorText(failure); text != failure.Error() {
-		t.Errorf("before it is known: %q", text)
+		t.Errorf("before the Secret is known: %q", text)
 	}
 	s.Loaded(m.Pods)
 	s.RefreshRedactor()
@@ -85,7 +85,7 @@ func TestRedactorIsBuiltOncePerChange(t *testing.T) {
 	first := s.Redactor()
 	s.RefreshRedactor()
 	if first == nil || s.Redactor() != first {
-		t.Error("another redactor without another Secret")
+		t.Error("a new redactor for the same Secrets")
 	}
 	s.Loaded(secret("swordfish"))
 	s.RefreshRedactor()

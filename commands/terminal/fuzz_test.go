@@ -10,7 +10,7 @@ func FuzzPrintable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, r := range Printable(text) {
 			if (r < 0x20 && r != '\n' && r != '\t') || (r >= 0x7f && r < 0xa0) || (r >= 0x2028 && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069) {
-				t.Errorf("%q lets %q pass", text, r)
+				t.Errorf("%q prints %q", text, r)
 			}
 		}
 	})

@@ -30,9 +30,9 @@ func TestDevicesAreNotReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := <-read; text != "plan<nil>" {
-		t.Errorf("through the pipe came %q", text)
+		t.Errorf("the pipe returned %q", text)
 	}
 	if info, err := os.Lstat(pipe); err != nil || info.Mode().Type() != os.ModeNamedPipe {
-		t.Errorf("the pipe is a %v now: %v", info.Mode(), err)
+		t.Errorf("the pipe became a %v: %v", info.Mode(), err)
 	}
 }

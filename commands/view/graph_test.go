@@ -27,7 +27,7 @@ func TestLevels(t *testing.T) {
 	for i := range p.Steps {
 		for _, e := range p.Steps[i].Needs {
 			if before, known := g.at[e.Step]; known && before.level >= g.at[p.Steps[i].ID].level {
-				t.Errorf("%s does not stand after %s", p.Steps[i].ID, e.Step)
+				t.Errorf("%s is not after %s", p.Steps[i].ID, e.Step)
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func TestPictures(t *testing.T) {
 		}
 	}
 	if strings.Contains(dot.String(), "gone") {
-		t.Errorf("DOT has a step that the plan has not:\n%s", dot.String())
+		t.Errorf("DOT has a step that is not in the plan:\n%s", dot.String())
 	}
 	for d := xml.NewDecoder(strings.NewReader(svg.String())); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {

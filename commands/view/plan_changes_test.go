@@ -22,21 +22,21 @@ func TestChanges(t *testing.T) {
 		change diff.Change
 		want   []string
 	}{
-		"a value":               {diff.Change{Path: "image", Before: "a", After: "b"}, []string{"image: a -> b"}},
-		"a new one":             {diff.Change{Path: "image", After: "b"}, []string{"image: + b"}},
-		"one that went":         {diff.Change{Path: "image", Before: "a"}, []string{"image: - a"}},
-		"a secret":              {diff.Change{Path: "env[A].value", Sensitive: true}, []string{"env[A].value: (secret changed)"}},
-		"an entry of a list":    {diff.Change{Path: "command", Before: `["sh","-c","a > b"]`, After: `["sh","-c","a > c"]`}, []string{"command[2]: a > b -> a > c"}},
-		"another list":          {diff.Change{Path: "command", Before: `["a","b","c"]`, After: `["d","e","f"]`}, []string{`command: ["a","b","c"] -> ["d","e","f"]`}},
-		"a list that grew":      {diff.Change{Path: "command", Before: `["a"]`, After: `["a","b"]`}, []string{`command: ["a"] -> ["a","b"]`}},
-		"no list of texts":      {diff.Change{Path: "p", Before: `[1]`, After: `[2]`}, []string{"p: [1] -> [2]"}},
-		"a long text":           {diff.Change{Path: "p", Before: long + "a" + long, After: long + "b" + long}, []string{"p:", "  - …xxxxxxxxxxxxxxxxaxxxxxxxxxxxxxxxx…", "  + …xxxxxxxxxxxxxxxxbxxxxxxxxxxxxxxxx…"}},
-		"a long text that came": {diff.Change{Path: "p", After: long}, []string{"p: + " + strings.Repeat("x", 128) + "…"}},
-		"lines":                 {diff.Change{Path: "p", Before: "one\ntwo\nthree\n", After: "one\n2\nthree\n"}, []string{"p:", "    one", "  - two", "  + 2", "    three"}},
-		"lines far apart":       {diff.Change{Path: "p", Before: "a\n1\n2\n3\n4\n5\nb", After: "A\n1\n2\n3\n4\n5\nB"}, []string{"p:", "  - a", "  + A", "    1", "    2", "  …", "    4", "    5", "  - b", "  + B"}},
-		"a line that came":      {diff.Change{Path: "p", Before: "one\n", After: "one\ntwo\n"}, []string{"p:", "    one", "  + two"}},
-		"a line's end":          {diff.Change{Path: "p", Before: "one\ntwo", After: "one\ntwo\n"}, []string{"p:", "  (white space at the end)"}},
-		"many lines":            {diff.Change{Path: "p", After: strings.Repeat("l\n", 23)}, slices.Concat([]string{"p:"}, slices.Repeat([]string{"  + l"}, 20), []string{"  … (3 more lines)"})},
+		"a value":            {diff.Change{Path: "image", Before: "a", After: "b"}, []string{"image: a -> b"}},
+		"a new field":        {diff.Change{Path: "image", After: "b"}, []string{"image: + b"}},
+		"a removed field":    {diff.Change{Path: "image", Before: "a"}, []string{"image: - a"}},
+		"a secret":           {diff.Change{Path: "env[A].value", Sensitive: true}, []string{"env[A].value: (secret changed)"}},
+		"an entry of a list": {diff.Change{Path: "command", Before: `["sh","-c","a > b"]`, After: `["sh","-c","a > c"]`}, []string{"command[2]: a > b -> a > c"}},
+		"another list":       {diff.Change{Path: "command", Before: `["a","b","c"]`, After: `["d","e","f"]`}, []string{`command: ["a","b","c"] -> ["d","e","f"]`}},
+		"a longer list":      {diff.Change{Path: "command", Before: `["a"]`, After: `["a","b"]`}, []string{`command: ["a"] -> ["a","b"]`}},
+		"a list of numbers":  {diff.Change{Path: "p", Before: `[1]`, After: `[2]`}, []string{"p: [1] -> [2]"}},
+		"a long text":        {diff.Change{Path: "p", Before: long + "a" + long, After: long + "b" + long}, []string{"p:", "  - …xxxxxxxxxxxxxxxxaxxxxxxxxxxxxxxxx…", "  + …xxxxxxxxxxxxxxxxbxxxxxxxxxxxxxxxx…"}},
+		"a new long text":    {diff.Change{Path: "p", After: long}, []string{"p: + " + strings.Repeat("x", 128) + "…"}},
+		"lines":              {diff.Change{Path: "p", Before: "one\ntwo\nthree\n", After: "one\n2\nthree\n"}, []string{"p:", "    one", "  - two", "  + 2", "    three"}},
+		"lines far apart":    {diff.Change{Path: "p", Before: "a\n1\n2\n3\n4\n5\nb", After: "A\n1\n2\n3\n4\n5\nB"}, []string{"p:", "  - a", "  + A", "    1", "    2", "  …", "    4", "    5", "  - b", "  + B"}},
+		"a new line":         {diff.Change{Path: "p", Before: "one\n", After: "one\ntwo\n"}, []string{"p:", "    one", "  + two"}},
+		"a line's end":       {diff.Change{Path: "p", Before: "one\ntwo", After: "one\ntwo\n"}, []string{"p:", "  (white space at the end)"}},
+		"many lines":         {diff.Change{Path: "p", After: strings.Repeat("l\n", 23)}, slices.Concat([]string{"p:"}, slices.Repeat([]string{"  + l"}, 20), []string{"  … (3 more lines)"})},
 	} {
 		var got []string
 		for _, one := range changesOf([]diff.Change{c.change}) {
@@ -219,6 +219,6 @@ func TestLongTextsAreCompared(t *testing.T) {
 		t.Errorf("one edited line: %v", got)
 	}
 	if got := lineChanges("a\n"+strings.Repeat("b\n", 300), "a"); got[0] != (diffLine{markSame, "a"}) || len(got) != maxLines+1 {
-		t.Errorf("lines that go: %v", got)
+		t.Errorf("removed lines: %v", got)
 	}
 }

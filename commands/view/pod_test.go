@@ -26,13 +26,13 @@ func TestPodView(t *testing.T) {
 		status v1.PodStatus
 		want   string
 	}{
-		"running":                  {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: running, Ready: true}, {State: running, Ready: true}}}, "web 2/2 Running 0 2m"},
-		"crashing":                 {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: waiting, RestartCount: 4}, {State: running, Ready: true}}}, "web 1/2 CrashLoopBackOff 4 2m"},
-		"one of them failed":       {v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: broken}}}, "web 0/2 Error 0 2m"},
-		"none of them failed":      {v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}}}, "web 0/2 Failed 0 2m"},
-		"its time was over":        {v1.PodStatus{Phase: v1.PodFailed, Reason: "DeadlineExceeded", ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}}}, "web 0/2 DeadlineExceeded 0 2m"},
-		"one failed, another runs": {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: broken}, {State: running, Ready: true}}}, "web 1/2 Error 0 2m"},
-		"completed":                {v1.PodStatus{Phase: v1.PodSucceeded, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: done}}}, "web 0/2 Completed 0 2m"},
+		"running":                   {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: running, Ready: true}, {State: running, Ready: true}}}, "web 2/2 Running 0 2m"},
+		"crashing":                  {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: waiting, RestartCount: 4}, {State: running, Ready: true}}}, "web 1/2 CrashLoopBackOff 4 2m"},
+		"one of them failed":        {v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: broken}}}, "web 0/2 Error 0 2m"},
+		"none of them failed":       {v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}}}, "web 0/2 Failed 0 2m"},
+		"its deadline was exceeded": {v1.PodStatus{Phase: v1.PodFailed, Reason: "DeadlineExceeded", ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}}}, "web 0/2 DeadlineExceeded 0 2m"},
+		"one failed, another runs":  {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: broken}, {State: running, Ready: true}}}, "web 1/2 Error 0 2m"},
+		"completed":                 {v1.PodStatus{Phase: v1.PodSucceeded, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: done}}}, "web 0/2 Completed 0 2m"},
 	}
 	v := &Lists{Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
 	check := func(name string, p *v1.Pod, want string) {
@@ -49,7 +49,7 @@ func TestPodView(t *testing.T) {
 		ContainerStatuses: []v1.ContainerStatus{{State: waiting}, {State: waiting}},
 	})
 	over.Spec.InitContainers = []v1.Container{{Name: "first"}, {Name: "second"}}
-	check("over before it was initialized", over, "web 0/2 DeadlineExceeded 0 2m")
+	check("its deadline was exceeded before it was initialized", over, "web 0/2 DeadlineExceeded 0 2m")
 	over.Status.InitContainerStatuses[1].State = broken
 	check("an init container failed", over, "web 0/2 Init:Error 0 2m")
 	going := pod(cases["running"].status)
@@ -74,6 +74,6 @@ func TestRowState(t *testing.T) {
 	}
 	pod.Status.ContainerStatuses[0].RestartCount++
 	if row(time.Minute).State == first.State {
-		t.Error("a restart is no change")
+		t.Error("a restart does not change the state")
 	}
 }

@@ -62,7 +62,7 @@ func TestFailedStepsSayWhy(t *testing.T) {
 		Step: step, Reason: model.Interrupted, Err: context.Canceled,
 	}})
 	if !strings.HasSuffix(out.String(), "  interrupted\n") {
-		t.Errorf("what the user ended: %q", out.String())
+		t.Errorf("a step that the user interrupted: %q", out.String())
 	}
 }
 
