@@ -47,7 +47,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 	f.only(running, "b")
 	reports, err := f.engine.Prober.Probe(t.Context(), f.load(probed), probe.Options{Due: true})
-	if err != nil || len(reports) != 1 || !reports[0].Asked && reports[0].Skipped != "its period has not passed" {
+	if err != nil || len(reports) != 1 || !reports[0].Ran && reports[0].Skipped != "its period has not passed" {
 		t.Errorf("a probe waits for a day: %+v %v", reports, err)
 	}
 	running = f.ids()

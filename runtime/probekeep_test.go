@@ -40,7 +40,7 @@ func (l *probeLab) answer(verdict probe.Verdict) probe.Report {
 	c := &l.desired.Pod.Spec.Containers[0]
 	a := probe.Report{
 		Container: "a", ContainerID: l.running(), Type: l.kind, Probe: model.ProbeOf(c, l.kind),
-		Result: probe.Result{Verdict: verdict, Output: "no", Message: "no"}, Changed: true, Told: true, Counted: true,
+		Result: probe.Result{Verdict: verdict, Output: "no", Message: "no"}, Changed: true, IsEvent: true, Counted: true,
 	}
 	a.Fold(model.InitialProbe(l.kind), l.clock.Now())
 	a.Known = l.records()[a.ContainerID][l.kind]
@@ -49,7 +49,7 @@ func (l *probeLab) answer(verdict probe.Verdict) probe.Report {
 
 func (l *probeLab) keepAnswers(answers ...probe.Report) {
 	l.t.Helper()
-	if err := l.engine.Prober.Keep(l.t.Context(), l.clock.Now(), model.RefOf(l.desired.Pod), answers); err != nil {
+	if err := l.engine.Prober.RecordReports(l.t.Context(), l.clock.Now(), model.RefOf(l.desired.Pod), answers); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -78,12 +78,12 @@ func TestOneProbeIsAsked(t *testing.T) {
 	l.proxy.Reset()
 	for fails, want := range map[bool]probe.Verdict{false: probe.Success, true: probe.Failure} {
 		l.fails = fails
-		if r := l.engine.Prober.AskOne(t.Context(), c.LivenessProbe, target, nil); r.Verdict != want || r.Attempts != 1 {
+		if r := l.engine.Prober.RunOne(t.Context(), c.LivenessProbe, target, nil); r.Verdict != want || r.Attempts != 1 {
 			t.Errorf("%+v, not %s", r, want)
 		}
 	}
 	target.ContainerID = "unknown"
-	if r := l.engine.Prober.AskOne(t.Context(), c.LivenessProbe, target, nil); r.Verdict != probe.Unknown || r.Attempts != 3 {
+	if r := l.engine.Prober.RunOne(t.Context(), c.LivenessProbe, target, nil); r.Verdict != probe.Unknown || r.Attempts != 3 {
 		t.Errorf("%+v", r)
 	}
 	for _, call := range l.proxy.Calls() {
@@ -129,7 +129,7 @@ func TestNothingIsWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	silent, told := a, a
-	silent.Told, told.Changed = false, false
+	silent.IsEvent, told.Changed = false, false
 	told.Record.Run = 7
 	l.keepAnswers(silent)
 	l.keepAnswers(told)

@@ -62,7 +62,7 @@ func (l *probeLab) ask(fails bool) *round {
 		l.t.Fatal(err)
 	}
 	l.fails = fails
-	return &round{seen, l.engine.Prober.Ask(l.t.Context(), l.desired, seen, probe.Options{})}
+	return &round{seen, l.engine.Prober.RunAll(l.t.Context(), l.desired, seen, probe.Options{})}
 }
 
 // keep records the results of a round, and returns the new record.

@@ -30,8 +30,8 @@ func (s *standIn) Reload(context.Context) (*api.Reloaded, error) {
 	return &api.Reloaded{Reading: []string{"/slow"}}, nil
 }
 
-// Look does nothing.
-func (s *standIn) Look(context.Context) error { return nil }
+// ReadWorkloads does nothing.
+func (s *standIn) ReadWorkloads(context.Context) error { return nil }
 
 // ServeAgent serves an agent that keeps the given pods on the socket of the lab, until the test ends.
 func (l *Lab) ServeAgent(pods ...api.Pod) {

@@ -130,7 +130,7 @@ func showProbes(out *terminal.IO, o *probeOptions, reports []probe.Report, known
 
 func verdictText(r *probe.Report) string {
 	switch {
-	case r.Asked:
+	case r.Ran:
 		return string(r.Result.Verdict)
 	case r.ContainerID != "" && r.Record.Last != "":
 		return string(r.Record.Last)
@@ -140,7 +140,7 @@ func verdictText(r *probe.Report) string {
 
 // countText returns the number of equal verdicts in a row, and the threshold.
 func countText(r *probe.Report) string {
-	if !r.Asked || r.Result.Verdict == probe.Unknown {
+	if !r.Ran || r.Result.Verdict == probe.Unknown {
 		return "-"
 	}
 	text := fmt.Sprintf("%d/%d", min(runOf(r), r.Threshold), r.Threshold)
@@ -163,14 +163,14 @@ func runOf(r *probe.Report) int32 {
 }
 
 func latencyText(r *probe.Report) string {
-	if !r.Asked {
+	if !r.Ran {
 		return "-"
 	}
 	return r.Result.Latency.Round(100 * time.Microsecond).String()
 }
 
 func messageText(r *probe.Report) string {
-	if !r.Asked {
+	if !r.Ran {
 		return r.Skipped
 	}
 	return r.Result.Message
@@ -220,7 +220,7 @@ func probeDocument(reports []probe.Report, known agentVerdicts) any {
 			Verdict: "Undecided", Message: messageText(r), LatencyMicroseconds: r.Result.Latency.Microseconds(),
 			Counted: r.Counted, Result: r.Record.Result, Run: r.Record.Run, Threshold: r.Threshold, Agent: known.of(r),
 		}
-		if r.Asked {
+		if r.Ran {
 			e.Verdict = string(r.Result.Verdict)
 		}
 		entries = append(entries, e)

@@ -117,7 +117,7 @@ func (p *prober) watch(ctx context.Context) error {
 		if ctx.Err() == nil && err != nil {
 			p.sess.IO.NoteOnce("note: %s", p.sess.ErrorText(err))
 		}
-		asked := slices.ContainsFunc(reports, func(r probe.Report) bool { return r.Asked })
+		asked := slices.ContainsFunc(reports, func(r probe.Report) bool { return r.Ran })
 		if last = merged(last, reports); asked || len(last) == 0 {
 			if p.sess.IO.OutTTY && !terminal.IsDocument(p.o.output) {
 				fmt.Fprint(p.sess.IO.Out, terminal.ClearScreen) //nolint:errcheck // a closed pipe ends the process
@@ -173,8 +173,8 @@ func merged(last, now []probe.Report) []probe.Report {
 		j := slices.IndexFunc(last, func(r probe.Report) bool {
 			return r.Pod == now[i].Pod && r.Container == now[i].Container && r.Type == now[i].Type
 		})
-		if j >= 0 && !now[i].Asked && last[j].ContainerID == now[i].ContainerID {
-			now[i].Asked, now[i].Result, now[i].Counted = last[j].Asked, last[j].Result, last[j].Counted
+		if j >= 0 && !now[i].Ran && last[j].ContainerID == now[i].ContainerID {
+			now[i].Ran, now[i].Result, now[i].Counted = last[j].Ran, last[j].Result, last[j].Counted
 		}
 	}
 	return now

@@ -17,14 +17,14 @@ func TestCountText(t *testing.T) {
 		report probe.Report
 		want   string
 	}{
-		"not asked":                   {probe.Report{Threshold: 3}, "-"},
-		"unknown":                     {probe.Report{Asked: true, Result: probe.Result{Verdict: probe.Unknown}, Threshold: 3}, "-"},
+		"not run":                     {probe.Report{Threshold: 3}, "-"},
+		"unknown":                     {probe.Report{Ran: true, Result: probe.Result{Verdict: probe.Unknown}, Threshold: 3}, "-"},
 		"readiness, first failure":    {probe.Report{Result: fails, Record: first, Threshold: 5, Counted: true}, "1/5"},
 		"passes as often as before":   {probe.Report{Result: passes, Record: running, Threshold: 1, Counted: true}, "1/1"},
 		"a failure before the period": {probe.Report{Result: fails, Record: running, Threshold: 3}, "0/3 (not counted: too soon)"},
 		"liveness that has failed":    {probe.Report{Result: fails, Record: model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, OnHold: true}, Threshold: 3, Counted: true}, "3/3"},
 	} {
-		c.report.Asked = c.want != "-" || name == "unknown"
+		c.report.Ran = c.want != "-" || name == "unknown"
 		if got := countText(&c.report); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}

@@ -68,7 +68,7 @@ func (s *Session) AgentKeeps(ctx context.Context, keys []state.ObjectKey) bool {
 func (s *Session) AgentLooks(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
-	err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.Look(ctx)
+	err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.ReadWorkloads(ctx)
 	if gone := (*api.NotRunningError)(nil); errors.As(err, &gone) {
 		return false
 	}

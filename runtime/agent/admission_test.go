@@ -43,8 +43,8 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.text.String(), text)
 }
 
-// admittingLab returns an agent that admits pods on a machine with four cores.
-func admittingLab(t *testing.T) (*lab, *lines) {
+// admissionLab returns an agent that admits pods on a machine with four cores.
+func admissionLab(t *testing.T) (*lab, *lines) {
 	t.Helper()
 	l, log := newLab(t), &lines{}
 	l.admission, l.log = &admission.Settings{MaxPods: 110}, slog.NewTextHandler(log, nil)
@@ -100,7 +100,7 @@ func (l *lab) rejected(a *Agent, name string) bool {
 // agent. A smaller second pod runs. An edit that does not fit is applied only when resources are free. Running pods are
 // not touched.
 func TestAdmission(t *testing.T) {
-	l, log := admittingLab(t)
+	l, log := admissionLab(t)
 	c := newChannel()
 	a, stop := l.run(c)
 	c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "2")}
@@ -181,7 +181,7 @@ func TestReloadRechecksRejectedPods(t *testing.T) {
 			return stop
 		},
 	} {
-		l, _ := admittingLab(t)
+		l, _ := admissionLab(t)
 		c := newChannel()
 		a, stop := l.run(c)
 		c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "2")}
@@ -199,7 +199,7 @@ func TestReloadRechecksRejectedPods(t *testing.T) {
 
 // TestNewPodsWaitForEarlierPods checks that a pod is not rejected if it fits once an unwanted pod is gone. It waits for that.
 func TestNewPodsWaitForEarlierPods(t *testing.T) {
-	l, log := admittingLab(t)
+	l, log := admissionLab(t)
 	c := newChannel()
 	a, stop := l.run(c)
 	defer stop()
@@ -271,7 +271,7 @@ func TestAdmissionOrder(t *testing.T) {
 // TestGoing checks that a pod is leaving even if its first pass has not ended, so that other pods wait for its
 // resources.
 func TestGoing(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")

@@ -62,7 +62,7 @@ type World struct {
 	Client  *cri.Client
 	// Exits calls told with the ID of each container whose process ends, before the runtime's records show it (see
 	// pleg.Generator). It is nil if nothing can report exits.
-	Exits  func(ctx context.Context, told func(id string)) error
+	Exits  func(ctx context.Context, onExit func(id string)) error
 	Lister Lister
 	// Renew discards the cached facts of the machine and the runtime.
 	Renew func()
@@ -70,8 +70,8 @@ type World struct {
 
 // Workloads are the workloads that an agent keeps.
 type Workloads interface {
-	// Look reads the stored workloads again.
-	Look(ctx context.Context) error
+	// ReadWorkloads reads the stored workloads again.
+	ReadWorkloads(ctx context.Context) error
 	// States returns the kept workloads for the status.
 	States() []api.Workload
 }

@@ -81,15 +81,15 @@ func newChannel() *channel {
 
 func (*channel) Name() string { return "channel" }
 
-func (*channel) Rules() sources.Rules { return sources.Rules{Lingers: sources.Lingers} }
+func (*channel) Rules() sources.Rules { return sources.Rules{DropDelay: sources.DropDelay} }
 
 func (c *channel) Ended(ref model.PodRef) { c.ended <- ref }
 
-func (c *channel) Run(ctx context.Context, reread <-chan chan struct{}, tell func(sources.Update)) {
+func (c *channel) Run(ctx context.Context, reread <-chan chan struct{}, notify func(sources.Update)) {
 	for {
 		select {
 		case pods := <-c.updates:
-			tell(sources.Update{Source: c.Name(), Pods: pods, Complete: true})
+			notify(sources.Update{Source: c.Name(), Pods: pods, Complete: true})
 		case done := <-reread:
 			close(done)
 		case <-ctx.Done():

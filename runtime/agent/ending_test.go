@@ -19,8 +19,8 @@ func closed(c <-chan struct{}) bool {
 func (l *life) makes(name, uid string) {
 	l.t.Helper()
 	l.wants["one"][name] = l.manifest("one", name, uid, 1)
-	l.tell("one")
-	l.tell("two")
+	l.sendUpdate("one")
+	l.sendUpdate("two")
 	l.rest(0)
 	if l.runs(l.wants["one"][name].Pod.UID) == nil {
 		l.t.Fatal("it does not run")
@@ -43,11 +43,11 @@ func TestShutdownWaitsForDeletions(t *testing.T) {
 			l.makes("a", "a1")
 			d := l.wants["one"]["a"]
 			delete(l.wants["one"], "a")
-			l.tell("one")
+			l.sendUpdate("one")
 			l.deliverAll()
 			if again {
 				l.wants["one"]["a"] = d
-				l.tell("one")
+				l.sendUpdate("one")
 				l.deliverAll()
 			}
 			done := l.agent.stopper.begin(30 * time.Second)

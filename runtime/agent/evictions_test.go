@@ -26,7 +26,7 @@ func (l *lab) active(a *Agent) string {
 // TestEvictions checks that an evicted pod is gone when Evict returns. It stays Failed, also with the next agent, until
 // its manifest changes. Other pods are not touched. While the node has a pressure condition, no pod is admitted.
 func TestEvictions(t *testing.T) {
-	l, log := admittingLab(t)
+	l, log := admissionLab(t)
 	c := newChannel()
 	a, stop := l.run(c)
 	one, two := l.sized("one", "1"), l.sized("two", "1")

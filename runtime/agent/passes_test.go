@@ -43,8 +43,8 @@ func TestPreconditionsOfPasses(t *testing.T) {
 func TestPodDeletedByAUser(t *testing.T) {
 	l := newStill(t)
 	l.wants["one"]["a"] = l.manifest("one", "a", "a1", 1)
-	l.tell("one")
-	l.tell("two")
+	l.sendUpdate("one")
+	l.sendUpdate("two")
 	l.rest(0)
 	first := l.runs("a1")
 	delete(l.pods, "a1")

@@ -66,7 +66,7 @@ func TestHostPathThatAppears(t *testing.T) {
 	c.updates <- []*podspec.Desired{l.withHostPath(path)}
 	l.until("the pod is held", func() bool { return len(log.lines("msg=held")) == 1 })
 	watched := func() []string {
-		return look(l, a, func() (dirs []string) {
+		return inLoop(l, a, func() (dirs []string) {
 			for _, watcher := range a.paths.watchers {
 				dirs = append(dirs, watcher.WatchList()...)
 			}
@@ -75,10 +75,10 @@ func TestHostPathThatAppears(t *testing.T) {
 	}
 	l.until("the nearest parent is watched", func() bool { dirs := watched(); return len(dirs) == 1 && dirs[0] == root })
 	uid := types.UID("")
-	for one := range look(l, a, func() map[types.UID]lastPass { return a.last }) {
+	for one := range inLoop(l, a, func() map[types.UID]lastPass { return a.last }) {
 		uid = one
 	}
-	first := look(l, a, func() lastPass { return a.last[uid] })
+	first := inLoop(l, a, func() lastPass { return a.last[uid] })
 	if err := os.WriteFile(filepath.Join(root, "other"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestHostPathThatAppears(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.until("the directory below is watched", func() bool { dirs := watched(); return len(dirs) == 1 && dirs[0] == filepath.Join(root, "data") })
-	l.until("the pod was looked at", func() bool { return look(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
+	l.until("the pod was looked at", func() bool { return inLoop(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
 	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // a test
 		t.Fatal(err)
 	}
@@ -111,8 +111,8 @@ func TestNetworkThatBecomesReady(t *testing.T) {
 	c.updates <- []*podspec.Desired{one}
 	uid := one.Pod.UID
 	l.until("the pod is held", func() bool { return len(log.lines("msg=held")) == 1 })
-	first := look(l, a, func() lastPass { return a.last[uid] })
-	l.until("it is looked at again", func() bool { return look(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
+	first := inLoop(l, a, func() lastPass { return a.last[uid] })
+	l.until("it is looked at again", func() bool { return inLoop(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
 	l.server.SetNetwork("")
 	l.until("the pod runs", func() bool { return l.running()["one"] != "" })
 	h, err := l.layout.Pod(uid).History().Read()

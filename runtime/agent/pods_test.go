@@ -73,7 +73,7 @@ func TestWatchOfPods(t *testing.T) {
 	if kind, _ := next(); kind != "INITIAL_SYNC_COMPLETE" {
 		t.Fatalf("the first event is %s", kind)
 	}
-	hear := func(what, kind string, is func(*v1.Pod) bool) {
+	receive := func(what, kind string, is func(*v1.Pod) bool) {
 		t.Helper()
 		for {
 			got, p := next()
@@ -95,8 +95,8 @@ func TestWatchOfPods(t *testing.T) {
 	}
 	m.Pods[0].Keeper = c.Name()
 	c.updates <- m.Pods
-	hear("the pod comes", "ADDED", func(p *v1.Pod) bool { return p.Name == "one" })
-	hear("it is ready", "MODIFIED", func(p *v1.Pod) bool {
+	receive("the pod comes", "ADDED", func(p *v1.Pod) bool { return p.Name == "one" })
+	receive("it is ready", "MODIFIED", func(p *v1.Pod) bool {
 		return p.Status.Phase == v1.PodRunning && len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].Ready
 	})
 	c.updates <- []*podspec.Desired{l.manifest("two", "i:1")}
@@ -107,18 +107,18 @@ func TestWatchOfPods(t *testing.T) {
 	}
 	two := l.manifest("two", "i:1")
 	c.updates <- nil
-	hear("it is gone", "DELETED", func(p *v1.Pod) bool { return p.UID == two.Pod.UID })
+	receive("it is gone", "DELETED", func(p *v1.Pod) bool { return p.UID == two.Pod.UID })
 
 	hand := l.manifest("hand", "i:1")
 	hand.Keeper = ""
 	if _, err := l.engine.Pods.Apply(t.Context(), hand, executor.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	hear("a pod applied by hand comes", "ADDED", func(p *v1.Pod) bool { return p.Name == "hand" })
+	receive("a pod applied by hand comes", "ADDED", func(p *v1.Pod) bool { return p.Name == "hand" })
 	if _, err := l.engine.Pods.Delete(t.Context(), model.RefOf(hand.Pod), executor.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	hear("it is deleted by hand", "DELETED", func(p *v1.Pod) bool { return p.Name == "hand" })
+	receive("it is deleted by hand", "DELETED", func(p *v1.Pod) bool { return p.Name == "hand" })
 	if strings.Contains(string(*all), "hidden") {
 		t.Error("an event contains the value of a Secret")
 	}
@@ -143,33 +143,33 @@ func TestCachedPods(t *testing.T) {
 	for i, step := range []struct {
 		do    func()
 		fails error
-		asked int
+		calls int
 	}{
-		{asked: 1},
-		{asked: 1},
-		{do: func() { s.handleEvent(ctx, &Event{Pod: model.PodRef{UID: "a"}}) }, asked: 2},
-		{do: func() { s.handleEvent(ctx, &Event{Kind: Ended, Pod: model.PodRef{UID: "a"}}) }, fails: errors.New("no answer"), asked: 3},
-		{asked: 4},
-		{do: s.notePodsChanged, asked: 5},
-		{asked: 5},
+		{calls: 1},
+		{calls: 1},
+		{do: func() { s.handleEvent(ctx, &Event{Pod: model.PodRef{UID: "a"}}) }, calls: 2},
+		{do: func() { s.handleEvent(ctx, &Event{Kind: Ended, Pod: model.PodRef{UID: "a"}}) }, fails: errors.New("no answer"), calls: 3},
+		{calls: 4},
+		{do: s.notePodsChanged, calls: 5},
+		{calls: 5},
 	} {
 		if step.do != nil {
 			step.do()
 		}
 		l.err = step.fails
-		if _, err := s.cachedPods(ctx); !errors.Is(err, step.fails) || l.asked != step.asked {
-			t.Errorf("%d: asked %d times, want %d; %v", i, l.asked, step.asked, err)
+		if _, err := s.cachedPods(ctx); !errors.Is(err, step.fails) || l.calls != step.calls {
+			t.Errorf("%d: asked %d times, want %d; %v", i, l.calls, step.calls, err)
 		}
 	}
 }
 
 // countingLister returns no pods, and counts its calls.
 type countingLister struct {
-	asked int
+	calls int
 	err   error
 }
 
 func (l *countingLister) List(context.Context, []*podspec.Desired) ([]*v1.Pod, error) {
-	l.asked++
+	l.calls++
 	return nil, l.err
 }

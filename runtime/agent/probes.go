@@ -20,8 +20,8 @@ import (
 
 // Prober runs probes and records their results.
 type Prober interface {
-	AskOne(ctx context.Context, probe *v1.Probe, target probe.Target, redactor *redaction.Redactor) probe.Result
-	Keep(ctx context.Context, now time.Time, ref model.PodRef, reports []probe.Report) error
+	RunOne(ctx context.Context, probe *v1.Probe, target probe.Target, redactor *redaction.Redactor) probe.Result
+	RecordReports(ctx context.Context, now time.Time, ref model.PodRef, reports []probe.Report) error
 }
 
 // probeRunner runs the probes of running pods. Only the loop uses it.
@@ -89,7 +89,7 @@ func (b *probeRunner) startDue(ctx context.Context) time.Time {
 		run, redactor := due[i], b.pods[due[i].Pod.UID].redactor
 		b.goroutines.Go(func() {
 			began := b.now()
-			result := b.world.Prober.AskOne(ctx, run.Probe, run.Target, redactor)
+			result := b.world.Prober.RunOne(ctx, run.Probe, run.Target, redactor)
 			b.metrics.Probed(run.Pod, run.Target.Container.Name, run.Type, result.Judged(), b.now().Sub(began))
 			b.inbox.post(ctx, func() { b.handleResult(ctx, run, result) })
 		})
@@ -104,7 +104,7 @@ func (b *probeRunner) handleResult(ctx context.Context, run probers.DueProbe, re
 	if report.Look {
 		look = func() { b.wakePod(run.Pod.UID) }
 	}
-	if report.Keep() {
+	if report.NeedsWrite() {
 		b.writeReports(ctx, run.Pod, []probe.Report{report}, look)
 	} else {
 		look()
@@ -118,7 +118,7 @@ func (b *probeRunner) writeReports(ctx context.Context, ref model.PodRef, report
 	}
 	now := b.now()
 	b.goroutines.Go(func() {
-		err := b.world.Prober.Keep(ctx, now, ref, reports)
+		err := b.world.Prober.RecordReports(ctx, now, ref, reports)
 		b.inbox.post(ctx, func() {
 			if err != nil {
 				b.log.Error("cannot record the results of probes", "pod", ref.String(), "error", err.Error())

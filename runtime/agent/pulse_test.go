@@ -34,13 +34,13 @@ func TestPulse(t *testing.T) {
 func TestLingers(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	a := &Agent{loopState: &loopState{}}
-	if a.Lingers(now) {
+	if a.IsStuck(now) {
 		t.Error("a loop that rests lingers")
 	}
-	if a.pulse.work(now); a.Lingers(now) || !a.Lingers(now.Add(1)) {
+	if a.pulse.work(now); a.IsStuck(now) || !a.IsStuck(now.Add(1)) {
 		t.Error("a turn from before the end does not linger, or one from after it does")
 	}
-	if a.settings.StopPods = time.Second; a.Lingers(now.Add(1)) {
+	if a.settings.StopPods = time.Second; a.IsStuck(now.Add(1)) {
 		t.Error("an agent that must stop its pods is left")
 	}
 }

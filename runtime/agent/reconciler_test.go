@@ -77,7 +77,7 @@ func end(k *reconciler, now float64, d *podspec.Desired, kind podworkers.Kind) {
 	}
 }
 
-func newTestKeeper(byHand bool, order ...string) *reconciler {
+func newTestReconciler(byHand bool, order ...string) *reconciler {
 	var from []sources.Source
 	for _, name := range order {
 		from = append(from, named(name))
@@ -97,7 +97,7 @@ func newTestKeeper(byHand bool, order ...string) *reconciler {
 // TestKubelet_HandlePodCleanups, "pod is added to worker by sync method", "missing pod is requested for termination",
 // "started pod that is not in config"). Pods that only the runtime has are not touched.
 func TestPodsOfSources(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
@@ -116,7 +116,7 @@ func TestPodsOfSources(t *testing.T) {
 // been read. After that, only pods that no source wants are deleted (kubelet: TestStaticPodExclusion, HandlePodCleanups
 // and its condition that all sources are ready).
 func TestNoDeletionBeforeAllSourcesAreRead(t *testing.T) {
-	k := newTestKeeper(true, "dir", "url")
+	k := newTestReconciler(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "url")
 	k.handleRecords(at(0), stored(a, b), nil)
 	want(t, k, 0, "sync a i:1; sync b i:1")
@@ -135,7 +135,7 @@ func TestNoDeletionBeforeAllSourcesAreRead(t *testing.T) {
 // TestPodInItsFirstPassStays checks a pod whose manifest goes away during its first pass. Until every source has been
 // read, it stays as its checkpoint has it. A pod whose pass has not begun is not created.
 func TestPodInItsFirstPassStays(t *testing.T) {
-	k := newTestKeeper(true, "dir", "url")
+	k := newTestReconciler(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "dir")
 	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
@@ -158,7 +158,7 @@ func TestPodInItsFirstPassStays(t *testing.T) {
 // TestUnreadableCheckpointDeletesNothing checks that a pod with an unreadable checkpoint is not touched before every
 // source has been read.
 func TestUnreadableCheckpointDeletesNothing(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(a), nil)
 	want(t, k, 0, "sync a i:1")
@@ -173,7 +173,7 @@ func TestUnreadableCheckpointDeletesNothing(t *testing.T) {
 // source that the agent does not have.
 func TestOnlyTheOwningSourceDeletesAPod(t *testing.T) {
 	for _, byHand := range []bool{true, false} {
-		k := newTestKeeper(byHand, "dir")
+		k := newTestReconciler(byHand, "dir")
 		k.handleRecords(at(0), stored(pod("hand", "h", "i:1", ""), pod("other", "o", "i:1", "elsewhere"), pod("web", "a", "i:1", "dir")), nil)
 		k.handleSourceUpdate(at(1), update("dir"))
 		want(t, k, 1, map[bool]string{true: "sync a i:1; sync h i:1; sync o i:1", false: "sync a i:1"}[byHand])
@@ -190,7 +190,7 @@ func TestOnlyTheOwningSourceDeletesAPod(t *testing.T) {
 // TestFileMissingAtTheStart checks that a pod is not touched if its file comes back within two seconds after the
 // start of an agent.
 func TestFileMissingAtTheStart(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(a), nil)
 	k.handleSourceUpdate(at(0), update("dir"))
@@ -205,7 +205,7 @@ func TestFileMissingAtTheStart(t *testing.T) {
 
 // TestInvalidManifestsKeepTheirPods checks that a file that is invalid at the start keeps its pods.
 func TestInvalidManifestsKeepTheirPods(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(a), nil)
 	u := update("dir")
@@ -221,7 +221,7 @@ func TestInvalidManifestsKeepTheirPods(t *testing.T) {
 // TestSourceTakesOverPodsAppliedByHand checks that a source takes over a pod applied by hand, and gives it back when a
 // user applies it again.
 func TestSourceTakesOverPodsAppliedByHand(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	hand, own := pod("web", "a", "i:1", ""), pod("web", "a", "i:2", "dir")
 	k.handleRecords(at(0), stored(hand), nil)
 	want(t, k, 0, "sync a i:1")
@@ -244,7 +244,7 @@ func TestSourceTakesOverPodsAppliedByHand(t *testing.T) {
 // TestTakeovers checks that a file that provides a pod applied by hand is reported once, as long as it has the pod. The
 // source's own pods, those of another source and those of workloads are not reported.
 func TestTakeovers(t *testing.T) {
-	k := newTestKeeper(true, "dir", model.WorkloadKeeper)
+	k := newTestReconciler(true, "dir", model.WorkloadKeeper)
 	hand, own, other, made := pod("web", "a", "i:1", ""), pod("own", "b", "i:1", "dir"), pod("other", "c", "i:1", "gone"), pod("made", "d", "i:1", "")
 	k.handleRecords(at(0), stored(hand, own, other, made), nil)
 	k.handleSourceUpdate(at(1), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
@@ -273,7 +273,7 @@ func TestTakeovers(t *testing.T) {
 // TestNameOfAPodAppliedByHand checks that a source's pod with another UID does not replace a pod applied by hand that
 // has its name.
 func TestNameOfAPodAppliedByHand(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	k.handleRecords(at(0), stored(pod("web", "h", "i:1", "")), nil)
 	k.handleSourceUpdate(at(0), update("dir", pod("web", "a", "i:2", "dir")))
 	want(t, k, 0, "sync h i:1")
@@ -309,7 +309,7 @@ func TestNameOfAnUnownedPod(t *testing.T) {
 		{owned("other", "i:1", ""), owned("web", "i:2", "dir"), "sync u i:1"},
 		{owned("web", "i:1", ""), owned("web", "i:2", "dir"), "sync u i:2"},
 	} {
-		k := newTestKeeper(true, "dir")
+		k := newTestReconciler(true, "dir")
 		k.handleRecords(at(0), stored(c.hand), nil)
 		k.handleSourceUpdate(at(0), update("dir", c.source))
 		if want(t, k, 0, c.want); (len(k.problems) == 1) != (c.want == "sync u i:1") {
@@ -323,7 +323,7 @@ func TestNameOfAnUnownedPod(t *testing.T) {
 // recreated by config with the same UID", "terminated pod is restarted in the same invocation"; e2e_node: unknown_pods,
 // restart).
 func TestDeletionsContinue(t *testing.T) {
-	k := newTestKeeper(false, "dir")
+	k := newTestReconciler(false, "dir")
 	all := stored(pod("web", "a", "i:1", ""), pod("db", "b", "i:1", "dir"))
 	for uid, s := range all {
 		s.Deleting = true
@@ -339,7 +339,7 @@ func TestDeletionsContinue(t *testing.T) {
 // TestPodAppliedByHandIsGone checks that a pod is not deleted because of a pod applied by hand that is gone. The
 // checkpoint of that pod is read first. While it cannot be read, the other pod stays as it is.
 func TestPodAppliedByHandIsGone(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	hand, a := pod("web", "h", "i:1", ""), pod("web", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(hand, a), nil)
 	k.read = func(types.UID) (*Stored, error) { return nil, errFault }
@@ -355,7 +355,7 @@ func TestPodAppliedByHandIsGone(t *testing.T) {
 // TestDeletionByAnotherProcess checks that a deletion by another process is finished even if a source wants the pod. The
 // pod is recreated afterwards.
 func TestDeletionByAnotherProcess(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
@@ -371,7 +371,7 @@ func TestDeletionByAnotherProcess(t *testing.T) {
 // TestShownWhileDeleted checks that a pod is shown until it is gone, also if it must be deleted before its first pass
 // has ended. A pod whose first pass never began is not shown.
 func TestShownWhileDeleted(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
 	shows := func(when string, wants ...string) {
 		t.Helper()
@@ -405,7 +405,7 @@ func TestShownWhileDeleted(t *testing.T) {
 
 // TestShownAfterAnEdit checks that a pod is shown in the version that was applied last.
 func TestShownAfterAnEdit(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	first, edited := pod("web", "a", "i:1", "dir"), pod("web", "a", "i:2", "dir")
 	k.handleRecords(at(0), stored(first), nil)
 	for second, d := range []*podspec.Desired{first, edited, first} {
@@ -425,7 +425,7 @@ func TestShownAfterAnEdit(t *testing.T) {
 
 // TestManyDuplicates checks that only some of the pods that two sources want are listed.
 func TestManyDuplicates(t *testing.T) {
-	k := newTestKeeper(true, "one", "two")
+	k := newTestReconciler(true, "one", "two")
 	var first, second []*podspec.Desired
 	for i := range 40 {
 		name := fmt.Sprint("p", i)
@@ -442,7 +442,7 @@ func TestManyDuplicates(t *testing.T) {
 // TestTwoPodsOfAName checks two existing pods with one name, which another process or an earlier agent may have left.
 // The one that no source wants is deleted.
 func TestTwoPodsOfAName(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
 	k.handleRecords(at(0), stored(a, b), nil)
 	want(t, k, 0, "sync a i:1")
@@ -460,7 +460,7 @@ func TestTwoPodsOfAName(t *testing.T) {
 // config", "terminating pod that errored and is not in config", "terminating pod that is known to the config gets no
 // update").
 func TestCleanups(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
@@ -482,7 +482,7 @@ func TestCleanups(t *testing.T) {
 // TestUnreadableCheckpointKeepsItsLastVersion checks that neither the pod of an unreadable checkpoint nor another pod of
 // its name is touched. Other pods are updated.
 func TestUnreadableCheckpointKeepsItsLastVersion(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	hand, a := pod("web", "h", "i:1", ""), pod("db", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(hand, a), nil)
 	want(t, k, 0, "sync a i:1; sync h i:1")
@@ -501,7 +501,7 @@ func TestUnreadableCheckpointKeepsItsLastVersion(t *testing.T) {
 // TestRecreatedPodWaitsForItsName checks that a pod deleted by another process is recreated only when no other pod of
 // its name exists.
 func TestRecreatedPodWaitsForItsName(t *testing.T) {
-	k := newTestKeeper(true, "dir")
+	k := newTestReconciler(true, "dir")
 	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
 	leaving := stored(b)["b"]
 	leaving.Deleting = true

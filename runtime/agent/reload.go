@@ -11,12 +11,12 @@ import (
 // rereadWait is how long Reload waits for the sources.
 const rereadWait = 3 * time.Second
 
-// Look reads the stored workloads again.
-func (a *Agent) Look(ctx context.Context) error {
+// ReadWorkloads reads the stored workloads again.
+func (a *Agent) ReadWorkloads(ctx context.Context) error {
 	if a.settings.Workloads == nil {
 		return nil
 	}
-	return a.settings.Workloads.Look(ctx)
+	return a.settings.Workloads.ReadWorkloads(ctx)
 }
 
 // Reload makes every source read its pods now, renews the facts of the machine, and checks the admission of rejected

@@ -45,8 +45,8 @@ func version(d *podspec.Desired) int {
 	return n
 }
 
-// told resets the updates that sources have sent.
-func (r *rules) told(delivered map[string]map[string]*podspec.Desired) {
+// resetUpdates resets the updates that sources have sent.
+func (r *rules) resetUpdates(delivered map[string]map[string]*podspec.Desired) {
 	if r.delivered = delivered; delivered == nil {
 		r.delivered = map[string]map[string]*podspec.Desired{}
 	}
@@ -56,11 +56,11 @@ func (r *rules) told(delivered map[string]map[string]*podspec.Desired) {
 // counts reports whether the absence of a pod from all sources is final. All sources must have sent an update. Also,
 // one of them must have wanted the pod before, or its file must have had the time to come back.
 func (r *rules) counts(uid types.UID) bool {
-	return !r.all.IsZero() && (r.seen[uid] || !r.now.Before(r.all.Add(sources.Lingers)))
+	return !r.all.IsZero() && (r.seen[uid] || !r.now.Before(r.all.Add(sources.DropDelay)))
 }
 
-// heard records the deletions that the agent must make.
-func (r *rules) heard() {
+// recordDeletions records the deletions that the agent must make.
+func (r *rules) recordDeletions() {
 	if len(r.delivered) == len(sourceNames) && r.all.IsZero() {
 		r.all = r.now
 	}
@@ -70,11 +70,11 @@ func (r *rules) heard() {
 		}
 	}
 	for uid, p := range r.pods {
-		r.unwanted[uid] = r.unwanted[uid] || p.deleting || r.asksEnd(p.desired)
+		r.unwanted[uid] = r.unwanted[uid] || p.deleting || r.wantsDeletion(p.desired)
 	}
 	for _, one := range r.tasks {
 		if pass := one.pass; pass != nil && pass.Kind == podworkers.Sync && r.pods[pass.Ref.UID] == nil {
-			r.unwanted[pass.Ref.UID] = r.unwanted[pass.Ref.UID] || r.asksEnd(pass.Pod)
+			r.unwanted[pass.Ref.UID] = r.unwanted[pass.Ref.UID] || r.wantsDeletion(pass.Pod)
 		}
 	}
 }
@@ -99,8 +99,8 @@ func (r *rules) read(uids ...types.UID) {
 	}
 }
 
-// notOurs handles a pod whose state the agent must read again.
-func (r *rules) notOurs(uid types.UID) { delete(r.ending, uid) }
+// forgetDeletion handles a pod whose state the agent must read again.
+func (r *rules) forgetDeletion(uid types.UID) { delete(r.ending, uid) }
 
 // gone handles the end of a deletion by the agent or a user.
 func (r *rules) gone(uid types.UID) {
@@ -130,7 +130,7 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 	}
 	switch {
 	case p.Kind == podworkers.Terminate:
-		if p := r.pods[uid]; p != nil && !p.deleting && !r.unwanted[uid] && !r.asksEnd(p.desired) {
+		if p := r.pods[uid]; p != nil && !p.deleting && !r.unwanted[uid] && !r.wantsDeletion(p.desired) {
 			r.wrong("%s is deleted without a request", uid)
 		}
 		r.ending[uid] = true
@@ -144,9 +144,9 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 	}
 }
 
-// asksEnd reports whether a pod may be deleted: its deletion has begun, or every source has sent an update and none
+// wantsDeletion reports whether a pod may be deleted: its deletion has begun, or every source has sent an update and none
 // wants it. The pass checks under the pod's lock whether the pod was applied by hand.
-func (r *rules) asksEnd(d *podspec.Desired) bool {
+func (r *rules) wantsDeletion(d *podspec.Desired) bool {
 	name, uid := d.Pod.Name, d.Pod.UID
 	if r.ending[uid] || d.Keeper == "" {
 		return true

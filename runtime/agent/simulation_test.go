@@ -91,7 +91,7 @@ func (l *life) has(d *podspec.Desired) {
 
 // tellNow delivers an update of a source at once.
 func (l *life) tellNow(source string) {
-	l.tell(source)
+	l.sendUpdate(source)
 	for _, m := range l.mail {
 		m.do()
 	}
@@ -116,13 +116,13 @@ type named string
 
 func (n named) Name() string                                                  { return string(n) }
 func (named) Run(context.Context, <-chan chan struct{}, func(sources.Update)) {}
-func (named) Rules() sources.Rules                                            { return sources.Rules{Lingers: sources.Lingers} }
+func (named) Rules() sources.Rules                                            { return sources.Rules{DropDelay: sources.DropDelay} }
 func (named) Ended(model.PodRef)                                              {}
 
 // start starts an agent on the current state.
 func (l *life) start() {
 	l.mail, l.records = nil, l.now.Add(recordsEach)
-	l.told(nil)
+	l.resetUpdates(nil)
 	l.ctx, l.end = context.WithCancel(l.t.Context())
 	a := New(World{Passes: l.world, Records: l.world, Client: &cri.Client{}, Renew: func() {}}, Settings{
 		Sources: []sources.Source{named("one"), named("two")}, Applied: true, Parallel: 3,
@@ -239,7 +239,7 @@ func (l *life) deliver() {
 	l.mail = slices.Delete(l.mail, i, i+1)
 	l.note("> %s", m.text)
 	m.do()
-	l.heard()
+	l.recordDeletions()
 	l.wake = l.agent.begin(l.ctx)
 }
 
@@ -257,8 +257,8 @@ func (l *life) event(uid types.UID) {
 	}
 }
 
-// tell sends an update of a source, sometimes twice.
-func (l *life) tell(source string) {
+// sendUpdate sends an update of a source, sometimes twice.
+func (l *life) sendUpdate(source string) {
 	u, wants := sources.Update{Source: source, Complete: true}, maps.Clone(l.wants[source])
 	for _, name := range slices.Sorted(maps.Keys(wants)) {
 		u.Pods = append(u.Pods, wants[name])
@@ -295,7 +295,7 @@ func (l *life) step() {
 	case n < 2:
 		l.edit()
 	case n < 4:
-		l.tell(sourceNames[l.rand.IntN(2)])
+		l.sendUpdate(sourceNames[l.rand.IntN(2)])
 	case n == 4:
 		l.user()
 	case n == 5:
@@ -321,7 +321,7 @@ func (l *life) tick() {
 		l.post("", "records", func() { _ = l.agent.reader.readAll() })
 	}
 	if !l.wake.IsZero() && !l.now.Before(l.wake) {
-		l.heard()
+		l.recordDeletions()
 		l.wake = l.agent.begin(l.ctx)
 	}
 }
@@ -443,8 +443,8 @@ func (l *life) settle() {
 		l.up()
 	}
 	l.callOff()
-	l.tell("one")
-	l.tell("two")
+	l.sendUpdate("one")
+	l.sendUpdate("two")
 	l.rest(6 * time.Minute)
 }
 

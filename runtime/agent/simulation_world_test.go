@@ -363,7 +363,7 @@ func (w *world) Delete(ctx context.Context, ref model.PodRef, opts executor.Opti
 		return nil, err
 	}
 	if err := opts.Precondition(w.checkpoint(ref.UID)); err != nil {
-		w.rules.notOurs(ref.UID)
+		w.rules.forgetDeletion(ref.UID)
 		return nil, err
 	}
 	if p := w.pods[ref.UID]; p != nil && p.desired.Keeper == "" && !p.deleting {

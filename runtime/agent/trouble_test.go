@@ -31,8 +31,8 @@ func (l *lab) behindProxy() *runtimetest.Proxy {
 	return proxy
 }
 
-// look evaluates a function in the loop of an agent.
-func look[T any](l *lab, a *Agent, see func() T) T {
+// inLoop evaluates a function in the loop of an agent.
+func inLoop[T any](l *lab, a *Agent, see func() T) T {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 10*time.Second)
 	defer cancel()
@@ -64,7 +64,7 @@ func TestHungRuntimeDoesNotBlockTheLoop(t *testing.T) {
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
 	l.until("the runtime is asked", func() bool { return proxy.Count("RuntimeConfig") == 1 })
 	a.inbox <- a.world.Renew
-	if n := look(l, a, func() int { return len(a.reconciler.kept) }); n != 1 {
+	if n := inLoop(l, a, func() int { return len(a.reconciler.kept) }); n != 1 {
 		t.Errorf("%d pods are kept", n)
 	}
 	proxy.Break()
@@ -97,13 +97,13 @@ func TestRemovedProbes(t *testing.T) {
 	c := newChannel()
 	a, stop := l.run(c)
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
-	asked := func() int { return look(l, a, func() int { return len(a.probes.pods) }) }
-	l.until("the probe is asked", func() bool { return asked() == 1 })
+	requested := func() int { return inLoop(l, a, func() int { return len(a.probes.pods) }) }
+	l.until("the probe is asked", func() bool { return requested() == 1 })
 	id := l.running()["one"]
 	d := l.manifest("one", "i:1")
 	d.Pod.Spec.Containers[0].ReadinessProbe = nil
 	c.updates <- []*podspec.Desired{d}
-	l.until("no probe is asked", func() bool { return asked() == 0 })
+	l.until("no probe is asked", func() bool { return requested() == 0 })
 	if now := l.running()["one"]; now != id {
 		t.Errorf("container %s runs, and %s did", now, id)
 	}
@@ -122,12 +122,12 @@ func TestPodsOfUsersAreForgotten(t *testing.T) {
 		if outcome, err := l.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() != nil {
 			t.Fatal(err, outcome)
 		}
-		l.until("the agent knows it", func() bool { return look(l, a, func() int { return len(a.last) }) == 1 })
+		l.until("the agent knows it", func() bool { return inLoop(l, a, func() int { return len(a.last) }) == 1 })
 		if _, err := l.engine.Pods.Delete(t.Context(), model.RefOf(d.Pod), executor.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		l.until("nothing is known of it", func() bool {
-			return look(l, a, func() int { return len(a.last) + len(a.admitter.changesAt) + len(a.probes.pods) }) == 0
+			return inLoop(l, a, func() int { return len(a.last) + len(a.admitter.changesAt) + len(a.probes.pods) }) == 0
 		})
 	}
 	stop()
@@ -142,7 +142,7 @@ func TestFailedPassAppliesNothing(t *testing.T) {
 	a, stop := l.run(c)
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
 	l.until("it runs and rests", func() bool {
-		return l.running()["one"] != "" && look(l, a, func() bool { return len(a.running) == 0 })
+		return l.running()["one"] != "" && inLoop(l, a, func() bool { return len(a.running) == 0 })
 	})
 	for range 20 {
 		proxy.Disturb(runtimetest.Disturbance{Method: "ListPodSandbox", Nth: 1, Fail: codes.Internal, Text: "told to fail"})
@@ -150,9 +150,9 @@ func TestFailedPassAppliesNothing(t *testing.T) {
 	edit := l.manifest("one", "i:2")
 	c.updates <- []*podspec.Desired{edit}
 	l.until("its pass fails", func() bool {
-		return look(l, a, func() bool { return strings.Contains(a.last[edit.Pod.UID].failure, "told to fail") })
+		return inLoop(l, a, func() bool { return strings.Contains(a.last[edit.Pod.UID].failure, "told to fail") })
 	})
-	if image := look(l, a, func() string { return a.reconciler.asApplied(edit).Pod.Spec.Containers[0].Image }); image != "i:1" {
+	if image := inLoop(l, a, func() string { return a.reconciler.asApplied(edit).Pod.Spec.Containers[0].Image }); image != "i:1" {
 		t.Errorf("%s counts as applied", image)
 	}
 	proxy.Calm()
@@ -174,7 +174,7 @@ func TestATakeover(t *testing.T) {
 	file := l.manifest("one", "i:1")
 	file.Source, file.Keeper = "/pods/one.yaml", c.Name()
 	c.updates <- []*podspec.Desired{file}
-	told := func() (count int) {
+	reported := func() (count int) {
 		history, err := l.layout.Pod(podspec.UID("default", "one")).History().Read()
 		if err != nil {
 			t.Fatal(err)
@@ -186,14 +186,14 @@ func TestATakeover(t *testing.T) {
 		}
 		return count
 	}
-	l.until("it is an event", func() bool { return told() == 1 })
+	l.until("it is an event", func() bool { return reported() == 1 })
 	status, err := a.Status(t.Context())
 	if err != nil || len(status.Sources) != 1 || len(status.Sources[0].Takeovers) != 1 {
 		t.Errorf("%+v, %v", status, err)
 	}
 	stop()
-	if told() != 1 {
-		t.Errorf("%d events", told())
+	if reported() != 1 {
+		t.Errorf("%d events", reported())
 	}
 }
 
@@ -204,7 +204,7 @@ func TestTwoManifestsOfAPod(t *testing.T) {
 	_, stop := l.run(c)
 	first, second := l.manifest("one", "i:1"), l.manifest("one", "i:2")
 	first.Source, second.Source = "/first.yaml", "/second.yaml"
-	told := func() (count int) {
+	reported := func() (count int) {
 		history, err := l.layout.Pod(podspec.UID("default", "one")).History().Read()
 		if err != nil {
 			t.Fatal(err)
@@ -220,11 +220,11 @@ func TestTwoManifestsOfAPod(t *testing.T) {
 	l.until("it runs", func() bool { return l.running()["one"] != "" })
 	id := l.running()["one"]
 	c.updates <- []*podspec.Desired{first, second}
-	l.until("the other manifest is reported", func() bool { return told() > 0 })
+	l.until("the other manifest is reported", func() bool { return reported() > 0 })
 	c.updates <- []*podspec.Desired{first, second, l.manifest("two", "i:1")}
 	l.until("another pod runs", func() bool { return l.running()["two"] != "" })
-	if now := l.running()["one"]; told() != 1 || now != id {
-		t.Errorf("it is reported %d times, and the containers are %s and %s", told(), id, now)
+	if now := l.running()["one"]; reported() != 1 || now != id {
+		t.Errorf("it is reported %d times, and the containers are %s and %s", reported(), id, now)
 	}
 	stop()
 }
@@ -346,13 +346,13 @@ func TestPodsWithoutContainers(t *testing.T) {
 	}
 	c := newChannel()
 	a, stop := l.run(c)
-	l.until("the runtime answers", func() bool { return look(l, a, func() bool { return a.runtime.up }) })
+	l.until("the runtime answers", func() bool { return inLoop(l, a, func() bool { return a.runtime.up }) })
 	d := l.manifest("one", "away:1")
 	d.Keeper = ""
 	if outcome, err := l.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() == nil {
 		t.Fatal(err)
 	}
-	keeps := func() bool { return look(l, a, func() bool { return a.reconciler.kept[d.Pod.UID] != nil }) }
+	keeps := func() bool { return inLoop(l, a, func() bool { return a.reconciler.kept[d.Pod.UID] != nil }) }
 	l.until("the agent keeps it", keeps)
 	if _, err := l.engine.Pods.Delete(t.Context(), model.RefOf(d.Pod), executor.Options{}); err != nil {
 		t.Fatal(err)

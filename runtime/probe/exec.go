@@ -17,11 +17,11 @@ import (
 // outputMax is how much of a command's output is read, in bytes (kubelet: exec.maxReadLength).
 const outputMax = 10 << 10
 
-// execAsk runs a command in the container. It succeeds if the command exits with zero. It fails if the command exceeds
+// execCheck runs a command in the container. It succeeds if the command exits with zero. It fails if the command exceeds
 // the timeout.
-func (r Runner) execAsk(action *v1.ExecAction, t Target) ask {
+func (r Runner) execCheck(action *v1.ExecAction, t Target) check {
 	command, wrong := expand.StaticCommand(t.Container, action.Command)
-	return ask{
+	return check{
 		handler: fmt.Sprintf("exec %v", command),
 		run: func(ctx context.Context, timeout time.Duration) answer {
 			if wrong != nil {

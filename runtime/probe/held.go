@@ -52,8 +52,8 @@ func (h *Held) change(uid types.UID, change Change) (taken bool, err error) {
 	return take(change)
 }
 
-// until returns a context that ends when a pass holds the checkpoint of a pod.
-func (h *Held) until(ctx context.Context, uid types.UID) (context.Context, context.CancelFunc) {
+// waitForPass returns a context that ends when a pass holds the checkpoint of a pod.
+func (h *Held) waitForPass(ctx context.Context, uid types.UID) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// settled returns the record for the checkpoint after this result. A record of another process that is newer or decided
+// merged returns the record for the checkpoint after this result. A record of another process that is newer or decided
 // stays. A time in the future comes from a clock that was set back, and is ignored.
-func (r *Report) settled(now time.Time, record model.ProbeRecord) model.ProbeRecord {
+func (r *Report) merged(now time.Time, record model.ProbeRecord) model.ProbeRecord {
 	others := !record.CountedAt.Equal(r.Known.CountedAt)
 	newer := record.CountedAt.After(r.Record.CountedAt) && !model.AheadOf(now, record.CountedAt)
 	if !r.Changed || others && (newer || record.Reopened(r.Probe, now, time.Time{}).OnHold) {
@@ -27,16 +27,16 @@ func (r *Report) settled(now time.Time, record model.ProbeRecord) model.ProbeRec
 	return r.Record
 }
 
-// of reports whether a manifest has the probe that was run.
-func (r *Report) of(applied *podspec.Desired) bool {
+// isIn reports whether a manifest has the probe that was run.
+func (r *Report) isIn(applied *podspec.Desired) bool {
 	ref, ok := podspec.FindContainer(applied.Pod, r.Container)
 	return ok && equality.Semantic.DeepEqual(r.Probe, model.ProbeOf(ref.Container, r.Type))
 }
 
-// Keep records the results of one pod's probes under the pod's lock: changed records, and events. It ignores results of
+// RecordReports records the results of one pod's probes under the pod's lock: changed records, and events. It ignores results of
 // containers that are gone, of probes that the manifest no longer has, and of a pod that was never applied. For a pod
 // that is being deleted, it records only readiness. It writes only changes.
-func (p *Prober) Keep(ctx context.Context, now time.Time, ref model.PodRef, reports []Report) error {
+func (p *Prober) RecordReports(ctx context.Context, now time.Time, ref model.PodRef, reports []Report) error {
 	before, err := p.layout.Pod(ref.UID).Checkpoint().Read()
 	if err != nil || before.Applied == nil || len(reports) == 0 {
 		return err
@@ -48,13 +48,13 @@ func (p *Prober) Keep(ctx context.Context, now time.Time, ref model.PodRef, repo
 		}
 		wanted := slices.DeleteFunc(slices.Clone(reports), func(r Report) bool {
 			ended := j.Deletion != nil && r.Type != model.Readiness
-			return ended || !r.of(j.Applied) || there != nil && !there[r.ContainerID]
+			return ended || !r.isIn(j.Applied) || there != nil && !there[r.ContainerID]
 		})
 		changed := false
 		for i := range wanted {
 			r := &wanted[i]
 			record := j.Probes[r.ContainerID][r.Type]
-			r.Record = r.settled(now, record)
+			r.Record = r.merged(now, record)
 			changed = changed || r.Record != record
 		}
 		recordProbes(rec, now, wanted, j.Probes)
@@ -78,7 +78,7 @@ func (p *Prober) containers(ctx context.Context, ref model.PodRef) map[string]bo
 // Record records the results of a round, under the pod's lock and only for containers that still exist. It does nothing
 // for a pod that podctl never applied.
 func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, reports []Report) error {
-	if s.Checkpoint.Applied == nil || !slices.ContainsFunc(reports, func(r Report) bool { return r.Asked }) {
+	if s.Checkpoint.Applied == nil || !slices.ContainsFunc(reports, func(r Report) bool { return r.Ran }) {
 		return nil
 	}
 	return p.update(ctx, ref, func(j *state.Checkpoint, rec *events.Recorder) bool {
@@ -86,8 +86,8 @@ func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, 
 			return false
 		}
 		for i := range reports {
-			if reports[i].Asked {
-				reports[i].settle(j.Probes, s.Checkpoint.Probes, s.TakenAt)
+			if reports[i].Ran {
+				reports[i].rebase(j.Probes, s.Checkpoint.Probes, s.TakenAt)
 			}
 		}
 		recordProbes(rec, s.TakenAt, reports, j.Probes)
@@ -124,7 +124,7 @@ func (p *Prober) write(ctx context.Context, ref model.PodRef, change Change) err
 		if taken, err := p.held.change(ref.UID, change); taken {
 			return err
 		}
-		until, stop := p.held.until(ctx, ref.UID)
+		until, stop := p.held.waitForPass(ctx, ref.UID)
 		locked, err := p.writeLocked(until, ref, change)
 		begun := until.Err() != nil && ctx.Err() == nil
 		stop()
@@ -164,6 +164,6 @@ func keepProbes(j *state.Checkpoint, before Memory, there map[string]bool, repor
 	if j.Probes == nil {
 		j.Probes = Memory{}
 	}
-	Memory(j.Probes).keep(reports)
+	Memory(j.Probes).store(reports)
 	return dropped
 }

@@ -22,57 +22,57 @@ const userAgent = "kube-probe/1.36"
 // httpProber sends all HTTP probes. It does not reuse connections.
 var httpProber = sync.OnceValue(func() httpprobe.Prober { return httpprobe.New(false) }) //nolint:gochecknoglobals // created once, when it is needed
 
-// httpAsk sends a GET request. It follows redirects to the same host, does not verify TLS, and does not use proxies.
-func httpAsk(action *v1.HTTPGetAction, t Target) (ask, error) {
+// httpCheck sends a GET request. It follows redirects to the same host, does not verify TLS, and does not use proxies.
+func httpCheck(action *v1.HTTPGetAction, t Target) (check, error) {
 	host, err := t.host(action.Host)
 	if err != nil {
 		return unreachable("http-get", err), nil
 	}
 	req, err := httpprobe.NewRequestForHTTPGetAction(action, t.Container, host, "probe")
 	if err != nil {
-		return ask{handler: "http-get"}, err
+		return check{handler: "http-get"}, err
 	}
 	if !hasHeader(action, "User-Agent") {
 		req.Header.Set("User-Agent", userAgent)
 	}
-	return ask{
+	return check{
 		handler: "http-get " + req.URL.Redacted(),
 		run: func(ctx context.Context, timeout time.Duration) answer {
-			return answered(httpProber().Probe(req.WithContext(ctx), timeout))
+			return newAnswer(httpProber().Probe(req.WithContext(ctx), timeout))
 		},
 	}, nil
 }
 
-// tcpAsk opens a connection and closes it.
-func tcpAsk(action *v1.TCPSocketAction, t Target) (ask, error) {
+// tcpCheck opens a connection and closes it.
+func tcpCheck(action *v1.TCPSocketAction, t Target) (check, error) {
 	port, err := kprobe.ResolveContainerPort(action.Port, t.Container)
 	if err != nil {
-		return ask{handler: "tcp"}, err
+		return check{handler: "tcp"}, err
 	}
 	host, err := t.host(action.Host)
 	if err != nil {
 		return unreachable("tcp", err), nil
 	}
-	return ask{
+	return check{
 		handler: "tcp " + net.JoinHostPort(host, strconv.Itoa(port)),
 		run: func(_ context.Context, timeout time.Duration) answer {
-			return answered(tcpprobe.New().Probe(host, port, timeout))
+			return newAnswer(tcpprobe.New().Probe(host, port, timeout))
 		},
 	}, nil
 }
 
-// grpcAsk calls the gRPC health service.
-func grpcAsk(action *v1.GRPCAction, t Target) ask {
+// grpcCheck calls the gRPC health service.
+func grpcCheck(action *v1.GRPCAction, t Target) check {
 	host, err := t.host("")
 	if err != nil {
 		return unreachable("grpc", err)
 	}
 	service := ptr.Deref(action.Service, "")
 	address := net.JoinHostPort(host, strconv.Itoa(int(action.Port)))
-	return ask{
+	return check{
 		handler: fmt.Sprintf("grpc %s %s", address, service),
 		run: func(_ context.Context, timeout time.Duration) answer {
-			return answered(grpcprobe.New().Probe(host, service, int(action.Port), timeout))
+			return newAnswer(grpcprobe.New().Probe(host, service, int(action.Port), timeout))
 		},
 	}
 }

@@ -96,8 +96,8 @@ type Runner struct {
 	Clean func(string) string
 }
 
-// ask is one way to run a probe.
-type ask struct {
+// check is one way to run a probe.
+type check struct {
 	handler string
 	run     func(ctx context.Context, timeout time.Duration) answer
 }
@@ -127,28 +127,28 @@ func (r Runner) Run(ctx context.Context, p *v1.Probe, t Target) Result {
 	return result
 }
 
-func (r Runner) handler(p *v1.Probe, t Target) (ask, error) {
+func (r Runner) handler(p *v1.Probe, t Target) (check, error) {
 	switch {
 	case p.Exec != nil:
-		return r.execAsk(p.Exec, t), nil
+		return r.execCheck(p.Exec, t), nil
 	case p.HTTPGet != nil:
-		return httpAsk(p.HTTPGet, t)
+		return httpCheck(p.HTTPGet, t)
 	case p.TCPSocket != nil:
-		return tcpAsk(p.TCPSocket, t)
+		return tcpCheck(p.TCPSocket, t)
 	case p.GRPC != nil:
-		return grpcAsk(p.GRPC, t), nil
+		return grpcCheck(p.GRPC, t), nil
 	}
-	return ask{}, fmt.Errorf("the probe has no handler")
+	return check{}, fmt.Errorf("the probe has no handler")
 }
 
-// unreachable returns the ask for a pod without an address. It fails, as a request to an unused address does.
-func unreachable(handler string, err error) ask {
-	return ask{handler: handler, run: func(context.Context, time.Duration) answer {
+// unreachable returns the check for a pod without an address. It fails, as a request to an unused address does.
+func unreachable(handler string, err error) check {
+	return check{handler: handler, run: func(context.Context, time.Duration) answer {
 		return answer{verdict: kprobe.Failure, output: err.Error()}
 	}}
 }
 
-// answer is the result of an ask.
+// answer is the result of a check.
 type answer struct {
 	verdict kprobe.Result
 	// output is the answer. note is podctl's text before it.
@@ -156,13 +156,13 @@ type answer struct {
 	err          error
 }
 
-// answered converts the result of one of the kubelet's probers.
-func answered(verdict kprobe.Result, output string, err error) answer {
+// newAnswer converts the result of one of the kubelet's probers.
+func newAnswer(verdict kprobe.Result, output string, err error) answer {
 	return answer{verdict: verdict, output: output, err: err}
 }
 
-// inTime runs an ask, and returns early when the context ends.
-func inTime(ctx context.Context, a ask, timeout time.Duration) answer {
+// inTime runs a check, and returns early when the context ends.
+func inTime(ctx context.Context, a check, timeout time.Duration) answer {
 	got := make(chan answer, 1)
 	go func() { got <- a.run(ctx, timeout) }()
 	select {

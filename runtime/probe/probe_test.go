@@ -154,8 +154,8 @@ func TestUnknownPortNameIsNoFailure(t *testing.T) {
 // TestWithoutAnAddress checks that a server of the node on the same port answers neither probes nor hooks of a pod
 // without an address. A handler that names its host needs no address.
 func TestWithoutAnAddress(t *testing.T) {
-	asked := false
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	requests := false
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests = true }))
 	defer server.Close()
 	port, nowhere := portOf(t, server.URL), Target{ContainerID: "c1", Container: &v1.Container{}}
 	get := &v1.HTTPGetAction{Path: "/", Port: intstr.FromInt(port), Scheme: v1.URISchemeHTTP}
@@ -169,16 +169,16 @@ func TestWithoutAnAddress(t *testing.T) {
 			t.Errorf("%s: %s %q", name, r.Verdict, r.Message)
 		}
 	}
-	if err := HTTPHook(t.Context(), get, nowhere); !errors.Is(err, errNoAddress) || asked {
-		t.Errorf("a hook: %v, asked %t", err, asked)
+	if err := HTTPHook(t.Context(), get, nowhere); !errors.Is(err, errNoAddress) || requests {
+		t.Errorf("a hook: %v, asked %t", err, requests)
 	}
 	get.Host = "127.0.0.1"
 	tcp := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Host: "127.0.0.1", Port: intstr.FromInt(port)}}}
 	if r := (Runner{}).Run(t.Context(), tcp, nowhere); r.Verdict != Success {
 		t.Errorf("tcp with a host: %s %q", r.Verdict, r.Message)
 	}
-	if err := HTTPHook(t.Context(), get, nowhere); err != nil || !asked {
-		t.Errorf("a hook with a host: %v, asked %t", err, asked)
+	if err := HTTPHook(t.Context(), get, nowhere); err != nil || !requests {
+		t.Errorf("a hook with a host: %v, asked %t", err, requests)
 	}
 }
 

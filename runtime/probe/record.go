@@ -14,10 +14,10 @@ import (
 func recordProbes(rec *events.Recorder, at time.Time, reports []Report, before Memory) {
 	for i := range reports {
 		r := &reports[i]
-		if !r.Keep() {
+		if !r.NeedsWrite() {
 			continue
 		}
-		if r.Told {
+		if r.IsEvent {
 			recordAnswer(rec, at, r)
 		}
 		passed := r.Record.Result == model.ProbeSuccess && before[r.ContainerID][r.Type].Result != model.ProbeSuccess

@@ -27,8 +27,8 @@ type Report struct {
 	ContainerType podspec.ContainerType
 	ContainerID   string
 	Type          model.ProbeType
-	// Asked reports whether the probe ran. Skipped is the reason why it did not.
-	Asked   bool
+	// Ran reports whether the probe ran. Skipped is the reason why it did not.
+	Ran     bool
 	Skipped string
 	Result  Result
 	// Probe is the probe in the manifest. Threshold is how many equal verdicts in a row decide.
@@ -39,18 +39,18 @@ type Report struct {
 	Record, Known model.ProbeRecord
 	// Counted reports whether this run counts towards the threshold.
 	Counted bool
-	// Changed reports whether to write the record. Told reports whether the result is an event.
-	Changed, Told bool
+	// Changed reports whether to write the record. IsEvent reports whether the result is an event.
+	Changed, IsEvent bool
 	// Look reports whether the verdict has changed or is now final. Once it is written, the pod needs a pass.
 	Look bool
 }
 
-// Keep reports whether the record or an event must be written.
-func (r *Report) Keep() bool { return r.Changed || r.Told }
+// NeedsWrite reports whether the record or an event must be written.
+func (r *Report) NeedsWrite() bool { return r.Changed || r.IsEvent }
 
 // Verdict returns the result for the planner. It is Unknown if the probe did not run or could not be judged.
 func (r *Report) Verdict() model.ProbeResult {
-	if !r.Asked {
+	if !r.Ran {
 		return model.ProbeUnknown
 	}
 	return r.Result.Judged()
@@ -73,8 +73,8 @@ type Options struct {
 // Memory holds the records of probes by container ID and type.
 type Memory map[string]map[model.ProbeType]model.ProbeRecord
 
-// keep stores the changed records.
-func (m Memory) keep(reports []Report) {
+// store stores the changed records.
+func (m Memory) store(reports []Report) {
 	if m == nil {
 		return
 	}
@@ -121,7 +121,7 @@ func (p *Prober) Probe(ctx context.Context, desired *podspec.Desired, opts Optio
 	if err != nil {
 		return nil, err
 	}
-	reports := p.Ask(ctx, desired, s, opts)
+	reports := p.RunAll(ctx, desired, s, opts)
 	if opts.NoRecord || ctx.Err() != nil {
 		return reports, context.Cause(ctx)
 	}
@@ -129,7 +129,7 @@ func (p *Prober) Probe(ctx context.Context, desired *podspec.Desired, opts Optio
 		return reports, &UnrecordedError{Err: err}
 	}
 	// The reports now include results that another process has counted in the meantime.
-	opts.Memory.keep(reports)
+	opts.Memory.store(reports)
 	return reports, nil
 }
 
@@ -166,8 +166,8 @@ func (e *UnrecordedError) Error() string {
 // Unwrap returns the cause.
 func (e *UnrecordedError) Unwrap() error { return e.Err }
 
-// Ask runs the probes that can run now.
-func (p *Prober) Ask(ctx context.Context, desired *podspec.Desired, s *snapshot.Pod, opts Options) []Report {
+// RunAll runs the probes that can run now.
+func (p *Prober) RunAll(ctx context.Context, desired *podspec.Desired, s *snapshot.Pod, opts Options) []Report {
 	q := &round{e: p, desired: desired, observed: s.Observed(model.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
 	q.redactor = s.Checkpoint.Redactor(desired)
 	if opts.Memory != nil {
@@ -186,7 +186,7 @@ func (p *Prober) Ask(ctx context.Context, desired *podspec.Desired, s *snapshot.
 		}
 	}
 	group.Wait()
-	opts.Memory.keep(reports)
+	opts.Memory.store(reports)
 	return reports
 }
 
@@ -265,8 +265,8 @@ func (q *round) newest(name string) *model.Container {
 func (q *round) run(ctx context.Context, r *Report) {
 	ref, _ := podspec.FindContainer(q.desired.Pod, r.Container)
 	target := Target{ContainerID: r.ContainerID, Container: ref.Container, PodIP: q.podIP(r.Container)}
-	r.Result = q.e.AskOne(ctx, r.Probe, target, q.redactor)
-	r.Asked, r.Changed, r.Told = true, true, true
+	r.Result = q.e.RunOne(ctx, r.Probe, target, q.redactor)
+	r.Ran, r.Changed, r.IsEvent = true, true, true
 	r.Counted = r.Record.Counts(r.Probe, q.now)
 	r.Fold(r.Record, q.now)
 	if r.Verdict() == model.ProbeSuccess {
@@ -286,9 +286,9 @@ func (r *Report) Fold(record model.ProbeRecord, at time.Time) {
 	}
 }
 
-// settle applies this run to the present record in the checkpoint. A newer result of another process stays. A record
+// rebase applies this run to the present record in the checkpoint. A newer result of another process stays. A record
 // whose time was already in the future comes from a clock that was set back.
-func (r *Report) settle(now, before Memory, at time.Time) {
+func (r *Report) rebase(now, before Memory, at time.Time) {
 	record, known := now[r.ContainerID][r.Type]
 	if !known {
 		record = model.InitialProbe(r.Type)
@@ -308,10 +308,10 @@ func (q *round) podIP(name string) string {
 	return q.observed.SandboxOf(q.newest(name).SandboxID).Address(q.observed.NodeIPs)
 }
 
-// AskOne runs one probe now, without an observation of its pod. Like every probe, it is tried three times if it cannot
+// RunOne runs one probe now, without an observation of its pod. Like every probe, it is tried three times if it cannot
 // run (kubelet: maxProbeRetries). The redactor removes secrets from the answer, because the answer may repeat values
 // that this container or an earlier one got.
-func (p *Prober) AskOne(ctx context.Context, probe *v1.Probe, target Target, redactor *redaction.Redactor) Result {
+func (p *Prober) RunOne(ctx context.Context, probe *v1.Probe, target Target, redactor *redaction.Redactor) Result {
 	return Runner{Exec: p.exec, Clean: redactor.Text}.Run(ctx, probe, target)
 }
 

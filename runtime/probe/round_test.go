@@ -144,9 +144,9 @@ func TestResultsOfOtherProcesses(t *testing.T) {
 		"another run earlier":  {failure(noon.Add(-30*time.Second), 7), 7 + 1, true},
 		"it was forgotten":     {Memory{}, 1, true},
 	} {
-		r := Report{ContainerID: "id", Type: model.Liveness, Asked: true, Result: Result{Verdict: Failure}, Probe: everyTen(0)}
+		r := Report{ContainerID: "id", Type: model.Liveness, Ran: true, Result: Result{Verdict: Failure}, Probe: everyTen(0)}
 		r.Probe.FailureThreshold = 100
-		r.settle(c.now, before, noon)
+		r.rebase(c.now, before, noon)
 		if r.Record.Run != c.run || r.Counted != c.counted || r.Record.Result != model.ProbeSuccess {
 			t.Errorf("%s: counted %t, %+v", name, r.Counted, r.Record)
 		}
@@ -182,7 +182,7 @@ func TestMemoryOfContainersThatAreGone(t *testing.T) {
 // when a container counts as started or ready.
 func TestEventsOfProbes(t *testing.T) {
 	answer := func(kind model.ProbeType, verdict Verdict, result model.ProbeResult) Report {
-		return Report{Container: "a", ContainerID: "id", Type: kind, Told: true, Result: Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"}, Record: model.ProbeRecord{Result: result}}
+		return Report{Container: "a", ContainerID: "id", Type: kind, IsEvent: true, Result: Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"}, Record: model.ProbeRecord{Result: result}}
 	}
 	for name, c := range map[string]struct {
 		answer Report
@@ -230,11 +230,11 @@ func TestEventsOfProbes(t *testing.T) {
 // TestVerdictsOfReports checks that a warning is a success, and that a probe that did not run is unknown.
 func TestVerdictsOfReports(t *testing.T) {
 	for verdict, want := range map[Verdict]model.ProbeResult{Success: model.ProbeSuccess, Warning: model.ProbeSuccess, Failure: model.ProbeFailure, Unknown: model.ProbeUnknown} {
-		r := Report{Asked: true, Result: Result{Verdict: verdict}}
+		r := Report{Ran: true, Result: Result{Verdict: verdict}}
 		if got := r.Verdict(); got != want {
 			t.Errorf("%v: %s", verdict, got)
 		}
-		if r.Asked = false; r.Verdict() != model.ProbeUnknown {
+		if r.Ran = false; r.Verdict() != model.ProbeUnknown {
 			t.Errorf("%v, not asked: %s", verdict, r.Verdict())
 		}
 	}

@@ -74,7 +74,7 @@ type Proxy struct {
 // New returns a Proxy.
 func New(w World) *Proxy {
 	p := &Proxy{World: w, known: map[types.UID]*v1.Pod{}, changed: map[types.UID]bool{}}
-	p.worker.do, p.worker.told = p.Sync, func(err error) {
+	p.worker.do, p.worker.onResult = p.Sync, func(err error) {
 		if p.Failed != nil {
 			p.Failed(err)
 		}

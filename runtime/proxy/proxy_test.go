@@ -34,10 +34,10 @@ type lab struct {
 	mu sync.Mutex
 	// ready are the ready pods by name. looked are the names of the queried pods in order.
 	ready  map[string]bool
-	looked []string
-	// told are the rules that the kernel has received. fails is the error of the kernel.
-	told  []netfilter.Rules
-	fails error
+	listed []string
+	// written are the rules that the kernel has received. fails is the error of the kernel.
+	written []netfilter.Rules
+	fails   error
 	// opened makes the kernel need a guard.
 	opened bool
 	// during is called while pods are queried.
@@ -55,7 +55,7 @@ func newLab(t *testing.T) *lab {
 
 // Write records the rules.
 func (l *lab) Write(_ string, r netfilter.Rules, _ netfilter.Record) error {
-	l.told = append(l.told, r)
+	l.written = append(l.written, r)
 	return l.fails
 }
 
@@ -71,7 +71,7 @@ func (l *lab) List(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, error
 	defer l.mu.Unlock()
 	var found []*v1.Pod
 	for _, d := range pods {
-		l.looked = append(l.looked, d.Pod.Name)
+		l.listed = append(l.listed, d.Pod.Name)
 		pod := d.Pod.DeepCopy()
 		pod.Status = v1.PodStatus{Phase: v1.PodRunning, PodIPs: []v1.PodIP{{IP: "10.0.0." + strings.TrimPrefix(d.Pod.Name, "web-")}}}
 		if l.ready[d.Pod.Name] {
@@ -116,7 +116,7 @@ func (l *lab) must(err error) {
 
 // endpoints returns the endpoints of the first route that the kernel received last.
 func (l *lab) endpoints() string {
-	last := l.told[len(l.told)-1]
+	last := l.written[len(l.written)-1]
 	if len(last.Routes) == 0 {
 		return "no route"
 	}
@@ -137,8 +137,8 @@ func TestWithoutServices(t *testing.T) {
 	l.pod("web-1")
 	l.Changed(t.Context(), "x")
 	l.must(l.Wait())
-	if len(l.looked)+len(l.told) > 0 {
-		t.Errorf("looked at %v, told %v", l.looked, l.told)
+	if len(l.listed)+len(l.written) > 0 {
+		t.Errorf("looked at %v, told %v", l.listed, l.written)
 	}
 	if _, err := os.Stat(l.layout.ServiceNames().Path()); err == nil {
 		t.Error("names are written")
@@ -156,8 +156,8 @@ func TestServicesComeAndGo(t *testing.T) {
 	defer mounted.Close() //nolint:errcheck // read only
 	l.serve("web")
 	l.must(l.Sync(t.Context()))
-	if got := l.endpoints(); got != "[10.0.0.1:8080]" || len(l.told[0].Pods) != 2 {
-		t.Errorf("%s of %+v", got, l.told[0])
+	if got := l.endpoints(); got != "[10.0.0.1:8080]" || len(l.written[0].Pods) != 2 {
+		t.Errorf("%s of %+v", got, l.written[0])
 	}
 	now, err := os.Stat(mounted.Name())
 	l.must(err)
@@ -171,8 +171,8 @@ func TestServicesComeAndGo(t *testing.T) {
 	if got := l.endpoints(); got != "no route" || l.hosts(two) != "127.0.0.1\tlocalhost\n" {
 		t.Errorf("%s\n%s", got, l.hosts(two))
 	}
-	l.told = nil
-	if l.must(l.Sync(t.Context())); len(l.told) > 0 {
+	l.written = nil
+	if l.must(l.Sync(t.Context())); len(l.written) > 0 {
 		t.Error("the empty rules are written to the kernel again")
 	}
 }
@@ -185,10 +185,10 @@ func TestOnlyChangedPodsAreQueried(t *testing.T) {
 	l.pod("web-2")
 	l.serve("web")
 	l.must(l.Sync(t.Context()))
-	l.looked, l.ready["web-1"] = nil, true
+	l.listed, l.ready["web-1"] = nil, true
 	l.must(l.Sync(t.Context()))
-	if len(l.looked) > 0 || l.endpoints() != "[]" {
-		t.Errorf("nothing changed, and %v were looked at", l.looked)
+	if len(l.listed) > 0 || l.endpoints() != "[]" {
+		t.Errorf("nothing changed, and %v were looked at", l.listed)
 	}
 	l.during = func() {
 		if l.during = nil; l.ready["web-1"] {
@@ -198,8 +198,8 @@ func TestOnlyChangedPodsAreQueried(t *testing.T) {
 	}
 	l.Changed(t.Context(), one.Pod.UID)
 	l.must(l.Wait())
-	if fmt.Sprint(l.looked) != "[web-1 web-1]" || l.endpoints() != "[]" {
-		t.Errorf("looked at %v, traffic goes to %s", l.looked, l.endpoints())
+	if fmt.Sprint(l.listed) != "[web-1 web-1]" || l.endpoints() != "[]" {
+		t.Errorf("looked at %v, traffic goes to %s", l.listed, l.endpoints())
 	}
 }
 
@@ -208,17 +208,17 @@ func TestFailures(t *testing.T) {
 	l := newLab(t)
 	d := l.pod("web-1")
 	l.serve("web")
-	var told []error
-	l.Failed = func(err error) { told = append(told, err) }
+	var logged []error
+	l.Failed = func(err error) { logged = append(logged, err) }
 	l.fails = errors.New("no such kernel")
 	l.Changed(t.Context(), "")
-	if err := l.Wait(); err == nil || len(told) == 0 || !strings.Contains(l.hosts(d), "web.default") {
-		t.Errorf("%v %v %s", err, told, l.hosts(d))
+	if err := l.Wait(); err == nil || len(logged) == 0 || !strings.Contains(l.hosts(d), "web.default") {
+		t.Errorf("%v %v %s", err, logged, l.hosts(d))
 	}
 	l.fails = nil
 	l.Changed(t.Context(), "")
-	if err := l.Wait(); err != nil || told[len(told)-1] != nil {
-		t.Errorf("%v %v", err, told)
+	if err := l.Wait(); err != nil || logged[len(logged)-1] != nil {
+		t.Errorf("%v %v", err, logged)
 	}
 	if err := l.layout.ServiceNames().Write([]byte("{")); err != nil {
 		t.Fatal(err)
@@ -259,8 +259,8 @@ func TestRemovedRulesAreRestored(t *testing.T) {
 		t.Error(err)
 	}
 	<-synced
-	if len(l.told) != 1 {
-		t.Errorf("the kernel got %+v", l.told)
+	if len(l.written) != 1 {
+		t.Errorf("the kernel got %+v", l.written)
 	}
 }
 
@@ -270,20 +270,20 @@ func TestAnOpenKernelIsGuarded(t *testing.T) {
 	l := newLab(t)
 	l.pod("web-1")
 	l.must(l.Sync(t.Context()))
-	if len(l.told) != 0 {
-		t.Errorf("nothing is open, but the kernel got %+v", l.told)
+	if len(l.written) != 0 {
+		t.Errorf("nothing is open, but the kernel got %+v", l.written)
 	}
 	l.opened = true
 	l.must(l.Sync(t.Context()))
-	if len(l.told) != 1 || len(l.told[0].Routes) != 0 || l.told[0].HostPorts {
-		t.Errorf("the kernel got %+v", l.told)
+	if len(l.written) != 1 || len(l.written[0].Routes) != 0 || l.written[0].HostPorts {
+		t.Errorf("the kernel got %+v", l.written)
 	}
 	d := podspectest.Desired(t, `{apiVersion: v1, kind: Pod, metadata: {name: web-2}, spec: {containers: [
 		{name: a, image: i, ports: [{containerPort: 80, hostPort: 8080}]}]}}`)
 	l.must(l.layout.Pod(d.Pod.UID).Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: d}}))
 	l.must(l.Sync(t.Context()))
-	if len(l.told) != 2 || !l.told[1].HostPorts {
-		t.Errorf("the kernel got %+v", l.told)
+	if len(l.written) != 2 || !l.written[1].HostPorts {
+		t.Errorf("the kernel got %+v", l.written)
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 // that arrive while the function runs lead to one more run.
 type worker struct {
 	do func(ctx context.Context) error
-	// told is called with the result of each run. It may be nil.
-	told func(error)
+	// onResult is called with the result of each run. It may be nil.
+	onResult func(error)
 
-	mu    sync.Mutex
-	asked bool
+	mu        sync.Mutex
+	requested bool
 	// ended is closed when the goroutine ends. It is nil while there is none. hurry skips the delay before a run.
 	ended  chan struct{}
 	hurry  context.CancelFunc
@@ -27,11 +27,11 @@ type worker struct {
 // settle is the delay between a request and its run, because other changes usually follow the first.
 const settle = 20 * time.Millisecond
 
-// ask requests a run and returns at once.
-func (w *worker) ask(ctx context.Context) {
+// request requests a run and returns at once.
+func (w *worker) request(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asked = true
+	w.requested = true
 	if w.ended == nil {
 		hurried, hurry := context.WithCancel(context.WithoutCancel(ctx))
 		w.ended, w.hurry = make(chan struct{}), hurry
@@ -49,8 +49,8 @@ func (w *worker) run(ctx context.Context, hurried <-chan struct{}, ended chan<- 
 		}
 		w.begin()
 		err := w.do(ctx)
-		if w.told != nil {
-			w.told(err)
+		if w.onResult != nil {
+			w.onResult(err)
 		}
 		again = w.finish(err)
 	}
@@ -60,7 +60,7 @@ func (w *worker) run(ctx context.Context, hurried <-chan struct{}, ended chan<- 
 func (w *worker) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asked = false
+	w.requested = false
 }
 
 // finish records the result of a run and reports whether requests arrived during it. If none did, the goroutine ends.
@@ -68,11 +68,11 @@ func (w *worker) finish(err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed = err
-	if !w.asked {
+	if !w.requested {
 		w.hurry()
 		w.ended = nil
 	}
-	return w.asked
+	return w.requested
 }
 
 // wait makes the worker skip its delay, waits until no request is left, and returns the error of the last run.
@@ -96,7 +96,7 @@ func (p *Proxy) Changed(ctx context.Context, uid types.UID) {
 	delete(p.known, uid)
 	p.changed[uid] = true
 	p.mu.Unlock()
-	p.worker.ask(ctx)
+	p.worker.request(ctx)
 }
 
 // Wait waits until all changes have been handled, and returns the error of the last sync.

@@ -13,8 +13,8 @@ func TestWaitSkipsDelay(t *testing.T) {
 		runs := 0
 		w := &worker{do: func(context.Context) error { runs++; return nil }}
 		began := time.Now()
-		w.ask(t.Context())
-		w.ask(t.Context())
+		w.request(t.Context())
+		w.request(t.Context())
 		if err := w.wait(); err != nil || runs != 1 || !time.Now().Equal(began) {
 			t.Errorf("%v, %d runs, after %s", err, runs, time.Since(began))
 		}
@@ -29,12 +29,12 @@ func TestRequestsDuringRun(t *testing.T) {
 		began := time.Now()
 		w = &worker{do: func(ctx context.Context) error {
 			if at = append(at, time.Since(began)); len(at) == 1 {
-				w.ask(ctx)
-				w.ask(ctx)
+				w.request(ctx)
+				w.request(ctx)
 			}
 			return nil
 		}}
-		w.ask(t.Context())
+		w.request(t.Context())
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if len(at) != 2 || at[0] != settle || at[1] != 2*settle {

@@ -131,15 +131,15 @@ func hasAddress(s *v1.Service) bool { return s.Spec.Type != v1.ServiceTypeExtern
 
 // families returns the address families of a Service: IPv4 unless it requests others.
 func families(s *v1.Service) []v1.IPFamily {
-	asked := s.Spec.IPFamilies
-	if len(asked) == 0 {
-		asked = []v1.IPFamily{v1.IPv4Protocol}
+	requested := s.Spec.IPFamilies
+	if len(requested) == 0 {
+		requested = []v1.IPFamily{v1.IPv4Protocol}
 	}
 	policy := s.Spec.IPFamilyPolicy
-	if len(asked) > 1 || policy == nil || *policy == v1.IPFamilyPolicySingleStack {
-		return asked
+	if len(requested) > 1 || policy == nil || *policy == v1.IPFamilyPolicySingleStack {
+		return requested
 	}
-	if asked[0] == v1.IPv4Protocol {
+	if requested[0] == v1.IPv4Protocol {
 		return []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 	}
 	return []v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}
@@ -156,8 +156,8 @@ func (t *Taken) fillAddresses(s *v1.Service) error {
 	case len(s.Spec.ClusterIPs) == 0 && s.Spec.ClusterIP != "":
 		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
 	}
-	for i, asked := range s.Spec.ClusterIPs {
-		if err := t.checkAddress(s, fmt.Sprintf("spec.clusterIPs[%d]", i), asked); err != nil {
+	for i, requested := range s.Spec.ClusterIPs {
+		if err := t.checkAddress(s, fmt.Sprintf("spec.clusterIPs[%d]", i), requested); err != nil {
 			return err
 		}
 	}
@@ -174,14 +174,14 @@ func (t *Taken) fillAddresses(s *v1.Service) error {
 
 // checkAddress refuses an address that is outside of podctl's ranges, because a manifest could otherwise redirect any
 // traffic. It also refuses an address of another Service.
-func (t *Taken) checkAddress(s *v1.Service, field, asked string) error {
+func (t *Taken) checkAddress(s *v1.Service, field, requested string) error {
 	name := s.Namespace + "/" + s.Name
-	addr, err := netip.ParseAddr(asked)
+	addr, err := netip.ParseAddr(requested)
 	if err != nil || !netip.MustParsePrefix(range4).Contains(addr) && !netip.MustParsePrefix(range6).Contains(addr) {
-		return &TakenError{name, field, fmt.Sprintf("%s is not one of %s or %s: omit it, and podctl assigns an address to the Service", asked, range4, range6)}
+		return &TakenError{name, field, fmt.Sprintf("%s is not one of %s or %s: omit it, and podctl assigns an address to the Service", requested, range4, range6)}
 	}
 	if by := t.addresses[addr]; by != "" && by != name {
-		return &TakenError{name, field, fmt.Sprintf("%s is used by service %s", asked, by)}
+		return &TakenError{name, field, fmt.Sprintf("%s is used by service %s", requested, by)}
 	}
 	return nil
 }

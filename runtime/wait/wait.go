@@ -226,7 +226,7 @@ func (w *podWait) probe(ctx context.Context) error {
 }
 
 func passedStartup(r probe.Report) bool {
-	return r.Type == model.Startup && r.Asked && r.Record.Result == model.ProbeSuccess
+	return r.Type == model.Startup && r.Ran && r.Record.Result == model.ProbeSuccess
 }
 
 // failed ends the wait for a failure that retrying cannot fix, and plans a retry for one that it can.

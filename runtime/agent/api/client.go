@@ -46,8 +46,8 @@ func (c Client) Reload(ctx context.Context) (*Reloaded, error) {
 	return &done, c.call(ctx, http.MethodPost, "/reload", &done)
 }
 
-// Look makes the agent read the stored workloads again.
-func (c Client) Look(ctx context.Context) error {
+// ReadWorkloads makes the agent read the stored workloads again.
+func (c Client) ReadWorkloads(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/look", &struct{}{})
 }
 

@@ -31,8 +31,8 @@ type Backend interface {
 	Metrics() http.Handler
 	// Reload reads the configuration and every source again. It waits only briefly for a source.
 	Reload(ctx context.Context) (*Reloaded, error)
-	// Look reads the stored workloads again. It returns once no pass begins for their earlier version.
-	Look(ctx context.Context) error
+	// ReadWorkloads reads the stored workloads again. It returns once no pass begins for their earlier version.
+	ReadWorkloads(ctx context.Context) error
 }
 
 // The limits of a connection. A request is one line and some headers, and an answer on the port takes moments. The
@@ -163,7 +163,7 @@ func handler(b Backend) http.Handler {
 	for request, ask := range map[string]func(context.Context) (any, error){
 		"GET /pods":    func(ctx context.Context) (any, error) { return b.Pods(ctx) },
 		"GET /status":  func(ctx context.Context) (any, error) { return b.Status(ctx) },
-		"POST /look":   func(ctx context.Context) (any, error) { return struct{}{}, b.Look(ctx) },
+		"POST /look":   func(ctx context.Context) (any, error) { return struct{}{}, b.ReadWorkloads(ctx) },
 		"POST /reload": func(ctx context.Context) (any, error) { return b.Reload(ctx) },
 	} {
 		mux.HandleFunc(request, func(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,7 @@ func (backend) Status(context.Context) (*Status, error) {
 }
 func (backend) Healthy() error                            { return nil }
 func (backend) Reload(context.Context) (*Reloaded, error) { return nil, errors.New("reloaded") }
-func (backend) Look(context.Context) error                { return errors.New("looked") }
+func (backend) ReadWorkloads(context.Context) error       { return errors.New("looked") }
 func (backend) Pods(context.Context) (*v1.PodList, error) {
 	return &v1.PodList{Items: make([]v1.Pod, 1)}, nil
 }

@@ -239,7 +239,7 @@ func TestStored(t *testing.T) {
 	if len(u.Missing) != 1 {
 		t.Errorf("its pods are not about to go: %v", u.Missing)
 	}
-	h.later(sources.Lingers)
+	h.later(sources.DropDelay)
 	if u = h.wants("then", "configmap c:z@/two/c"); len(u.Pods)+len(u.Missing) != 0 || h.followed != 2 {
 		t.Errorf("pods %d, followed %d times", len(u.Pods), h.followed)
 	}
@@ -259,7 +259,7 @@ func TestTakenOver(t *testing.T) {
 	}
 	h.files["/one"] = map[string]string{"a": configMap("z")}
 	h.reads("/one")
-	h.later(sources.Lingers)
+	h.later(sources.DropDelay)
 	if u = h.wants("without the Deployment", "configmap c:z@/one/a"); len(u.Takeovers) != 1 {
 		t.Errorf("%+v", u.Takeovers)
 	}
@@ -282,13 +282,13 @@ func TestStoredByAnother(t *testing.T) {
 	h.wants("one source read", all)
 	h.reads("/two")
 	h.wants("all read", all)
-	h.later(sources.Lingers - 1)
+	h.later(sources.DropDelay - 1)
 	h.wants("shortly before", all)
 	h.later(1)
 	h.wants("two seconds later", strings.Replace(all, ", deployment web:1@/one/a", "", 1))
 	h.files["/one"] = nil
 	h.reads("/one")
-	h.later(sources.Lingers)
+	h.later(sources.DropDelay)
 	h.wants("the damaged file is gone", "deployment mine:1@- by hand")
 }
 
@@ -325,7 +325,7 @@ func TestStoredBesideUsers(t *testing.T) {
 	h.applies(deployment("web", "4"))
 	h.reads("/one", "/two")
 	h.looks()
-	h.later(sources.Lingers)
+	h.later(sources.DropDelay)
 	h.wants("applied by hand between two reads", "deployment web:4@- by hand")
 }
 
@@ -393,7 +393,7 @@ func TestStoredObjectInUse(t *testing.T) {
 	h.wants("edited", "configmap c:z@/one/c")
 	delete(h.files["/one"], "c")
 	h.reads("/one")
-	h.later(sources.Lingers)
+	h.later(sources.DropDelay)
 	h.wants("its file is gone", "")
 }
 
@@ -422,7 +422,7 @@ func TestJobsOfFiles(t *testing.T) {
 	}
 	h.files["/one"] = nil
 	h.reads("/one")
-	h.later(sources.Lingers)
+	h.later(sources.DropDelay)
 	if u = h.wants("without files", ""); len(u.Pods) != 0 {
 		t.Error("pods of Jobs are wanted")
 	}
@@ -543,14 +543,14 @@ func (h *house) lives(r *rand.Rand) bool {
 		h.looks()
 		after := h.keptNames()
 		for name := range before {
-			if !after[name] && (len(unread) > 0 || h.now.Sub(lastSeen[name]) < sources.Lingers) {
+			if !after[name] && (len(unread) > 0 || h.now.Sub(lastSeen[name]) < sources.DropDelay) {
 				h.t.Errorf("%s has gone: %v unread, seen %s ago", name, unread, h.now.Sub(lastSeen[name]))
 			}
 		}
 	}
 	h.reads("/one", "/two")
 	h.looks()
-	h.later(2 * sources.Lingers)
+	h.later(2 * sources.DropDelay)
 	h.looks()
 	want := map[string]bool{"mine": true}
 	for _, files := range h.files {

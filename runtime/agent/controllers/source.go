@@ -103,9 +103,9 @@ func (s *Source) Wrap(one sources.Source) sources.Source {
 // Name returns the source in the records of the pods.
 func (s *Source) Name() string { return controller.Keeper }
 
-// Rules returns the rules of sources that identify pods by name. Missing pods stay for Lingers, because the file of a
+// Rules returns the rules of sources that identify pods by name. Missing pods stay for DropDelay, because the file of a
 // workload that another agent has kept may still be read.
-func (s *Source) Rules() sources.Rules { return sources.Rules{Lingers: sources.Lingers} }
+func (s *Source) Rules() sources.Rules { return sources.Rules{DropDelay: sources.DropDelay} }
 
 // Ended does nothing, because Changed has already been called for the pod.
 func (s *Source) Ended(model.PodRef) {}
@@ -128,8 +128,8 @@ func signal(to chan<- struct{}) {
 	}
 }
 
-// Look waits until the source has looked again and reported the wanted pods.
-func (s *Source) Look(ctx context.Context) error {
+// ReadWorkloads waits until the source has looked again and reported the wanted pods.
+func (s *Source) ReadWorkloads(ctx context.Context) error {
 	done := make(chan struct{})
 	select {
 	case s.requests <- done:
@@ -148,7 +148,7 @@ func (s *Source) Look(ctx context.Context) error {
 func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, notify func(sources.Update)) {
 	looks := time.NewTicker(s.Times.Store)
 	defer looks.Stop()
-	told, requested := sources.Update{}, chan struct{}(nil)
+	reported, requested := sources.Update{}, chan struct{}(nil)
 	for ctx.Err() == nil {
 		changed := s.changedAt()
 		again := s.declared.Store(ctx)
@@ -158,8 +158,8 @@ func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, notify fu
 			next = s.Now().Add(s.Times.Retry)
 		}
 		next = model.Earlier(next, again)
-		if s.wanted != nil && !told.SameAs(update) {
-			told = update
+		if s.wanted != nil && !reported.SameAs(update) {
+			reported = update
 			notify(update)
 		}
 		if requested != nil {
@@ -272,17 +272,17 @@ func (s *Source) keepUnread(wanted map[state.ObjectKey][]*podspec.Desired, owner
 // startDueRuns starts the runs of CronJobs that are due, and then reads all workloads. next is when another run is due.
 func (s *Source) startDueRuns(ctx context.Context) (records []*controller.Record, next time.Time, err error) {
 	records, err = s.kept()
-	anew := false
+	started := false
 	for _, r := range records {
 		if r.Workload.CronJob == nil {
 			continue
 		}
 		changed, due, tickErr := s.Workloads.Tick(ctx, r, records)
 		s.report(tickErr)
-		anew = anew || changed
+		started = started || changed
 		next = model.Earlier(next, due)
 	}
-	if anew && err == nil {
+	if started && err == nil {
 		records, err = s.kept()
 	}
 	return records, next, err
@@ -320,9 +320,9 @@ func (s *Source) stable(key state.ObjectKey, pods []*podspec.Desired) []*podspec
 			stable = append(stable, s.wanted[key][i])
 			continue
 		}
-		told := *d
-		told.Stored = false
-		stable = append(stable, &told)
+		pod := *d
+		pod.Stored = false
+		stable = append(stable, &pod)
 	}
 	return stable
 }

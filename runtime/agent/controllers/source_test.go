@@ -99,14 +99,14 @@ func (noObjects) ChangedAt() time.Time                          { return time.Ti
 func (noObjects) Apply(context.Context, *podspec.Object) error  { return nil }
 func (noObjects) Delete(context.Context, state.ObjectKey) error { return nil }
 
-// said records the updates of a source as text: "complete: web-0 i:1, web-1 i:1".
-type said struct {
+// recorder records the updates of a source as text: "complete: web-0 i:1, web-1 i:1".
+type recorder struct {
 	mu    sync.Mutex
 	texts []string
 	last  sources.Update
 }
 
-func (s *said) tell(u sources.Update) {
+func (s *recorder) record(u sources.Update) {
 	var pods []string
 	for _, d := range u.Pods {
 		pods = append(pods, d.Pod.Name+" "+d.Pod.Spec.Containers[0].Image)
@@ -121,7 +121,7 @@ func (s *said) tell(u sources.Update) {
 }
 
 // want waits, and checks the updates since the last call.
-func (s *said) want(t *testing.T, after time.Duration, want ...string) {
+func (s *recorder) want(t *testing.T, after time.Duration, want ...string) {
 	t.Helper()
 	time.Sleep(after)
 	synctest.Wait()
@@ -134,33 +134,33 @@ func (s *said) want(t *testing.T, after time.Duration, want ...string) {
 }
 
 // run runs a source until the end of the test.
-func run(t *testing.T, w Workloads) (*Source, *said) {
+func run(t *testing.T, w Workloads) (*Source, *recorder) {
 	t.Helper()
-	s, heard := New(Settings{Workloads: w, Objects: noObjects{}, ByHand: true, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), &said{}
+	s, rec := New(Settings{Workloads: w, Objects: noObjects{}, ByHand: true, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), &recorder{}
 	ctx, end := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	done.Go(func() { s.Run(ctx, nil, heard.tell) })
+	done.Go(func() { s.Run(ctx, nil, rec.record) })
 	t.Cleanup(func() { end(); done.Wait() })
-	return s, heard
+	return s, rec
 }
 
 // TestSource checks that the source reports changes of the wanted pods, and that an unchanged pod keeps its pointer.
 func TestSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &stock{pods: []string{"web-0 i:1", "web-1 i:1"}}
-		s, heard := run(t, w)
-		heard.want(t, time.Millisecond, "complete: web-0 i:1, web-1 i:1")
-		first := heard.last.Pods
+		s, rec := run(t, w)
+		rec.want(t, time.Millisecond, "complete: web-0 i:1, web-1 i:1")
+		first := rec.last.Pods
 		w.set(func() { w.pods = []string{"web-0 i:2", "web-1 i:1"}; w.changed = time.Now() })
-		heard.want(t, 1100*time.Millisecond, "complete: web-0 i:2, web-1 i:1")
-		if now := heard.last.Pods; now[0] == first[0] || now[1] != first[1] {
+		rec.want(t, 1100*time.Millisecond, "complete: web-0 i:2, web-1 i:1")
+		if now := rec.last.Pods; now[0] == first[0] || now[1] != first[1] {
 			t.Error("the reported pods are not those that changed")
 		}
 		w.set(func() { w.pods = []string{"web-0 i:2", "web-1 i:2"} })
 		s.Changed("other")
-		heard.want(t, 900*time.Millisecond)
+		rec.want(t, 900*time.Millisecond)
 		s.Changed("web-0")
-		heard.want(t, 60*time.Millisecond, "complete: web-0 i:2, web-1 i:2")
+		rec.want(t, 60*time.Millisecond, "complete: web-0 i:2, web-1 i:2")
 	})
 }
 
@@ -168,15 +168,15 @@ func TestSource(t *testing.T) {
 func TestSourceIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &stock{pods: []string{"web-0 i:1"}}
-		_, heard := run(t, w)
-		heard.want(t, time.Hour, "complete: web-0 i:1")
+		_, rec := run(t, w)
+		rec.want(t, time.Hour, "complete: web-0 i:1")
 		if w.looks != 1 {
 			t.Errorf("it has looked %d times in an hour", w.looks)
 		}
 		w.set(func() { w.pods = nil; w.next = time.Now().Add(10 * time.Second); w.changed = time.Now() })
-		heard.want(t, 2*time.Second, "complete: ")
+		rec.want(t, 2*time.Second, "complete: ")
 		w.set(func() { w.pods = []string{"web-0 i:1"}; w.next = time.Time{} })
-		heard.want(t, 10*time.Second, "complete: web-0 i:1")
+		rec.want(t, 10*time.Second, "complete: web-0 i:1")
 	})
 }
 
@@ -185,17 +185,17 @@ func TestSourceIdle(t *testing.T) {
 func TestSourceFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &stock{pods: []string{"web-0 i:1"}, err: errors.New("the runtime is down")}
-		s, heard := run(t, w)
-		heard.want(t, time.Minute)
+		s, rec := run(t, w)
+		rec.want(t, time.Minute)
 		w.set(func() { w.err = nil })
-		heard.want(t, 6*time.Second, "complete: web-0 i:1")
+		rec.want(t, 6*time.Second, "complete: web-0 i:1")
 		w.set(func() { w.err = errors.New("the runtime is down"); w.pods = nil })
 		s.Changed("web-0")
-		heard.want(t, time.Minute)
+		rec.want(t, time.Minute)
 		w.set(func() { w.err, w.readErr = nil, state.ErrDamaged })
-		heard.want(t, time.Minute)
+		rec.want(t, time.Minute)
 		w.set(func() { w.readErr = nil })
-		heard.want(t, 6*time.Second, "complete: ")
+		rec.want(t, 6*time.Second, "complete: ")
 	})
 }
 
@@ -203,11 +203,11 @@ func TestSourceFailures(t *testing.T) {
 func TestSourceExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &stock{pods: []string{"web-0 i:1"}}
-		s, heard := run(t, w)
-		heard.want(t, time.Millisecond, "complete: web-0 i:1")
+		s, rec := run(t, w)
+		rec.want(t, time.Millisecond, "complete: web-0 i:1")
 		w.set(func() { w.expired = true })
 		s.Changed("web-0")
-		heard.want(t, time.Second, "complete: ")
+		rec.want(t, time.Second, "complete: ")
 		if !w.deleted {
 			t.Error("its record stays")
 		}

@@ -56,12 +56,12 @@ func TestRemovedWhileUnread(t *testing.T) {
 	h.files["/one"]["a"] = deployment("web", "1")
 	h.reads("/one", "/two")
 	h.wants("at first", "deployment web:1@/one/a")
-	h.later(sources.Lingers)
+	h.later(sources.DropDelay)
 	h.looks()
 	store.err = errors.New("no file descriptors")
 	h.files["/one"] = nil
 	h.reads("/one")
-	h.later(sources.Lingers)
+	h.later(sources.DropDelay)
 	if again := h.declared.Store(t.Context()); !again.After(h.now) {
 		t.Error("it is not tried again")
 	}
@@ -92,7 +92,7 @@ func TestTakenPort(t *testing.T) {
 	h.declared.Objects = store
 	h.files["/one"]["a"] = webService
 	h.reads("/one", "/two")
-	h.later(sources.Lingers)
+	h.later(sources.DropDelay)
 	if again := h.declared.Store(t.Context()); !again.After(h.now) {
 		t.Error("it is not tried again")
 	}
@@ -124,7 +124,7 @@ func TestDamagedRecord(t *testing.T) {
 	}
 	h.files["/one"] = nil
 	h.reads("/one")
-	h.later(sources.Lingers)
+	h.later(sources.DropDelay)
 	h.declared.Store(t.Context())
 	records, err := h.declared.Workloads.All()
 	if err == nil || len(records) != 0 {
@@ -164,8 +164,8 @@ func (s *saying) Rules() sources.Rules { return sources.Rules{} }
 
 func (s *saying) Name() string { return s.update.Source }
 
-func (s *saying) Run(_ context.Context, _ <-chan chan struct{}, tell func(sources.Update)) {
-	tell(s.update)
+func (s *saying) Run(_ context.Context, _ <-chan chan struct{}, notify func(sources.Update)) {
+	notify(s.update)
 }
 
 // TestServicesComeFirst checks that the Services of a source are stored before its pods are reported.
@@ -181,16 +181,16 @@ func TestServicesComeFirst(t *testing.T) {
 		defer close(done)
 		h.Run(ctx, nil, func(sources.Update) {})
 	}()
-	told := false
+	reported := false
 	h.Wrap(&saying{update: u}).Run(ctx, nil, func(sources.Update) {
-		told = true
+		reported = true
 		if got := h.kept(); got != "service web:@/one/a" {
 			t.Errorf("stored is %q", got)
 		}
 	})
 	stop()
 	<-done
-	if !told {
+	if !reported {
 		t.Error("it is not told")
 	}
 }

@@ -127,12 +127,12 @@ func (s *Settings) listener(ctx context.Context) (net.Listener, error) {
 
 // connect connects to the runtime, and waits for one to appear.
 func (s *Settings) connect(ctx context.Context) (*runtime.Engine, error) {
-	for told := false; ; told = true {
+	for logged := false; ; logged = true {
 		engine, err := s.Connect()
 		if !errors.Is(err, cri.ErrNoEndpoint) {
 			return engine, err
 		}
-		if !told {
+		if !logged {
 			s.Log.Warn("waiting for a container runtime", "error", err.Error())
 		}
 		if sleep.For(ctx, time.Second) != nil {

@@ -32,8 +32,8 @@ func watchdog(ctx context.Context, a *agent.Agent) {
 		return
 	}
 	for sleep.For(ctx, limit/2) == nil {
-		asked, cancel := context.WithTimeout(ctx, limit)
-		if _, err := a.Status(asked); err == nil {
+		requested, cancel := context.WithTimeout(ctx, limit)
+		if _, err := a.Status(requested); err == nil {
 			notify(sd.SdNotifyWatchdog)
 		}
 		cancel()

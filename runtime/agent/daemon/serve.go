@@ -140,7 +140,7 @@ func (d *daemon) end(ended <-chan error) error {
 		return err
 	case <-time.After(turnWait):
 	}
-	if d.Lingers(since) {
+	if d.IsStuck(since) {
 		return nil
 	}
 	return <-ended

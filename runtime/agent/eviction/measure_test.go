@@ -14,10 +14,10 @@ import (
 // TestLook checks that memory, process IDs and the file systems of the directories are measured. The runtime is queried
 // until it has answered once.
 func TestLook(t *testing.T) {
-	asked := 0
+	calls := 0
 	dir := t.TempDir()
 	m := &Machine{NodeDirs: []string{dir, filepath.Join(dir, "missing")}, ImageFs: func(context.Context) (string, error) {
-		if asked++; asked == 1 {
+		if calls++; calls == 1 {
 			return "", errors.New("down")
 		}
 		return dir, nil
@@ -27,8 +27,8 @@ func TestLook(t *testing.T) {
 	}
 	for range 2 {
 		look, err := m.Measure(t.Context())
-		if err != nil || asked != 2 || look.OwnImageFs {
-			t.Errorf("%+v %v, asked %d times", look, err, asked)
+		if err != nil || calls != 2 || look.OwnImageFs {
+			t.Errorf("%+v %v, asked %d times", look, err, calls)
 		}
 		for _, one := range meanings() {
 			all := look.Left[one.signal]

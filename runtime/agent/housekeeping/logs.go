@@ -14,16 +14,16 @@ func (h *Housekeeper) rotateLogs(ctx context.Context) error {
 	kept := h.pods(ctx)
 	errs := []error{h.world.Garbage.TrimFiles(kept)}
 	grown := h.world.Garbage.GrownLogs(kept)
-	looked := map[string]gc.GrownLog{}
+	idle := map[string]gc.GrownLog{}
 	var pods []model.PodRef
 	for _, log := range grown {
 		if h.idleLogs[log.Path] == log {
-			looked[log.Path] = log
+			idle[log.Path] = log
 		} else if len(pods) == 0 || pods[len(pods)-1] != log.Pod {
 			pods = append(pods, log.Pod)
 		}
 	}
-	h.idleLogs = looked
+	h.idleLogs = idle
 	for _, ref := range pods {
 		full, err := h.world.Garbage.FullLogs(ctx, ref)
 		if err != nil {

@@ -50,8 +50,8 @@ func Connect(ctx context.Context) (Manager, error) {
 
 // isUnknown reports whether an error means that the service is not on the bus.
 func isUnknown(err error) bool {
-	told := dbus.Error{}
-	return errors.As(err, &told) && (told.Name == "org.freedesktop.DBus.Error.ServiceUnknown" || told.Name == "org.freedesktop.DBus.Error.NameHasNoOwner")
+	dbusErr := dbus.Error{}
+	return errors.As(err, &dbusErr) && (dbusErr.Name == "org.freedesktop.DBus.Error.ServiceUnknown" || dbusErr.Name == "org.freedesktop.DBus.Error.NameHasNoOwner")
 }
 
 func (b bus) Close() error { return b.conn.Close() }
@@ -108,17 +108,17 @@ func (b bus) Shutdowns(ctx context.Context) (<-chan bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to signals of systemd-logind: %w", err)
 	}
-	signals, told := make(chan *dbus.Signal, 8), make(chan bool, 8)
+	signals, shutdowns := make(chan *dbus.Signal, 8), make(chan bool, 8)
 	b.conn.Signal(signals)
 	go func() {
-		defer close(told)
+		defer close(shutdowns)
 		for s := range signals {
-			if begins, ok := begins(s); ok {
-				told <- begins
+			if begin, ok := begins(s); ok {
+				shutdowns <- begin
 			}
 		}
 	}()
-	return told, nil
+	return shutdowns, nil
 }
 
 // begins parses a signal. It returns whether a shutdown begins or was canceled.

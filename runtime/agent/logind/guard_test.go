@@ -17,34 +17,34 @@ import (
 
 // machine is a fake logind that records events in order.
 type machine struct {
-	mu     sync.Mutex
-	told   []string
-	delay  time.Duration
-	raises bool
-	tells  chan bool
+	mu      sync.Mutex
+	actions []string
+	delay   time.Duration
+	raises  bool
+	signals chan bool
 }
 
-func (m *machine) tell(format string, args ...any) {
+func (m *machine) record(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.told = append(m.told, fmt.Sprintf(format, args...))
+	m.actions = append(m.actions, fmt.Sprintf(format, args...))
 }
 
-func (m *machine) heard() []string {
+func (m *machine) takeActions() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.told)
+	return slices.Clone(m.actions)
 }
 
 func (m *machine) Close() error {
-	m.tell("closed")
+	m.record("closed")
 	return nil
 }
 
 func (m *machine) MaxDelay(context.Context) (time.Duration, error) { return m.delay, nil }
 
 func (m *machine) RaiseMaxDelay(_ context.Context, to time.Duration) error {
-	m.tell("delay %s", to)
+	m.record("delay %s", to)
 	if m.raises {
 		m.delay = to
 	}
@@ -52,16 +52,16 @@ func (m *machine) RaiseMaxDelay(_ context.Context, to time.Duration) error {
 }
 
 func (m *machine) Inhibit(context.Context) (io.Closer, error) {
-	m.tell("lock")
+	m.record("lock")
 	return held{m}, nil
 }
 
-func (m *machine) Shutdowns(context.Context) (<-chan bool, error) { return m.tells, nil }
+func (m *machine) Shutdowns(context.Context) (<-chan bool, error) { return m.signals, nil }
 
 type held struct{ m *machine }
 
 func (h held) Close() error {
-	h.m.tell("unlock")
+	h.m.record("unlock")
 	return nil
 }
 
@@ -69,15 +69,15 @@ func (h held) Close() error {
 func (m *machine) guard() *Guard {
 	return &Guard{
 		Within: 30 * time.Second, Log: slog.New(slog.DiscardHandler), Pause: time.Millisecond,
-		Stop:   func(context.Context) error { m.tell("stop"); return nil },
-		Resume: func(context.Context) { m.tell("resume") },
+		Stop:   func(context.Context) error { m.record("stop"); return nil },
+		Resume: func(context.Context) { m.record("resume") },
 	}
 }
 
 // TestShutdown checks that logind waits long enough, that the pods stop before the lock is released, and that there is
 // a new lock after a canceled shutdown.
 func TestShutdown(t *testing.T) {
-	m := &machine{delay: 5 * time.Second, raises: true, tells: make(chan bool)}
+	m := &machine{delay: 5 * time.Second, raises: true, signals: make(chan bool)}
 	g := m.guard()
 	connections := 0
 	g.Connect = func(context.Context) (Manager, error) {
@@ -91,13 +91,13 @@ func TestShutdown(t *testing.T) {
 		g.Run(t.Context())
 		close(ended)
 	}()
-	m.tells <- true
-	m.tells <- false
-	m.tells <- true
-	close(m.tells)
+	m.signals <- true
+	m.signals <- false
+	m.signals <- true
+	close(m.signals)
 	<-ended
 	want := []string{"delay 35s", "lock", "stop", "unlock", "resume", "unlock", "lock", "stop", "unlock", "unlock", "closed"}
-	if diff := cmp.Diff(want, m.heard()); diff != "" {
+	if diff := cmp.Diff(want, m.takeActions()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -114,8 +114,8 @@ func TestWithoutLogind(t *testing.T) {
 		return nil, ErrNoLogind
 	}
 	g.Run(t.Context())
-	if tries != 3 || len(m.heard()) > 0 {
-		t.Errorf("%d tries, %v", tries, m.heard())
+	if tries != 3 || len(m.takeActions()) > 0 {
+		t.Errorf("%d tries, %v", tries, m.takeActions())
 	}
 }
 
@@ -127,7 +127,7 @@ func TestDelayThatStays(t *testing.T) {
 	if err := raise(ctx, m, time.Minute); err == nil {
 		t.Error("no error")
 	}
-	if diff := cmp.Diff([]string{"delay 1m0s"}, m.heard()); diff != "" {
+	if diff := cmp.Diff([]string{"delay 1m0s"}, m.takeActions()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -67,7 +67,7 @@ func (l *Ledger) NextDrop(now time.Time) (next time.Time) {
 		return next
 	}
 	for _, r := range l.rules {
-		if at := l.readAt.Add(r.Lingers); at.After(now) && (next.IsZero() || at.Before(next)) {
+		if at := l.readAt.Add(r.DropDelay); at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
@@ -190,7 +190,7 @@ func (l *Ledger) ActionFor(now time.Time, r *Record) Action {
 // inDropDelay reports whether a resource of an earlier agent may come back soon. For a resource that this agent has seen, the
 // source has already applied its delay.
 func (l *Ledger) inDropDelay(now time.Time, t *Resource) bool {
-	return !l.seen[t.ID()] && now.Before(l.readAt.Add(l.rules[t.Owner].Lingers))
+	return !l.seen[t.ID()] && now.Before(l.readAt.Add(l.rules[t.Owner].DropDelay))
 }
 
 // recordOwner records that a claim takes effect in the place of a stored resource.

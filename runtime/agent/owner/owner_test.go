@@ -28,7 +28,7 @@ func (s source) Rules() sources.Rules {
 	if s == "api" {
 		return sources.Rules{UIDs: true}
 	}
-	return sources.Rules{Lingers: sources.Lingers}
+	return sources.Rules{DropDelay: sources.DropDelay}
 }
 
 func (source) Run(context.Context, <-chan chan struct{}, func(sources.Update)) {}
@@ -46,9 +46,9 @@ func pod(text, keeper string) *podspec.Desired {
 	return &podspec.Desired{Pod: p, Origin: podspec.Origin{Keeper: keeper, Source: keeper + "/f"}}
 }
 
-// said parses an update of a source with pods: "one: web/a db/b", "one: unread", and "one: web/a!30" for a pod that
+// updateOf parses an update of a source with pods: "one: web/a db/b", "one: unread", and "one: web/a!30" for a pod that
 // ends in 30 seconds. "one: ?" has not been read. "one: ?f" could not read its file f.
-func said(text string) sources.Update {
+func updateOf(text string) sources.Update {
 	name, pods, _ := strings.Cut(text, ": ")
 	u := sources.Update{Source: name, Complete: true, WorkloadSources: map[types.UID]string{}, Ending: map[types.UID]int64{}}
 	for word := range strings.FieldsSeq(pods) {
@@ -87,9 +87,9 @@ func stored(texts ...string) (all []Record) {
 	return all
 }
 
-// words describes a decision: "web/a of one" is wanted. "stays", "ends" (with its grace period) and "held by" have
+// textOf describes a decision: "web/a of one" is wanted. "stays", "ends" (with its grace period) and "held by" have
 // their literal meaning.
-func words(d *Decision) string {
+func textOf(d *Decision) string {
 	var all []string
 	add := func(d *podspec.Desired, what string) {
 		all = append(all, d.Pod.Name+"/"+string(d.Pod.UID)+" "+what)
@@ -126,69 +126,69 @@ func words(d *Decision) string {
 // seconds later.
 func TestPods(t *testing.T) {
 	for what, c := range map[string]struct {
-		said, stored []string
-		later        bool
-		want         string
+		updates, stored []string
+		later           bool
+		want            string
 	}{
 		// Precedence.
-		"a pod of a source takes effect":                {said: []string{"one: web/a"}, want: "web/a of one"},
-		"the first source wins a name":                  {said: []string{"one: web/a", "two: web/b"}, want: "two/f lost, web/a of one"},
-		"the first source wins a uid":                   {said: []string{"one: web/a", "two: db/a"}, want: "two/f lost, web/a of one"},
-		"a workload has the rank of its source":         {said: []string{"two: web/a", "workloads: web/b<one"}, want: "two/f lost, web/b of workloads"},
-		"a workload of a later source loses":            {said: []string{"one: web/a", "workloads: web/b<two"}, want: "two/f lost, web/a of one"},
-		"a workload that was applied by hand is last":   {said: []string{"two: web/a", "workloads: web/b"}, want: "web/a of two, workloads/f lost"},
-		"a uid is its own name where uids identify":     {said: []string{"one: web/a", "api: web/b web/c"}, want: "web/a of one, web/b of api, web/c of api"},
-		"one uid is one pod for all sources":            {said: []string{"one: web/a", "api: web/a"}, want: "api/f lost, web/a of one"},
-		"it takes over what was applied by hand":        {said: []string{"one: web/a"}, stored: []string{": web/a"}, want: "web/a of one"},
-		"it takes over from a source after it":          {said: []string{"one: web/a", "two: ?"}, stored: []string{"two: web/a"}, want: "web/a of one"},
-		"it takes over what another agent's source had": {said: []string{"one: web/a"}, stored: []string{"gone: web/a"}, want: "web/a of one"},
+		"a pod of a source takes effect":                {updates: []string{"one: web/a"}, want: "web/a of one"},
+		"the first source wins a name":                  {updates: []string{"one: web/a", "two: web/b"}, want: "two/f lost, web/a of one"},
+		"the first source wins a uid":                   {updates: []string{"one: web/a", "two: db/a"}, want: "two/f lost, web/a of one"},
+		"a workload has the rank of its source":         {updates: []string{"two: web/a", "workloads: web/b<one"}, want: "two/f lost, web/b of workloads"},
+		"a workload of a later source loses":            {updates: []string{"one: web/a", "workloads: web/b<two"}, want: "two/f lost, web/a of one"},
+		"a workload that was applied by hand is last":   {updates: []string{"two: web/a", "workloads: web/b"}, want: "web/a of two, workloads/f lost"},
+		"a uid is its own name where uids identify":     {updates: []string{"one: web/a", "api: web/b web/c"}, want: "web/a of one, web/b of api, web/c of api"},
+		"one uid is one pod for all sources":            {updates: []string{"one: web/a", "api: web/a"}, want: "api/f lost, web/a of one"},
+		"it takes over what was applied by hand":        {updates: []string{"one: web/a"}, stored: []string{": web/a"}, want: "web/a of one"},
+		"it takes over from a source after it":          {updates: []string{"one: web/a", "two: ?"}, stored: []string{"two: web/a"}, want: "web/a of one"},
+		"it takes over what another agent's source had": {updates: []string{"one: web/a"}, stored: []string{"gone: web/a"}, want: "web/a of one"},
 
 		// A source that may still want a stored pod blocks later sources.
-		"it waits for a source before that is not read":   {said: []string{"one: ?", "two: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays"},
-		"it waits for a text before that is not read":     {said: []string{"one: ?f", "two: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays"},
-		"it waits for workloads that are not read":        {said: []string{"one: web/b", "workloads: ?"}, stored: []string{"workloads: web/a"}, want: "web/a stays"},
-		"it does not wait for a source after it":          {said: []string{"one: web/b", "two: ?"}, stored: []string{"two: web/a"}, want: "web/a stays, web/b of one"},
-		"it does not wait where nothing is stored":        {said: []string{"one: ?", "two: web/b"}, want: "web/b of two"},
-		"what waits keeps its name from others":           {said: []string{"one: ?", "two: web/b", "api: db/b"}, stored: []string{"one: web/a"}, want: "api/f lost, web/a stays"},
-		"a uid does not wait for a name":                  {said: []string{"one: ?", "api: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays, web/b of api"},
-		"of two stored pods the one that does not end":    {said: []string{"one: ?", "two: web/c"}, stored: []string{"one: web/a", "two: web/0!"}, want: "web/0 ends, web/a stays"},
-		"a pod that is being deleted is no reason either": {said: []string{"two: web/b"}, stored: []string{"one: web/a!"}, want: "web/a ends, web/b of two"},
+		"it waits for a source before that is not read":   {updates: []string{"one: ?", "two: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays"},
+		"it waits for a text before that is not read":     {updates: []string{"one: ?f", "two: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays"},
+		"it waits for workloads that are not read":        {updates: []string{"one: web/b", "workloads: ?"}, stored: []string{"workloads: web/a"}, want: "web/a stays"},
+		"it does not wait for a source after it":          {updates: []string{"one: web/b", "two: ?"}, stored: []string{"two: web/a"}, want: "web/a stays, web/b of one"},
+		"it does not wait where nothing is stored":        {updates: []string{"one: ?", "two: web/b"}, want: "web/b of two"},
+		"what waits keeps its name from others":           {updates: []string{"one: ?", "two: web/b", "api: db/b"}, stored: []string{"one: web/a"}, want: "api/f lost, web/a stays"},
+		"a uid does not wait for a name":                  {updates: []string{"one: ?", "api: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays, web/b of api"},
+		"of two stored pods the one that does not end":    {updates: []string{"one: ?", "two: web/c"}, stored: []string{"one: web/a", "two: web/0!"}, want: "web/0 ends, web/a stays"},
+		"a pod that is being deleted is no reason either": {updates: []string{"two: web/b"}, stored: []string{"one: web/a!"}, want: "web/a ends, web/b of two"},
 
 		// A pod that was applied by hand keeps its name: the agent ends no pod that its sources did not provide.
-		"a pod by hand holds another uid":             {said: []string{"one: web/b"}, stored: []string{": web/a"}, want: "web/a stays, web/b held by a"},
-		"also one of a source that is no more":        {said: []string{"one: web/b"}, stored: []string{"gone: web/a"}, want: "web/a stays, web/b held by a"},
-		"also the same uid, of another workload":      {said: []string{"one: web/a:x"}, stored: []string{": web/a:y"}, want: "web/a held by a, web/a stays"},
-		"not its own workload":                        {said: []string{"one: web/a:x"}, stored: []string{": web/a:x"}, want: "web/a of one"},
-		"not while it is being deleted":               {said: []string{"one: web/b"}, stored: []string{": web/a!"}, want: "web/a ends, web/b of one"},
-		"not where uids identify":                     {said: []string{"api: web/b"}, stored: []string{": web/a"}, want: "web/a stays, web/b of api"},
-		"what it holds has won its name all the same": {said: []string{"one: web/b", "two: web/c"}, stored: []string{": web/a"}, want: "two/f lost, web/a stays, web/b held by a"},
+		"a pod by hand holds another uid":             {updates: []string{"one: web/b"}, stored: []string{": web/a"}, want: "web/a stays, web/b held by a"},
+		"also one of a source that is no more":        {updates: []string{"one: web/b"}, stored: []string{"gone: web/a"}, want: "web/a stays, web/b held by a"},
+		"also the same uid, of another workload":      {updates: []string{"one: web/a:x"}, stored: []string{": web/a:y"}, want: "web/a held by a, web/a stays"},
+		"not its own workload":                        {updates: []string{"one: web/a:x"}, stored: []string{": web/a:x"}, want: "web/a of one"},
+		"not while it is being deleted":               {updates: []string{"one: web/b"}, stored: []string{": web/a!"}, want: "web/a ends, web/b of one"},
+		"not where uids identify":                     {updates: []string{"api: web/b"}, stored: []string{": web/a"}, want: "web/a stays, web/b of api"},
+		"what it holds has won its name all the same": {updates: []string{"one: web/b", "two: web/c"}, stored: []string{": web/a"}, want: "two/f lost, web/a stays, web/b held by a"},
 
 		// Pods that no source wants.
 		"a pod of a source lingers at the start":            {stored: []string{"one: web/a"}, want: "web/a stays"},
 		"it ends when it has lingered":                      {stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
-		"not before every source has been read":             {said: []string{"two: ?"}, stored: []string{"one: web/a"}, later: true, want: "web/a stays"},
-		"not while its text cannot be read":                 {said: []string{"one: ?f"}, stored: []string{"one: web/a"}, later: true, want: "web/a stays"},
-		"another text does not matter":                      {said: []string{"two: ?f"}, stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
+		"not before every source has been read":             {updates: []string{"two: ?"}, stored: []string{"one: web/a"}, later: true, want: "web/a stays"},
+		"not while its text cannot be read":                 {updates: []string{"one: ?f"}, stored: []string{"one: web/a"}, later: true, want: "web/a stays"},
+		"another text does not matter":                      {updates: []string{"two: ?f"}, stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
 		"nothing lingers that is absent at an API server":   {stored: []string{"api: web/a"}, want: "web/a ends"},
 		"a pod that was applied by hand stays":              {stored: []string{": web/a"}, later: true, want: "web/a stays"},
 		"also one of a source that the agent does not have": {stored: []string{"gone: web/a"}, later: true, want: "web/a stays"},
 		"a deletion that has begun is finished":             {stored: []string{": web/a!", "one: db/b!"}, want: "db/b ends, web/a ends"},
-		"a pod whose name another one got":                  {said: []string{"one: web/b"}, stored: []string{"one: web/a"}, later: true, want: "web/a ends, web/b of one"},
-		"a pod that its source deletes ends with its grace": {said: []string{"api: web/a!30"}, stored: []string{"api: web/a"}, want: "web/a ends in 30"},
-		"also before every source has been read":            {said: []string{"two: ?", "api: web/a!30"}, stored: []string{"api: web/a"}, want: "web/a ends in 30"},
-		"one that is not stored needs no end":               {said: []string{"api: web/a!30"}, want: ""},
-		"one that vanished from its source has its own":     {said: []string{"api: db/b!30"}, stored: []string{"api: web/a", "api: db/b"}, want: "db/b ends in 30, web/a ends"},
-		"a pod that ends keeps its uid from others":         {said: []string{"api: web/a!30", "late: db/a"}, want: "late/f lost"},
-		"a pod that is deleted and wanted is made again":    {said: []string{"one: web/a"}, stored: []string{"one: web/a!"}, want: "web/a of one"},
+		"a pod whose name another one got":                  {updates: []string{"one: web/b"}, stored: []string{"one: web/a"}, later: true, want: "web/a ends, web/b of one"},
+		"a pod that its source deletes ends with its grace": {updates: []string{"api: web/a!30"}, stored: []string{"api: web/a"}, want: "web/a ends in 30"},
+		"also before every source has been read":            {updates: []string{"two: ?", "api: web/a!30"}, stored: []string{"api: web/a"}, want: "web/a ends in 30"},
+		"one that is not stored needs no end":               {updates: []string{"api: web/a!30"}, want: ""},
+		"one that vanished from its source has its own":     {updates: []string{"api: db/b!30"}, stored: []string{"api: web/a", "api: db/b"}, want: "db/b ends in 30, web/a ends"},
+		"a pod that ends keeps its uid from others":         {updates: []string{"api: web/a!30", "late: db/a"}, want: "late/f lost"},
+		"a pod that is deleted and wanted is made again":    {updates: []string{"one: web/a"}, stored: []string{"one: web/a!"}, want: "web/a of one"},
 	} {
 		l := newLedger(Pods, "one", "two", "workloads", "api", "late")
-		l.says(c.said...)
+		l.expect(c.updates...)
 		now := time.Unix(1000, 0)
 		got := l.Decide(now, stored(c.stored...))
 		if c.later {
 			got = l.Decide(now.Add(3*time.Second), stored(c.stored...))
 		}
-		if got := words(got); got != c.want {
+		if got := textOf(got); got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
 	}
@@ -203,9 +203,9 @@ func newLedger(kinds Kinds, names ...string) *Ledger {
 	return l
 }
 
-func (l *Ledger) says(texts ...string) {
+func (l *Ledger) expect(texts ...string) {
 	for _, text := range texts {
-		u := said(text)
+		u := updateOf(text)
 		l.Updates[u.Source] = u
 	}
 }
@@ -214,7 +214,7 @@ func (l *Ledger) says(texts ...string) {
 func TestLeftAlone(t *testing.T) {
 	l := newLedger(Pods, "one")
 	l.ByHand = false
-	if got := words(l.Decide(time.Unix(1000, 0), stored(": web/a", "gone: db/b", ": old/c!"))); got != "old/c ends" {
+	if got := textOf(l.Decide(time.Unix(1000, 0), stored(": web/a", "gone: db/b", ": old/c!"))); got != "old/c ends" {
 		t.Error(got)
 	}
 }
@@ -224,23 +224,23 @@ func TestLeftAlone(t *testing.T) {
 func TestSeen(t *testing.T) {
 	l, now := newLedger(Pods, "one"), time.Unix(1000, 0)
 	there := stored("one: web/a", "one: db/b")
-	l.says("one: web/a")
+	l.expect("one: web/a")
 	l.Decide(now, there)
-	if got := l.NextDrop(now); !got.Equal(now.Add(sources.Lingers)) {
+	if got := l.NextDrop(now); !got.Equal(now.Add(sources.DropDelay)) {
 		t.Errorf("it settles at %s", got)
 	}
-	l.says("one: ")
-	if got := words(l.Decide(now.Add(time.Second), there)); got != "db/b stays, web/a ends" {
+	l.expect("one: ")
+	if got := textOf(l.Decide(now.Add(time.Second), there)); got != "db/b stays, web/a ends" {
 		t.Error(got)
 	}
 	l.Forget(there[0].ID())
-	if got := words(l.Decide(now.Add(time.Second), there)); got != "db/b stays, web/a stays" {
+	if got := textOf(l.Decide(now.Add(time.Second), there)); got != "db/b stays, web/a stays" {
 		t.Errorf("after it was forgotten: %s", got)
 	}
-	if got := words(l.Decide(now.Add(sources.Lingers), there)); got != "db/b ends, web/a ends" {
+	if got := textOf(l.Decide(now.Add(sources.DropDelay), there)); got != "db/b ends, web/a ends" {
 		t.Errorf("two seconds later: %s", got)
 	}
-	if got := l.NextDrop(now.Add(sources.Lingers)); !got.IsZero() {
+	if got := l.NextDrop(now.Add(sources.DropDelay)); !got.IsZero() {
 		t.Errorf("then it settles at %s", got)
 	}
 }
@@ -249,7 +249,7 @@ func TestSeen(t *testing.T) {
 // noted: it belongs to the workload.
 func TestTakeovers(t *testing.T) {
 	l, now := newLedger(Pods, "one", "workloads"), time.Unix(1000, 0)
-	l.says("one: web/a db/b old/d", "workloads: made/c")
+	l.expect("one: web/a db/b old/d", "workloads: made/c")
 	for range 2 {
 		l.Decide(now, stored(": web/a", "one: db/b", ": made/c", ": old/d!"))
 		now = now.Add(time.Second)
@@ -263,7 +263,7 @@ func TestTakeovers(t *testing.T) {
 // TestProblems checks that problems name the file that lost, the file that won, and the pod that keeps its manifest.
 func TestProblems(t *testing.T) {
 	l := newLedger(Pods, "one", "two")
-	l.says("one: web/a", "two: web/b db/a held/d")
+	l.expect("one: web/a", "two: web/b db/a held/d")
 	got := l.Decide(time.Unix(1000, 0), stored(": held/h")).Problems["two"]
 	want := []sources.Problem{
 		{File: "two/f", Pod: "a", Text: "two/f: Pod default/web is given twice, first in one/f"},
@@ -313,7 +313,7 @@ func TestOthers(t *testing.T) {
 		return strings.ReplaceAll(strings.Join(all, ", "), "default/", "")
 	}
 	l.Decide(now, slices.Concat(byHand, old))
-	got := show(l.Decide(now.Add(sources.Lingers), slices.Concat(byHand, old)))
+	got := show(l.Decide(now.Add(sources.DropDelay), slices.Concat(byHand, old)))
 	if want := "ConfigMap web of one, Deployment web of one, ConfigMap db of two, Deployment db of two, Deployment old ends, ConfigMap old ends, " +
 		"two/f: ConfigMap web is given twice, first in one/f , two/f: Deployment web is given twice, first in one/f web"; got != want {
 		t.Errorf("%s, want %s", got, want)

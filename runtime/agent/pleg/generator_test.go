@@ -98,7 +98,7 @@ func (f *fakeRuntime) ListContainers(context.Context, *runtimeapi.ListContainers
 }
 
 // watchExits reports exits until one without an ID breaks the connection.
-func (f *fakeRuntime) watchExits(ctx context.Context, told func(string)) error {
+func (f *fakeRuntime) watchExits(ctx context.Context, onExit func(string)) error {
 	f.change(func() { f.watches++ })
 	if !f.tellsExits {
 		return fmt.Errorf("no containerd: %w", errors.ErrUnsupported)
@@ -109,7 +109,7 @@ func (f *fakeRuntime) watchExits(ctx context.Context, told func(string)) error {
 			if id == "" {
 				return io.ErrUnexpectedEOF
 			}
-			told(id)
+			onExit(id)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -127,7 +127,7 @@ const (
 
 // watched runs a generator with a runtime in a synctest bubble. told returns the events since its last call, with the
 // seconds since the start.
-func watched(t *testing.T, f *fakeRuntime, test func(told func() string)) {
+func watched(t *testing.T, f *fakeRuntime, test func(events func() string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -156,9 +156,9 @@ func watched(t *testing.T, f *fakeRuntime, test func(told func() string)) {
 	})
 }
 
-func wantTold(t *testing.T, told func() string, want string) {
+func wantEvents(t *testing.T, events func() string, want string) {
 	t.Helper()
-	if got := told(); got != want {
+	if got := events(); got != want {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }
@@ -166,10 +166,10 @@ func wantTold(t *testing.T, told func() string, want string) {
 // TestWithoutEvents checks that all containers are listed each second (kubelet: TestRelisting).
 func TestWithoutEvents(t *testing.T) {
 	f := &fakeRuntime{noEvents: status.Error(codes.Unimplemented, "no"), containers: []*runtimeapi.Container{container("x", "p", running)}}
-	watched(t, f, func(told func() string) {
-		wantTold(t, told, "0.0 up [p]")
+	watched(t, f, func(events func() string) {
+		wantEvents(t, events, "0.0 up [p]")
 		time.Sleep(10500 * time.Millisecond)
-		wantTold(t, told, "")
+		wantEvents(t, events, "")
 		if lists, streams := f.counted(); lists != 11 || streams > 2 {
 			t.Errorf("%d lists and %d streams in ten seconds", lists, streams)
 		}
@@ -177,10 +177,10 @@ func TestWithoutEvents(t *testing.T) {
 			f.containers = []*runtimeapi.Container{container("x", "p", exited), container("y", "q", running)}
 		})
 		time.Sleep(time.Second)
-		wantTold(t, told, "11.0 [p q]")
+		wantEvents(t, events, "11.0 [p q]")
 		f.change(func() { f.containers = []*runtimeapi.Container{container("y", "q", running)} })
 		time.Sleep(time.Second)
-		wantTold(t, told, "12.0 [p]")
+		wantEvents(t, events, "12.0 [p]")
 	})
 }
 
@@ -188,9 +188,9 @@ func TestWithoutEvents(t *testing.T) {
 // repeat the changes that events have reported.
 func TestWithEvents(t *testing.T) {
 	f := &fakeRuntime{containers: []*runtimeapi.Container{container("x", "p", running)}}
-	watched(t, f, func(told func() string) {
+	watched(t, f, func(events func() string) {
 		time.Sleep(5 * time.Second)
-		wantTold(t, told, "0.0 up [p]")
+		wantEvents(t, events, "0.0 up [p]")
 		before, _ := f.counted()
 		time.Sleep(10 * time.Minute)
 		lists, _ := f.counted()
@@ -199,11 +199,11 @@ func TestWithEvents(t *testing.T) {
 		}
 		f.send(event("x", "p", runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT))
 		f.change(func() { f.containers = []*runtimeapi.Container{container("x", "p", exited)} })
-		wantTold(t, told, "605.0 [p]")
+		wantEvents(t, events, "605.0 [p]")
 		f.send(event("sandbox-p", "p", runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT))
-		wantTold(t, told, "605.0 [p]")
+		wantEvents(t, events, "605.0 [p]")
 		time.Sleep(2 * time.Minute)
-		wantTold(t, told, "")
+		wantEvents(t, events, "")
 	})
 }
 
@@ -217,12 +217,12 @@ func event(id, pod string, happened runtimeapi.ContainerEventType) *runtimeapi.C
 // TestEventsOfUnknownContainers checks that the pod of such an event is found in a list.
 func TestEventsOfUnknownContainers(t *testing.T) {
 	f := &fakeRuntime{}
-	watched(t, f, func(told func() string) {
+	watched(t, f, func(events func() string) {
 		time.Sleep(5 * time.Second)
-		wantTold(t, told, "0.0 up []")
+		wantEvents(t, events, "0.0 up []")
 		f.change(func() { f.containers = []*runtimeapi.Container{container("x", "p", running)} })
 		f.send(&runtimeapi.ContainerEventResponse{ContainerId: "x"})
-		wantTold(t, told, "5.0 [p]")
+		wantEvents(t, events, "5.0 [p]")
 	})
 }
 
@@ -231,25 +231,25 @@ func TestEventsOfUnknownContainers(t *testing.T) {
 // pauses.
 func TestRuntimeGoesDown(t *testing.T) {
 	f := &fakeRuntime{containers: []*runtimeapi.Container{container("x", "p", running)}}
-	watched(t, f, func(told func() string) {
+	watched(t, f, func(events func() string) {
 		time.Sleep(10 * time.Second)
-		wantTold(t, told, "0.0 up [p]")
+		wantEvents(t, events, "0.0 up [p]")
 		f.change(func() { f.down = status.Error(codes.Unavailable, "gone") })
 		f.current().broken <- io.ErrUnexpectedEOF
-		wantTold(t, told, "10.0 down []")
+		wantEvents(t, events, "10.0 down []")
 		_, before := f.counted()
 		time.Sleep(30 * time.Second)
-		wantTold(t, told, "")
+		wantEvents(t, events, "")
 		_, opened := f.counted()
 		if again := opened - before; again < 8 || again > 13 {
 			t.Errorf("the stream was opened %d times in half a minute", again)
 		}
 		f.change(func() { f.down, f.containers = nil, []*runtimeapi.Container{container("x", "p", exited)} })
 		time.Sleep(time.Second)
-		wantTold(t, told, "41.0 up [p]")
+		wantEvents(t, events, "41.0 up [p]")
 		time.Sleep(10 * time.Second)
 		f.send(event("x", "p", runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT))
-		wantTold(t, told, "51.0 [p]")
+		wantEvents(t, events, "51.0 [p]")
 	})
 }
 
@@ -259,26 +259,26 @@ func TestExits(t *testing.T) {
 	f := &fakeRuntime{
 		tellsExits: true, noEvents: status.Error(codes.Unimplemented, "no"), containers: []*runtimeapi.Container{container("x", "p", running)},
 	}
-	watched(t, f, func(told func() string) {
+	watched(t, f, func(events func() string) {
 		time.Sleep(100 * time.Millisecond)
-		wantTold(t, told, "0.0 up [p]")
+		wantEvents(t, events, "0.0 up [p]")
 		f.exits <- "x"
-		wantTold(t, told, "0.1 [p]")
+		wantEvents(t, events, "0.1 [p]")
 		before, _ := f.counted()
 		f.exits <- "sandbox"
-		wantTold(t, told, "")
+		wantEvents(t, events, "")
 		if after, _ := f.counted(); after != before {
 			t.Errorf("%d lists for the exit of a sandbox", after-before)
 		}
 		time.Sleep(10 * time.Second)
-		wantTold(t, told, "")
+		wantEvents(t, events, "")
 		f.change(func() { f.containers = []*runtimeapi.Container{container("x", "p", exited)} })
 		time.Sleep(time.Second)
-		wantTold(t, told, "11.0 [p]")
+		wantEvents(t, events, "11.0 [p]")
 		f.exits <- ""
 		time.Sleep(time.Second)
 		f.exits <- "x"
-		wantTold(t, told, "12.1 [p]")
+		wantEvents(t, events, "12.1 [p]")
 	})
 }
 

@@ -98,8 +98,8 @@ func serve(t *testing.T, k *keeping) (*Server, podsv1alpha1.PodsClient) {
 	return s, podsv1alpha1.NewPodsClient(conn)
 }
 
-// words describes a pod of the API: its name, its phase, and whether it has a spec.
-func words(t *testing.T, data []byte) string {
+// describe describes a pod of the API: its name, its phase, and whether it has a spec.
+func describe(t *testing.T, data []byte) string {
 	t.Helper()
 	if data == nil {
 		return ""
@@ -121,12 +121,12 @@ func TestCalls(t *testing.T) {
 	k := &keeping{phases: map[types.UID]v1.PodPhase{"1": v1.PodRunning, "2": v1.PodPending}}
 	_, client := serve(t, k)
 	list, err := client.ListPods(t.Context(), &podsv1alpha1.ListPodsRequest{})
-	if err != nil || len(list.GetPods()) != 2 || words(t, list.GetPods()[0])+words(t, list.GetPods()[1]) != " ns/pod-1=1:Running ns/pod-2=2:Pending" {
+	if err != nil || len(list.GetPods()) != 2 || describe(t, list.GetPods()[0])+describe(t, list.GetPods()[1]) != " ns/pod-1=1:Running ns/pod-2=2:Pending" {
 		t.Errorf("the list is %v, %v", list, err)
 	}
 	k.set("2", v1.PodRunning)
 	one, err := client.GetPod(t.Context(), &podsv1alpha1.GetPodRequest{PodUID: "2"})
-	if err != nil || words(t, one.GetPod()) != " ns/pod-2=2:Running" {
+	if err != nil || describe(t, one.GetPod()) != " ns/pod-2=2:Running" {
 		t.Errorf("the pod is %v, %v", one, err)
 	}
 	_, err = client.GetPod(t.Context(), &podsv1alpha1.GetPodRequest{PodUID: "pod-2"})
@@ -163,29 +163,29 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hear := func(stream podsv1alpha1.Pods_WatchPodsClient, wants ...string) {
+	receive := func(stream podsv1alpha1.Pods_WatchPodsClient, wants ...string) {
 		t.Helper()
 		for _, want := range wants {
 			e, failure := stream.Recv()
-			if got := e.GetType().String() + words(t, e.GetPod()); failure != nil || got != want {
+			if got := e.GetType().String() + describe(t, e.GetPod()); failure != nil || got != want {
 				t.Fatalf("%s, %v; want %s", got, failure, want)
 			}
 		}
 	}
-	hear(stream, "ADDED ns/pod-1=1:Pending", "ADDED ns/pod-2=2:Running", "INITIAL_SYNC_COMPLETE")
+	receive(stream, "ADDED ns/pod-1=1:Pending", "ADDED ns/pod-2=2:Running", "INITIAL_SYNC_COMPLETE")
 	s.Changed("2") // No event follows, because nothing has changed.
 	k.set("1", v1.PodRunning)
 	s.Changed("1")
-	hear(stream, "MODIFIED ns/pod-1=1:Running")
+	receive(stream, "MODIFIED ns/pod-1=1:Running")
 	k.set("3", v1.PodPending)
 	s.ListChanged()
-	hear(stream, "ADDED ns/pod-3=3:Pending")
+	receive(stream, "ADDED ns/pod-3=3:Pending")
 	k.set("3", v1.PodFailed)
 	s.Ended("3") // The pod exists again.
-	hear(stream, "DELETED ns/pod-3=3", "ADDED ns/pod-3=3:Failed")
+	receive(stream, "DELETED ns/pod-3=3", "ADDED ns/pod-3=3:Failed")
 	k.set("1", "")
 	s.ListChanged()
-	hear(stream, "DELETED ns/pod-1=1")
+	receive(stream, "DELETED ns/pod-1=1")
 
 	k.fail(errors.New("the runtime is away"))
 	second, err := client.WatchPods(t.Context(), &podsv1alpha1.WatchPodsRequest{})
@@ -199,16 +199,16 @@ func TestWatch(t *testing.T) {
 	s.Changed("2")
 	k.fail(nil)
 	s.ListChanged()
-	hear(stream, "MODIFIED ns/pod-2=2:Failed")
+	receive(stream, "MODIFIED ns/pod-2=2:Failed")
 	second, err = client.WatchPods(t.Context(), &podsv1alpha1.WatchPodsRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	hear(second, "ADDED ns/pod-2=2:Failed", "ADDED ns/pod-3=3:Failed", "INITIAL_SYNC_COMPLETE")
+	receive(second, "ADDED ns/pod-2=2:Failed", "ADDED ns/pod-3=3:Failed", "INITIAL_SYNC_COMPLETE")
 	k.set("3", v1.PodRunning)
 	s.Changed("3")
-	hear(stream, "MODIFIED ns/pod-3=3:Running")
-	hear(second, "MODIFIED ns/pod-3=3:Running")
+	receive(stream, "MODIFIED ns/pod-3=3:Running")
+	receive(second, "MODIFIED ns/pod-3=3:Running")
 }
 
 // TestNoWatches checks that no pod is read and nothing is recorded without a watch.
@@ -253,11 +253,11 @@ func TestSlowWatches(t *testing.T) {
 			t.Fatal("a watch that reads is dropped")
 		}
 	}
-	heard := 0
+	received := 0
 	for range slow.queue {
-		heard++
+		received++
 	}
-	if heard != queued || drops != 1 || status.Code(slow.end) != codes.ResourceExhausted {
-		t.Errorf("%d of %d heard, %d drops, %v", heard, queued, drops, slow.end)
+	if received != queued || drops != 1 || status.Code(slow.end) != codes.ResourceExhausted {
+		t.Errorf("%d of %d heard, %d drops, %v", received, queued, drops, slow.end)
 	}
 }

@@ -32,7 +32,7 @@ func TestDoProbe(t *testing.T) {
 	for _, kind := range model.ProbeTypes() {
 		for name, c := range map[string]struct {
 			change func(*Observation)
-			asked  bool
+			ran    bool
 		}{
 			"runs":            {func(*Observation) {}, true},
 			"does not run":    {func(s *Observation) { s.Running = nil }, false},
@@ -45,11 +45,11 @@ func TestDoProbe(t *testing.T) {
 			l := one(t, kind, every(10))
 			c.change(&l.seen)
 			l.Sync(l.now, l.seen)
-			asked := l.tick()
-			if (len(asked) == 1) != c.asked || (len(l.Verdicts()) == 1) != c.asked {
-				t.Errorf("%s, %s: asked %v, %v", kind, name, asked, l.Verdicts())
+			ran := l.tick()
+			if (len(ran) == 1) != c.ran || (len(l.Verdicts()) == 1) != c.ran {
+				t.Errorf("%s, %s: asked %v, %v", kind, name, ran, l.Verdicts())
 			}
-			if c.asked {
+			if c.ran {
 				l.want(kind, good, map[bool]int32{true: 0, false: 1}[kind == model.Startup], name)
 			}
 		}
@@ -68,11 +68,11 @@ func TestSidecarsAreProbed(t *testing.T) {
 	l.seen.Desired.Pod.Spec.InitContainers = []v1.Container{{Name: "s", RestartPolicy: &always, StartupProbe: every(10), LivenessProbe: every(10)}}
 	l.seen.Running = append(l.seen.Running, Running{Name: "s", ID: "2", StartedAt: noon})
 	l.Sync(l.now, l.seen)
-	if asked := l.tick(); !slices.Equal(asked, []model.ProbeType{model.Readiness, model.Startup}) {
-		t.Errorf("asked %v", asked)
+	if ran := l.tick(); !slices.Equal(ran, []model.ProbeType{model.Readiness, model.Startup}) {
+		t.Errorf("asked %v", ran)
 	}
-	if asked := l.tick(); !slices.Equal(asked, []model.ProbeType{model.Liveness}) {
-		t.Errorf("once it has started: %v", asked)
+	if ran := l.tick(); !slices.Equal(ran, []model.ProbeType{model.Liveness}) {
+		t.Errorf("once it has started: %v", ran)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestInitialDelay(t *testing.T) {
 	for kind, initial := range map[model.ProbeType]model.ProbeResult{model.Liveness: good, model.Readiness: bad, model.Startup: unknown} {
 		l := one(t, kind, with(every(3), func(p *v1.Probe) { p.InitialDelaySeconds = 10 }))
 		l.now = noon.Add(10*time.Second - 1)
-		if asked := l.tick(); len(asked) > 0 {
+		if ran := l.tick(); len(ran) > 0 {
 			t.Errorf("%s: asked during its delay", kind)
 		}
 		l.want(kind, initial, 0, "during its delay")
@@ -143,8 +143,8 @@ func TestStartupProbeThresholds(t *testing.T) {
 	l.ticks(1)
 	l.want(model.Startup, bad, 0, "fails for good")
 	l.now = l.now.Add(time.Hour)
-	if asked := l.tick(); len(asked) > 0 || !l.record(model.Startup).OnHold {
-		t.Errorf("after three failures: asked %v, %+v", asked, l.record(model.Startup))
+	if ran := l.tick(); len(ran) > 0 || !l.record(model.Startup).OnHold {
+		t.Errorf("after three failures: asked %v, %+v", ran, l.record(model.Startup))
 	}
 }
 
@@ -172,7 +172,7 @@ func TestOnHold(t *testing.T) {
 		}
 		l.fails[kind], l.now = false, l.now.Add(5*time.Second)
 		l.Sync(l.now, l.seen)
-		if asked := l.tick(); len(asked) > 0 {
+		if ran := l.tick(); len(ran) > 0 {
 			t.Errorf("%s on hold was asked", kind)
 		}
 		l.restart("2")
@@ -197,7 +197,7 @@ func TestCleanUp(t *testing.T) {
 		l := one(t, model.Liveness, with(every(10), func(p *v1.Probe) { p.FailureThreshold = 1 }))
 		asks, _ := l.Next(l.now)
 		leave(l)
-		if change := l.answer(asks[0], probe.Failure); change.Keep() || change.Look {
+		if change := l.answer(asks[0], probe.Failure); change.NeedsWrite() || change.Look {
 			t.Errorf("%s: its answer is %+v", name, change)
 		}
 		if v := l.Verdicts(); name != "another container runs" && len(v) > 0 {
@@ -212,8 +212,8 @@ func TestProbesDisabledByStarted(t *testing.T) {
 	l := newLab(t, map[model.ProbeType]*v1.Probe{model.Startup: every(10), model.Liveness: every(10), model.Readiness: every(10)})
 	l.fails = map[model.ProbeType]bool{model.Startup: true, model.Liveness: true}
 	for range 2 {
-		if asked := l.tick(); !slices.Equal(asked, []model.ProbeType{model.Startup}) {
-			t.Errorf("before it has started: %v", asked)
+		if ran := l.tick(); !slices.Equal(ran, []model.ProbeType{model.Startup}) {
+			t.Errorf("before it has started: %v", ran)
 		}
 		l.advance()
 	}
@@ -221,8 +221,8 @@ func TestProbesDisabledByStarted(t *testing.T) {
 	l.fails[model.Startup] = false
 	l.tick()
 	for i := range int32(2) {
-		if asked := l.tick(); !slices.Equal(asked, []model.ProbeType{model.Liveness, model.Readiness}) {
-			t.Errorf("once it has started: %v", asked)
+		if ran := l.tick(); !slices.Equal(ran, []model.ProbeType{model.Liveness, model.Readiness}) {
+			t.Errorf("once it has started: %v", ran)
 		}
 		l.want(model.Liveness, good, i+1, "fails")
 		l.advance()
@@ -237,7 +237,7 @@ func TestErrorsDoNotCount(t *testing.T) {
 	l.ticks(1)
 	asks, _ := l.Next(l.now)
 	change := l.Done(l.now, asks[0], probe.Result{Verdict: probe.Unknown, Output: "no shell", Message: "no shell"})
-	if r := l.record(model.Readiness); r.Result != good || r.Run != 1 || r.Message != "no shell" || change.Look || !change.Told {
+	if r := l.record(model.Readiness); r.Result != good || r.Run != 1 || r.Message != "no shell" || change.Look || !change.IsEvent {
 		t.Errorf("%+v, %+v", r, change)
 	}
 	if _, wake := l.Next(l.now); !wake.Equal(noon.Add(20 * time.Second)) {

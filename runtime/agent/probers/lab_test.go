@@ -65,7 +65,7 @@ func (l *lab) answer(ask DueProbe, verdict probe.Verdict) probe.Report {
 }
 
 // tick runs the probes that are due now, and returns their types.
-func (l *lab) tick() (asked []model.ProbeType) {
+func (l *lab) tick() (ran []model.ProbeType) {
 	l.t.Helper()
 	asks, _ := l.Next(l.now)
 	for _, ask := range asks {
@@ -74,9 +74,9 @@ func (l *lab) tick() (asked []model.ProbeType) {
 			verdict = probe.Failure
 		}
 		l.last = l.answer(ask, verdict)
-		asked = append(asked, ask.Type)
+		ran = append(ran, ask.Type)
 	}
-	return asked
+	return ran
 }
 
 // ticks runs probes the given number of times, each at the time of the Set's next call.

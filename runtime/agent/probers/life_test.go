@@ -14,16 +14,16 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// told is the test's own model of one probe of one container.
-type told struct {
+// probeModel is the test's own model of one probe of one container.
+type probeModel struct {
 	result, last      model.ProbeResult
 	run               int32
 	hold, asking, now bool
 	// lost reports whether the verdict could not be written.
 	lost bool
-	// asked is when the probe last ran, counted is when its last result counted, and within is when its current period
+	// ranAt is when the probe last ran, counted is when its last result counted, and within is when its current period
 	// started.
-	asked, counted, within time.Time
+	ranAt, counted, within time.Time
 }
 
 // life is a pod with random events: its containers start and end, its manifest is edited, and its probes answer after
@@ -36,24 +36,24 @@ type life struct {
 	began   time.Time
 	seen    Observation
 	disk    map[string]records
-	told    map[string]*told
+	models  map[string]*probeModel
 	pending []pendingAnswer
 	ids     int
-	asked   map[model.ProbeType]int
+	runs    map[model.ProbeType]int
 	log     []string
 }
 
 type pendingAnswer struct {
-	ask  DueProbe
-	at   time.Time
-	told *told
+	ask   DueProbe
+	at    time.Time
+	model *probeModel
 }
 
 func newLife(t *testing.T, seed uint64) *life {
 	t.Helper()
 	l := &life{
-		t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: noon, disk: map[string]records{}, told: map[string]*told{},
-		asked: map[model.ProbeType]int{},
+		t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: noon, disk: map[string]records{}, models: map[string]*probeModel{},
+		runs: map[model.ProbeType]int{},
 	}
 	l.seen.Desired = podOf(v1.Container{Name: "a"}, v1.Container{Name: "b"})
 	l.restart()
@@ -76,10 +76,10 @@ func (l *life) fail(format string, args ...any) {
 func (l *life) restart() {
 	l.note("agent")
 	l.Set, l.began, l.pending = New(l.now, l.rand.Float64), l.now, nil
-	before := l.told
-	l.told = map[string]*told{}
+	before := l.models
+	l.models = map[string]*probeModel{}
 	l.sync()
-	for name, k := range l.told {
+	for name, k := range l.models {
 		if old := before[name]; old != nil && !old.lost && (old.result != k.result || old.hold && !k.hold && old.result == good) {
 			l.fail("%s was %+v and is %+v after a restart", name, old, k)
 		}
@@ -122,7 +122,7 @@ func (l *life) slower() {
 		if p := model.ProbeOf(c, kind); p != nil {
 			p.PeriodSeconds = 1 + l.rand.Int32N(9)
 			for _, r := range l.seen.Running {
-				if k := l.told[r.ID+string(kind)]; r.Name == c.Name && k != nil {
+				if k := l.models[r.ID+string(kind)]; r.Name == c.Name && k != nil {
 					k.within = l.now
 				}
 			}
@@ -165,13 +165,13 @@ func (l *life) sync() {
 	for _, a := range l.Sync(l.now, l.seen) {
 		l.note("writes late %s %s %+v", a.ContainerID, a.Type, a.Record)
 		l.write(a)
-		if k := l.told[a.ContainerID+string(a.Type)]; k != nil {
+		if k := l.models[a.ContainerID+string(a.Type)]; k != nil {
 			k.lost = false
 		}
 	}
-	there := map[string]*told{}
+	there := map[string]*probeModel{}
 	l.each(func(r Running, kind model.ProbeType, p *v1.Probe) {
-		k := l.told[r.ID+string(kind)]
+		k := l.models[r.ID+string(kind)]
 		if k == nil {
 			k = l.begin(r, kind, p)
 		}
@@ -185,17 +185,17 @@ func (l *life) sync() {
 			l.fail("%s %s is %+v, and on disk %+v", r.ID, kind, k, on)
 		}
 	})
-	l.told = there
+	l.models = there
 	if len(l.Verdicts()) != len(there) {
 		l.fail("%d workers, not %d", len(l.Verdicts()), len(there))
 	}
 }
 
 // begin returns the model of a new probe.
-func (l *life) begin(r Running, kind model.ProbeType, p *v1.Probe) *told {
-	k := &told{result: map[model.ProbeType]model.ProbeResult{model.Liveness: good, model.Readiness: bad, model.Startup: unknown}[kind], within: l.now}
+func (l *life) begin(r Running, kind model.ProbeType, p *v1.Probe) *probeModel {
+	k := &probeModel{result: map[model.ProbeType]model.ProbeResult{model.Liveness: good, model.Readiness: bad, model.Startup: unknown}[kind], within: l.now}
 	if on, ok := l.disk[r.ID][kind]; ok {
-		k.result, k.last, k.run, k.hold, k.counted, k.asked = on.Result, on.Last, on.Run, on.OnHold, on.CountedAt, on.CountedAt
+		k.result, k.last, k.run, k.hold, k.counted, k.ranAt = on.Result, on.Last, on.Run, on.OnHold, on.CountedAt, on.CountedAt
 		if on.Last != on.Result && l.now.Sub(on.CountedAt) > model.Seconds(p.FailureThreshold*p.PeriodSeconds) {
 			k.last, k.run = "", 0
 		}
@@ -228,7 +228,7 @@ func (l *life) each(visit func(r Running, kind model.ProbeType, p *v1.Probe)) {
 
 // waits reports whether a probe waits for the startup probe.
 func (l *life) waits(id string, kind model.ProbeType) bool {
-	startup := l.told[id+string(model.Startup)]
+	startup := l.models[id+string(model.Startup)]
 	return kind != model.Startup && startup != nil && startup.result != good
 }
 
@@ -239,13 +239,13 @@ func (l *life) next() time.Time {
 		l.begun(ask)
 	}
 	l.each(func(r Running, kind model.ProbeType, p *v1.Probe) {
-		k := l.told[r.ID+string(kind)]
+		k := l.models[r.ID+string(kind)]
 		if k.asking || k.hold || l.waits(r.ID, kind) {
 			return
 		}
 		period := model.Seconds(p.PeriodSeconds)
-		if by := later(r.StartedAt.Add(model.Seconds(p.InitialDelaySeconds)), later(k.asked, later(k.within, k.counted)).Add(period)); l.now.After(by) {
-			if startup := l.told[r.ID+string(model.Startup)]; startup == nil || l.now.After(startup.counted) {
+		if by := later(r.StartedAt.Add(model.Seconds(p.InitialDelaySeconds)), later(k.ranAt, later(k.within, k.counted)).Add(period)); l.now.After(by) {
+			if startup := l.models[r.ID+string(model.Startup)]; startup == nil || l.now.After(startup.counted) {
 				l.fail("%s %s should have been asked by %s: %+v", r.ID, kind, by.Sub(noon), k)
 			}
 		}
@@ -255,7 +255,7 @@ func (l *life) next() time.Time {
 
 func (l *life) begun(ask DueProbe) {
 	id, kind := ask.Target.ContainerID, ask.Type
-	k := l.told[id+string(kind)]
+	k := l.models[id+string(kind)]
 	if k == nil {
 		l.fail("asked what does not run: %s %s", id, kind)
 	}
@@ -267,7 +267,7 @@ func (l *life) begun(ask DueProbe) {
 			r, p = other, spec
 		}
 	})
-	switch gap := l.now.Sub(k.asked); {
+	switch gap := l.now.Sub(k.ranAt); {
 	case p == nil:
 		l.fail("asked what is not there: %s %s", id, kind)
 	case k.asking:
@@ -278,11 +278,11 @@ func (l *life) begun(ask DueProbe) {
 		l.fail("asked before it has started: %s %s", id, kind)
 	case l.now.Sub(r.StartedAt) < model.Seconds(p.InitialDelaySeconds):
 		l.fail("asked during its initial delay: %s %s", id, kind)
-	case !k.asked.IsZero() && gap < model.Seconds(p.PeriodSeconds) && !k.now:
+	case !k.ranAt.IsZero() && gap < model.Seconds(p.PeriodSeconds) && !k.now:
 		l.fail("asked after %s: %s %s", gap, id, kind)
 	}
-	k.asking, k.now, k.asked = true, false, l.now
-	l.asked[kind]++
+	k.asking, k.now, k.ranAt = true, false, l.now
+	l.runs[kind]++
 	took := time.Duration(l.rand.IntN(300)) * time.Millisecond
 	if l.rand.IntN(10) == 0 {
 		took = time.Duration(l.rand.IntN(15000)) * time.Millisecond
@@ -295,24 +295,24 @@ func (l *life) done(a pendingAnswer) {
 	id, kind := a.ask.Target.ContainerID, a.ask.Type
 	verdict := []probe.Verdict{probe.Success, probe.Success, probe.Warning, probe.Failure, probe.Failure, probe.Unknown}[l.rand.IntN(6)]
 	change := l.Done(l.now, a.ask, probe.Result{Verdict: verdict})
-	l.note("%s %s says %s: keep %t, look %t, %+v", id, kind, verdict, change.Keep(), change.Look, change.Record)
-	written := change.Keep() && change.Changed && l.rand.IntN(5) > 0
+	l.note("%s %s says %s: keep %t, look %t, %+v", id, kind, verdict, change.NeedsWrite(), change.Look, change.Record)
+	written := change.NeedsWrite() && change.Changed && l.rand.IntN(5) > 0
 	if written {
 		l.write(change)
 	}
-	k := l.told[id+string(kind)]
+	k := l.models[id+string(kind)]
 	if k == nil {
-		if change.Keep() || change.Look {
+		if change.NeedsWrite() || change.Look {
 			l.fail("%s %s does not run, and %+v", id, kind, change)
 		}
 		return
 	}
 	k.asking, k.lost = false, (change.Look || k.lost) && !written
-	if k != a.told || l.now.Sub(a.ask.At) > model.Seconds(a.ask.Probe.PeriodSeconds) {
+	if k != a.model || l.now.Sub(a.ask.At) > model.Seconds(a.ask.Probe.PeriodSeconds) {
 		// After a slow result, the next run comes within a period.
 		k.within = l.now
 	}
-	if k != a.told || *a.ask.Probe != *l.probeOf(id, kind) {
+	if k != a.model || *a.ask.Probe != *l.probeOf(id, kind) {
 		// The probe has another worker now, or has changed.
 		l.adopt(id, kind, k)
 		return
@@ -339,7 +339,7 @@ func (l *life) probeOf(id string, kind model.ProbeType) (p *v1.Probe) {
 }
 
 // adopt copies the state of the Set for a result that the model cannot decide.
-func (l *life) adopt(id string, kind model.ProbeType, k *told) {
+func (l *life) adopt(id string, kind model.ProbeType, k *probeModel) {
 	for _, v := range l.Verdicts() {
 		if v.ContainerID == id && v.Type == kind {
 			k.result, k.last, k.run, k.hold, k.counted = v.Record.Result, v.Record.Last, v.Record.Run, v.Record.OnHold, v.Record.CountedAt
@@ -348,7 +348,7 @@ func (l *life) adopt(id string, kind model.ProbeType, k *told) {
 }
 
 // count applies a result to the model.
-func (k *told) count(now time.Time, kind model.ProbeType, p *v1.Probe, verdict probe.Verdict) {
+func (k *probeModel) count(now time.Time, kind model.ProbeType, p *v1.Probe, verdict probe.Verdict) {
 	result := map[probe.Verdict]model.ProbeResult{probe.Success: good, probe.Warning: good, probe.Failure: bad}[verdict]
 	if result == "" {
 		return
@@ -381,7 +381,7 @@ func (l *life) event() {
 		name := []string{"a", "b"}[l.rand.IntN(2)]
 		l.MakeDue(l.now, "u", name)
 		for _, r := range l.seen.Running {
-			if k := l.told[r.ID+string(model.Readiness)]; r.Name == name && k != nil && !k.asking {
+			if k := l.models[r.ID+string(model.Readiness)]; r.Name == name && k != nil && !k.asking {
 				k.now = true
 			}
 		}
@@ -392,7 +392,7 @@ func (l *life) event() {
 		l.sync()
 	case n < 94:
 		l.Forget("u")
-		l.told = map[string]*told{}
+		l.models = map[string]*probeModel{}
 		l.note("forgets")
 		l.sync()
 	case n < 97:
@@ -404,7 +404,7 @@ func (l *life) event() {
 // has passed, on hold, within its period (except by MakeDue), or without a running container. Each probe runs in time,
 // and results count as in the kubelet.
 func TestLifeOfASet(t *testing.T) {
-	asked := map[model.ProbeType]int{}
+	runs := map[model.ProbeType]int{}
 	for seed := range uint64(40) {
 		l := newLife(t, seed)
 		l.note("seed %d", seed)
@@ -432,14 +432,14 @@ func TestLifeOfASet(t *testing.T) {
 				event = l.now.Add(time.Duration(l.rand.IntN(8000)) * time.Millisecond)
 			}
 		}
-		for kind, n := range l.asked {
-			asked[kind] += n
+		for kind, n := range l.runs {
+			runs[kind] += n
 		}
 	}
 	for _, kind := range model.ProbeTypes() {
-		if asked[kind] < 1000 {
-			t.Errorf("%s was asked %d times in all", kind, asked[kind])
+		if runs[kind] < 1000 {
+			t.Errorf("%s was asked %d times in all", kind, runs[kind])
 		}
 	}
-	t.Log(asked)
+	t.Log(runs)
 }

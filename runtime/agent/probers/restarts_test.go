@@ -100,7 +100,7 @@ func TestContainersThatEnd(t *testing.T) {
 				t.Errorf("%s: runs again %t", name, again)
 			}
 			for _, ask := range asks {
-				if change := l.answer(ask, "Success"); change.Keep() || change.Look {
+				if change := l.answer(ask, "Success"); change.NeedsWrite() || change.Look {
 					t.Errorf("%s, %s: an answer of the ended container: %+v", name, kind, change)
 				}
 			}
@@ -160,13 +160,13 @@ func TestVerdictOfANewContainer(t *testing.T) {
 			// The checkpoint has the verdict of the earlier container under its ID.
 			l.restart("2")
 			l.want(kind, model.InitialProbe(kind).Result, 0, "another container")
-			if asked := l.tick(); len(asked) > 0 {
+			if ran := l.tick(); len(ran) > 0 {
 				t.Errorf("%s: asked during its delay", kind)
 			}
 			began := l.now
 			l.advance()
-			if asked := l.tick(); len(asked) != 1 || l.now.Sub(began) != 5*time.Second {
-				t.Errorf("%s: %d asked after %s", kind, len(asked), l.now.Sub(began))
+			if ran := l.tick(); len(ran) != 1 || l.now.Sub(began) != 5*time.Second {
+				t.Errorf("%s: %d asked after %s", kind, len(ran), l.now.Sub(began))
 			}
 		}
 	}

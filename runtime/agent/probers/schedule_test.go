@@ -25,7 +25,7 @@ func TestSlowProbes(t *testing.T) {
 		slow := asks[0]
 		l.answer(asks[1], probe.Success)
 		for l.now = noon; l.now.Before(noon.Add(took)); l.now = l.now.Add(time.Second) {
-			if asked := l.tick(); slices.Contains(asked, model.Liveness) {
+			if ran := l.tick(); slices.Contains(ran, model.Liveness) {
 				t.Errorf("%s: asked twice at once", took)
 			}
 		}
@@ -79,8 +79,8 @@ func TestAskNow(t *testing.T) {
 	}
 	l = newLab(t, map[model.ProbeType]*v1.Probe{model.Startup: every(10), model.Readiness: every(10)})
 	l.MakeDue(l.now, "u", "a")
-	if asked := l.tick(); !slices.Equal(asked, []model.ProbeType{model.Startup}) {
-		t.Errorf("before it has started: %v", asked)
+	if ran := l.tick(); !slices.Equal(ran, []model.ProbeType{model.Startup}) {
+		t.Errorf("before it has started: %v", ran)
 	}
 }
 
@@ -131,8 +131,8 @@ func TestEditedProbes(t *testing.T) {
 	if due := dueOf(l.Set, model.Liveness); !due.Equal(noon.Add(14 * time.Second)) {
 		t.Errorf("the edited one is due after %s", due.Sub(noon))
 	}
-	if asked := l.tick(); !slices.Equal(asked, []model.ProbeType{model.Readiness}) {
-		t.Errorf("the new one: %v", asked)
+	if ran := l.tick(); !slices.Equal(ran, []model.ProbeType{model.Readiness}) {
+		t.Errorf("the new one: %v", ran)
 	}
 	l.now = noon.Add(14 * time.Second)
 	if asks, _ = l.Next(l.now); len(asks) != 1 || asks[0].Probe.PeriodSeconds != 4 {
@@ -161,7 +161,7 @@ func TestStaleFailures(t *testing.T) {
 		l.seen.Running[0].Records = records{model.Liveness: l.record(model.Liveness)}
 		l.now = l.record(model.Liveness).CountedAt.Add(30 * time.Second)
 		l.Sync(l.now, l.seen)
-		if asked := l.tick(); len(asked) > 0 {
+		if ran := l.tick(); len(ran) > 0 {
 			t.Errorf("asked while it can be acted on")
 		}
 		l.now = l.now.Add(1)
@@ -169,9 +169,9 @@ func TestStaleFailures(t *testing.T) {
 			t.Errorf("to be written down: %+v", unkept)
 		}
 		l.fails[model.Liveness] = !recovers
-		asked := l.tick()
-		if r := l.record(model.Liveness); len(asked) != 1 || (r.Result == good) != recovers || r.OnHold == recovers || !l.last.Look || !l.last.Keep() {
-			t.Errorf("recovers %t: asked %v, %+v, %+v", recovers, asked, r, l.last)
+		ran := l.tick()
+		if r := l.record(model.Liveness); len(ran) != 1 || (r.Result == good) != recovers || r.OnHold == recovers || !l.last.Look || !l.last.NeedsWrite() {
+			t.Errorf("recovers %t: asked %v, %+v, %+v", recovers, ran, r, l.last)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestResultsOfOtherProcesses(t *testing.T) {
 // that both have seen within one period count once.
 func TestVerdictsBesideOthers(t *testing.T) {
 	l := one(t, model.Liveness, every(10))
-	hear := func(seconds int, result, last model.ProbeResult, run int32) {
+	receive := func(seconds int, result, last model.ProbeResult, run int32) {
 		l.now = noon.Add(time.Duration(seconds) * time.Second)
 		l.seen.Running[0].Records = records{model.Liveness: {Result: result, Last: last, Run: run, CountedAt: l.now}}
 		l.Sync(l.now, l.seen)
@@ -241,7 +241,7 @@ func TestVerdictsBesideOthers(t *testing.T) {
 	}
 	l.ticks(1)
 	since(0, "passed")
-	hear(4, good, good, 2)
+	receive(4, good, good, 2)
 	since(0, "confirmed by another")
 	if v := l.Verdicts()[0]; !v.LastRun.Equal(l.now) {
 		t.Errorf("asked at %s", v.LastRun.Sub(noon))
@@ -250,7 +250,7 @@ func TestVerdictsBesideOthers(t *testing.T) {
 	l.advance()
 	l.ticks(2) // at 14 and 24 s
 	l.want(model.Liveness, good, 2, "two failures")
-	hear(26, good, bad, 2)
+	receive(26, good, bad, 2)
 	l.want(model.Liveness, good, 2, "another has counted two in the same periods")
 	since(0, "not decided yet")
 	l.advance()
@@ -294,7 +294,7 @@ func TestRecordedResults(t *testing.T) {
 	if want := []bool{true, false, false, false, true, false, true, false, false}; !slices.Equal(kept, want) {
 		t.Errorf("written down %v, not %v", kept, want)
 	}
-	if unkept := l.Sync(l.now, l.seen); len(unkept) != 1 || unkept[0].Record != l.record(model.Readiness) || !unkept[0].Changed || unkept[0].Told {
+	if unkept := l.Sync(l.now, l.seen); len(unkept) != 1 || unkept[0].Record != l.record(model.Readiness) || !unkept[0].Changed || unkept[0].IsEvent {
 		t.Errorf("the checkpoint has nothing, and gets %+v", unkept)
 	}
 	l.seen.Running[0].Records = records{model.Readiness: l.record(model.Readiness)}
@@ -308,7 +308,7 @@ func TestRecordedResults(t *testing.T) {
 	l.seen.Deleting, l.fails[model.Readiness] = true, true
 	l.Sync(l.now, l.seen)
 	l.ticks(3)
-	if unkept := l.Sync(l.now, l.seen); !l.last.Keep() || !l.last.Look || len(unkept) != 1 || unkept[0].Record.Result != bad {
+	if unkept := l.Sync(l.now, l.seen); !l.last.NeedsWrite() || !l.last.Look || len(unkept) != 1 || unkept[0].Record.Result != bad {
 		t.Errorf("of a pod that is being deleted: %+v, %+v", l.last, unkept)
 	}
 }
@@ -338,7 +338,7 @@ func TestEvents(t *testing.T) {
 		}
 		change := l.Done(l.now, asks[0], probe.Result{Verdict: verdict, Output: output})
 		l.advance()
-		return change.Told
+		return change.IsEvent
 	}
 	for i, c := range []struct {
 		verdict probe.Verdict

@@ -256,7 +256,7 @@ func (s *Set) Done(now time.Time, run DueProbe, result probe.Result) probe.Repor
 			s.enqueue(turn{run.Pod, c, run.Type, w})
 		}
 	}
-	r.Changed, r.Told = w.isUnrecorded(), w.isEvent(now, result)
+	r.Changed, r.IsEvent = w.isUnrecorded(), w.isEvent(now, result)
 	if r.Changed {
 		w.recorded, w.hasRecord = w.record, true
 	}

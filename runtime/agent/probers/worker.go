@@ -134,7 +134,7 @@ func (w *worker) isEvent(now time.Time, result probe.Result) bool {
 // report returns the state of the worker.
 func (w *worker) report(pod model.PodRef, c *container, t model.ProbeType) probe.Report {
 	return probe.Report{
-		Pod: pod, Container: c.spec.Name, ContainerID: c.id, Type: t, Probe: w.probe, Asked: true, Record: w.record, Known: w.recorded,
+		Pod: pod, Container: c.spec.Name, ContainerID: c.id, Type: t, Probe: w.probe, Ran: true, Record: w.record, Known: w.recorded,
 	}
 }
 
@@ -159,9 +159,9 @@ func delay(now, startedAt time.Time, p *v1.Probe) time.Duration {
 
 // next returns when a probe runs again that started at asked and has answered now: a whole number of periods after
 // asked, and not before now. A kubelet runs a slow probe again at once, and then less than a period later.
-func next(asked, now time.Time, period time.Duration) time.Time {
-	took := max(now.Sub(asked), 1)
-	return asked.Add((took + period - 1) / period * period)
+func next(started, now time.Time, period time.Duration) time.Time {
+	took := max(now.Sub(started), 1)
+	return started.Add((took + period - 1) / period * period)
 }
 
 func periodOf(p *v1.Probe) time.Duration { return max(model.Seconds(p.PeriodSeconds), time.Second) }

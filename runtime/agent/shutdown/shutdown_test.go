@@ -27,15 +27,15 @@ func life(within time.Duration, pods []*v1.Pod, takes map[types.UID]time.Duratio
 	s := New(now, within, pods)
 	ends := map[types.UID]time.Time{}
 	runs := func(uid types.UID) bool { return ends[uid].IsZero() || now.Before(ends[uid]) }
-	var told []string
+	var stops []string
 	for {
 		stop, wake, done := s.Next(now, runs)
 		for _, one := range stop {
 			ends[one.UID] = now.Add(takes[one.UID])
-			told = append(told, fmt.Sprintf("%.0f: %s %ds", now.Sub(began).Seconds(), one.UID, one.Grace))
+			stops = append(stops, fmt.Sprintf("%.0f: %s %ds", now.Sub(began).Seconds(), one.UID, one.Grace))
 		}
 		if done {
-			return strings.Join(append(told, fmt.Sprintf("%.0f: done", now.Sub(began).Seconds())), ", ")
+			return strings.Join(append(stops, fmt.Sprintf("%.0f: done", now.Sub(began).Seconds())), ", ")
 		}
 		for _, end := range ends {
 			if end.After(now) && end.Before(wake) {

@@ -21,26 +21,26 @@ import (
 // patient is how long a test waits for an expected event.
 const patient = 30 * time.Second
 
-// teller records the updates of a source.
-type teller struct {
-	lock sync.Mutex
-	told []Update
+// recorder records the updates of a source.
+type recorder struct {
+	lock    sync.Mutex
+	updates []Update
 }
 
-func (l *teller) tell(u Update) {
+func (l *recorder) record(u Update) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	l.told = append(l.told, u)
+	l.updates = append(l.updates, u)
 }
 
-func (l *teller) all() []Update {
+func (l *recorder) all() []Update {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	return l.told
+	return l.updates
 }
 
 // awaits waits for an update.
-func (l *teller) awaits(t *testing.T, what string, is func(Update) bool) Update {
+func (l *recorder) awaits(t *testing.T, what string, is func(Update) bool) Update {
 	t.Helper()
 	for end := time.Now().Add(patient); ; time.Sleep(time.Millisecond) {
 		if all := l.all(); len(all) > 0 && is(all[len(all)-1]) {
@@ -52,13 +52,13 @@ func (l *teller) awaits(t *testing.T, what string, is func(Update) bool) Update 
 	}
 }
 
-func (l *teller) wants(t *testing.T, pods string) Update {
+func (l *recorder) wants(t *testing.T, pods string) Update {
 	t.Helper()
 	return l.awaits(t, pods, func(u Update) bool { return u.Complete && shown(u) == pods })
 }
 
 // blames waits for one problem of a file that contains some words.
-func (l *teller) blames(t *testing.T, file, words string) Update {
+func (l *recorder) blames(t *testing.T, file, words string) Update {
 	t.Helper()
 	return l.awaits(t, words, func(u Update) bool {
 		return len(u.Problems) == 1 && u.Problems[0].File == file && strings.Contains(u.Problems[0].Text, words)
@@ -66,7 +66,7 @@ func (l *teller) blames(t *testing.T, file, words string) Update {
 }
 
 // never checks that no update lacked any of some pods.
-func (l *teller) never(t *testing.T, without string) {
+func (l *recorder) never(t *testing.T, without string) {
 	t.Helper()
 	for _, u := range l.all() {
 		if u.Complete && !strings.Contains(shown(u), without) {
@@ -76,13 +76,13 @@ func (l *teller) never(t *testing.T, without string) {
 }
 
 // starts runs a source until the test ends.
-func starts(t *testing.T, s Source) (*teller, chan chan struct{}) {
+func starts(t *testing.T, s Source) (*recorder, chan chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l, reread, done := &teller{}, make(chan chan struct{}), make(chan struct{})
+	l, reread, done := &recorder{}, make(chan chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		s.Run(ctx, reread, l.tell)
+		s.Run(ctx, reread, l.record)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -96,7 +96,7 @@ func starts(t *testing.T, s Source) (*teller, chan chan struct{}) {
 }
 
 // watched runs the source of a path. The interval is long, so that only events lead to reads.
-func watched(t *testing.T, path string) *teller {
+func watched(t *testing.T, path string) *recorder {
 	t.Helper()
 	s, err := NewFiles(path, Settings{Interval: time.Hour, Settle: 5 * time.Millisecond})
 	if err != nil {
@@ -336,9 +336,9 @@ func TestReread(t *testing.T) {
 	l, reread := starts(t, s)
 	l.wants(t, "one:1")
 	put(t, elsewhere, manifest("one", "", "2"))
-	asked := make(chan struct{})
-	reread <- asked
-	<-asked
+	requested := make(chan struct{})
+	reread <- requested
+	<-requested
 	if u := l.all()[len(l.all())-1]; shown(u) != "one:2" {
 		t.Errorf("after the look: %s", shown(u))
 	}

@@ -110,7 +110,7 @@ func linesOf(text string) []line {
 
 func (l *life) arrives(name string) *page {
 	p := l.pages[name]
-	if p == nil || !p.here && !l.now.Before(p.away.Add(Lingers)) {
+	if p == nil || !p.here && !l.now.Before(p.away.Add(DropDelay)) {
 		p = &page{}
 		l.pages[name] = p
 	}
@@ -163,7 +163,7 @@ func (l *life) check() {
 		if old := l.before[d.Pod.Name]; old != nil && old != d && old.Source == d.Source && lineOf(old) == lineOf(d) {
 			l.fatalf("%s is another value, and nothing of it changed", d.Pod.Name)
 		}
-		if _, ok := must[d.Pod.Name]; !ok && !l.now.Before(l.seen[lineOf(d)].Add(Lingers)) {
+		if _, ok := must[d.Pod.Name]; !ok && !l.now.Before(l.seen[lineOf(d)].Add(DropDelay)) {
 			l.fatalf("%s is still wanted", d.Pod.Name)
 		}
 	}
@@ -176,7 +176,7 @@ func (l *life) check() {
 	}
 	for name, d := range l.before {
 		_, replaced := must[name]
-		if got[name] == nil && !replaced && !takes[d.Pod.UID] && l.now.Before(l.seen[lineOf(d)].Add(Lingers)) {
+		if got[name] == nil && !replaced && !takes[d.Pod.UID] && l.now.Before(l.seen[lineOf(d)].Add(DropDelay)) {
 			l.fatalf("%s was dropped too early", name)
 		}
 	}
@@ -201,7 +201,7 @@ func (l *life) outage() {
 		l.seen[lineOf(d)] = l.now
 	}
 	for _, p := range l.pages {
-		if !p.here && start.Before(p.away.Add(Lingers)) {
+		if !p.here && start.Before(p.away.Add(DropDelay)) {
 			p.away = l.now
 		}
 	}

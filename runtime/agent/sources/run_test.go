@@ -11,19 +11,19 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 )
 
-// looked runs a poller in a synctest bubble, with a source that the test changes.
-type looked struct {
+// pollerLab runs a poller in a synctest bubble, with a source that the test changes.
+type pollerLab struct {
 	lock    sync.Mutex
 	reading Reading
 	looks   int
 	reread  chan chan struct{}
 	events  chan struct{}
-	told    []Update
+	updates []Update
 }
 
-func startLooked(t *testing.T, twice bool) *looked {
+func startLooked(t *testing.T, twice bool) *pollerLab {
 	t.Helper()
-	k := &looked{reread: make(chan chan struct{}), events: make(chan struct{})}
+	k := &pollerLab{reread: make(chan chan struct{}), events: make(chan struct{})}
 	l := &poller{texts: NewTexts("/pods", load.Loader{}), interval: interval, events: k.events, readsTwice: twice}
 	l.read = func(context.Context) Reading {
 		k.lock.Lock()
@@ -31,23 +31,23 @@ func startLooked(t *testing.T, twice bool) *looked {
 		k.looks++
 		return k.reading
 	}
-	tell := func(u Update) {
+	notify := func(u Update) {
 		k.lock.Lock()
 		defer k.lock.Unlock()
-		k.told = append(k.told, u)
+		k.updates = append(k.updates, u)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.run(ctx, k.reread, tell)
+		l.run(ctx, k.reread, notify)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	synctest.Wait()
 	return k
 }
 
-func (k *looked) has(texts ...string) {
+func (k *pollerLab) has(texts ...string) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	k.reading = Reading{}
@@ -63,16 +63,16 @@ func passes(d time.Duration) {
 }
 
 // wants checks how often the source was read, how often it reported, and its last report.
-func (k *looked) wants(t *testing.T, looks, told int, pods string) {
+func (k *pollerLab) wants(t *testing.T, looks, reported int, pods string) {
 	t.Helper()
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	last := Update{}
-	if len(k.told) > 0 {
-		last = k.told[len(k.told)-1]
+	if len(k.updates) > 0 {
+		last = k.updates[len(k.updates)-1]
 	}
-	if k.looks != looks || len(k.told) != told || shown(last) != pods {
-		t.Fatalf("%d looks, told %d times, last %q; want %d, %d, %q", k.looks, len(k.told), shown(last), looks, told, pods)
+	if k.looks != looks || len(k.updates) != reported || shown(last) != pods {
+		t.Fatalf("%d looks, told %d times, last %q; want %d, %d, %q", k.looks, len(k.updates), shown(last), looks, reported, pods)
 	}
 }
 
@@ -94,9 +94,9 @@ func TestLooks(t *testing.T) {
 		passes(0)
 		k.wants(t, 13, 3, "one:2")
 		k.has("a", manifest("one", "", "3"))
-		asked := make(chan struct{})
-		k.reread <- asked
-		<-asked
+		requested := make(chan struct{})
+		k.reread <- requested
+		<-requested
 		k.wants(t, 14, 4, "one:3")
 		passes(interval)
 		k.wants(t, 15, 4, "one:3")
@@ -113,7 +113,7 @@ func TestGivesUp(t *testing.T) {
 			passes(0)
 			k.has()
 			k.events <- struct{}{}
-			passes(Lingers - 1)
+			passes(DropDelay - 1)
 			k.wants(t, 3, 3, "one:1")
 			k.has("b", manifest("one", "", "1"))
 			passes(1)

@@ -35,8 +35,8 @@ type Rules struct {
 	// UIDs is set if UIDs identify pods, so that two pods can have the same name. Otherwise, only one pod can have a
 	// name.
 	UIDs bool
-	// Lingers is how long an object stays wanted after the source has lost it.
-	Lingers time.Duration
+	// DropDelay is how long an object stays wanted after the source has lost it.
+	DropDelay time.Duration
 }
 
 // Update is the state of a source. Its slices and maps are immutable.
@@ -145,9 +145,9 @@ type Settings struct {
 	Settle time.Duration
 }
 
-// Lingers is how long a pod stays wanted after its text is gone, because files are renamed and directories are
+// DropDelay is how long a pod stays wanted after its text is gone, because files are renamed and directories are
 // replaced.
-const Lingers = 2 * time.Second
+const DropDelay = 2 * time.Second
 
 // textSource is the common part of sources of texts. Its value is the name: an absolute path, or a URL without its
 // password and query. Names identify its manifests. A pod ends with its own grace period.
@@ -157,7 +157,7 @@ type textSource string
 func (s textSource) Name() string { return string(s) }
 
 // Rules returns the rules of texts.
-func (textSource) Rules() Rules { return Rules{Lingers: Lingers} }
+func (textSource) Rules() Rules { return Rules{DropDelay: DropDelay} }
 
 // Ended does nothing.
 func (textSource) Ended(model.PodRef) {}

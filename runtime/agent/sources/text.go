@@ -53,7 +53,7 @@ func (x *text) markPresent(now time.Time) bool {
 
 // expired reports whether the text has been missing for so long that it has no effect any more.
 func (x *text) expired(now time.Time) bool {
-	return !x.missingSince.IsZero() && !now.Before(x.missingSince.Add(Lingers))
+	return !x.missingSince.IsZero() && !now.Before(x.missingSince.Add(DropDelay))
 }
 
 // setFault records the fault of the text. It is empty if there is none.

@@ -232,10 +232,10 @@ func TestMissingForAMoment(t *testing.T) {
 		b := newBook(t)
 		b.write("a", one)
 		c.away(b)
-		if !strings.HasPrefix(shown(b.last), "one:1") || !b.again.Equal(b.now.Add(Lingers)) {
+		if !strings.HasPrefix(shown(b.last), "one:1") || !b.again.Equal(b.now.Add(DropDelay)) {
 			t.Errorf("%s: %s, again %v", name, shown(b.last), b.again)
 		}
-		b.later(Lingers - 1)
+		b.later(DropDelay - 1)
 		c.back(b)
 		b.later(time.Hour)
 		if !strings.HasPrefix(shown(b.last), "one:1") || !b.again.IsZero() {
@@ -244,7 +244,7 @@ func TestMissingForAMoment(t *testing.T) {
 		b = newBook(t)
 		b.write("a", one, "b", manifest("other", "", "1"))
 		c.away(b)
-		b.later(Lingers)
+		b.later(DropDelay)
 		if strings.Contains(shown(b.last), "one:1") {
 			t.Errorf("%s: not back, but wanted are %q", name, shown(b.last))
 		}
@@ -318,7 +318,7 @@ func TestObjectsOfOtherTexts(t *testing.T) {
 	}
 	b.hasBeside(t, "at first", "ConfigMap@config")
 	b.remove("config")
-	b.later(Lingers - 1)
+	b.later(DropDelay - 1)
 	b.hasBeside(t, "missing", "ConfigMap@config")
 	b.write("other", fmt.Sprintf(config, "y"))
 	b.wants("one:1+y")
@@ -326,7 +326,7 @@ func TestObjectsOfOtherTexts(t *testing.T) {
 	b.write("pod", manifest("one", "", "2"))
 	b.hasBeside(t, "named by none", "ConfigMap@other")
 	b.remove("other")
-	b.later(Lingers)
+	b.later(DropDelay)
 	b.hasBeside(t, "after two seconds", "")
 	if b.later(time.Hour); !b.again.IsZero() {
 		t.Error("what is gone is waited for")
@@ -375,7 +375,7 @@ func TestWholeSource(t *testing.T) {
 		t.Errorf("%+v", b.last)
 	}
 	b.read()
-	b.later(Lingers - 1)
+	b.later(DropDelay - 1)
 	b.wants("one:1 two:1")
 	b.hasBeside(t, "the ConfigMap is missing", "ConfigMap@c")
 	b.later(1)

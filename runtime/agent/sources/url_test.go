@@ -18,15 +18,15 @@ import (
 // site is a server whose answer a test changes.
 type site struct {
 	*httptest.Server
-	answer atomic.Pointer[http.HandlerFunc]
-	asked  atomic.Int64
+	answer   atomic.Pointer[http.HandlerFunc]
+	requests atomic.Int64
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.asked.Add(1)
+		s.requests.Add(1)
 		(*s.answer.Load())(w, r)
 	}))
 	t.Cleanup(s.Close)
@@ -130,7 +130,7 @@ func TestETag(t *testing.T) {
 	version(`"1"`, manifest("one", "", "1"))
 	l, _ := starts(t, s.source(t))
 	l.wants(t, "one:1")
-	for end := s.asked.Load() + 10; s.asked.Load() < end; time.Sleep(time.Millisecond) {
+	for end := s.requests.Load() + 10; s.requests.Load() < end; time.Sleep(time.Millisecond) {
 	}
 	if sent.Load() != 1 || len(l.all()) != 1 {
 		t.Errorf("sent %d times, told %d times", sent.Load(), len(l.all()))

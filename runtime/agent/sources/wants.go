@@ -112,7 +112,7 @@ func (ws wants) restartMissing(failed, now time.Time) {
 // expire drops the objects that have been missing long enough. It returns when the next will be dropped.
 func (ws wants) expire(now time.Time) (again time.Time) {
 	for name, w := range ws {
-		switch over := w.missing.Add(Lingers); {
+		switch over := w.missing.Add(DropDelay); {
 		case w.missing.IsZero():
 		case over.After(now):
 			again = model.Earlier(again, over)

@@ -77,7 +77,7 @@ func TestWorkloads(t *testing.T) {
 	b.hasBeside(t, "another name", "web:2+x@b ConfigMap@c Secret@s Service@b")
 	b.remove("b", "s")
 	b.hasBeside(t, "the files are gone", "web:2+x@b ConfigMap@c Secret@s Service@b no web")
-	b.later(Lingers - 1)
+	b.later(DropDelay - 1)
 	b.hasBeside(t, "shortly before", "web:2+x@b ConfigMap@c Secret@s Service@b no web")
 	b.later(1)
 	b.hasBeside(t, "after two seconds", "ConfigMap@c")
@@ -105,7 +105,7 @@ func TestWorkloadsWrongTexts(t *testing.T) {
 	b.unreadable["a"] = false
 	b.write("a", deployment("web", "3"))
 	b.hasBeside(t, "mended", "web:3@a Service@a")
-	b.later(Lingers)
+	b.later(DropDelay)
 	b.hasBeside(t, "the Service is in it no more", "web:3@a")
 }
 
