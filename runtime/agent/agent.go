@@ -60,7 +60,7 @@ type World struct {
 	Records Records
 	Prober  Prober
 	Client  *cri.Client
-	// Exits calls told with the ID of each container whose process ends, before the runtime's records show it (see
+	// Exits calls onExit with the ID of each container whose process ends, before the runtime's records show it (see
 	// pleg.Generator). It is nil if nothing can report exits.
 	Exits  func(ctx context.Context, onExit func(id string)) error
 	Lister Lister

@@ -32,7 +32,7 @@ type lab struct {
 	store  *objects.Store
 
 	mu sync.Mutex
-	// ready are the ready pods by name. looked are the names of the queried pods in order.
+	// ready are the ready pods by name. listed are the names of the queried pods in order.
 	ready  map[string]bool
 	listed []string
 	// written are the rules that the kernel has received. fails is the error of the kernel.

@@ -128,7 +128,7 @@ func signal(to chan<- struct{}) {
 	}
 }
 
-// ReadWorkloads waits until the source has looked again and reported the wanted pods.
+// ReadWorkloads waits until the source has read again and reported the wanted pods.
 func (s *Source) ReadWorkloads(ctx context.Context) error {
 	done := make(chan struct{})
 	select {

@@ -47,7 +47,7 @@ type Generator struct {
 	notify func(Event)
 	// Relisted is called with the start and duration of each list. It may be nil. Set it before Run.
 	Relisted func(at time.Time, took time.Duration)
-	// Exits calls told with the ID of each container whose process ends, until the context ends or the connection
+	// Exits calls onExit with the ID of each container whose process ends, until the context ends or the connection
 	// breaks. Then it is called again, unless the error is an errors.ErrUnsupported. If nil, exits are not watched. Set
 	// it before Run.
 	Exits func(ctx context.Context, onExit func(id string)) error
@@ -63,7 +63,7 @@ type Generator struct {
 	onExit        bool
 }
 
-// New returns a generator. It calls tell from one goroutine.
+// New returns a generator. It calls notify from one goroutine.
 func New(client runtimeapi.RuntimeServiceClient, times Times, notify func(Event)) *Generator {
 	return &Generator{client: client, times: times, notify: notify, records: records{}, streams: make(chan message), reopen: make(chan struct{}, 1)}
 }

@@ -125,7 +125,7 @@ const (
 	exited  = runtimeapi.ContainerState_CONTAINER_EXITED
 )
 
-// watched runs a generator with a runtime in a synctest bubble. told returns the events since its last call, with the
+// watched runs a generator with a runtime in a synctest bubble. events returns the events since its last call, with the
 // seconds since the start.
 func watched(t *testing.T, f *fakeRuntime, test func(events func() string)) {
 	t.Helper()

@@ -157,8 +157,8 @@ func delay(now, startedAt time.Time, p *v1.Probe) time.Duration {
 	return max(0, min(whole, startedAt.Add(whole).Sub(now)))
 }
 
-// next returns when a probe runs again that started at asked and has answered now: a whole number of periods after
-// asked, and not before now. A kubelet runs a slow probe again at once, and then less than a period later.
+// next returns when a probe that ran from started until now runs again: a whole number of periods after
+// started, and not before now. A kubelet runs a slow probe again at once, and then less than a period later.
 func next(started, now time.Time, period time.Duration) time.Time {
 	took := max(now.Sub(started), 1)
 	return started.Add((took + period - 1) / period * period)

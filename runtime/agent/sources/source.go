@@ -22,7 +22,7 @@ type Source interface {
 	Name() string
 	// Rules returns how the source identifies and ends its objects.
 	Rules() Rules
-	// Run reads the source until the context ends. It calls tell for every change of the wanted objects and of the
+	// Run reads the source until the context ends. It calls notify for every change of the wanted objects and of the
 	// problems, and never twice for the same. A value received from reread requests a read now. Run closes it after the
 	// result was reported.
 	Run(ctx context.Context, reread <-chan chan struct{}, notify func(Update))

@@ -89,7 +89,7 @@ func (b *book) remove(names ...string) Update {
 	return b.read()
 }
 
-// later asks after a while, without a new reading.
+// later returns what is wanted after a while, without a new reading.
 func (b *book) later(d time.Duration) Update {
 	b.now = b.now.Add(d)
 	return b.ask()
