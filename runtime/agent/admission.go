@@ -81,8 +81,8 @@ func (a *admitter) isUndecided(uid types.UID) bool {
 	return !known || outdated || a.recheck[uid] || !s.Desired.SameManifest(wanted)
 }
 
-// handlePass records and logs the admission result of a pass. If resources may have been freed during the pass, a pod that
-// waits for them gets another pass.
+// handlePass records and logs the admission result of a pass. If resources may have been freed during the pass, a pod
+// that waits for them gets another pass.
 func (a *admitter) handlePass(now time.Time, p *passResult) {
 	uid := p.pass.Ref.UID
 	if p.planned() == nil {

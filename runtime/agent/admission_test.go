@@ -197,7 +197,8 @@ func TestReloadRechecksRejectedPods(t *testing.T) {
 	}
 }
 
-// TestNewPodsWaitForEarlierPods checks that a pod is not rejected if it fits once an unwanted pod is gone. It waits for that.
+// TestNewPodsWaitForEarlierPods checks that a pod is not rejected if it fits once an unwanted pod is gone. It waits for
+// that.
 func TestNewPodsWaitForEarlierPods(t *testing.T) {
 	l, log := admissionLab(t)
 	c := newChannel()

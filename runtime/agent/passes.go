@@ -34,7 +34,8 @@ type passResult struct {
 	missing []string
 	// took is the duration of the pass.
 	took time.Duration
-	// interrupted is set if the pass was cut short, because the wanted state changed or the agent ends. This is not a failure.
+	// interrupted is set if the pass was cut short, because the wanted state changed or the agent ends. This is not a
+	// failure.
 	interrupted bool
 }
 
@@ -82,9 +83,9 @@ func (m *passMaker) ifStillOwned(ref model.PodRef) func(*state.Checkpoint) error
 	}
 }
 
-// ifUnchanged returns a precondition that stops the pass of a pod that another process has deleted, or has begun to delete,
-// without the loop's knowledge. The loop finishes the deletion first. A deleted pod may have to wait for another pod of
-// its name.
+// ifUnchanged returns a precondition that stops the pass of a pod that another process has deleted, or has begun to
+// delete, without the loop's knowledge. The loop finishes the deletion first. A deleted pod may have to wait for
+// another pod of its name.
 func ifUnchanged(p *podworkers.Pass) func(*state.Checkpoint) error {
 	return func(c *state.Checkpoint) error {
 		switch {

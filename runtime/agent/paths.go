@@ -103,8 +103,8 @@ func nearestDir(path string) string {
 	}
 }
 
-// waitForPath waits until one of the paths, or a directory above one, appears. It returns false at the end of the context
-// or of the watcher.
+// waitForPath waits until one of the paths, or a directory above one, appears. It returns false at the end of the
+// context or of the watcher.
 func waitForPath(ctx context.Context, watcher *fsnotify.Watcher, paths []string) bool {
 	for {
 		select {

@@ -23,8 +23,8 @@ type shownPods struct {
 	*loopState
 
 	pods *podsapi.Server
-	// changes counts the events that may have changed a status. mu guards listed, the last list, and listedAt, the value
-	// of news at that list.
+	// changes counts the events that may have changed a status. mu guards listed, the last list, and listedAt, the
+	// value of news at that list.
 	changes  atomic.Int64
 	mu       sync.Mutex
 	listed   *v1.PodList

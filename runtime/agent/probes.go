@@ -111,7 +111,8 @@ func (b *probeRunner) handleResult(ctx context.Context, run probers.DueProbe, re
 	}
 }
 
-// writeReports writes reports in another goroutine. It calls then after the write, because a pass reads the written results.
+// writeReports writes reports in another goroutine. It calls then after the write, because a pass reads the written
+// results.
 func (b *probeRunner) writeReports(ctx context.Context, ref model.PodRef, reports []probe.Report, then func()) {
 	if len(reports) == 0 {
 		return

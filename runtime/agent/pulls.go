@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pullQueue lets other passes begin while a pass waits for a registry. Otherwise a few slow pulls could take all Parallel
-// slots and no container would be restarted.
+// pullQueue lets other passes begin while a pass waits for a registry. Otherwise a few slow pulls could take all
+// Parallel slots and no container would be restarted.
 type pullQueue struct {
 	*loopState
 
@@ -15,8 +15,8 @@ type pullQueue struct {
 	turns map[types.UID][]chan struct{}
 }
 
-// callback returns the callback of a pod's pass. The pass calls it when it begins to pull, and calls its result when the pull
-// has ended.
+// callback returns the callback of a pod's pass. The pass calls it when it begins to pull, and calls its result when
+// the pull has ended.
 func (b *pullQueue) callback(ctx context.Context, uid types.UID) func() func(context.Context) error {
 	return func() func(context.Context) error {
 		b.inbox.post(ctx, func() { b.workers.Pulling(uid) })

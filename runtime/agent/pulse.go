@@ -32,9 +32,9 @@ func (p *pulse) began(before time.Time) bool {
 	return since != nil && since.Before(before)
 }
 
-// IsStuck reports whether the loop is still in a turn that began before since, the time when the agent was asked to end.
-// The caller must wait for an agent that stops its pods. It may abandon any other agent: pods keep running, and the
-// next agent continues from the stored state.
+// IsStuck reports whether the loop is still in a turn that began before since, the time when the agent was asked to
+// end. The caller must wait for an agent that stops its pods. It may abandon any other agent: pods keep running, and
+// the next agent continues from the stored state.
 func (a *Agent) IsStuck(since time.Time) bool {
 	return a.settings.StopPods == 0 && a.pulse.began(since)
 }

@@ -87,9 +87,9 @@ func (r *recordReader) readOne(uid types.UID) {
 	r.reconciler.handleRecord(r.now(), uid, stored)
 }
 
-// readAfterPass reads the checkpoint of a pod after its first pass or a failed pass. Only the disk shows how far the pass came
-// and whether a user has deleted the pod since. readAfterPass also reads the checkpoint of a pod applied by hand that has the
-// same name. If that pod still exists, the new one is deleted.
+// readAfterPass reads the checkpoint of a pod after its first pass or a failed pass. Only the disk shows how far the
+// pass came and whether a user has deleted the pod since. readAfterPass also reads the checkpoint of a pod applied by
+// hand that has the same name. If that pod still exists, the new one is deleted.
 func (r *recordReader) readAfterPass(d *podspec.Desired) {
 	if other := r.reconciler.nameHolder(d); other != nil {
 		r.readOne(other.UID)

@@ -15,8 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// reconciler passes the kept pods to the workers: the pods of sources and those that were applied by hand. Package owner
-// decides which pods are kept. The reconciler has no clock and no goroutine.
+// reconciler passes the kept pods to the workers: the pods of sources and those that were applied by hand. Package
+// owner decides which pods are kept. The reconciler has no clock and no goroutine.
 type reconciler struct {
 	workers *podworkers.Workers
 	// ledger holds the pods that sources want. decided is the time of its last decision.
@@ -98,8 +98,8 @@ func (r *reconciler) handleMissing(uid types.UID) {
 	}
 }
 
-// resolveIfDue decides again when the ledger's waiting time for missing pods is over. It returns when that is, or zero if it
-// has passed or is unknown.
+// resolveIfDue decides again when the ledger's waiting time for missing pods is over. It returns when that is, or zero
+// if it has passed or is unknown.
 func (r *reconciler) resolveIfDue(now time.Time) time.Time {
 	if due := r.ledger.NextDrop(r.decided); !due.IsZero() && !now.Before(due) {
 		r.resolve(now)
@@ -291,8 +291,8 @@ func (r *reconciler) forget(now time.Time, uid types.UID) {
 	r.resolve(now)
 }
 
-// shownPods returns the kept pods and those that are being deleted. Each is in the version that was applied last, or else
-// in the wanted version.
+// shownPods returns the kept pods and those that are being deleted. Each is in the version that was applied last, or
+// else in the wanted version.
 func (r *reconciler) shownPods() []*podspec.Desired {
 	all := maps.Clone(r.kept)
 	maps.Copy(all, r.leaving)

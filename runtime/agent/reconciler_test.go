@@ -112,9 +112,9 @@ func TestPodsOfSources(t *testing.T) {
 	want(t, k, 6, "")
 }
 
-// TestNoDeletionBeforeAllSourcesAreRead checks that the stored pods of a source stay as they were until every source has
-// been read. After that, only pods that no source wants are deleted (kubelet: TestStaticPodExclusion, HandlePodCleanups
-// and its condition that all sources are ready).
+// TestNoDeletionBeforeAllSourcesAreRead checks that the stored pods of a source stay as they were until every source
+// has been read. After that, only pods that no source wants are deleted (kubelet: TestStaticPodExclusion,
+// HandlePodCleanups and its condition that all sources are ready).
 func TestNoDeletionBeforeAllSourcesAreRead(t *testing.T) {
 	k := newTestReconciler(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "url")
@@ -352,8 +352,8 @@ func TestPodAppliedByHandIsGone(t *testing.T) {
 	want(t, k, 4, "sync a i:2")
 }
 
-// TestDeletionByAnotherProcess checks that a deletion by another process is finished even if a source wants the pod. The
-// pod is recreated afterwards.
+// TestDeletionByAnotherProcess checks that a deletion by another process is finished even if a source wants the pod.
+// The pod is recreated afterwards.
 func TestDeletionByAnotherProcess(t *testing.T) {
 	k := newTestReconciler(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
@@ -479,8 +479,8 @@ func TestCleanups(t *testing.T) {
 	want(t, k, 26, "sync a i:1")
 }
 
-// TestUnreadableCheckpointKeepsItsLastVersion checks that neither the pod of an unreadable checkpoint nor another pod of
-// its name is touched. Other pods are updated.
+// TestUnreadableCheckpointKeepsItsLastVersion checks that neither the pod of an unreadable checkpoint nor another pod
+// of its name is touched. Other pods are updated.
 func TestUnreadableCheckpointKeepsItsLastVersion(t *testing.T) {
 	k := newTestReconciler(true, "dir")
 	hand, a := pod("web", "h", "i:1", ""), pod("db", "a", "i:1", "dir")

@@ -105,8 +105,9 @@ func (c Checkpoints) storedOf(one *state.Checkpoint) *Stored {
 	}
 }
 
-// mayDelete reports whether the agent may delete a pod with this checkpoint. It may if one of its own sources provided the
-// pod, if the deletion has begun, or if only leftovers exist. It must not delete a pod that was applied by hand since.
+// mayDelete reports whether the agent may delete a pod with this checkpoint. It may if one of its own sources provided
+// the pod, if the deletion has begun, or if only leftovers exist. It must not delete a pod that was applied by hand
+// since.
 func mayDelete(c *state.Checkpoint, own []string) bool {
 	return c.Applied == nil || c.Deletion != nil || slices.Contains(own, c.Applied.Keeper)
 }

@@ -144,8 +144,8 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 	}
 }
 
-// wantsDeletion reports whether a pod may be deleted: its deletion has begun, or every source has sent an update and none
-// wants it. The pass checks under the pod's lock whether the pod was applied by hand.
+// wantsDeletion reports whether a pod may be deleted: its deletion has begun, or every source has sent an update and
+// none wants it. The pass checks under the pod's lock whether the pod was applied by hand.
 func (r *rules) wantsDeletion(d *podspec.Desired) bool {
 	name, uid := d.Pod.Name, d.Pod.UID
 	if r.ending[uid] || d.Keeper == "" {

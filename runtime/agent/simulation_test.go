@@ -583,8 +583,8 @@ func liveMany(t *testing.T, text string) {
 	}
 }
 
-// TestOneSeedOneLife checks that all events follow from the seed alone.
-func TestOneSeedOneLife(t *testing.T) {
+// TestEventsFollowFromTheSeed checks that all events follow from the seed alone.
+func TestEventsFollowFromTheSeed(t *testing.T) {
 	for seed := range uint64(40) {
 		one, two := live(t, seed), live(t, seed)
 		for i := range min(len(one), len(two)) {

@@ -110,9 +110,9 @@ func TestRemovedProbes(t *testing.T) {
 	stop()
 }
 
-// TestPodsOfUsersAreForgotten checks that pods that users have deleted use no memory, because an agent runs for a long
+// TestDeletedPodsUseNoMemory checks that pods that users have deleted use no memory, because an agent runs for a long
 // time.
-func TestPodsOfUsersAreForgotten(t *testing.T) {
+func TestDeletedPodsUseNoMemory(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
 	a, stop := l.run(c)

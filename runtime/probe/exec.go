@@ -17,8 +17,8 @@ import (
 // outputMax is how much of a command's output is read, in bytes (kubelet: exec.maxReadLength).
 const outputMax = 10 << 10
 
-// execCheck runs a command in the container. It succeeds if the command exits with zero. It fails if the command exceeds
-// the timeout.
+// execCheck runs a command in the container. It succeeds if the command exits with zero. It fails if the command
+// exceeds the timeout.
 func (r Runner) execCheck(action *v1.ExecAction, t Target) check {
 	command, wrong := expand.StaticCommand(t.Container, action.Command)
 	return check{

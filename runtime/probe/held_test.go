@@ -9,9 +9,9 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestAPassTakesWhatWaitsForItsLock checks that a change that came before Hold does not wait for the end of the pass.
+// TestPassMakesPendingChanges checks that a change that came before Hold does not wait for the end of the pass.
 // After the pass has ended, a change is written to the checkpoint.
-func TestAPassTakesWhatWaitsForItsLock(t *testing.T) {
+func TestPassMakesPendingChanges(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	p := NewProber(nil, layout, nil, &state.Locker{Layout: layout, Waiting: func(string) {}})
 	ref := model.PodRef{Namespace: "default", Name: "web", UID: "web-0000"}

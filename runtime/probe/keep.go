@@ -33,9 +33,9 @@ func (r *Report) isIn(applied *podspec.Desired) bool {
 	return ok && equality.Semantic.DeepEqual(r.Probe, model.ProbeOf(ref.Container, r.Type))
 }
 
-// RecordReports records the results of one pod's probes under the pod's lock: changed records, and events. It ignores results of
-// containers that are gone, of probes that the manifest no longer has, and of a pod that was never applied. For a pod
-// that is being deleted, it records only readiness. It writes only changes.
+// RecordReports records the results of one pod's probes under the pod's lock: changed records, and events. It ignores
+// results of containers that are gone, of probes that the manifest no longer has, and of a pod that was never applied.
+// For a pod that is being deleted, it records only readiness. It writes only changes.
 func (p *Prober) RecordReports(ctx context.Context, now time.Time, ref model.PodRef, reports []Report) error {
 	before, err := p.layout.Pod(ref.UID).Checkpoint().Read()
 	if err != nil || before.Applied == nil || len(reports) == 0 {

@@ -150,9 +150,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesOverrideNoOthers checks that the names of Services never override a name on the Internet, of the machine or
-// of the pod.
-func TestNamesOverrideNoOthers(t *testing.T) {
+// TestServiceNamesOverrideNoOtherNames checks that the names of Services never override a name on the Internet, of the
+// machine or of the pod.
+func TestServiceNamesOverrideNoOtherNames(t *testing.T) {
 	addr := netip.MustParseAddr("10.96.0.1")
 	own := pod("web", "10.0.0.1", func(p *v1.Pod) { p.Spec.Hostname = "web-host" })
 	for _, c := range []struct {
@@ -288,9 +288,9 @@ func TestFillRefuses(t *testing.T) {
 		s.Spec.Ports[1].Port = 81
 	}
 	for want, s := range map[string]*v1.Service{
-		"spec.clusterIPs[0]: 8.8.8.8 is not one of":                                      web("a", at("8.8.8.8")),
-		"spec.clusterIPs[0]: 127.0.0.1 is not one of":                                    web("b", at("127.0.0.1")),
-		"spec.ports[0].nodePort: 22 is not one of":                                       web("c", onNode(22)),
+		"spec.clusterIPs[0]: 8.8.8.8 is not one of":                                     web("a", at("8.8.8.8")),
+		"spec.clusterIPs[0]: 127.0.0.1 is not one of":                                   web("b", at("127.0.0.1")),
+		"spec.ports[0].nodePort: 22 is not one of":                                      web("c", onNode(22)),
 		"spec.ports[0]: port 30001/TCP of the node is used by a process":                web("d", onNode(30001)),
 		"spec.ports[0]: port 80/TCP of the node is used by pod default/front":           web("e", lb),
 		"spec.ports[0]: port 22/TCP of the node is used by a process":                   web("f", lb, func(s *v1.Service) { s.Spec.Ports[0].Port = 22 }),

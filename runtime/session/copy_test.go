@@ -58,9 +58,9 @@ func TestOwnerOfAnotherProcessIsRefused(t *testing.T) {
 	}
 }
 
-// TestAProcessThatEndedIsNoOther checks that an open descriptor belongs to one process, also after the process has
+// TestDescriptorsOfEndedProcesses checks that an open descriptor belongs to one process, also after the process has
 // ended.
-func TestAProcessThatEndedIsNoOther(t *testing.T) {
+func TestDescriptorsOfEndedProcesses(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

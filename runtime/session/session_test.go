@@ -236,8 +236,8 @@ func TestFollowersEnd(t *testing.T) {
 	}
 }
 
-// TestStillRuns checks that a container without a record does not run.
-func TestStillRuns(t *testing.T) {
+// TestContainerWithoutARecordDoesNotRun checks that a container without a record does not run.
+func TestContainerWithoutARecordDoesNotRun(t *testing.T) {
 	l := newLab(t)
 	id := l.run("a", 0)
 	if runs, err := l.stillRuns(t.Context(), id); !runs || err != nil {

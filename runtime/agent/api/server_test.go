@@ -32,8 +32,8 @@ func (backend) Metrics() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "counted 1\n") }) //nolint:errcheck // a recorder
 }
 
-// TestSocketPermissions checks that the owner of the socket may use all requests, and that a port serves only health and
-// metrics without details.
+// TestSocketPermissions checks that the owner of the socket may use all requests, and that a port serves only health
+// and metrics without details.
 func TestSocketPermissions(t *testing.T) {
 	for _, c := range []struct {
 		method, path string

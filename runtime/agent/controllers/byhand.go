@@ -25,8 +25,8 @@ func (s *Source) Ignores(d *podspec.Desired) bool {
 	return err != nil
 }
 
-// cachedRecords returns the stored workloads. It reads them again only if one has changed, because Ignores is called for each
-// pod in turn.
+// cachedRecords returns the stored workloads. It reads them again only if one has changed, because Ignores is called
+// for each pod in turn.
 func (s *Source) cachedRecords() ([]*controller.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -451,9 +451,9 @@ func (h *house) finishes(name string) {
 	}
 }
 
-// TestNotByHand checks an agent that does not keep objects applied by hand. It keeps only the workloads of its sources
-// with the Jobs of their CronJobs, and does not treat the pods of others as its own.
-func TestNotByHand(t *testing.T) {
+// TestWithoutObjectsAppliedByHand checks an agent that does not keep objects applied by hand. It keeps only the
+// workloads of its sources with the Jobs of their CronJobs, and does not treat the pods of others as its own.
+func TestWithoutObjectsAppliedByHand(t *testing.T) {
 	h := newHouse(t)
 	h.applies(deployment("mine", "1") + separator + strings.ReplaceAll(minutelyJob, "tick", "tock"))
 	h.ByHand = false

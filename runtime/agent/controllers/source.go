@@ -216,8 +216,8 @@ func (s *Source) report(err error) {
 	s.failing = err != nil
 }
 
-// expandAll computes the pods of all workloads, and when the passing of time will change them. A workload that cannot be
-// read or expanded keeps its earlier pods.
+// expandAll computes the pods of all workloads, and when the passing of time will change them. A workload that cannot
+// be read or expanded keeps its earlier pods.
 func (s *Source) expandAll(ctx context.Context) (update sources.Update, next time.Time, err error) {
 	records, next, unread := s.startDueRuns(ctx)
 	if unread != nil && s.wanted == nil {

@@ -139,9 +139,9 @@ func TestDamagedRecord(t *testing.T) {
 	h.later(time.Second)
 }
 
-// TestItsOwnFileByHand checks that an object that a user applies from the file of a source still belongs to the source,
-// so that it ends with the file.
-func TestItsOwnFileByHand(t *testing.T) {
+// TestSourceFileAppliedByHand checks that an object that a user applies from the file of a source still belongs to the
+// source, so that it ends with the file.
+func TestSourceFileAppliedByHand(t *testing.T) {
 	h := newHouse(t)
 	h.files["/one"]["a"] = deployment("web", "1") + separator + webService
 	h.reads("/one", "/two")

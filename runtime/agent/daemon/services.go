@@ -31,8 +31,8 @@ func (d *daemon) services(ctx context.Context, workloads func(types.UID)) agent.
 	}
 }
 
-// updateServices returns a function that updates names and traffic of Services at once, so that containers that start next
-// find them. Failures are logged as those of other updates are.
+// updateServices returns a function that updates names and traffic of Services at once, so that containers that start
+// next find them. Failures are logged as those of other updates are.
 func (d *daemon) updateServices(ctx context.Context) func(context.Context) {
 	return func(context.Context) {
 		d.engine.Proxy.Changed(ctx, "")

@@ -54,8 +54,8 @@ type Store struct {
 	version  int
 	problems []sources.Problem
 
-	// storing is held while resources are stored. It guards failed, which is set if an attempt must be repeated, and done,
-	// the state of the last attempt.
+	// storing is held while resources are stored. It guards failed, which is set if an attempt must be repeated, and
+	// done, the state of the last attempt.
 	storing   sync.Mutex
 	failed    bool
 	decidedOn inputs
@@ -141,8 +141,8 @@ func (s *Store) Notices() (problems, takeovers []sources.Problem) {
 	return s.problems, sources.Few(controller.Keeper, takeovers)
 }
 
-// Store stores the resources that sources want, and removes those that they no longer want. It does nothing if nothing has
-// changed. It returns when to call it again, or zero if only an update or a change of the stored resources matters.
+// Store stores the resources that sources want, and removes those that they no longer want. It does nothing if nothing
+// has changed. It returns when to call it again, or zero if only an update or a change of the stored resources matters.
 func (s *Store) Store(ctx context.Context) (again time.Time) {
 	s.storing.Lock()
 	defer s.storing.Unlock()
@@ -168,9 +168,9 @@ func (s *Store) currentInputs(now time.Time) inputs {
 	return inputs{s.version, s.Workloads.ChangedAt(), s.Objects.ChangedAt(), s.ledger.NextDrop(now)}
 }
 
-// decide makes and carries out a decision, and returns when the passing of time changes it. While a stored resource cannot
-// be read, decide is retried. If some sources have not been read either, decide does nothing, because the owners are
-// unknown.
+// decide makes and carries out a decision, and returns when the passing of time changes it. While a stored resource
+// cannot be read, decide is retried. If some sources have not been read either, decide does nothing, because the owners
+// are unknown.
 func (s *Store) decide(ctx context.Context, now time.Time) (settles time.Time) {
 	stored, err := s.stored()
 	s.failed = err != nil

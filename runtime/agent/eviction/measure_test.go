@@ -39,9 +39,9 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestLookAtSmallDisks checks a small file system that fills up, in bytes and in files. Each of two file systems of the
-// node counts, and images may have a separate one.
-func TestLookAtSmallDisks(t *testing.T) {
+// TestMeasureSmallDisks checks a small file system that fills up, in bytes and in files. Each of two file systems of
+// the node counts, and images may have a separate one.
+func TestMeasureSmallDisks(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount a file system")
 	}

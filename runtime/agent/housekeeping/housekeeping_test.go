@@ -243,8 +243,8 @@ func TestLockedPodsAreLeft(t *testing.T) {
 	}
 }
 
-// TestRecordsAreRemoved checks that one record of each container stays. If nothing has to be removed, there is one list call
-// and no log line.
+// TestRecordsAreRemoved checks that one record of each container stays. If nothing has to be removed, there is one list
+// call and no log line.
 func TestRecordsAreRemoved(t *testing.T) {
 	l := newLab(t, Settings{MaxRecords: -1})
 	ref, sandbox := l.pod("web", "i:1")
@@ -307,8 +307,8 @@ func (l *lab) present() string {
 	return strings.Join(names, " ")
 }
 
-// TestImagesAreRemoved checks that a full disk leads to the removal of images that podctl pulled and no pod needs, and of no
-// others. If the disk is not full, the images of containers are not queried one by one.
+// TestImagesAreRemoved checks that a full disk leads to the removal of images that podctl pulled and no pod needs, and
+// of no others. If the disk is not full, the images of containers are not queried one by one.
 func TestImagesAreRemoved(t *testing.T) {
 	l := newLab(t, Settings{})
 	ref, sandbox := l.pod("web", "named.local/n:1")

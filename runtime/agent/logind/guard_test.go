@@ -119,8 +119,8 @@ func TestWithoutLogind(t *testing.T) {
 	}
 }
 
-// TestDelayThatStays checks that raise returns an error if the delay remains too short.
-func TestDelayThatStays(t *testing.T) {
+// TestDelayRemainsTooShort checks that raise returns an error if the delay remains too short.
+func TestDelayRemainsTooShort(t *testing.T) {
 	m := &machine{delay: time.Second}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

@@ -17,7 +17,8 @@ import (
 
 // Decision is the result for everything that sources want and everything that is stored.
 type Decision struct {
-	// Wanted are the resources that take effect. A waiting resource is not among them: the stored resource in its place stays.
+	// Wanted are the resources that take effect. A waiting resource is not among them: the stored resource in its place
+	// stays.
 	Wanted []Resource
 	// Held are pods without effect, because a pod that was applied by hand has their name.
 	Held []Held
@@ -137,7 +138,8 @@ func sameOwner(a, b *v1.Pod) bool {
 	return one == other || one != nil && other != nil && one.Kind == other.Kind && one.Name == other.Name
 }
 
-// index finds stored resources by name and by ID. Resources that are not being deleted come first, then the order is by UID.
+// index finds stored resources by name and by ID. Resources that are not being deleted come first, then the order is by
+// UID.
 type index map[ID][]*Record
 
 func indexed(stored []Record) index {

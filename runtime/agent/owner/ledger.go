@@ -60,8 +60,8 @@ func (l *Ledger) Complete() bool {
 	return !slices.ContainsFunc(l.Order, func(name string) bool { return !l.Updates[name].Complete })
 }
 
-// NextDrop returns when Decide will next drop a resource that no source has wanted since the start. It is zero if there is
-// no such time.
+// NextDrop returns when Decide will next drop a resource that no source has wanted since the start. It is zero if there
+// is no such time.
 func (l *Ledger) NextDrop(now time.Time) (next time.Time) {
 	if l.readAt.IsZero() {
 		return next
@@ -142,8 +142,8 @@ func (l *Ledger) resources(u *sources.Update) (all []Resource) {
 	return all
 }
 
-// mustWait reports whether a claim must wait: the source of the stored resource in its place takes precedence, and may still
-// want it. The source of workloads always takes precedence, because any source may have provided the workload.
+// mustWait reports whether a claim must wait: the source of the stored resource in its place takes precedence, and may
+// still want it. The source of workloads always takes precedence, because any source may have provided the workload.
 func (l *Ledger) mustWait(c *claim, stored *Record) bool {
 	if stored == nil || stored.Owner == c.by {
 		return false
@@ -152,8 +152,8 @@ func (l *Ledger) mustWait(c *claim, stored *Record) bool {
 	return i >= 0 && (i < c.rank || stored.Owner == model.WorkloadKeeper) && l.mayBeWanted(&stored.Resource)
 }
 
-// mayBeWanted reports whether the source of a stored resource may still want it, because the source, or the text of the resource,
-// could not be read.
+// mayBeWanted reports whether the source of a stored resource may still want it, because the source, or the text of the
+// resource, could not be read.
 func (l *Ledger) mayBeWanted(t *Resource) bool {
 	u := l.Updates[t.Owner]
 	return !u.Complete || slices.Contains(u.Unread, t.File)
@@ -187,8 +187,8 @@ func (l *Ledger) ActionFor(now time.Time, r *Record) Action {
 	return Delete
 }
 
-// inDropDelay reports whether a resource of an earlier agent may come back soon. For a resource that this agent has seen, the
-// source has already applied its delay.
+// inDropDelay reports whether a resource of an earlier agent may come back soon. For a resource that this agent has
+// seen, the source has already applied its delay.
 func (l *Ledger) inDropDelay(now time.Time, t *Resource) bool {
 	return !l.seen[t.ID()] && now.Before(l.readAt.Add(l.rules[t.Owner].DropDelay))
 }

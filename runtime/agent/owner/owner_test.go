@@ -36,14 +36,14 @@ func (source) Run(context.Context, <-chan chan struct{}, func(sources.Update)) {
 func (source) Ended(model.PodRef) {}
 
 // pod returns a pod from a source's file "f". The text is "name/uid", with an owner after a colon.
-func pod(text, keeper string) *podspec.Desired {
+func pod(text, source string) *podspec.Desired {
 	text, by, owned := strings.Cut(text, ":")
 	name, uid, _ := strings.Cut(text, "/")
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid)}}
 	if owned {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: podspec.KindDeployment, Name: by, Controller: new(true)}}
 	}
-	return &podspec.Desired{Pod: p, Origin: podspec.Origin{Keeper: keeper, Source: keeper + "/f"}}
+	return &podspec.Desired{Pod: p, Origin: podspec.Origin{Keeper: source, Source: source + "/f"}}
 }
 
 // updateOf parses an update of a source with pods: "one: web/a db/b", "one: unread", and "one: web/a!30" for a pod that
@@ -80,9 +80,9 @@ func updateOf(text string) sources.Update {
 // that is being deleted.
 func stored(texts ...string) (all []Record) {
 	for _, text := range texts {
-		keeper, one, _ := strings.Cut(text, ": ")
+		source, one, _ := strings.Cut(text, ": ")
 		one, deleting := strings.CutSuffix(one, "!")
-		all = append(all, Record{Resource: Pod(pod(one, keeper)), Deleting: deleting})
+		all = append(all, Record{Resource: Pod(pod(one, source)), Deleting: deleting})
 	}
 	return all
 }
@@ -210,8 +210,9 @@ func (l *Ledger) expect(texts ...string) {
 	}
 }
 
-// TestLeftAlone checks that an agent that does not keep pods applied by hand neither keeps nor ends them.
-func TestLeftAlone(t *testing.T) {
+// TestPodsAppliedByHandAreIgnored checks that an agent that does not keep pods applied by hand neither keeps nor ends
+// them.
+func TestPodsAppliedByHandAreIgnored(t *testing.T) {
 	l := newLedger(Pods, "one")
 	l.ByHand = false
 	if got := textOf(l.Decide(time.Unix(1000, 0), stored(": web/a", "gone: db/b", ": old/c!"))); got != "old/c ends" {
@@ -276,19 +277,19 @@ func TestProblems(t *testing.T) {
 }
 
 // others returns a Deployment and a ConfigMap with a name, from a source's file "f".
-func others(name, keeper string) (*podspec.Workload, *podspec.Object) {
+func others(name, source string) (*podspec.Workload, *podspec.Object) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
-	return &podspec.Workload{Deployment: &appsv1.Deployment{ObjectMeta: meta}, Template: pod(name+"-0/"+name, keeper), Origin: podspec.Origin{Keeper: keeper, Source: keeper + "/f"}},
-		&podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: meta}, Origin: podspec.Origin{Keeper: keeper, Source: keeper + "/f"}}
+	return &podspec.Workload{Deployment: &appsv1.Deployment{ObjectMeta: meta}, Template: pod(name+"-0/"+name, source), Origin: podspec.Origin{Keeper: source, Source: source + "/f"}},
+		&podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: meta}, Origin: podspec.Origin{Keeper: source, Source: source + "/f"}}
 }
 
 // TestOthers checks that workloads and objects follow the same rules by kind and name, objects first. Objects applied
 // by hand do not block others.
 func TestOthers(t *testing.T) {
-	have := func(keeper string, names ...string) (u sources.Update, all []Record) {
-		u = sources.Update{Source: keeper, Complete: true}
+	have := func(source string, names ...string) (u sources.Update, all []Record) {
+		u = sources.Update{Source: source, Complete: true}
 		for _, name := range names {
-			w, o := others(name, keeper)
+			w, o := others(name, source)
 			u.Workloads, u.Objects = append(u.Workloads, w), append(u.Objects, o)
 			all = append(all, Record{Resource: Workload(w)}, Record{Resource: Object(o)})
 		}

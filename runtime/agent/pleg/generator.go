@@ -57,8 +57,8 @@ type Generator struct {
 	streams chan message
 	// reopen makes the listener retry a runtime that sent no events.
 	reopen chan struct{}
-	// streaming is set while the runtime sends events. up is set while it answers. reported is set once either state was
-	// reported.
+	// streaming is set while the runtime sends events. up is set while it answers. reported is set once either state
+	// was reported.
 	streaming, up bool
 	onExit        bool
 }
@@ -106,8 +106,8 @@ func (g *Generator) pause() time.Duration {
 	return g.times.Relist
 }
 
-// handleMessage handles a message of a listener. It reports whether a list is due: after each change of the stream, so that
-// nothing is missed, and for an event of an unknown container.
+// handleMessage handles a message of a listener. It reports whether a list is due: after each change of the stream, so
+// that nothing is missed, and for an event of an unknown container.
 func (g *Generator) handleMessage(s message) (relist bool) {
 	if s.exited != "" {
 		// An unknown exit is that of a sandbox, or of a container that the next list has.

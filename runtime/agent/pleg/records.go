@@ -40,8 +40,8 @@ func (r records) replace(list []*runtimeapi.Container) []types.UID {
 	return slices.DeleteFunc(slices.Compact(changed), func(uid types.UID) bool { return uid == "" })
 }
 
-// update returns the pod of an event, and updates the record of its container as the next list will show it. The event of
-// a sandbox has the sandbox's ID.
+// update returns the pod of an event, and updates the record of its container as the next list will show it. The event
+// of a sandbox has the sandbox's ID.
 func (r records) update(event *runtimeapi.ContainerEventResponse) (types.UID, bool) {
 	id, sandbox := event.GetContainerId(), event.GetPodSandboxStatus()
 	uid := types.UID(sandbox.GetMetadata().GetUid())

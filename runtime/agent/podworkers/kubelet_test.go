@@ -40,7 +40,7 @@ func do(w *Workers, second float64, words string) {
 // TestCasesOfTheKubelet has the cases of pkg/kubelet/pod_workers_test.go about which pod gets which pass. Each line is
 // an event, and the passes that begin or are cut short. Other tests cover these cases: TestParallel covers
 // TestUpdatePodParallel, TestNextPass covers TestCompleteWork_Enqueue, TestDeletions covers
-// Test_calculateEffectiveGracePeriod, and the keeper's TestShownWhileDeleted and TestPodsOfSources cover
+// Test_calculateEffectiveGracePeriod, and the reconciler's TestShownWhileDeleted and TestPodsOfSources cover
 // TestSyncKnownPods. TestTerminalPhaseTransition and the cases of TestUpdatePod for a finished pod are about the plan
 // of a pass, not about workers.
 func TestCasesOfTheKubelet(t *testing.T) {

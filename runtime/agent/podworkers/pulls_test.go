@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestPullsDoNotBlockOtherPasses checks that a pass that waits for an image leaves its slot to another, and continues when
-// a slot is free.
+// TestPullsDoNotBlockOtherPasses checks that a pass that waits for an image leaves its slot to another, and continues
+// when a slot is free.
 func TestPullsDoNotBlockOtherPasses(t *testing.T) {
 	w := New(Settings{Parallel: 1, Jitter: func() float64 { return 0 }})
 	goOn := func(want ...types.UID) {

@@ -84,8 +84,8 @@ func TestNextPass(t *testing.T) {
 	wants(t, w, 23, "sync a i:1; ")
 }
 
-// TestHoldsAreRecheckedSoon checks that a held pod is checked sooner than usual, because the hold may end by itself. The
-// time counts from the end of the pass.
+// TestHoldsAreRecheckedSoon checks that a held pod is checked sooner than usual, because the hold may end by itself.
+// The time counts from the end of the pass.
 func TestHoldsAreRecheckedSoon(t *testing.T) {
 	w := New(Settings{Jitter: func() float64 { return 0.5 }})
 	w.Update(at(0), pod("web", "a", "i:1"))
@@ -192,9 +192,9 @@ func TestDeletions(t *testing.T) {
 	}
 }
 
-// TestAPodThatIsThere checks that an existing pod keeps its name even if its deletion was not known when another pod
-// was added.
-func TestAPodThatIsThere(t *testing.T) {
+// TestExistingPodKeepsItsName checks that an existing pod keeps its name even if its deletion was not known when
+// another pod was added.
+func TestExistingPodKeepsItsName(t *testing.T) {
 	w := New(Settings{})
 	there := model.RefOf(pod("web", "a", "i:1").Pod)
 	w.Update(at(0), pod("web", "b", "i:1"))
@@ -517,9 +517,9 @@ func TestStopUnheld(t *testing.T) {
 	wants(t, w, 0, "sync 1 i:1; ")
 }
 
-// TestTheClockOnTheWall checks that the worker waits for the duration until a plan's wall-clock time, and not forever
+// TestWallClockIsSetBack checks that the worker waits for the duration until a plan's wall-clock time, and not forever
 // if the clock is set back.
-func TestTheClockOnTheWall(t *testing.T) {
+func TestWallClockIsSetBack(t *testing.T) {
 	now := time.Now()
 	w := New(Settings{})
 	w.Update(now, pod("web", "a", "i:1"))

@@ -84,9 +84,9 @@ func TestAskNow(t *testing.T) {
 	}
 }
 
-// TestSpread checks that containers that ran before the agent are probed within a period of its start, and later ones
-// at once. A result is not counted twice within its period.
-func TestSpread(t *testing.T) {
+// TestFirstProbesAreSpread checks that containers that ran before the agent are probed within a period of its start,
+// and later ones at once. A result is not counted twice within its period.
+func TestFirstProbesAreSpread(t *testing.T) {
 	for name, c := range map[string]struct {
 		began, started, now, counted time.Duration
 		delay                        int32
@@ -189,8 +189,8 @@ func TestUnobservedFailures(t *testing.T) {
 	}
 }
 
-// TestResultsOfOtherProcesses checks that a pass takes over newer results of another process. An earlier result of the Set then
-// does not count, and the next run is a period later.
+// TestResultsOfOtherProcesses checks that a pass takes over newer results of another process. An earlier result of the
+// Set then does not count, and the next run is a period later.
 func TestResultsOfOtherProcesses(t *testing.T) {
 	for name, c := range map[string]struct {
 		counted time.Duration
@@ -313,8 +313,8 @@ func TestRecordedResults(t *testing.T) {
 	}
 }
 
-// TestRunsOfOthersEnd checks that a series of results of another process does not stay in the checkpoint.
-func TestRunsOfOthersEnd(t *testing.T) {
+// TestSeriesOfOtherProcessesEnd checks that a series of results of another process does not stay in the checkpoint.
+func TestSeriesOfOtherProcessesEnd(t *testing.T) {
 	l := one(t, model.Liveness, every(10))
 	l.ticks(1)
 	l.now = noon.Add(5 * time.Second)

@@ -120,8 +120,8 @@ func identityOf(info fs.FileInfo) identity {
 // timeResolution is an upper limit of the difference between a file's times and its last change.
 const timeResolution = time.Second
 
-// unchanged returns the content of an unchanged file. A file that was changed just before it was read may have been changed
-// again within the same clock tick, so it is read again.
+// unchanged returns the content of an unchanged file. A file that was changed just before it was read may have been
+// changed again within the same clock tick, so it is read again.
 func (all keptFiles) unchanged(name string, info fs.FileInfo) ([]byte, bool) {
 	k, ok := all[name]
 	is := identityOf(info)

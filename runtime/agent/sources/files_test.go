@@ -394,8 +394,8 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	}
 }
 
-// TestLate checks that the message of a failed watch names the limit to raise.
-func TestLate(t *testing.T) {
+// TestFailedWatchNamesTheLimit checks that the message of a failed watch names the limit to raise.
+func TestFailedWatchNamesTheLimit(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.EMFILE: "fs.inotify.max_user_instances", syscall.ENOSPC: "fs.inotify.max_user_watches", syscall.EACCES: "permission denied",
 	} {

@@ -38,8 +38,8 @@ func (x *text) markMissing(now time.Time) bool {
 	return counted
 }
 
-// markPresent records that the text exists. It reports whether its last valid version is in effect again, because it was
-// missing only for a moment.
+// markPresent records that the text exists. It reports whether its last valid version is in effect again, because it
+// was missing only for a moment.
 func (x *text) markPresent(now time.Time) bool {
 	if x.missingSince.IsZero() {
 		return false

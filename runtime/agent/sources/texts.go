@@ -119,8 +119,8 @@ func (t *Texts) restartMissing(now time.Time) {
 	}
 }
 
-// restartedAt returns when the time of a missing object starts, after a failure of the source. A time that was over before
-// the failure is unchanged.
+// restartedAt returns when the time of a missing object starts, after a failure of the source. A time that was over
+// before the failure is unchanged.
 func restartedAt(missing, failed, now time.Time) time.Time {
 	if missing.IsZero() || !failed.Before(missing.Add(DropDelay)) {
 		return missing

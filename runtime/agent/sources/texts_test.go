@@ -126,7 +126,7 @@ func (b *book) blames(words ...string) {
 	}
 }
 
-// TestWanted checks that pods have their keeper and their text, and keep their pointer until they change.
+// TestWanted checks that pods have their source and their text, and keep their pointer until they change.
 func TestWanted(t *testing.T) {
 	b := newBook(t)
 	u := b.write("b", manifest("two", "", "1"), "a", manifest("one", "", "1"))
@@ -199,9 +199,9 @@ func TestInvalidTexts(t *testing.T) {
 	}
 }
 
-// TestNothingKnown checks that an invalid text without a known valid version is reported at once, so that its pods are
-// not changed.
-func TestNothingKnown(t *testing.T) {
+// TestInvalidTextWithoutAValidVersion checks that an invalid text without a known valid version is reported at once, so
+// that its pods are not changed.
+func TestInvalidTextWithoutAValidVersion(t *testing.T) {
 	b := newBook(t)
 	b.unreadable["c"] = true
 	b.write("a", manifest("one", "", "1"), "bad", "kind: [", "c", "", "empty", "# nothing\n---\n")
@@ -220,8 +220,8 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
-// TestMissingForAMoment checks that an object that is missing for less than two seconds stays wanted.
-func TestMissingForAMoment(t *testing.T) {
+// TestBrieflyMissingObjects checks that an object that is missing for less than two seconds stays wanted.
+func TestBrieflyMissingObjects(t *testing.T) {
 	one := manifest("one", "", "1")
 	for name, c := range map[string]struct{ away, back func(*book) }{
 		"removed":            {func(b *book) { b.remove("a") }, func(b *book) { b.write("a", one) }},
@@ -270,8 +270,8 @@ func TestAnEmptyTextChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAnotherTakesThePlace checks that a pod with the same name or the same UID replaces another at once.
-func TestAnotherTakesThePlace(t *testing.T) {
+// TestReplacementBySameNameOrUID checks that a pod with the same name or the same UID replaces another at once.
+func TestReplacementBySameNameOrUID(t *testing.T) {
 	b := newBook(t)
 	b.write("a", manifest("one", "x", "1"))
 	b.remove("a")
@@ -333,9 +333,9 @@ func TestObjectsOfOtherTexts(t *testing.T) {
 	}
 }
 
-// TestDamageByOthers checks that a text that another text makes invalid keeps its last version, and does not affect
-// others.
-func TestDamageByOthers(t *testing.T) {
+// TestTextInvalidatedByAnother checks that a text that another text makes invalid keeps its last version, and does not
+// affect others.
+func TestTextInvalidatedByAnother(t *testing.T) {
 	b := newBook(t)
 	b.write("pod", withConfig("one"), "config", fmt.Sprintf(config, "x"), "two", manifest("two", "", "1"))
 	b.write("config", fmt.Sprintf(config, strings.Repeat("x", 200_000)), "two", manifest("two", "", "2"))
@@ -352,8 +352,8 @@ func TestDamageByOthers(t *testing.T) {
 	b.blames()
 }
 
-// TestWholeSource checks that an unreadable source changes nothing and is not complete.
-func TestWholeSource(t *testing.T) {
+// TestUnreadableSourceIsIncomplete checks that an unreadable source changes nothing and is not complete.
+func TestUnreadableSourceIsIncomplete(t *testing.T) {
 	b := newBook(t)
 	b.fails("gone")
 	b.blames()

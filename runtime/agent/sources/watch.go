@@ -103,8 +103,8 @@ func (w *watch) send(c change) {
 	w.events <- c
 }
 
-// isRelevant reports whether an event may concern a file that is read, or a link to it. Hidden files are not read, but the
-// links of a Kubernetes volume lead through a name that starts with two dots.
+// isRelevant reports whether an event may concern a file that is read, or a link to it. Hidden files are not read, but
+// the links of a Kubernetes volume lead through a name that starts with two dots.
 func (w *watch) isRelevant(name string) bool {
 	base := filepath.Base(name)
 	switch {

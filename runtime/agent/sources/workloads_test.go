@@ -109,9 +109,9 @@ func TestWorkloadsWrongTexts(t *testing.T) {
 	b.hasBeside(t, "the Service is in it no more", "web:3@a")
 }
 
-// TestTwiceInASource checks that the first text wins if two manifests have the same object. The problem names its pod,
-// so that it becomes an event of that pod.
-func TestTwiceInASource(t *testing.T) {
+// TestDuplicatesInASource checks that the first text wins if two manifests have the same object. The problem names its
+// pod, so that it becomes an event of that pod.
+func TestDuplicatesInASource(t *testing.T) {
 	b := newShop(t)
 	b.write("a", deployment("web", "1")+"---\n"+manifest("one", "", "1")+"---\n"+manifest("two", "x", "1")+"---\n"+fmt.Sprintf(service, 80))
 	b.write("b", deployment("web", "2")+"---\n"+manifest("one", "", "2")+"---\n"+manifest("three", "x", "2")+"---\n"+fmt.Sprintf(service, 81))
