@@ -142,8 +142,7 @@ func TestRolloutStatusWaits(t *testing.T) {
 	slowly := "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}\n"
 	l.Must("apply", "--wait", written(l, "web", deployment(3, "i:1", slowly)))
 	l.Must("rollout", "restart", "deployment/web")
-	code, stdout, _ := l.Call("rollout", "status", "deployment/web", "--watch", "--timeout", "1500ms")
-	if code != exit.NotYet || strings.Count(stdout, "1 of 3 pods updated") != 1 || !strings.Contains(stdout, "\ndeployment default/web: 1 of 3") {
-		t.Errorf("%d %s", code, stdout)
-	}
+	l.InTime("--timeout", []string{"rollout", "status", "deployment/web", "--watch"}, func(code int, text string) bool {
+		return code == exit.NotYet && strings.Count(text, "1 of 3 pods updated") == 1 && strings.Contains(text, "\ndeployment default/web: 1 of 3")
+	})
 }

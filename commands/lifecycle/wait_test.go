@@ -34,14 +34,11 @@ func TestAContainerThatEndedBlocksAWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
 			l.Behave("a", runtimetest.Behaviour{After: soon, ExitCode: c.exit}, runtimetest.Behaviour{After: soon, ExitCode: c.exit})
-			web, timeout := l.Write("web", c.spec), "3s"
-			if c.want == onlyTime {
-				timeout = "500ms"
-			}
+			web := l.Write("web", c.spec)
 			for _, args := range [][]string{{"apply", "--wait=" + c.goal, web}, {"wait", "--for=" + c.goal, web}} {
-				if code, _, stderr := l.Call(append(args, "--timeout", timeout)...); code != exit.NotYet || !strings.Contains(stderr, c.want) {
-					t.Errorf("%v: exit code %d\n%s", args, code, stderr)
-				}
+				l.InTime("--timeout", args, func(code int, text string) bool {
+					return code == exit.NotYet && strings.Contains(text, c.want)
+				})
 			}
 		})
 	}

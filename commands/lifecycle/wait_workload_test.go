@@ -20,10 +20,9 @@ func TestWaitForADeployment(t *testing.T) {
 			t.Errorf("%s: %s", goal, out)
 		}
 	}
-	code, _, stderr := l.Call("wait", "--timeout", "100ms", "--for=condition=Available=False", "deploy/web")
-	if code != exit.NotYet || !strings.Contains(stderr, "deployment default/web is not Available in time: 2 of 2 pods updated, 2 available") {
-		t.Errorf("%d %s", code, stderr)
-	}
+	l.InTime("--timeout", []string{"wait", "--for=condition=Available=False", "deploy/web"}, func(code int, text string) bool {
+		return code == exit.NotYet && strings.Contains(text, "deployment default/web is not Available in time: 2 of 2 pods updated, 2 available")
+	})
 	// Other conditions are those of the pods.
 	if out, _ := l.Must("wait", "--timeout", "1m", "--for=condition=Ready", "deployment/web"); !strings.Contains(out, "pod default/web-1 is Ready") {
 		t.Errorf("%s", out)
@@ -56,20 +55,17 @@ func TestStateAtTheEndOfTheTime(t *testing.T) {
 	crashes := runtimetest.Behaviour{After: soon, ExitCode: 3}
 	l.Behave("a", crashes, crashes, crashes, crashes, crashes, crashes)
 	both := deployment(1, "i:1", "") + "---\n" + strings.ReplaceAll(deployment(1, "i:1", ""), "web", "db")
-	code, _, stderr := l.Call("apply", "--wait", "--timeout", "2s", written(l, "both", both))
-	for _, name := range []string{"web", "db"} {
-		if want := fmt.Sprintf("deployment default/%s, 0 of 1 pods", name); code != exit.NotYet || !strings.Contains(stderr, want) {
-			t.Errorf("%d, without %q: %s", code, want, stderr)
+	l.InTime("--timeout", []string{"apply", "--wait", written(l, "both", both)}, func(code int, text string) bool {
+		for _, name := range []string{"web", "db"} {
+			if !strings.Contains(text, fmt.Sprintf("deployment default/%s, 0 of 1 pods", name)) || !strings.Contains(text, fmt.Sprintf("pod default/%s-0 is ", name)) {
+				return false
+			}
 		}
-		if want := fmt.Sprintf("pod default/%s-0 is ", name); !strings.Contains(stderr, want) {
-			t.Errorf("without %q: %s", want, stderr)
-		}
-	}
-	for _, args := range [][]string{{"wait", "--for=condition=Available", "deployment/web"}} {
-		if code, _, stderr := l.Call(append(args, "--timeout", "1s")...); code != exit.NotYet || !strings.Contains(stderr, "pod default/web-0 is ") {
-			t.Errorf("%v: %d %s", args, code, stderr)
-		}
-	}
+		return code == exit.NotYet
+	})
+	l.InTime("--timeout", []string{"wait", "--for=condition=Available", "deployment/web"}, func(code int, text string) bool {
+		return code == exit.NotYet && strings.Contains(text, "pod default/web-0 is ")
+	})
 }
 
 // TestStateOfACutOffPass checks that the result of a pass which the timeout cut off is observed again. If the runtime
