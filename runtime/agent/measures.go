@@ -144,7 +144,7 @@ func failureOf(err error) string {
 	return "RunContainerError"
 }
 
-// countRunning counts running pods and containers (metrics.Look). It includes all that the runtime has, as in a
+// countRunning counts running pods and containers (metrics.CountFunc). It includes all that the runtime has, as in a
 // kubelet.
 func (m *agentMetrics) countRunning(ctx context.Context) (pods int, states map[string]int, err error) {
 	ready := &runtimeapi.PodSandboxFilter{State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}}

@@ -101,7 +101,7 @@ func (b *probeRunner) startDue(ctx context.Context) time.Time {
 func (b *probeRunner) handleResult(ctx context.Context, run probers.DueProbe, result probe.Result) {
 	report := b.set.Done(b.now(), run, result)
 	look := func() { b.still = true }
-	if report.Look {
+	if report.NeedsPass {
 		look = func() { b.wakePod(run.Pod.UID) }
 	}
 	if report.NeedsWrite() {

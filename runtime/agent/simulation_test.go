@@ -401,7 +401,7 @@ func (l *life) seldom() {
 	case n < 13:
 		l.post("logind", "shutdown", func() { l.agent.stopper.begin(30 * time.Second) })
 	default:
-		l.callOff()
+		l.cancelShutdown()
 	}
 }
 
@@ -431,7 +431,7 @@ func (l *life) boot() {
 	l.start()
 }
 
-func (l *life) callOff() {
+func (l *life) cancelShutdown() {
 	l.agent.ResumePods(l.ctx)
 	l.post("logind", "the shutdown is canceled", <-l.agent.inbox)
 }
@@ -442,7 +442,7 @@ func (l *life) settle() {
 	if l.down {
 		l.up()
 	}
-	l.callOff()
+	l.cancelShutdown()
 	l.sendUpdate("one")
 	l.sendUpdate("two")
 	l.rest(6 * time.Minute)

@@ -63,16 +63,16 @@ func localnet(name string) bool {
 
 func localnetPath(name string) string { return filepath.Join(sysctls, name, "route_localnet") }
 
-// open lets processes of the node reach NodePorts at 127.0.0.1. The kernel sends a packet with such an address to the
-// interface of pods only if the interface has route_localnet. The guard must be in place before.
-func open(pods []netip.Addr, record Record) error {
+// setRouteLocalnet lets processes of the node reach NodePorts at 127.0.0.1. The kernel sends a packet with such an
+// address to the interface of pods only if the interface has route_localnet. The guard must be in place before.
+func setRouteLocalnet(pods []netip.Addr, record Record) error {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return fmt.Errorf("finding the network interface of the pods: %w", err)
 	}
 	var closed []string
 	for _, i := range interfaces {
-		if i.Flags&net.FlagLoopback == 0 && leadsTo(&i, pods) && !localnet(i.Name) {
+		if i.Flags&net.FlagLoopback == 0 && isConnectedTo(&i, pods) && !localnet(i.Name) {
 			closed = append(closed, i.Name)
 		}
 	}
@@ -87,8 +87,8 @@ func open(pods []netip.Addr, record Record) error {
 	return setLocalnet(closed, "1")
 }
 
-// shut resets route_localnet on the interfaces on which podctl has set it.
-func shut(record Record) error {
+// resetRouteLocalnet resets route_localnet on the interfaces on which podctl has set it.
+func resetRouteLocalnet(record Record) error {
 	names, err := record.Interfaces()
 	if err != nil || len(names) == 0 {
 		return err
@@ -99,8 +99,8 @@ func shut(record Record) error {
 	return record.Replace(nil)
 }
 
-// leadsTo reports whether pods are in a network of the interface.
-func leadsTo(i *net.Interface, pods []netip.Addr) bool {
+// isConnectedTo reports whether pods are in a network of the interface.
+func isConnectedTo(i *net.Interface, pods []netip.Addr) bool {
 	addresses, err := i.Addrs()
 	if err != nil {
 		return false // The interface is gone.

@@ -69,12 +69,12 @@ func (k Kernel) Write(name string, r Rules, record Record) error {
 		}
 	}
 	if publishes {
-		return open(mine.Pods, record)
+		return setRouteLocalnet(mine.Pods, record)
 	}
 	if others, err := otherTables(conn, name); err != nil || others || r.HostPorts {
 		return err
 	}
-	if err := shut(record); err != nil {
+	if err := resetRouteLocalnet(record); err != nil {
 		return err
 	}
 	return k.unprotect(conn, name)
@@ -94,7 +94,7 @@ func (Kernel) Remove(name string, record Record) error {
 	}
 	// Another state directory with rules has its own guard, and needs its ports.
 	if others, err := otherTables(conn, name); err != nil || !others {
-		if err = errors.Join(err, shut(record)); err != nil {
+		if err = errors.Join(err, resetRouteLocalnet(record)); err != nil {
 			return err
 		}
 	}

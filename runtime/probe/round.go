@@ -41,8 +41,8 @@ type Report struct {
 	Counted bool
 	// Changed reports whether to write the record. IsEvent reports whether the result is an event.
 	Changed, IsEvent bool
-	// Look reports whether the verdict has changed or is now final. Once it is written, the pod needs a pass.
-	Look bool
+	// NeedsPass reports whether the verdict has changed or is now final. Once it is written, the pod needs a pass.
+	NeedsPass bool
 }
 
 // NeedsWrite reports whether the record or an event must be written.

@@ -62,8 +62,8 @@ type Proxy struct {
 	Failed func(error)
 	worker worker
 
-	// looks serializes syncs.
-	looks sync.Mutex
+	// syncMu serializes syncs.
+	syncMu sync.Mutex
 	// mu guards the following fields. known are the pods as last observed. changed are the pods that may have changed
 	// since the current sync began.
 	mu      sync.Mutex
@@ -85,8 +85,8 @@ func New(w World) *Proxy {
 // Sync reads Services and pods, and updates everything that depends on them. Concurrent processes wait for each other,
 // so that the last one uses the latest state. An unreadable Service or pod does not affect others.
 func (p *Proxy) Sync(ctx context.Context) (err error) {
-	p.looks.Lock()
-	defer p.looks.Unlock()
+	p.syncMu.Lock()
+	defer p.syncMu.Unlock()
 	before, err := p.Locker.Layout.ServiceNames().Read()
 	if err != nil {
 		return err

@@ -104,12 +104,12 @@ func (x *Sessions) NewMeter() *Meter { return &Meter{engine: x} }
 // error is returned with the results of the others. Measure returns no results if the context ends or the runtime does
 // not answer at all.
 func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsage, error) {
-	looks, errs := make([]usageLook, len(pods)), make([]error, len(pods))
+	looks, errs := make([]usageReading, len(pods)), make([]error, len(pods))
 	var group errgroup.Group
 	group.SetLimit(cri.MaxCalls)
 	for i, d := range pods {
 		group.Go(func() error {
-			looks[i], errs[i] = m.engine.lookAtUsage(ctx, model.RefOf(d.Pod))
+			looks[i], errs[i] = m.engine.readUsage(ctx, model.RefOf(d.Pod))
 			return nil // A failure of one pod must not stop the others.
 		})
 	}
@@ -130,14 +130,14 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 	return found, errors.Join(errs...)
 }
 
-// usageLook is one measurement of a pod. Its containers are sorted from new to old.
-type usageLook struct {
+// usageReading is one measurement of a pod. Its containers are sorted from new to old.
+type usageReading struct {
 	containers []*runtimeapi.Container
 	stats      map[string]*runtimeapi.ContainerStats
 }
 
-func (x *Sessions) lookAtUsage(ctx context.Context, ref model.PodRef) (usageLook, error) {
-	look := usageLook{stats: map[string]*runtimeapi.ContainerStats{}}
+func (x *Sessions) readUsage(ctx context.Context, ref model.PodRef) (usageReading, error) {
+	look := usageReading{stats: map[string]*runtimeapi.ContainerStats{}}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		look.containers, err = x.observer.ListNewestFirst(ctx, ref)
@@ -160,7 +160,7 @@ func (x *Sessions) lookAtUsage(ctx context.Context, ref model.PodRef) (usageLook
 
 // usage returns the usage of the newest container of each name, in the manifest's order. It leaves out an init
 // container that does not run, because it is finished.
-func (l *usageLook) usage(d *podspec.Desired, before map[string]*runtimeapi.CpuUsage) []ContainerUsage {
+func (l *usageReading) usage(d *podspec.Desired, before map[string]*runtimeapi.CpuUsage) []ContainerUsage {
 	var found []ContainerUsage
 	for _, ref := range podspec.Containers(d.Pod) {
 		u := l.one(ref.Name, before)
@@ -172,7 +172,7 @@ func (l *usageLook) usage(d *podspec.Desired, before map[string]*runtimeapi.CpuU
 	return found
 }
 
-func (l *usageLook) one(name string, before map[string]*runtimeapi.CpuUsage) ContainerUsage {
+func (l *usageReading) one(name string, before map[string]*runtimeapi.CpuUsage) ContainerUsage {
 	c := l.newest(name)
 	u := ContainerUsage{Name: name, ID: c.GetId(), Restarts: snapshot.ParseCount(c.GetAnnotations()[criconfig.AnnotationRestartCount])}
 	u.Running = c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
@@ -186,7 +186,7 @@ func (l *usageLook) one(name string, before map[string]*runtimeapi.CpuUsage) Con
 }
 
 // newest returns the newest container of that name that has run. It returns nil if none has.
-func (l *usageLook) newest(name string) *runtimeapi.Container {
+func (l *usageReading) newest(name string) *runtimeapi.Container {
 	for _, c := range l.containers {
 		if c.GetMetadata().GetName() == name && c.GetState() != runtimeapi.ContainerState_CONTAINER_CREATED {
 			return c

@@ -54,7 +54,7 @@ func TestUsageIsOfTheNewestContainer(t *testing.T) {
 		Containers:     []v1.Container{{Name: "app"}, {Name: "dead"}, {Name: "new"}},
 	}}}
 	const running, exited = runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED
-	look := usageLook{
+	look := usageReading{
 		containers: []*runtimeapi.Container{
 			container("app-4", "app", runtimeapi.ContainerState_CONTAINER_CREATED, "4"),
 			container("app-3", "app", running, "3"), container("app-2", "app", exited, "2"),

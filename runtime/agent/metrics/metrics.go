@@ -49,7 +49,7 @@ var (
 
 // New returns the metrics of an agent. It calls look to count running pods and containers each time the metrics are
 // read.
-func New(look Look) *Metrics {
+func New(look CountFunc) *Metrics {
 	m := &Metrics{
 		registry:       prometheus.NewRegistry(),
 		desired:        gauges("desired_pods", "The number of pods the agent is being instructed to run. static is true: none is from an API server.", "static"),

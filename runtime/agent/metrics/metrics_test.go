@@ -24,7 +24,7 @@ func page(m *Metrics) string {
 var web = model.PodRef{Namespace: "default", Name: "web", UID: "1"}
 
 // full returns metrics with a value of each kind.
-func full(look Look) *Metrics {
+func full(look CountFunc) *Metrics {
 	m := New(look)
 	m.Desired(3, 1)
 	m.Pass("create", time.Second)

@@ -7,19 +7,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Look counts the pods that have a running sandbox, and containers by their state: created, running, exited or unknown.
-type Look func(context.Context) (pods int, containers map[string]int, err error)
+// CountFunc counts the pods that have a running sandbox, and containers by their state: created, running, exited or
+// unknown.
+type CountFunc func(context.Context) (pods int, containers map[string]int, err error)
 
 // lookTimeout limits a look.
 const lookTimeout = 5 * time.Second
 
 // running queries the runtime whenever the metrics are read, because recorded values could be wrong.
 type running struct {
-	look             Look
+	look             CountFunc
 	pods, containers *prometheus.Desc
 }
 
-func newRunning(look Look) *running {
+func newRunning(look CountFunc) *running {
 	return &running{
 		look:       look,
 		pods:       prometheus.NewDesc("kubelet_running_pods", "Number of pods that have a running pod sandbox", nil, nil),

@@ -167,7 +167,7 @@ func TestOnHold(t *testing.T) {
 		l := one(t, kind, with(every(10), func(p *v1.Probe) { p.FailureThreshold = 1 }))
 		l.fails[kind] = true
 		l.tick()
-		if r := l.record(kind); r.Result != bad || !r.OnHold || !l.last.Look {
+		if r := l.record(kind); r.Result != bad || !r.OnHold || !l.last.NeedsPass {
 			t.Errorf("%s failed: %+v, %+v", kind, r, l.last)
 		}
 		l.fails[kind], l.now = false, l.now.Add(5*time.Second)
@@ -197,7 +197,7 @@ func TestCleanUp(t *testing.T) {
 		l := one(t, model.Liveness, with(every(10), func(p *v1.Probe) { p.FailureThreshold = 1 }))
 		asks, _ := l.Next(l.now)
 		leave(l)
-		if change := l.answer(asks[0], probe.Failure); change.NeedsWrite() || change.Look {
+		if change := l.answer(asks[0], probe.Failure); change.NeedsWrite() || change.NeedsPass {
 			t.Errorf("%s: its answer is %+v", name, change)
 		}
 		if v := l.Verdicts(); name != "another container runs" && len(v) > 0 {
@@ -237,7 +237,7 @@ func TestErrorsDoNotCount(t *testing.T) {
 	l.ticks(1)
 	asks, _ := l.Next(l.now)
 	change := l.Done(l.now, asks[0], probe.Result{Verdict: probe.Unknown, Output: "no shell", Message: "no shell"})
-	if r := l.record(model.Readiness); r.Result != good || r.Run != 1 || r.Message != "no shell" || change.Look || !change.IsEvent {
+	if r := l.record(model.Readiness); r.Result != good || r.Run != 1 || r.Message != "no shell" || change.NeedsPass || !change.IsEvent {
 		t.Errorf("%+v, %+v", r, change)
 	}
 	if _, wake := l.Next(l.now); !wake.Equal(noon.Add(20 * time.Second)) {

@@ -295,19 +295,19 @@ func (l *life) done(a pendingAnswer) {
 	id, kind := a.ask.Target.ContainerID, a.ask.Type
 	verdict := []probe.Verdict{probe.Success, probe.Success, probe.Warning, probe.Failure, probe.Failure, probe.Unknown}[l.rand.IntN(6)]
 	change := l.Done(l.now, a.ask, probe.Result{Verdict: verdict})
-	l.note("%s %s says %s: keep %t, look %t, %+v", id, kind, verdict, change.NeedsWrite(), change.Look, change.Record)
+	l.note("%s %s says %s: keep %t, look %t, %+v", id, kind, verdict, change.NeedsWrite(), change.NeedsPass, change.Record)
 	written := change.NeedsWrite() && change.Changed && l.rand.IntN(5) > 0
 	if written {
 		l.write(change)
 	}
 	k := l.models[id+string(kind)]
 	if k == nil {
-		if change.NeedsWrite() || change.Look {
+		if change.NeedsWrite() || change.NeedsPass {
 			l.fail("%s %s does not run, and %+v", id, kind, change)
 		}
 		return
 	}
-	k.asking, k.lost = false, (change.Look || k.lost) && !written
+	k.asking, k.lost = false, (change.NeedsPass || k.lost) && !written
 	if k != a.model || l.now.Sub(a.ask.At) > model.Seconds(a.ask.Probe.PeriodSeconds) {
 		// After a slow result, the next run comes within a period.
 		k.within = l.now
@@ -324,7 +324,7 @@ func (l *life) done(a pendingAnswer) {
 			l.fail("%s %s is %+v, not %+v", id, kind, v.Record, k)
 		}
 	}
-	if k.result != before && !change.Look {
+	if k.result != before && !change.NeedsPass {
 		l.fail("%s %s changed without a notification", id, kind)
 	}
 }

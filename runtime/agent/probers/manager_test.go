@@ -133,7 +133,7 @@ func TestUpdateReadiness(t *testing.T) {
 	} {
 		l.fails[model.Readiness] = c.fails
 		l.ticks(1)
-		if l.last.Look != c.look || l.last.NeedsWrite() != (l.last.Look || l.last.IsEvent) {
+		if l.last.NeedsPass != c.look || l.last.NeedsWrite() != (l.last.NeedsPass || l.last.IsEvent) {
 			t.Errorf("answer %d: %+v", i, l.last)
 		}
 	}

@@ -100,7 +100,7 @@ func TestContainersThatEnd(t *testing.T) {
 				t.Errorf("%s: runs again %t", name, again)
 			}
 			for _, ask := range asks {
-				if change := l.answer(ask, "Success"); change.NeedsWrite() || change.Look {
+				if change := l.answer(ask, "Success"); change.NeedsWrite() || change.NeedsPass {
 					t.Errorf("%s, %s: an answer of the ended container: %+v", name, kind, change)
 				}
 			}

@@ -65,7 +65,7 @@ func TestAskNow(t *testing.T) {
 	if again, _ := l.Next(l.now); len(again) > 0 {
 		t.Errorf("an answer is under way: %+v", again)
 	}
-	if change := l.answer(asks[0], probe.Success); !change.Look || l.record(model.Readiness).Result != good {
+	if change := l.answer(asks[0], probe.Success); !change.NeedsPass || l.record(model.Readiness).Result != good {
 		t.Errorf("its answer counts: %+v", change)
 	}
 	if due := dueOf(l.Set, model.Readiness); !due.Equal(noon.Add(13 * time.Second)) {
@@ -170,7 +170,7 @@ func TestStaleFailures(t *testing.T) {
 		}
 		l.fails[model.Liveness] = !recovers
 		ran := l.tick()
-		if r := l.record(model.Liveness); len(ran) != 1 || (r.Result == good) != recovers || r.OnHold == recovers || !l.last.Look || !l.last.NeedsWrite() {
+		if r := l.record(model.Liveness); len(ran) != 1 || (r.Result == good) != recovers || r.OnHold == recovers || !l.last.NeedsPass || !l.last.NeedsWrite() {
 			t.Errorf("recovers %t: asked %v, %+v, %+v", recovers, ran, r, l.last)
 		}
 	}
@@ -289,7 +289,7 @@ func TestRecordedResults(t *testing.T) {
 	for i := range 9 {
 		l.fails[model.Readiness] = i >= 2 && i < 6
 		l.ticks(1)
-		kept = append(kept, l.last.Look)
+		kept = append(kept, l.last.NeedsPass)
 	}
 	if want := []bool{true, false, false, false, true, false, true, false, false}; !slices.Equal(kept, want) {
 		t.Errorf("written down %v, not %v", kept, want)
@@ -308,7 +308,7 @@ func TestRecordedResults(t *testing.T) {
 	l.seen.Deleting, l.fails[model.Readiness] = true, true
 	l.Sync(l.now, l.seen)
 	l.ticks(3)
-	if unkept := l.Sync(l.now, l.seen); !l.last.NeedsWrite() || !l.last.Look || len(unkept) != 1 || unkept[0].Record.Result != bad {
+	if unkept := l.Sync(l.now, l.seen); !l.last.NeedsWrite() || !l.last.NeedsPass || len(unkept) != 1 || unkept[0].Record.Result != bad {
 		t.Errorf("of a pod that is being deleted: %+v, %+v", l.last, unkept)
 	}
 }
@@ -321,7 +321,7 @@ func TestSeriesOfOtherProcessesEnd(t *testing.T) {
 	l.seen.Running[0].Records = records{model.Liveness: {Result: good, Last: bad, Run: 1, CountedAt: l.now}}
 	l.Sync(l.now, l.seen)
 	l.advance()
-	if l.tick(); !l.last.Look || l.last.Record.Last != good {
+	if l.tick(); !l.last.NeedsPass || l.last.Record.Last != good {
 		t.Errorf("%+v", l.last)
 	}
 }

@@ -185,7 +185,7 @@ func (a *DueProbe) key() key { return key{a.Target.ContainerID, a.Type} }
 // method.
 func (s *Set) Next(now time.Time) (run []DueProbe, wake time.Time) {
 	if s.stale {
-		s.order()
+		s.rebuildQueue()
 	}
 	due := 0
 	for ; due < len(s.queue) && !s.queue[due].worker.due.After(now); due++ {
@@ -202,8 +202,8 @@ func (s *Set) Next(now time.Time) (run []DueProbe, wake time.Time) {
 	return run, wake
 }
 
-// order rebuilds the queue.
-func (s *Set) order() {
+// rebuildQueue rebuilds the queue.
+func (s *Set) rebuildQueue() {
 	s.queue, s.stale = s.queue[:0], false
 	for _, p := range s.pods {
 		for _, c := range p.containers {
@@ -260,7 +260,7 @@ func (s *Set) Done(now time.Time, run DueProbe, result probe.Result) probe.Repor
 	if r.Changed {
 		w.recorded, w.hasRecord = w.record, true
 	}
-	r.Look = changed || r.Changed
+	r.NeedsPass = changed || r.Changed
 	return r
 }
 
