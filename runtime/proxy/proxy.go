@@ -108,7 +108,7 @@ func (p *Proxy) Sync(ctx context.Context) (err error) {
 		return err
 	}
 	names := p.names(services, pods)
-	return errors.Join(unreadable, p.writeKnown(service.Know(services, names)), p.writeHosts(pods, names), p.writeRules(services, pods))
+	return errors.Join(unreadable, p.writeKnown(service.NewKnown(services, names)), p.writeHosts(pods, names), p.writeRules(services, pods))
 }
 
 // names returns the names of Services. Without rules of the kernel, all of them lead to pods.

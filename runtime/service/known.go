@@ -15,8 +15,8 @@ type Known struct {
 	Links map[string]map[string]string `json:"links,omitempty"`
 }
 
-// Know returns the values for Services with these names.
-func Know(services []*v1.Service, names []Name) Known {
+// NewKnown returns the values for Services with these names.
+func NewKnown(services []*v1.Service, names []Name) Known {
 	k := Known{Names: names}
 	for _, s := range services {
 		if s.Spec.Type == v1.ServiceTypeExternalName || len(s.Spec.Ports) == 0 {

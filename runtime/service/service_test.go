@@ -138,7 +138,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %s", policy, got)
 		}
 	}
-	known := Know(services, names)
+	known := NewKnown(services, names)
 	text, err := known.Encode()
 	if again := DecodeKnown(text); err != nil || !slices.Equal(again.Names, names) || again.Variables(member)["WEB_SERVICE_HOST"] != "10.96.0.1" || len(DecodeKnown([]byte("{")).Names) > 0 {
 		t.Errorf("%v %v", again, err)

@@ -96,7 +96,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 	if err != nil {
 		return err
 	}
-	release, err := s.alone(ctx, engine.Client.Endpoint.Address)
+	release, err := s.lockRuntime(ctx, engine.Client.Endpoint.Address)
 	if err != nil {
 		return err
 	}
@@ -141,9 +141,9 @@ func (s *Settings) connect(ctx context.Context) (*runtime.Engine, error) {
 	}
 }
 
-// alone locks the runtime for this agent. release unlocks it. An agent of another state directory does not know the
-// pods of this one, so each would undo the other's work.
-func (s *Settings) alone(ctx context.Context, endpoint string) (release func() error, err error) {
+// lockRuntime locks the runtime for this agent. release unlocks it. An agent of another state directory does not know
+// the pods of this one, so each would undo the other's work.
+func (s *Settings) lockRuntime(ctx context.Context, endpoint string) (release func() error, err error) {
 	lock, err := s.Layout.Locks().Runtime(ctx, state.RuntimeLockDir, endpoint)
 	locked := (*filelock.LockedError)(nil)
 	switch {
@@ -151,7 +151,7 @@ func (s *Settings) alone(ctx context.Context, endpoint string) (release func() e
 		return lock.Unlock, nil
 	case errors.As(err, &locked) && !s.AllowOtherAgent:
 		return nil, fmt.Errorf("another agent, %s, keeps pods on %s, and each would undo the work of the other: stop it, or use another "+
-			"runtime (podctl node up); --allow-other-agent goes on all the same", locked.Holder, endpoint)
+			"runtime (podctl node up); --allow-other-agent permits both", locked.Holder, endpoint)
 	case locked != nil:
 		s.Log.Warn("another agent keeps pods on the same runtime", "agent", locked.Holder, "runtime", endpoint)
 	default:
