@@ -114,7 +114,7 @@ func TestValidateSaysWhatAKubeletRejects(t *testing.T) {
 		"  securityContext: {sysctls: [{name: net.core.somaxconn, value: '1'}]}\n  containers: [{name: a, image: b, resources: {requests: {cpu: 100000}}}]\n"
 	code, stdout, _ := call(t, text, "validate", "-")
 	for _, want := range []string{
-		"no effect: -:5:3: spec.dnsPolicy: There is no cluster DNS here", "is valid",
+		"no effect: -:5:3: spec.dnsPolicy: podctl has no cluster DNS", "is valid",
 		"note: pod default/web: spec.securityContext.sysctls[0]: a kubelet would refuse the pod", `forbidden sysctl: "net.core.somaxconn" not allowlisted`,
 		"(OutOfcpu)", "unless its node has the label disk=ssd (NodeAffinity)",
 	} {

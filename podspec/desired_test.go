@@ -59,7 +59,7 @@ func TestSecretsOfADesired(t *testing.T) {
 		t.Errorf("values of a copy without secrets: %q", values)
 	}
 	if !digest.IsSecret(string(without.Objects.Secrets["login"].Data["password"])) {
-		t.Errorf("no digest stands for the value: %q", without.Objects.Secrets["login"].Data)
+		t.Errorf("no digest replaces the value: %q", without.Objects.Secrets["login"].Data)
 	}
 	if !d.SameAs(podspectest.Desired(t, podspectest.WithEnv)) || d.SameAs(podspectest.Desired(t, strings.Replace(podspectest.WithEnv, "hunter2", "hunter3", 1))) {
 		t.Error("SameAs does not compare the values of Secrets")

@@ -8,7 +8,7 @@ func TestKinds(t *testing.T) {
 	for _, kind := range Kinds() {
 		for _, word := range kind.Words {
 			if other := seen[word]; other != "" {
-				t.Errorf("%s stands for %s and %s", word, other, kind.Name)
+				t.Errorf("%s refers to %s and %s", word, other, kind.Name)
 			}
 			seen[word] = kind.Name
 		}

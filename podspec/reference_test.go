@@ -12,15 +12,15 @@ import (
 
 func TestUnresolved(t *testing.T) {
 	m := load.Parse(input.Source{Name: "-", Text: []byte(strings.NewReplacer(
-		"name: settings, key: mode", "name: settings, key: absent", "name: login, key", "name: nobody, key").Replace(podspectest.WithEnv))})
+		"name: settings, key: mode", "name: settings, key: absent", "name: login, key", "name: absent, key").Replace(podspectest.WithEnv))})
 	if m.Err() != nil {
-		t.Fatalf("what is unresolved refuses nothing: %v", m.Err())
+		t.Fatalf("an unresolved reference is accepted: %v", m.Err())
 	}
 	var details []string
 	for _, r := range m.Pods[0].Unresolved() {
 		details = append(details, r.Container+": "+r.Detail)
 	}
-	want := `app: ConfigMap default/settings has no key "absent"; app: Secret default/nobody is missing: apply a file that has it, or add it with --configmap FILE`
+	want := `app: ConfigMap default/settings has no key "absent"; app: Secret default/absent is missing: apply a file that has it, or add it with --configmap FILE`
 	if got := strings.Join(details, "; "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -26,9 +26,9 @@ func TestResizeThatFailedIsStillToBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	if calls := f.proxy.Writes(); !slices.Contains(calls, "StartContainer") {
-		t.Errorf("it was not made: %v", calls)
+		t.Errorf("it was not created: %v", calls)
 	}
 	if p, err := f.once(grown); err != nil || len(p.Steps) > 0 {
-		t.Errorf("it is made again: %v, %v", p, err)
+		t.Errorf("it is created again: %v, %v", p, err)
 	}
 }

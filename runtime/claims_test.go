@@ -47,7 +47,7 @@ func TestUnusedClaims(t *testing.T) {
 	if err := os.Rename(checkpoint, checkpoint+".aside"); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := f.engine.Garbage.UnusedClaims(t.Context()); err == nil || !strings.Contains(err.Error(), "pod default/web, of which there is no checkpoint") {
+	if found, err := f.engine.Garbage.UnusedClaims(t.Context()); err == nil || !strings.Contains(err.Error(), "pod default/web, which has no checkpoint") {
 		t.Errorf("unused without a checkpoint: %v %v", found, err)
 	}
 	if err := os.Rename(checkpoint+".aside", checkpoint); err != nil {
@@ -163,7 +163,7 @@ func TestRotationLeadsNowhere(t *testing.T) {
 	}
 	entries, err := os.ReadDir(victim)
 	if err != nil || len(entries) != len(want) {
-		t.Errorf("behind the link lie %v %v", entries, err)
+		t.Errorf("the target of the link has %v %v", entries, err)
 	}
 	for i, entry := range entries {
 		if entry.Name() != want[i] {

@@ -96,7 +96,7 @@ func (f *faultLab) only(before map[string]string, same ...string) {
 	}
 	for _, name := range same {
 		if after[name] != before[name] {
-			f.t.Errorf("container %s was started anew", name)
+			f.t.Errorf("container %s was started again", name)
 		}
 	}
 }

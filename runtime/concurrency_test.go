@@ -65,7 +65,7 @@ func (l *waitLab) outcome() error {
 	case err := <-l.ended:
 		return err
 	case <-time.After(30 * time.Second):
-		l.t.Fatal("the wait goes on")
+		l.t.Fatal("the wait continues")
 		return nil
 	}
 }
@@ -83,7 +83,7 @@ func TestDeleteEndsAWait(t *testing.T) {
 		t.Errorf("the wait ended with %v", err)
 	}
 	if made := l.server.Created(); len(made.Sandboxes) != 1 || len(made.Containers) != 1 {
-		t.Errorf("the pod was made again: %d sandboxes, %d containers", len(made.Sandboxes), len(made.Containers))
+		t.Errorf("the pod was created again: %d sandboxes, %d containers", len(made.Sandboxes), len(made.Containers))
 	}
 	if left, err := os.ReadDir(filepath.Join(l.layout.Root, "locks")); err != nil || len(left) > 0 {
 		t.Errorf("locks are left: %v %v", left, err)
@@ -103,7 +103,7 @@ func TestAnotherManifestEndsAWait(t *testing.T) {
 		t.Errorf("the wait ended with %v", err)
 	}
 	if made := l.server.Created(); len(made.Containers) != 2 {
-		t.Errorf("%d containers were made, one of each manifest is enough", len(made.Containers))
+		t.Errorf("%d containers were created, want one of each manifest", len(made.Containers))
 	}
 }
 
@@ -124,7 +124,7 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 			t.Errorf("the stored copy: %v, want that it was %s", err, word)
 		}
 		if after := f.server.Created(); len(after.Containers) != len(before.Containers) {
-			t.Errorf("%s: %d containers were made", word, len(after.Containers)-len(before.Containers))
+			t.Errorf("%s: %d containers were created", word, len(after.Containers)-len(before.Containers))
 		}
 	}
 	for _, name := range []string{stored.Pod.Name, "pod/" + stored.Pod.Name} {
@@ -246,7 +246,7 @@ func TestManyAppliesAtOnce(t *testing.T) {
 	}
 	group.Wait()
 	if made := f.server.Created(); len(made.Sandboxes) != 1 || len(made.Containers) != 2 {
-		t.Errorf("made %d sandboxes and %d containers", len(made.Sandboxes), len(made.Containers))
+		t.Errorf("created %d sandboxes and %d containers", len(made.Sandboxes), len(made.Containers))
 	}
 }
 
@@ -276,7 +276,7 @@ func TestLockTimeout(t *testing.T) {
 			}
 			close(said)
 			if text := <-said; len(said) > 0 || !strings.HasPrefix(text, "pod default/web: waiting for pid ") {
-				t.Errorf("while it waited it said %q, and %d times more", text, len(said))
+				t.Errorf("while it waited it printed %q, and %d times more", text, len(said))
 			}
 		})
 	}

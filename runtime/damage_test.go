@@ -76,7 +76,7 @@ func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 		"one that is damaged":       {other: "data", checkpoint: "{", says: "it is damaged"},
 		"one of a newer podctl":     {other: "data", checkpoint: `{"version":2}`, says: "it was written by a newer podctl"},
 		"of another's own manifest": {other: "else", checkpoint: "{", says: "it is damaged"},
-		"nobody has it":             {other: "else"},
+		"no pod has it":             {other: "else"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFaultLab(t, faultShape{})

@@ -51,7 +51,7 @@ func TestReplacementStartsOnceNoProcessIsLeft(t *testing.T) {
 		t.Error("the start waited for the runtime's answer to the stop")
 	}
 	if stop, start := slices.Index(told, "StopContainer"), slices.Index(told, "StartContainer"); stop < 0 || stop > start {
-		t.Errorf("told in the order %v", told)
+		t.Errorf("reported in the order %v", told)
 	}
 }
 

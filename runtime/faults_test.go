@@ -330,7 +330,7 @@ func TestInterruptIsNoFailure(t *testing.T) {
 	}
 	for _, e := range history.Events {
 		if e.Type == state.Warning {
-			t.Errorf("it is told that %s: %s", e.Reason, e.Message)
+			t.Errorf("it reports that %s: %s", e.Reason, e.Message)
 		}
 	}
 }
@@ -341,7 +341,7 @@ func TestRecordThatStays(t *testing.T) {
 	for _, method := range []string{"RemoveContainer", "RemovePodSandbox"} {
 		f := newFaultLab(t, faultShapes()["delete"])
 		f.proxy.Disturb(runtimetest.Disturbance{Method: method, Nth: 1, Fail: codes.NotFound, Text: "get container info: not found"})
-		if _, err := f.once(""); err == nil || !strings.Contains(err.Error(), "once it is restarted") {
+		if _, err := f.once(""); err == nil || !strings.Contains(err.Error(), "restart the runtime") {
 			t.Errorf("%s: the deletion ended with %v", method, err)
 		}
 		f.proxy.Disturb(runtimetest.Disturbance{Method: method, Nth: 1, Lose: codes.NotFound})
@@ -401,7 +401,7 @@ func TestReplacementThatIsNotStarted(t *testing.T) {
 	}
 	if calls := f.proxy.Writes(); !slices.Equal(calls, []string{"StopContainer", "CreateContainer", "RemoveContainer"}) &&
 		!slices.Equal(calls, []string{"CreateContainer", "StopContainer", "RemoveContainer"}) {
-		t.Errorf("the runtime was asked for %v", calls)
+		t.Errorf("the runtime was called with %v", calls)
 	}
 }
 

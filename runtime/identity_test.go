@@ -44,7 +44,7 @@ func TestUIDOfAnotherPodIsRefused(t *testing.T) {
 			}
 			l.refuses(t, l.manifest(podNamed("evil", web.Pod.UID)))
 			if len(l.server.Created().Containers) != 1 {
-				t.Errorf("containers were made: %v", l.server.Created())
+				t.Errorf("containers were created: %v", l.server.Created())
 			}
 			if p, err := l.engine.Pods.Plan(t.Context(), web, plan.Options{}); err != nil || len(p.Steps) > 0 && !forget {
 				t.Errorf("the pod itself: %v %v", p, err)

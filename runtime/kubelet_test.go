@@ -28,7 +28,7 @@ func TestLiveKubeletKeepsPassesFromChanging(t *testing.T) {
 			t.Errorf("error %v, want a refusal: %v", err, want)
 		}
 		if want && !strings.Contains(err.Error(), "--allow-kubelet") {
-			t.Errorf("%v says no way out", err)
+			t.Errorf("%v has no advice", err)
 		}
 	}
 	f.proxy.Reset()

@@ -41,6 +41,6 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(there.History().Path()), "*"))
 	if err != nil || len(left) != 1 || left[0] != there.History().Path() {
-		t.Errorf("what is left: %v %v", left, err)
+		t.Errorf("leftovers: %v %v", left, err)
 	}
 }

@@ -18,8 +18,8 @@ func TestANetworkThatIsNotReady(t *testing.T) {
 		manifest string
 		holds    []plan.Hold
 	}{
-		"a network of its own": {tripPod("web"), []plan.Hold{{Reason: model.NetworkNotReady, Message: "no CNI configuration", Recheck: time.Second}}},
-		"the node's network":   {ofTheNode, []plan.Hold{}},
+		"a separate network": {tripPod("web"), []plan.Hold{{Reason: model.NetworkNotReady, Message: "no CNI configuration", Recheck: time.Second}}},
+		"the node's network": {ofTheNode, []plan.Hold{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFaultLab(t, faultShape{})

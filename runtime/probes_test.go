@@ -99,7 +99,7 @@ func TestSlowProbesTakeNothingBack(t *testing.T) {
 				t.Fatalf("%+v", record)
 			}
 			if record := l.keep(slow); record.Result != model.ProbeSuccess || record.Message != "" || slow.reports[0].Counted {
-				t.Errorf("the slow one made it %+v", record)
+				t.Errorf("the slow one set it to %+v", record)
 			}
 			p, err := l.engine.Pods.Plan(t.Context(), l.desired, plan.Options{})
 			if err != nil || len(p.Steps) > 0 {
@@ -173,7 +173,7 @@ func TestSlowProbesForgetNoOther(t *testing.T) {
 	}
 	l.keep(l.ask(false))
 	if records := l.records(); records[old] != nil || len(records) != 1 {
-		t.Errorf("what is kept: %+v", records)
+		t.Errorf("the stored results: %+v", records)
 	}
 }
 

@@ -321,7 +321,7 @@ func planFaults(p *plan.Plan, in *plan.Input) []string {
 		}
 		for _, e := range s.Needs {
 			if e.Until == plan.Exited && (!before[s.ID][e.Step] || steps[e.Step].Kind != plan.StopContainer) {
-				faults = append(faults, fmt.Sprintf("%s waits for the exit of %s, which is no stop before it", s.ID, e.Step))
+				faults = append(faults, fmt.Sprintf("%s waits for the exit of %s, which is not stopped before it", s.ID, e.Step))
 			}
 		}
 		faults = append(faults, stepFaults(p, s, steps, before[s.ID])...)
@@ -329,7 +329,7 @@ func planFaults(p *plan.Plan, in *plan.Input) []string {
 			faults = append(faults, s.ID+" starts a container again that has run, under Never")
 		}
 		if stopsForLater(p, s) {
-			faults = append(faults, s.ID+" stops for an edit what is not started again")
+			faults = append(faults, s.ID+" stops a container for an edit and does not start it again")
 		}
 	}
 	return faults

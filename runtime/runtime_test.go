@@ -43,7 +43,7 @@ func TestRuntimeThatIsStarting(t *testing.T) {
 	}
 	l.server.Fail(runtimetest.Fault{Method: "Version", Times: 1, Err: starting})
 	if err := l.engine.Client.WithRetries(t.Context(), func() error { _, err := l.engine.Client.Version(t.Context(), nil); return err }); err != nil {
-		t.Errorf("asked again: %v", err)
+		t.Errorf("queried again: %v", err)
 	}
 }
 

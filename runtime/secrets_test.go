@@ -94,11 +94,11 @@ func TestWhatOthersRepeatIsRedacted(t *testing.T) {
 			}
 			fmt.Fprintf(&told, "%+v %+v %+v\n", history, checkpoint.StartErrors, checkpoint.Probes)
 			if !strings.Contains(told.String(), "it knows (secret) and (secret)") {
-				t.Errorf("nobody repeated anything:\n%s", told.String())
+				t.Errorf("nothing was repeated:\n%s", told.String())
 			}
 			for line := range strings.Lines(told.String()) {
 				if strings.Contains(line, "hunter2") || strings.Contains(line, "swordfish") {
-					t.Errorf("a secret is told: %s", line)
+					t.Errorf("a secret is revealed: %s", line)
 				}
 			}
 		})

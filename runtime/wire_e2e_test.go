@@ -75,7 +75,7 @@ func (r *wireRow) compare(t *testing.T) {
 	})
 	sent := l.server.Created()
 	if len(sent.Sandboxes) != 1 {
-		t.Fatalf("%d sandboxes were made", len(sent.Sandboxes))
+		t.Fatalf("%d sandboxes were created", len(sent.Sandboxes))
 	}
 	l.diff(r.SandboxConfig, &runtimeapi.PodSandboxConfig{}, sent.Sandboxes[0])
 	for _, want := range r.Containers {
@@ -87,13 +87,13 @@ func (r *wireRow) compare(t *testing.T) {
 			return c.GetMetadata().GetName() == config.GetMetadata().GetName()
 		})
 		if i < 0 {
-			t.Errorf("container %s was not made", config.GetMetadata().GetName())
+			t.Errorf("container %s was not created", config.GetMetadata().GetName())
 			continue
 		}
 		l.diff(want, config, sent.Containers[i])
 	}
 	if len(sent.Containers) != len(r.Containers) {
-		t.Errorf("%d containers were made, the kubelet made %d", len(sent.Containers), len(r.Containers))
+		t.Errorf("%d containers were created, the kubelet created %d", len(sent.Containers), len(r.Containers))
 	}
 }
 

@@ -66,7 +66,7 @@ func (m *machine) crashLab(t *testing.T, c crash) *crashLab {
 	l.repair = func(said string) bool {
 		// containerd 1.6 may lose the resources of a record if the connection that requested its removal is cut. It
 		// repairs that at its next start (docs/limits.md).
-		lost := strings.Contains(said, "once it is restarted this works")
+		lost := strings.Contains(said, "restart the runtime: ")
 		if lost {
 			restartContainerd(t, m)
 		}

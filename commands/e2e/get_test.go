@@ -141,7 +141,7 @@ spec:
 func testRestart(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, restartable))
 	before, sandbox := m.ids(t, "again"), m.readySandbox(t, "again")
-	if r := m.must(t, "restart", "--dry-run", "again", "app"); !strings.Contains(r.stdout, "a restart was asked for") {
+	if r := m.must(t, "restart", "--dry-run", "again", "app"); !strings.Contains(r.stdout, "a restart was requested") {
 		t.Errorf("restart --dry-run:\n%s", r.stdout)
 	}
 	m.must(t, "restart", "again", "app")

@@ -129,8 +129,8 @@ func (h *hostile) remount(flags uintptr) {
 func (h *hostile) untrusted() {
 	h.t.Helper()
 	for says, bad := range map[string]func(back bool) error{
-		"can be written by others; look at": func(back bool) error { return os.Chmod(h.dir, map[bool]os.FileMode{false: 0o777, true: 0o700}[back]) },
-		"belongs to user 1234; remove it":   func(back bool) error { return os.Chown(h.dir, map[bool]int{false: 1234}[back], 0) },
+		"can be written by others; check its content": func(back bool) error { return os.Chmod(h.dir, map[bool]os.FileMode{false: 0o777, true: 0o700}[back]) },
+		"belongs to user 1234; remove it":             func(back bool) error { return os.Chown(h.dir, map[bool]int{false: 1234}[back], 0) },
 	} {
 		h.must(bad(false))
 		h.changes(says)
@@ -220,7 +220,7 @@ func (h *hostile) fullDisk() {
 	h.expect(0, "unchanged", "apply", h.path)
 	for _, args := range [][]string{{"apply", h.changed}, {"restart", "hostile", "b"}} {
 		h.expect(1, "pod default/hostile: writing the checkpoint", args...)
-		h.expect(1, "journal.json: no space left on device; the one before is kept", args...)
+		h.expect(1, "journal.json: no space left on device; the previous one is kept", args...)
 	}
 	h.expect(1, "Success", "probe", "hostile")
 	h.uid = ""

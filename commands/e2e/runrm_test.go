@@ -73,7 +73,7 @@ func TestRunLeavesWhatAnotherApplied(t *testing.T) {
 	}()
 	l.runs("a")
 	l.must("apply", l.path("other.yaml"))
-	if got := <-ended; got.code != 125 || !strings.Contains(got.said, "was changed by another podctl meanwhile, and stays") {
+	if got := <-ended; got.code != 125 || !strings.Contains(got.said, "was changed by another podctl meanwhile, and that change is kept") {
 		t.Errorf("exit code %d\n%s", got.code, got.said)
 	}
 	l.runs("b")

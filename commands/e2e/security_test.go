@@ -377,18 +377,18 @@ func testBoundedInputs(t *testing.T, m *machine) {
 		want string
 		code int
 	}{
-		"a header":            {[]string{"image", "load", "-"}, "header field too long", 1},
-		"a file":              {[]string{"apply", large}, "large.yaml: it is larger than 10485760 bytes", 1},
-		"a device":            {[]string{"plan", "/dev/zero"}, "/dev/zero: it is neither a file nor a pipe", 1},
-		"a pipe":              {[]string{"plan", "-"}, "standard input: it is larger than", 1},
-		"a URL":               {[]string{"plan", endless.URL}, "it is larger than 10485760 bytes", 1},
-		"aliases":             {[]string{"plan", bomb}, "once its aliases are expanded", 5},
-		"a snapshot":          {[]string{"plan", "--snapshot", large, hello}, "large.yaml: it is larger than 33554432 bytes", 1},
-		"a snapshot's pipe":   {[]string{"get", "--snapshot", "-"}, "-: it is larger than 33554432 bytes", 1},
-		"a saved plan":        {[]string{"apply", "--plan", large, hello}, "large.yaml: it is larger than 33554432 bytes", 1},
-		"a configuration":     {[]string{"get", "--config", large}, "large.yaml: it is larger than 65536 bytes", 1},
-		"no image archive":    {[]string{"image", "load", large}, "", 1},
-		"an archive of zeros": {[]string{"image", "load", "-"}, "", 1},
+		"a header":             {[]string{"image", "load", "-"}, "header field too long", 1},
+		"a file":               {[]string{"apply", large}, "large.yaml: it is larger than 10485760 bytes", 1},
+		"a device":             {[]string{"plan", "/dev/zero"}, "/dev/zero: it is neither a file nor a pipe", 1},
+		"a pipe":               {[]string{"plan", "-"}, "standard input: it is larger than", 1},
+		"a URL":                {[]string{"plan", endless.URL}, "it is larger than 10485760 bytes", 1},
+		"aliases":              {[]string{"plan", bomb}, "once its aliases are expanded", 5},
+		"a snapshot":           {[]string{"plan", "--snapshot", large, hello}, "large.yaml: it is larger than 33554432 bytes", 1},
+		"a snapshot's pipe":    {[]string{"get", "--snapshot", "-"}, "-: it is larger than 33554432 bytes", 1},
+		"a saved plan":         {[]string{"apply", "--plan", large, hello}, "large.yaml: it is larger than 33554432 bytes", 1},
+		"a configuration":      {[]string{"get", "--config", large}, "large.yaml: it is larger than 65536 bytes", 1},
+		"not an image archive": {[]string{"image", "load", large}, "", 1},
+		"an archive of zeros":  {[]string{"image", "load", "-"}, "", 1},
 	} {
 		cmd := m.command(t.Context(), c.args...)
 		zero, err := os.Open("/dev/zero")

@@ -99,7 +99,7 @@ func testSavedPlan(t *testing.T, m *machine) {
 		t.Errorf("the saved plan: %v %v", info, err)
 	}
 	m.must(t, "apply", "--plan", file, manifest)
-	if r := m.run(t, "apply", "--plan", file, manifest); r.code != 1 || !strings.Contains(r.stderr, "sandbox ") || !strings.Contains(r.stderr, "no longer fits") {
+	if r := m.run(t, "apply", "--plan", file, manifest); r.code != 1 || !strings.Contains(r.stderr, "sandbox ") || !strings.Contains(r.stderr, "is out of date") {
 		t.Errorf("the same plan again: exit code %d\n%s", r.code, r.stderr)
 	}
 	m.must(t, "apply", "--wait", "--timeout", "60s", manifest)
@@ -188,13 +188,13 @@ func testDrift(t *testing.T, m *machine) {
 	}
 	m.createStranger(t, m.readySandbox(t, "drift"))
 	r := m.must(t, "plan", manifest)
-	for _, want := range []string{"drift: container web (", "is gone: removed behind podctl", "drift: container worker (", "was stopped behind podctl", "drift: container stranger (", "is nobody's"} {
+	for _, want := range []string{"drift: container web (", "is gone: removed outside podctl", "drift: container worker (", "was stopped outside podctl", "drift: container stranger (", "is unmanaged"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("the plan does not contain %q:\n%s", want, r.stdout)
 		}
 	}
 	m.must(t, "apply", "--wait", "--ignore-backoff", "--timeout", "60s", manifest)
-	if r := m.must(t, "plan", manifest); strings.Contains(r.stdout, "behind podctl") || !strings.Contains(r.stdout, "stranger") {
+	if r := m.must(t, "plan", manifest); strings.Contains(r.stdout, "outside podctl") || !strings.Contains(r.stdout, "stranger") {
 		t.Errorf("after apply:\n%s", r.stdout)
 	}
 	m.must(t, "delete", "drift")

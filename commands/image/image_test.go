@@ -50,7 +50,7 @@ func TestInspect(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"no image absent": {"inspect", "absent"}, "no image gone": {"tag", "gone", "x:1"}, "does not speak containerd's own API": {"tag", "i:1", "x:1"},
-		"is no name of an image": {"tag", "i:1", "X:1"}, "has a digest": {"tag", "i:1", "x@sha256:" + strings.Repeat("a", 64)},
+		"is not an image name": {"tag", "i:1", "X:1"}, "has a digest": {"tag", "i:1", "x@sha256:" + strings.Repeat("a", 64)},
 	} {
 		if code, _, stderr := l.Call(append([]string{"image"}, args...)...); code != exit.Error || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit code %d\n%s", args, code, stderr)

@@ -14,7 +14,7 @@ func TestExplain(t *testing.T) {
 		"pod":                                   {"KIND:       Pod\nVERSION:    v1\n", "  spec\t<PodSpec>\n"},
 		"po.spec.containers.livenessProbe":      {"FIELD: livenessProbe <Probe>\nPODCTL: honoured; an edit restarts nothing", "  periodSeconds\t<integer>\n", "Periodic probe of container liveness."},
 		"pod.spec.containers.image":             {"FIELD: image <string>\nPODCTL: honoured; an edit replaces containers", "Container image name."},
-		"pod.spec.nodeName":                     {"PODCTL: no effect. Places pods on the nodes of a cluster; here is one machine."},
+		"pod.spec.nodeName":                     {"PODCTL: no effect. Places pods on the nodes of a cluster; podctl has one machine."},
 		"deployment.spec.strategy":              {"VERSION:    apps/v1", "FIELD: strategy <DeploymentStrategy>\nPODCTL: honoured"},
 		"deploy.spec.template.spec.volumes.nfs": {"PODCTL: refused. "},
 		"deploy.spec.progressDeadlineSeconds":   {"FIELD: progressDeadlineSeconds <integer>\nPODCTL: no effect"},

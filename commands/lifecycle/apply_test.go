@@ -40,7 +40,7 @@ func TestApplyTellsRemarks(t *testing.T) {
 		t.Errorf("a pod that requests more than the node has:\n%s", stderr)
 	}
 	l.Exit("a", 137)
-	drift := "was stopped behind podctl: exit code 137"
+	drift := "was stopped outside podctl: exit code 137"
 	if _, stderr := l.Must("apply", job, big); !strings.Contains(stderr, "  ! default/big  drift: container a (") || !strings.Contains(stderr, drift) {
 		t.Errorf("a killed container in one of two pods:\n%s", stderr)
 	}

@@ -178,7 +178,7 @@ func TestRefusedObjects(t *testing.T) {
 		"apply", l.file("b.yaml", strings.Replace(frozen, "hello", "x", 1)))
 	l.wants(exit.Refused, []string{"secret default/login: its type cannot change"}, "apply", l.file("c.yaml", password+"type: example.com/x\n"))
 	printed := l.wants(exit.OK, []string{"(secret)", "!hunter2"}, "get", "secret/login", "-o", "yaml")
-	l.wants(exit.Refused, []string{"its key password has what podctl prints in the place of values"}, "apply", l.file("d.yaml", printed))
+	l.wants(exit.Refused, []string{"the value of key password is the placeholder that podctl prints"}, "apply", l.file("d.yaml", printed))
 }
 
 // TestSavedPlanWithObjects checks that a saved plan includes the objects of its pods, and that a plan which is out of
@@ -189,7 +189,7 @@ func TestSavedPlanWithObjects(t *testing.T) {
 	both, saved := l.file("both.yaml", settings+"---\n"+pod), l.Path("p.json")
 	l.wants(exit.OK, nil, "plan", "--save", saved, both)
 	edited := l.file("edited.yaml", strings.Replace(settings, "hello", "good day", 1)+"---\n"+pod)
-	l.wants(exit.Error, []string{"no longer fits", "manifest: configMaps.settings.data.greeting"}, "apply", "--plan", saved, edited)
+	l.wants(exit.Error, []string{"is out of date", "manifest: configMaps.settings.data.greeting"}, "apply", "--plan", saved, edited)
 	l.wants(exit.Error, []string{"no configmap default/settings"}, "get", "cm", "settings")
 	text, err := os.ReadFile(saved)
 	if err != nil {

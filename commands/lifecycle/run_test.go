@@ -41,7 +41,7 @@ func TestRunBesideAKubelet(t *testing.T) {
 	l.Behave("a", runtimetest.Behaviour{After: soon})
 	job := l.Write("job", "  restartPolicy: Never\n  containers: [{name: a, image: 'i:1'}]\n")
 	code, _, stderr := l.Call("run", job)
-	if code != exit.RunFailed || !strings.Contains(stderr, "--allow-kubelet goes on all the same") {
+	if code != exit.RunFailed || !strings.Contains(stderr, "--allow-kubelet continues anyway") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	l.Must("run", "--allow-kubelet", job)

@@ -98,7 +98,7 @@ func TestServicesThatAreRefused(t *testing.T) {
 	l := newLab(t)
 	for edit, want := range map[string]string{
 		"{selector: {app: web}, clusterIP: 8.8.8.8":     "spec.clusterIPs[0]: 8.8.8.8 is not one of",
-		"{selector: {app: web}, externalIPs: [8.8.8.8]": "takes traffic of the node's own addresses only",
+		"{selector: {app: web}, externalIPs: [8.8.8.8]": "accepts traffic only on the node's own addresses",
 	} {
 		code, out, stderr := l.Call("apply", written(l, "bad", strings.Replace(withService, "{selector: {app: web}", edit, 1)))
 		if code != exit.Refused || !strings.Contains(stderr, want) {

@@ -31,11 +31,11 @@ func shapes() map[string]shape {
 			applied: []string{"daemonset shop/my-log created\n", "cronjob shop/my-backup created\n"},
 		},
 		"kompose": {
-			notes:   []string{"skipped: NetworkPolicy/default ", "A claim is a directory of podctl's own"},
+			notes:   []string{"skipped: NetworkPolicy/default ", "A claim is a directory that podctl creates"},
 			applied: []string{"deployment default/web created\n", "deployment default/web: 1 of 1 pods"},
 		},
 		"podman": {
-			notes:   []string{"A claim is a directory of podctl's own", ":13:3: metadata.annotations: Only podman reads annotations of podman", ": spec.template.metadata.annotations: Only podman reads"},
+			notes:   []string{"A claim is a directory that podctl creates", ":13:3: metadata.annotations: Only podman reads annotations of podman", ": spec.template.metadata.annotations: Only podman reads"},
 			applied: []string{"deployment default/api created\n", "pod default/web applied"},
 		},
 	}

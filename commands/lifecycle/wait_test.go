@@ -25,9 +25,9 @@ func TestAContainerThatEndedBlocksAWait(t *testing.T) {
 		exit       int32
 		want       string
 	}{
-		"failed":                              {twoContainers("Never", "", ""), "ready", 3, "cannot become ready: container a has exited 3 and does not run again"},
+		"failed":                              {twoContainers("Never", "", ""), "ready", 3, "cannot become ready: container a has exited 3 and is not restarted"},
 		"failed before it started":            {twoContainers("Never", "", ""), "started", 3, "cannot become started: container a has exited 3"},
-		"next to a container that never ends": {twoContainers("Always", "restartPolicy: Never", ""), "ready", 0, "container a has exited 0 and does not run again"},
+		"next to a container that never ends": {twoContainers("Always", "restartPolicy: Never", ""), "ready", 0, "container a has exited 0 and is not restarted"},
 		"restarts by its policy":              {twoContainers("Never", "restartPolicy: OnFailure", ""), "ready", 3, onlyTime},
 		"a rule may restart all":              {twoContainers("Never", "", all), "ready", 3, onlyTime},
 	} {
@@ -47,7 +47,7 @@ func TestAContainerThatEndedBlocksAWait(t *testing.T) {
 // TestAWaitTellsWhatItWaitsFor checks the wait for a pod that succeeds after all its containers have ended. The wait
 // names the containers, because their end cannot be predicted.
 func TestAWaitTellsWhatItWaitsFor(t *testing.T) {
-	const reason = "container a has exited 0 and does not run again: the pod is ready only once all its containers have ended\n"
+	const reason = "container a has exited 0 and is not restarted: the pod is ready only once all its containers have ended\n"
 	l := newLab(t)
 	l.Behave("a", runtimetest.Behaviour{After: soon})
 	l.Behave("b", runtimetest.Behaviour{After: 5 * time.Second})

@@ -79,7 +79,7 @@ func TestRollingUpdate(t *testing.T) {
 	l.Must("apply", "--wait", written(l, "web", deployment(2, "i:1", slowly)))
 	edited := written(l, "web", deployment(2, "i:2", slowly))
 	code, stdout, stderr := l.Call("plan", "--exit-code", edited)
-	if code != exit.Pending || !strings.Contains(stdout, "pod default/web-1 waits: 1 pods have to stay available; it is updated when one more is.\ndeployment default/web: Pods: 1 to change, 1 waiting, 1 unchanged.\n") {
+	if code != exit.Pending || !strings.Contains(stdout, "pod default/web-1 waits: 1 pods must stay available; it is updated once one more is available.\ndeployment default/web: Pods: 1 to change, 1 waiting, 1 unchanged.\n") {
 		t.Errorf("plan: %d\n%s%s", code, stdout, stderr)
 	}
 	if stdout, _ := l.Must("apply", edited); !strings.Contains(stdout, "deployment default/web: 1 of 2 pods updated, 2 available; apply again to continue") {

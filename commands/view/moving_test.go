@@ -48,7 +48,7 @@ func TestMovingLines(t *testing.T) {
 		now = now.Add(500 * time.Millisecond)
 		event(executor.StepProgress, pull, func(ev *executor.Event) { ev.Bytes, ev.TotalBytes = now.Sub(start).Milliseconds()*1024, 4<<20 })
 	}
-	event(executor.StepProgress, stop, func(ev *executor.Event) { ev.Until, ev.Detail = start.Add(30*time.Second), "asked to end" })
+	event(executor.StepProgress, stop, func(ev *executor.Event) { ev.Until, ev.Detail = start.Add(30*time.Second), "asked to exit" })
 	now = start.Add(4 * time.Second)
 	want("how far they are", "  … pull    registry/app:1  1.465MiB of 4MiB, 1000KiB/s  4s", "  … stop    old  killed in 26s")
 	event(executor.StepDone, stop, nil)

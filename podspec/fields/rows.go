@@ -9,24 +9,24 @@ func All() []Field {
 }
 
 func metadataFields() []Field {
-	const server = "Belongs to the API server; there is none here."
+	const server = "Used only by an API server, which podctl does not have."
 	return []Field{
 		{Path: "apiVersion", Support: Honoured, Change: NoChange},
 		{Path: "kind", Support: Honoured, Change: NoChange},
 		{Path: "metadata.name", Support: Honoured, Change: NoChange},
-		{Path: "metadata.generateName", Support: NoEffect, Change: NoChange, Note: "Names are completed by an API server; give metadata.name."},
+		{Path: "metadata.generateName", Support: NoEffect, Change: NoChange, Note: "Only an API server generates names; set metadata.name."},
 		{Path: "metadata.namespace", Support: Honoured, Change: NoChange},
 		{Path: "metadata.uid", Support: Honoured, Change: NoChange},
 		{Path: "metadata.labels", Support: Honoured, Change: Live},
 		{Path: "metadata.annotations", Support: Honoured, Change: Live},
 		{Path: "metadata", Support: NoEffect, Change: NoChange, Note: server},
-		{Path: "status", Support: NoEffect, Change: NoChange, Note: "The status is what podctl reports, not what it is given."},
+		{Path: "status", Support: NoEffect, Change: NoChange, Note: "podctl reports the status, and ignores it in a manifest."},
 	}
 }
 
 func placementFields() []Field {
-	const machine = "Places pods on the nodes of a cluster; here is one machine."
-	const account = "Service accounts belong to an API server; there is none here."
+	const machine = "Places pods on the nodes of a cluster; podctl has one machine."
+	const account = "Service accounts need an API server, which podctl does not have."
 	return []Field{
 		{Path: "spec.nodeName", Support: NoEffect, Change: NoChange, Note: machine},
 		{Path: "spec.nodeSelector", Support: NoEffect, Change: NoChange, Note: machine},
@@ -40,8 +40,8 @@ func placementFields() []Field {
 		{Path: "spec.serviceAccountName", Support: NoEffect, Change: NoChange, Note: account},
 		{Path: "spec.serviceAccount", Support: NoEffect, Change: NoChange, Note: account},
 		{Path: "spec.automountServiceAccountToken", Support: NoEffect, Change: NoChange, Note: account},
-		{Path: "spec.enableServiceLinks", Support: Honoured, Change: NextStart, Note: "Variables of the Services that are there when a container starts."},
-		{Path: "spec.resourceClaims", Support: Refused, Change: NoChange, Note: "Devices are claimed through an API server; there is none here."},
+		{Path: "spec.enableServiceLinks", Support: Honoured, Change: NextStart, Note: "Sets variables for the Services that exist when a container starts."},
+		{Path: "spec.resourceClaims", Support: Refused, Change: NoChange, Note: "Claims of devices need an API server, which podctl does not have."},
 	}
 }
 
@@ -57,7 +57,7 @@ func podFields() []Field {
 		{Path: "spec.readinessGates", Support: Honoured, Change: Live},
 		{Path: "spec.os", Support: Honoured, Change: NoChange},
 		{Path: "spec.resources", Support: Honoured, Change: InPlace},
-		{Path: DNSPolicy, Support: Honoured, Change: NewSandbox, Note: "There is no cluster DNS here: ClusterFirst and ClusterFirstWithHostNet fall back to Default."},
+		{Path: DNSPolicy, Support: Honoured, Change: NewSandbox, Note: "podctl has no cluster DNS: ClusterFirst and ClusterFirstWithHostNet fall back to Default."},
 		{Path: "spec.dnsConfig", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostname", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostnameOverride", Support: Honoured, Change: NewSandbox},
@@ -75,15 +75,15 @@ func podFields() []Field {
 		{Path: "spec.securityContext.seccompProfile", Support: Honoured, Change: Replace},
 		{Path: "spec.securityContext.appArmorProfile", Support: Honoured, Change: Replace, Needs: "AppArmor in the kernel"},
 		{Path: "spec.securityContext.seLinuxOptions", Support: Honoured, Change: NewSandbox, Needs: "SELinux in the kernel"},
-		{Path: "spec.securityContext.fsGroupChangePolicy", Support: NoEffect, Change: NoChange, Note: "The volumes podctl makes are always changed as a whole, as by the kubelet."},
-		{Path: "spec.securityContext.seLinuxChangePolicy", Support: NoEffect, Change: NoChange, Note: "Only storage drivers of a cluster mount with a label."},
+		{Path: "spec.securityContext.fsGroupChangePolicy", Support: NoEffect, Change: NoChange, Note: "podctl always changes the whole volume, as the kubelet does for these kinds of volumes."},
+		{Path: "spec.securityContext.seLinuxChangePolicy", Support: NoEffect, Change: NoChange, Note: "Only storage drivers of a cluster mount volumes with a label."},
 		{Path: "spec.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: "Windows pods cannot run here."},
 	}
 }
 
 func containerFields() []Field {
-	const unmeasured = "Nothing measures what a pod writes to the disk."
-	const published = "Only of regular containers: as with a kubelet, ports of init containers and sidecars are not published."
+	const unmeasured = "podctl does not measure how much a pod writes to disk."
+	const published = "Only for regular containers: as with a kubelet, ports of init containers and sidecars are not published."
 	return []Field{
 		{Path: "container.name", Support: Honoured, Change: Replace},
 		{Path: "container.image", Support: Honoured, Change: Replace},
@@ -98,8 +98,8 @@ func containerFields() []Field {
 		{Path: "container.resources", Support: Honoured, Change: InPlace},
 		// A limit is part of the hash, so an edit of it still replaces the container.
 		{Path: "container.resources.limits.ephemeral-storage", Support: NoEffect, Change: Replace, Note: unmeasured},
-		{Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange, Note: "Only the agent counts it, to admit pods and to choose which one to evict. Otherwise nothing measures what a pod writes to the disk."},
-		{Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: "Devices are claimed through an API server; there is none here."},
+		{Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange, Note: "Only the agent counts it, to admit pods and to choose which one to evict. podctl does not measure how much a pod writes to disk."},
+		{Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: "Claims of devices need an API server, which podctl does not have."},
 		{Path: "container.resizePolicy", Support: Honoured, Change: Live},
 		{Path: "container.restartPolicy", Support: Honoured, Change: Live},
 		{Path: "container.restartPolicyRules", Support: Honoured, Change: Live},
@@ -125,12 +125,12 @@ func containerFields() []Field {
 }
 
 func volumeFields() []Field {
-	const token = "Is issued by an API server; there is none here."
+	const token = "Only an API server issues it, and podctl has none."
 	return []Field{
 		{Path: "volume", Support: Refused, Change: NoChange, Note: "This kind of volume is not supported; podctl has emptyDir, hostPath, configMap, secret, downwardAPI, projected, image and persistentVolumeClaim."},
 		{Path: "volume.name", Support: Honoured, Change: Replace},
 		{Path: "volume.emptyDir", Support: Honoured, Change: Replace},
-		{Path: SizeLimit, Support: Honoured, Change: NewPod, Note: "Only of a volume in memory: nothing measures what a pod writes to the disk."},
+		{Path: SizeLimit, Support: Honoured, Change: NewPod, Note: "Only for a volume in memory: podctl does not measure how much a pod writes to disk."},
 		{Path: "volume.hostPath", Support: Honoured, Change: Replace},
 		// Like a kubelet, podctl checks the type before the mount; the mount itself is the same.
 		{Path: "volume.hostPath.type", Support: Honoured, Change: NextStart},

@@ -63,7 +63,7 @@ func TestEveryFieldIsClassified(t *testing.T) {
 			t.Errorf("the table's row %s matches no field", f.Path)
 		}
 		if f.Support != Honoured && !strings.HasSuffix(f.Note, ".") {
-			t.Errorf("%s: a sentence must say why", f.Path)
+			t.Errorf("%s: a note must give the reason", f.Path)
 		}
 	}
 }
@@ -88,12 +88,12 @@ func TestEveryFieldOfWorkloadsIsClassified(t *testing.T) {
 				t.Errorf("%s: the table's row %s matches no field", kind, f.Path)
 			}
 			if f.Support != Honoured && !strings.HasSuffix(f.Note, ".") {
-				t.Errorf("%s: %s: a sentence must say why", kind, f.Path)
+				t.Errorf("%s: %s: a note must give the reason", kind, f.Path)
 			}
 		}
 	}
 	if Kind("Pod") != nil {
-		t.Error("a Pod has a table of its own")
+		t.Error("a Pod has a separate table")
 	}
 }
 

@@ -23,7 +23,7 @@ func Kind(kind string) []Field {
 		template = "spec.jobTemplate.spec.template"
 	}
 	return slices.Concat(specific, objectFields(), []Field{
-		{Path: template, Support: Honoured, Note: "As the fields of a Pod."},
+		{Path: template, Support: Honoured, Note: "Like the fields of a Pod."},
 		{Path: template + ".metadata.name", Support: NoEffect, Note: "Pods are named after their workload."},
 		{Path: template + ".metadata.namespace", Support: NoEffect, Note: "Pods are in the namespace of their workload."},
 	})
@@ -68,23 +68,23 @@ func replicaSetFields() []Field {
 func statefulSetFields() []Field {
 	return append(honoured("spec.replicas", "spec.selector", "spec.podManagementPolicy", "spec.updateStrategy", "spec.minReadySeconds",
 		"spec.revisionHistoryLimit", "spec.ordinals", "spec.volumeClaimTemplates.metadata.name", "spec.volumeClaimTemplates.apiVersion", "spec.volumeClaimTemplates.kind"),
-		Field{Path: "spec.serviceName", Support: Honoured, Note: "As the subdomain of the pods."},
-		Field{Path: "spec.volumeClaimTemplates", Support: NoEffect, Note: "A claim is a directory of podctl's own: its size, class and access modes have no effect."},
+		Field{Path: "spec.serviceName", Support: Honoured, Note: "Used as the subdomain of the pods."},
+		Field{Path: "spec.volumeClaimTemplates", Support: NoEffect, Note: "A claim is a directory that podctl creates: its size, class and access modes have no effect."},
 		Field{Path: "spec.persistentVolumeClaimRetentionPolicy", Support: NoEffect, Note: "Data of claims stays until `podctl delete --volumes` or `podctl prune --volumes`."})
 }
 
 func daemonSetFields() []Field {
 	return append(honoured("spec.selector", "spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.updateStrategy.type"),
-		Field{Path: "spec.template.spec.nodeSelector", Support: Honoured, Note: "A machine without these labels has no pod of it."},
-		Field{Path: "spec.template." + RequiredNodeAffinity, Support: Honoured, Note: "A machine without such labels has no pod of it."},
-		Field{Path: "spec.updateStrategy", Support: NoEffect, Note: "Here is one machine, which has one pod of it."})
+		Field{Path: "spec.template.spec.nodeSelector", Support: Honoured, Note: "A machine without these labels does not run the pod."},
+		Field{Path: "spec.template." + RequiredNodeAffinity, Support: Honoured, Note: "A machine without such labels does not run the pod."},
+		Field{Path: "spec.updateStrategy", Support: NoEffect, Note: "podctl has one machine, which runs one pod of the DaemonSet."})
 }
 
 func jobFields() []Field {
 	return append(honoured("spec.parallelism", "spec.completions", "spec.activeDeadlineSeconds", "spec.podFailurePolicy", "spec.successPolicy", "spec.backoffLimit",
 		"spec.backoffLimitPerIndex", "spec.maxFailedIndexes", "spec.selector", "spec.manualSelector", "spec.ttlSecondsAfterFinished", "spec.completionMode", "spec.suspend"),
-		Field{Path: "spec.podReplacementPolicy", Support: NoEffect, Note: "A try begins once the pod before it has ended."},
-		Field{Path: "spec.managedBy", Support: Refused, Note: "Another controller would run it; there is none here."})
+		Field{Path: "spec.podReplacementPolicy", Support: NoEffect, Note: "A retry starts once the previous pod has ended."},
+		Field{Path: "spec.managedBy", Support: Refused, Note: "Another controller would manage the Job, and podctl has none."})
 }
 
 func cronJobFields() []Field {
@@ -102,19 +102,19 @@ func serviceFields() []Field {
 	const outside = "There is one node, and clients from outside keep their addresses."
 	return append(honoured("spec.selector", "spec.type", "spec.ports", "spec.publishNotReadyAddresses", "spec.allocateLoadBalancerNodePorts",
 		"spec.ipFamilies", "spec.ipFamilyPolicy"),
-		Field{Path: "spec.clusterIP", Support: Honoured, Note: "None, or one of podctl's range of addresses."},
-		Field{Path: "spec.clusterIPs", Support: Honoured, Note: "As clusterIP, one for each family."},
+		Field{Path: "spec.clusterIP", Support: Honoured, Note: "None, or an address of podctl's range."},
+		Field{Path: "spec.clusterIPs", Support: Honoured, Note: "Like clusterIP, one for each IP family."},
 		Field{Path: "spec.ports.nodePort", Support: Honoured, Note: "30000 to 32767."},
-		Field{Path: "spec.ports.appProtocol", Support: NoEffect, Note: "podctl does not look into traffic."},
-		Field{Path: "spec.sessionAffinity", Support: Honoured, Note: "A client keeps its pod as long as the ready pods stay the same."},
-		Field{Path: "spec.sessionAffinityConfig", Support: NoEffect, Note: "A client keeps its pod as long as the ready pods stay the same."},
+		Field{Path: "spec.ports.appProtocol", Support: NoEffect, Note: "podctl does not inspect traffic."},
+		Field{Path: "spec.sessionAffinity", Support: Honoured, Note: "A client keeps its pod while the set of ready pods stays the same."},
+		Field{Path: "spec.sessionAffinityConfig", Support: NoEffect, Note: "A client keeps its pod while the set of ready pods stays the same."},
 		Field{Path: "spec.externalTrafficPolicy", Support: NoEffect, Note: outside},
 		Field{Path: "spec.internalTrafficPolicy", Support: NoEffect, Note: outside},
 		Field{Path: "spec.healthCheckNodePort", Support: NoEffect, Note: outside},
 		Field{Path: "spec.trafficDistribution", Support: NoEffect, Note: outside},
-		Field{Path: "spec.loadBalancerIP", Support: NoEffect, Note: "The ports are those of the node's own addresses."},
-		Field{Path: "spec.loadBalancerClass", Support: NoEffect, Note: "The ports are those of the node's own addresses."},
+		Field{Path: "spec.loadBalancerIP", Support: NoEffect, Note: "Services use only the node's own addresses."},
+		Field{Path: "spec.loadBalancerClass", Support: NoEffect, Note: "Services use only the node's own addresses."},
 		Field{Path: "spec.loadBalancerSourceRanges", Support: Refused, Note: "podctl does not filter clients, and the port would be open to all."},
-		Field{Path: "spec.externalIPs", Support: Refused, Note: "podctl takes traffic of the node's own addresses only."},
-		Field{Path: "spec.externalName", Support: NoEffect, Note: "Pods find Services in their hosts files, which have no names for other names."})
+		Field{Path: "spec.externalIPs", Support: Refused, Note: "podctl accepts traffic only on the node's own addresses."},
+		Field{Path: "spec.externalName", Support: NoEffect, Note: "Pods find Services in their hosts files, which cannot map one name to another."})
 }

@@ -50,7 +50,7 @@ func TestInputsThatGrowAreRefused(t *testing.T) {
 				t.Errorf("want %q in:\n%s", c.want, text[:min(len(text), 2000)])
 			}
 			if len(refused.Problems) > document.MaxDocuments+2*document.MaxProblems {
-				t.Errorf("%d problems are told", len(refused.Problems))
+				t.Errorf("%d problems are reported", len(refused.Problems))
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func TestEmptyAsksForNothing(t *testing.T) {
 		"    volumeDevices: [{name: a, devicePath: /dev/a}]\n":                   "volumeDevices",
 		"  volumes: [{name: a, nfs: {}}]\n":                                      "volumes[0].nfs: This kind",
 		"  volumes: [{name: a, cephfs: {monitors: []}}]\n":                       "volumes[0].cephfs: This kind",
-		"  volumes: [{name: a, projected: {sources: [{podCertificate: {}}]}}]\n": "podCertificate: Is issued",
+		"  volumes: [{name: a, projected: {sources: [{podCertificate: {}}]}}]\n": "podCertificate: Only an API server issues it",
 	} {
 		m := parsed(t, minimal+text)
 		if err := m.Err(); (err != nil) != (refused != "") || (err != nil && !strings.Contains(err.Error(), refused)) {
@@ -35,7 +35,7 @@ func TestEmptyAsksForNothing(t *testing.T) {
 
 // TestWhatNobodyMeasuresIsNoted checks the notes for limits of disk usage, for which a kubelet evicts pods.
 func TestWhatNobodyMeasuresIsNoted(t *testing.T) {
-	const measures = "othing measures what a pod writes to the disk."
+	const measures = "podctl does not measure how much a pod writes to disk."
 	for text, want := range map[string]string{
 		"    resources: {limits: {cpu: 1, ephemeral-storage: 1Gi}}\n":          "spec.containers[0].resources.limits.ephemeral-storage",
 		"    resources: {requests: {cpu: 1, ephemeral-storage: 1Gi}}\n":        "spec.containers[0].resources.requests.ephemeral-storage",

@@ -50,8 +50,8 @@ func TestLimitsOfAllTextsAreTold(t *testing.T) {
 		return fmt.Sprintf("  - {name: v%d, configMap: {name: c}}\n", i)
 	}))
 	for name, m := range map[string]*Manifest{
-		"documents":    Parse(source("a", many), source("b", minimal)),
-		"what is made": Parse(large, refers),
+		"documents":            Parse(source("a", many), source("b", minimal)),
+		"objects of templates": Parse(large, refers),
 	} {
 		found := false
 		for _, p := range m.Problems {

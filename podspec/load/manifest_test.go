@@ -111,21 +111,21 @@ data: {a.txt: "=", b: 5}
 // TestNoFaultIsToldTwice checks that a value that could not be decoded is not also reported as missing.
 func TestNoFaultIsToldTwice(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"a misspelt list":          {strings.Replace(minimal, "containers:", "contaners:", 1), "6 spec.contaners: unknown field; did you"},
-		"a misspelt field":         {strings.Replace(minimal, "image:", "imagee:", 1), "8 spec.containers[0].imagee: unknown field; did you"},
-		"a misspelt name":          {strings.Replace(minimal, "  name: web", "  nam: web", 1), "4 metadata.nam: unknown field; did you"},
-		"a probe without handler":  {minimal + "    livenessProbe: {httpGet: 80}\n", "9 spec.containers[0].livenessProbe.httpGet: is a number 80,"},
-		"a port that is a list":    {minimal + "    livenessProbe: {httpGet: {port: [80]}}\n", "9 spec.containers[0].livenessProbe.httpGet.port: is a list, a"},
-		"a container of text":      {minimal + "  - app2\n", "9 spec.containers[1]: is a string, a"},
-		"volumes of text":          {minimal + "    volumeMounts: [{name: a, mountPath: /a}]\n  volumes: a\n", "10 spec.volumes: is a string, a"},
-		"a name that is no text":   {strings.Replace(minimal, "name: web", "name: 5", 1), "4 metadata.name: is a number 5,"},
-		"a spec that is a list":    {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: []\n", "4 spec: is a list, a"},
-		"a kind that is a list":    {"apiVersion: v1\nkind: [Pod]\n", "2 kind: is a list, a"},
-		"a limit that is a list":   {minimal + "    resources: {limits: {cpu: [1]}, requests: {cpu: 1}}\n", "9 spec.containers[0].resources.limits.cpu: is a list, a"},
-		"an unknown volume":        {minimal + "  volumes: [{name: a, emptyDirr: {}}]\n", "9 spec.volumes[0].emptyDirr: unknown field; did you"},
-		"a time that is none":      {strings.Replace(minimal, "  name: web", "  name: web\n  creationTimestamp: today", 1), `5 metadata.creationTimestamp: "today" is not a`},
-		"data of a ConfigMap":      {minimal + "    env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: k}}}]\n---\n" + configMapHead[:len(configMapHead)-3] + "c}\ndata: {k: 1}\n", "14 data.k: is a number 1,"},
-		"a field of a refused one": {minimal + "  volumes: [{name: a, emptyDir: {sizeLimit: much}}]\n", `9 spec.volumes[0].emptyDir.sizeLimit: "much" is not a`},
+		"a misspelt list":             {strings.Replace(minimal, "containers:", "contaners:", 1), "6 spec.contaners: unknown field; did you"},
+		"a misspelt field":            {strings.Replace(minimal, "image:", "imagee:", 1), "8 spec.containers[0].imagee: unknown field; did you"},
+		"a misspelt name":             {strings.Replace(minimal, "  name: web", "  nam: web", 1), "4 metadata.nam: unknown field; did you"},
+		"a probe without handler":     {minimal + "    livenessProbe: {httpGet: 80}\n", "9 spec.containers[0].livenessProbe.httpGet: is a number 80,"},
+		"a port that is a list":       {minimal + "    livenessProbe: {httpGet: {port: [80]}}\n", "9 spec.containers[0].livenessProbe.httpGet.port: is a list, a"},
+		"a container of text":         {minimal + "  - app2\n", "9 spec.containers[1]: is a string, a"},
+		"volumes of text":             {minimal + "    volumeMounts: [{name: a, mountPath: /a}]\n  volumes: a\n", "10 spec.volumes: is a string, a"},
+		"a name that is not a string": {strings.Replace(minimal, "name: web", "name: 5", 1), "4 metadata.name: is a number 5,"},
+		"a spec that is a list":       {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: []\n", "4 spec: is a list, a"},
+		"a kind that is a list":       {"apiVersion: v1\nkind: [Pod]\n", "2 kind: is a list, a"},
+		"a limit that is a list":      {minimal + "    resources: {limits: {cpu: [1]}, requests: {cpu: 1}}\n", "9 spec.containers[0].resources.limits.cpu: is a list, a"},
+		"an unknown volume":           {minimal + "  volumes: [{name: a, emptyDirr: {}}]\n", "9 spec.volumes[0].emptyDirr: unknown field; did you"},
+		"a time that is none":         {strings.Replace(minimal, "  name: web", "  name: web\n  creationTimestamp: today", 1), `5 metadata.creationTimestamp: "today" is not a`},
+		"data of a ConfigMap":         {minimal + "    env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: k}}}]\n---\n" + configMapHead[:len(configMapHead)-3] + "c}\ndata: {k: 1}\n", "14 data.k: is a number 1,"},
+		"a field of a refused one":    {minimal + "  volumes: [{name: a, emptyDir: {sizeLimit: much}}]\n", `9 spec.volumes[0].emptyDir.sizeLimit: "much" is not a`},
 	} {
 		if diff := cmp.Diff([]string{c.want}, told(parsed(t, c.text))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -206,7 +206,7 @@ func TestOnlyInjectedTokensAreLeftOut(t *testing.T) {
 		"an nfs volume":          {"{name: kube-api-access-x, nfs: {server: a, path: /x}}", 1, "spec.volumes[0].nfs: This kind of volume is not supported"},
 		"a token by its name":    {strings.Replace(token, "kube-api-access-x", "own", 1), 1, "spec.volumes[0].projected.sources[0].serviceAccountToken"},
 		"two of the same name":   {token + ", {name: kube-api-access-x, emptyDir: {}}", 2, "spec.volumes[0].projected.sources[0].serviceAccountToken"},
-		"what is beside a token": {token + ", {name: kube-api-access-y, nfs: {server: a, path: /x}}", 1, "spec.volumes[1].nfs: This kind of volume is not supported"},
+		"sources beside a token": {token + ", {name: kube-api-access-y, nfs: {server: a, path: /x}}", 1, "spec.volumes[1].nfs: This kind of volume is not supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := parsed(t, minimal+mounts+c.volumes+"]\n")

@@ -125,6 +125,6 @@ items:
 - {apiVersion: v1, kind: Pod, metadata: {name: web, labels: *l}, spec: {containers: [{name: a, image: "a:1"}]}}
 `).Pin(pins)
 	if err == nil || !strings.Contains(err.Error(), "write out its aliases") {
-		t.Errorf("an alias of what was left out: %v", err)
+		t.Errorf("an alias of an omitted value: %v", err)
 	}
 }

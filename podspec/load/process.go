@@ -22,7 +22,7 @@ func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) (shared []
 		}
 		used[o] = true
 		if o.Claim != nil && o.Volume == nil {
-			a.notes = append(a.notes, o.report.Note(d.Pod.Namespace+"/"+d.Pod.Name, "spec", "A claim is a directory of podctl's own: its size, class and access modes have no effect."))
+			a.notes = append(a.notes, o.report.Note(d.Pod.Namespace+"/"+d.Pod.Name, "spec", "A claim is a directory that podctl creates: its size, class and access modes have no effect."))
 			continue
 		}
 		d.Objects.Put(o.object())

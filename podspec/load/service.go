@@ -35,7 +35,7 @@ func (a *reading) noteService(o *object) {
 	switch {
 	case o.damaged:
 	case o.Service.Spec.Type == v1.ServiceTypeExternalName:
-		a.notes = append(a.notes, o.report.Note(o.String(), "spec.type", "Pods find Services in their hosts files, which have no names for other names: give a pod the address with hostAliases."))
+		a.notes = append(a.notes, o.report.Note(o.String(), "spec.type", "Pods find Services in their hosts files, which cannot map one name to another: add the address with hostAliases."))
 	case len(o.Service.Spec.Selector) == 0:
 		a.notes = append(a.notes, o.report.Note(o.String(), "spec.selector", "A Service without a selector has no endpoints: only its pods can be endpoints."))
 	}

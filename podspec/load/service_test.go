@@ -57,7 +57,7 @@ func TestServicesThatAreRefused(t *testing.T) {
 	for text, want := range map[string][]string{
 		"spec: {ports: [{port: 0}, {port: 70000, name: UP}]}":                      {"4 problems", "-:4:16: spec.ports[0].name: is required", "-:4:28: spec.ports[1].port: 70000 is not valid", "-:4:41: "},
 		"spec: {ports: [{port: 80}], loadBalancerSourceRanges: [10.0.0.0/8]}":      {"-:4:29: spec.loadBalancerSourceRanges: podctl does not filter clients", "-:4:29: spec.loadBalancerSourceRanges: is not allowed here"},
-		"spec: {ports: [{port: 80}], externalIPs: [8.8.8.8]}":                      {"-:4:29: spec.externalIPs: podctl takes traffic of"},
+		"spec: {ports: [{port: 80}], externalIPs: [8.8.8.8]}":                      {"-:4:29: spec.externalIPs: podctl accepts traffic only on"},
 		"spec: {ports: [{port: 80}], selektor: {a: b}}":                            {"-:4:29: spec.selektor: unknown field; did you mean selector?"},
 		"spec: {ports: [{port: 80, nodePort: 30000}]}":                             {"-:4:27: spec.ports[0].nodePort: is not allowed here"},
 		"spec: {type: ExternalName, ports: [{port: 80}]}":                          {"is required"},

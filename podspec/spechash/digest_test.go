@@ -45,7 +45,7 @@ func TestDigestsTakeTheKey(t *testing.T) {
 	}
 	for i, text := range digestsOf(t, pinned(t, "271828", nil)) {
 		if unkeyed := digestsOf(t, pinned(t, "314159", nil))[i]; text != unkeyed {
-			t.Errorf("without a key a value is told: %s, %s", text, unkeyed)
+			t.Errorf("without a key a value is revealed: %s, %s", text, unkeyed)
 		}
 	}
 }

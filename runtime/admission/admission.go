@@ -73,7 +73,7 @@ func unlabelled(pod *v1.Pod, machine *model.Machine) []string {
 		has, known := machine.Labels[key]
 		switch {
 		case known && has != want:
-			notes = append(notes, fmt.Sprintf("spec.nodeSelector[%s] is %s, and of this machine it is %s: a kubelet would refuse the pod (NodeAffinity)", key, want, has))
+			notes = append(notes, fmt.Sprintf("spec.nodeSelector[%s] is %s, but this machine has %s: a kubelet would refuse the pod (NodeAffinity)", key, want, has))
 		case !known && machine.Labels != nil:
 			notes = append(notes, fmt.Sprintf("spec.nodeSelector[%s]: a kubelet would refuse the pod unless its node has the label %s=%s (NodeAffinity)", key, key, want))
 		}

@@ -25,7 +25,7 @@ func TestNotes(t *testing.T) {
 			`spec.securityContext.sysctls[0]: a kubelet would refuse the pod unless its --allowed-unsafe-sysctls has it (SysctlForbidden): forbidden sysctl: "kernel.msgmax" not allowlisted`,
 		}},
 		"this machine":       {"  nodeSelector: {kubernetes.io/os: linux}\n", here, nil},
-		"another machine":    {"  nodeSelector: {kubernetes.io/arch: arm64}\n", here, []string{"spec.nodeSelector[kubernetes.io/arch] is arm64, and of this machine it is amd64: a kubelet would refuse the pod (NodeAffinity)"}},
+		"another machine":    {"  nodeSelector: {kubernetes.io/arch: arm64}\n", here, []string{"spec.nodeSelector[kubernetes.io/arch] is arm64, but this machine has amd64: a kubelet would refuse the pod (NodeAffinity)"}},
 		"a label":            {"  nodeSelector: {disk: ssd}\n", here, []string{"spec.nodeSelector[disk]: a kubelet would refuse the pod unless its node has the label disk=ssd (NodeAffinity)"}},
 		"an unknown machine": {"  nodeSelector: {disk: ssd}\n", &model.Machine{}, nil},
 		"an affinity":        {affinity, here, []string{"spec.affinity.nodeAffinity: a kubelet would refuse the pod unless its node has the labels that it requires (NodeAffinity)"}},

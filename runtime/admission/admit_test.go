@@ -78,15 +78,15 @@ func TestAdmit(t *testing.T) {
 		others []string
 		want   string
 	}{
-		"nothing is asked":       {containers, five, ""},
-		"what is left":           {asks("cpu: 5, memory: 500Mi"), five, ""},
-		"too much cpu":           {asks("cpu: 8, memory: 100Mi"), five, outOfText("cpu", "8000", "5000", "10000")},
-		"too much memory":        {asks("cpu: 1, memory: 600Mi"), five, outOfText("memory", "629145600", "524288000", "1048576000")},
-		"both: cpu is the first": {asks("cpu: 8, memory: 600Mi"), five, outOfText("cpu", "8000", "5000", "10000")},
-		"two others":             {asks("cpu: 1"), []string{"cpu: 5", "cpu: 4500m"}, outOfText("cpu", "1000", "9500", "10000")},
-		"too much disk":          {asks("ephemeral-storage: 901"), nil, outOfText("ephemeral-storage", "901", "0", "900")},
-		"enough disk":            {asks("ephemeral-storage: 900"), nil, ""},
-		"huge pages":             {"  containers: [{name: a, image: i:1, resources: {limits: {cpu: 1, hugepages-2Mi: 2Mi}}}]\n", nil, outOfText("hugepages-2Mi", "2097152", "0", "0")},
+		"no requests":             {containers, five, ""},
+		"the remaining resources": {asks("cpu: 5, memory: 500Mi"), five, ""},
+		"too much cpu":            {asks("cpu: 8, memory: 100Mi"), five, outOfText("cpu", "8000", "5000", "10000")},
+		"too much memory":         {asks("cpu: 1, memory: 600Mi"), five, outOfText("memory", "629145600", "524288000", "1048576000")},
+		"both: cpu is the first":  {asks("cpu: 8, memory: 600Mi"), five, outOfText("cpu", "8000", "5000", "10000")},
+		"two others":              {asks("cpu: 1"), []string{"cpu: 5", "cpu: 4500m"}, outOfText("cpu", "1000", "9500", "10000")},
+		"too much disk":           {asks("ephemeral-storage: 901"), nil, outOfText("ephemeral-storage", "901", "0", "900")},
+		"enough disk":             {asks("ephemeral-storage: 900"), nil, ""},
+		"huge pages":              {"  containers: [{name: a, image: i:1, resources: {limits: {cpu: 1, hugepages-2Mi: 2Mi}}}]\n", nil, outOfText("hugepages-2Mi", "2097152", "0", "0")},
 		"an extended resource that the node has not": {
 			"  containers: [{name: a, image: i:1, resources: {limits: {example.com/gpu: 1}}}]\n", nil, "",
 		},
@@ -348,15 +348,15 @@ func TestUnfit(t *testing.T) {
 		given map[string]string
 		want  string
 	}{
-		"nothing is asked":         {"", nil, ""},
-		"the node's own label":     {"  nodeSelector: {kubernetes.io/os: linux}\n", nil, ""},
-		"no such label":            {"  nodeSelector: {kubernetes.io/os: linux, disk: ssd}\n", nil, "this node has no label disk=ssd"},
-		"another value":            {"  nodeSelector: {disk: ssd}\n", map[string]string{"disk": "hdd"}, "this node has no label disk=ssd"},
-		"a label that is given":    {"  nodeSelector: {disk: ssd}\n", map[string]string{"disk": "ssd"}, ""},
-		"nobody renames the node":  {"  nodeSelector: {kubernetes.io/hostname: other}\n", map[string]string{"kubernetes.io/hostname": "other"}, "this node has no label kubernetes.io/hostname=other"},
-		"an affinity":              {requires, map[string]string{"disk": "hdd"}, ""},
-		"an affinity without":      {requires, nil, "the labels of this node are not those that spec.affinity.nodeAffinity requires"},
-		"what is preferred is not": {strings.NewReplacer("required", "preferred", "{nodeSelectorTerms: [{", "[{weight: 1, preference: {", "]}]}}}", "]}}]}}").Replace(requires), nil, ""},
+		"no requests":             {"", nil, ""},
+		"the node's own label":    {"  nodeSelector: {kubernetes.io/os: linux}\n", nil, ""},
+		"no such label":           {"  nodeSelector: {kubernetes.io/os: linux, disk: ssd}\n", nil, "this node has no label disk=ssd"},
+		"another value":           {"  nodeSelector: {disk: ssd}\n", map[string]string{"disk": "hdd"}, "this node has no label disk=ssd"},
+		"a label that is given":   {"  nodeSelector: {disk: ssd}\n", map[string]string{"disk": "ssd"}, ""},
+		"the node keeps its name": {"  nodeSelector: {kubernetes.io/hostname: other}\n", map[string]string{"kubernetes.io/hostname": "other"}, "this node has no label kubernetes.io/hostname=other"},
+		"an affinity":             {requires, map[string]string{"disk": "hdd"}, ""},
+		"an affinity without":     {requires, nil, "the labels of this node are not those that spec.affinity.nodeAffinity requires"},
+		"preferred terms are not": {strings.NewReplacer("required", "preferred", "{nodeSelectorTerms: [{", "[{weight: 1, preference: {", "]}]}}}", "]}}]}}").Replace(requires), nil, ""},
 	} {
 		pod := modeltest.Load(t, modeltest.Pod(c.spec+containers)).Pod
 		if got := Unfit(pod, node(), c.given); got != c.want {

@@ -49,12 +49,12 @@ func (s *Settings) Check() error {
 			return fmt.Errorf("sysctl %q: %s is not known to belong to a namespace of the pod", pattern, name)
 		}
 		if star := strings.Index(pattern, "*"); star >= 0 && star < len(pattern)-1 {
-			return fmt.Errorf("sysctl %q: a * can only be its end", pattern)
+			return fmt.Errorf("sysctl %q: * is allowed only at its end", pattern)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Reserved)) {
 		if name != v1.ResourceCPU && name != v1.ResourceMemory && name != v1.ResourceEphemeralStorage {
-			return fmt.Errorf("%s cannot be reserved: cpu, memory and ephemeral-storage can", name)
+			return fmt.Errorf("%s cannot be reserved: only cpu, memory and ephemeral-storage can", name)
 		}
 	}
 	return nil

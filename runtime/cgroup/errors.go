@@ -18,7 +18,7 @@ type UnavailableError struct {
 
 // Error names the cgroup and the cause.
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("cgroup %s cannot be made: %v", e.Path, e.Err)
+	return fmt.Sprintf("cgroup %s cannot be created: %v", e.Path, e.Err)
 }
 
 // Unwrap returns the cause.

@@ -23,7 +23,7 @@ func WorkingSet() (int64, error) {
 func workingSet(t *tree, name string) (int64, error) {
 	h, found := t.find("memory")
 	if !found {
-		return 0, errors.New("this machine has no cgroups of memory")
+		return 0, errors.New("this machine has no memory cgroups")
 	}
 	usage, inactive := "memory.usage_in_bytes", "total_inactive_file"
 	if t.unified {

@@ -99,12 +99,12 @@ func TestOccupantsBelow(t *testing.T) {
 	found := o.find(t)
 	o.end()
 	if !found.Left() {
-		t.Error("what is listed below is not seen")
+		t.Error("processes below are not seen")
 	}
 	writeFile(t, below, "")
 	writeFile(t, filepath.Join(dir, "cgroup.events"), "populated 1\nfrozen 0\n")
 	if !found.Left() {
-		t.Error("a cgroup that says it is populated counts as empty")
+		t.Error("a populated cgroup counts as empty")
 	}
 	writeFile(t, filepath.Join(dir, "cgroup.events"), "populated 0\nfrozen 0\n")
 	if found.Left() {
@@ -126,7 +126,7 @@ func TestOccupantsCannotBeTold(t *testing.T) {
 		"another process":   {[]string{somePod}, someID, o.pid + 1},
 	} {
 		if _, ok := o.occupants(c.pods, c.id, c.first); ok {
-			t.Errorf("%s: something is said", name)
+			t.Errorf("%s: processes are reported", name)
 		}
 	}
 	found := o.find(t)

@@ -71,9 +71,9 @@ func TestWhatCannotBeSet(t *testing.T) {
 		unavailable bool
 		text        string
 	}{
-		"read-only":          {&fs.PathError{Op: "open", Path: "x", Err: unix.EROFS}, true, "cgroup /p cannot be made"},
-		"not root":           {&fs.PathError{Op: "open", Path: "x", Err: unix.EACCES}, true, "cannot be made"},
-		"no such controller": {&fs.PathError{Op: "open", Path: "cpu.weight", Err: unix.ENOENT}, true, "cannot be made"},
+		"read-only":          {&fs.PathError{Op: "open", Path: "x", Err: unix.EROFS}, true, "cgroup /p cannot be created"},
+		"not root":           {&fs.PathError{Op: "open", Path: "x", Err: unix.EACCES}, true, "cannot be created"},
+		"no such controller": {&fs.PathError{Op: "open", Path: "cpu.weight", Err: unix.ENOENT}, true, "cannot be created"},
 		"memory in use":      {&fs.PathError{Op: "write", Path: "x", Err: unix.EBUSY}, false, "more memory is in use than the new limit"},
 		"a senseless value":  {&fs.PathError{Op: "write", Path: "x", Err: unix.EINVAL}, false, "setting the limits of cgroup /p"},
 	}
@@ -95,11 +95,11 @@ func TestMachineThatLetsNobodyMakeCgroups(t *testing.T) {
 		err = (Machine{}).Ensure("/podctl-test-nobody/kubepods/podu1", Resources{CPUShares: new(uint64(2))})
 	})
 	unavailable := (*UnavailableError)(nil)
-	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "cannot be made") {
+	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "cannot be created") {
 		t.Errorf("error %v, want an UnavailableError", err)
 	}
 	if (Machine{}).Exists("/podctl-test-nobody") {
-		t.Error("it was made all the same")
+		t.Error("it was created anyway")
 	}
 }
 

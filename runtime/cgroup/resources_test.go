@@ -30,12 +30,12 @@ func TestLimitsInTheWordsOfBothVersions(t *testing.T) {
 			fakeTree(t, "cpu"), all,
 			cgroups.Resources{CpuShares: 512, CpuQuota: 50000, CpuPeriod: 100000, Memory: 64 << 20},
 		},
-		"no limits lift what was set before": {
+		"no limits remove the previous ones": {
 			fakeTree(t, "cpu"),
 			Resources{CPUShares: new(uint64(2))},
 			cgroups.Resources{CpuShares: 2, CpuQuota: -1, Memory: -1},
 		},
-		"zero is no limit": {
+		"zero means no limit": {
 			fakeUnified(t, "cpu"),
 			Resources{CPUQuota: new(int64(0)), Memory: new(int64(0))},
 			cgroups.Resources{CpuQuota: -1, Memory: -1},

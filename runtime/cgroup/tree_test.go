@@ -167,11 +167,11 @@ func TestExistsOnVersion1(t *testing.T) {
 	tr := fakeTree(t, "cpu,cpuacct", "memory", "freezer", "name=systemd")
 	const name = "/kubepods/podu1"
 	if tr.remains(name) {
-		t.Error("parts of it remain before it is made")
+		t.Error("parts of it remain before it is created")
 	}
 	for _, h := range tr.hierarchies[:3] {
 		if tr.exists(name) {
-			t.Errorf("it exists before it is made in %s", h.dir)
+			t.Errorf("it exists before it is created in %s", h.dir)
 		}
 		makeDir(t, h.at(name))
 	}
@@ -198,7 +198,7 @@ func TestExistsOnVersion2(t *testing.T) {
 		"all controllers are handed down": {"cpuset cpu io memory hugetlb pids", "cpuset cpu memory hugetlb pids", true},
 		"more than are needed":            {"cpu memory", "cpu memory misc", true},
 		"one is missing":                  {"cpuset cpu io memory pids", "cpuset cpu pids", false},
-		"one that nobody looks for":       {"cpu io memory rdma", "cpu memory", true},
+		"an unrelated one":                {"cpu io memory rdma", "cpu memory", true},
 		"none are handed down":            {"cpu memory", "", false},
 		"the machine has none":            {"io rdma", "io rdma", false},
 	}

@@ -30,8 +30,8 @@ func TestRetry(t *testing.T) {
 		"at once":                       {[]error{nil}, free(nil), nil, 0},
 		"busy twice":                    {[]error{busy, busy, nil}, nil, nil, 0},
 		"a lost task":                   {[]error{stuck, nil}, free(nil), nil, 1},
-		"one that nobody can end":       {[]error{stuck}, nil, []error{stuck}, 0},
-		"one that cannot be ended":      {[]error{stuck}, free(lost), []error{stuck, lost}, 1},
+		"one that cannot be ended":      {[]error{stuck}, nil, []error{stuck}, 0},
+		"one that cannot be freed":      {[]error{stuck}, free(lost), []error{stuck, lost}, 1},
 		"what does not pass":            {[]error{other}, free(nil), []error{other}, 0},
 		"what does not pass, afterward": {[]error{busy, other}, free(nil), []error{other}, 0},
 	} {

@@ -85,7 +85,7 @@ func TestWatchExits(t *testing.T) {
 	told, err := watched(t.Context(), t, func(s *grpc.Server) { eventsapi.RegisterEventsServer(s, server) })
 	want := []Exit{{ContainerID: "a", At: at}, {ContainerID: "b", Code: 137, At: at, OutOfMemory: true}, {ContainerID: "b", Code: 137, At: at}}
 	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 	if err == nil || errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a broken stream ends with %v", err)
@@ -138,6 +138,6 @@ func TestWatchExitsReportsEarlierOnes(t *testing.T) {
 	}, func(e Exit) { told = append(told, e); cancel() })
 	want := []Exit{{ContainerID: "ended", Code: 7, At: at}}
 	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("%v, told (-want +got):\n%s", err, diff)
+		t.Errorf("%v, reported (-want +got):\n%s", err, diff)
 	}
 }

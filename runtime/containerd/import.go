@@ -187,10 +187,10 @@ func nameOf(target ocispec.Descriptor) (string, error) {
 			return "", nil
 		}
 	case name == "" && !isID(given):
-		return "", fmt.Errorf("it calls an image %q, which is not a valid name", given)
+		return "", fmt.Errorf("it names an image %q, which is not a valid name", given)
 	}
 	if isID(given) || isID(name) {
-		return "", fmt.Errorf("it calls an image %q, which is the form of an id and not a name", given)
+		return "", fmt.Errorf("it names an image %q, which has the form of an id", given)
 	}
 	return name, checkDigest(given, name, target)
 }
@@ -207,8 +207,8 @@ func isID(name string) bool {
 func checkDigest(given, name string, target ocispec.Descriptor) error {
 	_, claimed, has := strings.Cut(given, "@")
 	if has && (name == "" || claimed != target.Digest.String()) {
-		return fmt.Errorf("it calls an image %q, and that image has the digest %s: nothing was loaded; "+
-			"whoever wrote the archive may want it taken for another image", given, target.Digest)
+		return fmt.Errorf("it names an image %q, but that image has the digest %s: nothing was loaded; "+
+			"the archive may be an attempt to pass it off as another image", given, target.Digest)
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func keepChildren(ctx context.Context, store content.Store, top ocispec.Descript
 	}
 	handler := images.SetChildrenLabels(store, images.FilterPlatforms(images.HandlerFunc(children), platforms.Default()))
 	if err := images.WalkNotEmpty(ctx, handler, top); err != nil {
-		return fmt.Errorf("it has nothing for this machine: %w", err)
+		return fmt.Errorf("it has no image for this machine: %w", err)
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (s *Store) unpack(ctx context.Context, img images.Image) error {
 	err := client.NewImage(s.client, img).Unpack(ctx, "")
 	switch {
 	case errdefs.IsNotFound(err):
-		return fmt.Errorf("%s is not whole, or is not for this machine: %w", img.Name, err)
+		return fmt.Errorf("%s is incomplete, or is not for this machine: %w", img.Name, err)
 	case err != nil:
 		return fmt.Errorf("unpacking %s: %w", img.Name, err)
 	}
@@ -255,11 +255,11 @@ func (s *Store) unpack(ctx context.Context, img images.Image) error {
 func notArchive(err error) error {
 	for _, sign := range []error{tar.ErrHeader, gzip.ErrHeader, gzip.ErrChecksum, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, sign) {
-			return fmt.Errorf("it is no image archive, or is cut off: %w", err)
+			return fmt.Errorf("it is not an image archive, or is truncated: %w", err)
 		}
 	}
 	if strings.Contains(err.Error(), "unrecognized image format") {
-		return fmt.Errorf("it is a tar archive, but not of docker's or the OCI's form: %w", err)
+		return fmt.Errorf("it is a tar archive, but not in the format of docker or the OCI: %w", err)
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func takeBack(ctx context.Context, undo []func(context.Context) error) error {
 	var errs []error
 	for _, back := range slices.Backward(undo) {
 		if err := back(ctx); err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("taking a name back: %w", err))
+			errs = append(errs, fmt.Errorf("removing a name again: %w", err))
 		}
 	}
 	return errors.Join(errs...)

@@ -11,7 +11,7 @@ import (
 // KillTask ends a task that containerd's CRI has lost, so that the CRI can remove the container.
 func KillTask(ctx context.Context, socket, containerID string) error {
 	if err := killTask(ctx, socket, containerID); err != nil {
-		return fmt.Errorf("freeing container %s: %w", containerID, err)
+		return fmt.Errorf("releasing container %s: %w", containerID, err)
 	}
 	return nil
 }

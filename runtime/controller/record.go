@@ -172,7 +172,7 @@ func sameText(a, b any) bool {
 func decode(key state.ObjectKey, text []byte) (*Record, error) {
 	r := &Record{}
 	if model.DecodeDocument(text, r) != nil || r.Workload == nil || r.Workload.Template == nil || len(r.Revisions) == 0 {
-		return nil, fmt.Errorf("%w: it is no record of a workload", state.ErrDamaged)
+		return nil, fmt.Errorf("%w: it is not a record of a workload", state.ErrDamaged)
 	}
 	if r.Version > recordVersion {
 		return nil, fmt.Errorf("%w: its format is %s, and this podctl knows %d", state.ErrNewer, strconv.Itoa(r.Version), recordVersion)
@@ -186,7 +186,7 @@ func decode(key state.ObjectKey, text []byte) (*Record, error) {
 		err = errors.Join(err, r.Revisions[i].Pod.Check())
 	}
 	if err != nil || !hasKind(r.Workload) || r.Key() != key {
-		return nil, fmt.Errorf("%w: it is of another workload, or lacks something", state.ErrDamaged)
+		return nil, fmt.Errorf("%w: it belongs to another workload, or is incomplete", state.ErrDamaged)
 	}
 	return r, nil
 }

@@ -82,7 +82,7 @@ func (s *Store) checkRoom(c *Change) error {
 	}
 	keys, err := s.Dir.List()
 	if err == nil && len(keys) >= state.ObjectsMax {
-		err = fmt.Errorf("%d workloads are stored, and %s would be one more than there can be: delete some", len(keys), c.Record.Key())
+		err = fmt.Errorf("%d workloads are stored, and %s would exceed the limit: delete some", len(keys), c.Record.Key())
 	}
 	return err
 }

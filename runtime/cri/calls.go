@@ -43,7 +43,7 @@ func (c *Client) stillListed(ctx context.Context, id string, notFound error) err
 	if err != nil || len(containers.GetContainers())+len(sandboxes.GetItems()) == 0 {
 		return err
 	}
-	return fmt.Errorf("the runtime has lost what is behind a record, and keeps that; once it is restarted this works: %w", notFound)
+	return fmt.Errorf("the runtime has a record of something that it has lost; restart the runtime: %w", notFound)
 }
 
 // StopSandbox stops a sandbox. If its shim ends during the call, StopSandbox repeats it, as the CRI allows: otherwise
@@ -83,7 +83,7 @@ func (c *Client) Process(ctx context.Context, id string) (int, error) {
 		PID int `json:"pid"`
 	}
 	if err := json.Unmarshal([]byte(reply.GetInfo()["info"]), &info); err != nil || info.PID == 0 {
-		return 0, fmt.Errorf("the runtime at %s does not tell which process container %s is", c.Endpoint, id)
+		return 0, fmt.Errorf("the runtime at %s does not report the process of container %s", c.Endpoint, id)
 	}
 	return info.PID, nil
 }

@@ -63,16 +63,16 @@ func TestRemovalsOfWhatIsGone(t *testing.T) {
 		if err := c.remove(t.Context(), l.Client, "another"); err != nil {
 			t.Errorf("%s that is not there: %v", name, err)
 		}
-		if err := c.remove(t.Context(), l.Client, id); err == nil || !IsNotFound(err) || !strings.Contains(err.Error(), "has lost what is behind a record") {
+		if err := c.remove(t.Context(), l.Client, id); err == nil || !IsNotFound(err) || !strings.Contains(err.Error(), "has a record of something that it has lost") {
 			t.Errorf("%s that is listed: %v", name, err)
 		}
 		if err := c.remove(t.Context(), l.Client, id); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		l.server.Fail(runtimetest.Fault{Method: c.method, Times: 1, Err: gone})
-		l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: errors.New("told to fail")})
-		if err := c.remove(t.Context(), l.Client, id); err == nil || !strings.Contains(err.Error(), "told to fail") {
-			t.Errorf("%s, and nobody can say whether it is listed: %v", name, err)
+		l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: errors.New("injected failure")})
+		if err := c.remove(t.Context(), l.Client, id); err == nil || !strings.Contains(err.Error(), "injected failure") {
+			t.Errorf("%s, and it is unknown whether it is listed: %v", name, err)
 		}
 	}
 }
@@ -90,8 +90,8 @@ func TestBusyRuntimes(t *testing.T) {
 		if err := call(); err != nil {
 			t.Errorf("%s: %v", method, err)
 		}
-		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
-		if err := call(); err == nil || err.Error() != "told to fail" {
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("injected failure")})
+		if err := call(); err == nil || err.Error() != "injected failure" {
 			t.Errorf("%s that fails: %v", method, err)
 		}
 	}
@@ -118,14 +118,14 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("%d, %v", pid, err)
 	}
 	l.server.Exit("a", 0)
-	if _, err := l.Process(t.Context(), l.container); err == nil || !strings.Contains(err.Error(), l.Endpoint.String()+" does not tell which process") {
+	if _, err := l.Process(t.Context(), l.container); err == nil || !strings.Contains(err.Error(), l.Endpoint.String()+" does not report the process") {
 		t.Errorf("a container that has ended: %v", err)
 	}
 	if _, err := l.Process(t.Context(), "another"); !IsNotFound(err) {
 		t.Errorf("another container: %v", err)
 	}
 	l.RuntimeServiceClient = silent{l.RuntimeServiceClient}
-	if _, err := l.Process(t.Context(), l.container); err == nil || !strings.Contains(err.Error(), "does not tell which process") {
+	if _, err := l.Process(t.Context(), l.container); err == nil || !strings.Contains(err.Error(), "does not report the process") {
 		t.Errorf("a runtime that leaves it out: %v", err)
 	}
 }
@@ -133,7 +133,7 @@ func TestProcesses(t *testing.T) {
 // TestRetries checks that calls are repeated only while the runtime does not answer, until the context ends.
 func TestRetries(t *testing.T) {
 	l := newLab(t)
-	gone, failed := error(&UnavailableError{Reason: "away"}), errors.New("told to fail")
+	gone, failed := error(&UnavailableError{Reason: "away"}), errors.New("injected failure")
 	for name, c := range map[string]struct {
 		answers []error
 		asked   int
@@ -142,21 +142,21 @@ func TestRetries(t *testing.T) {
 		asked := 0
 		err := l.WithRetries(t.Context(), func() error { asked++; return c.answers[asked-1] })
 		if asked != c.asked || !errors.Is(err, c.want) {
-			t.Errorf("%s: asked %d times, %v", name, asked, err)
+			t.Errorf("%s: called %d times, %v", name, asked, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := 0
 	err := l.WithRetries(ctx, func() error { asked++; cancel(); return gone })
 	if asked != 1 || !errors.Is(err, gone) {
-		t.Errorf("interrupted: asked %d times, %v", asked, err)
+		t.Errorf("interrupted: called %d times, %v", asked, err)
 	}
 }
 
 // TestNoneAnswered checks that NoneAnswered returns an error if the user interrupted the query or the runtime does not
 // answer at all. It returns none if the runtime answers for one object or in general.
 func TestNoneAnswered(t *testing.T) {
-	gone, failed, ended := error(&UnavailableError{Reason: "away"}), errors.New("told to fail"), errors.New("interrupted")
+	gone, failed, ended := error(&UnavailableError{Reason: "away"}), errors.New("injected failure"), errors.New("interrupted")
 	over, cancel := context.WithCancelCause(t.Context())
 	cancel(ended)
 	late, cancelLate := context.WithDeadline(t.Context(), time.Now())
@@ -175,7 +175,7 @@ func TestNoneAnswered(t *testing.T) {
 		"one answers":                 {t.Context(), dead, []error{failed, gone}, nil},
 		"none answers":                {t.Context(), dead, []error{gone, gone}, gone},
 		"none answers but itself":     {t.Context(), l, []error{gone, gone}, nil},
-		"nobody was asked":            {t.Context(), dead, nil, nil},
+		"no call was made":            {t.Context(), dead, nil, nil},
 		"it was ended":                {over, l, []error{nil, nil}, ended},
 		"ended during a call":         {over, l, []error{nil, failed}, ended},
 		"the time is over for one":    {late, dead, []error{nil, givenUp(context.DeadlineExceeded, l.Endpoint)}, nil},
@@ -204,7 +204,7 @@ func TestAdvice(t *testing.T) {
 func TestWordsOfARuntime(t *testing.T) {
 	for code, want := range map[codes.Code]string{
 		codes.Unknown: "no space", codes.NotFound: "no space", codes.Internal: "the runtime failed: no space",
-		codes.ResourceExhausted: "the runtime lacks the means for it: no space",
+		codes.ResourceExhausted: "the runtime lacks resources: no space",
 	} {
 		err := error(&callError{err: status.Error(code, "no space")})
 		if err.Error() != want || status.Code(errors.Unwrap(err)) != code {

@@ -240,7 +240,7 @@ func (e *callError) Error() string {
 // mount covers or holds it. `ip netns add` causes this by mounting over the directory of the runtime's namespaces.
 func advice(said string) string {
 	if strings.Contains(said, "netns") && strings.Contains(said, "device or resource busy") {
-		return "; something else has mounted the file, for example `ip netns add` after the runtime had started: run `umount` on it until it is not mounted any more, and apply again"
+		return "; something else has mounted the file, for example `ip netns add` after the runtime had started: run `umount` on it until it is no longer mounted, and apply again"
 	}
 	return ""
 }
@@ -248,9 +248,9 @@ func advice(said string) string {
 // meanings explains codes whose meaning the runtime's messages omit.
 func meanings() map[codes.Code]string {
 	return map[codes.Code]string{
-		codes.DeadlineExceeded:  "the runtime ran out of its own time",
-		codes.Canceled:          "the runtime broke it off",
-		codes.ResourceExhausted: "the runtime lacks the means for it",
+		codes.DeadlineExceeded:  "the runtime's own timeout expired",
+		codes.Canceled:          "the runtime cancelled the call",
+		codes.ResourceExhausted: "the runtime lacks resources",
 		codes.Internal:          "the runtime failed",
 	}
 }

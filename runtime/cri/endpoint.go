@@ -94,7 +94,7 @@ func normalAddress(address string) string {
 func isSocket(path string) (bool, error) {
 	found, err := safefs.IsSocket(path)
 	if err != nil {
-		return false, fmt.Errorf("looking for the runtime's socket: %w; --runtime-endpoint names the one to talk to", err)
+		return false, fmt.Errorf("looking for the runtime's socket: %w; name one with --runtime-endpoint", err)
 	}
 	return found, nil
 }
@@ -113,7 +113,7 @@ func crictlEndpoint(path string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("reading crictl's configuration: %w; --runtime-endpoint goes before it", err)
+		return "", fmt.Errorf("reading crictl's configuration: %w; --runtime-endpoint takes precedence over it", err)
 	}
 	defer f.Close() //nolint:errcheck // a file that was only read
 	text, err := input.ReadAtMost(f, crictlConfigMax)

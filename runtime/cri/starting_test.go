@@ -50,7 +50,7 @@ func TestStartingRuntime(t *testing.T) {
 					return nil
 				})
 				if (err != nil) != c.fails || calls != c.calls || (len(said) == 1) != c.noted || len(said) > 1 {
-					t.Errorf("%v after %d calls, said %q", err, calls, said)
+					t.Errorf("%v after %d calls, reported %q", err, calls, said)
 				}
 				// After any answer the runtime counts as started.
 				if !c.fails {
@@ -60,7 +60,7 @@ func TestStartingRuntime(t *testing.T) {
 						return refused
 					})
 					if err == nil || calls != 1 {
-						t.Errorf("asked again %d times after it had answered: %v", calls, err)
+						t.Errorf("called again %d times after it had answered: %v", calls, err)
 					}
 				}
 				if c.noted && !strings.HasPrefix(said[0], "waiting for the container runtime at ") {

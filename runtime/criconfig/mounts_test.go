@@ -36,7 +36,7 @@ func TestSubPathOfAnImage(t *testing.T) {
 		"the whole":            {},
 		"a part":               {mount: v1.VolumeMount{SubPath: "eu"}, part: "eu"},
 		"a part by variables":  {mount: v1.VolumeMount{SubPathExpr: "of/$(PART)"}, part: "of/eu"},
-		"nobody's variable":    {mount: v1.VolumeMount{SubPathExpr: "$(NOBODY)"}, fault: "spec.containers[0].volumeMounts[0]: subPathExpr: missing value for NOBODY"},
+		"a missing variable":   {mount: v1.VolumeMount{SubPathExpr: "$(ABSENT)"}, fault: "spec.containers[0].volumeMounts[0]: subPathExpr: missing value for ABSENT"},
 		"an absolute path":     {mount: v1.VolumeMount{SubPathExpr: "$(ROOT)"}, fault: "spec.containers[0].volumeMounts[0]: error SubPath `/etc` must not be an absolute path"},
 		"out of the image":     {mount: v1.VolumeMount{SubPathExpr: "a/$(UP)"}, fault: "unable to provision SubPath `a/../..`: must not contain '..'"},
 		"out, written plainly": {mount: v1.VolumeMount{SubPath: ".."}, fault: "unable to provision SubPath `..`: must not contain '..'"},

@@ -64,7 +64,7 @@ func checkUsers(pod *v1.Pod, node Node, users *IDMapping) error {
 		}
 	}
 	if users == nil {
-		return fmt.Errorf("spec.hostUsers: the pod has no range of ids")
+		return fmt.Errorf("spec.hostUsers: the pod has no range of user ids")
 	}
 	return nil
 }

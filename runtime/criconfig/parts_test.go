@@ -356,7 +356,7 @@ func TestUserNamespace(t *testing.T) {
 		t.Errorf("a runtime that cannot: %v", err)
 	}
 	if _, err := Sandbox(d, able, Paths{}, 0); err == nil {
-		t.Error("a sandbox without ids is made")
+		t.Error("a sandbox without ids is created")
 	}
 	sandbox, err := Sandbox(d, able, Paths{UserNS: users}, 0)
 	if err != nil {

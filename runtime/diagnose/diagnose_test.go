@@ -43,7 +43,7 @@ func TestRuntimeInfo(t *testing.T) {
 	}
 	other := cri.ReadInfo(map[string]string{"config": "not JSON"})
 	if network(&other) != nil {
-		t.Error("a runtime that says nothing has a network")
+		t.Error("a runtime without conditions has a network")
 	}
 }
 

@@ -53,7 +53,7 @@ func TestRecordedMachines(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("what is not in order (-want +got):\n%s", diff)
+				t.Errorf("failed checks (-want +got):\n%s", diff)
 			}
 			if _, fatal := want["network"]; CanRun(checks) == fatal {
 				t.Errorf("pods can run: %t", CanRun(checks))
@@ -77,7 +77,7 @@ func TestChecks(t *testing.T) {
 	unusable := healthy(t)
 	unusable.State.Problem = "it is another's"
 	if slices.ContainsFunc(Examine(unusable), func(c Check) bool { return c.Name == "journals" }) {
-		t.Error("checkpoints are judged that nobody looked at")
+		t.Error("checkpoints that were not read are judged")
 	}
 	for name, c := range map[string]struct {
 		change        func(*Facts)

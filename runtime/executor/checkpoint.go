@@ -68,7 +68,7 @@ func (x *checkpointer) beginDeletion() {
 	}
 	j.Deletion = j.Deletion.Again(model.Deletion{At: x.now(), GracePeriodSeconds: x.plan.LongestGrace()})
 	if err := x.write(); err != nil {
-		x.report.warn("the pod is not marked as one that goes: " + err.Error())
+		x.report.warn("the pod could not be marked as being deleted: " + err.Error())
 	}
 }
 

@@ -31,7 +31,7 @@ func TestCheckpointBeforeTheSteps(t *testing.T) {
 		t.Errorf("after %v: generation %d, started %v, at %s", l.server.Calls(), j.Generation, j.StartTime, j.Endpoint)
 	}
 	if _, sandbox := j.InFlight[state.ThePod]; !sandbox || len(j.InFlight) != 2 || j.InFlight["a"].Resources == nil || j.Backoffs == nil {
-		t.Errorf("about to be made: %+v, back-offs %v", j.InFlight, j.Backoffs)
+		t.Errorf("about to be created: %+v, back-offs %v", j.InFlight, j.Backoffs)
 	}
 	started := l.clock.Now()
 	l.apply(onePod())
@@ -115,7 +115,7 @@ func TestNothingIsDoneThatCannotBeWrittenDown(t *testing.T) {
 	p = l.plan(p.in.Pod, "")
 	blocked(t, path)
 	_, err := p.run(Options{})
-	if warned := l.warnings(); l.count("RemovePodSandbox") != 1 || len(warned) == 0 || !strings.Contains(warned[0], "not marked as one that goes") {
+	if warned := l.warnings(); l.count("RemovePodSandbox") != 1 || len(warned) == 0 || !strings.Contains(warned[0], "could not be marked as being deleted") {
 		t.Errorf("the deletion: %v, warned %q, calls %v", err, warned, l.server.Calls())
 	}
 }
@@ -138,7 +138,7 @@ func blocked(t *testing.T, path string) (restore func()) {
 func TestDeletionIsMarkedAndForgotten(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
-	l.server.Fail(runtimetest.Fault{Method: "RemovePodSandbox", Times: 1, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "RemovePodSandbox", Times: 1, Err: errors.New("injected failure")})
 	p := l.plan(ref, "")
 	marked := (*model.Deletion)(nil)
 	outcome, err := p.run(Options{Begun: func() { marked = l.checkpoint(ref).Deletion }})
@@ -243,7 +243,7 @@ func TestHoldsAreRememberedOnce(t *testing.T) {
 	}
 	x.plan.Holds[0].Message = "another"
 	if !x.checkpoint.noteHolds() {
-		t.Error("another message is no news")
+		t.Error("another message is not a change")
 	}
 	x.plan.Holds[0].Status = "as a kubelet says it"
 	if !x.checkpoint.noteHolds() || x.checkpoint.noteHolds() || x.checkpoint.checkpoint.StartErrors["a"].Message != "as a kubelet says it" {
@@ -393,7 +393,7 @@ func TestPendingRestartsAreRemembered(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	p := l.apply(onePod())
 	id, other := p.snapshot.Containers[0].Status.GetId(), strings.Replace(onePod(), "i:1", "i:2", 1)
-	l.server.Fail(runtimetest.Fault{Method: "StartContainer", Times: 1, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "StartContainer", Times: 1, Err: errors.New("injected failure")})
 	if outcome, err := l.plan(model.PodRef{}, other).run(Options{}); err != nil || outcome.Err() == nil {
 		t.Fatal(err, outcome.Err())
 	}
@@ -430,7 +430,7 @@ func TestResourcesInForce(t *testing.T) {
 	if got := inForce(); got != "1" {
 		t.Errorf("it was started with %s", got)
 	}
-	l.server.Fail(runtimetest.Fault{Method: "UpdateContainerResources", Times: 1, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "UpdateContainerResources", Times: 1, Err: errors.New("injected failure")})
 	outcome, err := l.plan(model.PodRef{}, resourcePod("2")).run(Options{})
 	if err != nil || outcome.Err() == nil || outcome.Failed[0].Reason != "ResizePodInPlaceError" {
 		t.Fatal(err, outcome.Err())
@@ -462,7 +462,7 @@ func TestResourcesOfPodsAreResizedAtLast(t *testing.T) {
 	}
 	x.checkpoint.noteResizedPod(&results{})
 	if x.checkpoint.checkpoint.Actuated.Pod != wanted {
-		t.Error("the pod was resized, and nobody knows")
+		t.Error("the resize of the pod is not recorded")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestConditionsOfAWatchedPod(t *testing.T) {
 		t.Errorf("a new pod: %v", c)
 	}
 	if pass(Options{}); l.checkpoint(ref).Conditions[v1.PodReady].Status != v1.ConditionFalse {
-		t.Error("a pass of somebody who does not watch wrote conditions down")
+		t.Error("a pass without watching recorded conditions")
 	}
 	_, seen := pass(watched)
 	after := l.checkpoint(ref).Conditions

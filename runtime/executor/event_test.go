@@ -31,12 +31,12 @@ func TestStepErrorsNameTheirObject(t *testing.T) {
 
 // TestReasonsOfErrors checks that the innermost reason counts, also in a wrapped error, and that nil stays nil.
 func TestReasonsOfErrors(t *testing.T) {
-	cause := errors.New("told to fail")
+	cause := errors.New("injected failure")
 	if err := model.WithReason("X", nil); err != nil {
 		t.Errorf("no error became %v", err)
 	}
 	err := fmt.Errorf("beside: %w", model.WithReason(model.ErrImagePull, cause))
-	if got := model.ReasonOf(err, model.Reason(plan.PullImage)); got != "ErrImagePull" || !errors.Is(err, cause) || err.Error() != "beside: told to fail" {
+	if got := model.ReasonOf(err, model.Reason(plan.PullImage)); got != "ErrImagePull" || !errors.Is(err, cause) || err.Error() != "beside: injected failure" {
 		t.Errorf("reason %s of %v", got, err)
 	}
 	if got := model.ReasonOf(cause, "PullImage"); got != "PullImage" {
@@ -47,7 +47,7 @@ func TestReasonsOfErrors(t *testing.T) {
 // TestWhatFollowsFromAFailure checks that failed starts and postStart hooks are retried, and that a failed hook leaves
 // a stopped container. The reason does not matter.
 func TestWhatFollowsFromAFailure(t *testing.T) {
-	cause, step := errors.New("told to fail"), &plan.Step{Kind: plan.StartContainer, Container: "a"}
+	cause, step := errors.New("injected failure"), &plan.Step{Kind: plan.StartContainer, Container: "a"}
 	for name, c := range map[string]struct {
 		err  error
 		want StepError
@@ -88,7 +88,7 @@ func TestSurprisesTeachOnlyTakenNames(t *testing.T) {
 	}
 	surprise.Learn(reserved)
 	if reserved["a"] != 3 {
-		t.Errorf("a lower attempt made it %d", reserved["a"])
+		t.Errorf("a lower attempt set it to %d", reserved["a"])
 	}
 	(&SurpriseError{name: "a", attempt: 5, reserved: true}).Learn(reserved)
 	(&SurpriseError{name: "b", attempt: 9, err: errors.New("not found")}).Learn(reserved)

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrOutdated is the cancellation cause of a pass that ends early because the desired state of its pod has changed.
-var ErrOutdated = fmt.Errorf("something else is wanted of the pod: %w", context.Canceled)
+var ErrOutdated = fmt.Errorf("the desired state of the pod has changed: %w", context.Canceled)
 
 // Options are the options of a pass.
 type Options struct {

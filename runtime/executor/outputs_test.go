@@ -20,7 +20,7 @@ func TestOutputsBeginWithWhatIsThere(t *testing.T) {
 		t.Errorf("the sandbox is %+v", got)
 	}
 	if o = newOutputs(&plan.Plan{}, observed); len(o.sandbox().IPs) > 0 || o.sandbox().ID != "" {
-		t.Errorf("before it is made the sandbox is %+v", o.sandbox())
+		t.Errorf("before it is created the sandbox is %+v", o.sandbox())
 	}
 }
 
@@ -48,12 +48,12 @@ func TestSandboxMessageIsMadeOnce(t *testing.T) {
 	}
 	group.Wait()
 	if made != 1 || slices.ContainsFunc(got, func(c *runtimeapi.PodSandboxConfig) bool { return c == nil || c != got[0] }) {
-		t.Errorf("it was made %d times", made)
+		t.Errorf("it was created %d times", made)
 	}
 	own := &runtimeapi.PodSandboxConfig{Hostname: "own"}
 	o.setSandbox(sandboxOutput{Sandbox: model.Sandbox{ID: "t"}, config: own})
 	if sandbox, err := o.sandboxWith(nil); err != nil || sandbox.config != own {
-		t.Errorf("after a sandbox was made: %+v, %v", sandbox, err)
+		t.Errorf("after a sandbox was created: %+v, %v", sandbox, err)
 	}
 }
 
@@ -89,6 +89,6 @@ func TestStartedContainers(t *testing.T) {
 	}
 	o.setImage("i:1", model.Image{ID: "sha256:1"})
 	if images := o.allImages(); images["i:1"].ID != "sha256:1" || images["i:2"].ID != "" {
-		t.Error("an image is not what was pulled")
+		t.Error("the image differs from the pulled one")
 	}
 }

@@ -59,10 +59,10 @@ func TestSandboxesSupplyAddresses(t *testing.T) {
 	}
 	made := x.prepare.outputs.sandbox()
 	if detail == "" || made.IPs[0] != detail || made.ID == "" || made.config.GetMetadata().GetName() != "web" {
-		t.Errorf("told %q, kept %+v", detail, made)
+		t.Errorf("reported %q, kept %+v", detail, made)
 	}
 	if _, begun := x.checkpoint.checkpoint.InFlight[state.ThePod]; begun {
-		t.Error("the sandbox is still about to be made")
+		t.Error("the sandbox is still about to be created")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestSandboxFailures(t *testing.T) {
 	for _, method := range []string{"RunPodSandbox", "PodSandboxStatus"} {
 		l := newLab(t, "i:1")
 		p := l.plan(model.PodRef{}, onePod())
-		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("injected failure")})
 		outcome, err := p.run(Options{})
 		if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "CreatePodSandboxError" || len(l.server.Created().Containers) > 0 {
 			t.Errorf("%s: %v, %v", method, err, outcome.Failed)
@@ -105,7 +105,7 @@ func TestPullsThatFail(t *testing.T) {
 func TestImagesThatVanish(t *testing.T) {
 	l := newLab(t)
 	p := l.plan(model.PodRef{}, onePod())
-	l.server.Fail(runtimetest.Fault{Method: "ImageStatus", Times: 9, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "ImageStatus", Times: 9, Err: errors.New("injected failure")})
 	_, err := p.execution(Options{}).prepare.pullImage(t.Context(), p.step(plan.PullImage, ""))
 	if got := model.ReasonOf(err, ""); got != "ImageInspectError" {
 		t.Errorf("%s: %v", got, err)
@@ -145,7 +145,7 @@ func TestCgroupsOfPods(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
 	x, mark := p.execution(Options{}), l.layout.Pod(p.in.Pod.UID).CgroupMark()
-	l.cgroups.Fail(errors.New("told to fail"))
+	l.cgroups.Fail(errors.New("injected failure"))
 	if err := x.prepare.applyCgroup(); model.ReasonOf(err, "") != "FailedCreatePodContainer" || !mark.IsSet() {
 		t.Errorf("%v, marked %t", err, mark.IsSet())
 	}
@@ -170,6 +170,6 @@ func TestVolumesThatFail(t *testing.T) {
 		t.Fatal(err, outcome.Err())
 	}
 	if len(l.server.Created().Containers) > 0 {
-		t.Error("a container was made without its volume")
+		t.Error("a container was created without its volume")
 	}
 }

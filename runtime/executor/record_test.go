@@ -87,7 +87,7 @@ func TestEventsAreTheKubelets(t *testing.T) {
 // TestFailuresAreTheKubelets checks that each failure has the kubelet's reason and text. Surprises and canceled steps
 // are no failures, except a canceled hook.
 func TestFailuresAreTheKubelets(t *testing.T) {
-	cause := errors.New("told to fail")
+	cause := errors.New("injected failure")
 	image := plan.Step{Kind: plan.PullImage, Container: "a", Image: "i:1"}
 	a := plan.Step{Kind: plan.StartContainer, Container: "a"}
 	hook := func(err error) error {
@@ -98,23 +98,23 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"sandbox": {plan.Step{Kind: plan.RunSandbox}, cause, []string{"Warning FailedCreatePodSandBox: Failed to create pod sandbox: told to fail"}},
+		"sandbox": {plan.Step{Kind: plan.RunSandbox}, cause, []string{"Warning FailedCreatePodSandBox: Failed to create pod sandbox: injected failure"}},
 		"mount":   {plan.Step{Kind: plan.PrepareVolume, Volume: "v"}, &model.KubeletError{Err: cause, Text: "as a kubelet says it"}, []string{"Warning FailedMount: as a kubelet says it"}},
-		"volume":  {plan.Step{Kind: plan.UpdateVolume, Volume: "v"}, cause, []string{`Warning FailedMount: MountVolume.SetUp failed for volume "v" : told to fail`}},
-		"cgroup":  {plan.Step{Kind: plan.CreateCgroup}, cause, []string{"Warning FailedCreatePodContainer: unable to ensure pod container exists: told to fail"}},
-		"stop":    {plan.Step{Kind: plan.StopContainer, Container: "a"}, cause, []string{"Warning FailedKillPod a: error killing pod: told to fail"}},
+		"volume":  {plan.Step{Kind: plan.UpdateVolume, Volume: "v"}, cause, []string{`Warning FailedMount: MountVolume.SetUp failed for volume "v" : injected failure`}},
+		"cgroup":  {plan.Step{Kind: plan.CreateCgroup}, cause, []string{"Warning FailedCreatePodContainer: unable to ensure pod container exists: injected failure"}},
+		"stop":    {plan.Step{Kind: plan.StopContainer, Container: "a"}, cause, []string{"Warning FailedKillPod a: error killing pod: injected failure"}},
 		"pull": {image, pullReason(&images.Error{Reason: images.ErrImagePull, Image: "i:1", Hint: "do this", Err: cause}), []string{
-			`Warning Failed a: Failed to pull image "i:1": told to fail`, "Warning Failed a: Error: ErrImagePull",
+			`Warning Failed a: Failed to pull image "i:1": injected failure`, "Warning Failed a: Error: ErrImagePull",
 		}},
 		"name": {image, pullReason(&images.Error{Reason: images.InvalidImageName, Invalid: true, Image: "i:1", Hint: "do this", Err: cause}), []string{
-			`Warning InspectFailed a: Failed to apply default image tag "i:1": couldn't parse image name "i:1": told to fail`, "Warning Failed a: Error: InvalidImageName",
+			`Warning InspectFailed a: Failed to apply default image tag "i:1": couldn't parse image name "i:1": injected failure`, "Warning Failed a: Error: InvalidImageName",
 		}},
-		"check":  {plan.Step{Kind: plan.CheckContainer, Container: "a"}, model.WithReason(model.CreateContainerConfigError, cause), []string{"Warning Failed a: Error: told to fail"}},
-		"create": {a, model.WithReason(model.CreateContainerError, cause), []string{"Warning Failed a: Error: told to fail"}},
-		"start":  {a, startError(cause), []string{"Normal Created a: Container created", "Warning Failed a: Error: told to fail"}},
+		"check":  {plan.Step{Kind: plan.CheckContainer, Container: "a"}, model.WithReason(model.CreateContainerConfigError, cause), []string{"Warning Failed a: Error: injected failure"}},
+		"create": {a, model.WithReason(model.CreateContainerError, cause), []string{"Warning Failed a: Error: injected failure"}},
+		"start":  {a, startError(cause), []string{"Normal Created a: Container created", "Warning Failed a: Error: injected failure"}},
 		"postStart": {a, hook(cause), []string{
 			"Normal Created a: Container created", "Normal Started a: Container started",
-			"Warning FailedPostStartHook a: PostStartHook failed: told to fail", "Normal Killing a: FailedPostStartHook",
+			"Warning FailedPostStartHook a: PostStartHook failed: injected failure", "Normal Killing a: FailedPostStartHook",
 		}},
 		"interrupted": {a, startError(context.Canceled), []string{}},
 		"interrupted hook": {a, hook(context.Canceled), []string{
@@ -132,7 +132,7 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 	r := &events.Recorder{}
 	recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepFailed, Step: &plan.Step{Kind: plan.StopContainer}, Err: &SurpriseError{err: cause}})
 	if got := eventTexts(written(t, r).Events); len(got) > 0 {
-		t.Errorf("a surprise is told as %v", got)
+		t.Errorf("a change of the runtime is reported as %v", got)
 	}
 	// No pull begins for an invalid name.
 	recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepStarted, Step: &plan.Step{Kind: plan.PullImage, Image: "I:::"}})
@@ -145,15 +145,15 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 func TestWordsOfFailures(t *testing.T) {
 	ref := podspec.ContainerRef{Container: &v1.Container{Name: "a"}}
 	hook := func(h v1.LifecycleHandler) error {
-		return hookError(&hookFailure{pod: model.PodRef{Namespace: "ns", Name: "web", UID: "u"}, ref: ref, handler: &h, err: errors.New("told to fail")})
+		return hookError(&hookFailure{pod: model.PodRef{Namespace: "ns", Name: "web", UID: "u"}, ref: ref, handler: &h, err: errors.New("injected failure")})
 	}
 	for want, err := range map[string]error{
-		`Exec lifecycle hook ([false x]) for Container "a" in Pod "web_ns(u)" failed - error: told to fail`: hook(v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"false", "x"}}}),
-		`HTTP lifecycle hook (/p) for Container "a" in Pod "web_ns(u)" failed - error: told to fail`:        hook(v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/p"}}),
-		`Sleep lifecycle hook (3) for Container "a" in Pod "web_ns(u)" failed - error: told to fail`:        hook(v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3}}),
-		"Cannot run handler: told to fail": hook(v1.LifecycleHandler{}),
-		"told to fail":                     startError(errors.New("told to fail")),
-		"as a kubelet says it":             fmt.Errorf("spec.containers[0].%w", model.InKubeletWords("as a kubelet says it")),
+		`Exec lifecycle hook ([false x]) for Container "a" in Pod "web_ns(u)" failed - error: injected failure`: hook(v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"false", "x"}}}),
+		`HTTP lifecycle hook (/p) for Container "a" in Pod "web_ns(u)" failed - error: injected failure`:        hook(v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/p"}}),
+		`Sleep lifecycle hook (3) for Container "a" in Pod "web_ns(u)" failed - error: injected failure`:        hook(v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3}}),
+		"Cannot run handler: injected failure": hook(v1.LifecycleHandler{}),
+		"injected failure":                     startError(errors.New("injected failure")),
+		"as a kubelet says it":                 fmt.Errorf("spec.containers[0].%w", model.InKubeletWords("as a kubelet says it")),
 	} {
 		if got := kubeletText(err); got != want {
 			t.Errorf("%s, not %s", got, want)

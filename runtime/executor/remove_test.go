@@ -221,8 +221,8 @@ func TestCgroupsThatGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.cgroups.Fail(errors.New("told to fail"))
-	if err := x.remove.removeCgroup(t.Context()); err == nil || !strings.Contains(err.Error(), "told to fail") {
+	l.cgroups.Fail(errors.New("injected failure"))
+	if err := x.remove.removeCgroup(t.Context()); err == nil || !strings.Contains(err.Error(), "injected failure") {
 		t.Errorf("error %v", err)
 	}
 	l.cgroups.Fail(nil)
@@ -254,7 +254,7 @@ func TestLogsOfPodsThatGo(t *testing.T) {
 func TestSandboxesThatCannotBeStopped(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
-	l.server.Fail(runtimetest.Fault{Method: "StopPodSandbox", Times: 1, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "StopPodSandbox", Times: 1, Err: errors.New("injected failure")})
 	outcome, err := l.plan(ref, "").run(Options{})
 	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "KillPodSandboxError" || len(outcome.Skipped) == 0 || l.count("RemovePodSandbox") > 0 {
 		t.Errorf("%v, %v, left %d, calls %v", err, outcome.Failed, len(outcome.Skipped), l.server.Calls())

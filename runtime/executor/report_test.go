@@ -31,7 +31,7 @@ func TestReportsComeOneAtATime(t *testing.T) {
 	}
 	group.Wait()
 	if told != 8 {
-		t.Errorf("%d events were told", told)
+		t.Errorf("%d events were reported", told)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestReportsTellNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told) != 2 || len(h.Events) != 1 || h.Events[0].Reason != "FailedPreStopHook" {
-		t.Errorf("told %q, recorded %+v", told, h.Events)
+		t.Errorf("reported %q, recorded %+v", told, h.Events)
 	}
 	if text := strings.Join(append(told, eventTexts(h.Events)...), "\n"); strings.Contains(text, "correct horse") {
 		t.Errorf("a Secret in:\n%s", text)

@@ -28,7 +28,7 @@ func graph(t *testing.T, steps []plan.Step, failing ...string) (events []string)
 	x.slots = make(chan struct{}, 2)
 	x.act = func(_ context.Context, s *plan.Step) (string, error) {
 		if slices.Contains(failing, s.ID) {
-			return "", errors.New("told to fail")
+			return "", errors.New("injected failure")
 		}
 		return "", nil
 	}
@@ -49,9 +49,9 @@ func TestFailuresStopWhatTheySay(t *testing.T) {
 		onFailure plan.OnFailure
 		want      []string
 	}{
-		"abort leaves out the rest":                 {plan.Abort, []string{"a Failed", "b Skipped", "c Skipped"}},
-		"skipContainer leaves out what comes after": {plan.SkipContainer, []string{"a Failed", "b Skipped", "c Skipped"}},
-		"continue goes on":                          {plan.Continue, []string{"a Failed", "b Done", "c Done"}},
+		"abort leaves out the rest":                        {plan.Abort, []string{"a Failed", "b Skipped", "c Skipped"}},
+		"skipContainer skips later steps of the container": {plan.SkipContainer, []string{"a Failed", "b Skipped", "c Skipped"}},
+		"continue runs later steps":                        {plan.Continue, []string{"a Failed", "b Done", "c Done"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestStepsBeginOnceTheyMay(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		if !slices.Equal(told[:2], []string{"other", "stop"}) || len(told) != 4 {
-			t.Errorf("told in the order %v", told)
+			t.Errorf("reported in the order %v", told)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestReplacementsAreCreatedEarly(t *testing.T) {
 				}
 				note(s.ID)
 				if s.ID == c.failing {
-					return "", errors.New("told to fail")
+					return "", errors.New("injected failure")
 				}
 				return "", nil
 			})

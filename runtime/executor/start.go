@@ -33,7 +33,7 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 	hook := &hookMark{hooks: x.pod.Hooks(), wanted: s.PostStart != ""}
 	defer func() {
 		if endErr := hook.end(); endErr != nil {
-			x.report.warn(fmt.Sprintf("container %s: its hook has finished, and its mark stays: %v", s.Container, endErr))
+			x.report.warn(fmt.Sprintf("container %s: its hook has finished, but its mark could not be removed: %v", s.Container, endErr))
 		}
 	}()
 	id, err := x.createAndStart(context.WithoutCancel(ctx), ref, s, hook)
@@ -130,7 +130,7 @@ func (x *starter) dropCreated(ctx context.Context, s *plan.Step) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.client.BusyTime())
 	defer cancel()
 	if err := x.client.RemoveRecord(ctx, made.id); err != nil {
-		x.report.warn(fmt.Sprintf("container %s: what was created to replace it is left: %v", s.Container, err))
+		x.report.warn(fmt.Sprintf("container %s: the container created to replace it could not be removed: %v", s.Container, err))
 	}
 }
 

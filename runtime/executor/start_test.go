@@ -45,7 +45,7 @@ func TestLostSandboxIsASurprise(t *testing.T) {
 
 // TestStartFailures checks that each failure has the kubelet's reason and does not affect other containers.
 func TestStartFailures(t *testing.T) {
-	failed := errors.New("told to fail")
+	failed := errors.New("injected failure")
 	onlyA := func(request any) bool {
 		r, ok := request.(*runtimeapi.CreateContainerRequest)
 		return !ok || r.GetConfig().GetMetadata().GetName() == "a"
@@ -213,9 +213,9 @@ func TestReplacementsThatAreNotStarted(t *testing.T) {
 		t.Errorf("calls %v, warned %q", l.server.Calls(), l.warnings())
 	}
 	x.start.createEarly(t.Context(), s)
-	l.server.Fail(runtimetest.Fault{Method: "RemoveContainer", Times: 99, Err: status.Error(codes.Internal, "told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "RemoveContainer", Times: 99, Err: status.Error(codes.Internal, "injected failure")})
 	x.start.dropCreated(t.Context(), s)
-	if warned := l.warnings(); len(warned) != 1 || !strings.Contains(warned[0], "container a: what was created to replace it is left") {
+	if warned := l.warnings(); len(warned) != 1 || !strings.Contains(warned[0], "container a: the container created to replace it could not be removed") {
 		t.Errorf("warned %q", warned)
 	}
 }
@@ -247,7 +247,7 @@ func TestEarlyCreationThatFails(t *testing.T) {
 	if _, err := x.prepare.runSandbox(t.Context(), p.step(plan.RunSandbox, "")); err != nil {
 		t.Fatal(err)
 	}
-	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: errors.New("injected failure")})
 	s := p.step(plan.StartContainer, "a")
 	x.start.createEarly(t.Context(), s)
 	if _, err := x.start.startContainer(t.Context(), s); model.ReasonOf(err, "") != "CreateContainerError" || l.count("CreateContainer") > 0 {

@@ -252,5 +252,5 @@ func (x *stopper) verifyStopped(ctx context.Context, id string, stopErr error) (
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("container %s still runs although the runtime says it was stopped", id)
+	return nil, fmt.Errorf("container %s is still running although the runtime reported that it stopped it", id)
 }

@@ -113,14 +113,14 @@ func TestInterruptedHooks(t *testing.T) {
 		t.Errorf("%v after %v, warned %q", err, l.server.Calls(), l.warnings())
 	}
 	if last := l.events[len(l.events)-1]; last.Detail != "runs its preStop hook" {
-		t.Errorf("the last that was told is %q", last.Detail)
+		t.Errorf("the last report is %q", last.Detail)
 	}
 }
 
 // TestStopsThatAreMadeSureOf checks that only the state of the container counts, whatever the result of the call is. A
 // successful call does not count while the runtime reports the container as running.
 func TestStopsThatAreMadeSureOf(t *testing.T) {
-	failed := errors.New("told to fail")
+	failed := errors.New("injected failure")
 	stop := func(f runtimetest.Fault, prepare func(*lab)) (string, error) {
 		l := newLab(t, "i:1")
 		x, s := stopOf(t, l, onePod())
@@ -142,7 +142,7 @@ func TestStopsThatAreMadeSureOf(t *testing.T) {
 		t.Errorf("it runs on: %v", err)
 	}
 	if _, err := stop(runtimetest.Fault{Err: failed}, func(l *lab) { l.server.Forget("a") }); err == nil || !strings.Contains(err.Error(), failed.Error()) {
-		t.Errorf("nobody knows: %v", err)
+		t.Errorf("no one is notified: %v", err)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestExitsAreSeen(t *testing.T) {
 		want bool
 	}{
 		"none is left": {processes{seen: true}, false, true}, "one is left": {processes{seen: true, left: true}, false, false},
-		"nobody can see them": {processes{}, false, false}, "nobody knows the container": {processes{seen: true}, true, false},
+		"they cannot be listed": {processes{}, false, false}, "the container is unknown": {processes{seen: true}, true, false},
 	} {
 		l := newLab(t, "i:1")
 		x, s := stopOf(t, l, onePod())
@@ -285,7 +285,7 @@ func TestHandlersOfHooks(t *testing.T) {
 		"of a manifest": {plan.Step{Container: "a", ContainerID: "id", PreStop: "exec"}, "of the manifest"},
 		"it lost it":    {plan.Step{Container: "b", ContainerID: "id", PreStop: "exec"}, ""},
 		"it has left":   {plan.Step{Container: "c", ContainerID: "id", PreStop: "exec"}, "of the container"},
-		"nobody has it": {plan.Step{Container: "c", ContainerID: "other", PreStop: "exec"}, ""},
+		"it is gone":    {plan.Step{Container: "c", ContainerID: "other", PreStop: "exec"}, ""},
 	} {
 		handler, ref := x.preStopHandler(&c.step)
 		got := ""
@@ -302,7 +302,7 @@ func TestHandlersOfHooks(t *testing.T) {
 	// On deletion the hooks of the manifest applied last count.
 	x.desired, x.applied = nil, &podspec.Desired{Pod: manifest}
 	if handler, _ := x.preStopHandler(&plan.Step{Container: "a", PreStop: "exec"}); handler == nil {
-		t.Error("a pod that goes has no hooks")
+		t.Error("a pod that is removed has no hooks")
 	}
 }
 
@@ -348,7 +348,7 @@ func TestAddressesOfHooks(t *testing.T) {
 		x := &hooks{&subject{observed: observed, outputs: newOutputs(&plan.Plan{}, observed)}}
 		x.outputs.setSandbox(sandboxOutput{Sandbox: model.Sandbox{ID: "n", State: model.SandboxReady, IPs: []string{"10.0.0.5"}}})
 		if to := x.target(podspec.ContainerRef{}, c.id); to.PodIP != c.want || to.ContainerID != c.id {
-			t.Errorf("%s: the request goes to %q, not %q", name, to.PodIP, c.want)
+			t.Errorf("%s: the request is sent to %q, not %q", name, to.PodIP, c.want)
 		}
 	}
 }
@@ -363,6 +363,6 @@ func TestHooksOfPodsThatGo(t *testing.T) {
 	x := gone.execution(Options{}).stop.hooks
 	handler, ref := x.preStopHandler(s)
 	if to := x.target(ref, s.ContainerID); handler == nil || ip == "" || to.PodIP != ip {
-		t.Errorf("the hook of %s goes to %q, not %q", s.ContainerID, to.PodIP, ip)
+		t.Errorf("the hook of %s is sent to %q, not %q", s.ContainerID, to.PodIP, ip)
 	}
 }

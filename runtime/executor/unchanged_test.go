@@ -50,7 +50,7 @@ func TestAPassLeavesItsSnapshot(t *testing.T) {
 		first := l.plan(model.PodRef{}, onePod())
 		first.runUnchanged("a first start")
 		if c.fail != "" {
-			l.server.Fail(runtimetest.Fault{Method: c.fail, Times: 1, Err: errors.New("told to fail")})
+			l.server.Fail(runtimetest.Fault{Method: c.fail, Times: 1, Err: errors.New("injected failure")})
 		}
 		if name != "a resize" {
 			l.server.Exit("a", 1)

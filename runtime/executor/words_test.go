@@ -25,20 +25,20 @@ func TestKillMessages(t *testing.T) {
 		pod       *v1.Pod
 		want      string
 	}{
-		"liveness":                {"a", podspec.Regular, model.LivenessFailed, false, pod, "Container a failed liveness probe, will be restarted"},
-		"startup":                 {"a", podspec.Regular, model.StartupFailed, false, pod, "Container a failed startup probe, will be restarted"},
-		"liveness, for good":      {"never", podspec.Regular, model.LivenessFailed, false, pod, "Container never failed liveness probe"},
-		"the last that ran":       {"never", podspec.Regular, model.LivenessFailed, true, pod, "Stopping container never"},
-		"an edit":                 {"never", podspec.Regular, model.SpecChanged, false, pod, "Container never definition changed, will be restarted"},
-		"a sidecar's probe":       {"s", podspec.Sidecar, model.StartupFailed, false, pod, "Init container s failed startup probe"},
-		"a sidecar's edit":        {"s", podspec.Sidecar, model.SpecChanged, false, pod, "Init container s definition changed"},
-		"a resize":                {"a", podspec.Regular, model.Resized, false, pod, "Container a resize requires restart"},
-		"a state nobody knows":    {"a", podspec.Regular, model.UnknownState, false, pod, `Container is in "unknown" state, try killing it before restart`},
-		"of an init container":    {"s", podspec.Sidecar, model.UnknownState, false, pod, `Init container is in "unknown" state, try killing it before restart`},
-		"all restart":             {"a", podspec.Regular, model.RestartAllContainers, false, pod, "killing"},
-		"the pod goes":            {"a", podspec.Regular, model.Deleted, true, nil, "Stopping container a"},
-		"it left the manifest":    {"x", podspec.Regular, model.RemovedFromSpec, false, pod, "Stopping container x: details"},
-		"nobody knows the policy": {"a", podspec.Regular, model.LivenessFailed, false, nil, "Container a failed liveness probe"},
+		"liveness":              {"a", podspec.Regular, model.LivenessFailed, false, pod, "Container a failed liveness probe, will be restarted"},
+		"startup":               {"a", podspec.Regular, model.StartupFailed, false, pod, "Container a failed startup probe, will be restarted"},
+		"liveness, for good":    {"never", podspec.Regular, model.LivenessFailed, false, pod, "Container never failed liveness probe"},
+		"the last that ran":     {"never", podspec.Regular, model.LivenessFailed, true, pod, "Stopping container never"},
+		"an edit":               {"never", podspec.Regular, model.SpecChanged, false, pod, "Container never definition changed, will be restarted"},
+		"a sidecar's probe":     {"s", podspec.Sidecar, model.StartupFailed, false, pod, "Init container s failed startup probe"},
+		"a sidecar's edit":      {"s", podspec.Sidecar, model.SpecChanged, false, pod, "Init container s definition changed"},
+		"a resize":              {"a", podspec.Regular, model.Resized, false, pod, "Container a resize requires restart"},
+		"an unknown state":      {"a", podspec.Regular, model.UnknownState, false, pod, `Container is in "unknown" state, try killing it before restart`},
+		"of an init container":  {"s", podspec.Sidecar, model.UnknownState, false, pod, `Init container is in "unknown" state, try killing it before restart`},
+		"all restart":           {"a", podspec.Regular, model.RestartAllContainers, false, pod, "killing"},
+		"the pod goes":          {"a", podspec.Regular, model.Deleted, true, nil, "Stopping container a"},
+		"it left the manifest":  {"x", podspec.Regular, model.RemovedFromSpec, false, pod, "Stopping container x: details"},
+		"the policy is unknown": {"a", podspec.Regular, model.LivenessFailed, false, nil, "Container a failed liveness probe"},
 	} {
 		s := &plan.Step{Kind: plan.StopContainer, Container: c.container, ContainerType: c.kind, Reason: c.reason, Message: "details"}
 		if got := killMessage(&plan.Plan{KillPod: c.killPod}, c.pod, s); got != c.want {

@@ -48,7 +48,7 @@ func (c *copier) unsized(src, out *os.File) error {
 }
 
 func errUnsized() error {
-	return fmt.Errorf("it said that it is empty, and has more than %d bytes", unsizedMax)
+	return fmt.Errorf("its size is reported as 0, but it has more than %d bytes", unsizedMax)
 }
 
 // span copies bytes from an offset on and returns their number.

@@ -38,7 +38,7 @@ const DepthMax = 256
 // it had when it was opened. After an error, everything copied before stays.
 func Copy(ctx context.Context, src, dir *os.File, name string, opts Options) error {
 	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
-		return fmt.Errorf("%q is no name of a file", name)
+		return fmt.Errorf("%q is not a file name", name)
 	}
 	c := &copier{ctx: ctx, opts: opts}
 	return c.entry(c, src, &place{name: name, in: dir})
@@ -84,7 +84,7 @@ func (c *copier) entry(t target, src *os.File, at *place) error {
 }
 
 // notCopied is the reason why pipes, sockets and devices are left out.
-const notCopied = "it is neither file, directory nor link"
+const notCopied = "it is neither a file, a directory nor a link"
 
 func (c *copier) skip(at *place, why string) {
 	if c.opts.Skipped != nil {
@@ -110,7 +110,7 @@ func (c *copier) file(src *os.File, info fs.FileInfo, at *place) (err error) {
 	}
 	c.files++
 	c.tell()
-	return at.wrap("giving its mode to", c.settle(out, info.Mode()))
+	return at.wrap("setting the mode of", c.settle(out, info.Mode()))
 }
 
 // errSame reports that source and destination are the same.
@@ -143,7 +143,7 @@ func (c *copier) settle(f *os.File, mode fs.FileMode) error {
 
 func (c *copier) directory(info fs.FileInfo, at *place, children func(*os.File) error) (err error) {
 	if c.made != nil && os.SameFile(c.made, info) {
-		c.skip(at, "it is where the copy is written")
+		c.skip(at, "it is the destination of the copy")
 		return nil
 	}
 	err = unix.Mkdirat(int(at.in.Fd()), at.name, 0o700)
@@ -167,7 +167,7 @@ func (c *copier) directory(info fs.FileInfo, at *place, children func(*os.File) 
 	if err = children(out); err != nil || !created {
 		return err
 	}
-	return at.wrap("giving its mode to", c.settle(out, info.Mode()))
+	return at.wrap("setting the mode of", c.settle(out, info.Mode()))
 }
 
 // namesAtOnce is the number of directory entries held in memory.
@@ -192,7 +192,7 @@ func children(src *os.File, at *place, visit func(name string) error) error {
 }
 
 func tooDeep(at *place) error {
-	return fmt.Errorf("copying %s: more than %d directories lie in each other there; copy what is below on its own, or remove it", at, DepthMax)
+	return fmt.Errorf("copying %s: directories are nested more than %d levels deep; copy the contents of the deepest separately, or remove it", at, DepthMax)
 }
 
 // child copies one entry of a directory to a target without following a link. It opens the file that it has checked,

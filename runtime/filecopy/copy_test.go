@@ -71,7 +71,7 @@ func TestCopyKeepsModesAndLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(dst + "/mine/set"); err != nil || info.Mode() != 0o755 {
-		t.Errorf("a program that would run as whoever copied it has mode %v: %v", info.Mode(), err)
+		t.Errorf("a program with a set-user-ID bit of the copying user has mode %v: %v", info.Mode(), err)
 	}
 	if target, err := os.Readlink(dst + "/new/away"); err != nil || target != "/etc/passwd" {
 		t.Errorf("the link leads to %q: %v", target, err)
@@ -101,7 +101,7 @@ func TestNoLinkLeadsOut(t *testing.T) {
 	}
 	for _, name := range []string{"..", ".", "", "a/b"} {
 		if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), name, Options{}); err == nil {
-			t.Errorf("a copy was made to the name %q", name)
+			t.Errorf("a copy was written to the name %q", name)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestDeepTreesAreRefused(t *testing.T) {
 		}
 	}
 	goruntime.ReadMemStats(&after)
-	want := fmt.Sprintf("copying tree/…/%s/%s: more than 256 directories lie in each other there; copy what is below on its own, or remove it", name, name)
+	want := fmt.Sprintf("copying tree/…/%s/%s: directories are nested more than 256 levels deep; copy the contents of the deepest separately, or remove it", name, name)
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v", err)
 	}
@@ -156,7 +156,7 @@ func TestHolesStayHoles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if info, err := os.Stat(dst + "/f"); err != nil || info.Size() != c.size || disk(t, dst+"/f") > 1<<20 || told > 1<<20 {
-				t.Errorf("%d bytes, %d on the disk, %d told (%v)", info.Size(), disk(t, dst+"/f"), told, err)
+				t.Errorf("%d bytes, %d on the disk, %d reported (%v)", info.Size(), disk(t, dst+"/f"), told, err)
 			}
 			out := opened(t, dst+"/f")
 			for _, at := range c.data {

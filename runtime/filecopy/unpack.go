@@ -167,7 +167,7 @@ func (u *unpacker) makeFile(dir *os.File, name string, mode fs.FileMode) error {
 func (u *unpacker) hardLink(dir, parent *os.File, name, target string) (err error) {
 	_, names := placeOf(target)
 	if len(names) == 0 || slices.Contains(names, "..") {
-		return errors.New("it is a link to what is not in the archive")
+		return errors.New("it is a link to a file that is not in the archive")
 	}
 	from, err := u.parent(dir, names[:len(names)-1])
 	if err != nil {

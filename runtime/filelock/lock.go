@@ -205,7 +205,7 @@ func (l *Lock) Unlock() error {
 		err = safefs.IgnoreMissing(l.of.in((*os.Root).Remove))
 	}
 	if err = errors.Join(err, l.file.Close()); err != nil {
-		return fmt.Errorf("freeing the lock: %w", err)
+		return fmt.Errorf("releasing the lock: %w", err)
 	}
 	return nil
 }

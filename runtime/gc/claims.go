@@ -64,7 +64,7 @@ func (x *Collector) checkCheckpoints(ctx context.Context) error {
 			return err
 		}
 		if !l.checkpoint {
-			return fmt.Errorf("pod %s, of which there is no checkpoint, may use it", l.ref())
+			return fmt.Errorf("pod %s, which has no checkpoint, may use it", l.ref())
 		}
 	}
 	return nil

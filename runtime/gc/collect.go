@@ -189,7 +189,7 @@ func oldEvents(layout state.Layout, before time.Time) ([]Garbage, error) {
 const pruneWait = 5 * time.Second
 
 // ErrNeeded reports that an object is needed again.
-var ErrNeeded = errors.New("it is needed again, and was kept")
+var ErrNeeded = errors.New("it is in use again, and was kept")
 
 // Remove removes one piece of garbage. It locks the pod and checks again that it is garbage.
 func (x *Collector) Remove(ctx context.Context, g Garbage) error {

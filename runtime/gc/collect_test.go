@@ -375,7 +375,7 @@ func TestRotationsThatFail(t *testing.T) {
 		return string(text)
 	}
 	write("first")
-	l.server.Fail(runtimetest.Fault{Method: "ReopenContainerLog", Times: 1, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "ReopenContainerLog", Times: 1, Err: errors.New("injected failure")})
 	if err := l.rotator.Rotate(t.Context(), log); err == nil || !strings.Contains(err.Error(), "rotating the log") || read() != "first" {
 		t.Errorf("%v, the log has %q", err, read())
 	}
@@ -448,7 +448,7 @@ func TestClaimsOfLostPods(t *testing.T) {
 		t.Errorf("beside a kubelet's pod: %v", err)
 	}
 	l.sandbox(model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}, 0)
-	if _, err := l.ClaimUsers(t.Context(), model.PodRef{}); err == nil || !strings.Contains(err.Error(), "pod default/lost, of which there is no checkpoint, may use it") {
+	if _, err := l.ClaimUsers(t.Context(), model.PodRef{}); err == nil || !strings.Contains(err.Error(), "pod default/lost, which has no checkpoint, may use it") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -475,7 +475,7 @@ func TestRuntimesThatDoNotSay(t *testing.T) {
 	for method, want := range map[string]string{"ListPodSandbox": "listing sandboxes", "ListContainers": "listing containers"} {
 		l := newLab(t)
 		l.sandbox(model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}, 0)
-		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("injected failure")})
 		if found, err := l.List(t.Context()); len(found) > 0 || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v", method, found, err)
 		}

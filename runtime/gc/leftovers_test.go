@@ -40,7 +40,7 @@ func TestGarbage(t *testing.T) {
 		litter leftovers
 		want   []string
 	}{
-		"the newest dead one stays, beside one that runs": {leftovers{
+		"the newest exited one stays, next to a running one": {leftovers{
 			checkpoint: true, dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
 			containers: []*runtimeapi.Container{
 				record("a1", "a", "s", 1, exited), record("a3", "a", "s", 3, running), record("a2", "a", "s", 2, exited), record("b1", "b", "s", 1, exited),
@@ -50,18 +50,18 @@ func TestGarbage(t *testing.T) {
 			checkpoint: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
 			containers: []*runtimeapi.Container{later(record("a1", "a", "s", 1, exited)), record("a2", "a", "s", 2, exited)},
 		}, []string{container + "a1"}},
-		"what others made stays": {leftovers{
+		"objects of other programs stay": {leftovers{
 			checkpoint: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
 			containers: []*runtimeapi.Container{foreign(record("a1", "a", "s", 1, exited)), record("a2", "a", "s", 2, exited)},
 		}, nil},
-		"a sandbox goes with its last record, the newest stays": {leftovers{
+		"a sandbox is removed with its last record, the newest stays": {leftovers{
 			checkpoint: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, down), box("s2", 2, down), box("s3", 3, down)},
 			containers: []*runtimeapi.Container{record("a1", "a", "s1", 1, exited), record("a2", "a", "s2", 2, exited)},
 		}, []string{container + "a1", sandbox + "s1"}},
 		"an old sandbox that is ready stays": {leftovers{
 			checkpoint: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready), box("s2", 2, ready)},
 		}, nil},
-		"without a checkpoint all of it goes": {leftovers{
+		"without a checkpoint everything is removed": {leftovers{
 			dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready), box("s2", 2, down)},
 			containers: []*runtimeapi.Container{record("a1", "a", "s1", 1, exited), record("a2", "a", "s1", 2, created)},
 		}, []string{sandbox + "s2", sandbox + "s1", files + ""}},
@@ -72,7 +72,7 @@ func TestGarbage(t *testing.T) {
 		"or may run": {leftovers{
 			dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready)}, containers: []*runtimeapi.Container{record("a1", "a", "s1", 1, unknown)},
 		}, nil},
-		"or is somebody's": {leftovers{
+		"or is in use": {leftovers{
 			dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready)}, containers: []*runtimeapi.Container{foreign(record("a1", "a", "s1", 1, exited))},
 		}, nil},
 		"files of a pod that is gone":           {leftovers{dir: true}, []string{files}},

@@ -96,7 +96,7 @@ func (x *Rotator) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error)
 	for _, c := range l.containers {
 		g := Garbage{
 			Kind: GarbageFullLog, Pod: l.ref(), Name: c.GetMetadata().GetName(), ID: c.GetId(), Attempt: c.GetMetadata().GetAttempt(),
-			Reason: "it has grown to where it is rotated",
+			Reason: "it has reached its size limit",
 		}
 		var err error
 		// Most logs are small, so the runtime is queried for few of them. A container whose name cannot be part of a

@@ -66,9 +66,9 @@ type sign struct {
 func signs() []sign {
 	return []sign{
 		{[]string{"no space left on device"}, "there is no space left for it; `podctl image prune` frees some", false},
-		{[]string{"server gave HTTP response to HTTPS client"}, "the registry speaks plain http; tell the runtime so in its registry configuration", false},
+		{[]string{"server gave HTTP response to HTTPS client"}, "the registry speaks plain http; configure this in the runtime's registry settings", false},
 		{[]string{"certificate signed by unknown authority", "x509:"}, "the registry's certificate is not trusted", false},
-		{[]string{"401 Unauthorized", "403 Forbidden", "authorization failed", "authentication required", "denied", "insufficient_scope"}, "the registry denies access; check the name, and give credentials by imagePullSecrets or a docker config.json", false},
+		{[]string{"401 Unauthorized", "403 Forbidden", "authorization failed", "authentication required", "denied", "insufficient_scope"}, "the registry denies access; check the name, and give credentials with imagePullSecrets or a docker config.json", false},
 		{[]string{"connection refused", "no such host", "i/o timeout", "network is unreachable", "TLS handshake timeout", "EOF", "connection reset", "503 Service Unavailable", "502 Bad Gateway", "429 Too Many Requests"}, "the registry cannot be reached", true},
 		{[]string{"not found", "manifest unknown", "does not exist"}, "the registry does not have it", false},
 	}

@@ -121,8 +121,8 @@ func TestPullSecretsOfNoUse(t *testing.T) {
 			t.Errorf("%s: asked as %q, %v", name, client.asked, err)
 		}
 	}
-	const want = "image registry.local/app:1: something else; the pull secret opaque was left out: its type is Opaque, " +
-		"and not kubernetes.io/dockerconfigjson; the pull secret empty was left out: it has no .dockerconfigjson"
+	const want = "image registry.local/app:1: something else; the pull secret opaque was ignored: its type is Opaque, " +
+		"not kubernetes.io/dockerconfigjson; the pull secret empty was ignored: it has no .dockerconfigjson"
 	failing := &registryClient{err: status.Error(codes.Unknown, "something else")}
 	if _, err := p.Pull(t.Context(), failing, Request{Image: "registry.local/app:1", Secrets: useless}); err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant  %s", err, want)
@@ -232,7 +232,7 @@ func TestPullsTakeTurns(t *testing.T) {
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := pull(impatient, "late:1"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("who waits for a turn gave up with %v", err)
+			t.Errorf("a waiting pull gave up with %v", err)
 		}
 		close(client.hold)
 		group.Wait()

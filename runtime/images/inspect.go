@@ -26,7 +26,7 @@ func (s *Store) Inspect(ctx context.Context, img *Image) (*Details, error) {
 	}
 	if text := reply.GetInfo()["info"]; text != "" {
 		if err := json.Unmarshal([]byte(text), &info); err != nil {
-			return nil, fmt.Errorf("inspecting image %s: what the runtime says of it cannot be read: %w", img.Name(), err)
+			return nil, fmt.Errorf("inspecting image %s: the runtime's answer cannot be read: %w", img.Name(), err)
 		}
 	}
 	return &Details{Image: img, Config: info.ImageSpec}, nil

@@ -32,7 +32,7 @@ func (k userKeychain) Find(ctx context.Context, host string) (Found, error) {
 		settings, err := readDockerConfig(path)
 		switch untrusted := (*safefs.UntrustedError)(nil); {
 		case errors.As(err, &untrusted):
-			found.LeftOut = append(found.LeftOut, "credentials were left out: "+untrusted.Error())
+			found.LeftOut = append(found.LeftOut, "credentials were ignored: "+untrusted.Error())
 		case safefs.NotExist(err):
 		case err != nil:
 			return found, err
@@ -81,7 +81,7 @@ func readDockerConfig(path string) (*configfile.ConfigFile, error) {
 	}
 	settings, err := config.LoadFromReader(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a docker configuration; log in to the registry anew, or remove it", path)
+		return nil, fmt.Errorf("%s is not a docker configuration; log in to the registry again, or remove it", path)
 	}
 	return settings, nil
 }

@@ -155,7 +155,7 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 			if err != nil || len(users) != 1 || users[0] != "" {
 				t.Errorf("an image for everybody: asked as %q, %v", users, err)
 			}
-			if _, err := asked(t, status.Error(codes.Unknown, "401 Unauthorized")); err == nil || !strings.Contains(err.Error(), "credentials were left out: "+config+" "+c.note) {
+			if _, err := asked(t, status.Error(codes.Unknown, "401 Unauthorized")); err == nil || !strings.Contains(err.Error(), "credentials were ignored: "+config+" "+c.note) {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -287,7 +287,7 @@ func Find(images []*Image, name string) (*Image, error) {
 	case 1:
 		return begins[0], nil
 	}
-	return nil, fmt.Errorf("%q is the beginning of %d image ids; give more of it", name, len(begins))
+	return nil, fmt.Errorf("%q is the prefix of %d image ids; give more characters", name, len(begins))
 }
 
 // Remove removes an image with all its names, because the CRI cannot remove a single name.

@@ -41,7 +41,7 @@ func (i *Info) FullName(asked string) (string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return "", fmt.Errorf("image %s has no name: pull it by one, or remove it", asked)
+		return "", fmt.Errorf("image %s has no name: pull it by a name, or remove it", asked)
 	}
 	return names[0], nil
 }

@@ -245,7 +245,7 @@ func leftOut(secrets []*v1.Secret) []string {
 	var texts []string
 	for _, secret := range secrets {
 		if fault := podspec.PullSecretFault(secret); fault != "" {
-			texts = append(texts, fmt.Sprintf("the pull secret %s was left out: %s", secret.Name, fault))
+			texts = append(texts, fmt.Sprintf("the pull secret %s was ignored: %s", secret.Name, fault))
 		}
 	}
 	return texts

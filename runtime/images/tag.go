@@ -55,7 +55,7 @@ func (i *Image) namesOf(asked string) []string {
 func (s *Store) Tag(ctx context.Context, img *Image, name string) (string, error) {
 	ref, err := reference.ParseDockerRef(name)
 	if err != nil {
-		return "", fmt.Errorf("%q is no name of an image: %w", name, err)
+		return "", fmt.Errorf("%q is not an image name: %w", name, err)
 	}
 	if _, ok := ref.(reference.Digested); ok {
 		return "", fmt.Errorf("%q has a digest: an image is tagged with NAME:TAG", name)

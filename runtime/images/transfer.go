@@ -75,7 +75,7 @@ func WatchPull(ctx context.Context, client *cri.Client, report func(PullProgress
 func Pulled(ctx context.Context, client runtimeapi.ImageServiceClient, name string) (Info, error) {
 	info, present, err := Status(ctx, client, name)
 	if err == nil && !present {
-		err = fmt.Errorf("image %s is absent although the runtime says it pulled it", name)
+		err = fmt.Errorf("image %s is absent although the runtime reported that it pulled it", name)
 	}
 	return info, err
 }
@@ -138,7 +138,7 @@ func (s *Store) Containerd() (*containerd.Store, error) { return openContainerd(
 func openContainerd(client *cri.Client) (*containerd.Store, error) {
 	socket := client.ImageEndpoint.Socket()
 	if socket == "" {
-		return nil, fmt.Errorf("the runtime at %s: containerd's own API is only reached by a unix socket", client.ImageEndpoint)
+		return nil, fmt.Errorf("the runtime at %s: containerd's own API is available only on a unix socket", client.ImageEndpoint)
 	}
 	return containerd.OpenStore(socket)
 }
@@ -174,7 +174,7 @@ func (s *Store) Load(ctx context.Context, r io.Reader) ([]string, error) {
 func (s *Store) awaitImage(ctx context.Context, name string) error {
 	there, err := s.await(ctx, name, func(present bool) bool { return present })
 	if err == nil && !there {
-		err = fmt.Errorf("image %s was loaded, and the runtime does not know it; restart the runtime", name)
+		err = fmt.Errorf("image %s was loaded, but the runtime does not list it; restart the runtime", name)
 	}
 	return err
 }

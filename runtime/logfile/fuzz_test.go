@@ -118,7 +118,7 @@ func TestLogsThatHurtAreRefused(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-		t.Errorf("%v is left beside the temporary files (%v)", left, err)
+		t.Errorf("%v is left besides the temporary files (%v)", left, err)
 	}
 }
 

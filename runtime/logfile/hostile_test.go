@@ -58,7 +58,7 @@ func TestLogsFollowNoLinks(t *testing.T) {
 			for _, opts := range []*Options{{}, {Tail: &tail}, {Follow: true}} {
 				got, err := shown(t, path, opts)
 				if text := fmt.Sprint(got, err); strings.Contains(text, "secret") || (name == "a rotated file") != (err == nil && got == "mine\n") {
-					t.Errorf("it says %q, %v", got, err)
+					t.Errorf("it reports %q, %v", got, err)
 				}
 				if err != nil && !errors.Is(err, safefs.ErrLink) {
 					t.Errorf("error %v", err)

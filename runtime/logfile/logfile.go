@@ -114,7 +114,7 @@ func (r *reading) show(ctx context.Context, p piece) (err error) {
 // End shows the last lines of the current file, within the given number of bytes at its end.
 func (l Log) End(ctx context.Context, lines, span int64, w io.Writer) (err error) {
 	if l.Path == "" {
-		return errors.New("the runtime does not say where the log is")
+		return errors.New("the runtime does not report the path of the log")
 	}
 	dir, err := openDir(l.Path)
 	if err != nil {

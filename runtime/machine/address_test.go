@@ -44,14 +44,14 @@ func TestHostIPs(t *testing.T) {
 		four, six string
 		want      []string
 	}{
-		"both":               {routes4, routes6, []string{"192.0.2.2", "fd00::2"}},
-		"IPv4 alone":         {routes4, unreachable6, []string{"192.0.2.2", "fd00::2"}},
-		"IPv6 alone":         {"", routes6, []string{"fd00::2", "192.0.2.2"}},
-		"the best of two":    {twoRoutes4, "", []string{"192.0.2.2", "fd00::2"}},
-		"without IPv6":       {"wlan0\t00000000\t0100A8C0\t0003\t0\t0\t600\t00000000\t0\t0\t0\n", unreachable6, []string{"192.0.2.9"}},
-		"no route":           {"", unreachable6, []string{"10.89.63.1", "fd01::1"}},
-		"an unknown device":  {"gone0\t00000000\t0100A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n", "", []string{"10.89.63.1", "fd01::1"}},
-		"what nobody writes": {"a b\n\n", "x\n", []string{"10.89.63.1", "fd01::1"}},
+		"both":              {routes4, routes6, []string{"192.0.2.2", "fd00::2"}},
+		"IPv4 alone":        {routes4, unreachable6, []string{"192.0.2.2", "fd00::2"}},
+		"IPv6 alone":        {"", routes6, []string{"fd00::2", "192.0.2.2"}},
+		"the best of two":   {twoRoutes4, "", []string{"192.0.2.2", "fd00::2"}},
+		"without IPv6":      {"wlan0\t00000000\t0100A8C0\t0003\t0\t0\t600\t00000000\t0\t0\t0\n", unreachable6, []string{"192.0.2.9"}},
+		"no route":          {"", unreachable6, []string{"10.89.63.1", "fd01::1"}},
+		"an unknown device": {"gone0\t00000000\t0100A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n", "", []string{"10.89.63.1", "fd01::1"}},
+		"invalid text":      {"a b\n\n", "x\n", []string{"10.89.63.1", "fd01::1"}},
 	} {
 		read := func(path string) []byte {
 			return []byte(map[string]string{"proc/net/route": c.four, "proc/net/ipv6_route": c.six}[path])

@@ -27,7 +27,7 @@ func DecodeDocument(text []byte, into any) error {
 	}
 	err := json.Unmarshal(text, into)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("line %d: it is not valid JSON, or cut off: %w", lineAt(text, syntax.Offset), err)
+		return fmt.Errorf("line %d: it is not valid JSON, or is truncated: %w", lineAt(text, syntax.Offset), err)
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("line %d: %s cannot be a %s", lineAt(text, wrong.Offset), wrong.Field, wrong.Value)

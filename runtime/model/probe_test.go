@@ -33,7 +33,7 @@ func TestFoldReachesTheThreshold(t *testing.T) {
 		t.Error("a failure is stale after failureThreshold periods")
 	}
 	if late := modeltest.Noon().Add(time.Hour); r.Stale(p, late, r.CountedAt) || !r.Stale(p, late, r.CountedAt.Add(1)) {
-		t.Error("a failure since the probe is asked without a break is never stale")
+		t.Error("a failure is never stale while the probe runs without a break")
 	}
 }
 

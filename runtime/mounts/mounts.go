@@ -34,7 +34,7 @@ func Private(dir string) (mountpoint string, private bool, err error) {
 	}
 	in := mountOf(dir, all)
 	if in == nil {
-		return "", false, fmt.Errorf("%s lies in no mount", dir)
+		return "", false, fmt.Errorf("%s is not in a mount", dir)
 	}
 	return in.Mountpoint, !strings.Contains(in.Optional, "shared:"), nil
 }

@@ -125,7 +125,7 @@ func TestGuardOfLoopback(t *testing.T) {
 	write(t, neighbour, Rules{}, m)
 	guardIs(t, "with an interface that portmap opened", true)
 	if !localnet("cni0") {
-		t.Error("podctl reset what it had not set")
+		t.Error("podctl reset a value that it had not set")
 	}
 	command(t, "ip link del cni0")
 	write(t, neighbour, Rules{}, m)

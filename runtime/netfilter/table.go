@@ -127,7 +127,7 @@ func protect(conn *nftables.Conn, name string) error {
 		err = conn.Flush()
 	}
 	if err != nil {
-		return fmt.Errorf("guarding the node's 127.0.0.1 (nftables table ip %s): %w", guardTable(name), unsupported(err))
+		return fmt.Errorf("protecting the node's 127.0.0.1 (nftables table ip %s): %w", guardTable(name), unsupported(err))
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func stopContainerd(ctx context.Context, l layout) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("containerd, pid %d, does not end", p.PID)
+	return fmt.Errorf("containerd, pid %d, does not exit", p.PID)
 }
 
 func waitGone(ctx context.Context, l layout, p *process) bool {

@@ -52,12 +52,12 @@ func TestBusySandboxHoldsUpNothing(t *testing.T) {
 	}
 	slices.Sort(r.removed)
 	if !slices.Equal(r.removed, []string{"one", "two"}) || len(told) != 1 || !strings.Contains(told[0], "removing sandbox stuck: ") {
-		t.Errorf("removed %v, told %q", r.removed, told)
+		t.Errorf("removed %v, reported %q", r.removed, told)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := layout(t.TempDir()).removePods(ctx, r, pods, time.Minute, report); err == nil || len(told) != 1 {
-		t.Errorf("after the end: %v, told %q", err, told)
+		t.Errorf("after the end: %v, reported %q", err, told)
 	}
 }
 

@@ -98,7 +98,7 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 		return nil, err
 	}
 	if running {
-		o.report("containerd runs already, pid %d", p.PID)
+		o.report("containerd is already running, pid %d", p.PID)
 	}
 	if p != nil && p.found {
 		if err = p.remember(l); err != nil {
@@ -145,7 +145,7 @@ func (o *Options) asBefore(p *process) *Options {
 		with.SandboxImage = cmp.Or(o.SandboxImage, p.SandboxImage)
 		with.Containerd = cmp.Or(o.Containerd, p.Program)
 		if _, err := os.Stat(p.Program); err != nil && o.Containerd == "" && p.Program != "" {
-			o.report("%s, which the node was started with, is gone; the containerd in PATH is taken", p.Program)
+			o.report("%s, which the node was started with, is gone; podctl uses the containerd in PATH", p.Program)
 			with.Containerd = ""
 		}
 	}

@@ -99,7 +99,7 @@ func TestSaysShim(t *testing.T) {
 		t.Error("our shim was not recognised")
 	}
 	if saysShim(shim("/b/containerd.sock"), "/a/containerd.sock") || saysShim([]string{"vi", "/a/containerd.sock"}, "/a/containerd.sock") || saysShim(nil, "") {
-		t.Error("a process of somebody else was taken for our shim")
+		t.Error("a process of another program was treated as our shim")
 	}
 }
 
@@ -352,7 +352,7 @@ func TestNodeComesBackAsItWas(t *testing.T) {
 		{"one that died", Options{}, before, program, "pause:old", 0},
 		{"told otherwise", Options{Containerd: "/x", SandboxImage: "y"}, before, "/x", "y", 0},
 		{"without its program", Options{}, gone, "", "pause:old", 1},
-		{"without its program, told another", Options{Containerd: "/x"}, gone, "/x", "pause:old", 0},
+		{"without its program, with another given", Options{Containerd: "/x"}, gone, "/x", "pause:old", 0},
 		{"of a podctl that did not remember", Options{}, &process{}, "", DefaultSandboxImage, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -379,7 +379,7 @@ func TestProgramsOfTheAdministrator(t *testing.T) {
 		t.Errorf("%s was not found: %q %v", admin, found, err)
 	}
 	if _, err := lookPath("podctl-absent", "package"); !errors.As(err, new(*MissingError)) {
-		t.Errorf("what is nowhere: %v", err)
+		t.Errorf("a missing program: %v", err)
 	}
 	for path, want := range map[string]string{
 		"/bin:/usr/sbin": "/opt:/bin:/usr/sbin:/sbin", "/bin": "/opt:/bin:/usr/sbin:/sbin", "": "/opt:/usr/sbin:/sbin",

@@ -224,7 +224,7 @@ func (p *process) write(l layout) error {
 }
 
 // errEnded reports that containerd exited during the wait.
-var errEnded = errors.New("containerd ended soon after its start")
+var errEnded = errors.New("containerd exited soon after its start")
 
 // waitHealthy waits until the CRI reports that it is ready.
 func waitHealthy(ctx context.Context, l layout, p *process) error {
@@ -242,7 +242,7 @@ func waitHealthy(ctx context.Context, l layout, p *process) error {
 	case errors.Is(err, errEnded):
 		return err
 	}
-	return fmt.Errorf("containerd is not healthy in time: %w; its log is %s", last, l.log())
+	return fmt.Errorf("containerd did not become healthy in time: %w; its log is %s", last, l.log())
 }
 
 // askTimeout limits one call to the node's CRI.

@@ -64,7 +64,7 @@ type RedactedError struct {
 
 // Error names the fix.
 func (e *RedactedError) Error() string {
-	return fmt.Sprintf("%s: its key %s has what podctl prints in the place of values: give it its value", e.Key, e.Data)
+	return fmt.Sprintf("%s: the value of key %s is the placeholder that podctl prints instead of values: set the real value", e.Key, e.Data)
 }
 
 // IsRefusal reports whether the object itself causes the error, and not the store.

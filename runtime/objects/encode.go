@@ -118,10 +118,10 @@ func deleteOwn(meta *metav1.ObjectMeta) {
 func decode(key state.ObjectKey, text []byte) (*podspec.Object, error) {
 	o := podspec.NewObject(key.Kind)
 	if o == nil || model.DecodeDocument(text, o.API()) != nil {
-		return nil, fmt.Errorf("%w: it is no %s", state.ErrDamaged, key.Kind)
+		return nil, fmt.Errorf("%w: it is not a %s", state.ErrDamaged, key.Kind)
 	}
 	if found := KeyOf(o); found != key {
-		return nil, fmt.Errorf("%w: it is of another object", state.ErrDamaged)
+		return nil, fmt.Errorf("%w: it belongs to another object", state.ErrDamaged)
 	}
 	if takeOwn(o) != nil {
 		return nil, fmt.Errorf("%w: its annotation %s cannot be read", state.ErrDamaged, volumeAnnotation)

@@ -118,7 +118,7 @@ func (s *Store) checkRoom(changes []Change) error {
 		}
 	}
 	if more > 0 && len(keys)+more > state.ObjectsMax {
-		return fmt.Errorf("%d ConfigMaps, Secrets, claims and Services are stored, and %d more would be more than %d: delete some", len(keys), more, state.ObjectsMax)
+		return fmt.Errorf("%d ConfigMaps, Secrets, claims and Services are stored, and %d more would exceed the limit of %d: delete some", len(keys), more, state.ObjectsMax)
 	}
 	return nil
 }

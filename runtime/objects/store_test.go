@@ -192,7 +192,7 @@ func TestPodsTakeWhatIsStoredNow(t *testing.T) {
 		t.Errorf("%+v %v %v", with, hidden, err)
 	}
 	if with.SameManifest(d) {
-		t.Error("a pod with objects of its own is of the same manifest as one without")
+		t.Error("a pod with objects has the same digest as one without")
 	}
 	key := KeyOf(configMap("c"))
 	if users := Users(key, []*podspec.Desired{first, with, other}); !slices.Equal(users, []*podspec.Desired{first}) {

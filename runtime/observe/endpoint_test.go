@@ -46,8 +46,8 @@ func TestAdoptedEndpoints(t *testing.T) {
 		check("processes run in "+name, "unix:///absent/cri.sock", "pid [42]")
 		l.cgroups.Occupy(name)
 	}
-	old.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: status.Error(codes.Internal, "told to fail")})
-	check("it cannot tell", oldEndpoint, "cannot be asked what it has of the pod: listing")
+	old.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: status.Error(codes.Internal, "injected failure")})
+	check("it cannot list them", oldEndpoint, "cannot list the sandboxes and containers of the pod: listing")
 	client, err := cri.Connect(cri.Endpoint{Address: oldEndpoint, Origin: "test"}, "", time.Minute)
 	if err != nil {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func connect(t *testing.T, names ...string) *cri.Client {
 // TestRuntimeFactsAreAskedOnce checks that a runtime is queried about itself once, and again only if it did not answer.
 func TestRuntimeFactsAreAskedOnce(t *testing.T) {
 	l := newLab(t)
-	l.server.Fail(runtimetest.Fault{Method: "Version", Times: 1, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "Version", Times: 1, Err: errors.New("injected failure")})
 	if _, err := l.host.RuntimeFacts(t.Context()); err == nil {
 		t.Error("no facts are facts")
 	}
@@ -89,7 +89,7 @@ func TestRuntimeFactsAreAskedOnce(t *testing.T) {
 		}
 	}
 	if n := l.count("Version"); n != 2 {
-		t.Errorf("it was asked %d times, the one that failed among them", n)
+		t.Errorf("%d calls, including the failed one", n)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestNode(t *testing.T) {
 	read := 0
 	h := NewHost(client, state.Layout{Root: "/state"}, Sources{CgroupRoot: "/own", Machine: func() criconfig.Node { read++; return criconfig.Node{Name: "n"} }})
 	if n := h.Node(); n.Name != "n" || n.CgroupRoot != "/own" || n.SeccompRoot == "" || n.Handlers != nil {
-		t.Errorf("before the runtime was asked: %+v", n)
+		t.Errorf("before the runtime was queried: %+v", n)
 	}
 	client.RuntimeServiceClient = &fixedStatus{client.RuntimeServiceClient, &runtimeapi.StatusResponse{
 		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: "kata", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}},
@@ -186,14 +186,14 @@ func TestFactsAreRenewed(t *testing.T) {
 	first := h.facts
 	ask()
 	if h.facts != first || machines != 1 {
-		t.Errorf("asked twice without need, the machine %d times", machines)
+		t.Errorf("queried twice without need, the machine %d times", machines)
 	}
 	h.Renew()
 	if h.Node(); h.facts != first || machines != 2 {
-		t.Errorf("the facts of the runtime are gone at once; the machine was asked %d times", machines)
+		t.Errorf("the facts of the runtime are dropped at once; the machine was read %d times", machines)
 	}
 	if ask(); h.facts == first {
-		t.Error("the runtime was not asked again")
+		t.Error("the runtime was not queried again")
 	}
 }
 

@@ -33,7 +33,7 @@ func TestFaults(t *testing.T) {
 		"a directory that is a file":    {host(file, "Directory"), "a", "FailedMount", "MountVolume.SetUp failed for volume \"h\""},
 		"and its pod":                   {host(file, "Directory"), "", "FailedMount", "MountVolume.SetUp failed for volume \"h\""},
 		"a directory that is not there": {host(file+"x", "Directory"), "a", "FailedMount", "is not a directory"},
-		"a directory that is made":      {host(file+"x", "DirectoryOrCreate"), "", "", ""},
+		"a directory that is created":   {host(file+"x", "DirectoryOrCreate"), "", "", ""},
 	} {
 		l := newLab(t, "i:1")
 		d := loadPod(t, oddPod+c.spec)

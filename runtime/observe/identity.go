@@ -127,7 +127,7 @@ func nothingAt(ctx context.Context, address string, ref model.PodRef) error {
 	}
 	sandboxes, containers, err := list(ctx, client, "its", UIDSelector(ref))
 	if err = errors.Join(err, client.Close()); err != nil {
-		return fmt.Errorf("it cannot be asked what it has of the pod: %w", err)
+		return fmt.Errorf("it cannot list the sandboxes and containers of the pod: %w", err)
 	}
 	if count := len(sandboxes) + len(containers); count > 0 {
 		return fmt.Errorf("it answers, and has %d sandboxes and containers of the pod: delete the pod there first (podctl delete --runtime-endpoint %s)", count, address)

@@ -43,7 +43,7 @@ func TestImagesOfAPod(t *testing.T) {
 		}
 	}
 	if found, err := l.observer.observeImages(t.Context(), nil); found != nil || err != nil {
-		t.Errorf("of a pod that goes: %v, %v", found, err)
+		t.Errorf("of a pod that is deleted: %v, %v", found, err)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestSnapshotHasAllImages(t *testing.T) {
 	if !seen["i:1"] || !seen["docker.io/library/z:1"] {
 		t.Errorf("images %v", s.Images)
 	}
-	l.server.Fail(runtimetest.Fault{Method: "ListImages", Times: 1, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "ListImages", Times: 1, Err: errors.New("injected failure")})
 	if _, err := l.observer.Snapshot(t.Context(), l.pod("web")); err == nil || !strings.Contains(err.Error(), "listing images") {
 		t.Errorf("error %v", err)
 	}
@@ -107,7 +107,7 @@ func TestWhatLiesOnDisk(t *testing.T) {
 	}
 	s, err := l.observer.Observe(t.Context(), ref, nil)
 	if err != nil || s.Cgroup != nil || s.Volumes != nil || s.LogAttempts != nil || s.Images != nil {
-		t.Errorf("of a pod that goes: %+v, %v", s, err)
+		t.Errorf("of a pod that is deleted: %+v, %v", s, err)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestWhatWasAboutToBeMade(t *testing.T) {
 	})
 	want := &model.Actuated{Containers: map[string]v1.ResourceRequirements{"a": cpu("2"), "b": cpu("1")}, Pod: &two}
 	if diff := cmp.Diff(want, j.Actuated); diff != "" || j.InFlight != nil {
-		t.Errorf("still to be made: %v; in force (-want +got)\n%s", j.InFlight, diff)
+		t.Errorf("still to be created: %v; in effect (-want +got)\n%s", j.InFlight, diff)
 	}
 }
 
@@ -169,9 +169,9 @@ func TestInputOfAPlan(t *testing.T) {
 		t.Errorf("%+v, %v", in, err)
 	}
 	if in, _, err = l.observer.Input(t.Context(), ref, nil, plan.Options{}); err != nil || in.Pod != ref || in.Desired != nil {
-		t.Errorf("of a pod that goes: %+v, %v", in, err)
+		t.Errorf("of a pod that is deleted: %+v, %v", in, err)
 	}
-	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: status.Error(codes.Internal, "told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: status.Error(codes.Internal, "injected failure")})
 	if _, _, err = l.observer.Input(t.Context(), ref, d, plan.Options{}); err == nil {
 		t.Error("a look that failed is the input of a plan")
 	}

@@ -99,7 +99,7 @@ func TestOrderOfARuntime(t *testing.T) {
 func TestOrderThatCannotBeKnown(t *testing.T) {
 	for method, want := range map[string]string{"ListPodSandbox": "listing its sandboxes", "ListContainers": "listing its containers"} {
 		l := newLab(t, "i:1")
-		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("injected failure")})
 		if _, err := l.observer.ListNewestFirst(t.Context(), model.RefOf(l.pod("web").Pod)); err == nil || !strings.HasPrefix(err.Error(), "pod default/web: "+want) {
 			t.Errorf("%s: %v", method, err)
 		}

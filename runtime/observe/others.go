@@ -103,7 +103,7 @@ func hasSandbox(j *state.Checkpoint) bool {
 func (o *Observer) Others(ref model.PodRef) ([]model.Admitted, error) {
 	all, err := o.taken.All()
 	if err != nil {
-		return nil, fmt.Errorf("pod %s: looking at what other pods take: %w", ref, err)
+		return nil, fmt.Errorf("pod %s: reading the resources that other pods use: %w", ref, err)
 	}
 	others := []model.Admitted{}
 	for _, taken := range all {

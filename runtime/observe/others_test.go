@@ -90,7 +90,7 @@ func TestPortsOfProcesses(t *testing.T) {
 	}
 	free := loadPod(t, publishing("web", fmt.Sprint(1)))
 	if taken := l.observer.takenPorts(free.Pod, &snapshot.Pod{}); len(taken) > 0 {
-		t.Errorf("a port that nobody has: %v", taken)
+		t.Errorf("an unused port: %v", taken)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestNoPodsAtAll(t *testing.T) {
 	if found, err := l.lister.List(ctx, pods); found != nil || !errors.Is(err, ended) {
 		t.Errorf("the look was ended: %v, %v", found, err)
 	}
-	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 2, Err: status.Error(codes.Internal, "told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 2, Err: status.Error(codes.Internal, "injected failure")})
 	if found, err := l.lister.List(t.Context(), pods); len(found) != 2 || err == nil || found[0].Status.Reason != StatusUnknown {
 		t.Errorf("it answers: %v, %v", found, err)
 	}
@@ -128,7 +128,7 @@ func TestUnmanagedPods(t *testing.T) {
 		t.Errorf("a pod that podctl lost: %+v", other)
 	}
 	for method, want := range map[string]string{"ListPodSandbox": "listing all sandboxes", "ListContainers": "listing all containers"} {
-		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("injected failure")})
 		if _, err := l.lister.Unmanaged(t.Context(), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", method, err)
 		}

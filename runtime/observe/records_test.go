@@ -91,7 +91,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	l.container(model.PodRef{Namespace: "default", Name: "other", UID: "other"}, sandbox, "c", 0)
 	s, err := l.observer.Observe(t.Context(), ref, d)
 	if err != nil || !slices.Equal(ids(s), []string{own, nobodys}) || l.count("ContainerStatus") != 1 {
-		t.Errorf("%v, asked for %d, %v", ids(s), l.count("ContainerStatus"), err)
+		t.Errorf("%v, queried %d, %v", ids(s), l.count("ContainerStatus"), err)
 	}
 	observed := s.Observed(ref, d)
 	want := []model.Unmanaged{{ID: nobodys, Name: "b", SandboxID: sandbox}}
@@ -193,7 +193,7 @@ func TestManyPodsAreListedAtOnce(t *testing.T) {
 		t.Errorf("(-few +many)\n%s", diff)
 	}
 	for method, want := range map[string]string{"ListPodSandbox": "listing all sandboxes", "ListContainers": "listing all containers"} {
-		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("injected failure")})
 		if found, err := l.lister.List(t.Context(), pods); found != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", method, found, err)
 		}

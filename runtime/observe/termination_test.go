@@ -67,7 +67,7 @@ func TestLastWordsFollowNoLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if LogFull(running, logfile.Limits{}) {
-			t.Errorf("%s is a link, and the size of what it leads to was counted", link)
+			t.Errorf("%s is a link, and the size of its target was counted", link)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestTerminationMessages(t *testing.T) {
 		"it never ran":            {silent, func(s *runtimeapi.ContainerStatus) { s.Reason = "ContainerCannotRun" }, ""},
 		"it runs":                 {said, func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_RUNNING }, ""},
 		"its path is not mounted": {said, func(s *runtimeapi.ContainerStatus) { s.Mounts[0].ContainerPath = "/other" }, "of the log\n"},
-		"nobody made one": {said, func(s *runtimeapi.ContainerStatus) {
+		"no log exists": {said, func(s *runtimeapi.ContainerStatus) {
 			delete(s.GetAnnotations(), criconfig.AnnotationTerminationMessagePath)
 		}, "of the log\n"},
 	} {

@@ -125,7 +125,7 @@ func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
 		return verdict{hold: waits(going, found), refused: true}
 	case runs:
 		return verdict{hold: &Hold{
-			Reason: found.Reason, Message: found.Message + "; the edit is not applied, and the pod runs on as it is", Status: found.Message,
+			Reason: found.Reason, Message: found.Message + "; the edit is not applied, and the pod continues unchanged", Status: found.Message,
 			Blocking: true, Admission: true, Unapplied: true,
 		}, refused: true}
 	}

@@ -92,27 +92,27 @@ func TestAdmission(t *testing.T) {
 		change func(*bench)
 		want   string
 	}{
-		"it fits":                          {newBench(two).others(other), nil, starts},
-		"it does not":                      {newBench(three).others(other), nil, "OutOfcpu rejected"},
-		"nobody admits":                    {newBench(three).others(other), func(b *bench) { b.how = nil }, starts},
-		"it was rejected":                  {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = two, rejection }, "OutOfcpu rejected"},
-		"and is asked again":               {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.Final = two, rejection, false }, starts},
-		"and is edited":                    {newBench(two).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, starts},
-		"and is edited badly":              {newBench(four).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, "OutOfcpu rejected"},
-		"and the settings have changed":    {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.MaxPods = two, rejection, 111 }, starts},
-		"and nobody admits":                {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how = two, rejection, nil }, starts},
-		"it was admitted":                  {newBench(three).others(other), func(b *bench) { b.Memory.Applied = three }, starts},
-		"it runs":                          {newBench(three).others(other).runs(three), nil, ""},
-		"it runs without a record":         {newBench(three).others(other).runs(nil), nil, ""},
-		"an edit that fits":                {newBench(sized(t, "web", "2500m")).others(sized(t, "other", "1")).runs(two), nil, "UpdateContainer UpdatePod"},
-		"an edit that does not":            {newBench(three).others(other).runs(two), nil, "OutOfcpu refused unapplied"},
-		"of a pod that was not made yet":   {newBench(three).others(other), func(b *bench) { b.Memory.Applied = two }, "OutOfcpu rejected"},
-		"the other is deleted":             {newBench(three).others(other), func(b *bench) { b.Others[0].Going = true }, "OutOfcpu refused unapplied"},
-		"nobody wants the other":           {newBench(three).others(other), func(b *bench) { b.how.Going = []types.UID{other.Pod.UID} }, "OutOfcpu refused unapplied"},
-		"which is not enough":              {newBench(sized(t, "web", "5")).others(other), func(b *bench) { b.Others[0].Going = true }, "OutOfcpu rejected"},
-		"one comes first":                  {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, "OutOfcpu rejected"},
-		"one comes first and does not fit": {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{sized(t, "other", "9").Pod} }, starts},
-		"one comes first and is there":     {newBench(two).others(other), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, starts},
+		"it fits":                           {newBench(two).others(other), nil, starts},
+		"it does not":                       {newBench(three).others(other), nil, "OutOfcpu rejected"},
+		"nobody admits":                     {newBench(three).others(other), func(b *bench) { b.how = nil }, starts},
+		"it was rejected":                   {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = two, rejection }, "OutOfcpu rejected"},
+		"and is checked again":              {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.Final = two, rejection, false }, starts},
+		"and is edited":                     {newBench(two).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, starts},
+		"and is edited badly":               {newBench(four).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, "OutOfcpu rejected"},
+		"and the settings have changed":     {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.MaxPods = two, rejection, 111 }, starts},
+		"without admission":                 {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how = two, rejection, nil }, starts},
+		"it was admitted":                   {newBench(three).others(other), func(b *bench) { b.Memory.Applied = three }, starts},
+		"it runs":                           {newBench(three).others(other).runs(three), nil, ""},
+		"it runs without a record":          {newBench(three).others(other).runs(nil), nil, ""},
+		"an edit that fits":                 {newBench(sized(t, "web", "2500m")).others(sized(t, "other", "1")).runs(two), nil, "UpdateContainer UpdatePod"},
+		"an edit that does not":             {newBench(three).others(other).runs(two), nil, "OutOfcpu refused unapplied"},
+		"of a pod that was not created yet": {newBench(three).others(other), func(b *bench) { b.Memory.Applied = two }, "OutOfcpu rejected"},
+		"the other is deleted":              {newBench(three).others(other), func(b *bench) { b.Others[0].Going = true }, "OutOfcpu refused unapplied"},
+		"the other is not needed":           {newBench(three).others(other), func(b *bench) { b.how.Going = []types.UID{other.Pod.UID} }, "OutOfcpu refused unapplied"},
+		"which is not enough":               {newBench(sized(t, "web", "5")).others(other), func(b *bench) { b.Others[0].Going = true }, "OutOfcpu rejected"},
+		"one comes first":                   {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, "OutOfcpu rejected"},
+		"one comes first and does not fit":  {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{sized(t, "other", "9").Pod} }, starts},
+		"one comes first and is there":      {newBench(two).others(other), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, starts},
 	} {
 		if c.change != nil {
 			c.change(c.bench)
@@ -152,7 +152,7 @@ func TestRefusedEdits(t *testing.T) {
 	before := sized(t, "web", "2")
 	b := newBench(sized(t, "web", "3")).others(sized(t, "other", "2")).runs(before)
 	hold := b.input().Refused()
-	if hold == nil || hold.Unapplied || !strings.HasSuffix(hold.Message, "; the edit is not applied, and the pod runs on as it is") {
+	if hold == nil || hold.Unapplied || !strings.HasSuffix(hold.Message, "; the edit is not applied, and the pod continues unchanged") {
 		t.Fatalf("%+v", hold)
 	}
 	in := b.input()
@@ -167,7 +167,7 @@ func TestRefusedEdits(t *testing.T) {
 	for name, other := range map[string]*Input{
 		"one that is rejected": newBench(sized(t, "web", "5")).input(),
 		"one that fits":        newBench(before).input(),
-		"one that goes":        {Options: Options{Admission: b.how}},
+		"one that is deleted":  {Options: Options{Admission: b.how}},
 	} {
 		if hold := other.Refused(); hold != nil {
 			t.Errorf("%s: %+v", name, hold)

@@ -80,20 +80,20 @@ func TestResourcesThatTheRuntimeReports(t *testing.T) {
 		kept     int
 		restarts bool
 	}{
-		"the same":              {given, told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=50m")), true, "", "", 0, false},
-		"more memory":           {given, told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), true, "", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
-		"of podctl's making":    {given, told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), false, "", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
-		"a request of cpu":      {given, told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=20m")), true, "", "resources.requests.cpu: 20m -> 50m", 0, false},
-		"none, and none told":   {"{}", told(nil, amounts("cpu=2m")), true, "", "", 0, false},
-		"less than there is":    {"{limits: {cpu: 1m}, requests: {cpu: 1m}}", told(amounts("cpu=10m"), amounts("cpu=2m")), true, "", "", 0, false},
-		"a limit, no request":   {"{limits: {cpu: 1}}", told(amounts("cpu=1"), amounts("cpu=1")), true, "", "", 0, false},
-		"a limit nobody took":   {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), false, "", "", 1, false},
-		"of a kubelet's":        {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), true, "", "resources.limits.memory: - 64Mi", 0, false},
-		"a limit that was":      {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), false, "{limits: {memory: 64Mi}}", "resources.limits.memory: - 64Mi, resources.requests.memory: - 64Mi", 0, true},
-		"a policy":              {given + ", resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]", told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), true, "", "", 1, false},
-		"nothing told":          {given, nil, false, "", "", 0, false},
-		"nothing told, edited":  {given, nil, false, "{limits: {cpu: 100m, memory: 32Mi}, requests: {cpu: 50m, memory: 32Mi}}", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
-		"a kubelet's, not told": {"{limits: {cpu: 1}, requests: {cpu: 1}}", nil, true, "", "resources.limits.cpu: + 1, resources.requests.cpu: + 1", 0, false},
+		"the same":                     {given, told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=50m")), true, "", "", 0, false},
+		"more memory":                  {given, told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), true, "", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
+		"of podctl's making":           {given, told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), false, "", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
+		"a request of cpu":             {given, told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=20m")), true, "", "resources.requests.cpu: 20m -> 50m", 0, false},
+		"none, and none reported":      {"{}", told(nil, amounts("cpu=2m")), true, "", "", 0, false},
+		"less than there is":           {"{limits: {cpu: 1m}, requests: {cpu: 1m}}", told(amounts("cpu=10m"), amounts("cpu=2m")), true, "", "", 0, false},
+		"a limit, no request":          {"{limits: {cpu: 1}}", told(amounts("cpu=1"), amounts("cpu=1")), true, "", "", 0, false},
+		"a limit that was not applied": {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), false, "", "", 1, false},
+		"of a kubelet's":               {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), true, "", "resources.limits.memory: - 64Mi", 0, false},
+		"a limit that was":             {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), false, "{limits: {memory: 64Mi}}", "resources.limits.memory: - 64Mi, resources.requests.memory: - 64Mi", 0, true},
+		"a policy":                     {given + ", resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]", told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), true, "", "", 1, false},
+		"nothing told":                 {given, nil, false, "", "", 0, false},
+		"nothing reported, edited":     {given, nil, false, "{limits: {cpu: 100m, memory: 32Mi}, requests: {cpu: 50m, memory: 32Mi}}", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
+		"a kubelet's, not reported":    {"{limits: {cpu: 1}, requests: {cpu: 1}}", nil, true, "", "resources.limits.cpu: + 1, resources.requests.cpu: + 1", 0, false},
 	} {
 		w := web(t, "  containers: [{name: x, image: i:1, resources: "+c.fields+"}]\n", "x=Running")
 		w.Unrecorded = c.last == ""

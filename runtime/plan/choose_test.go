@@ -103,7 +103,7 @@ func TestChooseSandbox(t *testing.T) {
 			w.Memory.Applied = w.Desired
 			edited(t, w, strings.Replace(modeltest.WebPod, "spec:\n", "spec:\n  hostname: other\n", 1))
 		}, verdict{true, true, "s0", 4, model.SandboxConfigChanged, 1}},
-		"edited, and it is not known what was applied": {func(w *modeltest.World) {
+		"edited, and the applied version is unknown": {func(w *modeltest.World) {
 			edited(t, w, strings.Replace(modeltest.WebPod, "spec:\n", "spec:\n  hostname: other\n", 1))
 		}, verdict{true, true, "s0", 4, model.SandboxConfigChanged, 0}},
 	} {
@@ -147,7 +147,7 @@ func TestChooseInANewSandbox(t *testing.T) {
 		"and nothing had run": {fmt.Sprintf(plain, "Never"), "", nil, []string{
 			"kill pod true, create sandbox true, attempt 1: SandboxNotReady", "start app: NotCreated", "start log: NotCreated",
 		}},
-		"what left the manifest goes": {fmt.Sprintf(plain, "Always"), "gone=Exited app=Created", nil, []string{
+		"a container that left the manifest is removed": {fmt.Sprintf(plain, "Always"), "gone=Exited app=Created", nil, []string{
 			"kill pod true, create sandbox true, attempt 1: SandboxNotReady", "remove app-0-of-s0: NeverStarted", "remove gone-0-of-s0: RemovedFromSpec",
 			"start app: SandboxReplaced", "start log: NotCreated",
 		}},

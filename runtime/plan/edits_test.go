@@ -169,7 +169,7 @@ func TestRecordHasWhatNoStepDoes(t *testing.T) {
 		"a container that is held":      {"args: [a]", "args: [b]", noImage, []string{"held: spec.containers[app].args"}},
 		"the environment of a held one": {"k: one", "k: two", noImage, []string{"held: configMaps.c.data.k"}},
 		"a deletion that is taken back": {"args: [a]", "args: [a]", func(w *modeltest.World) { w.Memory.Deletion = &model.Deletion{At: modeltest.Noon()} }, []string{"live: metadata.deletionTimestamp"}},
-		"a pod that nobody knows":       {"args: [a]", "args: [b]", func(w *modeltest.World) { w.Memory.Applied = nil }, nil},
+		"an unknown pod":                {"args: [a]", "args: [b]", func(w *modeltest.World) { w.Memory.Applied = nil }, nil},
 	} {
 		before, after := modeltest.Load(t, text), modeltest.Load(t, strings.Replace(text, c.before, c.after, 1))
 		w := modeltest.New(before).Sandbox("s", 0, model.SandboxReady)
@@ -215,7 +215,7 @@ func TestRecordTellsNoSecret(t *testing.T) {
 		t.Errorf("%+v", p.Record)
 	}
 	if text := fmt.Sprintf("%+v", p.Record); strings.Contains(text, "hunter2") {
-		t.Errorf("it tells the secret: %s", text)
+		t.Errorf("it reveals the secret: %s", text)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestRecordTellsNoSecret(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	if p := makePlan(w); p.Adopts || p.Records() || len(p.Notes) > 0 {
-		t.Errorf("nobody looked: %v, notes %q", p.Adopts, p.Notes)
+		t.Errorf("not observed: %v, notes %q", p.Adopts, p.Notes)
 	}
 	w.Unrecorded = true
 	if p := makePlan(w); !p.Adopts || !p.Records() || len(p.Notes) != 1 || len(p.Steps) > 0 {

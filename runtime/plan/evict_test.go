@@ -37,7 +37,7 @@ func TestEvicted(t *testing.T) {
 		"a restart":                       {func(in *Input) { gone(small, done)(in); in.Options.Restart = []string{"a"} }, "CheckContainer RunSandbox StartContainer"},
 		"another manifest":                {func(in *Input) { gone(large, done)(in) }, "CheckContainer RunSandbox StartContainer"},
 		"a restart before all is removed": {func(in *Input) { in.Observed.Memory.Eviction = why; in.Options.Restart = []string{"a"} }, all + " unapplied"},
-		"one that is not admitted anew":   {func(in *Input) { gone(small, done)(in); in.Desired = large }, "OutOfcpu rejected"},
+		"one that is not admitted again":  {func(in *Input) { gone(small, done)(in); in.Desired = large }, "OutOfcpu rejected"},
 		"a stop of all pods leaves it":    {func(in *Input) { gone(small, done)(in); in.Options.Stop = true }, ""},
 		"a deletion": {func(in *Input) {
 			in.Desired = nil

@@ -103,10 +103,10 @@ func gateText(gate *podspec.ContainerRef) string {
 // addDrift lists what changed outside podctl.
 func (e *explainer) addDrift() {
 	if exists := e.Observed.CgroupExists; exists != nil && !*exists && !e.createSandbox && e.AnyRunning() {
-		e.driftf("the pod's cgroup is missing while containers run: limits of the whole pod are not in force")
+		e.driftf("the pod's cgroup is missing while containers run: limits of the whole pod have no effect")
 	}
 	for _, c := range e.Observed.Unmanaged {
-		e.driftf("container %s (%s) in the pod's sandbox is nobody's: it is left alone", cmp.Or(c.Name, "without a name"), model.ShortID(c.ID))
+		e.driftf("container %s (%s) in the pod's sandbox is unmanaged: podctl does not change it", cmp.Or(c.Name, "without a name"), model.ShortID(c.ID))
 	}
 	last := e.Observed.Memory.LastRun
 	if last == nil || e.terminal || e.sandboxDrifted(last.Sandbox) {
@@ -134,11 +134,11 @@ func (e *explainer) sandboxDrifted(id string) bool {
 			if s.State == model.SandboxReady {
 				return false
 			}
-			e.driftf("sandbox %s was stopped behind podctl, or by a restart of the machine", model.ShortID(id))
+			e.driftf("sandbox %s was stopped outside podctl, or by a restart of the machine", model.ShortID(id))
 			return true
 		}
 	}
-	e.driftf("sandbox %s is gone: removed behind podctl", model.ShortID(id))
+	e.driftf("sandbox %s is gone: removed outside podctl", model.ShortID(id))
 	return true
 }
 
@@ -146,9 +146,9 @@ func (e *explainer) addContainerDrift(name, id string) {
 	rec := e.Find(func(c *model.Container) bool { return c.ID == id })
 	switch {
 	case rec == nil:
-		e.driftf("container %s (%s) is gone: removed behind podctl", name, model.ShortID(id))
+		e.driftf("container %s (%s) is gone: removed outside podctl", name, model.ShortID(id))
 	case rec.State == model.Exited && endedBySignal(rec):
-		e.driftf("container %s (%s) was stopped behind podctl: exit code %s", name, model.ShortID(id), model.ExitText(rec.ExitCode))
+		e.driftf("container %s (%s) was stopped outside podctl: exit code %s", name, model.ShortID(id), model.ExitText(rec.ExitCode))
 	}
 }
 

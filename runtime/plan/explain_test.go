@@ -105,24 +105,24 @@ func TestDrift(t *testing.T) {
 		want []string
 	}{
 		"nothing":        {func(*modeltest.World) {}, []string{}},
-		"the cgroup":     {func(w *modeltest.World) { w.CgroupExists = new(false) }, []string{"the pod's cgroup is missing while containers run: limits of the whole pod are not in force"}},
+		"the cgroup":     {func(w *modeltest.World) { w.CgroupExists = new(false) }, []string{"the pod's cgroup is missing while containers run: limits of the whole pod have no effect"}},
 		"a cgroup there": {func(w *modeltest.World) { w.CgroupExists = new(true) }, []string{}},
 		"an unmanaged container": {func(w *modeltest.World) {
 			w.Unmanaged = []model.Unmanaged{{ID: "0123456789abcdef", Name: "x"}, {ID: "fedcba9876543210"}}
 		}, []string{
-			"container x (0123456789ab) in the pod's sandbox is nobody's: it is left alone",
-			"container without a name (fedcba987654) in the pod's sandbox is nobody's: it is left alone",
+			"container x (0123456789ab) in the pod's sandbox is unmanaged: podctl does not change it",
+			"container without a name (fedcba987654) in the pod's sandbox is unmanaged: podctl does not change it",
 		}},
 		"a container is gone": {func(w *modeltest.World) {
 			w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Containers: map[string]string{"app": "other", "gone": "left"}}
-		}, []string{"container app (other) is gone: removed behind podctl"}},
+		}, []string{"container app (other) is gone: removed outside podctl"}},
 		"a container was stopped": {func(w *modeltest.World) {
 			w.End("app", 143, time.Hour)
 			w.End("log", 137, time.Hour)
 			w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Containers: map[string]string{"app": "app-0-of-s0", "log": "log-0-of-s0"}}
 		}, []string{
-			"container app (app-0-of-s0) was stopped behind podctl: exit code 143 (SIGTERM)",
-			"container log (log-0-of-s0) was stopped behind podctl: exit code 137 (SIGKILL)",
+			"container app (app-0-of-s0) was stopped outside podctl: exit code 143 (SIGTERM)",
+			"container log (log-0-of-s0) was stopped outside podctl: exit code 137 (SIGKILL)",
 		}},
 		"a container ended by itself": {func(w *modeltest.World) {
 			w.End("app", 1, time.Hour)
@@ -131,11 +131,11 @@ func TestDrift(t *testing.T) {
 		}, []string{}},
 		"the sandbox is gone": {func(w *modeltest.World) {
 			w.Memory.LastRun = &model.LastRun{Sandbox: "sandbox-of-old", Containers: map[string]string{"app": "other"}}
-		}, []string{"sandbox sandbox-of-o is gone: removed behind podctl"}},
+		}, []string{"sandbox sandbox-of-o is gone: removed outside podctl"}},
 		"the sandbox ended": {func(w *modeltest.World) {
 			w.Sandboxes[0].State = model.SandboxNotReady
 			w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Containers: map[string]string{"app": "other"}}
-		}, []string{"sandbox s0 was stopped behind podctl, or by a restart of the machine"}},
+		}, []string{"sandbox s0 was stopped outside podctl, or by a restart of the machine"}},
 		"no sandbox was left": {func(w *modeltest.World) { w.Memory.LastRun = &model.LastRun{} }, []string{}},
 	} {
 		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
@@ -157,7 +157,7 @@ func TestFinishedPodHasNotDrifted(t *testing.T) {
 
 // TestNotesOnImages checks a tag that refers to another image than the running one.
 func TestNotesOnImages(t *testing.T) {
-	want := []string{"app runs image 0123456789ab, while i:1 now names i:1: podctl restart web app takes the new one"}
+	want := []string{"app runs image 0123456789ab, while i:1 now names i:1: podctl restart web app uses the new one"}
 	for name, c := range map[string]struct {
 		set  func(w *modeltest.World)
 		want []string
@@ -170,11 +170,11 @@ func TestNotesOnImages(t *testing.T) {
 			w.Images["i:1"] = model.Image{ID: "sha256:ff", Digests: []string{"r/i@sha256:0123456789abcdef"}}
 			w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef"
 		}, []string{}},
-		"named by a digest that nobody has": {func(w *modeltest.World) { w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef" }, []string{}},
+		"named by a digest of no image": {func(w *modeltest.World) { w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef" }, []string{}},
 		"another, named by a digest": {func(w *modeltest.World) {
 			w.Images["i:1"] = model.Image{ID: "sha256:ff", Digests: []string{"r/i@sha256:aaaabbbbccccdddd"}}
 			w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef"
-		}, []string{"app runs image 0123456789ab, while i:1 now names aaaabbbbcccc: podctl restart web app takes the new one"}},
+		}, []string{"app runs image 0123456789ab, while i:1 now names aaaabbbbcccc: podctl restart web app uses the new one"}},
 		"it has ended":       {func(w *modeltest.World) { w.End("app", 0, time.Hour) }, []string{}},
 		"it is replaced":     {func(w *modeltest.World) { w.Find("app-0-of-s0").SpecHash = "v1:00" }, []string{}},
 		"another is stopped": {func(w *modeltest.World) { w.Find("log-0-of-s0").SpecHash = "v1:00" }, want},
@@ -253,7 +253,7 @@ func TestSummaryCountsObjects(t *testing.T) {
 		"a stop":                {[]Step{{Kind: StopContainer, Container: "a"}}, Summary{Stop: 1}},
 		"a removal":             {[]Step{{Kind: StopContainer, Container: "a"}, {Kind: RemoveContainer, Container: "a"}}, Summary{Remove: 1}},
 		"updates":               {[]Step{{Kind: UpdateContainer, Container: "a"}, {Kind: UpdatePod}, {Kind: UpdateVolume}}, Summary{Update: 3}},
-		"what is no object":     {[]Step{{Kind: CreateCgroup}, {Kind: PrepareVolume}, {Kind: RotateLog, Container: "a"}, {Kind: ArchiveLogs}}, Summary{Prepare: 2, Rotate: 1, CleanUp: 1}},
+		"not an object":         {[]Step{{Kind: CreateCgroup}, {Kind: PrepareVolume}, {Kind: RotateLog, Container: "a"}, {Kind: ArchiveLogs}}, Summary{Prepare: 2, Rotate: 1, CleanUp: 1}},
 		"a pull for later":      {[]Step{{Kind: PullImage, Container: "a"}, {Kind: PullImage, Container: "b"}, {Kind: StopContainer, Container: "b"}}, Summary{Prepare: 1, Stop: 1}},
 	} {
 		p := &Plan{Steps: c.steps}

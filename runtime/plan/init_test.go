@@ -89,7 +89,7 @@ func TestResizedInitContainer(t *testing.T) {
 	w.Memory.Actuated = actuatedOf(w)
 	edited(t, w, modeltest.Pod(fmt.Sprintf(limited, "")))
 	want := []string{
-		"kill seed-0-of-s0: Resized resources.limits.cpu: - 1; a limit cannot be taken away in place",
+		"kill seed-0-of-s0: Resized resources.limits.cpu: - 1; a limit cannot be removed in place",
 		"start seed: Resized, fresh",
 	}
 	if diff := cmp.Diff(want, choiceText(chosen(w, Options{}))); diff != "" {

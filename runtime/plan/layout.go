@@ -107,7 +107,7 @@ func (l *layout) rotateLogs() {
 		l.steps.add(Step{
 			ID: byID("rotate-log", rec.ID), Kind: RotateLog, OnFailure: Continue,
 			Container: rec.Name, ContainerType: l.refOf(rec).Type, ContainerID: rec.ID, Attempt: rec.RestartCount,
-			Reason: model.LogFull, Message: "its log has grown to where it is rotated",
+			Reason: model.LogFull, Message: "its log has reached its size limit",
 		})
 	}
 }

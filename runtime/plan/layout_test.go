@@ -131,11 +131,11 @@ func TestPulls(t *testing.T) {
 			"pull-a PullAlways", "pull-volume/d ImageAbsent", "pull-c ImageAbsent",
 			"check-a BeforeStart after pull-a", "check-b BeforeStart after pull-a,pull-volume/d", "check-c BeforeStart after pull-c",
 		}},
-		"all shall be pulled": {"i:1 i:2 d:1", Options{PullPolicy: v1.PullAlways}, []string{
+		"all are pulled": {"i:1 i:2 d:1", Options{PullPolicy: v1.PullAlways}, []string{
 			"pull-a PullAlways", "pull-volume/d PullAlways", "pull-c PullAlways",
 			"check-a BeforeStart after pull-a", "check-b BeforeStart after pull-a,pull-volume/d", "check-c BeforeStart after pull-c",
 		}},
-		"none shall be pulled": {"i:1 i:2 d:1", Options{PullPolicy: v1.PullNever}, []string{"check-a BeforeStart", "check-b BeforeStart", "check-c BeforeStart"}},
+		"none is pulled": {"i:1 i:2 d:1", Options{PullPolicy: v1.PullNever}, []string{"check-a BeforeStart", "check-b BeforeStart", "check-c BeforeStart"}},
 	} {
 		w := web(t, spec, "")
 		w.Images = map[string]model.Image{"i:1": {}, "i:2": {}, "d:1": {}}
@@ -411,7 +411,7 @@ func TestOldSandboxesAreSweptUp(t *testing.T) {
 		"an old one with the record that counts": {func(w *modeltest.World) {
 			w.Sandbox("old", 0, model.SandboxNotReady).Container("old", "job", 0, model.Exited)
 		}, nil},
-		"an old one with a record that goes": {func(w *modeltest.World) {
+		"an old one with a removed record": {func(w *modeltest.World) {
 			w.Sandbox("old", 0, model.SandboxNotReady).Container("old", "gone", 0, model.Exited)
 		}, []string{"remove-sandbox-old Superseded after remove-gone-0-of-ol"}},
 		"the one that is replaced": {func(w *modeltest.World) {

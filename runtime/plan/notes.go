@@ -26,7 +26,7 @@ func (e *explainer) addNotes() {
 		}
 	}
 	if e.Observed.Unrecorded && len(e.plan.Keeps) > 0 {
-		e.notef("podctl has no record of this pod: apply makes one, and adopts what runs")
+		e.notef("podctl has no record of this pod: apply creates one, and adopts its containers")
 	}
 	e.noteUnresolved()
 	e.noteFaults()
@@ -57,7 +57,7 @@ func (e *explainer) editedAfterEnd() bool {
 // Secrets: its digests were made with another key. The container is not stopped for that.
 func (e *explainer) noteUnknownSecrets(ref podspec.ContainerRef, rec *model.Container) {
 	if digest.Compare(rec.SpecHash, spechash.Container(e.Desired, ref.Container)) == digest.Unknown {
-		e.notef("container %s: it is unknown whether the Secrets in its environment have changed, because their digests were made with another key; `podctl restart %s %s` gives it the values of the manifest",
+		e.notef("container %s: it is unknown whether the Secrets in its environment have changed, because their digests were made with another key; `podctl restart %s %s` applies the values of the manifest",
 			ref.Name, e.Manifest.Name, ref.Name)
 	}
 }
@@ -70,7 +70,7 @@ func (e *explainer) noteFound(ref podspec.ContainerRef, rec *model.Container) {
 	}
 	r := resizingOf(e.Pod, ref.Container, rec)
 	for _, c := range r.changesOf(r.kept) {
-		e.notef("container %s runs with other resources than the manifest's (%s), and nobody knows of an edit: podctl restart %s %s takes the manifest's",
+		e.notef("container %s runs with other resources than the manifest's (%s), and no edit is recorded: podctl restart %s %s applies the manifest's",
 			ref.Name, c, e.Manifest.Name, ref.Name)
 	}
 }
@@ -79,7 +79,7 @@ func (e *explainer) noteFound(ref podspec.ContainerRef, rec *model.Container) {
 func (e *explainer) noteNewImage(ref podspec.ContainerRef, rec *model.Container) {
 	image := e.Observed.Images[ref.Image]
 	if image.Other(rec.ImageID) {
-		e.notef("%s runs image %s, while %s now names %s: podctl restart %s %s takes the new one",
+		e.notef("%s runs image %s, while %s now names %s: podctl restart %s %s uses the new one",
 			ref.Name, shortDigest(rec.ImageID), ref.Image, shortDigest(image.NameLike(rec.ImageID)), e.Manifest.Name, ref.Name)
 	}
 }
@@ -97,7 +97,7 @@ func (e *explainer) noteUnresolved() {
 	for _, lacks := range e.Desired.Unresolved() {
 		told := slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Message == lacks.Detail })
 		if lacks.Volume != "" && lacks.Container == "" && !told {
-			e.notef("volume %s keeps what it has: %s", lacks.Volume, lacks.Detail)
+			e.notef("volume %s keeps its content: %s", lacks.Volume, lacks.Detail)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (e *explainer) noteFaults() {
 		rec := e.Newest(ref.Name)
 		held := slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Container == ref.Name || h.Container == "" })
 		if known && !held && !fault.ImageUser && rec != nil && rec.State == model.Running && !e.steps.does(StopContainer, rec.ID) {
-			e.notef("container %s runs, and could not be started again: %s", ref.Name, fault.Message)
+			e.notef("container %s runs, but could not be started again: %s", ref.Name, fault.Message)
 		}
 	}
 }

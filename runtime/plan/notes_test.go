@@ -23,12 +23,12 @@ func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
 		selinux *bool
 		want    []string
 	}{
-		"a signal":              {signal, old, nil, []string{ignored}},
-		"a newer runtime":       {signal, model.Runtime{Name: "containerd", Version: "2.1.0"}, nil, []string{}},
-		"another runtime":       {signal, model.Runtime{Name: "cri-o", Version: "1.0"}, nil, []string{}},
-		"a label":               {label, old, &off, []string{"spec.containers[0].securityContext.seLinuxOptions has no effect: SELinux is not enabled on this machine", "spec.securityContext.seLinuxOptions has no effect: SELinux is not enabled on this machine"}},
-		"a label with SELinux":  {label, old, &on, []string{}},
-		"a label, nobody knows": {label, old, nil, []string{}},
+		"a signal":                 {signal, old, nil, []string{ignored}},
+		"a newer runtime":          {signal, model.Runtime{Name: "containerd", Version: "2.1.0"}, nil, []string{}},
+		"another runtime":          {signal, model.Runtime{Name: "cri-o", Version: "1.0"}, nil, []string{}},
+		"a label":                  {label, old, &off, []string{"spec.containers[0].securityContext.seLinuxOptions has no effect: SELinux is not enabled on this machine", "spec.securityContext.seLinuxOptions has no effect: SELinux is not enabled on this machine"}},
+		"a label with SELinux":     {label, old, &on, []string{}},
+		"a label, unknown support": {label, old, nil, []string{}},
 	} {
 		w := modeltest.New(modeltest.Load(t, modeltest.Pod(c.spec)))
 		w.Runtime, w.SELinux = c.runtime, c.selinux
@@ -47,7 +47,7 @@ func TestVolumesThatKeepWhatTheyHaveAreNoted(t *testing.T) {
 	w.Volumes = map[string]model.Volume{"v": {}}
 	w.Memory.Applied = modeltest.Load(t, modeltest.Pod(fmt.Sprintf(spec, "some")))
 	p := makePlan(w)
-	if diff := cmp.Diff([]string{"volume v keeps what it has: " + lacks}, p.Notes); diff != "" || len(p.Steps) > 0 {
+	if diff := cmp.Diff([]string{"volume v keeps its content: " + lacks}, p.Notes); diff != "" || len(p.Steps) > 0 {
 		t.Errorf("(-want +got)\n%s%+v", diff, p.Steps)
 	}
 	if got := recorded(p); len(got) != 1 || got[0] != "none: spec.volumes[v].configMap.name" {
@@ -63,7 +63,7 @@ func TestRunningContainersWithFaultsAreNoted(t *testing.T) {
 	fault := model.Fault{Reason: model.FailedMount, Message: "so it is", Volume: true}
 	w := web(t, "  containers: [{name: a, image: i:1}]\n", "a=Running")
 	w.Faults = map[string]model.Fault{"a": fault}
-	want := []string{"container a runs, and could not be started again: so it is"}
+	want := []string{"container a runs, but could not be started again: so it is"}
 	p := makePlan(w)
 	if diff := cmp.Diff(want, p.Notes); diff != "" || len(p.Steps)+len(p.Holds) > 0 {
 		t.Errorf("(-want +got)\n%s%+v", diff, p)

@@ -73,7 +73,7 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"a pod that runs as wanted needs nothing": {world: modeltest.Running, want: []string{}},
-		"a finished init container makes room for the regular ones, side by side": {
+		"after a finished init container the regular ones start in parallel": {
 			world: func(d *podspec.Desired) *modeltest.World {
 				w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
 				w.Container("s0", "seed", 0, model.Exited)
@@ -119,7 +119,7 @@ func TestMake(t *testing.T) {
 				"start-seed SandboxReplaced after run-sandbox,check-seed,remove-seed-0-of-s0",
 			},
 		},
-		"a sandbox in which nothing runs any more makes room whatever can be proven": {
+		"a sandbox without running containers is replaced even without proof": {
 			world: func(d *podspec.Desired) *modeltest.World {
 				w := modeltest.New(d).Sandbox("s0", 0, model.SandboxNotReady)
 				w.Container("s0", "seed", 0, model.Exited)
@@ -180,7 +180,7 @@ func TestMake(t *testing.T) {
 				"start-log Exited after check-log,stop-app-0-of-s0,stop-old-0-of-s0 once exited stop-app-0-of-s0,stop-old-0-of-s0",
 			},
 		},
-		"a record that was never started makes room for the next attempt": {
+		"a record that was never started is removed for the next attempt": {
 			world: func(d *podspec.Desired) *modeltest.World {
 				w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
 				w.Container("s0", "seed", 0, model.Exited)
@@ -227,7 +227,7 @@ func TestMake(t *testing.T) {
 			},
 			want: []string{"stop-app-0-of-s0 Superseded"},
 		},
-		"what was to be replaced when a pass was interrupted still is": {
+		"a replacement of an interrupted pass is continued": {
 			world: func(d *podspec.Desired) *modeltest.World {
 				w := modeltest.Running(d)
 				w.Container("s0", "app", 1, model.Created)

@@ -116,7 +116,7 @@ func (l *layout) stopAndRemove(logs Logs) []string {
 // deletion, by applying the manifest.
 func deletionHold(pod model.PodRef) Hold {
 	return Hold{Reason: model.Deleted, Blocking: true, Message: fmt.Sprintf(
-		"its deletion has begun and is not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back", pod)}
+		"its deletion is not finished: podctl delete %s finishes it, podctl apply of its manifest cancels it", pod)}
 }
 
 // removeAll removes all records. Containers are removed once they have ended, while the network of their sandbox is
@@ -194,7 +194,7 @@ func (in *Input) afterEviction() bool {
 func (p *Plan) evict(in *Input, why *model.Eviction) {
 	opts := in.Options
 	opts.GracePeriod = new(int64(evictionGrace))
-	l := newRemoval(in, &opts, cause{reason: model.Evicted, message: "the pod is evicted: too little is left of " + why.Signal})
+	l := newRemoval(in, &opts, cause{reason: model.Evicted, message: "the pod is evicted: " + why.Signal + " is below its threshold"})
 	ended := l.stopAndRemove(RemoveSupersededLogs)
 	if len(l.steps) > 0 || !why.Done {
 		l.removeData(ended)
@@ -208,12 +208,12 @@ func (p *Plan) evict(in *Input, why *model.Eviction) {
 func evictionHold(in *Input, pod *podstatus.Pod, why *model.Eviction) Hold {
 	h := Hold{
 		Reason: model.Evicted, Blocking: true, Evicted: true, Status: why.Message,
-		Message: fmt.Sprintf("evicted %s: %s; it stays so until its manifest changes: podctl restart %s makes it anew",
+		Message: fmt.Sprintf("evicted %s: %s; it stays evicted until its manifest changes; podctl restart %s recreates it",
 			pod.Ago(why.At), strings.TrimSuffix(strings.TrimSpace(why.Message), "."), in.Pod),
 	}
 	if in.afterEviction() {
 		h.Unapplied = true
-		h.Message = "the pod was evicted, and what is left of it is removed first"
+		h.Message = "the pod was evicted, and its leftovers are removed first"
 	}
 	return h
 }

@@ -199,9 +199,9 @@ func (r *resizing) changesOf(names []v1.ResourceName) []diff.Change {
 
 // text explains why a resize restarts the container.
 func (r *resizing) text() string {
-	why := "its resizePolicy asks for a restart"
+	why := "its resizePolicy requires a restart"
 	if slices.ContainsFunc(r.resized, r.limitRemoved) {
-		why = "a limit cannot be taken away in place"
+		why = "a limit cannot be removed in place"
 	}
 	return fmt.Sprintf("%s; %s", diff.Diff{Changes: r.changes()}.Text(), why)
 }

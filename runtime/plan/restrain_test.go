@@ -64,7 +64,7 @@ func TestWhatIsMissingHoldsAStart(t *testing.T) {
 		"an image that may not be pulled": {"app=Running", ", imagePullPolicy: Never", "", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{
 			"keep app", "hold x ErrImageNeverPull: Container image \"i:1\" is not present with pull policy of Never",
 		}},
-		"an image nobody looked for": {"app=Running", ", imagePullPolicy: Never", "", func(w *modeltest.World) { delete(w.Images, "i:1") }, []string{"start x"}},
+		"an image that was not observed": {"app=Running", ", imagePullPolicy: Never", "", func(w *modeltest.World) { delete(w.Images, "i:1") }, []string{"start x"}},
 	} {
 		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		edited(t, w, ladderPod(podspec.Regular, "Always", c.fields))
@@ -146,7 +146,7 @@ func TestKnownFaultsHoldAPod(t *testing.T) {
 	}{
 		"a new pod":             {"", ofSandbox, "hold  CreatePodSandboxError: so it is"},
 		"a new pod's volumes":   {"", ofVolume, "hold  FailedMount: so it is"},
-		"one that is made anew": {"app=Running x=Running", ofSandbox, "hold  CreatePodSandboxError: so it is"},
+		"one that is recreated": {"app=Running x=Running", ofSandbox, "hold  CreatePodSandboxError: so it is"},
 		"its volumes":           {"app=Running x=Running", ofVolume, "hold  FailedMount: so it is"},
 	} {
 		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", "")))
@@ -275,7 +275,7 @@ func TestPodIsHeld(t *testing.T) {
 		set            func(w *modeltest.World)
 		want           []string
 	}{
-		"nothing stands in the way": {"", "app=Running x=Running", replaced, []string{"start x", "start app"}},
+		"no hold": {"", "app=Running x=Running", replaced, []string{"start x", "start app"}},
 		"a taken port": {", ports: [{containerPort: 80, hostPort: 80}]", "app=Running x=Running", func(w *modeltest.World) {
 			replaced(w)
 			w.Ports = map[string]string{"80/TCP": "pod default/other"}
@@ -286,7 +286,7 @@ func TestPodIsHeld(t *testing.T) {
 		"a network that is not ready": {"", "app=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = &notReady }, []string{
 			"start x", "keep app", "hold  NetworkNotReady: the runtime's network is not ready", "all is held",
 		}},
-		"a network that nobody needs": {"", "app=Running x=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = &notReady }, []string{"keep x", "keep app"}},
+		"a network that is not needed": {"", "app=Running x=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = &notReady }, []string{"keep x", "keep app"}},
 		"a reference that is missing": {missingRef, "app=Running x=Running", replaced, []string{
 			"start app", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE", "all is held",
 		}},

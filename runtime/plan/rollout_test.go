@@ -37,7 +37,7 @@ func TestRolloutRestart(t *testing.T) {
 	p := Make(in)
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Kind == RunSandbox && s.Message != "its workload was restarted at 2026-05-04T11:30:00Z" {
-			t.Errorf("the sandbox is made: %s", s.Message)
+			t.Errorf("the sandbox is created: %s", s.Message)
 		}
 	}
 	if len(p.Record) != 0 {
@@ -52,7 +52,7 @@ func TestRolloutRestart(t *testing.T) {
 	w = modeltest.New(restartedPod(t, "2026-05-04T11:00:00Z")).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
 	in = inputOf(w)
 	if p = Make(in); !p.Complete {
-		t.Errorf("a pod that was made since: %v", p.Steps)
+		t.Errorf("a pod that was created since: %v", p.Steps)
 	}
 }
 

@@ -76,7 +76,7 @@ func (c *chooser) judgeRunning(ref podspec.ContainerRef, rec *model.Container) b
 		return false
 	}
 	if c.opts.restarts(ref.Name) {
-		c.replace(ref, rec, cause{reason: model.RestartRequested, message: "a restart was asked for"})
+		c.replace(ref, rec, cause{reason: model.RestartRequested, message: "a restart was requested"})
 		return false
 	}
 	for _, t := range []model.ProbeType{model.Liveness, model.Startup} {

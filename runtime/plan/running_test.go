@@ -51,7 +51,7 @@ func TestLadder(t *testing.T) {
 		// sidecar is the result for a sidecar if it differs; nil means the same.
 		sidecar []string
 	}{
-		"as it shall be": {"", "", nil, Options{}, []string{"keep x: Running"}, nil},
+		"up to date": {"", "", nil, Options{}, []string{"keep x: Running"}, nil},
 		"another command": {"", ", command: [b]", nil, Options{}, []string{
 			"kill x-0-of-s0: SpecChanged its definition changed", "start x: SpecChanged, fresh",
 		}, nil},
@@ -59,7 +59,7 @@ func TestLadder(t *testing.T) {
 			"kill x-0-of-s0: SpecChanged its definition changed", "start x: SpecChanged, fresh",
 		}, nil},
 		"a restart": {probes, probes, failed, Options{Restart: []string{"x"}}, []string{
-			"kill x-0-of-s0: RestartRequested a restart was asked for", "start x: RestartRequested, fresh",
+			"kill x-0-of-s0: RestartRequested a restart was requested", "start x: RestartRequested, fresh",
 		}, nil},
 		"a restart of another one": {"", "", nil, Options{Restart: []string{"app"}}, []string{"keep x: Running"}, nil},
 		"its liveness failed": {probes, probes, failed, Options{}, []string{
@@ -67,26 +67,26 @@ func TestLadder(t *testing.T) {
 		}, nil},
 		"its liveness passed": {probes, probes, passed, Options{}, []string{"keep x: Running"}, nil},
 		"it failed long ago":  {probes, probes, stale, Options{}, []string{"keep x: Running", "hold x: ProbeStale"}, nil},
-		"and was asked since": {probes, probes, stale, Options{ProbedSince: modeltest.Noon().Add(-time.Hour)}, []string{
+		"and was probed since": {probes, probes, stale, Options{ProbedSince: modeltest.Noon().Add(-time.Hour)}, []string{
 			"kill x-0-of-s0: LivenessFailed liveness probe failed: refused", "start x: LivenessFailed",
 		}, nil},
 		"more cpu":            {fmt.Sprintf(limits, "1"), fmt.Sprintf(limits, "2"), nil, Options{}, []string{"update x, grows true"}, nil},
 		"less cpu":            {fmt.Sprintf(limits, "2"), fmt.Sprintf(limits, "1"), nil, Options{}, []string{"update x, grows false"}, nil},
 		"less cpu, undecided": {probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), undecided, Options{}, []string{"update x, grows false"}, nil},
 		// A sidecar does not change while its health is unknown.
-		"less cpu, not asked": {probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), nil, Options{}, []string{"update x, grows false"}, []string{"keep x: Running"}},
+		"less cpu, not requested": {probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), nil, Options{}, []string{"update x, grows false"}, []string{"keep x: Running"}},
 		"less cpu, and it failed long ago": {
 			probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), stale,
 			Options{},
 			[]string{"update x, grows false", "hold x: ProbeStale"},
 			[]string{"keep x: Running", "hold x: ProbeStale"},
 		},
-		"a policy that asks for a restart": {
+		"a policy that requires a restart": {
 			", resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}]" + fmt.Sprintf(limits, "1"),
 			", resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}]" + fmt.Sprintf(limits, "2"), nil,
 			Options{},
 			[]string{
-				"kill x-0-of-s0: Resized resources.limits.cpu: 1 -> 2 (and 1 more); its resizePolicy asks for a restart", "start x: Resized, fresh",
+				"kill x-0-of-s0: Resized resources.limits.cpu: 1 -> 2 (and 1 more); its resizePolicy requires a restart", "start x: Resized, fresh",
 			},
 			nil,
 		},
@@ -262,8 +262,8 @@ func TestDefinitionChanged(t *testing.T) {
 		"by a kubelet: another name of its image": {func(rec *model.Container) {
 			rec.SpecHash, rec.Hash, rec.Image, rec.ImageID = "", spechash.Kubelet(&v1.Container{Name: "x", Image: "i:0"}), "i:0", "sha256:i:1"
 		}, "", true, "image: i:0 -> i:1"},
-		"a hash of a version nobody knows": {func(rec *model.Container) { rec.SpecHash = "v99:ab" }, ", command: [b]", false, ""},
-		"a record that cannot be read":     {func(rec *model.Container) { rec.Spec = "{" }, ", command: [b]", true, "its definition changed"},
+		"a hash of an unknown version": {func(rec *model.Container) { rec.SpecHash = "v99:ab" }, ", command: [b]", false, ""},
+		"a record that cannot be read": {func(rec *model.Container) { rec.Spec = "{" }, ", command: [b]", true, "its definition changed"},
 	} {
 		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("x=Running")
 		c.record(&w.Containers[0])

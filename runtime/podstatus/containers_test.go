@@ -48,12 +48,12 @@ func TestStateWithoutARecord(t *testing.T) {
 		text, container string
 		states, want    string
 	}{
-		"alone in its pod":              {modeltest.Pod("  containers: [{name: app, image: i:1}]\n"), "app", "", "waiting ContainerCreating"},
-		"beside init containers":        {modeltest.WebPod, "app", "", "waiting PodInitializing"},
-		"an init container":             {modeltest.WebPod, "seed", "", "waiting PodInitializing"},
-		"an init container of old":      {modeltest.WebPod, "seed", "app=Running", "exited 0 Completed"},
-		"and a regular one of unknown":  {modeltest.WebPod, "seed", "app=Unknown", "waiting PodInitializing"},
-		"a regular one beside a record": {modeltest.WebPod, "log", "app=Running", "waiting PodInitializing"},
+		"alone in its pod":               {modeltest.Pod("  containers: [{name: app, image: i:1}]\n"), "app", "", "waiting ContainerCreating"},
+		"next to init containers":        {modeltest.WebPod, "app", "", "waiting PodInitializing"},
+		"an init container":              {modeltest.WebPod, "seed", "", "waiting PodInitializing"},
+		"an init container of old":       {modeltest.WebPod, "seed", "app=Running", "exited 0 Completed"},
+		"and a regular one of unknown":   {modeltest.WebPod, "seed", "app=Unknown", "waiting PodInitializing"},
+		"a regular one next to a record": {modeltest.WebPod, "log", "app=Running", "waiting PodInitializing"},
 	} {
 		w := modeltest.New(modeltest.Load(t, c.text)).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		s := shownOf(t, w, c.container)
@@ -267,11 +267,11 @@ func TestStatusWhileAHookRuns(t *testing.T) {
 		phase                     v1.PodPhase
 		restarts                  int32
 	}{
-		"its first start":          {policy("Always"), "", "waiting ContainerCreating", "", v1.PodPending, 0},
-		"beside init containers":   {modeltest.WebPod, "seed=Exited", "waiting PodInitializing", "", v1.PodPending, 0},
-		"a restart":                {policy("Always"), "app=Exited:3", "exited 3", "", v1.PodRunning, 0},
-		"a restart after success":  {policy("OnFailure"), "app=Exited:0", "exited 0", "", v1.PodRunning, 0},
-		"a restart that was asked": {policy("Never"), "app=Exited:3", "exited 3", "", v1.PodRunning, 0},
+		"its first start":         {policy("Always"), "", "waiting ContainerCreating", "", v1.PodPending, 0},
+		"next to init containers": {modeltest.WebPod, "seed=Exited", "waiting PodInitializing", "", v1.PodPending, 0},
+		"a restart":               {policy("Always"), "app=Exited:3", "exited 3", "", v1.PodRunning, 0},
+		"a restart after success": {policy("OnFailure"), "app=Exited:0", "exited 0", "", v1.PodRunning, 0},
+		"a requested restart":     {policy("Never"), "app=Exited:3", "exited 3", "", v1.PodRunning, 0},
 	} {
 		w := modeltest.New(modeltest.Load(t, c.text)).Sandbox("s0", 0, model.SandboxReady).States(c.before)
 		w.Container("s0", "app", 1, model.Running).Starting = true

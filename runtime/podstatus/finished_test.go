@@ -52,7 +52,7 @@ func TestRecordsBeforeWhatIsRemembered(t *testing.T) {
 		t.Errorf("%+v", status.ContainerStatuses[0].State)
 	}
 	if ends := Ends(&status); len(ends) != 1 || ends["app"].ExitCode != 4 || ends["app"].ID == "" {
-		t.Errorf("what is to be remembered: %+v", ends)
+		t.Errorf("the stored completion: %+v", ends)
 	}
 }
 

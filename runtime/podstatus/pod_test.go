@@ -156,7 +156,7 @@ func TestNextAttempt(t *testing.T) {
 			w.Container("s0", "app", 1, model.Running)
 			w.Container("s0", "app", 2, model.Created)
 		}, 2},
-		"a replacement not started of what has ended": {func(w *modeltest.World) {
+		"a replacement, not started, of an exited container": {func(w *modeltest.World) {
 			w.Container("s0", "app", 1, model.Exited)
 			w.Container("s0", "app", 2, model.Created)
 		}, 2},

@@ -51,14 +51,14 @@ func TestResourcesInForce(t *testing.T) {
 		told   *v1.ResourceRequirements
 		want   string
 	}{
-		"no record":                 {"", nil, "unknown"},
-		"it has ended":              {"app=Exited", &v1.ResourceRequirements{Limits: amounts("cpu=1")}, manifest},
-		"the runtime says nothing":  {"app=Running", nil, manifest},
-		"the runtime has the same":  {"app=Running", &v1.ResourceRequirements{Limits: amounts("cpu=500m", "memory=64Mi"), Requests: amounts("cpu=100m")}, manifest},
-		"the runtime has more":      {"app=Running", &v1.ResourceRequirements{Limits: amounts("cpu=1", "memory=128Mi"), Requests: amounts("cpu=200m")}, "limits cpu=1 memory=128Mi requests cpu=200m memory=32Mi"},
-		"it has no requests of it":  {"app=Running", &v1.ResourceRequirements{Limits: amounts("cpu=1")}, "limits cpu=1 memory=64Mi requests cpu=100m memory=32Mi"},
-		"it knows other resources":  {"app=Running", &v1.ResourceRequirements{Limits: amounts("hugepages-2Mi=2Mi")}, manifest},
-		"a request of memory of it": {"app=Running", &v1.ResourceRequirements{Requests: amounts("memory=1Mi")}, manifest},
+		"no record":                   {"", nil, "unknown"},
+		"it has ended":                {"app=Exited", &v1.ResourceRequirements{Limits: amounts("cpu=1")}, manifest},
+		"the runtime reports nothing": {"app=Running", nil, manifest},
+		"the runtime has the same":    {"app=Running", &v1.ResourceRequirements{Limits: amounts("cpu=500m", "memory=64Mi"), Requests: amounts("cpu=100m")}, manifest},
+		"the runtime has more":        {"app=Running", &v1.ResourceRequirements{Limits: amounts("cpu=1", "memory=128Mi"), Requests: amounts("cpu=200m")}, "limits cpu=1 memory=128Mi requests cpu=200m memory=32Mi"},
+		"it has no requests of it":    {"app=Running", &v1.ResourceRequirements{Limits: amounts("cpu=1")}, "limits cpu=1 memory=64Mi requests cpu=100m memory=32Mi"},
+		"it knows other resources":    {"app=Running", &v1.ResourceRequirements{Limits: amounts("hugepages-2Mi=2Mi")}, manifest},
+		"a request of memory of it":   {"app=Running", &v1.ResourceRequirements{Requests: amounts("memory=1Mi")}, manifest},
 	} {
 		w := web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		for i := range w.Containers {
@@ -119,11 +119,11 @@ func TestPodResources(t *testing.T) {
 		cgroup       *bool
 		want         string
 	}{
-		"it is pending":        {spec, "", new(true), "limits cpu=500m memory=128Mi requests cpu=200m memory=96Mi"},
-		"no cgroup of its own": {spec, "app=Running log=Running", nil, "limits requests memory=96Mi"},
-		"the cgroup is gone":   {spec, "app=Running log=Running", new(false), "limits requests memory=96Mi"},
-		"its cgroup":           {spec, "app=Running log=Running", new(true), "limits memory=128Mi requests cpu=200m memory=96Mi"},
-		"limits of the pod":    {own + spec, "app=Running log=Running", new(true), "limits cpu=2 memory=1Gi requests cpu=1 memory=96Mi"},
+		"it is pending":      {spec, "", new(true), "limits cpu=500m memory=128Mi requests cpu=200m memory=96Mi"},
+		"no separate cgroup": {spec, "app=Running log=Running", nil, "limits requests memory=96Mi"},
+		"the cgroup is gone": {spec, "app=Running log=Running", new(false), "limits requests memory=96Mi"},
+		"its cgroup":         {spec, "app=Running log=Running", new(true), "limits memory=128Mi requests cpu=200m memory=96Mi"},
+		"limits of the pod":  {own + spec, "app=Running log=Running", new(true), "limits cpu=2 memory=1Gi requests cpu=1 memory=96Mi"},
 	} {
 		w := web(t, c.spec).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		w.CgroupExists = c.cgroup
@@ -182,6 +182,6 @@ func TestUserIsShown(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := shownOf(t, modeltest.Running(modeltest.Load(t, modeltest.WebPod)), "app").User; got != nil {
-		t.Errorf("a user nobody told of: %+v", got)
+		t.Errorf("a user that was not reported: %+v", got)
 	}
 }

@@ -58,7 +58,7 @@ func TestRestartWantedByExitCode(t *testing.T) {
 		"a rule under Never":            {v1.RestartPolicyNever, never(), []v1.ContainerRestartRule{rule(restart, in, 3, 42)}, map[int32]bool{0: false, 3: true, 42: true, 4: false}},
 		"a rule for all but some":       {v1.RestartPolicyNever, never(), []v1.ContainerRestartRule{rule(restart, notIn, 0, 1)}, map[int32]bool{0: false, 1: false, 2: true}},
 		"the second rule":               {v1.RestartPolicyNever, never(), []v1.ContainerRestartRule{rule(restart, in, 3), rule(restart, in, 4)}, map[int32]bool{3: true, 4: true, 5: false}},
-		"a rule beside OnFailure":       {v1.RestartPolicyNever, onFailure(), []v1.ContainerRestartRule{rule(restart, in, 0)}, map[int32]bool{0: true, 1: true}},
+		"a rule with OnFailure":         {v1.RestartPolicyNever, onFailure(), []v1.ContainerRestartRule{rule(restart, in, 0)}, map[int32]bool{0: true, 1: true}},
 		"a rule without a policy":       {v1.RestartPolicyNever, nil, []v1.ContainerRestartRule{rule(restart, in, 3)}, map[int32]bool{3: false}},
 		"a rule without exit codes":     {v1.RestartPolicyNever, never(), []v1.ContainerRestartRule{{Action: restart}}, map[int32]bool{0: false, 3: false}},
 		"a rule of an unknown operator": {v1.RestartPolicyNever, never(), []v1.ContainerRestartRule{rule(restart, "Above", 3)}, map[int32]bool{3: false, 4: false}},

@@ -33,7 +33,7 @@ func (p *Pod) SandboxFault() *SandboxFault {
 	latest, host := &p.Sandboxes[0], p.Manifest.Spec.HostNetwork
 	switch {
 	case ready > 1:
-		return &SandboxFault{Reason: model.MultipleSandboxes, Message: fmt.Sprintf("%d sandboxes are ready, one is wanted", ready)}
+		return &SandboxFault{Reason: model.MultipleSandboxes, Message: fmt.Sprintf("%d sandboxes are ready instead of one", ready)}
 	case latest.State != model.SandboxReady:
 		return &SandboxFault{Reason: model.SandboxNotReadyState, Message: "the sandbox is not ready"}
 	case latest.HostNetwork != host:

@@ -20,8 +20,8 @@ func TestSandboxFault(t *testing.T) {
 		world func(w *modeltest.World)
 		want  *SandboxFault
 	}{
-		"none":           {func(w *modeltest.World) { w.Sandboxes = nil }, &SandboxFault{Reason: model.SandboxMissing, Message: "no sandbox yet"}},
-		"as it shall be": {func(*modeltest.World) {}, nil},
+		"none":       {func(w *modeltest.World) { w.Sandboxes = nil }, &SandboxFault{Reason: model.SandboxMissing, Message: "no sandbox yet"}},
+		"up to date": {func(*modeltest.World) {}, nil},
 		"an older one that is not ready": {func(w *modeltest.World) {
 			w.Sandboxes[0].Attempt = 1
 			w.Sandbox("old", 0, model.SandboxNotReady)
@@ -32,7 +32,7 @@ func TestSandboxFault(t *testing.T) {
 		},
 		"two": {
 			func(w *modeltest.World) { w.Sandbox("s1", 1, model.SandboxReady) },
-			&SandboxFault{Reason: model.MultipleSandboxes, Message: "2 sandboxes are ready, one is wanted"},
+			&SandboxFault{Reason: model.MultipleSandboxes, Message: "2 sandboxes are ready instead of one"},
 		},
 		"the newer one is not ready": {
 			func(w *modeltest.World) { w.Sandbox("s1", 1, model.SandboxNotReady) },
@@ -42,13 +42,13 @@ func TestSandboxFault(t *testing.T) {
 			func(w *modeltest.World) { w.Sandboxes[0].HostNetwork = true },
 			&SandboxFault{Reason: model.NetworkModeChanged, Message: "hostNetwork: true -> false", Edited: true, OtherNetwork: true},
 		},
-		"no address":            {func(w *modeltest.World) { w.Sandboxes[0].IPs = nil }, &SandboxFault{Reason: model.NoIP, Message: "the sandbox has no address"}},
-		"no network is told of": {func(w *modeltest.World) { w.Sandboxes[0].IPs, w.Sandboxes[0].NoNetwork = nil, true }, nil},
+		"no address":             {func(w *modeltest.World) { w.Sandboxes[0].IPs = nil }, &SandboxFault{Reason: model.NoIP, Message: "the sandbox has no address"}},
+		"no network is reported": {func(w *modeltest.World) { w.Sandboxes[0].IPs, w.Sandboxes[0].NoNetwork = nil, true }, nil},
 		"other settings": {
 			func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" },
 			&SandboxFault{Reason: model.SandboxConfigChanged, Message: "the pod's sandbox settings changed", Edited: true},
 		},
-		"made by another tool": {func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "" }, nil},
+		"created by another tool": {func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "" }, nil},
 		"an edited hostname": {
 			func(w *modeltest.World) { w.Desired = edited(t, func(pod *v1.Pod) { pod.Spec.Hostname = "other" }) },
 			&SandboxFault{Reason: model.SandboxConfigChanged, Message: "the pod's sandbox settings changed", Edited: true},
@@ -74,18 +74,18 @@ func TestRestartedWorkload(t *testing.T) {
 		made     time.Time
 		want     bool
 	}{
-		"after it was made":      {"2026-05-04T11:00:00.000000001Z", "ReplicaSet", made, true},
-		"in another time zone":   {"2026-05-04T13:30:00+02:00", "Deployment", made, true},
-		"just now":               {"2026-05-04T12:00:00Z", "StatefulSet", made, true},
-		"of a DaemonSet":         {"2026-05-04T12:00:00Z", "DaemonSet", made, true},
-		"when it was made":       {"2026-05-04T11:00:00Z", "ReplicaSet", made, false},
-		"still to come":          {"2026-05-04T12:00:00.5Z", "ReplicaSet", made, false},
-		"no time":                {"yesterday", "ReplicaSet", made, false},
-		"none":                   {"", "ReplicaSet", made, false},
-		"of a Job":               {"2026-05-04T12:00:00Z", "Job", made, false},
-		"of a pod of its own":    {"2026-05-04T12:00:00Z", "", made, false},
-		"not known when made":    {"2026-05-04T12:00:00Z", "ReplicaSet", time.Time{}, false},
-		"made in the future too": {"2026-05-04T12:00:00Z", "ReplicaSet", made.Add(2 * time.Hour), false},
+		"after it was created":      {"2026-05-04T11:00:00.000000001Z", "ReplicaSet", made, true},
+		"in another time zone":      {"2026-05-04T13:30:00+02:00", "Deployment", made, true},
+		"just now":                  {"2026-05-04T12:00:00Z", "StatefulSet", made, true},
+		"of a DaemonSet":            {"2026-05-04T12:00:00Z", "DaemonSet", made, true},
+		"when it was created":       {"2026-05-04T11:00:00Z", "ReplicaSet", made, false},
+		"still to come":             {"2026-05-04T12:00:00.5Z", "ReplicaSet", made, false},
+		"no time":                   {"yesterday", "ReplicaSet", made, false},
+		"none":                      {"", "ReplicaSet", made, false},
+		"of a Job":                  {"2026-05-04T12:00:00Z", "Job", made, false},
+		"of a pod of its own":       {"2026-05-04T12:00:00Z", "", made, false},
+		"creation time unknown":     {"2026-05-04T12:00:00Z", "ReplicaSet", time.Time{}, false},
+		"created in the future too": {"2026-05-04T12:00:00Z", "ReplicaSet", made.Add(2 * time.Hour), false},
 	} {
 		w := modeltest.New(edited(t, func(pod *v1.Pod) {
 			pod.Annotations = map[string]string{podspec.AnnotationRestartedAt: c.at}

@@ -267,6 +267,6 @@ func TestHookTakesAnyAnswer(t *testing.T) {
 	}
 	action.Port = intstr.FromInt(freePort(t))
 	if err := HTTPHook(t.Context(), action, local(&v1.Container{})); err == nil {
-		t.Error("a refused connection is no answer")
+		t.Error("a refused connection is not an answer")
 	}
 }

@@ -170,13 +170,13 @@ func fits(m, below *place) error {
 	}
 	switch {
 	case there == throughFile:
-		return fmt.Errorf("%s lies below a file of the volume mounted at %s: not a directory", m.target(), below.target())
+		return fmt.Errorf("%s is below a file of the volume mounted at %s: not a directory", m.target(), below.target())
 	case there == missing && below.GetReadonly():
-		return fmt.Errorf("%s is not in what is mounted at %s, and cannot be made there: read-only file system", m.target(), below.target())
+		return fmt.Errorf("%s does not exist in the mount at %s, and cannot be created there: read-only file system", m.target(), below.target())
 	case there == directory && what == file:
-		return fmt.Errorf("a file cannot be mounted on %s, which is a directory in what is mounted at %s: not a directory", m.target(), below.target())
+		return fmt.Errorf("a file cannot be mounted on %s, which is a directory in the mount at %s: not a directory", m.target(), below.target())
 	case there == file && what == directory:
-		return fmt.Errorf("a directory cannot be mounted on %s, which is a file in what is mounted at %s: not a directory", m.target(), below.target())
+		return fmt.Errorf("a directory cannot be mounted on %s, which is a file in the mount at %s: not a directory", m.target(), below.target())
 	}
 	return nil
 }
@@ -244,10 +244,10 @@ func checkWorkingDir(ref podspec.ContainerRef, dir string, places []place) error
 	}
 	switch inside(below, strings.TrimPrefix(strings.TrimPrefix(target, below.target()), "/")) {
 	case file, throughFile:
-		return fmt.Errorf("%s.workingDir: %s is no directory in what is mounted at %s", ref.Path, target, below.target())
+		return fmt.Errorf("%s.workingDir: %s is not a directory in the mount at %s", ref.Path, target, below.target())
 	case missing:
 		if below.GetReadonly() {
-			return fmt.Errorf("%s.workingDir: %s is not in what is mounted at %s, and cannot be made there: read-only file system",
+			return fmt.Errorf("%s.workingDir: %s does not exist in the mount at %s, and cannot be created there: read-only file system",
 				ref.Path, target, below.target())
 		}
 	case unknown, directory:

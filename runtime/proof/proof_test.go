@@ -64,41 +64,41 @@ func (l *lab) app() podspec.ContainerRef {
 // TestPlaces checks that mounts that runc cannot make are found, and others not.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct{ mounts, container, want string }{
-		"nothing more":                     {"", "", ""},
-		"the root":                         {"{name: e, mountPath: /}", "", "nothing can be mounted on /"},
-		"proc":                             {"{name: e, mountPath: /proc}", "", `"/proc" cannot be mounted because it is not of type proc`},
-		"proc by another name":             {"{name: e, mountPath: /a/../proc/}", "", `"/proc" cannot be mounted because it is not of type proc`},
-		"below proc":                       {"{name: e, mountPath: /proc/x}", "", `"/proc/x" cannot be mounted because it is inside /proc`},
-		"a file of proc that lxcfs makes":  {"{name: h, mountPath: /proc/meminfo, subPath: f}", "", ""},
-		"beside proc":                      {"{name: e, mountPath: /process}", "", ""},
-		"sys":                              {"{name: e, mountPath: /sys}", "", ""},
-		"what sys does not have":           {"{name: e, mountPath: /sys/none}", "", "/sys/none is not in what is mounted at /sys"},
-		"what sys has":                     {"{name: e, mountPath: /sys/fs}", "", ""},
-		"an empty dev":                     {"{name: e, mountPath: /dev}", "", "has no /dev/null"},
-		"a directory on a file":            {"{name: e, mountPath: /h/f}", "", "volumeMounts[2]: a directory cannot be mounted on /h/f, which is a file"},
-		"a directory on a link to a file":  {"{name: e, mountPath: /h/link}", "", "a directory cannot be mounted on /h/link"},
-		"a directory on a directory":       {"{name: e, mountPath: /h/d}", "", ""},
-		"a directory where nothing is":     {"{name: e, mountPath: /h/new}", "", ""},
-		"a directory below a file":         {"{name: e, mountPath: /h/f/x}", "", "/h/f/x lies below a file of the volume mounted at /h: not a directory"},
-		"a file on a file":                 {"{name: h, mountPath: /h/f, subPath: f}", "", ""},
-		"a file on a directory":            {"{name: h, mountPath: /h/d, subPath: f}", "", "a file cannot be mounted on /h/d, which is a directory"},
-		"a link that leaves the volume":    {"{name: e, mountPath: /h/out/x}", "", ""},
-		"nothing in a read-only volume":    {"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/new}", "", "volumeMounts[3]: /r/new is not in what is mounted at /r, and cannot be made there: read-only file system"},
-		"something in a read-only volume":  {"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/d}", "", ""},
-		"the outer mount named last":       {"{name: e, mountPath: /r/new}\n    - {name: h, mountPath: /r, readOnly: true}", "", "volumeMounts[2]: /r/new is not in what is mounted at /r"},
-		"a directory in a ConfigMap":       {"{name: c, mountPath: /c}\n    - {name: e, mountPath: /c/new}", "", ""},
-		"a file in a ConfigMap":            {"{name: c, mountPath: /c}\n    - {name: h, mountPath: /c/new, subPath: f}", "", "a file cannot be mounted on /c/new, which is a directory"},
-		"a read-only etc":                  {"{name: c, mountPath: /etc}", "", "/etc/hosts is not in what is mounted at /etc"},
-		"the termination message":          {"", "terminationMessagePath: /h/log", ""},
-		"the termination message on /":     {"", "terminationMessagePath: /", "terminationMessagePath: nothing can be mounted on /"},
-		"the termination message on a dir": {"", "terminationMessagePath: /h", "terminationMessagePath: a file cannot be mounted on /h"},
-		"the termination message in proc":  {"", "terminationMessagePath: /proc/1", "terminationMessagePath: \"/proc/1\" cannot be mounted because it is inside /proc"},
-		"a directory":                      {"", "workingDir: /h/d", ""},
-		"a relative directory":             {"", "workingDir: h", `workingDir "h" is not an absolute path`},
-		"a directory that is made":         {"", "workingDir: /h/new/dir", ""},
-		"a directory that is a file":       {"", "workingDir: /h/f", "workingDir: /h/f is no directory"},
-		"a directory in a file":            {"", "workingDir: /h/f/x", "workingDir: /h/f/x is no directory"},
-		"a directory that cannot be made":  {"{name: h, mountPath: /r, readOnly: true}", "workingDir: /r/new", "workingDir: /r/new is not in what is mounted at /r"},
+		"nothing more":                       {"", "", ""},
+		"the root":                           {"{name: e, mountPath: /}", "", "nothing can be mounted on /"},
+		"proc":                               {"{name: e, mountPath: /proc}", "", `"/proc" cannot be mounted because it is not of type proc`},
+		"proc by another name":               {"{name: e, mountPath: /a/../proc/}", "", `"/proc" cannot be mounted because it is not of type proc`},
+		"below proc":                         {"{name: e, mountPath: /proc/x}", "", `"/proc/x" cannot be mounted because it is inside /proc`},
+		"a file of proc that lxcfs makes":    {"{name: h, mountPath: /proc/meminfo, subPath: f}", "", ""},
+		"beside proc":                        {"{name: e, mountPath: /process}", "", ""},
+		"sys":                                {"{name: e, mountPath: /sys}", "", ""},
+		"what sys does not have":             {"{name: e, mountPath: /sys/none}", "", "/sys/none does not exist in the mount at /sys"},
+		"what sys has":                       {"{name: e, mountPath: /sys/fs}", "", ""},
+		"an empty dev":                       {"{name: e, mountPath: /dev}", "", "has no /dev/null"},
+		"a directory on a file":              {"{name: e, mountPath: /h/f}", "", "volumeMounts[2]: a directory cannot be mounted on /h/f, which is a file"},
+		"a directory on a link to a file":    {"{name: e, mountPath: /h/link}", "", "a directory cannot be mounted on /h/link"},
+		"a directory on a directory":         {"{name: e, mountPath: /h/d}", "", ""},
+		"a directory where nothing is":       {"{name: e, mountPath: /h/new}", "", ""},
+		"a directory below a file":           {"{name: e, mountPath: /h/f/x}", "", "/h/f/x is below a file of the volume mounted at /h: not a directory"},
+		"a file on a file":                   {"{name: h, mountPath: /h/f, subPath: f}", "", ""},
+		"a file on a directory":              {"{name: h, mountPath: /h/d, subPath: f}", "", "a file cannot be mounted on /h/d, which is a directory"},
+		"a link that leaves the volume":      {"{name: e, mountPath: /h/out/x}", "", ""},
+		"nothing in a read-only volume":      {"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/new}", "", "volumeMounts[3]: /r/new does not exist in the mount at /r, and cannot be created there: read-only file system"},
+		"something in a read-only volume":    {"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/d}", "", ""},
+		"the outer mount named last":         {"{name: e, mountPath: /r/new}\n    - {name: h, mountPath: /r, readOnly: true}", "", "volumeMounts[2]: /r/new does not exist in the mount at /r"},
+		"a directory in a ConfigMap":         {"{name: c, mountPath: /c}\n    - {name: e, mountPath: /c/new}", "", ""},
+		"a file in a ConfigMap":              {"{name: c, mountPath: /c}\n    - {name: h, mountPath: /c/new, subPath: f}", "", "a file cannot be mounted on /c/new, which is a directory"},
+		"a read-only etc":                    {"{name: c, mountPath: /etc}", "", "/etc/hosts does not exist in the mount at /etc"},
+		"the termination message":            {"", "terminationMessagePath: /h/log", ""},
+		"the termination message on /":       {"", "terminationMessagePath: /", "terminationMessagePath: nothing can be mounted on /"},
+		"the termination message on a dir":   {"", "terminationMessagePath: /h", "terminationMessagePath: a file cannot be mounted on /h"},
+		"the termination message in proc":    {"", "terminationMessagePath: /proc/1", "terminationMessagePath: \"/proc/1\" cannot be mounted because it is inside /proc"},
+		"a directory":                        {"", "workingDir: /h/d", ""},
+		"a relative directory":               {"", "workingDir: h", `workingDir "h" is not an absolute path`},
+		"a directory that is created":        {"", "workingDir: /h/new/dir", ""},
+		"a directory that is a file":         {"", "workingDir: /h/f", "workingDir: /h/f is not a directory"},
+		"a directory in a file":              {"", "workingDir: /h/f/x", "workingDir: /h/f/x is not a directory"},
+		"a directory that cannot be created": {"{name: h, mountPath: /r, readOnly: true}", "workingDir: /r/new", "workingDir: /r/new does not exist in the mount at /r"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mounts, container := c.mounts, c.container
@@ -152,7 +152,7 @@ func TestPartsToBeWritten(t *testing.T) {
 	for mounts, want := range map[string]string{
 		onto + "key}\n":  "spec.containers[0].volumeMounts[3]: a file cannot be mounted on /c/new, which is a directory",
 		onto + "none}\n": "", "    - {name: c, mountPath: /x, subPath: key}\n": "",
-		"    - {name: c, mountPath: /x, subPath: key}\n    - {name: e, mountPath: /x/y}\n": "volumeMounts[3]: /x/y lies below a file of the volume",
+		"    - {name: c, mountPath: /x, subPath: key}\n    - {name: e, mountPath: /x/y}\n": "volumeMounts[3]: /x/y is below a file of the volume",
 	} {
 		l := newLab(t, mounts, "", "")
 		l.Unfinished = map[string]bool{"c": true}
@@ -168,17 +168,17 @@ func TestParts(t *testing.T) {
 		"f/x":        `spec.containers[0].volumeMounts[2]: failed to prepare subPath for volumeMount "h" of container "app": "f/x": `,
 		"link/x":     "not a directory",
 		"out":        "it leads out of the volume",
-		"dangling":   "a symbolic link in it leads nowhere",
-		"dangling/x": "a symbolic link in it leads nowhere",
+		"dangling":   "a symbolic link in it has no target",
+		"dangling/x": "a symbolic link in it has no target",
 	} {
 		l := newLab(t, "    - {name: h, mountPath: /x, subPath: "+sub+"}\n", "", "")
 		err := l.Container(l.app(), 0, nil)
 		expect(t, err, want)
 		if err != nil && strings.Count(err.Error(), "volumeMounts[2]") != 1 {
-			t.Errorf("%s: its place is told more than once: %v", sub, err)
+			t.Errorf("%s: its path is reported more than once: %v", sub, err)
 		}
 		if _, err = os.Stat(filepath.Join(l.host, "new")); !errors.Is(err, fs.ErrNotExist) {
-			t.Error("a proof made a directory")
+			t.Error("a proof created a directory")
 		}
 		l.Unfinished = map[string]bool{"h": true}
 		expect(t, l.Container(l.app(), 0, nil), "")
@@ -190,7 +190,7 @@ func TestParts(t *testing.T) {
 func TestHostPaths(t *testing.T) {
 	l := newLab(t, "", "", "")
 	for path, want := range map[string]string{
-		"new": "", "link": "", "f/x": "spec.containers[0].volumeMounts[0]: hostPath: stat ", "dangling": "is a link that leads nowhere",
+		"new": "", "link": "", "f/x": "spec.containers[0].volumeMounts[0]: hostPath: stat ", "dangling": "is a link to a path that does not exist",
 	} {
 		l.Desired.Pod.Spec.Volumes[0].HostPath.Path = filepath.Join(l.host, path)
 		l.Paths.Volumes = l.Volumes.Paths()
@@ -215,7 +215,7 @@ func TestDemands(t *testing.T) {
 		node            criconfig.Node
 		reason          model.Reason
 	}{
-		"a device, and nobody knows":    {"", gpu, criconfig.Node{}, ""},
+		"a device, unknown kind":        {"", gpu, criconfig.Node{}, ""},
 		"a device":                      {"", gpu, has("cpu", 1), "OutOfnvidia.com/gpu"},
 		"one device too few":            {"", gpu, has("nvidia.com/gpu", 1), "OutOfnvidia.com/gpu"},
 		"devices":                       {"", gpu, has("nvidia.com/gpu", 2), ""},

@@ -10,7 +10,7 @@ import (
 type OutputError struct{ Err error }
 
 // Error includes the cause.
-func (e *OutputError) Error() string { return "passing on its output: " + e.Err.Error() }
+func (e *OutputError) Error() string { return "forwarding its output: " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *OutputError) Unwrap() error { return e.Err }

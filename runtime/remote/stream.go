@@ -59,7 +59,7 @@ func carry(ctx context.Context, s *Streams, open func() (string, error)) error {
 }
 
 // ErrLost reports a stream that ended without a status from the runtime.
-var ErrLost = errors.New("the connection was lost: the runtime was stopped, or gave it up")
+var ErrLost = errors.New("the connection was lost: the runtime was stopped, or closed it")
 
 func carryBy(ctx context.Context, s *Streams, open func() (string, error),
 	executor func(*url.URL) (remotecommand.Executor, error),

@@ -55,7 +55,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		"written":                     {&kept, io.Discard, 1, true, nil},
 		"output":                      {full, io.Discard, 1, true, unix.ENOSPC},
 		"errors":                      {io.Discard, full, 2, true, unix.ENOSPC},
-		"of a process that goes on":   {full, io.Discard, 1, false, unix.ENOSPC},
+		"of a process that continues": {full, io.Discard, 1, false, unix.ENOSPC},
 		"nothing comes of the output": {full, io.Discard, 2, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

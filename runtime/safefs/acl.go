@@ -62,7 +62,7 @@ func (p *place) checkGroups() error {
 	}
 	for _, e := range entries {
 		if who := e.foreigner(p.stat.Gid); who != "" {
-			return &UntrustedError{Path: p.path, Reason: fmt.Sprintf("can be written by %s: look at what is in it, then run chmod g-w %s", who, p.path)}
+			return &UntrustedError{Path: p.path, Reason: fmt.Sprintf("can be written by %s: check its content, then run chmod g-w %s", who, p.path)}
 		}
 	}
 	return nil

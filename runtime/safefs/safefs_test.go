@@ -60,7 +60,7 @@ func TestNamesAreSingleElements(t *testing.T) {
 		}
 	}
 	if entries, err := d.Entries(); err != nil || len(entries) != 1 {
-		t.Errorf("in the directory are %v %v, want what was there", entries, err)
+		t.Errorf("the directory has %v %v, want the old files", entries, err)
 	}
 }
 

@@ -29,7 +29,7 @@ type LinkError struct {
 
 // Error names the owner of the link and includes advice.
 func (e *LinkError) Error() string {
-	return fmt.Sprintf("%s is a symbolic link of user %d, which podctl does not follow: make what is missing yourself, or name the path that the link leads to", e.Path, e.UID)
+	return fmt.Sprintf("%s is a symbolic link of user %d, which podctl does not follow: create the missing directories yourself, or name the target of the link", e.Path, e.UID)
 }
 
 // isForeign reports whether a user is not trusted. Trusted users are root, who can do everything anyway, and podctl's
@@ -68,7 +68,7 @@ func (p *place) checkMode(path string, writable uint32) error {
 	if p.stat.Mode&writable == 0 {
 		return nil
 	}
-	return &UntrustedError{Path: path, Reason: "can be written by others: look at what is in it, then run chmod go-w " + path}
+	return &UntrustedError{Path: path, Reason: "can be written by others: check its content, then run chmod go-w " + path}
 }
 
 // check refuses a file that another user owns or that others can write to.

@@ -89,7 +89,7 @@ func CheckPrivate(path string, info fs.FileInfo) error {
 	if info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
-	return &UntrustedError{Path: path, Reason: "can be read by others, who can then find out what it protects: run chmod 600 " + path}
+	return &UntrustedError{Path: path, Reason: "can be read by others, who can then find out the values that it protects: run chmod 600 " + path}
 }
 
 // CheckDir refuses a directory that another user owns, can write to or could replace.

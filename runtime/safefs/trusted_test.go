@@ -155,7 +155,7 @@ func TestCreateLeadsNowhereElse(t *testing.T) {
 		}
 	}
 	if _, err := os.Lstat("victim"); err == nil {
-		t.Error("the file behind a link was made")
+		t.Error("the target of a link was created")
 	}
 	left, err := filepath.Glob("*/.*")
 	if more, moreErr := filepath.Glob(".*"); len(left)+len(more) > 0 || errors.Join(err, moreErr) != nil {

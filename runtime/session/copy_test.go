@@ -53,7 +53,7 @@ func TestOwnerOfAnotherProcessIsRefused(t *testing.T) {
 	}
 	for _, status := range []string{"", "Uid:\t0\t0\t0\t0\n", "Gid:\t0\t0\t0\t0\n", "Uid:\t0\tx\nGid:\t0\t0\t0\t0\n"} {
 		if owner, err := ownerOf(proc(t, "0::/"+id+"\n", status), id); err == nil {
-			t.Errorf("a process whose user is not told, %q: %v", status, owner)
+			t.Errorf("a process without a reported user, %q: %v", status, owner)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (l *lab) run(name string, attempt uint32) string {
 func TestRunningContainers(t *testing.T) {
 	l := newLab(t)
 	if _, err := l.running(t.Context(), l.pod, "a"); err == nil || !strings.Contains(err.Error(), "podctl get --containers web") {
-		t.Errorf("before it was made: %v", err)
+		t.Errorf("before it was created: %v", err)
 	}
 	l.run("b", 0)
 	l.run("a", 0)

@@ -30,7 +30,7 @@ func TestNanoCores(t *testing.T) {
 		"one look":                       {nil, cpuAt(1, 7), nil},
 		"the same look twice":            {cpuAt(1, 7), cpuAt(1, 7), nil},
 		"a counter that began again":     {cpuAt(1, 7), cpuAt(2, 3), nil},
-		"a runtime that does not count":  {cpuAt(1, 7), &runtimeapi.CpuUsage{Timestamp: 2}, nil},
+		"a runtime without counters":     {cpuAt(1, 7), &runtimeapi.CpuUsage{Timestamp: 2}, nil},
 		"no answer":                      {cpuAt(1, 7), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -194,10 +194,10 @@ func encodeAll[M proto.Message](messages []M) ([]json.RawMessage, error) {
 func Read(text []byte) (Recording, error) {
 	var f snapshotFile
 	if err := model.DecodeDocument(text, &f); err != nil {
-		return nil, fmt.Errorf("it is no snapshot: %w", err)
+		return nil, fmt.Errorf("it is not a snapshot: %w", err)
 	}
 	if f.APIVersion != model.APIVersion {
-		return nil, fmt.Errorf("it is no snapshot that this podctl reads: apiVersion is %q, not %s", f.APIVersion, model.APIVersion)
+		return nil, fmt.Errorf("it is not a snapshot that this podctl reads: apiVersion is %q, not %s", f.APIVersion, model.APIVersion)
 	}
 	files := f.Items
 	switch f.Kind {
@@ -205,12 +205,12 @@ func Read(text []byte) (Recording, error) {
 		files = []*snapshotFile{&f}
 	case snapshotListKind:
 	default:
-		return nil, fmt.Errorf("it is no snapshot: kind is %q, not %s", f.Kind, snapshotKind)
+		return nil, fmt.Errorf("it is not a snapshot: kind is %q, not %s", f.Kind, snapshotKind)
 	}
 	recording := make(Recording, 0, len(files))
 	for i, f := range files {
 		if f == nil {
-			return nil, fmt.Errorf("items[%d] is no snapshot", i)
+			return nil, fmt.Errorf("items[%d] is not a snapshot", i)
 		}
 		s, err := f.snapshot()
 		if err != nil {

@@ -28,10 +28,10 @@ func FuzzRead(f *testing.F) {
 		}
 		again, err := Read(first.Bytes())
 		if err != nil {
-			t.Fatalf("what was written cannot be read: %v\n%s", err, first.Bytes())
+			t.Fatalf("the written file cannot be read: %v\n%s", err, first.Bytes())
 		}
 		if err := again.Write(&second); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
-			t.Errorf("what was written is read as something else: %v\n%s\n%s", err, first.Bytes(), second.Bytes())
+			t.Errorf("the written file is read as something else: %v\n%s\n%s", err, first.Bytes(), second.Bytes())
 		}
 	})
 }

@@ -62,12 +62,12 @@ func (e *NotFoundError) Error() string {
 	before, name, _ := strings.Cut(e.Name, "/")
 	first, _, _ := strings.Cut(name, ",")
 	typed, named := podspec.KindOfWord(before), podspec.KindOfWord(first)
-	text := "podctl has applied none of that name here (`podctl get -A` lists them)"
+	text := "podctl has not applied a pod of that name (`podctl get -A` lists all)"
 	switch {
 	case named.Name == podspec.KindPod:
 		text = "pods are named without their kind here"
 	case named.Apart, typed.Apart:
-		text = "this command takes pods; `podctl get configmaps`, `get secrets` and `get pvc` show what pods name"
+		text = "this command takes pods; `podctl get configmaps`, `get secrets` and `get pvc` show objects that pods use"
 	case name == "all", named.Name != "", typed.Name != "":
 		text = "this command takes names of pods (`podctl get` lists them)"
 	}
@@ -105,5 +105,5 @@ func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired,
 	case 1:
 		return byUID[0], nil
 	}
-	return nil, fmt.Errorf("%q is the beginning of %d uids; give more of it", name, len(byUID))
+	return nil, fmt.Errorf("%q is the prefix of %d uids; give more characters", name, len(byUID))
 }

@@ -141,9 +141,9 @@ func TestJournalThatCannotBeUsed(t *testing.T) {
 			if j != nil || !errors.As(err, &unusable) || !errors.Is(err, test.want) {
 				t.Fatalf("ReadCheckpoint = %v, %v; want a CheckpointError with %v", j, err, test.want)
 			}
-			for _, part := range []string{pod.Checkpoint().Path(), "remove the file", "running containers are not harmed"} {
+			for _, part := range []string{pod.Checkpoint().Path(), "remove the file", "this does not affect running containers"} {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("error %q does not say %q", err, part)
+					t.Errorf("error %q does not contain %q", err, part)
 				}
 			}
 		})
@@ -240,10 +240,10 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 		}
 		second, err := decodeCheckpoint(again)
 		if err != nil {
-			t.Fatalf("what was written cannot be read: %v", err)
+			t.Fatalf("the written file cannot be read: %v", err)
 		}
 		if third, err := json.Marshal(second); err != nil || !bytes.Equal(again, third) {
-			t.Errorf("what was written is read as something else: %v\n%s\n%s", err, again, third)
+			t.Errorf("the written file is read as something else: %v\n%s\n%s", err, again, third)
 		}
 	})
 }

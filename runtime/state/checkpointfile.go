@@ -36,7 +36,7 @@ func (e *CheckpointError) Error() string {
 	return fmt.Sprintf("reading the checkpoint %s: %v; remove the file: %s", e.Path, e.Err, whatIsLost)
 }
 
-const whatIsLost = "running containers are not harmed by that, podctl only forgets the manifest applied last, probe results and restart delays"
+const whatIsLost = "this does not affect running containers: podctl only forgets the last applied manifest, probe results and restart delays"
 
 // Unwrap returns the cause.
 func (e *CheckpointError) Unwrap() error { return e.Err }
@@ -97,7 +97,7 @@ func (s CheckpointStore) checkNames(j *Checkpoint) error {
 	}
 	ref := model.RefOf(j.Applied.Pod)
 	if ref.UID != s.pod.uid || (j.Pod != model.PodRef{} && j.Pod != ref) {
-		return fmt.Errorf("%w: it is about pod %s (uid %q), and its manifest about pod %s (uid %q)", ErrDamaged, j.Pod, s.pod.uid, ref, ref.UID)
+		return fmt.Errorf("%w: it is for pod %s (uid %q), but its manifest is for pod %s (uid %q)", ErrDamaged, j.Pod, s.pod.uid, ref, ref.UID)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func decodeCheckpoint(text []byte) (*Checkpoint, error) {
 	case form.Version > checkpointVersion:
 		return nil, fmt.Errorf("%w (its version is %d, this podctl knows %d)", ErrNewer, form.Version, checkpointVersion)
 	case form.Version < checkpointVersion:
-		return nil, fmt.Errorf("%w: it names no version", ErrDamaged)
+		return nil, fmt.Errorf("%w: it has no version", ErrDamaged)
 	}
 	var j Checkpoint
 	if err := model.DecodeDocument(text, &j); err != nil {
@@ -142,7 +142,7 @@ func (s CheckpointStore) Write(j *Checkpoint) error {
 	}
 	kept := ""
 	if before, lookErr := s.pod.layout.dir().Exists(s.Path()); before && lookErr == nil {
-		kept = "; the one before is kept"
+		kept = "; the previous one is kept"
 	}
 	if err = s.removeUnfinished(); err == nil {
 		err = replaceFile(s.pod, checkpointName, text, 0o600)

@@ -64,8 +64,8 @@ func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, err := os.ReadFile(report(l))
-	if err != nil || !strings.Contains(string(said), "the one before is kept") {
-		t.Fatalf("writing beyond the limit: %q (%v), want an error that says what is kept", said, err)
+	if err != nil || !strings.Contains(string(said), "the previous one is kept") {
+		t.Fatalf("writing beyond the limit: %q (%v), want an error that names the kept file", said, err)
 	}
 	j, err := pod.Checkpoint().Read()
 	if err != nil || j.Generation != 1 {

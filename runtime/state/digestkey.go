@@ -41,7 +41,7 @@ func (k KeyFile) Make() error {
 		return err
 	}
 	if err := k.write(); err != nil {
-		return fmt.Errorf("making the key of digests %s: %w", k.Path(), safefs.Cause(err))
+		return fmt.Errorf("creating the key of digests %s: %w", k.Path(), safefs.Cause(err))
 	}
 	return nil
 }

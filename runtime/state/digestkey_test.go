@@ -14,7 +14,7 @@ import (
 func TestDigestKeyIsMadeOnce(t *testing.T) {
 	l := newLayout(t)
 	if key, err := l.DigestKey().Stored(); key != nil || err != nil {
-		t.Fatalf("before it is made: %v %v", key, err)
+		t.Fatalf("before it is created: %v %v", key, err)
 	}
 	ids := make([]string, 8)
 	var group sync.WaitGroup
@@ -42,7 +42,7 @@ func TestDigestKeyIsMadeOnce(t *testing.T) {
 		t.Errorf("the file: %v %v", info, err)
 	}
 	if left := names(t, l.Root); len(left) != 1 {
-		t.Errorf("%v is left beside it", left)
+		t.Errorf("%v is left next to it", left)
 	}
 }
 

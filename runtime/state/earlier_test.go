@@ -48,7 +48,7 @@ func TestEarlierSecretsAreKept(t *testing.T) {
 		t.Errorf("%d bytes in %d generations", bytesOf(j.EarlierSecrets), len(j.EarlierSecrets))
 	}
 	if got := j.Redactor(withSecret("value-of-the-next")).Text("value-of-the-next"); got != "(secret)" {
-		t.Errorf("what comes next: %q", got)
+		t.Errorf("the next one: %q", got)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 // TestNotFoundSaysWhatToUse checks the advice for kubectl's names of other kinds, which are not names of pods.
 func TestNotFoundSaysWhatToUse(t *testing.T) {
 	for name, want := range map[string]string{
-		"default/web":         "has applied none of that name",
+		"default/web":         "has not applied a pod of that name",
 		"default/pods":        "without their kind",
 		"default/all":         "this command takes names of pods",
 		"default/deployments": "this command takes names of pods",

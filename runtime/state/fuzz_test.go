@@ -34,7 +34,7 @@ func FuzzDecodeHistory(f *testing.F) {
 			t.Fatal(err)
 		}
 		if third, err := json.Marshal(decodeHistory(again)); err != nil || !bytes.Equal(again, third) {
-			t.Errorf("what was written is read as something else: %v\n%s\n%s", err, again, third)
+			t.Errorf("the written file is read as something else: %v\n%s\n%s", err, again, third)
 		}
 	})
 }

@@ -11,7 +11,7 @@ func TestHealthOfADirectoryThatIsMissing(t *testing.T) {
 	l := newLayout(t)
 	h := l.Health()
 	if h.Exists || !h.Writable || h.Unusable != nil || h.Checkpoints != 0 {
-		t.Errorf("%+v, want one that can be made", h)
+		t.Errorf("%+v, want one that can be created", h)
 	}
 	wantGone(t, l.Root)
 }

@@ -334,7 +334,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("made while it is looked at", func(t *testing.T) {
+	t.Run("created while it is read", func(t *testing.T) {
 		l, pod, c := setUp(t)
 		made := make(chan error, 1)
 		err := l.Claims().Remove(t.Context(), c, func() error {
@@ -355,7 +355,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 			t.Error(err)
 		}
 		if files := claimFiles(t, l); len(files) > 0 {
-			t.Errorf("a pod has seen what was removed: %v", files)
+			t.Errorf("a pod has seen a removed file: %v", files)
 		}
 		if there := names(t, filepath.Join(l.Claims().dir(), "default")); !slices.Contains(there, name) {
 			t.Errorf("the pod has no directory: %v", there)

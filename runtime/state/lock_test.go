@@ -83,13 +83,13 @@ func startHolder(t *testing.T, l Layout) *exec.Cmd {
 	for range 1000 {
 		if text, err := os.ReadFile(report(l)); err == nil {
 			if string(text) != "<nil>" {
-				t.Fatalf("the holder said %q", text)
+				t.Fatalf("the holder printed %q", text)
 			}
 			return cmd
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatal("the holder said nothing")
+	t.Fatal("the holder printed nothing")
 	return nil
 }
 

@@ -33,7 +33,7 @@ func (l *Locker) Lock(ctx context.Context, ref model.PodRef) (*filelock.Lock, er
 		return nil, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("pod %s: %w; without the lock nothing is done", ref, err)
+		return nil, fmt.Errorf("pod %s: %w; podctl does nothing without the lock", ref, err)
 	}
 	return lock, nil
 }

@@ -65,7 +65,7 @@ func TestLogLinkIsTheKubelets(t *testing.T) {
 		t.Errorf("logLink = %s, want %s", got, link)
 	}
 	if text, err := os.ReadFile(link); err != nil || string(text) != "hello\n" {
-		t.Errorf("behind the link is %q (%v)", text, err)
+		t.Errorf("the target of the link has %q (%v)", text, err)
 	}
 	wantMode(t, pod.layout.ContainerLogRoot, os.ModeDir|0o755)
 }

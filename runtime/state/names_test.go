@@ -79,7 +79,7 @@ func FuzzPaths(f *testing.F) {
 		for what, m := range allPaths(l, &fuzzedNames{types.UID(uid), namespace, pod, container, volume, claim, id, index}) {
 			if m.err != nil {
 				if refused := (*NameError)(nil); !errors.As(m.err, &refused) {
-					t.Errorf("%s: %v is no NameError", what, m.err)
+					t.Errorf("%s: %v is not a NameError", what, m.err)
 				}
 				continue
 			}

@@ -160,7 +160,7 @@ func below(p Pod, path string) ([]string, error) {
 	}
 	rest, ok := strings.CutPrefix(path+"/", p.Dir()+"/")
 	if !ok {
-		return nil, fmt.Errorf("%s does not lie in the pod's directory %s", path, p.Dir())
+		return nil, fmt.Errorf("%s is not in the pod's directory %s", path, p.Dir())
 	}
 	return append([]string{podsName, string(p.uid)}, strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })...), nil
 }

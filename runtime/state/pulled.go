@@ -32,7 +32,7 @@ func (s PulledImages) Add(id string) error {
 	}
 	// Another process may add the same image.
 	if err := s.layout.dir().Create(path, nil, 0o600, statedir.Volatile); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("noting that podctl pulled the image %s: %w", id, safefs.Cause(err))
+		return fmt.Errorf("recording that podctl pulled the image %s: %w", id, safefs.Cause(err))
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func (s PulledImages) Add(id string) error {
 // Forget removes an image, given by its file name. An image without a record is no error.
 func (s PulledImages) Forget(name string) error {
 	if err := s.layout.dir().Remove(filepath.Join(s.dir(), name)); err != nil {
-		return fmt.Errorf("forgetting an image that podctl pulled: %w", safefs.Cause(err))
+		return fmt.Errorf("removing the record of an image that podctl pulled: %w", safefs.Cause(err))
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func TestRootMayBeReadableByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.Pod(testUID).Checkpoint().Write(&Checkpoint{}); err != nil {
-		t.Fatalf("a root made by a packager is refused: %v", err)
+		t.Fatalf("a root created by a packager is refused: %v", err)
 	}
 	wantMode(t, l.Root, os.ModeDir|0o755)
 	wantMode(t, l.Pod(testUID).Checkpoint().Path(), 0o600)
@@ -114,7 +114,7 @@ func TestRootThatIsAFileIsRefused(t *testing.T) {
 	l := newLayout(t)
 	write(t, l.Root, "not a directory")
 	if err := l.Pod(testUID).Checkpoint().Write(&Checkpoint{}); err == nil || !strings.Contains(err.Error(), "is not a directory") {
-		t.Errorf("error %v, want one that says it is not a directory", err)
+		t.Errorf("error %v, want that it is not a directory", err)
 	}
 	text, err := os.ReadFile(l.Root)
 	if err != nil || string(text) != "not a directory" {
@@ -169,16 +169,16 @@ func TestLogsOfAnotherUserAreRefused(t *testing.T) {
 		spoil func(t *testing.T, p Pod)
 		want  string
 	}{
-		"the root is written by all":      {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o777) }, "can be written by others"},
-		"the root is written by a group":  {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o775) }, "can be written by others"},
-		"the pod's is written by all":     {func(t *testing.T, p Pod) { t.Helper(); chmod(t, ok(p.Logs("default", "web").Dir()), 0o757) }, "can be written by others"},
-		"the container's is a link":       {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.Logs("default", "web").ContainerDir("app"))) }, "is not a directory"},
-		"the pod's is a link":             {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.Logs("default", "web").Dir())) }, "is not a directory"},
-		"the container's is another's":    {func(t *testing.T, p Pod) { t.Helper(); chown(t, ok(p.Logs("default", "web").ContainerDir("app"))) }, "belongs to user 65534"},
-		"the root is another's":           {func(t *testing.T, p Pod) { t.Helper(); chown(t, logDir(p)) }, "belongs to user 65534"},
-		"the root is a link of one's own": {func(t *testing.T, p Pod) { t.Helper(); relink(t, logDir(p)) }, ""},
-		"a group writes above the root":   {func(t *testing.T, p Pod) { t.Helper(); shareWithGroup(t, filepath.Dir(p.layout.LogRoot)) }, ""},
-		"nothing is wrong":                {func(*testing.T, Pod) {}, ""},
+		"the root is written by all":              {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o777) }, "can be written by others"},
+		"the root is written by a group":          {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o775) }, "can be written by others"},
+		"the pod's is written by all":             {func(t *testing.T, p Pod) { t.Helper(); chmod(t, ok(p.Logs("default", "web").Dir()), 0o757) }, "can be written by others"},
+		"the container's is a link":               {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.Logs("default", "web").ContainerDir("app"))) }, "is not a directory"},
+		"the pod's is a link":                     {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.Logs("default", "web").Dir())) }, "is not a directory"},
+		"the container's belongs to another user": {func(t *testing.T, p Pod) { t.Helper(); chown(t, ok(p.Logs("default", "web").ContainerDir("app"))) }, "belongs to user 65534"},
+		"the root belongs to another user":        {func(t *testing.T, p Pod) { t.Helper(); chown(t, logDir(p)) }, "belongs to user 65534"},
+		"the root is a link of one's own":         {func(t *testing.T, p Pod) { t.Helper(); relink(t, logDir(p)) }, ""},
+		"a group writes above the root":           {func(t *testing.T, p Pod) { t.Helper(); shareWithGroup(t, filepath.Dir(p.layout.LogRoot)) }, ""},
+		"nothing is wrong":                        {func(*testing.T, Pod) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := newLayout(t).Pod(testUID)

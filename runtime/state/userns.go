@@ -65,7 +65,7 @@ func (s IDStore) Read() (IDRange, bool, error) {
 		return IDRange{}, false, nil
 	}
 	if errors.Is(err, ErrDamaged) {
-		err = fmt.Errorf("%w; delete the pod and apply it anew, or `podctl prune` if it is gone", err)
+		err = fmt.Errorf("%w; delete the pod and apply it again, or `podctl prune` if it is gone", err)
 	}
 	if err != nil {
 		return IDRange{}, false, fmt.Errorf("reading the pod's id range from %s: %w", s.path(), safefs.Cause(err))
@@ -161,7 +161,7 @@ func freeRange(taken []IDRange, bounds IDRange) (IDRange, error) {
 			return r, nil
 		}
 	}
-	return IDRange{}, fmt.Errorf("no range of %d ids is free from %d to %d: delete a pod that has hostUsers: false, or set more aside for the user kubelet in /etc/subuid and /etc/subgid",
+	return IDRange{}, fmt.Errorf("no range of %d ids is free from %d to %d: delete a pod that has hostUsers: false, or reserve more for the user kubelet in /etc/subuid and /etc/subgid",
 		idRangeLength, bounds.First, end)
 }
 

@@ -38,7 +38,7 @@ func TestEveryPodHasItsOwnIDs(t *testing.T) {
 	group.Wait()
 	first, err := l.Pod("a").IDs().Allocate(t.Context())
 	if err != nil || owner[first.First] != "a" {
-		t.Errorf("asked again: %+v %v", first, err)
+		t.Errorf("read again: %+v %v", first, err)
 	}
 	if err := os.RemoveAll(l.Pod("a").Dir()); err != nil {
 		t.Fatal(err)

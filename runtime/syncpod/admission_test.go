@@ -68,10 +68,10 @@ func TestAdmission(t *testing.T) {
 		t.Fatal(err, outcome.Err())
 	}
 	if outcome, err = l.Apply(t.Context(), edit, admits()); err != nil || kinds(outcome.Plan) != "UpdateContainer UpdatePod" {
-		t.Errorf("the edit with room for it: %s, %v", kinds(outcome.Plan), err)
+		t.Errorf("the edit with enough resources: %s, %v", kinds(outcome.Plan), err)
 	}
 	if outcome, err = l.Apply(t.Context(), loadPod(t, sized(rejected[0], "2")), admits()); err != nil || outcome.Plan.Rejection == nil {
-		t.Errorf("there is room for one core, not for two: %v", err)
+		t.Errorf("one core is free, not two: %v", err)
 	}
 	if outcome, err = l.Apply(t.Context(), loadPod(t, sized(rejected[0], "1")), admits()); err != nil || outcome.Plan.Rejection != nil || !strings.Contains(kinds(outcome.Plan), "StartContainer") {
 		t.Errorf("one core: %s, %v", kinds(outcome.Plan), err)
@@ -99,6 +99,6 @@ func TestAdmissionIsLocked(t *testing.T) {
 	}
 	planned = false
 	if _, err := l.Apply(t.Context(), loadPod(t, web), opts); err != nil || planned {
-		t.Errorf("a pod that was admitted waits for nobody: %t, %v", planned, err)
+		t.Errorf("an admitted pod does not wait: %t, %v", planned, err)
 	}
 }

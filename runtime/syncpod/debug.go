@@ -47,5 +47,5 @@ func cannotDebug(ref model.PodRef, p *plan.Plan) error {
 	for i := range p.Holds {
 		return fmt.Errorf("pod %s: the debug container cannot start: %s", ref, p.Holds[i].Message)
 	}
-	return fmt.Errorf("pod %s does not run, or has to be started anew first (see podctl plan): a debug container joins a running pod", ref)
+	return fmt.Errorf("pod %s is not running, or must be restarted first (see podctl plan): a debug container joins a running pod", ref)
 }

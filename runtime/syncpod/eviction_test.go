@@ -65,7 +65,7 @@ func (l *lab) checkEvicted(text string) {
 		l.t.Errorf("status %+v", s)
 	}
 	again, err := l.Apply(l.t.Context(), loadPod(l.t, text), executor.Options{})
-	if err != nil || len(again.Plan.Steps) > 0 || len(again.Plan.Holds) != 1 || !again.Plan.Holds[0].Blocking || !strings.Contains(again.Plan.Holds[0].Message, "podctl restart default/full makes it anew") {
+	if err != nil || len(again.Plan.Steps) > 0 || len(again.Plan.Holds) != 1 || !again.Plan.Holds[0].Blocking || !strings.Contains(again.Plan.Holds[0].Message, "podctl restart default/full recreates it") {
 		l.t.Errorf("an apply that changes nothing: %+v %v", again.Plan, err)
 	}
 }
@@ -118,7 +118,7 @@ func TestEvictionThatIsCutOff(t *testing.T) {
 	}
 	edited := strings.Replace(full, "Seconds: 30", "Seconds: 31", 1)
 	if o := l.apply(edited); !strings.HasPrefix(kinds(o.Plan), "StopSandbox RemoveContainer RemoveSandbox RemoveVolume") {
-		t.Errorf("what is left goes first: %s", kinds(o.Plan))
+		t.Errorf("leftovers are removed first: %s", kinds(o.Plan))
 	}
 	l.checkEvicted(full)
 	if o := l.apply(edited); !strings.HasSuffix(kinds(o.Plan), "RunSandbox StartContainer") {

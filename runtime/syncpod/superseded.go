@@ -36,11 +36,11 @@ type SupersededError struct {
 // Error describes what happened.
 func (e *SupersededError) Error() string {
 	if e.Deleted {
-		return fmt.Sprintf("pod %s was deleted by another podctl meanwhile, and stays so", e.Pod)
+		return fmt.Sprintf("pod %s was deleted by another podctl meanwhile, and stays deleted", e.Pod)
 	}
 	if e.Deleting {
-		return fmt.Sprintf("pod %s: its deletion was not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back",
+		return fmt.Sprintf("pod %s: its deletion is not finished: podctl delete %s finishes it, podctl apply of its manifest cancels it",
 			e.Pod, e.Pod)
 	}
-	return fmt.Sprintf("pod %s was changed by another podctl meanwhile, and stays as that one made it", e.Pod)
+	return fmt.Sprintf("pod %s was changed by another podctl meanwhile, and that change is kept", e.Pod)
 }

@@ -165,7 +165,7 @@ func TestPlansChangeNothing(t *testing.T) {
 	if j, err := l.layout.Pod(d.Pod.UID).Checkpoint().Read(); err != nil || j.Deletion != nil || len(l.server.Calls()) != calls {
 		t.Errorf("deletion %v, calls %v, %v", j.Deletion, l.server.Calls(), err)
 	}
-	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 2, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 2, Err: errors.New("injected failure")})
 	_, planErr := l.Plan(t.Context(), d, plan.Options{})
 	_, deletionErr := l.PlanDeletion(t.Context(), model.RefOf(d.Pod), plan.Options{})
 	if planErr == nil || deletionErr == nil {
@@ -198,9 +198,9 @@ func TestCopiesThatAreSuperseded(t *testing.T) {
 		"nothing is wanted":   {nil, state.Checkpoint{}, ""},
 		"the same":            {copyOf, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web)}}, ""},
 		"stored otherwise":    {took("1"), state.Checkpoint{Memory: model.Memory{Applied: took("2")}}, ""},
-		"changed":             {copyOf, state.Checkpoint{Memory: model.Memory{Applied: other}}, "pod default/web was changed by another podctl meanwhile, and stays as that one made it"},
-		"deleted":             {copyOf, state.Checkpoint{}, "pod default/web was deleted by another podctl meanwhile, and stays so"},
-		"deleted, unfinished": {copyOf, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web), Deletion: &model.Deletion{}}}, "pod default/web: its deletion was not finished: podctl delete default/web finishes it, podctl apply of its manifest takes it back"},
+		"changed":             {copyOf, state.Checkpoint{Memory: model.Memory{Applied: other}}, "pod default/web was changed by another podctl meanwhile, and that change is kept"},
+		"deleted":             {copyOf, state.Checkpoint{}, "pod default/web was deleted by another podctl meanwhile, and stays deleted"},
+		"deleted, unfinished": {copyOf, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web), Deletion: &model.Deletion{}}}, "pod default/web: its deletion is not finished: podctl delete default/web finishes it, podctl apply of its manifest cancels it"},
 	} {
 		err := Superseded(ref, c.desired, &c.j)
 		if (err == nil) != (c.want == "") || (err != nil && err.Error() != c.want) {
@@ -254,7 +254,7 @@ func TestPassesHoldTheLock(t *testing.T) {
 	if err := lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: errors.New("injected failure")})
 	if _, err := l.Apply(t.Context(), d, executor.Options{}); err == nil || errors.As(err, &locked) {
 		t.Errorf("a look that failed: %v", err)
 	}
@@ -270,7 +270,7 @@ func debugger(image string) *v1.EphemeralContainer {
 func TestDebugContainers(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, web)
-	if _, err := l.Debug(t.Context(), d, debugger("i:1"), executor.Options{}); err == nil || !strings.Contains(err.Error(), "does not run") {
+	if _, err := l.Debug(t.Context(), d, debugger("i:1"), executor.Options{}); err == nil || !strings.Contains(err.Error(), "is not running") {
 		t.Errorf("of a pod that does not run: %v", err)
 	}
 	l.apply(web)
@@ -323,7 +323,7 @@ func TestPortsAreReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !planned || running || reserved() {
-		t.Errorf("reserved while it is planned: %t, while the sandbox is made: %t, and after it: %t", planned, running, reserved())
+		t.Errorf("reserved while it is planned: %t, while the sandbox is created: %t, and after it: %t", planned, running, reserved())
 	}
 	other := strings.Replace(text, "name: web", "name: other", 1)
 	p, err := l.Plan(t.Context(), loadPod(t, other), plan.Options{})
@@ -377,7 +377,7 @@ func TestAdoptedResources(t *testing.T) {
 		if !forget {
 			l.apply(limited)
 		}
-		l.server.Fail(runtimetest.Fault{Method: "UpdateContainerResources", Times: 1, Err: errors.New("told to fail")})
+		l.server.Fail(runtimetest.Fault{Method: "UpdateContainerResources", Times: 1, Err: errors.New("injected failure")})
 		for try := range 2 {
 			outcome, err := l.Apply(t.Context(), loadPod(t, grown), executor.Options{})
 			if err != nil || (outcome.Err() != nil) != (try == 0) || kinds(outcome.Plan) != "UpdatePod UpdateContainer" {

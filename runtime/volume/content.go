@@ -69,7 +69,7 @@ func checkTree(files map[string]File) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if _, ok := files[dir]; ok {
-				return fmt.Errorf("path %q lies below %q, which is a file of the volume: not a directory", name, dir)
+				return fmt.Errorf("path %q is below %q, which is a file of the volume: not a directory", name, dir)
 			}
 		}
 	}

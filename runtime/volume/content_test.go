@@ -198,7 +198,7 @@ func TestUnresolvedContent(t *testing.T) {
 				t.Errorf("error differs (-want +got):\n%s", diff)
 			}
 			if !strings.Contains(err.Error(), test.text) {
-				t.Errorf("error %q does not say %q", err, test.text)
+				t.Errorf("error %q does not contain %q", err, test.text)
 			}
 		})
 	}
@@ -220,7 +220,7 @@ func TestAllProblemsOfAProjectedVolumeAreTold(t *testing.T) {
 		"sources[2].downwardAPI.items[2]: it has neither fieldRef nor resourceFieldRef",
 	} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("error %q does not say %q", err, part)
+			t.Errorf("error %q does not contain %q", err, part)
 		}
 	}
 }

@@ -312,7 +312,7 @@ func TestMountPropagation(t *testing.T) {
 		}
 	}
 	if m := mountOf(t, c.dir(t, "private")); m != nil {
-		t.Errorf("on a volume that nobody shares is mounted %+v", m)
+		t.Errorf("on a volume without sharing is mounted %+v", m)
 	}
 	write(t, filepath.Join(c.dir(t, "disk"), "data"), "x")
 	if err := unix.Unmount(c.dir(t, "disk"), 0); err != nil {

@@ -24,7 +24,7 @@ func (c Context) giveToPod(dir *safefs.Dir) error {
 		return nil
 	}
 	if err := applyGroup(dir, int(*group), readWriteBits); err != nil {
-		return fmt.Errorf("giving it to group %d (fsGroup): %w", *group, err)
+		return fmt.Errorf("changing its group to %d (fsGroup): %w", *group, err)
 	}
 	return nil
 }

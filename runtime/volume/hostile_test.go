@@ -95,12 +95,12 @@ func TestHostPathThroughLinks(t *testing.T) {
 	prepare(t, c, "there")
 	for _, name := range []string{"dir", "file"} {
 		err := Prepare(t.Context(), c, name)
-		if link := (*safefs.LinkError)(nil); !errors.As(err, &link) || !strings.Contains(err.Error(), "foreign is a symbolic link of user 65534") || !strings.Contains(err.Error(), "make what is missing yourself") {
+		if link := (*safefs.LinkError)(nil); !errors.As(err, &link) || !strings.Contains(err.Error(), "foreign is a symbolic link of user 65534") || !strings.Contains(err.Error(), "create the missing directories yourself") {
 			t.Errorf("%s: %v, want that the link is refused with what to do", name, err)
 		}
 	}
 	if left := names(t, victim); len(left) != 1 {
-		t.Errorf("behind the link lie %v", left)
+		t.Errorf("the target of the link has %v", left)
 	}
 }
 
@@ -396,7 +396,7 @@ func TestHostPathIsMadeWithoutPaths(t *testing.T) {
 		}
 	}
 	if !slices.Equal(made, []string{"mkdir made", "mkdir deeper"}) {
-		t.Errorf("it was made by %q, want one name in an open directory at a time, and no chmod", made)
+		t.Errorf("it was created by %q, want one name in an open directory at a time, and no chmod", made)
 	}
 }
 
@@ -417,10 +417,10 @@ func TestSubPathsAreNotMadeBehindALinkOfAnotherUser(t *testing.T) {
 	}
 	if f, err := openSubPath(link, "made/by/root"); err == nil {
 		_ = f.Close()
-		t.Error("it was made")
+		t.Error("it was created")
 	}
 	if _, err := os.Lstat(filepath.Join(victim, "made")); err == nil {
-		t.Error("a directory was made behind the link")
+		t.Error("a directory was created in the target of the link")
 	}
 	f, err := openSubPath(link, "there")
 	if err != nil {

@@ -56,7 +56,7 @@ func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
 	}
 	kind, ok := hostPathKindOf(podspec.HostPathType(source))
 	if !ok {
-		return fmt.Errorf("%s.hostPath.type: %q is no type of hostPath", at, *source.Type)
+		return fmt.Errorf("%s.hostPath.type: %q is not a type of hostPath", at, *source.Type)
 	}
 	text := fmt.Sprintf("hostPath type check failed: %s is not %s", source.Path, kind.what)
 	info, err := os.Stat(source.Path)
@@ -89,7 +89,7 @@ func unmakeable(path string) error {
 		switch {
 		case err != nil:
 		case info.Mode()&fs.ModeSymlink != 0:
-			return fmt.Errorf("%s is a link that leads nowhere", at)
+			return fmt.Errorf("%s is a link to a path that does not exist", at)
 		default:
 			return nil // Another process has just created it, so more can be created.
 		}
@@ -104,9 +104,9 @@ func takesNothing(path, dir string) error {
 	}
 	switch {
 	case slices.Contains(kernelTrees(), st.Type):
-		return fmt.Errorf("%s is not there, and cannot be made: %s belongs to the kernel", path, dir)
+		return fmt.Errorf("%s does not exist and cannot be created: %s belongs to the kernel", path, dir)
 	case st.Flags&unix.ST_RDONLY != 0:
-		return fmt.Errorf("%s is not there, and cannot be made: %s is read-only", path, dir)
+		return fmt.Errorf("%s does not exist and cannot be created: %s is read-only", path, dir)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func TestHostPathTypes(t *testing.T) {
 					t.Errorf("error %q is not in the kubelet's words", err)
 				}
 				if _, prepared, err := onDisk(c, "host"); err != nil || prepared != want {
-					t.Errorf("onDisk says prepared: %v (%v), want %v", prepared, err, want)
+					t.Errorf("onDisk reports prepared: %v (%v), want %v", prepared, err, want)
 				}
 				if what == "missing" {
 					_ = os.RemoveAll(path)
@@ -132,7 +132,7 @@ func TestFaultsOfHostPaths(t *testing.T) {
 		"a file for a directory":     {[]v1.Volume{hostPathVolume("v", dir+"/file", v1.HostPathDirectory)}, true},
 		"a file for one to make":     {[]v1.Volume{hostPathVolume("v", dir+"/file", v1.HostPathDirectoryOrCreate)}, true},
 		"nothing":                    {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathSocket)}, true},
-		"what is made":               {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathFileOrCreate)}, false},
+		"created paths":              {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathFileOrCreate)}, false},
 		"what another makes":         {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathDirectory), hostPathVolume("w", dir+"/none/x", v1.HostPathDirectoryOrCreate)}, false},
 		"what another does not make": {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathDirectory), hostPathVolume("w", dir+"/nonesuch", v1.HostPathDirectoryOrCreate)}, true},
 		"another kind of volume":     {[]v1.Volume{emptyDirVolume("v")}, false},
@@ -161,10 +161,10 @@ func TestPathsThatARuntimeCannotMount(t *testing.T) {
 		dir + "/file/x":                      "not a directory",
 		dir + "/loop":                        "too many levels of symbolic links",
 		dir + "/loop/x":                      "too many levels of symbolic links",
-		dir + "/dangling":                    dir + "/dangling is a link that leads nowhere",
-		dir + "/dangling/x":                  dir + "/dangling is a link that leads nowhere",
+		dir + "/dangling":                    dir + "/dangling is a link to a path that does not exist",
+		dir + "/dangling/x":                  dir + "/dangling is a link to a path that does not exist",
 		dir + "/" + strings.Repeat("a", 300): "file name too long",
-		"/proc/none":                         "/proc/none is not there, and cannot be made: /proc belongs to the kernel",
+		"/proc/none":                         "/proc/none does not exist and cannot be created: /proc belongs to the kernel",
 		"/sys/kernel/none/x":                 "/sys/kernel belongs to the kernel",
 	} {
 		vol := hostPathVolume("v", path, "")
@@ -195,7 +195,7 @@ func TestFaultsOfContent(t *testing.T) {
 	}
 	for want, volumes := range map[string][]v1.Volume{
 		"": {of("cm"), of("cm", "a", "b/c", "b/d"), of("absent", "a", "a/b"), emptyDirVolume("v")},
-		`MountVolume.SetUp failed for volume "v": spec.volumes[0]: path "a/b/c" lies below "a", which is a file of the volume: not a directory`: {
+		`MountVolume.SetUp failed for volume "v": spec.volumes[0]: path "a/b/c" is below "a", which is a file of the volume: not a directory`: {
 			of("cm", "a", "a/b/c"), of("cm", "a/b/c", "./a"),
 		},
 		"needs a container that requests huge pages": {{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: pages}}}},

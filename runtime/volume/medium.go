@@ -108,7 +108,7 @@ func pageSize(pod *v1.Pod, m v1.StorageMedium) (int64, error) {
 	}
 	size, err := resource.ParseQuantity(named)
 	if err != nil {
-		return 0, fmt.Errorf("medium %q names no page size: %w", m, err)
+		return 0, fmt.Errorf("medium %q has no page size: %w", m, err)
 	}
 	if !requested[size.Value()] {
 		return 0, fmt.Errorf("medium %s needs a container that requests hugepages-%s: add it to its resources", m, named)
@@ -119,10 +119,10 @@ func pageSize(pod *v1.Pod, m v1.StorageMedium) (int64, error) {
 func onlyPageSize(requested map[int64]bool) (int64, error) {
 	switch len(requested) {
 	case 0:
-		return 0, fmt.Errorf("medium %s needs a container that requests huge pages: add hugepages-2Mi, say, to its resources", v1.StorageMediumHugePages)
+		return 0, fmt.Errorf("medium %s needs a container that requests huge pages: add, for example, hugepages-2Mi to its resources", v1.StorageMediumHugePages)
 	case 1:
 	default:
-		return 0, fmt.Errorf("medium %s cannot be used where containers request several page sizes: write HugePages-2Mi, say", v1.StorageMediumHugePages)
+		return 0, fmt.Errorf("medium %s cannot be used if containers request several page sizes: write, for example, HugePages-2Mi", v1.StorageMediumHugePages)
 	}
 	var size int64
 	for size = range requested {

@@ -32,7 +32,7 @@ func TestSizeOfAVolumeInMemory(t *testing.T) {
 		"sizeLimit is the least":                  {node: "64Mi", first: "10Mi", second: "10Mi", init: "1Mi", volume: "4Mi", want: 4 * mib},
 		"sizeLimit is more than the pod may have": {node: "64Mi", pod: "16Mi", volume: "32Mi", want: 16 * mib},
 		"sizeLimit alone":                         {volume: "4Mi", want: 4 * mib},
-		"sizeLimit of nothing is no limit":        {node: "64Mi", volume: "0", want: 64 * mib},
+		"sizeLimit 0 means no limit":              {node: "64Mi", volume: "0", want: 64 * mib},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -103,15 +103,15 @@ func TestPageSize(t *testing.T) {
 		want       int64
 		err        string
 	}{
-		"the one size that is asked for": {medium: "HugePages", containers: []v1.Container{request("2Mi"), request()}, want: 2 << 20},
-		"the same size twice":            {medium: "HugePages", containers: []v1.Container{request("2Mi"), request("2048Ki")}, want: 2 << 20},
-		"an init container asks":         {medium: "HugePages", init: []v1.Container{request("1Gi")}, want: 1 << 30},
-		"the pod asks":                   {medium: "HugePages", pod: &v1.ResourceRequirements{Requests: request("1Gi").Resources.Requests}, want: 1 << 30},
-		"one of several sizes":           {medium: "HugePages-1Gi", containers: []v1.Container{request("2Mi", "1Gi")}, want: 1 << 30},
-		"nobody asks":                    {medium: "HugePages", containers: []v1.Container{request()}, err: "add hugepages-2Mi"},
-		"several sizes":                  {medium: "HugePages", containers: []v1.Container{request("2Mi", "1Gi")}, err: "several page sizes"},
-		"nobody asks for that size":      {medium: "HugePages-1Gi", containers: []v1.Container{request("2Mi")}, err: "requests hugepages-1Gi"},
-		"a size that is none":            {medium: "HugePages-big", containers: []v1.Container{request("2Mi")}, err: "names no page size"},
+		"the only requested size":         {medium: "HugePages", containers: []v1.Container{request("2Mi"), request()}, want: 2 << 20},
+		"the same size twice":             {medium: "HugePages", containers: []v1.Container{request("2Mi"), request("2048Ki")}, want: 2 << 20},
+		"an init container requests it":   {medium: "HugePages", init: []v1.Container{request("1Gi")}, want: 1 << 30},
+		"the pod requests it":             {medium: "HugePages", pod: &v1.ResourceRequirements{Requests: request("1Gi").Resources.Requests}, want: 1 << 30},
+		"one of several sizes":            {medium: "HugePages-1Gi", containers: []v1.Container{request("2Mi", "1Gi")}, want: 1 << 30},
+		"no request":                      {medium: "HugePages", containers: []v1.Container{request()}, err: "add, for example, hugepages-2Mi"},
+		"several sizes":                   {medium: "HugePages", containers: []v1.Container{request("2Mi", "1Gi")}, err: "several page sizes"},
+		"no container requests that size": {medium: "HugePages-1Gi", containers: []v1.Container{request("2Mi")}, err: "requests hugepages-1Gi"},
+		"an invalid size":                 {medium: "HugePages-big", containers: []v1.Container{request("2Mi")}, err: "has no page size"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestPageSize(t *testing.T) {
 				t.Fatalf("pageSize = %d, %v; want %d, %q", got, err, test.want, test.err)
 			}
 			if err != nil && !strings.Contains(err.Error(), test.err) {
-				t.Errorf("error %q does not say %q", err, test.err)
+				t.Errorf("error %q does not contain %q", err, test.err)
 			}
 		})
 	}

@@ -52,10 +52,10 @@ func makeNestedDirs(root *os.Root, dirs []string) error {
 				continue
 			}
 			if err := root.Mkdir(at, 0o755); err != nil {
-				return fmt.Errorf("making the mount point %s of another volume: %w", dir, err)
+				return fmt.Errorf("creating the mount point %s of another volume: %w", dir, err)
 			}
 			if err := root.Chmod(at, 0o755); err != nil {
-				return fmt.Errorf("making the mount point %s of another volume: %w", dir, err)
+				return fmt.Errorf("creating the mount point %s of another volume: %w", dir, err)
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func TestEmptyDirThatIsMadeAnewIsNotComplete(t *testing.T) {
 	prepare(t, c, "tmp")
 	c.Desired.Pod.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumHugePages
 	if err := Prepare(t.Context(), c, "tmp"); err == nil {
-		t.Fatal("nobody requests huge pages")
+		t.Fatal("no container requests huge pages")
 	}
 	wantGone(t, ok(c.Pod.VolumeMarker("empty-dir", "tmp")))
 	c.Desired.Pod.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumDefault
@@ -397,7 +397,7 @@ func TestVolumeOfAKubeletIsTakenOver(t *testing.T) {
 	wantPrepared(t, c, "conf")
 	prepare(t, c, "conf")
 	if got := names(t, times); len(got) != 3 {
-		t.Errorf("the content was written anew: %v", got)
+		t.Errorf("the content was written again: %v", got)
 	}
 }
 

@@ -173,7 +173,7 @@ func resolve(base, sub string) (there string, missing []string, err error) {
 		switch {
 		case err != nil:
 		case info.Mode()&fs.ModeSymlink != 0, appeared == maxAppearances:
-			return "", nil, errors.New("a symbolic link in it leads nowhere")
+			return "", nil, errors.New("a symbolic link in it has no target")
 		default:
 			// Another container of the pod, which starts at the same time, has just created it.
 			appeared++

@@ -90,7 +90,7 @@ func TestSubPathsOutOfTheVolumeAreRefused(t *testing.T) {
 		})
 	}
 	if _, err := opened(t, base, "absolute-outside/secret"); err == nil || !strings.Contains(err.Error(), "leads out of the volume") {
-		t.Errorf("error %v, want one that says where it leads", err)
+		t.Errorf("error %v, want one with the target", err)
 	}
 	if after := names(t, outside); len(after) != len(before) {
 		t.Errorf("outside the volume there is now %v", after)
@@ -260,7 +260,7 @@ func TestCheckedSubPaths(t *testing.T) {
 	} {
 		path, err := CheckSubPath(c, ref, 0, sub)
 		if got := len(names(t, base)) + len(names(t, outside)); got != before {
-			t.Fatalf("%s: the check made something", sub)
+			t.Fatalf("%s: the check created a file", sub)
 		}
 		var made string
 		f, madeErr := openSubPath(base, sub)
@@ -274,7 +274,7 @@ func TestCheckedSubPaths(t *testing.T) {
 			}
 		}
 		if (err == nil) != (madeErr == nil) || (err == nil) != filepath.IsAbs(path) {
-			t.Errorf("%q: checked %q %v, made %q %v", sub, path, err, made, madeErr)
+			t.Errorf("%q: checked %q %v, created %q %v", sub, path, err, made, madeErr)
 		}
 		before = len(names(t, base)) + len(names(t, outside))
 	}

@@ -40,10 +40,10 @@ func TestEventsReplaceLooks(t *testing.T) {
 	}
 	w.note()
 	if told, err := w.next(t.Context(), time.Hour); !told || err != nil {
-		t.Errorf("told %v, error %v", told, err)
+		t.Errorf("notified %v, error %v", told, err)
 	}
 	if told, err := w.next(t.Context(), time.Nanosecond); told || err != nil {
-		t.Errorf("after nothing happened: told %v, error %v", told, err)
+		t.Errorf("after nothing happened: notified %v, error %v", told, err)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestEventsOfOtherPods(t *testing.T) {
 		w := activity{happened: make(chan struct{}, 1)}
 		w.listen(&stream{uids: uids}, model.PodRef{UID: "own"})
 		if len(w.happened) != want || w.sends.Load() {
-			t.Errorf("%v: told %d times, sends %t", uids, len(w.happened), w.sends.Load())
+			t.Errorf("%v: notified %d times, sends %t", uids, len(w.happened), w.sends.Load())
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestWatchesWithoutEvents(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w := l.watchPod(ctx, model.PodRef{UID: "own"})
 	if told, err := w.next(ctx, time.Millisecond); told || err != nil || w.sends.Load() {
-		t.Errorf("told %t, %v", told, err)
+		t.Errorf("notified %t, %v", told, err)
 	}
 	ended := errors.New("interrupted")
 	cancel(ended)

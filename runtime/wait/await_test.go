@@ -45,7 +45,7 @@ func TestFollowLeavesPassesToOthers(t *testing.T) {
 	}
 	for _, call := range l.server.Calls() {
 		if strings.HasPrefix(call, "ExecSync") {
-			t.Errorf("it asks a probe: %s", call)
+			t.Errorf("it runs a probe: %s", call)
 		}
 	}
 	if outcome, err = l.Follow(t.Context(), d, Started, executor.Options{}); err != nil || len(outcome.Plan.Steps) != 0 {

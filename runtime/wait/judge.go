@@ -209,7 +209,7 @@ func endedForGood(status *v1.PodStatus, p *plan.Plan) (failed, done []string) {
 			continue
 		}
 		code := s.State.Terminated.ExitCode
-		text := fmt.Sprintf("container %s has %s and does not run again", s.Name, exitText(s.State.Terminated))
+		text := fmt.Sprintf("container %s has %s and is not restarted", s.Name, exitText(s.State.Terminated))
 		if code != 0 {
 			failed = append(failed, text)
 		} else {

@@ -212,13 +212,13 @@ func TestContainersThatEndedForGood(t *testing.T) {
 		want  string
 		told  int
 	}{
-		"it failed":                    {never(two), Ready, 1, keeps, "container a has exited 1 and does not run again", 0},
-		"it failed, before it started": {never(two), Started, 1, keeps, "container a has exited 1 and does not run again", 0},
+		"it failed":                    {never(two), Ready, 1, keeps, "container a has exited 1 and is not restarted", 0},
+		"it failed, before it started": {never(two), Started, 1, keeps, "container a has exited 1 and is not restarted", 0},
 		"it is started again":          {never(two), Ready, 1, nil, "", 0},
 		"its end is waited for":        {never(two), Completed, 1, keeps, "", 0},
 		"it has done its work":         {never(two), Ready, 0, keeps, "", 1},
 		"it was started":               {never(two), Started, 0, keeps, "", 0},
-		"the pod can never succeed":    {always, Ready, 0, keeps, "container a has exited 0 and does not run again", 0},
+		"the pod can never succeed":    {always, Ready, 0, keeps, "container a has exited 0 and is not restarted", 0},
 		"the pod only has to start":    {always, Started, 0, keeps, "", 0},
 	} {
 		w, told := at(time.Now(), loadPod(t, c.text), c.goal)
@@ -232,7 +232,7 @@ func TestContainersThatEndedForGood(t *testing.T) {
 			}
 		}
 		if len(*told) != c.told || (c.told > 0 && !strings.HasPrefix((*told)[0], "pod default/web: waiting: container a has exited 0")) {
-			t.Errorf("%s: told %q", name, *told)
+			t.Errorf("%s: reported %q", name, *told)
 		}
 		status.Conditions = []v1.PodCondition{{Type: v1.AllContainersRestarting}}
 		if failed, done := endedForGood(status, &plan.Plan{Keeps: c.keeps}); len(failed)+len(done) > 0 {

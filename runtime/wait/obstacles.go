@@ -108,7 +108,7 @@ func probesOf(in *plan.Input, name string) map[model.ProbeType]model.ProbeRecord
 func probing(t model.ProbeType, p *v1.Probe, records map[model.ProbeType]model.ProbeRecord) string {
 	record, asked := records[t]
 	if !asked || record.Run == 0 {
-		return fmt.Sprintf("%s probe: not asked yet", t)
+		return fmt.Sprintf("%s probe: has not run yet", t)
 	}
 	text, threshold := record.Message, p.FailureThreshold
 	if record.Last == model.ProbeSuccess {

@@ -27,7 +27,7 @@ func TestWaitings(t *testing.T) {
 	}{
 		"readiness":            {ready, map[model.ProbeType]model.ProbeRecord{model.Readiness: refused(2)}, Ready, []string{"a: readiness probe (2/3): refused"}},
 		"for long":             {ready, map[model.ProbeType]model.ProbeRecord{model.Readiness: refused(17)}, Ready, []string{"a: readiness probe (17 times): refused"}},
-		"not asked":            {ready, nil, Ready, []string{"a: readiness probe: not asked yet"}},
+		"not asked":            {ready, nil, Ready, []string{"a: readiness probe: has not run yet"}},
 		"started is enough":    {ready, nil, Started, nil},
 		"startup":              {startup, map[model.ProbeType]model.ProbeRecord{model.Startup: refused(4)}, Ready, []string{"a: startup probe (4/30): refused"}},
 		"runs to its end":      {"tty: false", nil, Completed, []string{"a: runs"}},

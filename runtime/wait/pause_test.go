@@ -86,7 +86,7 @@ func TestPauses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended, failed := errors.New("interrupted"), errors.New("told to fail")
+	ended, failed := errors.New("interrupted"), errors.New("injected failure")
 	for _, c := range []struct {
 		name   string
 		change func(*podWait, context.CancelCauseFunc)

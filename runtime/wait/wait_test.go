@@ -57,7 +57,7 @@ func TestEndsOfTheTime(t *testing.T) {
 	<-over.Done()
 	interrupted, end := context.WithCancel(t.Context())
 	end()
-	failed := errors.New("told to fail")
+	failed := errors.New("injected failure")
 	for name, c := range map[string]struct {
 		ctx     context.Context //nolint:containedctx // a case
 		waiting []string
@@ -65,9 +65,9 @@ func TestEndsOfTheTime(t *testing.T) {
 		want    string
 	}{
 		"with words":    {over, []string{"a to end", "b to end"}, over.Err(), "pod default/web is not ready in time: a to end; b to end"},
-		"without words": {over, nil, failed, "pod default/web is not ready in time: told to fail"},
-		"interrupted":   {interrupted, []string{"a to end"}, failed, "told to fail"},
-		"it failed":     {t.Context(), []string{"a to end"}, failed, "told to fail"},
+		"without words": {over, nil, failed, "pod default/web is not ready in time: injected failure"},
+		"interrupted":   {interrupted, []string{"a to end"}, failed, "injected failure"},
+		"it failed":     {t.Context(), []string{"a to end"}, failed, "injected failure"},
 		"it is locked":  {t.Context(), nil, &filelock.LockedError{What: "pod default/web", Err: failed}, "pod default/web is not ready in time: it "},
 		"locked, ended": {interrupted, nil, &filelock.LockedError{What: "pod default/web", Err: failed}, "pod default/web is in use by"},
 	} {
@@ -94,7 +94,7 @@ func TestRuntimesThatGo(t *testing.T) {
 		"wrapped":                {now.Add(-time.Second), now.Add(-time.Second), fmt.Errorf("observing: %w", gone), true},
 		"it is gone":             {now.Add(-2 * cri.RetryTime), now.Add(-cri.RetryTime - time.Second), gone, false},
 		"it never was":           {time.Time{}, time.Time{}, gone, false},
-		"it answered":            {now, time.Time{}, errors.New("told to fail"), false},
+		"it answered":            {now, time.Time{}, errors.New("injected failure"), false},
 		"the wait is over":       {now, time.Time{}, &BlockedError{Err: gone}, false},
 		"nothing went wrong":     {time.Time{}, now, nil, false},
 	} {
@@ -115,7 +115,7 @@ func TestRuntimesThatGo(t *testing.T) {
 	w, _ := at(now, loadPod(t, onePod()), Ready)
 	w.answered = now
 	if w.retryable(ctx, gone) {
-		t.Error("a wait that was ended goes on")
+		t.Error("a wait that was ended continues")
 	}
 }
 
@@ -134,7 +134,7 @@ func startFailure(err error) *executor.Outcome {
 // TestFailuresThatPass checks that a registry that cannot be reached is retried after growing pauses, and so is a start
 // that is retried by itself. Other failures end the wait.
 func TestFailuresThatPass(t *testing.T) {
-	cause := errors.New("told to fail")
+	cause := errors.New("injected failure")
 	for name, c := range map[string]struct {
 		text   string
 		goal   Goal
@@ -185,7 +185,7 @@ func TestRuntimesThatAnswerHalf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.failed(startFailure(errors.New("told to fail"))); err != nil {
+	if err := w.failed(startFailure(errors.New("injected failure"))); err != nil {
 		t.Fatal(err)
 	}
 	for i := range UnansweredMax {
@@ -222,10 +222,10 @@ func TestPausesOfPullsAreShown(t *testing.T) {
 	status := podstatus.Of(in.State())
 	waits := status.ContainerStatuses[0].State.Waiting
 	if waits == nil || waits.Reason != "ImagePullBackOff" || !strings.HasPrefix(waits.Message, `Back-off pulling image "i:1": ErrImagePull: `) {
-		t.Errorf("the status says %+v", waits)
+		t.Errorf("the status is %+v", waits)
 	}
 	if until := s.Checkpoint.StartErrors["a"].Until; !until.Equal(w.retryAt) {
-		t.Errorf("it pauses until %s, and the status says %s", w.retryAt, until)
+		t.Errorf("it pauses until %s, but the status has %s", w.retryAt, until)
 	}
 	h, err := l.layout.Pod(d.Pod.UID).History().Read()
 	if err != nil || !slices.ContainsFunc(h.Events, func(e state.PodEvent) bool {
@@ -279,12 +279,12 @@ func TestWaitsThatCannotEnd(t *testing.T) {
 		text    string
 		prepare func(*lab)
 	}{
-		"container a has exited 3 and does not run again": {never(pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")), func(l *lab) {
+		"container a has exited 3 and is not restarted": {never(pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")), func(l *lab) {
 			l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: 3})
 		}},
 		"ErrImagePull": {strings.Replace(onePod(), "i:1", "absent.local/i:1", 1), func(*lab) {}},
-		"told to fail": {onePod(), func(l *lab) {
-			l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: errors.New("told to fail")})
+		"injected failure": {onePod(), func(l *lab) {
+			l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: errors.New("injected failure")})
 		}},
 	} {
 		l := newLab(t, "i:1")
@@ -355,7 +355,7 @@ func TestWaitsOutlastTheRuntime(t *testing.T) {
 func TestAPassWithoutChangesIsObservedOnce(t *testing.T) {
 	l := newLab(t, "i:1")
 	observed := 0
-	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: errors.New("told to fail"), Only: func(any) bool {
+	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: errors.New("injected failure"), Only: func(any) bool {
 		observed++
 		return false
 	}})

@@ -53,18 +53,18 @@ func TestCronRuns(t *testing.T) {
 		next             string
 		wait             string
 	}{
-		"nothing is due yet":              {since: "10:01:00", now: "10:09:59", next: "10:10:00"},
-		"one is due":                      {since: "10:01:00", now: "10:10:00", start: "10:10:00", next: "10:20:00"},
-		"it was started":                  {since: "10:01:00", last: "10:10:00", now: "10:12:00", next: "10:20:00"},
-		"of several missed the newest":    {since: "01:01:00", last: "03:10:00", now: "10:12:00", start: "10:10:00", next: "10:20:00"},
-		"suspended":                       {since: "10:01:00", now: "10:12:00", change: func(s *batchv1.CronJobSpec) { s.Suspend = new(true) }},
-		"another one runs":                {since: "10:01:00", now: "10:12:00", jobs: running, start: "10:10:00", next: "10:20:00"},
-		"another one runs, Forbid":        {since: "10:01:00", now: "10:12:00", jobs: running, change: func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ForbidConcurrent }, next: "10:20:00", wait: "waits for tick-1 to end"},
-		"another one runs, Replace":       {since: "10:01:00", now: "10:12:00", jobs: running, change: func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ReplaceConcurrent }, start: "10:10:00", gone: "tick-1", next: "10:20:00"},
-		"within its deadline":             {since: "10:01:00", now: "10:10:29", change: func(s *batchv1.CronJobSpec) { s.StartingDeadlineSeconds = new(int64(30)) }, start: "10:10:00", next: "10:20:00"},
-		"after its deadline":              {since: "10:01:00", now: "10:10:31", change: func(s *batchv1.CronJobSpec) { s.StartingDeadlineSeconds = new(int64(30)) }, next: "10:20:00"},
-		"in a time zone":                  {since: "10:01:00", now: "10:31:00", change: func(s *batchv1.CronJobSpec) { s.Schedule, s.TimeZone = "30 12 * * *", new("Europe/Berlin") }, start: "10:30:00", next: "-"},
-		"a Job that ended is no obstacle": {since: "10:01:00", now: "10:12:00", jobs: []CronRun{cronRun("tick-1", "10:00:00", batchv1.JobFailed)}, change: func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ForbidConcurrent }, start: "10:10:00", next: "10:20:00"},
+		"nothing is due yet":            {since: "10:01:00", now: "10:09:59", next: "10:10:00"},
+		"one is due":                    {since: "10:01:00", now: "10:10:00", start: "10:10:00", next: "10:20:00"},
+		"it was started":                {since: "10:01:00", last: "10:10:00", now: "10:12:00", next: "10:20:00"},
+		"of several missed the newest":  {since: "01:01:00", last: "03:10:00", now: "10:12:00", start: "10:10:00", next: "10:20:00"},
+		"suspended":                     {since: "10:01:00", now: "10:12:00", change: func(s *batchv1.CronJobSpec) { s.Suspend = new(true) }},
+		"another one runs":              {since: "10:01:00", now: "10:12:00", jobs: running, start: "10:10:00", next: "10:20:00"},
+		"another one runs, Forbid":      {since: "10:01:00", now: "10:12:00", jobs: running, change: func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ForbidConcurrent }, next: "10:20:00", wait: "waits for tick-1 to end"},
+		"another one runs, Replace":     {since: "10:01:00", now: "10:12:00", jobs: running, change: func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ReplaceConcurrent }, start: "10:10:00", gone: "tick-1", next: "10:20:00"},
+		"within its deadline":           {since: "10:01:00", now: "10:10:29", change: func(s *batchv1.CronJobSpec) { s.StartingDeadlineSeconds = new(int64(30)) }, start: "10:10:00", next: "10:20:00"},
+		"after its deadline":            {since: "10:01:00", now: "10:10:31", change: func(s *batchv1.CronJobSpec) { s.StartingDeadlineSeconds = new(int64(30)) }, next: "10:20:00"},
+		"in a time zone":                {since: "10:01:00", now: "10:31:00", change: func(s *batchv1.CronJobSpec) { s.Schedule, s.TimeZone = "30 12 * * *", new("Europe/Berlin") }, start: "10:30:00", next: "-"},
+		"a finished Job does not block": {since: "10:01:00", now: "10:12:00", jobs: []CronRun{cronRun("tick-1", "10:00:00", batchv1.JobFailed)}, change: func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ForbidConcurrent }, start: "10:10:00", next: "10:20:00"},
 	} {
 		in := &CronInput{CronJob: cronJob(c.change), Since: moment(c.since), Jobs: c.jobs, Now: moment(c.now)}
 		if c.last != "" {

@@ -313,7 +313,7 @@ func (j *jobs) waits(tries []*try, name string) bool {
 		return false
 	}
 	j.out.next(until)
-	j.out.wait(name, fmt.Sprintf("It is made %s after the last failure, the %s in a row.", until.Sub(ended[0].ended()), ordinal(failures)))
+	j.out.wait(name, fmt.Sprintf("It is created %s after the last failure, the %s in a row.", until.Sub(ended[0].ended()), ordinal(failures)))
 	return true
 }
 

@@ -112,7 +112,7 @@ func (l *life) do(x *Expansion) (changed bool) {
 	}
 	for _, ref := range x.Gone {
 		if p := l.pods[ref.Name]; !p.deleting {
-			l.log = append(l.log, fmt.Sprintf("%d: %s goes", l.now.Unix()-1e9, ref.Name))
+			l.log = append(l.log, fmt.Sprintf("%d: %s is deleted", l.now.Unix()-1e9, ref.Name))
 			p.deleting, p.deadline = true, l.now.Add(l.grace+time.Duration(l.r.IntN(5))*time.Second)
 			changed = true
 		}
@@ -302,7 +302,7 @@ func TestStatefulSetOrder(t *testing.T) {
 		_, what, _ := strings.Cut(line, ": ")
 		order = append(order, strings.NewReplacer("registry.local/app:", "", "gets ", "", "web-", "").Replace(what))
 	}
-	want := []string{"0 1", "1 1", "2 1", "2 2", "1 2", "0 2", "2 goes", "1 goes", "0 goes"}
+	want := []string{"0 1", "1 1", "2 1", "2 2", "1 2", "0 2", "2 is deleted", "1 is deleted", "0 is deleted"}
 	if !slices.Equal(order, want) {
 		t.Errorf("the order is %q, want %q", order, want)
 	}
@@ -340,7 +340,7 @@ func TestStatefulSetSaysWhatWaits(t *testing.T) {
 	l.w = loaded(t, "StatefulSet", 1, "replicas: 2")
 	l.settle(func() {})
 	l.w = loaded(t, "StatefulSet", 2, "replicas: 1")
-	if x := l.expand(); len(x.Gone) != 1 || len(x.Waits) != 1 || x.Waits[0] != (Wait{"web-0", "It is updated once the pods that are too many are gone."}) {
+	if x := l.expand(); len(x.Gone) != 1 || len(x.Waits) != 1 || x.Waits[0] != (Wait{"web-0", "It is updated once the surplus pods are gone."}) {
 		t.Errorf("%+v %+v", x.Gone, x.Waits)
 	}
 	l.w = loaded(t, "StatefulSet", 2, "replicas: 3")
@@ -416,7 +416,7 @@ func TestDaemonSetElsewhere(t *testing.T) {
 	for why, pods := range map[string][]Pod{"": {there}, "this node has no label disk=ssd": {there}} {
 		x := Expand(&Input{Workload: w, Pods: pods, Now: time.Unix(1e9, 0), Unfit: func(pod *v1.Pod) string {
 			if pod.Name != "web-0" {
-				t.Errorf("asked for %s", pod.Name)
+				t.Errorf("requested %s", pod.Name)
 			}
 			return why
 		}})

@@ -65,7 +65,7 @@ func (x *expanding) recreate() {
 		case old == 0:
 			x.make(ordinal)
 		default:
-			x.out.wait(x.maker.name(ordinal), fmt.Sprintf("The strategy Recreate makes it once %s.", areGone(old)))
+			x.out.wait(x.maker.name(ordinal), fmt.Sprintf("The strategy Recreate creates it once %s.", areGone(old)))
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (x *expanding) rollBase(floor int, spare *int) (counts rolling) {
 			x.out.next(x.in.Now.Add(begunPause))
 		default:
 			counts.old++
-			x.keep(t, fmt.Sprintf("%d pods have to stay available; it is updated when one more is.", floor))
+			x.keep(t, fmt.Sprintf("%d pods must stay available; it is updated once one more is available.", floor))
 		}
 	}
 	return counts

@@ -22,7 +22,7 @@ func (x *expanding) statefulSet(set *appsv1.StatefulSet) {
 		return
 	}
 	if settled := x.deleteInOrder(first); x.ordered && !settled {
-		x.waitForUpdates(set, first, "It is updated once the pods that are too many are gone.")
+		x.waitForUpdates(set, first, "It is updated once the surplus pods are gone.")
 		return
 	}
 	x.updateInOrder(set, first)
@@ -42,7 +42,7 @@ func (x *expanding) makeInOrder(first int) (settled bool) {
 				x.make(ordinal)
 			}
 		case x.ordered && !settled:
-			x.out.wait(x.maker.name(ordinal), "It is made once all pods before it are available.")
+			x.out.wait(x.maker.name(ordinal), "It is created once all pods before it are available.")
 		default:
 			x.make(ordinal)
 		}

@@ -53,7 +53,7 @@ func TestUnknownPods(t *testing.T) {
 		"surplus":            {podspec.KindDeployment, []string{"replicas: 3", one}, []string{"replicas: 2", one}, "web-2", 1, "web-0:1 web-1:1 -web-2"},
 		"surplus of others":  {podspec.KindDeployment, []string{"replicas: 3", one}, []string{"replicas: 1", one}, "web-0", 1, "web-0:1 -web-1 -web-2"},
 		"no room":            {podspec.KindDeployment, []string{"replicas: 3", one}, nil, "web-2", 2, "web-0:1 web-1:1 web-2:1"},
-		"room for one":       {podspec.KindDeployment, []string{"replicas: 3", two}, nil, "web-2", 2, "web-0:2 web-1:1 web-2:1"},
+		"capacity for one":   {podspec.KindDeployment, []string{"replicas: 3", two}, nil, "web-2", 2, "web-0:2 web-1:1 web-2:1"},
 		"stateful":           {podspec.KindStatefulSet, []string{"replicas: 3", "serviceName: web"}, nil, "web-1", 2, "web-0:1 web-1:1 web-2:1"},
 		"stateful, parallel": {podspec.KindStatefulSet, []string{"replicas: 3", "serviceName: web", "podManagementPolicy: Parallel", "updateStrategy: {rollingUpdate: {maxUnavailable: 2}}"}, nil, "web-1", 2, "web-0:1 web-1:1 web-2:2"},
 		"replicas":           {podspec.KindReplicaSet, []string{"replicas: 2"}, []string{"replicas: 3"}, "web-1", 1, "web-0:1 web-1:1 web-2:1"},

@@ -32,7 +32,7 @@ func tree(t *testing.T, text string) map[string]any {
 	t.Helper()
 	got, ok := Decode(text)
 	if !ok {
-		t.Fatalf("%s is no tree", text)
+		t.Fatalf("%s is not a tree", text)
 	}
 	return got
 }
@@ -57,7 +57,7 @@ func TestTrees(t *testing.T) {
 		"a value":                 {`{"a": "x"}`, `{"a": "y"}`, []string{"a: x -> y"}, 0},
 		"a number":                {`{"a": 1}`, `{"a": 2}`, []string{"a: 1 -> 2"}, 0},
 		"a value that comes":      {`{}`, `{"a": true}`, []string{"a: + true"}, 0},
-		"a value that goes":       {`{"a": "x"}`, `{}`, []string{"a: - x"}, 0},
+		"a removed value":         {`{"a": "x"}`, `{}`, []string{"a: - x"}, 0},
 		"in the order of paths":   {`{"b": 1, "a": 1}`, `{"a": 2, "b": 2}`, []string{"a: 1 -> 2", "b: 1 -> 2"}, 0},
 		"below":                   {`{"a": {"b": {"c": 1, "d": 1}}}`, `{"a": {"b": {"c": 2, "d": 1}}}`, []string{"a.b.c: 1 -> 2"}, 1},
 		"a map that comes":        {`{}`, `{"a": {"b": 1}}`, []string{`a: + {"b":1}`}, 0},
@@ -70,7 +70,7 @@ func TestTrees(t *testing.T) {
 		"by its device":           {`{"m": [{"devicePath": "/dev/a", "v": 1}]}`, `{"m": [{"devicePath": "/dev/a", "v": 2}]}`, []string{"m[/dev/a].v: 1 -> 2"}, 1},
 		"a name that is twice":    {`{"a": [{"name": "x"}, {"name": "x"}]}`, `{"a": [{"name": "x"}]}`, []string{`a: [{"name":"x"},{"name":"x"}] -> [{"name":"x"}]`}, 0},
 		"entries without a name":  {`{"a": [{"v": 1}]}`, `{"a": [{"v": 2}]}`, []string{`a: [{"v":1}] -> [{"v":2}]`}, 0},
-		"a list that goes":        {`{"a": [{"name": "x", "v": 1}]}`, `{}`, []string{`a[x]: - {"name":"x","v":1}`}, 0},
+		"a removed list":          {`{"a": [{"name": "x", "v": 1}]}`, `{}`, []string{`a[x]: - {"name":"x","v":1}`}, 0},
 	} {
 		d := Trees(tree(t, c.before), tree(t, c.after))
 		if diff := cmp.Diff(c.want, changesOf(d)); diff != "" || d.Unchanged != c.unchanged {

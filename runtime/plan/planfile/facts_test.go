@@ -94,7 +94,7 @@ func TestEachFactMakesAPlanStale(t *testing.T) {
 		"container app (app1): exit code 137, OOMKilled -> exit code 1": func(o *model.Observed) { o.Containers[0].ExitCode, o.Containers[0].Reason = 1, "" },
 		"container log (log1): no longer log full":                      func(o *model.Observed) { o.Containers[1].LogFull = false },
 		"container log (log1): no longer readiness Success":             func(o *model.Observed) { delete(o.Memory.Probes["log1"], model.Readiness) },
-		"container app (app1): made of another definition":              func(o *model.Observed) { o.Containers[0].SpecHash = "v1:0000bb" },
+		"container app (app1): created from another definition":         func(o *model.Observed) { o.Containers[0].SpecHash = "v1:0000bb" },
 		"image i:2: no longer absent":                                   func(o *model.Observed) { o.Images["i:2"] = model.Image{ID: "sha256:0123456"} },
 		"image i:1: gone":                                               func(o *model.Observed) { delete(o.Images, "i:1") },
 		"volume w: not prepared -> prepared":                            func(o *model.Observed) { o.Volumes["w"] = model.Volume{Prepared: true} },
@@ -102,7 +102,7 @@ func TestEachFactMakesAPlanStale(t *testing.T) {
 		"cgroup: gone":                                                  func(o *model.Observed) { o.CgroupExists = nil },
 		"log of app: attempt 3 -> attempt 4":                            func(o *model.Observed) { o.LogAttempts["app"] = 4 },
 		"back-off of log: new: 10s":                                     func(o *model.Observed) { o.Memory.Backoffs["log"] = model.Backoff{Duration: 10 * time.Second} },
-		"left running: podctl has made another pass":                    func(o *model.Observed) { o.Memory.LastRun.Sandbox = "other" },
+		"left running: podctl has run another pass":                     func(o *model.Observed) { o.Memory.LastRun.Sandbox = "other" },
 		"left running: gone":                                            func(o *model.Observed) { o.Memory.LastRun = nil },
 		"completion: Failed -> Succeeded":                               func(o *model.Observed) { o.Memory.Completion.Phase = v1.PodSucceeded },
 		"resources applied: changed":                                    func(o *model.Observed) { o.Memory.Actuated.Pod = &v1.ResourceRequirements{} },
@@ -141,7 +141,7 @@ func TestBasisThatIsMissing(t *testing.T) {
 	now := modeltest.Running(modeltest.Load(t, strings.Replace(modeltest.WebPod, "i:1", "i:2", 1)))
 	now.End("app", 1, time.Second)
 	_, err := MakeAgain(inputOf(now), saved)
-	if err == nil || !strings.Contains(err.Error(), "the manifest changed\n  what is observed changed") {
+	if err == nil || !strings.Contains(err.Error(), "the manifest changed\n  the observed state changed") {
 		t.Errorf("%v", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestSecretsOfAnotherKeyCannotBeCompared(t *testing.T) {
 	other := modeltest.Load(t, text)
 	other.UseKey(digest.NewKey([]byte("another key of 32 bytes, just so.")))
 	now := savedCopy(t, inputOf(modeltest.New(other)))
-	want := []string{"manifest: the values of its Secrets cannot be compared, as the plan was saved with another key for their digests"}
+	want := []string{"manifest: the values of its Secrets cannot be compared, because the plan was saved with another key for their digests"}
 	if diff := cmp.Diff(want, changesSince(saved, now)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

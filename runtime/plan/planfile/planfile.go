@@ -33,11 +33,11 @@ type StaleError struct {
 
 // Error lists the changes, one per line.
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("the saved plan of pod %s no longer fits: make a new one\n  %s", e.Pod, strings.Join(e.Changes, "\n  "))
+	return fmt.Sprintf("the saved plan of pod %s is out of date: create a new one\n  %s", e.Pod, strings.Join(e.Changes, "\n  "))
 }
 
 // ErrNotThisPod reports that a saved plan belongs to another pod.
-var ErrNotThisPod = errors.New("the saved plan is of another pod")
+var ErrNotThisPod = errors.New("the saved plan is for another pod")
 
 // MakeAgain makes a saved plan again: from the current input, and only with the steps of the saved one. It returns a
 // *StaleError if the manifest or the observed state has changed. It also does so if a saved step would not be made any
@@ -81,7 +81,7 @@ func changesSince(saved, now *plan.Plan) []string {
 
 // added lists the steps of a saved plan that would not be made now.
 func added(saved, now *plan.Plan) []string {
-	return missing(saved.Steps, now.Steps, "would not be made now (was the plan made with other flags, or long ago?)")
+	return missing(saved.Steps, now.Steps, "would not be planned now (was the plan created with other flags, or long ago?)")
 }
 
 // leftOut lists the steps that the plan had when it was saved and that the file lacks. It makes the plan again for its
@@ -92,7 +92,7 @@ func leftOut(saved *plan.Plan, in *plan.Input) []string {
 	var shortest []string
 	for i, ignore := range []bool{false, true} {
 		then.Options.IgnoreBackoff = ignore
-		gone := missing(plan.Make(&then).Steps, saved.Steps, "is not in the saved plan (was it made with other flags, or was the file changed?)")
+		gone := missing(plan.Make(&then).Steps, saved.Steps, "is not in the saved plan (was it created with other flags, or was the file changed?)")
 		if i == 0 || len(gone) < len(shortest) {
 			shortest = gone
 		}
@@ -122,7 +122,7 @@ func desiredChanges(saved, now *plan.Plan) []string {
 		return []string{"the manifest changed"}
 	}
 	if digest.Compare(saved.DesiredDigest, now.DesiredDigest) == digest.Unknown {
-		return []string{"manifest: the values of its Secrets cannot be compared, as the plan was saved with another key for their digests"}
+		return []string{"manifest: the values of its Secrets cannot be compared, because the plan was saved with another key for their digests"}
 	}
 	var texts []string
 	for _, c := range plan.Edited(saved.Basis.Desired, now.Basis.Desired) {
@@ -136,7 +136,7 @@ func desiredChanges(saved, now *plan.Plan) []string {
 
 func observedChanges(saved, now *plan.Plan) []string {
 	if saved.Basis == nil {
-		return []string{"what is observed changed"}
+		return []string{"the observed state changed"}
 	}
 	return facts(saved.Basis.Observed).changesTo(now.Basis.Observed)
 }

@@ -128,8 +128,8 @@ func TestStepsTakenOutOfAFileAreMissed(t *testing.T) {
 // TestDocumentsAreBounded checks that an error names the line, and that a document that would grow is not decoded.
 func TestDocumentsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"cut off":         {"{\n\"kind\": \"Plan\",\n", "line 3: it is not valid JSON, or cut off: unexpected end"},
-		"no JSON":         {"{\n}\nx", "line 3: it is not valid JSON, or cut off: invalid character 'x'"},
+		"cut off":         {"{\n\"kind\": \"Plan\",\n", "line 3: it is not valid JSON, or is truncated: unexpected end"},
+		"no JSON":         {"{\n}\nx", "line 3: it is not valid JSON, or is truncated: invalid character 'x'"},
 		"another type":    {"{\"pod\": {},\n \"steps\": [\n{\"id\": 1}]}", "line 3: steps.id cannot be a number"},
 		"a time":          {`{"observedAt": "yesterday"}`, "a value in it cannot be read: parsing time"},
 		"many values":     {"{\"steps\": [\n" + strings.Repeat("{},\n", model.MaxDocumentValues) + "{}]}", fmt.Sprintf("holds more than %d values", model.MaxDocumentValues)},

@@ -91,15 +91,15 @@ func hiddenChange(object string) string {
 	kind, _, _ := strings.Cut(object, " ")
 	switch kind {
 	case "container":
-		return "made of another definition"
+		return "created from another definition"
 	case "sandbox":
-		return "made with other settings"
+		return "created with other settings"
 	case "volume":
 		return "other content"
 	case "left":
-		return "podctl has made another pass"
+		return "podctl has run another pass"
 	case "image":
-		return "the name stands for another image"
+		return "the name refers to another image"
 	}
 	return "changed"
 }

@@ -151,7 +151,7 @@ func (s Deleted) Remove(d Log) error {
 		_, ok = ParseDeleted(name)
 	}
 	if !ok {
-		return fmt.Errorf("removing the logs of a deleted pod: %s is no such directory in %s", d.Path, s.Dir())
+		return fmt.Errorf("removing the logs of a deleted pod: %s is not such a directory in %s", d.Path, s.Dir())
 	}
 	if err := s.in(func(dir *safefs.Dir) error { return dir.RemoveAll(name) }); err != nil {
 		return fmt.Errorf("removing the logs of a deleted pod: %w", err)

@@ -173,7 +173,7 @@ type logFile struct {
 func (l Logs) Clear(container string, attempt uint32) error {
 	err := l.in(container, func(dir *safefs.Dir) error { return ClearLogIn(dir, logFileName(attempt)) })
 	if err != nil {
-		return fmt.Errorf("making room for the log of container %s: %w", container, err)
+		return fmt.Errorf("preparing the log of container %s: %w", container, err)
 	}
 	return nil
 }

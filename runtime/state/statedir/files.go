@@ -23,7 +23,7 @@ const privateMode = 0o700
 func (d Dir) relative(path string) (string, error) {
 	below, err := filepath.Rel(d.Path, path)
 	if err != nil || !filepath.IsLocal(below) {
-		return "", fmt.Errorf("%s does not lie in the state directory %s", path, d.Path)
+		return "", fmt.Errorf("%s is not in the state directory %s", path, d.Path)
 	}
 	return below, nil
 }

@@ -19,7 +19,7 @@ type NameError struct {
 
 // Error names the kind and the name.
 func (e *NameError) Error() string {
-	return fmt.Sprintf("the %s %q cannot name a directory, and podctl touches nothing under that name: use another one", e.Kind, e.Name)
+	return fmt.Sprintf("the %s %q cannot be used as a directory name: use another one", e.Kind, e.Name)
 }
 
 // Kinds of names that become part of a path, in the terms of users.

@@ -139,7 +139,7 @@ func (t trusted) check(info fs.FileInfo) error {
 		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another %s", t.unsafe, t.path, uid, t.option)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod %o %s", t.unsafe, t.path, t.mode, t.path)
+		return fmt.Errorf("%w: %s can be written by others; check its content, then run chmod %o %s", t.unsafe, t.path, t.mode, t.path)
 	}
 	return nil
 }
