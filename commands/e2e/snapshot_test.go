@@ -186,27 +186,27 @@ func testDrift(t *testing.T, m *machine) {
 	if _, err := m.cri.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: ids["web"]}); err != nil {
 		t.Fatal(err)
 	}
-	m.createStranger(t, m.readySandbox(t, "drift"))
+	m.createUnmanaged(t, m.readySandbox(t, "drift"))
 	r := m.must(t, "plan", manifest)
-	for _, want := range []string{"drift: container web (", "is gone: removed outside podctl", "drift: container worker (", "was stopped outside podctl", "drift: container stranger (", "is unmanaged"} {
+	for _, want := range []string{"drift: container web (", "is gone: removed outside podctl", "drift: container worker (", "was stopped outside podctl", "drift: container unmanaged (", "is unmanaged"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("the plan does not contain %q:\n%s", want, r.stdout)
 		}
 	}
 	m.must(t, "apply", "--wait", "--ignore-backoff", "--timeout", "60s", manifest)
-	if r := m.must(t, "plan", manifest); strings.Contains(r.stdout, "outside podctl") || !strings.Contains(r.stdout, "stranger") {
+	if r := m.must(t, "plan", manifest); strings.Contains(r.stdout, "outside podctl") || !strings.Contains(r.stdout, "unmanaged") {
 		t.Errorf("after apply:\n%s", r.stdout)
 	}
 	m.must(t, "delete", "drift")
 }
 
-// createStranger creates a container without labels in a pod's sandbox.
-func (m *machine) createStranger(t *testing.T, sandbox string) {
+// createUnmanaged creates a container without labels in a pod's sandbox.
+func (m *machine) createUnmanaged(t *testing.T, sandbox string) {
 	t.Helper()
 	_, err := m.cri.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
 		PodSandboxId: sandbox,
 		Config: &runtimeapi.ContainerConfig{
-			Metadata: &runtimeapi.ContainerMetadata{Name: "stranger"},
+			Metadata: &runtimeapi.ContainerMetadata{Name: "unmanaged"},
 			Image:    &runtimeapi.ImageSpec{Image: "registry.local/podctl/demo:1"},
 			Linux:    &runtimeapi.LinuxContainerConfig{},
 		},
