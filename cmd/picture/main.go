@@ -30,8 +30,10 @@ func main() {
 // dimmed is the colour of dim text. Some renderers ignore the opacity of a part of a text.
 const dimmed = "#8f9591"
 
-// escaped makes text of SVG. Browsers collapse spaces, in spite of xml:space, but not no-break spaces.
-var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", " ", "\u00a0")
+// escape returns text for SVG. Browsers collapse spaces, in spite of xml:space, but not no-break spaces.
+func escape(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", " ", "\u00a0").Replace(text)
+}
 
 // style is the look of a text: the terminal attributes that podctl uses.
 type style struct {
@@ -104,7 +106,7 @@ func (s *style) span(part string) string {
 	if s.bold {
 		attributes += ` font-weight="bold"`
 	}
-	return "<tspan" + attributes + ">" + escaped.Replace(part) + "</tspan>"
+	return "<tspan" + attributes + ">" + escape(part) + "</tspan>"
 }
 
 func (s *style) change(codes []string) {

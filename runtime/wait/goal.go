@@ -20,7 +20,7 @@ const (
 	Completed Goal = "completed"
 )
 
-// Deleted: the pod is gone. This wait makes no passes.
+// Deleted means that the pod is gone. This wait makes no passes.
 const Deleted Goal = "deleted"
 
 // conditionGoal begins a goal that is a condition of the pod's status: condition=Ready, condition=Ready=False.
