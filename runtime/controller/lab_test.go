@@ -7,9 +7,9 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// nobody simulates a runtime without pods.
-type nobody struct{}
+// emptyLister simulates a runtime without pods.
+type emptyLister struct{}
 
-func (nobody) Standing(context.Context, []*podspec.Desired) ([]model.Standing, error) {
+func (emptyLister) Standing(context.Context, []*podspec.Desired) ([]model.Standing, error) {
 	return nil, nil
 }

@@ -185,7 +185,7 @@ func TestOwns(t *testing.T) {
 func expandedPod(t *testing.T, w *podspec.Workload) *v1.Pod {
 	t.Helper()
 	s := newStore(t)
-	x := Expander{Layout: s.locker.Layout, Objects: objects.New(s.locker, s.now), Lister: nobody{}, Now: s.now}
+	x := Expander{Layout: s.locker.Layout, Objects: objects.New(s.locker, s.now), Lister: emptyLister{}, Now: s.now}
 	expansion, err := x.Expand(t.Context(), put(t, s, w).Record, nil)
 	if err != nil || len(expansion.Pods) != 2 {
 		t.Fatalf("%+v %v", expansion, err)

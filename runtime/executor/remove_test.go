@@ -169,7 +169,7 @@ func TestClaimsOutliveTheirPods(t *testing.T) {
 		"not asked for": {func(*lab) {}, Options{}, true, ""},
 		"asked for":     {func(*lab) {}, Options{Options: plan.Options{RemoveVolumes: true}}, false, ""},
 		"another's too": {func(l *lab) { l.apply(claimPod("other")) }, Options{Options: plan.Options{RemoveVolumes: true}}, true, "the claim data is kept: pod default/other uses it"},
-		"nobody knows": {func(l *lab) {
+		"unknown user": {func(l *lab) {
 			other := l.apply(claimPod("other")).in.Pod
 			if err := os.WriteFile(l.layout.Pod(other.UID).Checkpoint().Path(), []byte("{"), 0o600); err != nil {
 				l.t.Fatal(err)

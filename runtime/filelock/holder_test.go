@@ -33,7 +33,7 @@ func TestCommandTellsNoSecrets(t *testing.T) {
 func TestHolderIsFitForATerminal(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"a holder":           {"pid 7 (podctl apply)\n", "pid 7 (podctl apply)"},
-		"nobody wrote":       {"", "another process"},
+		"empty file":         {"", "another process"},
 		"escape sequences":   {"pid 7 \x1b]0;owned\x07\x1b[31m(podctl)\n", "pid 7 ]0;owned[31m(podctl)"},
 		"not text":           {"\xff\xfe\x00", "another process"},
 		"longer than needed": {strings.Repeat("x", 1000), strings.Repeat("x", 160)},

@@ -114,7 +114,7 @@ func TestPullSecretsOfNoUse(t *testing.T) {
 		user    string
 	}{
 		"others are tried": {append(useless, secret("registry.local", "right")), "right"},
-		"or nobody's":      {useless, ""},
+		"or none":          {useless, ""},
 	} {
 		client := &registryClient{user: c.user}
 		if _, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1", Secrets: c.secrets}); err != nil || len(client.asked) != 1 || client.asked[0] != c.user {

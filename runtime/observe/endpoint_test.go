@@ -37,7 +37,7 @@ func TestAdoptedEndpoints(t *testing.T) {
 	check("it has nothing", oldEndpoint, "")
 	check("its socket is gone", "unix:///absent/cri.sock", "")
 	check("its socket is a directory", "unix://"+t.TempDir(), "")
-	check("nobody listens", "unix://"+deadSocket(t), "")
+	check("no listener", "unix://"+deadSocket(t), "")
 	for _, systemd := range []bool{false, true} {
 		node := l.host.Node()
 		node.SystemdCgroup = systemd

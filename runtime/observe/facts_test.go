@@ -106,7 +106,7 @@ func TestCgroupDrivers(t *testing.T) {
 		want   bool
 	}{
 		"systemd": {says(runtimeapi.CgroupDriver_SYSTEMD), nil, true}, "cgroupfs": {says(runtimeapi.CgroupDriver_CGROUPFS), configured, false},
-		"configured": {nil, configured, true}, "nobody knows": {nil, nil, false},
+		"configured": {nil, configured, true}, "unknown": {nil, nil, false},
 	} {
 		if got := usesSystemdCgroup(c.config, func() cri.Info { return cri.ReadInfo(c.info) }); got != c.want {
 			t.Errorf("%s: %t", name, got)

@@ -21,7 +21,7 @@ import (
 )
 
 // UIDTakenError reports that two pods have the same UID. A UID names files, cgroups and records of the runtime, so the
-// two pods could not be told apart.
+// podctl could not distinguish the two pods.
 type UIDTakenError struct {
 	Pod   model.PodRef
 	Owner model.PodRef

@@ -94,7 +94,7 @@ func TestAdmission(t *testing.T) {
 	}{
 		"it fits":                           {newBench(two).others(other), nil, starts},
 		"it does not":                       {newBench(three).others(other), nil, "OutOfcpu rejected"},
-		"nobody admits":                     {newBench(three).others(other), func(b *bench) { b.how = nil }, starts},
+		"no admission":                      {newBench(three).others(other), func(b *bench) { b.how = nil }, starts},
 		"it was rejected":                   {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = two, rejection }, "OutOfcpu rejected"},
 		"and is checked again":              {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.Final = two, rejection, false }, starts},
 		"and is edited":                     {newBench(two).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, starts},

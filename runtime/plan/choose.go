@@ -117,7 +117,7 @@ func (c *chooser) startAnew() {
 	var starts []start
 	for _, ref := range podspec.RegularContainers(c.Manifest) {
 		if !c.SucceededForGood(ref) {
-			starts = append(starts, c.anew(ref))
+			starts = append(starts, c.inNewSandbox(ref))
 		}
 	}
 	if len(starts) == 0 && c.AnyRegular() {
@@ -125,7 +125,7 @@ func (c *chooser) startAnew() {
 		return
 	}
 	if inits := podspec.InitContainers(c.Manifest); len(inits) > 0 {
-		c.inits = []start{c.anew(inits[0])}
+		c.inits = []start{c.inNewSandbox(inits[0])}
 		return
 	}
 	c.regulars = starts
@@ -144,9 +144,9 @@ func (c *chooser) keepSandbox() {
 	})
 }
 
-// anew returns the start of a container in a new sandbox. A container that an edit stops has not ended by itself, so it
+// inNewSandbox returns the start of a container in a new sandbox. A container that an edit stops has not ended by itself, so it
 // starts again without delay.
-func (c *chooser) anew(ref podspec.ContainerRef) start {
+func (c *chooser) inNewSandbox(ref podspec.ContainerRef) start {
 	rec := c.Newest(ref.Name)
 	if rec == nil {
 		return start{ref: ref, cause: notCreated(), fresh: c.edited}

@@ -162,10 +162,10 @@ func TestNotesOnImages(t *testing.T) {
 		set  func(w *modeltest.World)
 		want []string
 	}{
-		"another image": {func(*modeltest.World) {}, want},
-		"the same":      {func(w *modeltest.World) { w.Images["i:1"] = model.Image{ID: "sha256:0123456789abcdef"} }, []string{}},
-		"nobody looked": {func(w *modeltest.World) { w.Images = nil }, []string{}},
-		"nobody said":   {func(w *modeltest.World) { w.Find("app-0-of-s0").ImageID = "" }, []string{}},
+		"another image":         {func(*modeltest.World) {}, want},
+		"the same":              {func(w *modeltest.World) { w.Images["i:1"] = model.Image{ID: "sha256:0123456789abcdef"} }, []string{}},
+		"images not observed":   {func(w *modeltest.World) { w.Images = nil }, []string{}},
+		"image id not reported": {func(w *modeltest.World) { w.Find("app-0-of-s0").ImageID = "" }, []string{}},
 		"the same, named by a digest": {func(w *modeltest.World) {
 			w.Images["i:1"] = model.Image{ID: "sha256:ff", Digests: []string{"r/i@sha256:0123456789abcdef"}}
 			w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef"

@@ -30,7 +30,7 @@ func TestOthersOfARecording(t *testing.T) {
 		"it has ended":    {model.Memory{Applied: other, Completion: &model.Completion{}}, ""},
 		"it was rejected": {model.Memory{Applied: other, Rejection: &model.Rejection{}}, ""},
 		"it goes":         {model.Memory{Applied: other, Deletion: &model.Deletion{}}, "OutOfcpu"},
-		"nobody knows":    {model.Memory{}, ""},
+		"no record":       {model.Memory{}, ""},
 	} {
 		r := Recording{
 			{Pod: model.RefOf(web.Pod), Node: node, Checkpoint: &state.Checkpoint{}},

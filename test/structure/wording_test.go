@@ -2,7 +2,6 @@ package structure
 
 import (
 	"os"
-	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,27 +10,15 @@ import (
 // codeSpan matches code in a text.
 var codeSpan = regexp.MustCompile("`[^`\n]+`")
 
-// TestWording checks that comments, messages and documents use plain words. Directories that wording.txt lists
-// under "to rewrite" still use others.
+// TestWording checks that comments, messages and documents use plain words.
 func TestWording(t *testing.T) {
-	avoid, old := readWording(t)
-	used := map[string]bool{}
+	avoid := readWording(t)
 	for _, c := range append(readTree(t).texts(), documents(t)...) {
-		dir := c.dir
-		if dir == "" {
-			dir = path.Dir(c.at)
-		}
+		text := codeSpan.ReplaceAllString(c.text, "CODE")
 		for _, a := range avoid {
-			for _, found := range a.expression.FindAllString(codeSpan.ReplaceAllString(c.text, "CODE"), -1) {
-				if used[dir] = true; !old[dir] {
-					t.Errorf("%s: %q: write %s", c.at, found, a.instead)
-				}
+			for _, found := range a.expression.FindAllString(text, -1) {
+				t.Errorf("%s: %q: write %s", c.at, found, a.instead)
 			}
-		}
-	}
-	for dir := range old {
-		if !used[dir] {
-			t.Errorf("%s uses plain words now: remove it from wording.txt", dir)
 		}
 	}
 }
@@ -42,27 +29,24 @@ type avoided struct {
 	instead    string
 }
 
-// readWording reads wording.txt: the expressions, and the directories that still have them.
-func readWording(t *testing.T) (avoid []avoided, old map[string]bool) {
+// readWording reads the expressions in wording.txt.
+func readWording(t *testing.T) []avoided {
 	t.Helper()
 	text, err := os.ReadFile("wording.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	old = map[string]bool{}
-	section := ""
+	var avoid []avoided
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-		case strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]"):
-			section = line
-		case section == "[avoid]":
-			expression, instead, _ := strings.Cut(line, ": ")
-			avoid = append(avoid, avoided{regexp.MustCompile("(?i)" + strings.ReplaceAll(expression, " ", `\s+`)), instead})
-		default:
-			old[line] = true
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
 		}
+		expression, instead, ok := strings.Cut(line, ": ")
+		if !ok {
+			t.Fatalf("wording.txt: no colon in %q", line)
+		}
+		avoid = append(avoid, avoided{regexp.MustCompile("(?i)" + strings.ReplaceAll(expression, " ", `\s+`)), instead})
 	}
-	return avoid, old
+	return avoid
 }
