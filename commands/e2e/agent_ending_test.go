@@ -36,7 +36,7 @@ func testAgentReload(t *testing.T, m *machine) {
 	ids := m.ids(t, "first")
 
 	configure("agent:\n  sauces: []\n")
-	if r := m.run(t, "agent", "reload"); r.code != 1 || !strings.Contains(r.stderr, "config.yaml:2") || !strings.Contains(r.stderr, "goes on") {
+	if r := m.run(t, "agent", "reload"); r.code != 1 || !strings.Contains(r.stderr, "config.yaml:2") || !strings.Contains(r.stderr, "keeps its current configuration") {
 		t.Errorf("a wrong configuration: exit code %d, %s", r.code, r.stderr)
 	}
 	configure("agent:\n  sources: [" + first + ", " + second + "]\n")

@@ -215,7 +215,7 @@ func testAgentOwnSources(t *testing.T, m *machine) {
 	rolled := func() bool { return m.run(t, "rollout", "status", "deployment/web").code == 0 }
 	until(t, "the Deployment of the file is there", rolled)
 	until(t, "a name that is in use is reported", func() bool {
-		return strings.Contains(m.must(t, "agent", "status").stdout, "pod default/late-0 is not made: the name has a pod that was applied by hand")
+		return strings.Contains(m.must(t, "agent", "status").stdout, "pod default/late-0 is not created: a pod that was applied by hand has its name")
 	})
 	before := m.ids(t, "shop-0")
 	m.must(t, "delete", "shop-1", "web-1")

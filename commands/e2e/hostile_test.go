@@ -182,9 +182,9 @@ func (h *hostile) damaged() {
 	good, err := os.ReadFile(checkpoint)
 	h.must(err)
 	for says, text := range map[string][]byte{
-		"cut off: unexpected end of JSON input; remove the file": good[:len(good)/2],
-		"it is damaged: line 1: it is not valid JSON":            bytes.Repeat([]byte{0xff, 0}, 500),
-		"it was written by a newer podctl (its version is 7":     bytes.Replace(good, []byte(`"version":1`), []byte(`"version":7`), 1),
+		"is truncated: unexpected end of JSON input; remove the file": good[:len(good)/2],
+		"it is damaged: line 1: it is not valid JSON":                 bytes.Repeat([]byte{0xff, 0}, 500),
+		"it was written by a newer podctl (its version is 7":          bytes.Replace(good, []byte(`"version":1`), []byte(`"version":7`), 1),
 	} {
 		h.must(os.WriteFile(checkpoint, text, 0o600))
 		h.unusable(says)

@@ -242,7 +242,7 @@ func testImagePullConfig(t *testing.T, m *machine, image, config string) {
 func testPlanPin(t *testing.T, m *machine, image, manifest string) {
 	digest := m.image(t, image).Digests[0]
 	r := m.must(t, "plan", "--pin", manifest)
-	if !strings.Contains(r.stdout, digest) || strings.Contains(r.stdout, "dockerconfigjson") || !strings.Contains(r.stderr, "Secret login is left out") {
+	if !strings.Contains(r.stdout, digest) || strings.Contains(r.stdout, "dockerconfigjson") || !strings.Contains(r.stderr, "Secret login is not printed") {
 		t.Errorf("plan --pin:\n%s%s", r.stdout, r.stderr)
 	}
 	if again := m.must(t, "plan", "--pin", write(t, r.stdout)); again.stdout != r.stdout {
