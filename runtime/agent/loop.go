@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// loop runs posted functions and begins what is due, until the context ends.
+// loop runs posted functions and starts due work until the context ends.
 func (a *Agent) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

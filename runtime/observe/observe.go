@@ -194,9 +194,9 @@ func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired, volume
 	}
 }
 
-// settleInFlight settles what was about to be created when podctl was killed. It counts as created if there is a record
-// that was started; the rest is dropped. A container that was only created is created again, because the one it
-// replaces may still run with its old resources.
+// settleInFlight resolves creations that were in progress when podctl was killed. A container or sandbox counts as
+// created if the runtime has its record, and the container has started. The others are dropped: a container that never
+// started is created again, because the one it replaces may still run with its old resources.
 func settleInFlight(s *snapshot.Pod) {
 	j := s.Checkpoint
 	for _, c := range s.Containers {

@@ -120,7 +120,7 @@ func definitionOf(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) 
 	return spechash.Container(pod.Desired, spec)
 }
 
-// unreadable reports whether the labels of a container do not show what it was created from.
+// unreadable reports whether no hash of a container identifies the definition that it was created from.
 func unreadable(spec *v1.Container, rec *model.Container) bool {
 	return !spechash.Known(rec.SpecHash) && rec.Hash != spechash.Kubelet(spec)
 }

@@ -62,8 +62,8 @@ func (e *explainer) noteUnknownSecrets(ref podspec.ContainerRef, rec *model.Cont
 	}
 }
 
-// noteFound notes what is unknown about a container that podctl did not create, and which of its resources differ and
-// stay.
+// noteFound adds notes about a container that podctl did not create: that its definition is unknown, and which resources
+// differ from the manifest and stay.
 func (e *explainer) noteFound(ref podspec.ContainerRef, rec *model.Container) {
 	if unreadable(ref.Container, rec) && e.Observed.Memory.Adopted[rec.ID] == "" {
 		e.notef("container %s has no hash that podctl can read (an older kubelet made it?): it is adopted as it is, and replaced when its manifest changes", ref.Name)
