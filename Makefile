@@ -214,6 +214,7 @@ check: $(CHECKS) test-bare ## Everything CI runs: half an hour to an hour
 test-all: verify lint unit race e2e e2e-2 test-kubernetes test-vm bench test-bare ## Everything, on both versions of containerd in full
 
 # BARE=full runs each target completely. Otherwise lint, unit, race and e2e run for one package or one test.
+# BARE=cold does so with empty build caches: make test-bare BARE=cold CHECKS=test measures demo and test.
 BARE ?=
 
 .PHONY: test-bare

@@ -4,10 +4,11 @@
 # fails. A root has git, make, ca-certificates and Go, and namespaces of its own for mounts,
 # processes and the network. `make test-bare` runs it.
 #
-# usage: bare.sh DIRECTORY [full] TARGET...
+# usage: bare.sh DIRECTORY EXTENT TARGET...
 #
-# Unless the second argument is "full", lint, unit and race run for one package and e2e runs one
-# test, which needs the same programs as all of them.
+# If EXTENT is empty, lint, unit and race run for one package and e2e runs one test, which needs the
+# same programs as all of them. "full" runs them completely. "cold" does so with empty build caches,
+# to measure how long a target takes the first time.
 set -eu
 
 dir=$1 extent=$2
@@ -23,24 +24,24 @@ fail() {
 [ "$(id -u)" = 0 ] || fail "only root can make a root and namespaces"
 case $extent in
 '') part="PACKAGES=./runtime/filelock RUN=^TestE2E/hello$" ;;
-full) part= ;;
-*) fail "BARE is '$extent'; it may be empty or full" ;;
+full | cold) part= ;;
+*) fail "BARE is '$extent'; it may be empty, full or cold" ;;
 esac
 exec 9>/run/podctl-test-bare.lock
-flock -n 9 || fail "it runs already on this machine"
-[ -z "$(git status --porcelain)" ] || echo "test-bare: what is not committed is not tested: the roots get a clone of the last commit"
+flock -n 9 || fail "another run is in progress on this machine"
+[ -z "$(git status --porcelain)" ] || echo "test-bare: uncommitted changes are not tested: the roots contain a clone of the last commit"
 
-# All roots begin as the same archive. It is kept by the sum of the script that makes it.
+# All roots start from one archive. Its name is the checksum of the script that makes it.
 mkdir -p "$dir"
 key=$(sha256sum <"$here/root.sh")
 archive=$dir/$(printf %.12s "$key").tar
 [ -e "$archive" ] || sh "$here/../quiet.sh" "making a bare Debian 12 (about a minute)" sh "$here/root.sh" "$archive"
 
-root=$dir/root room=
-# clean ends what runs in a root and removes it. The kernel unmounts what was mounted there.
+root=$dir/root job=
+# clean stops the command in a root and removes the root. The kernel unmounts everything below it.
 clean() {
-	[ -z "$room" ] || kill -KILL "$room" 2>/dev/null || true
-	room=
+	[ -z "$job" ] || kill -KILL "$job" 2>/dev/null || true
+	job=
 	until rm -rf --one-file-system "$root" 2>/dev/null; do
 		sleep 1
 	done
@@ -59,17 +60,19 @@ in_root() {
 	tar -xf "$archive" -C "$root"
 	git clone --quiet --no-hardlinks "$source" "$root/root/podctl"
 	# In the background, a signal can end it.
-	setpriv --pdeathsig KILL sh "$here/room.sh" "$root" "$2" &
-	room=$!
-	wait "$room" || failed="$failed $name"
-	room=
+	setpriv --pdeathsig KILL sh "$here/enter.sh" "$root" "$2" &
+	job=$!
+	wait "$job" || failed="$failed $name"
+	job=
 	echo "=== $name took $(($(date +%s) - began)) s"
 }
 
-in_root demo "sh hack/bare/demo.sh"
+cold=
+[ "$extent" != cold ] || cold="GOCACHE=/root/.cache/cold "
+in_root demo "${cold}sh hack/bare/demo.sh"
 for target in "$@"; do
-	own=
-	# The shared build cache may have what a compiler for C made on the outer machine.
+	own=$cold
+	# The shared build cache may contain objects that a C compiler made on the outer machine.
 	[ "$target" != race ] || own="GOCACHE=/root/.cache/race "
 	in_root "$target" "${own}make $target $part"
 done

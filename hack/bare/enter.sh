@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a shell command in a root that bare.sh made, in namespaces of its own: room.sh ROOT COMMAND.
+# Runs a shell command in a root that bare.sh made, in namespaces of its own: enter.sh ROOT COMMAND.
 # Everything ends with this process, and the outer machine sees none of the mounts.
 set -eu
 
@@ -48,7 +48,7 @@ if [ "$3" = outside ]; then
 		3>"$root/run/ready" >"$root/run/slirp.log" 2>&1 &
 	[ "$(cat "$root/run/ready")" = 1 ] || {
 		cat "$root/run/slirp.log" >&2
-		echo "room.sh: slirp4netns did not start" >&2
+		echo "enter.sh: slirp4netns did not start" >&2
 		exit 1
 	}
 	echo "nameserver 10.0.2.3" >"$root/etc/resolv.conf"
