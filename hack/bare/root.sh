@@ -22,7 +22,7 @@ source() {
 [ ! -s "$work/sources" ] || set -- "$work/sources"
 [ -s "$work/sources" ] || set --
 
-# How this machine reaches its sources. A proxy on its loopback is 10.0.2.2 in a root: see room.sh.
+# How this machine reaches its sources. A proxy on its loopback is 10.0.2.2 in a root: see enter.sh.
 apt-config dump >"$work/config"
 sed -nE '/^Acquire::(https?|Check-|Retries|Force)/{s#//(localhost|127\.0\.0\.1)([:/])#//10.0.2.2\2#; p}' "$work/config" >"$work/conf"
 mkdir "$work/trusted"

@@ -435,7 +435,11 @@ func TestLockOutlivesTheNode(t *testing.T) {
 	}
 	waiter := make(chan error)
 	go func() {
-		_, waitErr := lockDir(t.Context(), l)
+		unlockWaiter, waitErr := lockDir(t.Context(), l)
+		if waitErr == nil {
+			// If nothing refers to the lock, a garbage collection closes its file and drops it.
+			t.Cleanup(unlockWaiter)
+		}
 		waiter <- waitErr
 	}()
 	time.Sleep(50 * time.Millisecond) // The waiter has opened the file by now.

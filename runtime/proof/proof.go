@@ -136,14 +136,11 @@ func checkSeccomp(config *runtimeapi.ContainerConfig) error {
 	return file.Close()
 }
 
-// checkPropagation checks mounts of whole volumes. A part of a volume is bound when its container starts, and is shared
-// then.
+// checkPropagation returns an error if mounts cannot propagate as a volume mount requires.
 func checkPropagation(ref podspec.ContainerRef, config *runtimeapi.ContainerConfig) error {
 	for i := range ref.VolumeMounts {
-		m := &ref.VolumeMounts[i]
-		whole := m.SubPath == "" && m.SubPathExpr == ""
-		path := config.GetMounts()[i].GetHostPath()
-		if !whole || m.MountPropagation == nil || *m.MountPropagation == v1.MountPropagationNone || !filepath.IsAbs(path) {
+		m, path := &ref.VolumeMounts[i], config.GetMounts()[i].GetHostPath()
+		if !needsPropagation(m, path) {
 			continue
 		}
 		if err := volume.CheckPropagation(path, *m.MountPropagation); err != nil {
@@ -151,4 +148,11 @@ func checkPropagation(ref podspec.ContainerRef, config *runtimeapi.ContainerConf
 		}
 	}
 	return nil
+}
+
+// needsPropagation reports whether mounts must propagate between a path of the machine and a container. A part of a
+// volume is bound when its container starts, and is shared then.
+func needsPropagation(m *v1.VolumeMount, path string) bool {
+	whole := m.SubPath == "" && m.SubPathExpr == ""
+	return whole && m.MountPropagation != nil && *m.MountPropagation != v1.MountPropagationNone && filepath.IsAbs(path)
 }

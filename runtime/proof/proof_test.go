@@ -238,22 +238,25 @@ func TestDemands(t *testing.T) {
 	}
 }
 
-// TestPropagation checks that only whole volumes are checked.
+// TestPropagation checks that only whole volumes with a propagation are checked. The check itself is tested in package
+// volume.
 func TestPropagation(t *testing.T) {
-	l := newLab(t, "", "", "")
-	ref := l.app()
-	mode := v1.MountPropagationBidirectional
-	config := &runtimeapi.ContainerConfig{Mounts: []*runtimeapi.Mount{{HostPath: "/proc/self/not/there"}}}
+	mode, none := v1.MountPropagationBidirectional, v1.MountPropagationNone
 	for _, c := range []struct {
-		m    v1.VolumeMount
-		want string
+		path  string
+		m     v1.VolumeMount
+		check bool
 	}{
-		{v1.VolumeMount{MountPath: "/m", MountPropagation: &mode}, "mount at /m"},
-		{v1.VolumeMount{MountPath: "/m", MountPropagation: &mode, SubPath: "part"}, ""},
-		{v1.VolumeMount{MountPath: "/m"}, ""},
+		{"/on/the/machine", v1.VolumeMount{MountPropagation: &mode}, true},
+		{"/on/the/machine", v1.VolumeMount{MountPropagation: &mode, SubPath: "part"}, false},
+		{"/on/the/machine", v1.VolumeMount{MountPropagation: &mode, SubPathExpr: "$(PART)"}, false},
+		{"/on/the/machine", v1.VolumeMount{MountPropagation: &none}, false},
+		{"/on/the/machine", v1.VolumeMount{}, false},
+		{"", v1.VolumeMount{MountPropagation: &mode}, false},
 	} {
-		ref.Container = &v1.Container{VolumeMounts: []v1.VolumeMount{c.m}}
-		expect(t, checkPropagation(ref, config), c.want)
+		if got := needsPropagation(&c.m, c.path); got != c.check {
+			t.Errorf("%q with %+v: checked: %t", c.path, c.m, got)
+		}
 	}
 }
 
