@@ -381,6 +381,8 @@ fuzz: ## Run each fuzz test for FUZZTIME
 	done
 
 BENCH := $(BIN)/bench -podctl $(PODCTL) -images $(BIN)
+# The tables, and the page with their ratios.
+BENCHPAGES := -markdown docs/benchmarks-tables.md -summary docs/benchmarks.md
 # More flags for the bench, for example -only start, -rounds 3 or -podman 'podman --runtime runc'.
 BENCHFLAGS ?=
 
@@ -388,13 +390,13 @@ $(BIN)/bench: $(wildcard $(BENCHMARKS)/*)
 	$(call quiet,building the bench (first time: about 2 minutes)) $(GO) build -C $(BENCHMARKS) -trimpath -buildvcs=false -o $@ .
 
 .PHONY: bench
-bench: setup-runtime build images $(BIN)/bench ## Measure podctl beside the bare CRI calls and other tools; writes docs/benchmarks.md
+bench: setup-runtime build images $(BIN)/bench ## Measure podctl beside the bare CRI calls and other tools; writes docs/benchmarks*.md
 	$(TEST) -tags $(TAGS) -run '^$$' -bench . ./runtime/plan
-	$(BENCH) -markdown docs/benchmarks.md $(BENCHFLAGS)
+	$(BENCH) $(BENCHPAGES) $(BENCHFLAGS)
 
 .PHONY: bench-agent
-bench-agent: setup-runtime setup-containerd2 build images $(BIN)/bench $(KUBEBIN)/kubelet ## Measure podctl agent beside a real kubelet; writes docs/benchmarks.md
-	$(BENCH) -agent -containerd $(BIN)/containerd2/containerd -kubelet $(KUBEBIN)/kubelet -markdown docs/benchmarks.md $(BENCHFLAGS)
+bench-agent: setup-runtime setup-containerd2 build images $(BIN)/bench $(KUBEBIN)/kubelet ## Measure podctl agent beside a real kubelet; writes docs/benchmarks*.md
+	$(BENCH) -agent -containerd $(BIN)/containerd2/containerd -kubelet $(KUBEBIN)/kubelet $(BENCHPAGES) $(BENCHFLAGS)
 
 .PHONY: bench-smoke
 bench-smoke: setup-runtime build images $(BIN)/bench ## Check that the benchmarks run

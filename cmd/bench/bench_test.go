@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -100,5 +101,66 @@ func TestParts(t *testing.T) {
 		"\n<!-- make bench-agent -->\n\n## Two\n\n<!-- end of make bench-agent -->\n"
 	if page != want {
 		t.Errorf("the page is\n%s\nwant\n%s", page, want)
+	}
+}
+
+// TestSummary checks that the summary has the ratios and the targets of a page of tables.
+func TestSummary(t *testing.T) {
+	r := &report{
+		Results: []Result{{
+			Name: "start", What: "a new pod; beside it, another",
+			Contenders: []Figures{{Name: "podctl"}, {Name: floorName, Ratio: 1.5}, {Name: floorSideBySide, Ratio: 1.07}, {Name: "podman kube play", Ratio: 0.7}},
+			Targets:    []Target{{Text: "times floor, side by side", Limit: 1.15, Measured: 1.07}},
+		}, {
+			Name: "plan", What: "a plan", Contenders: []Figures{{Name: "podctl"}, {Name: "get -A", Ratio: 0.9}},
+			Targets: []Target{{Text: "milliseconds", Limit: 25, Measured: 30}},
+		}, {
+			Name: "version", What: "the start of the process", Contenders: []Figures{{Name: "podctl"}},
+		}},
+		Loads: []Load{{}},
+		Targets: []Target{
+			{Text: "times the memory of a kubelet with 110 pods", Limit: 0.4, Measured: 0.3},
+			{Text: "MiB of memory with 110 pods", Limit: 64, Measured: 39},
+		},
+	}
+	want := `| benchmark | floor | crictl | podman | a kubelet | target | |
+|---|---|---|---|---|---|---|
+| ` + "`start`" + `: a new pod | 1.07× |  | 0.70× |  | ≤ 1.15 | met |
+| ` + "`plan`" + `: a plan |  |  |  |  | ≤ 25 milliseconds | 30, not met |
+| idle: memory with 110 pods |  |  |  | 0.3× | ≤ 0.4 | met |
+| idle: memory with 110 pods |  |  |  |  | ≤ 64 MiB | 39, met |
+`
+	if got := summary(r.page("make bench", commandMethod)); got != want {
+		t.Errorf("the summary is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestDocumentation checks that docs/benchmarks.md has the ratios of docs/benchmarks-tables.md, and that it gives a
+// reason for each missed target.
+func TestDocumentation(t *testing.T) {
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	tables, page := read("../../docs/benchmarks-tables.md"), read("../../docs/benchmarks.md")
+	if want := withPart(page, summaryPart, summary(tables)); page != want {
+		t.Errorf("docs/benchmarks.md is\n%s\nwant\n%s", page, want)
+	}
+	_, reasons, _ := strings.Cut(page, "## Missed targets")
+	missed := 0
+	for _, m := range benchmarksOf(tables) {
+		if !strings.HasSuffix(m.verdict, "not met") {
+			continue
+		}
+		missed++
+		if !strings.Contains(reasons, "| "+m.name+" |") {
+			t.Errorf("docs/benchmarks.md gives no reason for the missed target of %s", m.name)
+		}
+	}
+	if missed == 0 {
+		t.Error("the tables have no missed target, or were not read")
 	}
 }

@@ -26,7 +26,7 @@ type options struct {
 	agent                              bool
 	pods                               int
 	window                             time.Duration
-	markdown                           string
+	markdown, summary                  string
 }
 
 func main() {
@@ -57,6 +57,7 @@ func parse() *options {
 	flag.IntVar(&o.pods, "pods", 110, "with -agent: how many pods run while nothing happens")
 	flag.DurationVar(&o.window, "window", time.Minute, "with -agent: how long the idle usage is measured")
 	flag.StringVar(&o.markdown, "markdown", "", "page of the documentation that gets the tables")
+	flag.StringVar(&o.summary, "summary", "", "page of the documentation that gets the ratios of all tables in -markdown")
 	flag.Parse()
 	return o
 }
@@ -70,7 +71,7 @@ func run(ctx context.Context, o *options) error {
 	r, err := measure(ctx, o)
 	page := r.page(target, method)
 	fmt.Print(page)
-	return errors.Join(err, savePart(o.markdown, target, page))
+	return errors.Join(err, savePart(o.markdown, target, page), saveSummary(o.summary, o.markdown))
 }
 
 // benchCommands measures single commands on one node.

@@ -134,7 +134,7 @@ func (list keepers) workloads(pods int) []workload {
 		}, (*keeper).flooded},
 		{workload{
 			name: fmt.Sprintf("restart-%d", pods), rounds: 5, limit: limit{ms: 1000},
-			what: fmt.Sprintf("a keeper with %d running pods is killed and started: until it reports all of them; it has touched none", pods),
+			what: fmt.Sprintf("the agent or the kubelet is killed and started with %d running pods, until it reports all of them; no container restarts", pods),
 		}, func(k *keeper) contender { return k.restarting(pods) }},
 	}
 	workloads := make([]workload, len(all))

@@ -129,6 +129,18 @@ func savePart(path, name, part string) error {
 	return os.WriteFile(path, []byte(withPart(string(page), name, part)), 0o644) //nolint:gosec // a page that everybody may read
 }
 
+// saveSummary writes the ratios of a page of tables to another page. An empty path saves nothing.
+func saveSummary(path, tables string) error {
+	if path == "" || tables == "" {
+		return nil
+	}
+	page, err := os.ReadFile(tables)
+	if err != nil {
+		return err
+	}
+	return savePart(path, summaryPart, summary(string(page)))
+}
+
 // withPart returns a page with one of its parts replaced or added.
 func withPart(page, name, part string) string {
 	begin, end := fmt.Sprintf("<!-- %s -->\n\n", name), fmt.Sprintf("\n<!-- end of %s -->\n", name)

@@ -121,7 +121,7 @@ func (u *suite) deletion() workload {
 // waiting waits ten seconds for an init container.
 func (u *suite) waiting() workload {
 	w := workload{
-		name: "wait-10s", what: "`apply --wait` while an init container sleeps for ten seconds: the CPU time is the figure",
+		name: "wait-10s", what: "the processor time of `apply --wait` while an init container sleeps for ten seconds",
 		rounds: 2, limit: limit{cpuShare: 0.02},
 	}
 	w.begin = func(context.Context) ([]contender, error) {
@@ -135,7 +135,7 @@ func (u *suite) waiting() workload {
 func (u *suite) plan(pods int, ms float64) workload {
 	w := workload{
 		name: fmt.Sprintf("plan-%d", pods), rounds: 25, limit: limit{ms: ms},
-		what: fmt.Sprintf("`plan` of a running pod of five containers, %d pods on the node; beside it, its `apply` and the list of all pods", pods),
+		what: fmt.Sprintf("`plan` of a running pod of five containers, pods on the node: %d; beside it, its `apply` and the list of all pods", pods),
 	}
 	w.begin = func(ctx context.Context) ([]contender, error) {
 		path, err := u.write("plan.yaml", shape{containers: 5}.manifest("planned"))
