@@ -11,6 +11,6 @@
 //	Garbage    leftovers                                       gc
 //
 // Below them, plan decides, criconfig builds messages, executor executes, cri calls the runtime, state has all paths on
-// disk, and snapshot has observed states as values. Imports have one direction, which the linter checks (docs/design.md
-// has the map).
+// disk, and snapshot has observed states as values. Imports have one direction, which a test checks (docs/design.md has
+// the map).
 package runtime
