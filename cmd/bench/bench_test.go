@@ -109,8 +109,13 @@ func TestSummary(t *testing.T) {
 	r := &report{
 		Results: []Result{{
 			Name: "start", What: "a new pod; beside it, another",
-			Contenders: []Figures{{Name: "podctl"}, {Name: floorName, Ratio: 1.5}, {Name: floorSideBySide, Ratio: 1.07}, {Name: "podman kube play", Ratio: 0.7}},
-			Targets:    []Target{{Text: "times floor, side by side", Limit: 1.15, Measured: 1.07}},
+			Contenders: []Figures{
+				{Name: "podctl"},
+				{Name: floorName, Ratio: 1.5},
+				{Name: floorSideBySide, Ratio: 1.07},
+				{Name: "podman kube play", Ratio: 0.7},
+			},
+			Targets: []Target{{Text: "times floor, side by side", Limit: 1.15, Measured: 1.07}},
 		}, {
 			Name: "plan", What: "a plan", Contenders: []Figures{{Name: "podctl"}, {Name: "get -A", Ratio: 0.9}},
 			Targets: []Target{{Text: "milliseconds", Limit: 25, Measured: 30}},
