@@ -47,9 +47,9 @@ type Desired struct {
 type Origin struct {
 	// Source names the origin of the document: an absolute path, a URL, or "-".
 	Source string `json:"source"`
-	// Keeper is the agent's source that manages it, or empty if it was applied by hand. The pods of a workload have
-	// another one than the workload.
-	Keeper string `json:"keeper,omitempty"`
+	// Owner is the name of the agent's source that owns the object: the source that provides its manifest, or "workloads"
+	// for the pods of a workload. It is empty if the object was applied by hand. It is not related to ownerReferences.
+	Owner string `json:"owner,omitempty"`
 	// Set is the set that it was applied with, as NAMESPACE/NAME, or empty.
 	Set string `json:"set,omitempty"`
 }

@@ -72,25 +72,25 @@ func TestSecretsOfADesired(t *testing.T) {
 	}
 }
 
-// TestKeeperAsksForNothing checks that Keeper is stored, but changes neither the wanted state nor its digest.
-func TestKeeperAsksForNothing(t *testing.T) {
+// TestOwnerIsNotHashed checks that Owner is stored, but changes neither the wanted state nor its digest.
+func TestOwnerIsNotHashed(t *testing.T) {
 	d, kept := podspectest.Desired(t, podspectest.WithEnv), podspectest.Desired(t, podspectest.WithEnv)
-	kept.Keeper = "/etc/podctl/pods"
+	kept.Owner = "/etc/podctl/pods"
 	if !d.SameAs(kept) || !d.SameManifest(kept) || d.Digest() != kept.Digest() {
-		t.Error("the keeper counts")
+		t.Error("the owner changes the wanted state or its digest")
 	}
 	if c := &d.Pod.Spec.Containers[0]; spechash.Container(d, c) != spechash.Container(kept, c) || spechash.Sandbox(d) != spechash.Sandbox(kept) {
-		t.Error("the keeper counts in the hashes of container and sandbox")
+		t.Error("the owner changes the hashes of container and sandbox")
 	}
 	text, err := json.Marshal(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var read podspec.Desired
-	if err := json.Unmarshal(text, &read); err != nil || read.Keeper != kept.Keeper {
-		t.Errorf("%v: the keeper is read as %q", err, read.Keeper)
+	if err := json.Unmarshal(text, &read); err != nil || read.Owner != kept.Owner {
+		t.Errorf("%v: the owner is read as %q", err, read.Owner)
 	}
-	if text, _ = json.Marshal(d); strings.Contains(string(text), "keeper") {
-		t.Error("a pod that was applied by hand is written with a keeper")
+	if text, _ = json.Marshal(d); strings.Contains(string(text), `"owner"`) {
+		t.Error("a pod that was applied by hand is written with an owner")
 	}
 }

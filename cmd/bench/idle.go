@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Load is a keeper's usage while its pods run without events.
+// Load is an agent's usage while its pods run without events.
 type Load struct {
-	Keeper string
-	Pods   int
+	Agent string
+	Pods  int
 	// Probed is set for pods that are probed three times in ten seconds.
 	Probed bool
 	// CPU is the processor time in milliseconds per second.
@@ -35,36 +35,36 @@ func (l *Load) pods() string {
 // rest is the pause between the start of the last pod and the measurement.
 const rest = 15 * time.Second
 
-// idle starts pods, and measures all keepers at the same time.
-func (list keepers) idle(ctx context.Context, of Load, window time.Duration) ([]Load, error) {
+// idle starts pods, and measures all agents at the same time.
+func (list nodeAgents) idle(ctx context.Context, of Load, window time.Duration) ([]Load, error) {
 	fmt.Fprintf(os.Stderr, "bench: idle with %s pods\n", of.pods())
-	for _, k := range list {
-		if err := k.arriveAll(ctx, podNames(idlePrefix, of.Pods), shape{containers: 1, probed: of.Probed}); err != nil {
+	for _, a := range list {
+		if err := a.arriveAll(ctx, podNames(idlePrefix, of.Pods), shape{containers: 1, probed: of.Probed}); err != nil {
 			return nil, err
 		}
 	}
 	time.Sleep(rest)
 	loads, before := make([]Load, len(list)), make([]usage, len(list))
-	for i, k := range list {
+	for i, a := range list {
 		var err error
-		if before[i], err = k.usage(ctx); err != nil {
+		if before[i], err = a.usage(ctx); err != nil {
 			return nil, err
 		}
 	}
 	time.Sleep(window)
-	for i, k := range list {
-		after, err := k.usage(ctx)
+	for i, a := range list {
+		after, err := a.usage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		loads[i] = of
-		loads[i].Keeper = k.name
+		loads[i].Agent = a.name
 		loads[i].between(&before[i], &after)
 	}
 	return loads, nil
 }
 
-// usage is the usage of a keeper up to a time.
+// usage is the usage of an agent up to a time.
 type usage struct {
 	at                   time.Time
 	cpu                  time.Duration
@@ -82,14 +82,14 @@ func (l *Load) between(before, after *usage) {
 	l.Wakeups = float64(after.wakeups-before.wakeups) / seconds
 }
 
-func (k *keeper) usage(ctx context.Context) (u usage, err error) {
-	page, err := get(ctx, k.address+"/metrics")
+func (a *nodeAgent) usage(ctx context.Context) (u usage, err error) {
+	page, err := get(ctx, a.address+"/metrics")
 	if err != nil {
 		return u, err
 	}
 	u.at, u.calls = time.Now(), sumOf(string(page), "kubelet_runtime_operations_total")
 	u.heap = sumOf(string(page), "go_memstats_heap_alloc_bytes") / (1 << 20)
-	process := fmt.Sprintf("/proc/%d/", k.cmd.Process.Pid)
+	process := fmt.Sprintf("/proc/%d/", a.cmd.Process.Pid)
 	u.rss, u.anonymous = mebibytes(process+"status", "VmRSS"), mebibytes(process+"status", "RssAnon")
 	tasks, _ := filepath.Glob(process + "task/*") // The pattern is valid.
 	for _, task := range tasks {
@@ -108,7 +108,7 @@ func judgeLoads(loads []Load) (targets []Target) {
 		agent := &loads[i]
 		for j := range loads {
 			kubelet := &loads[j]
-			if agent.Keeper != agentName || kubelet.Keeper != kubeletName || agent.Pods != kubelet.Pods || agent.Probed != kubelet.Probed {
+			if agent.Agent != agentName || kubelet.Agent != kubeletName || agent.Pods != kubelet.Pods || agent.Probed != kubelet.Probed {
 				continue
 			}
 			with := fmt.Sprintf(" of a kubelet with %s pods", agent.pods())

@@ -12,16 +12,16 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// keepers are podctl's agent and, with -kubelet, a kubelet, each with its own containerd. Both run during all
+// nodeAgents are podctl's agent and, with -kubelet, a kubelet, each with its own containerd. Both run during all
 // measurements, which are made in turn, beside the idle pods.
-type keepers []*keeper
+type nodeAgents []*nodeAgent
 
 // idlePrefix is the prefix of the names of the idle pods.
 const idlePrefix = "idle"
 
 // benchAgent measures the agent beside a kubelet.
 func benchAgent(ctx context.Context, o *options) (r report, err error) {
-	list, err := newKeepers(ctx, o)
+	list, err := newNodeAgents(ctx, o)
 	defer func() { err = errors.Join(err, list.end(context.WithoutCancel(ctx))) }()
 	if err != nil {
 		return r, err
@@ -32,9 +32,9 @@ func benchAgent(ctx context.Context, o *options) (r report, err error) {
 	return r, err
 }
 
-// newKeepers starts each keeper on its own node. After an error it also returns the keepers that it has begun to start.
-func newKeepers(ctx context.Context, o *options) (list keepers, err error) {
-	makers := []func(context.Context, *node) (*keeper, error){newAgent}
+// newNodeAgents starts each agent on its own node. After an error it also returns the agents that it has begun to start.
+func newNodeAgents(ctx context.Context, o *options) (list nodeAgents, err error) {
+	makers := []func(context.Context, *node) (*nodeAgent, error){newPodctlAgent}
 	if o.kubelet != "" {
 		makers = append(makers, newKubelet)
 	}
@@ -43,50 +43,50 @@ func newKeepers(ctx context.Context, o *options) (list keepers, err error) {
 		if err != nil {
 			return list, err
 		}
-		k, err := maker(ctx, n)
-		list = append(list, k)
+		a, err := maker(ctx, n)
+		list = append(list, a)
 		if err != nil {
 			return list, err
 		}
 		// Let podctl create and delete a pod, so that the cgroups exist that a kubelet requires.
-		path, err := k.write("warm.yaml", shape{containers: 1}.manifest("warm"))
+		path, err := a.write("warm.yaml", shape{containers: 1}.manifest("warm"))
 		if err != nil {
 			return list, err
 		}
-		if err = errors.Join(k.podctl(ctx, "apply", "--wait=started", path), k.podctl(ctx, "delete", "warm")); err != nil {
+		if err = errors.Join(a.podctl(ctx, "apply", "--wait=started", path), a.podctl(ctx, "delete", "warm")); err != nil {
 			return list, err
 		}
-		if err = k.start(ctx, 0); err != nil {
+		if err = a.start(ctx, 0); err != nil {
 			return list, err
 		}
 	}
 	return list, nil
 }
 
-// end removes all keepers and their nodes.
-func (list keepers) end(ctx context.Context) (err error) {
-	for _, k := range list {
-		err = errors.Join(err, k.leave(ctx), k.close(ctx))
+// end removes all agents and their nodes.
+func (list nodeAgents) end(ctx context.Context) (err error) {
+	for _, a := range list {
+		err = errors.Join(err, a.leave(ctx), a.close(ctx))
 	}
 	return err
 }
 
 // measure measures all figures. The idle pods stay while the reactions are timed, and must all still run afterwards.
-func (list keepers) measure(ctx context.Context, o *options, r *report) (err error) {
+func (list nodeAgents) measure(ctx context.Context, o *options, r *report) (err error) {
 	if r.Loads, err = list.idle(ctx, Load{Pods: o.pods}, o.window); err != nil {
 		return err
 	}
 	first := make([][]*runtimeapi.Container, len(list))
-	for i, k := range list {
-		if first[i], err = k.containers(ctx, ""); err != nil {
+	for i, a := range list {
+		if first[i], err = a.containers(ctx, ""); err != nil {
 			return err
 		}
 	}
 	if r.Results, err = measureAll(ctx, o, list.workloads(o.pods)); err != nil {
 		return err
 	}
-	for i, k := range list {
-		if err = errors.Join(k.stillRun(ctx, first[i]), k.drop(ctx, podNames(idlePrefix, o.pods)...)); err != nil {
+	for i, a := range list {
+		if err = errors.Join(a.stillRun(ctx, first[i]), a.drop(ctx, podNames(idlePrefix, o.pods)...)); err != nil {
 			return err
 		}
 	}
@@ -99,23 +99,23 @@ func (list keepers) measure(ctx context.Context, o *options, r *report) (err err
 }
 
 // workloads returns the timed reactions.
-func (list keepers) workloads(pods int) []workload {
+func (list nodeAgents) workloads(pods int) []workload {
 	const edited = 4
 	all := []struct {
 		workload
-		of func(*keeper) contender
+		of func(*nodeAgent) contender
 	}{
 		{workload{
 			name: "death", rounds: 10, limit: limit{ms: 50},
 			what: "from the end of a container's process until the runtime has created the next container",
-		}, (*keeper).dying},
+		}, (*nodeAgent).dying},
 		{workload{
 			name: "edit-1-of-4", rounds: 10, limit: limit{against: kubeletName, factor: 0.5},
 			what: "an edit of one container of four in the file of a running pod, until the replacement runs",
-		}, func(k *keeper) contender {
-			c := k.changing("edit", shape{containers: edited, mark: "b"})
+		}, func(a *nodeAgent) contender {
+			c := a.changing("edit", shape{containers: edited, mark: "b"})
 			c.before = func(ctx context.Context) error {
-				_, err := k.arrive(ctx, "edit", shape{containers: edited, mark: "a"})
+				_, err := a.arrive(ctx, "edit", shape{containers: edited, mark: "a"})
 				return err
 			}
 			return c
@@ -123,26 +123,26 @@ func (list keepers) workloads(pods int) []workload {
 		{workload{
 			name: "new-1", rounds: 10, limit: limit{against: kubeletName, factor: 1},
 			what: "a new file of a pod with one container, until it runs",
-		}, func(k *keeper) contender { return k.changing("new", shape{containers: 1}) }},
+		}, func(a *nodeAgent) contender { return a.changing("new", shape{containers: 1}) }},
 		{workload{
 			name: "new-init-3", rounds: 10, limit: limit{against: kubeletName, factor: 0.3},
 			what: "a new file of a pod with three init containers, then one, until it runs",
-		}, func(k *keeper) contender { return k.changing("inits", shape{inits: 3, containers: 1}) }},
+		}, func(a *nodeAgent) contender { return a.changing("inits", shape{inits: 3, containers: 1}) }},
 		{workload{
 			name: "new-50", rounds: 3, limit: limit{against: kubeletName, factor: 0.8},
 			what: "fifty files of pods with one container at once, until all run",
-		}, (*keeper).flooded},
+		}, (*nodeAgent).flooded},
 		{workload{
 			name: fmt.Sprintf("restart-%d", pods), rounds: 5, limit: limit{ms: 1000},
 			what: fmt.Sprintf("the agent or the kubelet is killed and started with %d running pods, until it reports all of them; no container restarts", pods),
-		}, func(k *keeper) contender { return k.restarting(pods) }},
+		}, func(a *nodeAgent) contender { return a.restarting(pods) }},
 	}
 	workloads := make([]workload, len(all))
 	for i, one := range all {
 		workloads[i] = one.workload
-		for _, k := range list {
-			c := one.of(k)
-			c.name = k.name
+		for _, a := range list {
+			c := one.of(a)
+			c.name = a.name
 			workloads[i].contenders = append(workloads[i].contenders, c)
 		}
 	}
@@ -151,38 +151,38 @@ func (list keepers) workloads(pods int) []workload {
 
 // dying kills the process of a container that has not ended before, so no restart delay applies. The pod has a new name
 // each time, because a kubelet remembers the restart delay of a pod whose manifest comes back.
-func (k *keeper) dying() contender {
+func (a *nodeAgent) dying() contender {
 	round, name := 0, ""
 	return contender{
 		before: func(ctx context.Context) error {
 			round++
 			name = fmt.Sprintf("death-%d", round)
-			_, err := k.arrive(ctx, name, shape{containers: 1})
+			_, err := a.arrive(ctx, name, shape{containers: 1})
 			return err
 		},
 		run: func(ctx context.Context) (sample, error) {
-			began, err := k.killOnly(ctx, name)
+			began, err := a.killOnly(ctx, name)
 			if err != nil {
 				return sample{}, err
 			}
-			next, err := k.awaitNew(ctx, name, 1, began)
+			next, err := a.awaitNew(ctx, name, 1, began)
 			if err != nil {
 				return sample{}, err
 			}
 			return sample{wall: time.Unix(0, next[0].GetCreatedAt()).Sub(began)}, nil
 		},
-		after: func(ctx context.Context) error { return k.drop(ctx, name) },
+		after: func(ctx context.Context) error { return a.drop(ctx, name) },
 	}
 }
 
 // killOnly kills the process of the only container of a pod, and returns the time.
-func (k *keeper) killOnly(ctx context.Context, name string) (at time.Time, err error) {
-	containers, err := k.containers(ctx, name)
+func (a *nodeAgent) killOnly(ctx context.Context, name string) (at time.Time, err error) {
+	containers, err := a.containers(ctx, name)
 	if err != nil || len(containers) != 1 {
 		return at, fmt.Errorf("%d containers of %s run: %w", len(containers), name, err)
 	}
 	id := containers[0].GetId()
-	reply, err := k.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+	reply, err := a.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	if err != nil {
 		return at, err
 	}
@@ -195,14 +195,14 @@ func (k *keeper) killOnly(ctx context.Context, name string) (at time.Time, err e
 
 // changing writes a manifest. It measures the time until the last container of its pod has been recreated and all run,
 // according to the runtime.
-func (k *keeper) changing(name string, s shape) contender {
+func (a *nodeAgent) changing(name string, s shape) contender {
 	return contender{
 		run: func(ctx context.Context) (sample, error) {
 			began := time.Now()
-			containers, err := k.arrive(ctx, name, s)
+			containers, err := a.arrive(ctx, name, s)
 			last := began
 			for _, c := range containers {
-				reply, failed := k.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+				reply, failed := a.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
 				err = errors.Join(err, failed)
 				if at := time.Unix(0, reply.GetStatus().GetStartedAt()); at.After(last) {
 					last = at
@@ -210,43 +210,43 @@ func (k *keeper) changing(name string, s shape) contender {
 			}
 			return sample{wall: last.Sub(began)}, err
 		},
-		after: func(ctx context.Context) error { return k.drop(ctx, name) },
+		after: func(ctx context.Context) error { return a.drop(ctx, name) },
 	}
 }
 
 // flooded writes fifty manifests at once.
-func (k *keeper) flooded() contender {
+func (a *nodeAgent) flooded() contender {
 	names := podNames("many", 50)
 	return contender{
 		run: func(ctx context.Context) (sample, error) {
-			return clocked(func() error { return k.arriveAll(ctx, names, shape{containers: 1}) })
+			return clocked(func() error { return a.arriveAll(ctx, names, shape{containers: 1}) })
 		},
-		after: func(ctx context.Context) error { return k.drop(ctx, names...) },
+		after: func(ctx context.Context) error { return a.drop(ctx, names...) },
 	}
 }
 
-// restarting kills the keeper and starts it again. It must stop no container.
-func (k *keeper) restarting(pods int) contender {
+// restarting kills the agent and starts it again. It must stop no container.
+func (a *nodeAgent) restarting(pods int) contender {
 	return contender{run: func(ctx context.Context) (sample, error) {
-		before, err := k.containers(ctx, "")
+		before, err := a.containers(ctx, "")
 		if err != nil {
 			return sample{}, err
 		}
-		k.kill()
-		s, err := clocked(func() error { return k.start(ctx, pods) })
-		return s, errors.Join(err, k.stillRun(ctx, before))
+		a.kill()
+		s, err := clocked(func() error { return a.start(ctx, pods) })
+		return s, errors.Join(err, a.stillRun(ctx, before))
 	}}
 }
 
 // stillRun fails if one of the containers no longer runs.
-func (k *keeper) stillRun(ctx context.Context, before []*runtimeapi.Container) error {
-	now, err := k.containers(ctx, "")
+func (a *nodeAgent) stillRun(ctx context.Context, before []*runtimeapi.Container) error {
+	now, err := a.containers(ctx, "")
 	if err != nil {
 		return err
 	}
 	for _, c := range before {
 		if !slices.ContainsFunc(now, func(n *runtimeapi.Container) bool { return n.GetId() == c.GetId() }) {
-			return fmt.Errorf("%s has stopped container %s of pod %s", k.name, c.GetId(), c.GetLabels()["io.kubernetes.pod.name"])
+			return fmt.Errorf("%s has stopped container %s of pod %s", a.name, c.GetId(), c.GetLabels()["io.kubernetes.pod.name"])
 		}
 	}
 	return nil

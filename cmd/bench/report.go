@@ -69,7 +69,7 @@ func (r *report) page(target, method string) string {
 			"|---|---|---|---|---|---|---|---|\n")
 		for _, l := range r.Loads {
 			fmt.Fprintf(&b, "| %s | %s | %.2f | %.1f | %.1f | %.1f | %.2f | %.1f |\n",
-				l.pods(), l.Keeper, l.CPU, l.RSS, l.Anonymous, l.Heap, l.Calls, l.Wakeups)
+				l.pods(), l.Agent, l.CPU, l.RSS, l.Anonymous, l.Heap, l.Calls, l.Wakeups)
 		}
 		b.WriteString("\n")
 		for _, t := range r.Targets {

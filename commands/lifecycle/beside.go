@@ -25,7 +25,7 @@ func noteReturns(ctx context.Context, sess *session.Session, deleted []model.Pod
 	kept := sess.AgentPods(ctx)
 	for _, ref := range deleted {
 		// noteOwners reports the pods of workloads.
-		if p := kept[ref.UID]; hasSource(p) && p.Source != controller.Keeper {
+		if p := kept[ref.UID]; hasSource(p) && p.Source != model.OwnerWorkloads {
 			sess.IO.Note("note: the agent recreates pod %s: its manifest is in %s; remove it there to delete the pod", ref, p.File)
 		}
 	}
@@ -34,7 +34,7 @@ func noteReturns(ctx context.Context, sess *session.Session, deleted []model.Pod
 // takenBack returns, per pod, a note if the agent will replace the manifest, because a source has the pod in another
 // file.
 func (o *planOptions) takenBack(ctx context.Context, sess *session.Session, pods []*podspec.Desired) map[model.PodRef]string {
-	given := func(d *podspec.Desired) bool { return !d.Stored && !d.Rebuilt && d.Keeper != controller.Keeper }
+	given := func(d *podspec.Desired) bool { return !d.Stored && !d.Rebuilt && d.Owner != model.OwnerWorkloads }
 	if !slices.ContainsFunc(pods, given) {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (r *ruled) workload(key state.ObjectKey) string {
 	if !r.silent {
 		return r.workloads[key]
 	}
-	if one, err := r.sess.Workloads().Get(key); err == nil && one.Workload.Keeper != "" {
+	if one, err := r.sess.Workloads().Get(key); err == nil && one.Workload.Owner != "" {
 		return one.Workload.Source
 	}
 	return ""
@@ -96,7 +96,7 @@ func (r *ruled) object(key state.ObjectKey) string {
 	if len(r.sources) == 0 && !r.silent {
 		return ""
 	}
-	if o, err := r.sess.Objects().Get(key); err == nil && o.Keeper != "" && (r.silent || r.sources[o.Keeper]) {
+	if o, err := r.sess.Objects().Get(key); err == nil && o.Owner != "" && (r.silent || r.sources[o.Owner]) {
 		return o.Source
 	}
 	return ""
@@ -172,7 +172,7 @@ func refuseRuled(ctx context.Context, sess *session.Session, keys []state.Object
 	for _, key := range keys {
 		if file := r.workload(key); file != "" {
 			errs = append(errs, r.error(key, file))
-		} else if one, err := sess.Workloads().Get(key); err == nil && one.Workload.Keeper != "" && len(r.sources) == 0 {
+		} else if one, err := sess.Workloads().Get(key); err == nil && one.Workload.Owner != "" && len(r.sources) == 0 {
 			sess.IO.Note("note: %s: the agent applies %s when it starts; edit that file", key, one.Workload.Source)
 		}
 	}

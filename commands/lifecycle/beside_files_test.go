@@ -26,13 +26,13 @@ func brought(l *lab, file, text string) {
 	}
 	locker := &state.Locker{Layout: state.Layout{Root: l.Path("state"), LogRoot: l.Path("logs")}, Waiting: func(string) {}}
 	for _, w := range m.Workloads {
-		w.Keeper = "/pods"
+		w.Owner = "/pods"
 		if err == nil {
 			_, err = controller.NewStore(locker, time.Now).Put(l.T().Context(), w)
 		}
 	}
 	for _, o := range m.Apart {
-		o.Keeper = "/pods"
+		o.Owner = "/pods"
 	}
 	if err == nil {
 		err = objects.New(locker, time.Now).Put(l.T().Context(), m.Apart, func(objects.Change) {})

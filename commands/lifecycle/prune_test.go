@@ -198,7 +198,7 @@ func TestPruneLeavesOthers(t *testing.T) {
 	}
 	for _, p := range applied {
 		if p.Desired.Pod.Name == "static" {
-			p.Checkpoint.Applied.Keeper = "file"
+			p.Checkpoint.Applied.Owner = "file"
 			if err := layout.Pod(p.Desired.Pod.UID).Checkpoint().Write(p.Checkpoint); err != nil {
 				t.Fatal(err)
 			}

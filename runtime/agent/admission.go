@@ -149,7 +149,7 @@ func (a *admitter) recheckRejected(now time.Time) {
 func (r *reconciler) going() []types.UID {
 	var uids []types.UID
 	for uid, s := range r.stored {
-		if s.Deleting || r.kept[uid] == nil && r.isOwn(s.Desired.Keeper) {
+		if s.Deleting || r.kept[uid] == nil && r.isOwn(s.Desired.Owner) {
 			uids = append(uids, uid)
 		}
 	}

@@ -49,7 +49,7 @@ func (l *lab) withHostPath(path string) *podspec.Desired {
 	if err != nil || m.Err() != nil {
 		l.t.Fatal(err, m.Err())
 	}
-	m.Pods[0].Keeper = "channel"
+	m.Pods[0].Owner = "channel"
 	return m.Pods[0]
 }
 

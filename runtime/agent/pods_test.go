@@ -93,7 +93,7 @@ func TestWatchOfPods(t *testing.T) {
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}
-	m.Pods[0].Keeper = c.Name()
+	m.Pods[0].Owner = c.Name()
 	c.updates <- m.Pods
 	receive("the pod comes", "ADDED", func(p *v1.Pod) bool { return p.Name == "one" })
 	receive("it is ready", "MODIFIED", func(p *v1.Pod) bool {
@@ -110,7 +110,7 @@ func TestWatchOfPods(t *testing.T) {
 	receive("it is gone", "DELETED", func(p *v1.Pod) bool { return p.UID == two.Pod.UID })
 
 	hand := l.manifest("hand", "i:1")
-	hand.Keeper = ""
+	hand.Owner = ""
 	if _, err := l.engine.Pods.Apply(t.Context(), hand, executor.Options{}); err != nil {
 		t.Fatal(err)
 	}

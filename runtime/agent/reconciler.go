@@ -189,7 +189,7 @@ func (r *reconciler) collectProblems(now time.Time, decision *owner.Decision) {
 // takeoversOf returns the takeovers of a source: those of its pods, workloads and objects.
 func (r *reconciler) takeoversOf(source string) (all []sources.Problem) {
 	for _, uid := range slices.Sorted(maps.Keys(r.kept)) {
-		if p, is := r.takeover(uid); is && r.kept[uid].Keeper == source {
+		if p, is := r.takeover(uid); is && r.kept[uid].Owner == source {
 			all = append(all, p)
 		}
 	}
@@ -222,7 +222,7 @@ func (r *reconciler) isOwn(source string) bool { return r.ledger.Owns(source) }
 func (r *reconciler) mayHaveCheckpoint(d *podspec.Desired) bool {
 	uid := d.Pod.UID
 	_, known := r.stored[uid]
-	return !known && r.isOwn(d.Keeper) && (r.unreadable[uid] || r.workers.Syncing(uid))
+	return !known && r.isOwn(d.Owner) && (r.unreadable[uid] || r.workers.Syncing(uid))
 }
 
 // asStored returns a manifest that a source may no longer want. It is valid only as long as the checkpoint contains it.
@@ -242,7 +242,7 @@ func (r *reconciler) release(now time.Time, d *podspec.Desired, decision *owner.
 	_, known := r.stored[uid]
 	ends := slices.ContainsFunc(decision.Deleted, func(record owner.Record) bool { return record.Pod.Pod.UID == uid })
 	// A pod kept in its stored version has lost its checkpoint, or the checkpoint cannot be read now.
-	if ends || !known && r.isOwn(d.Keeper) && (!d.Stored || r.workers.Syncing(uid)) {
+	if ends || !known && r.isOwn(d.Owner) && (!d.Stored || r.workers.Syncing(uid)) {
 		r.workers.Remove(now, model.RefOf(d.Pod), decision.GraceOf(uid))
 		r.leaving[uid] = d
 		return
@@ -267,7 +267,7 @@ func (r *reconciler) warnings(uid types.UID) (warnings []executor.PodWarning) {
 // recordApplied records a pod that a pass has applied.
 func (r *reconciler) recordApplied(d *podspec.Desired) {
 	s, known := r.stored[d.Pod.UID]
-	if known && !s.Deleting && s.Desired.Keeper == d.Keeper && s.Desired.SameManifest(d) {
+	if known && !s.Deleting && s.Desired.Owner == d.Owner && s.Desired.SameManifest(d) {
 		return
 	}
 	r.stored[d.Pod.UID] = Stored{Desired: asStored(d)}
@@ -276,7 +276,7 @@ func (r *reconciler) recordApplied(d *podspec.Desired) {
 // ownerOf returns the source of a pod. It is empty for a pod that was applied by hand.
 func (r *reconciler) ownerOf(uid types.UID) string {
 	if s, known := r.stored[uid]; known {
-		return s.Desired.Keeper
+		return s.Desired.Owner
 	}
 	return ""
 }

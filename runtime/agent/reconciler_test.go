@@ -27,7 +27,7 @@ func pod(name, uid, image, source string) *podspec.Desired {
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Image: image}}}}
 	p.Namespace, p.Name, p.UID = "default", name, types.UID(uid)
 	d := podspec.New(p, "/"+cmp.Or(source, "hand")+"/"+name+".yaml", p.UID)
-	d.Keeper = source
+	d.Owner = source
 	return d
 }
 
@@ -244,11 +244,11 @@ func TestSourceTakesOverPodsAppliedByHand(t *testing.T) {
 // TestTakeovers checks that a file that provides a pod applied by hand is reported once, as long as it has the pod. The
 // source's own pods, those of another source and those of workloads are not reported.
 func TestTakeovers(t *testing.T) {
-	k := newTestReconciler(true, "dir", model.WorkloadKeeper)
+	k := newTestReconciler(true, "dir", model.OwnerWorkloads)
 	hand, own, other, made := pod("web", "a", "i:1", ""), pod("own", "b", "i:1", "dir"), pod("other", "c", "i:1", "gone"), pod("made", "d", "i:1", "")
 	k.handleRecords(at(0), stored(hand, own, other, made), nil)
 	k.handleSourceUpdate(at(1), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
-	k.handleSourceUpdate(at(1), update(model.WorkloadKeeper, pod("made", "d", "i:2", model.WorkloadKeeper)))
+	k.handleSourceUpdate(at(1), update(model.OwnerWorkloads, pod("made", "d", "i:2", model.OwnerWorkloads)))
 	end(k, 2, pod("web", "a", "i:2", "dir"), podworkers.Sync)
 	for now := range 3 {
 		k.handleSourceUpdate(at(float64(3+now)), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
@@ -257,7 +257,7 @@ func TestTakeovers(t *testing.T) {
 			t.Errorf("%+v", all)
 		}
 	}
-	if all := k.takeoversOf(model.WorkloadKeeper); len(all) != 0 {
+	if all := k.takeoversOf(model.OwnerWorkloads); len(all) != 0 {
 		t.Errorf("of workloads: %+v", all)
 	}
 	warnings := k.warnings("a")

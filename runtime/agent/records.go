@@ -97,7 +97,7 @@ func (c Checkpoints) storedOf(one *state.Checkpoint) *Stored {
 	}
 	one.Applied.Stored = true
 	if c.Ignores != nil && c.Ignores(one.Applied) {
-		one.Applied.Keeper = ""
+		one.Applied.Owner = ""
 	}
 	return &Stored{
 		Desired: one.Applied, Deleting: one.Deletion != nil, Rejection: one.Rejection,
@@ -109,5 +109,5 @@ func (c Checkpoints) storedOf(one *state.Checkpoint) *Stored {
 // the pod, if the deletion has begun, or if only leftovers exist. It must not delete a pod that was applied by hand
 // since.
 func mayDelete(c *state.Checkpoint, own []string) bool {
-	return c.Applied == nil || c.Deletion != nil || slices.Contains(own, c.Applied.Keeper)
+	return c.Applied == nil || c.Deletion != nil || slices.Contains(own, c.Applied.Owner)
 }

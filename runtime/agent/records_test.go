@@ -16,8 +16,8 @@ func TestIgnoredCheckpoints(t *testing.T) {
 			one := &state.Checkpoint{}
 			one.Applied = pod(name, name, "i:1", "workloads")
 			s := c.storedOf(one)
-			if (s.Desired.Keeper == "") != want || !s.Desired.Stored {
-				t.Errorf("%s, left alone: %t: brought by %q", name, want, s.Desired.Keeper)
+			if (s.Desired.Owner == "") != want || !s.Desired.Stored {
+				t.Errorf("%s, left alone: %t: owned by %q", name, want, s.Desired.Owner)
 			}
 		}
 	}

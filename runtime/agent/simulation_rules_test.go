@@ -148,7 +148,7 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 // none wants it. The pass checks under the pod's lock whether the pod was applied by hand.
 func (r *rules) wantsDeletion(d *podspec.Desired) bool {
 	name, uid := d.Pod.Name, d.Pod.UID
-	if r.ending[uid] || d.Keeper == "" {
+	if r.ending[uid] || d.Owner == "" {
 		return true
 	}
 	switch {
@@ -169,7 +169,7 @@ func (r *rules) wantsDeletion(d *podspec.Desired) bool {
 // heldByHand reports whether a user has applied another pod with a name.
 func (r *rules) heldByHand(name string, but types.UID) bool {
 	for uid, p := range r.pods {
-		if uid != but && p.desired.Pod.Name == name && p.desired.Keeper == "" {
+		if uid != but && p.desired.Pod.Name == name && p.desired.Owner == "" {
 			return true
 		}
 	}
@@ -191,7 +191,7 @@ func (r *rules) mayWrite(pass *podworkers.Pass, d *podspec.Desired) {
 	if d.Stored {
 		return
 	}
-	key := d.Keeper + " " + string(uid)
+	key := d.Owner + " " + string(uid)
 	if version(d) < r.newest[key] {
 		r.wrong("%s takes back version %d", versionOf(d), r.newest[key])
 	}
@@ -247,7 +247,7 @@ func (r *rules) started(c *container) {
 func (r *rules) wanted() map[types.UID]string {
 	all, holders := map[types.UID]string{}, map[string]types.UID{}
 	for uid, p := range r.pods {
-		if p.desired.Keeper == "" && !p.deleting {
+		if p.desired.Owner == "" && !p.deleting {
 			all[uid], holders[p.desired.Pod.Name] = versionOf(p.desired), uid
 		}
 	}

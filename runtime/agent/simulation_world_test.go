@@ -234,7 +234,7 @@ func (w *world) sync(ctx context.Context, d *podspec.Desired, seen []container, 
 	uid := d.Pod.UID
 	steps, until := w.stepsOf(d, seen, stop)
 	before := w.pods[uid]
-	if before == nil || before.deleting || len(steps) > 0 || before.desired.Keeper != d.Keeper || versionOf(before.desired) != versionOf(d) {
+	if before == nil || before.deleting || len(steps) > 0 || before.desired.Owner != d.Owner || versionOf(before.desired) != versionOf(d) {
 		if err := w.write("record "+versionOf(d), func() {
 			w.rules.mayWrite(w.current.pass, d)
 			kept := *d
@@ -366,7 +366,7 @@ func (w *world) Delete(ctx context.Context, ref model.PodRef, opts executor.Opti
 		w.rules.forgetDeletion(ref.UID)
 		return nil, err
 	}
-	if p := w.pods[ref.UID]; p != nil && p.desired.Keeper == "" && !p.deleting {
+	if p := w.pods[ref.UID]; p != nil && p.desired.Owner == "" && !p.deleting {
 		w.wrong("%s was applied by hand, and is deleted without a request", ref.UID)
 	}
 	return w.remove(ctx, ref, seen), nil

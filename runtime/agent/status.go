@@ -70,7 +70,7 @@ func (a *Agent) podStatus(w *podworkers.State) api.Pod {
 		LastPass: last.at, Error: last.failure, Waiting: last.waiting, Rejection: last.rejection, Eviction: last.eviction,
 	}
 	if d := a.reconciler.kept[w.Ref.UID]; d != nil {
-		p.Source, p.File = d.Keeper, d.Source
+		p.Source, p.File = d.Owner, d.Source
 	}
 	if w.WaitsFor != nil {
 		p.WaitsFor = string(w.WaitsFor.UID)

@@ -49,7 +49,7 @@ func (l *lab) edited(name, image, value string) *podspec.Desired {
 	d := l.manifest(name, image)
 	again := podspec.New(d.Pod.DeepCopy(), d.Source, "")
 	again.Pod.Spec.Containers[0].Env = []v1.EnvVar{{Name: "VALUE", Value: value}}
-	again.Keeper = d.Keeper
+	again.Owner = d.Owner
 	return again
 }
 
@@ -118,7 +118,7 @@ func TestDeletedPodsUseNoMemory(t *testing.T) {
 	a, stop := l.run(c)
 	for i := range 5 {
 		d := l.manifest(fmt.Sprintf("one-%d", i), "i:1")
-		d.Keeper = ""
+		d.Owner = ""
 		if outcome, err := l.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() != nil {
 			t.Fatal(err, outcome)
 		}
@@ -165,14 +165,14 @@ func TestATakeover(t *testing.T) {
 	l := newLab(t)
 	l.connect()
 	hand := l.manifest("one", "i:1")
-	hand.Keeper = ""
+	hand.Owner = ""
 	if _, err := l.engine.Pods.Apply(t.Context(), hand, executor.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	c := newChannel()
 	a, stop := l.run(c)
 	file := l.manifest("one", "i:1")
-	file.Source, file.Keeper = "/pods/one.yaml", c.Name()
+	file.Source, file.Owner = "/pods/one.yaml", c.Name()
 	c.updates <- []*podspec.Desired{file}
 	reported := func() (count int) {
 		history, err := l.layout.Pod(podspec.UID("default", "one")).History().Read()
@@ -348,7 +348,7 @@ func TestPodsWithoutContainers(t *testing.T) {
 	a, stop := l.run(c)
 	l.until("the runtime answers", func() bool { return inLoop(l, a, func() bool { return a.runtime.up }) })
 	d := l.manifest("one", "away:1")
-	d.Keeper = ""
+	d.Owner = ""
 	if outcome, err := l.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() == nil {
 		t.Fatal(err)
 	}

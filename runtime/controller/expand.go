@@ -15,9 +15,6 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
-// Keeper is the source in the records of all pods of workloads, for any creator (podspec.Desired).
-const Keeper = model.WorkloadKeeper
-
 // Expanded is the expansion of a workload.
 type Expanded = workload.Expansion
 
@@ -84,9 +81,9 @@ func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.Applie
 	}
 	out := workload.Expand(in)
 	for i, d := range out.Pods {
-		if d.Keeper != Keeper {
+		if d.Owner != model.OwnerWorkloads {
 			kept := *d
-			kept.Keeper = Keeper
+			kept.Owner = model.OwnerWorkloads
 			out.Pods[i] = &kept
 		}
 	}

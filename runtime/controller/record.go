@@ -121,7 +121,7 @@ func (r *Record) from(same *podspec.Workload) *Record {
 	w.Set, other.Workload = same.Set, &w
 	if moves(r.Workload, same) && !stays(r.Workload, same) {
 		template := *w.Template
-		w.Keeper, w.Source, template.Source = same.Keeper, same.Source, same.Source
+		w.Owner, w.Source, template.Source = same.Owner, same.Source, same.Source
 		w.Template = &template
 	}
 	return &other
@@ -130,7 +130,7 @@ func (r *Record) from(same *podspec.Workload) *Record {
 // stays reports whether a workload that is applied by hand still belongs to the agent's source, because it is applied
 // from the source's own file.
 func stays(before, after *podspec.Workload) bool {
-	return objects.StaysKept(before.Keeper, before.Source, after.Keeper, after.Source)
+	return objects.KeepsOwner(before.Owner, before.Source, after.Owner, after.Source)
 }
 
 // moves reports whether a workload that is applied again has another set or source. The file of one that is applied by
@@ -139,7 +139,7 @@ func moves(before, after *podspec.Workload) bool {
 	if stays(before, after) {
 		return before.Set != after.Set
 	}
-	return before.Set != after.Set || before.Keeper != after.Keeper || after.Keeper != "" && before.Source != after.Source
+	return before.Set != after.Set || before.Owner != after.Owner || after.Owner != "" && before.Source != after.Source
 }
 
 // normal returns a workload as it is stored: without the objects that are looked up for each pass.

@@ -91,7 +91,7 @@ func (s *Store) checkRoom(c *Change) error {
 // a source of the agent stays, without pods: its manifest still exists, and the Job would run again.
 func (s *Store) Expire(ctx context.Context, key state.ObjectKey) error {
 	r, err := s.Find(key)
-	if err != nil || r == nil || r.Workload.Keeper != "" {
+	if err != nil || r == nil || r.Workload.Owner != "" {
 		return err
 	}
 	_, err = s.Delete(ctx, key)

@@ -270,20 +270,20 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// TestKeepers checks that the source of a workload is stored with its file, and is no change of the workload. The file
-// of one that is applied by hand does not matter.
-func TestKeepers(t *testing.T) {
+// TestOwners checks that the owner of a workload is stored with its file, and that a new owner does not change the
+// workload. The file of a workload that is applied by hand is not compared.
+func TestOwners(t *testing.T) {
 	s := newStore(t)
 	put(t, s, deployment(t))
-	for _, c := range []struct{ keeper, file, want string }{
+	for _, c := range []struct{ owner, file, want string }{
 		{"", "/tmp/a", " -"}, {"/pods", "/pods/a", "/pods /pods/a"}, {"/pods", "/pods/b", "/pods /pods/b"}, {"", "/tmp/a", " /tmp/a"},
 	} {
 		w := deployment(t)
-		w.Keeper, w.Source, w.Template.Source = c.keeper, c.file, c.file
+		w.Owner, w.Source, w.Template.Source = c.owner, c.file, c.file
 		got := put(t, s, w)
 		r, err := s.Get(KeyOf(w))
-		if err != nil || got.Outcome != objects.Unchanged || r.Revision() != 1 || r.Workload.Keeper+" "+r.Workload.Source != c.want || r.Workload.Template.Source != r.Workload.Source {
-			t.Errorf("%+v: %s, %s from %q in %s, its template in %s: %v", c, got.Outcome, r.Key(), r.Workload.Keeper, r.Workload.Source, r.Workload.Template.Source, err)
+		if err != nil || got.Outcome != objects.Unchanged || r.Revision() != 1 || r.Workload.Owner+" "+r.Workload.Source != c.want || r.Workload.Template.Source != r.Workload.Source {
+			t.Errorf("%+v: %s, %s from %q in %s, its template in %s: %v", c, got.Outcome, r.Key(), r.Workload.Owner, r.Workload.Source, r.Workload.Template.Source, err)
 		}
 	}
 }
@@ -292,17 +292,17 @@ func TestKeepers(t *testing.T) {
 func TestExpire(t *testing.T) {
 	s := newStore(t)
 	for _, c := range []struct {
-		keeper string
-		stays  bool
+		owner string
+		stays bool
 	}{{"/pods", true}, {"", false}} {
 		w := deployment(t)
-		w.Keeper = c.keeper
+		w.Owner = c.owner
 		put(t, s, w)
 		if err := errors.Join(s.Expire(t.Context(), KeyOf(w)), s.Expire(t.Context(), KeyOf(w))); err != nil {
 			t.Error(err)
 		}
 		if _, err := s.Get(KeyOf(w)); (err == nil) != c.stays {
-			t.Errorf("brought by %q: %v", c.keeper, err)
+			t.Errorf("owned by %q: %v", c.owner, err)
 		}
 	}
 }

@@ -100,9 +100,9 @@ func (x *checkpointer) beginSync() error {
 		if x.desired.Stored {
 			set = j.Applied.Set
 		}
-		elsewhere := j.Source != x.desired.Source || j.Applied.Keeper != x.desired.Keeper || j.Applied.Set != set
+		elsewhere := j.Source != x.desired.Source || j.Applied.Owner != x.desired.Owner || j.Applied.Set != set
 		if starts || adopted || judged || evicted || elsewhere || moves(x.checkpoint, x.client.Endpoint.Address, x.snapshot) {
-			j.Endpoint, j.Source, j.Applied.Keeper, j.Applied.Set = x.client.Endpoint.Address, x.desired.Source, x.desired.Keeper, set
+			j.Endpoint, j.Source, j.Applied.Owner, j.Applied.Set = x.client.Endpoint.Address, x.desired.Source, x.desired.Owner, set
 			// Written even without a change: this shows that there is disk space for the results of the pass.
 			return x.write()
 		}

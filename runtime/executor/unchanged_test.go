@@ -58,7 +58,7 @@ func TestAPassLeavesItsSnapshot(t *testing.T) {
 		l.clock.Advance(time.Minute)
 		p := l.plan(first.in.Pod, c.text)
 		if name == "another source" {
-			p.in.Desired.Source, p.in.Desired.Keeper = "/elsewhere.yaml", "agent"
+			p.in.Desired.Source, p.in.Desired.Owner = "/elsewhere.yaml", "agent"
 		}
 		p.runUnchanged(name)
 	}

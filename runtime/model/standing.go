@@ -2,8 +2,9 @@ package model
 
 import v1 "k8s.io/api/core/v1"
 
-// WorkloadKeeper is the source in the records of all pods of workloads, for any creator.
-const WorkloadKeeper = "workloads"
+// OwnerWorkloads is the owner of every pod of a workload (podspec.Origin): the agent's source of these pods. It does not
+// depend on who applied the workload.
+const OwnerWorkloads = "workloads"
 
 // Standing is the state of a pod: its status, and whether its manifest asks for more.
 type Standing struct {

@@ -80,10 +80,10 @@ func IsFinal(err error) bool {
 	return IsRefusal(err) && !errors.As(err, &taken)
 }
 
-// StaysKept reports whether an object that is applied by hand (keeper is empty) still belongs to a source of the agent,
+// KeepsOwner reports whether an object that is applied by hand (owner is empty) still belongs to a source of the agent,
 // because it comes from the same file. Standard input (-) is no file.
-func StaysKept(keeperBefore, fileBefore, keeper, file string) bool {
-	if keeper != "" || keeperBefore == "" || fileBefore == "" || fileBefore == "-" {
+func KeepsOwner(ownerBefore, fileBefore, owner, file string) bool {
+	if owner != "" || ownerBefore == "" || fileBefore == "" || fileBefore == "-" {
 		return false
 	}
 	return SameFile(fileBefore, file)

@@ -22,10 +22,10 @@ const Redacted = redaction.Hidden
 // lastApplied is kubectl's annotation with the whole object, including the values of a Secret.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// These annotations store the set of an object in its file, and the source of an agent with the manifest it came from.
+// These annotations store in the file of an object its set, its owner (a source of the agent) and its manifest.
 const (
 	setAnnotation    = "podctl.io/set"
-	keeperAnnotation = "podctl.io/keeper"
+	ownerAnnotation  = "podctl.io/owner"
 	sourceAnnotation = "podctl.io/source"
 	// volumeAnnotation is the path of the host to which a claim is bound, as JSON.
 	volumeAnnotation = "podctl.io/volume"
@@ -43,7 +43,7 @@ func normal(o *podspec.Object) *podspec.Object {
 	*meta = metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace, Labels: meta.Labels, Annotations: meta.Annotations}
 	delete(meta.Annotations, lastApplied)
 	deleteOwn(meta)
-	if o.Keeper == "" {
+	if o.Owner == "" {
 		o.Source = ""
 	}
 	o.API().GetObjectKind().SetGroupVersionKind(v1.SchemeGroupVersion.WithKind(o.Kind()))
@@ -82,7 +82,7 @@ func encode(o *podspec.Object) ([]byte, error) {
 		}
 		volume = string(text)
 	}
-	for name, value := range map[string]string{setAnnotation: o.Set, keeperAnnotation: o.Keeper, sourceAnnotation: o.Source, volumeAnnotation: volume} {
+	for name, value := range map[string]string{setAnnotation: o.Set, ownerAnnotation: o.Owner, sourceAnnotation: o.Source, volumeAnnotation: volume} {
 		if value != "" {
 			metav1.SetMetaDataAnnotation(o.Meta(), name, value)
 		}
@@ -98,14 +98,14 @@ func takeOwn(o *podspec.Object) error {
 			return err
 		}
 	}
-	o.Set, o.Keeper, o.Source = meta.Annotations[setAnnotation], meta.Annotations[keeperAnnotation], meta.Annotations[sourceAnnotation]
+	o.Set, o.Owner, o.Source = meta.Annotations[setAnnotation], meta.Annotations[ownerAnnotation], meta.Annotations[sourceAnnotation]
 	deleteOwn(meta)
 	return nil
 }
 
 // deleteOwn removes the annotations that only the file of an object has.
 func deleteOwn(meta *metav1.ObjectMeta) {
-	for _, name := range []string{setAnnotation, keeperAnnotation, sourceAnnotation, volumeAnnotation} {
+	for _, name := range []string{setAnnotation, ownerAnnotation, sourceAnnotation, volumeAnnotation} {
 		delete(meta.Annotations, name)
 	}
 	if len(meta.Annotations) == 0 {

@@ -38,31 +38,31 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestKeepers checks that the source of an object is stored with its file, and is no change. It is not among its
-// annotations. The file of an object that is applied by hand is not stored.
-func TestKeepers(t *testing.T) {
+// TestOwners checks that the owner of an object is stored with its file, and that a new owner does not change the
+// object. The owner is not among its annotations. The file of an object that is applied by hand is not stored.
+func TestOwners(t *testing.T) {
 	s := newStore(t)
-	from := func(keeper, file string, o *podspec.Object) *podspec.Object {
-		o.Keeper, o.Source = keeper, file
+	from := func(owner, file string, o *podspec.Object) *podspec.Object {
+		o.Owner, o.Source = owner, file
 		return o
 	}
-	for _, c := range []struct{ keeper, file, want string }{
+	for _, c := range []struct{ owner, file, want string }{
 		{"", "/tmp/a", " "}, {"/pods", "/pods/a", "/pods /pods/a"}, {"/pods", "/pods/b", "/pods /pods/b"}, {"", "/tmp/a", " "},
 	} {
-		got := put(t, s, from(c.keeper, c.file, configMap("a")))
+		got := put(t, s, from(c.owner, c.file, configMap("a")))
 		kept, err := s.Get(KeyOf(configMap("a")))
-		if err != nil || kept.Keeper+" "+kept.Source != c.want || kept.Meta().Annotations != nil || strings.Contains(got, "configured") {
+		if err != nil || kept.Owner+" "+kept.Source != c.want || kept.Meta().Annotations != nil || strings.Contains(got, "configured") {
 			t.Errorf("%+v: %s %+v %v", c, got, kept, err)
 		}
 	}
 }
 
-// TestStaysKept checks that an object applied by hand from the file of an agent's source still belongs to the source.
-func TestStaysKept(t *testing.T) {
+// TestKeepsOwner checks that an object applied by hand from the file of an agent's source still belongs to the source.
+func TestKeepsOwner(t *testing.T) {
 	t.Chdir("/")
 	for _, c := range []struct {
-		keeperBefore, fileBefore, keeper, file string
-		want                                   bool
+		ownerBefore, fileBefore, owner, file string
+		want                                 bool
 	}{
 		{"/pods", "/pods/a", "", "/pods/a", true},
 		{"/pods", "/pods/a", "", "pods/a", true},
@@ -70,7 +70,7 @@ func TestStaysKept(t *testing.T) {
 		{"/pods", "/pods/a", "/other", "/pods/a", false},
 		{"", "/pods/a", "", "/pods/a", false},
 	} {
-		if got := StaysKept(c.keeperBefore, c.fileBefore, c.keeper, c.file); got != c.want {
+		if got := KeepsOwner(c.ownerBefore, c.fileBefore, c.owner, c.file); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
@@ -78,7 +78,7 @@ func TestStaysKept(t *testing.T) {
 	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, link)); err != nil {
 		t.Fatal(err)
 	}
-	if !StaysKept("/pods", file, "", link) {
+	if !KeepsOwner("/pods", file, "", link) {
 		t.Error("a link to the source's file is another file")
 	}
 }

@@ -74,8 +74,8 @@ func (s *Store) change(o *podspec.Object, a *allocation) (Change, error) {
 	if damaged {
 		return Change{Key: key, Outcome: Configured, kept: kept}, nil
 	}
-	if before != nil && StaysKept(before.Keeper, before.Source, o.Keeper, o.Source) {
-		kept.Keeper, kept.Source = before.Keeper, before.Source
+	if before != nil && KeepsOwner(before.Owner, before.Source, o.Owner, o.Source) {
+		kept.Owner, kept.Source = before.Owner, before.Source
 	}
 	c, err := changeOf(key, before, kept)
 	c.kept, c.Notes = kept, a.notes(kept, before)
@@ -130,7 +130,7 @@ func (s *Store) put(c Change) error {
 	if err == nil && before != nil {
 		kept.Meta().CreationTimestamp = before.Meta().CreationTimestamp
 	}
-	if c.Outcome == Unchanged && (before == nil || before.Set == kept.Set && before.Keeper == kept.Keeper && before.Source == kept.Source) {
+	if c.Outcome == Unchanged && (before == nil || before.Set == kept.Set && before.Owner == kept.Owner && before.Source == kept.Source) {
 		return nil
 	}
 	text, err := encode(kept)

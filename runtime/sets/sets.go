@@ -71,18 +71,18 @@ func Prune(scope *Scope, stored *Content, manifests []state.ObjectKey) Pruned {
 	}
 	var out Pruned
 	for _, d := range stored.Pods {
-		if d.Keeper == "" && p.goes(KindPod, d.Set, &d.Pod.ObjectMeta) {
+		if d.Owner == "" && p.goes(KindPod, d.Set, &d.Pod.ObjectMeta) {
 			out.Pods = append(out.Pods, d)
 		}
 	}
 	for _, w := range stored.Workloads {
-		if w.Keeper == "" && p.goes(w.Kind(), w.Set, w.Meta()) {
+		if w.Owner == "" && p.goes(w.Kind(), w.Set, w.Meta()) {
 			out.Workloads = append(out.Workloads, w)
 		}
 	}
 	for _, o := range stored.Objects {
 		switch {
-		case o.Keeper != "" || !p.goes(o.Kind(), o.Set, o.Meta()):
+		case o.Owner != "" || !p.goes(o.Kind(), o.Set, o.Meta()):
 		case o.Claim != nil:
 			out.Claims = append(out.Claims, o)
 		default:

@@ -24,8 +24,8 @@ func ownedBy(kind, name string, m metav1.ObjectMeta) metav1.ObjectMeta {
 	return m
 }
 
-func pod(m metav1.ObjectMeta, set, keeper string) *podspec.Desired {
-	return &podspec.Desired{Pod: &v1.Pod{ObjectMeta: m}, Origin: podspec.Origin{Set: set, Keeper: keeper}}
+func pod(m metav1.ObjectMeta, set, owner string) *podspec.Desired {
+	return &podspec.Desired{Pod: &v1.Pod{ObjectMeta: m}, Origin: podspec.Origin{Set: set, Owner: owner}}
 }
 
 // stored returns content that can be pruned and content that must not be.
@@ -39,14 +39,14 @@ func stored() *Content {
 		Workloads: []*podspec.Workload{
 			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "stays", "web")}, Origin: podspec.Origin{Set: "a/s"}},
 			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "goes", "web")}, Origin: podspec.Origin{Set: "a/s"}},
-			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "of-source", "web")}, Origin: podspec.Origin{Set: "a/s", Keeper: "files"}},
+			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "of-source", "web")}, Origin: podspec.Origin{Set: "a/s", Owner: "files"}},
 			{CronJob: &batchv1.CronJob{ObjectMeta: meta("a", "cron", "db")}},
 			{Job: &batchv1.Job{ObjectMeta: ownedBy("CronJob", "cron", meta("a", "cron-1", "web"))}, Origin: podspec.Origin{Set: "a/s"}},
 		},
 		Objects: []*podspec.Object{
 			{ConfigMap: &v1.ConfigMap{ObjectMeta: meta("a", "web", "web")}, Origin: podspec.Origin{Set: "a/s"}},
 			{Secret: &v1.Secret{ObjectMeta: meta("a", "web", "web")}, Origin: podspec.Origin{Set: "a/s"}},
-			{Secret: &v1.Secret{ObjectMeta: meta("a", "of-source", "web")}, Origin: podspec.Origin{Set: "a/s", Keeper: "files"}},
+			{Secret: &v1.Secret{ObjectMeta: meta("a", "of-source", "web")}, Origin: podspec.Origin{Set: "a/s", Owner: "files"}},
 			{Claim: &v1.PersistentVolumeClaim{ObjectMeta: meta("a", "web", "web")}, Origin: podspec.Origin{Set: "a/s"}},
 		},
 	}

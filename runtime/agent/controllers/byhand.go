@@ -11,8 +11,7 @@ import (
 
 // Ignores reports whether a pod belongs to a workload that was applied by hand, if such workloads are not kept.
 func (s *Source) Ignores(d *podspec.Desired) bool {
-	owner := metav1.GetControllerOfNoCopy(d.Pod)
-	if s.ByHand || d.Keeper != s.Name() || owner == nil {
+	if s.ByHand || d.Owner != s.Name() || metav1.GetControllerOfNoCopy(d.Pod) == nil {
 		return false
 	}
 	records, err := s.cachedRecords()
@@ -21,7 +20,7 @@ func (s *Source) Ignores(d *podspec.Desired) bool {
 			return !s.declared.Provides(ownerOf(r, records))
 		}
 	}
-	// While a record cannot be read, the owner of the pod is unknown.
+	// While a record cannot be read, the workload of the pod is unknown.
 	return err != nil
 }
 
@@ -41,13 +40,13 @@ func (s *Source) cachedRecords() ([]*controller.Record, error) {
 	return records, err
 }
 
-// ownerOf returns the source of a workload, or of the CronJob that has created it. It is empty for one that was
+// ownerOf returns the source that owns a workload, or of the CronJob that has created it. It is empty for one that was
 // applied by hand.
 func ownerOf(r *controller.Record, records []*controller.Record) string {
 	for _, other := range records {
 		if r.Workload.Job != nil && slices.Contains(controller.JobsOf(other.Key(), []*controller.Record{r}), r) {
-			return other.Workload.Keeper
+			return other.Workload.Owner
 		}
 	}
-	return r.Workload.Keeper
+	return r.Workload.Owner
 }

@@ -133,7 +133,7 @@ func (h *house) kept() string {
 	}
 	for _, r := range records {
 		all = append(all, r.Key().Word()+" "+r.Key().Name+":"+r.Workload.Template.Pod.Spec.Containers[0].Image+"@"+r.Workload.Source)
-		if r.Workload.Keeper == "" {
+		if r.Workload.Owner == "" {
 			all[len(all)-1] += " by hand"
 		}
 	}
@@ -479,7 +479,7 @@ func TestWithoutObjectsAppliedByHand(t *testing.T) {
 			t.Errorf("%s is not left alone", d.Pod.Name)
 		}
 	}
-	if h.Ignores(&podspec.Desired{Pod: &v1.Pod{}, Origin: podspec.Origin{Keeper: "/one"}}) {
+	if h.Ignores(&podspec.Desired{Pod: &v1.Pod{}, Origin: podspec.Origin{Owner: "/one"}}) {
 		t.Error("a pod of a source is left alone")
 	}
 }

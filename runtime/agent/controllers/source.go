@@ -101,7 +101,7 @@ func (s *Source) Wrap(one sources.Source) sources.Source {
 }
 
 // Name returns the source in the records of the pods.
-func (s *Source) Name() string { return controller.Keeper }
+func (s *Source) Name() string { return model.OwnerWorkloads }
 
 // Rules returns the rules of sources that identify pods by name. Missing pods stay for DropDelay, because the file of a
 // workload that another agent has kept may still be read.
@@ -237,7 +237,7 @@ func (s *Source) expandAll(ctx context.Context) (update sources.Update, next tim
 			}
 			err = errors.Join(err, expandErr)
 		} else if x.Expired {
-			if !s.declared.Provides(r.Workload.Keeper) {
+			if !s.declared.Provides(r.Workload.Owner) {
 				_, deleteErr := s.Workloads.Delete(ctx, r.Key())
 				s.report(deleteErr)
 				continue

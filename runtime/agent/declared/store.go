@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/owner"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -138,7 +139,7 @@ func (s *Store) Notices() (problems, takeovers []sources.Problem) {
 	defer s.mu.Unlock()
 	takeovers = slices.Collect(maps.Values(s.ledger.Takeovers))
 	sources.Stamp(takeovers, s.Now(), nil)
-	return s.problems, sources.Few(controller.Keeper, takeovers)
+	return s.problems, sources.Few(model.OwnerWorkloads, takeovers)
 }
 
 // Store stores the resources that sources want, and removes those that they no longer want. It does nothing if nothing
@@ -187,7 +188,7 @@ func (s *Store) decide(ctx context.Context, now time.Time) (settles time.Time) {
 	}
 	s.mu.Unlock()
 	problems = append(problems, s.execute(ctx, decision)...)
-	problems = sources.Few(controller.Keeper, problems)
+	problems = sources.Few(model.OwnerWorkloads, problems)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sources.Stamp(problems, now, s.problems)

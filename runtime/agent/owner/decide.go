@@ -118,7 +118,7 @@ func nameInUse(d *podspec.Desired, holder *Record) sources.Problem {
 // and has another UID or belongs to another workload. Holder returns nil if there is none. The agent does not end a pod
 // that its sources did not provide.
 func (l *Ledger) Holder(stored []Record, d *podspec.Desired) *Record {
-	return l.holder(indexed(stored), &claim{Resource: Pod(d), byUID: l.rules[d.Keeper].UIDs})
+	return l.holder(indexed(stored), &claim{Resource: Pod(d), byUID: l.rules[d.Owner].UIDs})
 }
 
 func (l *Ledger) holder(there index, c *claim) *Record {

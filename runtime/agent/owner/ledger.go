@@ -149,7 +149,7 @@ func (l *Ledger) mustWait(c *claim, stored *Record) bool {
 		return false
 	}
 	i := slices.Index(l.Order, stored.Owner)
-	return i >= 0 && (i < c.rank || stored.Owner == model.WorkloadKeeper) && l.mayBeWanted(&stored.Resource)
+	return i >= 0 && (i < c.rank || stored.Owner == model.OwnerWorkloads) && l.mayBeWanted(&stored.Resource)
 }
 
 // mayBeWanted reports whether the source of a stored resource may still want it, because the source, or the text of the
@@ -198,7 +198,7 @@ func (l *Ledger) recordOwner(now time.Time, c *claim, stored *Record) {
 	id := c.ID()
 	l.seen[id] = true
 	// The pod of a workload belongs to the workload, whether a source or a user applied the workload.
-	if stored == nil || stored.Deleting || stored.Owner != "" || c.Owner == model.WorkloadKeeper {
+	if stored == nil || stored.Deleting || stored.Owner != "" || c.Owner == model.OwnerWorkloads {
 		return
 	}
 	if _, noted := l.Takeovers[id]; noted {

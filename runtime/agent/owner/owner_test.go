@@ -43,7 +43,7 @@ func pod(text, source string) *podspec.Desired {
 	if owned {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: podspec.KindDeployment, Name: by, Controller: new(true)}}
 	}
-	return &podspec.Desired{Pod: p, Origin: podspec.Origin{Keeper: source, Source: source + "/f"}}
+	return &podspec.Desired{Pod: p, Origin: podspec.Origin{Owner: source, Source: source + "/f"}}
 }
 
 // updateOf parses an update of a source with pods: "one: web/a db/b", "one: unread", and "one: web/a!30" for a pod that
@@ -279,8 +279,8 @@ func TestProblems(t *testing.T) {
 // others returns a Deployment and a ConfigMap with a name, from a source's file "f".
 func others(name, source string) (*podspec.Workload, *podspec.Object) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
-	return &podspec.Workload{Deployment: &appsv1.Deployment{ObjectMeta: meta}, Template: pod(name+"-0/"+name, source), Origin: podspec.Origin{Keeper: source, Source: source + "/f"}},
-		&podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: meta}, Origin: podspec.Origin{Keeper: source, Source: source + "/f"}}
+	return &podspec.Workload{Deployment: &appsv1.Deployment{ObjectMeta: meta}, Template: pod(name+"-0/"+name, source), Origin: podspec.Origin{Owner: source, Source: source + "/f"}},
+		&podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: meta}, Origin: podspec.Origin{Owner: source, Source: source + "/f"}}
 }
 
 // TestOthers checks that workloads and objects follow the same rules by kind and name, objects first. Objects applied

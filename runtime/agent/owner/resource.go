@@ -13,8 +13,8 @@ type Resource struct {
 	Workload *podspec.Workload
 	Object   *podspec.Object
 
-	// Owner is the source of the resource. It is empty for one that was applied by hand. File is the text of the
-	// resource.
+	// Owner is the source that owns the resource (podspec.Origin). It is empty for one that was applied by hand. File is
+	// the text of the resource.
 	Owner, File string
 	// name is unique in sources that identify resources by name. uid is the UID of the pod, or of the workload's first
 	// pod.
@@ -30,17 +30,17 @@ type ID struct {
 
 // Pod returns the resource of a pod.
 func Pod(d *podspec.Desired) Resource {
-	return Resource{Pod: d, Owner: d.Keeper, File: d.Source, name: nameOf(podspec.KindPod, &d.Pod.ObjectMeta), uid: d.Pod.UID}
+	return Resource{Pod: d, Owner: d.Owner, File: d.Source, name: nameOf(podspec.KindPod, &d.Pod.ObjectMeta), uid: d.Pod.UID}
 }
 
 // Workload returns the resource of a workload.
 func Workload(w *podspec.Workload) Resource {
-	return Resource{Workload: w, Owner: w.Keeper, File: w.Source, name: nameOf(w.Kind(), w.Meta()), uid: w.Template.Pod.UID}
+	return Resource{Workload: w, Owner: w.Owner, File: w.Source, name: nameOf(w.Kind(), w.Meta()), uid: w.Template.Pod.UID}
 }
 
 // Object returns the resource of an object that is stored for pods.
 func Object(o *podspec.Object) Resource {
-	return Resource{Object: o, Owner: o.Keeper, File: o.Source, name: nameOf(o.Kind(), o.Meta())}
+	return Resource{Object: o, Owner: o.Owner, File: o.Source, name: nameOf(o.Kind(), o.Meta())}
 }
 
 func nameOf(kind string, meta *metav1.ObjectMeta) ID {

@@ -121,7 +121,7 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 	case x.ending:
 		x.recreate = pod
 	case x.wanted == pod:
-	case x.wanted != nil && x.wanted.SameAs(pod) && x.wanted.Keeper == pod.Keeper:
+	case x.wanted != nil && x.wanted.SameAs(pod) && x.wanted.Owner == pod.Owner:
 		// The file may have another name now. Another source must be recorded, because it decides who may delete the
 		// pod.
 		x.wanted = pod

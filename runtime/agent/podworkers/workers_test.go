@@ -142,7 +142,7 @@ func TestTheLastUpdateWins(t *testing.T) {
 func TestAnotherSource(t *testing.T) {
 	w := New(Settings{})
 	hand, file, renamed := pod("web", "a", "i:1"), pod("web", "a", "i:1"), pod("web", "a", "i:1")
-	file.Keeper, renamed.Keeper, renamed.Source = "/pods", "/pods", "/pods/other.yaml"
+	file.Owner, renamed.Owner, renamed.Source = "/pods", "/pods", "/pods/other.yaml"
 	w.Update(at(0), hand)
 	wants(t, w, 0, "sync a i:1; ")
 	w.Done(at(1), "a", Result{})

@@ -132,7 +132,7 @@ func TestDirectory(t *testing.T) {
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "below.yaml"), 0o700))
 	l := watched(t, dir)
-	if u := l.wants(t, "one:1"); len(u.Problems)+len(u.Unread) > 0 || u.Source != dir || u.Pods[0].Keeper != dir || u.Pods[0].Source != filepath.Join(dir, "one.yaml") {
+	if u := l.wants(t, "one:1"); len(u.Problems)+len(u.Unread) > 0 || u.Source != dir || u.Pods[0].Owner != dir || u.Pods[0].Source != filepath.Join(dir, "one.yaml") {
 		t.Errorf("%+v", u)
 	}
 	put(t, filepath.Join(dir, "two.yml"), manifest("two", "", "1"))

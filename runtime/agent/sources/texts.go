@@ -192,15 +192,15 @@ func (t *Texts) combine(now time.Time) error {
 func (t *Texts) setWanted(now time.Time, m *load.Manifest) {
 	var pods, workloads, objects []*want
 	for _, d := range m.Pods {
-		d.Keeper = t.name
+		d.Owner = t.name
 		pods = append(pods, &want{pod: d})
 	}
 	for _, w := range m.Workloads {
-		w.Keeper = t.name
+		w.Owner = t.name
 		workloads = append(workloads, &want{workload: w})
 	}
 	for _, o := range m.Apart {
-		o.Keeper = t.name
+		o.Owner = t.name
 		objects = append(objects, &want{object: o})
 	}
 	t.pods.set(now, pods, t.damaged)

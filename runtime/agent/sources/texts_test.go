@@ -131,7 +131,7 @@ func TestWanted(t *testing.T) {
 	b := newBook(t)
 	u := b.write("b", manifest("two", "", "1"), "a", manifest("one", "", "1"))
 	b.wants("one:1 two:1")
-	if d := u.Pods[0]; d.Keeper != "/pods" || d.Source != "a" || !u.Complete || !b.again.IsZero() || u.Source != "/pods" {
+	if d := u.Pods[0]; d.Owner != "/pods" || d.Source != "a" || !u.Complete || !b.again.IsZero() || u.Source != "/pods" {
 		t.Errorf("%+v %v", u, b.again)
 	}
 	again := b.write("a", manifest("one", "", "1")+"# remark\n", "b", manifest("two", "", "2"))

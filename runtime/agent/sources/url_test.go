@@ -65,7 +65,7 @@ func TestURL(t *testing.T) {
 	}
 	s.serves(manifest("one", "", "1"))
 	u := l.wants(t, "one:1")
-	if d := u.Pods[0]; d.Source != source.Name() || d.Keeper != source.Name() || strings.Contains(fmt.Sprintf("%+v", l.all()), "hunter2") {
+	if d := u.Pods[0]; d.Source != source.Name() || d.Owner != source.Name() || strings.Contains(fmt.Sprintf("%+v", l.all()), "hunter2") {
 		t.Errorf("%+v", l.all())
 	}
 	for words, fail := range map[string]func(){

@@ -60,7 +60,7 @@ func TestWorkloads(t *testing.T) {
 	b := newShop(t)
 	b.write("a", deployment("web", "1")+"---\n"+fmt.Sprintf(service, 80), "c", fmt.Sprintf(config, "x"), "s", "apiVersion: v1\nkind: Secret\nmetadata: {name: apart}\n")
 	first := b.hasBeside(t, "at first", "web:1+x@a ConfigMap@c Secret@s Service@a")
-	for _, k := range []string{first.Workloads[0].Keeper, first.Objects[0].Keeper, first.Objects[2].Keeper} {
+	for _, k := range []string{first.Workloads[0].Owner, first.Objects[0].Owner, first.Objects[2].Owner} {
 		if k != "/pods" {
 			t.Errorf("brought by %q", k)
 		}

@@ -19,8 +19,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// keeper runs the pods of a directory: podctl's agent, or a kubelet.
-type keeper struct {
+// nodeAgent runs the pods of a directory: podctl's agent, or a kubelet.
+type nodeAgent struct {
 	*node
 
 	name string
@@ -29,9 +29,9 @@ type keeper struct {
 	// command is its process, which serves its metrics at address.
 	command []string
 	address string
-	// known returns the number of running pods that it reports, or -1 before it is ready.
-	known func(ctx context.Context) (int, error)
-	cmd   *exec.Cmd
+	// running returns the number of running pods that it reports, or -1 before it is ready.
+	running func(ctx context.Context) (int, error)
+	cmd     *exec.Cmd
 }
 
 const (
@@ -40,33 +40,33 @@ const (
 	// kubeletNode is the name of the kubelet's node, which is appended to the names of its pods.
 	kubeletNode = "bench"
 
-	// keeperLimit limits each wait for a keeper.
-	keeperLimit = 3 * time.Minute
-	// keeperPods is the maximum number of pods of each: the idle ones, and those that are timed.
-	keeperPods = 200
+	// agentLimit limits each wait for an agent.
+	agentLimit = 3 * time.Minute
+	// agentPods is the maximum number of pods of each: the idle ones, and those that are timed.
+	agentPods = 200
 	// askPause is the pause between two queries during a wait.
 	askPause = 5 * time.Millisecond
-	// listPause is the pause between lists of containers. Lists cost time that the keeper could use, and the times of
+	// listPause is the pause between lists of containers. Lists cost time that the agent could use, and the times of
 	// containers come from the runtime.
 	listPause = 50 * time.Millisecond
 )
 
-// newAgent returns podctl's agent.
-func newAgent(ctx context.Context, n *node) (*keeper, error) {
+// newPodctlAgent returns podctl's agent.
+func newPodctlAgent(ctx context.Context, n *node) (*nodeAgent, error) {
 	port, portErr := freePort(ctx)
 	listen := "127.0.0.1:" + port
-	k := &keeper{node: n, name: agentName, address: "http://" + listen}
-	k.command = append([]string{n.o.podctl}, n.args("agent", "--listen", listen, "--max-pods", fmt.Sprint(keeperPods),
-		"--eviction-hard", "memory.available<1Mi", k.dir("manifests"))...)
-	k.known = func(ctx context.Context) (int, error) {
+	a := &nodeAgent{node: n, name: agentName, address: "http://" + listen}
+	a.command = append([]string{n.o.podctl}, n.args("agent", "--listen", listen, "--max-pods", fmt.Sprint(agentPods),
+		"--eviction-hard", "memory.available<1Mi", a.dir("manifests"))...)
+	a.running = func(ctx context.Context) (int, error) {
 		// It is ready after every pod has had a pass.
-		if _, err := get(ctx, k.address+"/readyz"); err != nil {
+		if _, err := get(ctx, a.address+"/readyz"); err != nil {
 			return -1, nil //nolint:nilerr // it is not ready
 		}
-		text, err := get(ctx, k.address+"/metrics")
+		text, err := get(ctx, a.address+"/metrics")
 		return int(sumOf(string(text), "kubelet_running_pods")), err
 	}
-	return k, errors.Join(portErr, os.MkdirAll(k.dir("manifests"), 0o755))
+	return a, errors.Join(portErr, os.MkdirAll(a.dir("manifests"), 0o755))
 }
 
 // kubeletConfig is the configuration of a kubelet without an API server. It avoids conflicts with a kubelet of the
@@ -95,23 +95,23 @@ authorization: {mode: AlwaysAllow}
 `
 
 // newKubelet returns a kubelet without an API server, which keeps all its files in its own directory.
-func newKubelet(ctx context.Context, n *node) (*keeper, error) {
+func newKubelet(ctx context.Context, n *node) (*nodeAgent, error) {
 	port, portErr := freePort(ctx)
 	readOnly, readOnlyErr := freePort(ctx)
-	k := &keeper{node: n, name: kubeletName, suffix: "-" + kubeletNode, address: "http://127.0.0.1:" + readOnly}
-	k.command = []string{
-		n.o.kubelet, "--config", k.dir("config.yaml"), "--root-dir", k.dir("root"), "--cert-dir", k.dir("certificates"),
+	a := &nodeAgent{node: n, name: kubeletName, suffix: "-" + kubeletNode, address: "http://127.0.0.1:" + readOnly}
+	a.command = []string{
+		n.o.kubelet, "--config", a.dir("config.yaml"), "--root-dir", a.dir("root"), "--cert-dir", a.dir("certificates"),
 		"--hostname-override", kubeletNode,
 	}
-	k.known = func(ctx context.Context) (int, error) {
-		text, err := get(ctx, k.address+"/pods")
+	a.running = func(ctx context.Context) (int, error) {
+		text, err := get(ctx, a.address+"/pods")
 		if err != nil {
 			return -1, nil //nolint:nilerr // it starts
 		}
 		return runningPods(text)
 	}
-	text := fmt.Appendf(nil, kubeletConfig, k.dir(""), n.socket(), n.cgroupRoot(), port, readOnly, keeperPods)
-	return k, errors.Join(portErr, readOnlyErr, os.MkdirAll(k.dir("manifests"), 0o755), os.WriteFile(k.dir("config.yaml"), text, 0o600))
+	text := fmt.Appendf(nil, kubeletConfig, a.dir(""), n.socket(), n.cgroupRoot(), port, readOnly, agentPods)
+	return a, errors.Join(portErr, readOnlyErr, os.MkdirAll(a.dir("manifests"), 0o755), os.WriteFile(a.dir("config.yaml"), text, 0o600))
 }
 
 // freePort returns a port of this machine on which no process listens.
@@ -140,30 +140,30 @@ func runningPods(list []byte) (running int, err error) {
 	return running, err
 }
 
-func (k *keeper) dir(name string) string { return filepath.Join(k.node.dir, "keeper", name) }
+func (a *nodeAgent) dir(name string) string { return filepath.Join(a.node.dir, "agent", name) }
 
 // start starts the process, and returns once it reports this number of pods.
-func (k *keeper) start(ctx context.Context, pods int) error {
-	log, err := os.OpenFile(k.dir("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func (a *nodeAgent) start(ctx context.Context, pods int) error {
+	log, err := os.OpenFile(a.dir("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()                                   //nolint:errcheck // the process has it
-	cmd := exec.Command(k.command[0], k.command[1:]...) //nolint:noctx // it is ended by a signal
+	cmd := exec.Command(a.command[0], a.command[1:]...) //nolint:noctx // it is ended by a signal
 	cmd.Stdout, cmd.Stderr = log, log
 	if err = cmd.Start(); err != nil {
 		return err
 	}
-	k.cmd = cmd
-	return k.until(ctx, "start", func() (bool, error) {
-		known, failed := k.known(ctx)
-		return known >= pods, failed
+	a.cmd = cmd
+	return a.until(ctx, "start", func() (bool, error) {
+		running, failed := a.running(ctx)
+		return running >= pods, failed
 	})
 }
 
-// until waits for done. The error has the end of the keeper's log.
-func (k *keeper) until(ctx context.Context, what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, keeperLimit)
+// until waits for done. The error has the end of the agent's log.
+func (a *nodeAgent) until(ctx context.Context, what string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, agentLimit)
 	defer cancel()
 	for {
 		yes, err := done()
@@ -179,60 +179,60 @@ func (k *keeper) until(ctx context.Context, what string, done func() (bool, erro
 			}
 		}
 		const most = 4096
-		text, _ := os.ReadFile(k.dir("log")) // The log is only an explanation.
-		return fmt.Errorf("%s does not %s: %w\n%s", k.name, what, err, text[max(0, len(text)-most):])
+		text, _ := os.ReadFile(a.dir("log")) // The log is only an explanation.
+		return fmt.Errorf("%s does not %s: %w\n%s", a.name, what, err, text[max(0, len(text)-most):])
 	}
 }
 
 // kill ends the process at once.
-func (k *keeper) kill() {
-	if k.cmd != nil {
-		k.cmd.Process.Kill() //nolint:errcheck // it may have ended
-		k.cmd.Wait()         //nolint:errcheck // it ends by the signal
-		k.cmd = nil
+func (a *nodeAgent) kill() {
+	if a.cmd != nil {
+		a.cmd.Process.Kill() //nolint:errcheck // it may have ended
+		a.cmd.Wait()         //nolint:errcheck // it ends by the signal
+		a.cmd = nil
 	}
 }
 
 // leave ends the process, and removes its pods and files.
-func (k *keeper) leave(ctx context.Context) error {
-	k.kill()
-	reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+func (a *nodeAgent) leave(ctx context.Context) error {
+	a.kill()
+	reply, err := a.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	for _, s := range reply.GetItems() {
-		err = errors.Join(err, k.removeSandbox(ctx, s.GetId()))
+		err = errors.Join(err, a.removeSandbox(ctx, s.GetId()))
 	}
 	// A kubelet mounts its directory on itself.
-	unmountErr := syscall.Unmount(k.dir("root"), syscall.MNT_DETACH)
+	unmountErr := syscall.Unmount(a.dir("root"), syscall.MNT_DETACH)
 	if !errors.Is(unmountErr, syscall.EINVAL) && !errors.Is(unmountErr, syscall.ENOENT) {
 		err = errors.Join(err, unmountErr)
 	}
-	return errors.Join(err, os.RemoveAll(k.dir("")))
+	return errors.Join(err, os.RemoveAll(a.dir("")))
 }
 
 // put adds or replaces the manifest of a pod atomically.
-func (k *keeper) put(name string, s shape) error {
+func (a *nodeAgent) put(name string, s shape) error {
 	// Names that begin with a dot are ignored.
-	hidden := k.dir("manifests/." + name)
+	hidden := a.dir("manifests/." + name)
 	if err := os.WriteFile(hidden, []byte(s.manifest(name)), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(hidden, k.manifest(name))
+	return os.Rename(hidden, a.manifest(name))
 }
 
-func (k *keeper) manifest(name string) string { return k.dir("manifests/" + name + ".yaml") }
+func (a *nodeAgent) manifest(name string) string { return a.dir("manifests/" + name + ".yaml") }
 
 // drop removes manifests and waits until their pods are gone. A kubelet removes records later, so the bench removes
 // them.
-func (k *keeper) drop(ctx context.Context, names ...string) (err error) {
+func (a *nodeAgent) drop(ctx context.Context, names ...string) (err error) {
 	for _, name := range names {
-		err = errors.Join(err, os.Remove(k.manifest(name)))
+		err = errors.Join(err, os.Remove(a.manifest(name)))
 	}
 	for _, name := range names {
-		err = errors.Join(err, k.until(ctx, "stop "+name, func() (bool, error) {
-			left, failed := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: k.labels(name)}})
+		err = errors.Join(err, a.until(ctx, "stop "+name, func() (bool, error) {
+			left, failed := a.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: a.labels(name)}})
 			for _, s := range left.GetItems() {
-				if k.name == kubeletName && s.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+				if a.name == kubeletName && s.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
 					// The kubelet may be removing it, too.
-					_, _ = k.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
+					_, _ = a.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
 				}
 			}
 			return len(left.GetItems()) == 0, failed
@@ -242,26 +242,26 @@ func (k *keeper) drop(ctx context.Context, names ...string) (err error) {
 }
 
 // labels returns the labels of a pod.
-func (k *keeper) labels(name string) map[string]string {
-	return map[string]string{"io.kubernetes.pod.name": name + k.suffix}
+func (a *nodeAgent) labels(name string) map[string]string {
+	return map[string]string{"io.kubernetes.pod.name": name + a.suffix}
 }
 
 // containers returns the running containers of a pod, or of all pods for an empty name.
-func (k *keeper) containers(ctx context.Context, name string) ([]*runtimeapi.Container, error) {
+func (a *nodeAgent) containers(ctx context.Context, name string) ([]*runtimeapi.Container, error) {
 	filter := &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}
 	if name != "" {
-		filter.LabelSelector = k.labels(name)
+		filter.LabelSelector = a.labels(name)
 	}
-	reply, err := k.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
+	reply, err := a.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
 	return reply.GetContainers(), err
 }
 
 // awaitNew waits until count regular containers of a pod run and the last of them is newer than a time.
-func (k *keeper) awaitNew(ctx context.Context, name string, count int, than time.Time) (regular []*runtimeapi.Container, err error) {
+func (a *nodeAgent) awaitNew(ctx context.Context, name string, count int, than time.Time) (regular []*runtimeapi.Container, err error) {
 	last := fmt.Sprint(regularPrefix, count-1)
-	err = k.until(ctx, "start "+name, func() (bool, error) {
+	err = a.until(ctx, "start "+name, func() (bool, error) {
 		time.Sleep(listPause)
-		all, failed := k.containers(ctx, name)
+		all, failed := a.containers(ctx, name)
 		regular = slices.DeleteFunc(all, func(c *runtimeapi.Container) bool {
 			return !strings.HasPrefix(c.GetMetadata().GetName(), regularPrefix)
 		})
@@ -274,26 +274,26 @@ func (k *keeper) awaitNew(ctx context.Context, name string, count int, than time
 }
 
 // arrive writes a manifest, and waits until the last container of its pod is a new one.
-func (k *keeper) arrive(ctx context.Context, name string, s shape) ([]*runtimeapi.Container, error) {
+func (a *nodeAgent) arrive(ctx context.Context, name string, s shape) ([]*runtimeapi.Container, error) {
 	began := time.Now()
-	if err := k.put(name, s); err != nil {
+	if err := a.put(name, s); err != nil {
 		return nil, err
 	}
-	return k.awaitNew(ctx, name, s.containers, began)
+	return a.awaitNew(ctx, name, s.containers, began)
 }
 
 // arriveAll writes the manifests of pods with one container, and waits until all run.
-func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
-	before, err := k.containers(ctx, "")
+func (a *nodeAgent) arriveAll(ctx context.Context, names []string, s shape) error {
+	before, err := a.containers(ctx, "")
 	for _, name := range names {
-		err = errors.Join(err, k.put(name, s))
+		err = errors.Join(err, a.put(name, s))
 	}
 	if err != nil {
 		return err
 	}
-	return k.until(ctx, fmt.Sprintf("start %d pods", len(names)), func() (bool, error) {
+	return a.until(ctx, fmt.Sprintf("start %d pods", len(names)), func() (bool, error) {
 		time.Sleep(listPause)
-		now, failed := k.containers(ctx, "")
+		now, failed := a.containers(ctx, "")
 		return len(now) == len(before)+len(names), failed
 	})
 }

@@ -28,7 +28,7 @@ func TestRunningPods(t *testing.T) {
 	}
 }
 
-func TestLoadBetweenTwoLooks(t *testing.T) {
+func TestLoadBetweenTwoReadings(t *testing.T) {
 	at := time.Now()
 	before := usage{at: at, cpu: time.Second, heap: 9, calls: 10, wakeups: 100}
 	after := usage{at: at.Add(30 * time.Second), cpu: 4 * time.Second, rss: 50, anonymous: 30, heap: 7, calls: 70, wakeups: 400}
@@ -48,10 +48,10 @@ func agentReport() *report {
 			Targets:    []Target{{Text: "milliseconds", Limit: 50, Measured: 41}},
 		}},
 		Loads: []Load{
-			{Keeper: agentName, Pods: 110, CPU: 1, RSS: 60},
-			{Keeper: kubeletName, Pods: 110, CPU: 4, RSS: 120},
-			{Keeper: agentName, Pods: 110, CPU: 3, RSS: 48, Heap: 14.25, Probed: true},
-			{Keeper: kubeletName, Pods: 110, CPU: 6, RSS: 120, Probed: true},
+			{Agent: agentName, Pods: 110, CPU: 1, RSS: 60},
+			{Agent: kubeletName, Pods: 110, CPU: 4, RSS: 120},
+			{Agent: agentName, Pods: 110, CPU: 3, RSS: 48, Heap: 14.25, Probed: true},
+			{Agent: kubeletName, Pods: 110, CPU: 6, RSS: 120, Probed: true},
 		},
 	}
 }
