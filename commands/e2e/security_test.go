@@ -372,6 +372,8 @@ func testBoundedInputs(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	bomb := write(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nx: &x \""+strings.Repeat("x", 1<<20)+"\"\ndata:\n"+strings.Repeat("  k: *x\n", 1000))
+	// On a busy machine, a command may end before its memory is read.
+	measured := false
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -406,9 +408,13 @@ func testBoundedInputs(t *testing.T, m *machine) {
 		if r.code != c.code || !strings.Contains(r.stderr, c.want) || len(r.stderr) > 1000 {
 			t.Errorf("%s: exit code %d, %.1000s", name, r.code, r.stderr)
 		}
-		if peak == 0 || peak > rssMax {
+		if peak > rssMax {
 			t.Errorf("%s: %d MB of memory are used", name, peak)
 		}
+		measured = measured || peak > 0
+	}
+	if !measured {
+		t.Error("the memory of no command could be measured")
 	}
 }
 
