@@ -50,6 +50,10 @@ func NewApply(sess *session.Session) *cobra.Command {
 		Long: "Apply manifests to the container runtime. One sync pass runs exactly the steps that plan shows; --wait repeats passes.\n" +
 			"--all applies the stored manifests again, and warns about source files that have changed since.\n" +
 			"\n" +
+			"Manifests can contain Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs,\n" +
+			"Services, ConfigMaps, Secrets, PersistentVolumeClaims, and PersistentVolumes on local disks. Kinds\n" +
+			"that have no effect on one machine are skipped, and others are refused.\n" +
+			"\n" +
 			"ConfigMaps, Secrets and PersistentVolumeClaims are stored first, for all pods of their namespace that name them.\n" +
 			"Objects from --configmap are not stored: they serve only the pods of this call, and take precedence over stored ones.\n" +
 			"\n" +
