@@ -189,7 +189,7 @@ func (a *reading) takes() string {
 	if a.loader.Workloads {
 		kinds["v1"] = append(kinds["v1"], kindReplicationController)
 	}
-	kinds["v1"] = append(kinds["v1"], "List")
+	kinds["v1"] = append(kinds["v1"], podspec.KindVolume, "List")
 	var texts []string
 	for _, version := range versions {
 		names := kinds[version]
