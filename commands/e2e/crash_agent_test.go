@@ -34,7 +34,7 @@ func agentCrashes() map[string]crash {
 		"workload": {After: crashedWorkload("1")}, "workload rolled out": {Before: crashedWorkload("1"), After: crashedWorkload("2")},
 		"workload deleted": {Before: crashedWorkload("1")},
 	} {
-		all[name] = crash{Shape: s, args: []string{"agent", "--proxy-mode", "none", "--eviction=false", "SOURCE"}, agent: true}
+		all[name] = crash{Shape: s, args: []string{"agent", "--eviction=false", "SOURCE"}, agent: true}
 	}
 	return all
 }

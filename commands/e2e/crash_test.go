@@ -97,6 +97,8 @@ type crashLab struct {
 	podctl, env string
 	// socket is the runtime's own socket. The others are flags of podctl.
 	socket, stateDir, logRoot, cgroupRoot string
+	// flags are further flags of podctl.
+	flags []string
 	// more lists other resources of pods on the machine.
 	more func() []string
 	// repair follows an instruction in a message of podctl. It reports whether there was one.
@@ -120,6 +122,8 @@ func newCrashLab(t *testing.T, c crash) *crashLab {
 	}
 	l := &crashLab{t: t, dir: dir, crash: c, podctl: os.Args[0], env: playEnv + "=1", beside: beside}
 	l.socket, l.stateDir, l.logRoot, l.cgroupRoot = l.path("cri.sock"), l.path("state"), l.path("logs"), filepath.Base(dir)
+	// The result must not depend on rules and sysctls of this machine, and must not change them.
+	l.flags = []string{"--proxy-mode", "none"}
 	l.more = func() []string { return nil }
 	l.repair = func(string) bool { return false }
 	server, err := runtimetest.NewServer(t.Context(), l.socket, runtimetest.WallClock(), "i:1", "i:2")
@@ -196,10 +200,10 @@ func (l *crashLab) write(name, text string) {
 
 // args returns a command line for this lab.
 func (l *crashLab) args(args []string) []string {
-	all := []string{
+	all := append([]string{
 		"--state-dir", l.stateDir, "--log-root", l.logRoot, "--cgroup-root", l.cgroupRoot,
 		"-r", "unix://" + l.path("front.sock"),
-	}
+	}, l.flags...)
 	if args[0] != "agent" {
 		all = append(all, "--timeout", patient(30*time.Second).String())
 	}

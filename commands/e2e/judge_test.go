@@ -65,6 +65,7 @@ func machineInMemory(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Setenv("PODCTL_PROXY_MODE", "none") // The result must not depend on rules and sysctls of this machine.
 	m := &machine{bin: need(t, "PODCTL_BIN"), state: dir, logs: filepath.Join(dir, "logs")}
 	t.Cleanup(func() {
 		if removeErr := removeCgroups(m.cgroupRoot()); removeErr != nil {
