@@ -47,25 +47,48 @@ func NewApply(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply [flags] MANIFEST...",
 		Short: "Apply manifests in one sync pass, with the steps that plan shows",
-		Long: "Apply manifests to the container runtime. One sync pass runs exactly the steps that plan shows; --wait repeats passes.\n" +
+		Long: "Apply manifests to the container runtime. " +
+			"One sync pass runs exactly the steps that plan shows; --wait repeats passes.\n" +
 			"--all applies the stored manifests again, and warns about source files that have changed since.\n" +
 			"\n" +
 			"Manifests can contain Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs,\n" +
 			"Services, ConfigMaps, Secrets, PersistentVolumeClaims, and PersistentVolumes on local disks. Kinds\n" +
 			"that have no effect on one machine are skipped, and others are refused.\n" +
 			"\n" +
-			"ConfigMaps, Secrets and PersistentVolumeClaims are stored first, for all pods of their namespace that name them.\n" +
-			"Objects from --configmap are not stored: they serve only the pods of this call, and take precedence over stored ones.\n" +
+			"ConfigMaps, Secrets and PersistentVolumeClaims are stored first, " +
+			"for all pods of their namespace that name them.\n" +
+			"Objects from --configmap are not stored: " +
+			"they serve only the pods of this call, and take precedence over stored ones.\n" +
 			"\n" +
-			"--prune then deletes objects of the set (--set or -l) that are no longer in the manifests. Claims keep their data. Use\n" +
-			"plan --prune to see the deletions first." +
-			flags.ExitCodes("0 success", "1 error", "3 a container is held because a ConfigMap or Secret is missing; --wait: the state was not reached in time, or cannot be reached; --exit-code: something has changed, even if only podctl's record of a pod, or is held or pending", "5 manifest refused", "6 --wait=completed: the pod has failed", "130 interrupted"),
-		Example: "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer\n" +
+			"--prune then deletes objects of the set (--set or -l) that are no longer in the manifests. " +
+			"Claims keep their data. " +
+			"Use\nplan --prune to see the deletions first." +
+			flags.ExitCodes(
+				"0 success",
+				"1 error",
+				"3 a container is held because a ConfigMap or Secret is missing; "+
+					"--wait: the state was not reached in time, or cannot be reached; "+
+					"--exit-code: something has changed, even if only podctl's record of a pod, or is held or pending",
+				"5 manifest refused",
+				"6 --wait=completed: the pod has failed",
+				"130 interrupted",
+			),
+		Example: "  podctl apply pod.yaml\n" +
+			"  podctl apply --wait --timeout 2m pod.yaml\n" +
+			"  podctl apply --all --probe   # from a timer\n" +
 			"  podctl apply settings.yaml   # ConfigMaps and Secrets for pods that name them\n" +
 			"  podctl apply --prune --set shop -R -f site/",
 		ValidArgsFunction: completion.Manifests,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runApply(cmd.Context(), sess, o, args)
+		},
 	}
+	o.register(cmd)
+	return cmd
+}
+
+// register defines the flags of apply.
+func (o *applyOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
 	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
@@ -74,18 +97,21 @@ func NewApply(sess *session.Session) *cobra.Command {
 	o.RegisterSelectors(f, "All namespaces (with --all)")
 	o.RegisterSets(f)
 	addWaitFlag(cmd, &o.wait)
-	f.StringVar(&o.plan, "plan", "", "Execute the plan in this file (from plan --save), unless something has changed since")
+	f.StringVar(&o.plan, "plan", "",
+		"Execute the plan in this file (from plan --save), unless something has changed since")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue even if a kubelet on the same runtime may kill the pods")
 	f.BoolVar(&o.adopt, adoptFlag, false, adoptHelp)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
 	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to apply at the same time")
-	f.Var(flags.Pull(&o.pull), "pull", "Pull policy for the passes of this command: always, missing or never. Later passes follow the manifest")
+	f.Var(flags.Pull(&o.pull), "pull",
+		"Pull policy for the passes of this command: always, missing or never. Later passes follow the manifest")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
 	o.admission.Register(f, false)
-	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 3 if something has changed, or is held or pending (without --wait)")
-	f.VarP(flags.Output(&o.output, "json"), "output", "o", "Output format: text, or json (one event per line, the outcomes in the last line)")
-	return cmd
+	f.BoolVar(&o.exitCode, "exit-code", false,
+		"Exit with 3 if something has changed, or is held or pending (without --wait)")
+	f.VarP(flags.Output(&o.output, "json"), "output", "o",
+		"Output format: text, or json (one event per line, the outcomes in the last line)")
 }
 
 // adoptFlag moves pods from a runtime that no longer exists.
@@ -108,7 +134,8 @@ func applyGoals() []string { return []string{"started", "ready", "completed"} }
 
 func addWaitFlag(cmd *cobra.Command, goal *string) {
 	f := cmd.Flags()
-	f.Var(&flags.Choice{Value: goal, Allowed: applyGoals()}, "wait", "Repeat passes until the pod is started, ready or completed")
+	f.Var(&flags.Choice{Value: goal, Allowed: applyGoals()}, "wait",
+		"Repeat passes until the pod is started, ready or completed")
 	f.Lookup("wait").NoOptDefVal = "ready"
 }
 
@@ -159,7 +186,8 @@ func (o *applyOptions) applyFound(ctx context.Context, sess *session.Session, fo
 func (o *applyOptions) find(ctx context.Context, sess *session.Session, args []string) (selection.Found, error) {
 	switch {
 	case o.plan != "" && (o.Prune || o.Set != ""):
-		return selection.Found{}, exit.Usagef("--plan executes plans of pods only, and cannot be used with --prune or --set")
+		return selection.Found{}, exit.Usagef(
+			"--plan executes plans of pods only, and cannot be used with --prune or --set")
 	case o.plan != "" && (o.wait != "" || o.All || o.probe):
 		return selection.Found{}, exit.Usagef("--plan cannot be used with --wait, --all or --probe")
 	case len(args) == 0 && !o.Manifests() && !o.All:
@@ -185,7 +213,9 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 	a := newApplier(sess, engine, o, len(pods))
 	defer a.stop()
 	if o.All {
-		a.changed = sourceChanges(ctx, sess.Objects(), pods, func(file, change string, _ bool) string { return "source: " + file + " " + change })
+		a.changed = sourceChanges(ctx, sess.Objects(), pods, func(file, change string, _ bool) string {
+			return "source: " + file + " " + change
+		})
 	}
 	a.takenBack = o.takenBack(ctx, sess, pods)
 	a.follows = o.wait != "" && sess.AgentKeepsApplied(ctx)
@@ -219,7 +249,13 @@ type applier struct {
 }
 
 func newApplier(sess *session.Session, engine *runtime.Engine, o *applyOptions, pods int) *applier {
-	a := &applier{io: sess.IO, engine: engine, o: o, done: map[model.PodRef]*executor.Outcome{}, told: map[model.PodRef]string{}}
+	a := &applier{
+		io:     sess.IO,
+		engine: engine,
+		o:      o,
+		done:   map[model.PodRef]*executor.Outcome{},
+		told:   map[model.PodRef]string{},
+	}
 	if o.output == "json" {
 		a.report = view.EventLines(sess.IO)
 		return a
@@ -277,7 +313,10 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 func (a *applier) options() executor.Options {
 	reported := map[string]bool{}
 	return executor.Options{
-		Options: a.o.planning(), AllowKubelet: a.o.kubelet, Report: a.report, Downloads: a.progress != nil && a.progress.Live(),
+		Options:      a.o.planning(),
+		AllowKubelet: a.o.kubelet,
+		Report:       a.report,
+		Downloads:    a.progress != nil && a.progress.Live(),
 		Planned: func(p *plan.Plan) {
 			for _, text := range view.Remarks(p) {
 				if !reported[text] {
@@ -333,7 +372,9 @@ func (a *applier) isTold(d *podspec.Desired, p *plan.Plan) bool {
 func left(outcome *executor.Outcome) error {
 	var parts []string
 	for _, s := range outcome.Skipped {
-		failed := slices.ContainsFunc(outcome.Failed, func(e executor.StepError) bool { return e.Step.Container == s.Container })
+		failed := slices.ContainsFunc(outcome.Failed, func(e executor.StepError) bool {
+			return e.Step.Container == s.Container
+		})
 		if s.Kind == plan.StartContainer && !failed {
 			parts = append(parts, s.Container+" not started")
 		}

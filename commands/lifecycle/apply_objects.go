@@ -36,7 +36,8 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 	changed, services := false, false
 	err = sess.Objects().Put(ctx, found.Apart, func(c objects.Change) {
 		users := slices.DeleteFunc(usersBeside(c.Key, applied, found.Pods), func(d *podspec.Desired) bool {
-			return slices.ContainsFunc(found.Workloads, func(w *podspec.Workload) bool { return controller.Owns(controller.KeyOf(w), d.Pod) })
+			owns := func(w *podspec.Workload) bool { return controller.Owns(controller.KeyOf(w), d.Pod) }
+			return slices.ContainsFunc(found.Workloads, owns)
 		})
 		changed = changed || c.Outcome != objects.Unchanged
 		services = services || c.Key.Kind == podspec.KindService
@@ -212,5 +213,6 @@ func addUsers(sess *session.Session, observed *selection.Observed, users []*pods
 // printFuture prints how an object and its values would change.
 func printFuture(sess *session.Session, c *objects.Change, doc *view.ObjectChange) {
 	sess.IO.Print("%s", view.FutureOutcome(c))
-	io.WriteString(sess.IO.Out, view.FutureTexts(doc, sess.IO.OutColors())) //nolint:errcheck // a closed pipe ends the process
+	texts := view.FutureTexts(doc, sess.IO.OutColors())
+	io.WriteString(sess.IO.Out, texts) //nolint:errcheck // a closed pipe ends the process
 }

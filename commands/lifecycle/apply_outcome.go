@@ -53,7 +53,9 @@ func (a *applier) printOutcomes(ctx context.Context, sess *session.Session, pods
 	view.Line(a.io, view.List("ApplyOutcome", items))
 }
 
-func outcomeOf(ctx context.Context, sess *session.Session, ref model.PodRef, outcome *executor.Outcome, err error) podOutcome {
+func outcomeOf(
+	ctx context.Context, sess *session.Session, ref model.PodRef, outcome *executor.Outcome, err error,
+) podOutcome {
 	item := podOutcome{Pod: ref, ExitCode: exit.Code(ctx, err)}
 	if skipped := (*exit.SkippedError)(nil); errors.As(err, &skipped) {
 		err = skipped.Err // The steps have their own field.

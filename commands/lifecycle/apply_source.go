@@ -22,7 +22,10 @@ import (
 
 // sourceChanges returns, per pod, how the source file has changed since podctl stored the pod. The function say makes
 // the text. It gets the file, the change, and whether the file could be read.
-func sourceChanges(ctx context.Context, stored *objects.Store, pods []*podspec.Desired, say func(file, change string, read bool) string) map[model.PodRef]string {
+func sourceChanges(
+	ctx context.Context, stored *objects.Store, pods []*podspec.Desired,
+	say func(file, change string, read bool) string,
+) map[model.PodRef]string {
 	s := &sources{stored: stored, read: map[sourceKey]*sourceFile{}}
 	changes := map[model.PodRef]string{}
 	for _, d := range pods {
@@ -118,7 +121,13 @@ func (s *sources) file(ctx context.Context, d *podspec.Desired) *sourceFile {
 	}
 	file := &sourceFile{}
 	s.read[key] = file
-	m, err := load.Loader{Reader: input.Reader{Namespace: key.namespace}, Workloads: true, Store: true, SkipUnknown: true}.Load(ctx, key.path)
+	loader := load.Loader{
+		Reader:      input.Reader{Namespace: key.namespace},
+		Workloads:   true,
+		Store:       true,
+		SkipUnknown: true,
+	}
+	m, err := loader.Load(ctx, key.path)
 	if file.err = err; err == nil {
 		file.pods, file.objects, file.err = m.Pods, m.Apart, m.Err()
 	}

@@ -219,7 +219,9 @@ func (a *workloadApplier) keepJobs(ctx context.Context) error {
 	for _, x := range a.all {
 		switch {
 		case x.Expired:
-			outcomes = append(outcomes, a.sess.Workloads().Expire(ctx, x.Record.Key()), DeletePods(ctx, a.sess, x.Gone, a.o.output))
+			outcomes = append(outcomes,
+				a.sess.Workloads().Expire(ctx, x.Record.Key()),
+				DeletePods(ctx, a.sess, x.Gone, a.o.output))
 		case x.Job != nil:
 			x.Record.Job = x.Job
 			outcomes = append(outcomes, a.sess.Workloads().KeepJob(ctx, x.Record))
@@ -232,7 +234,11 @@ func (a *workloadApplier) keepJobs(ctx context.Context) error {
 // their stored version.
 func (a *workloadApplier) unsettled(pods []*podspec.Desired) []*podspec.Desired {
 	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool {
-		return a.beside && d.Stored || slices.ContainsFunc(a.all, func(x *expanded) bool { return slices.Contains(x.Settled, model.RefOf(d.Pod)) })
+		if a.beside && d.Stored {
+			return true
+		}
+		ref := model.RefOf(d.Pod)
+		return slices.ContainsFunc(a.all, func(x *expanded) bool { return slices.Contains(x.Settled, ref) })
 	})
 }
 
@@ -293,7 +299,8 @@ func (a *workloadApplier) outOfTime(ctx context.Context) error {
 	var outcomes []error
 	for _, x := range a.all {
 		if !a.isDone(x) {
-			outcomes = append(outcomes, fmt.Errorf("%w; %s, %s%s", context.Cause(ctx), x.Record.Key(), seen, x.missing()))
+			err := fmt.Errorf("%w; %s, %s%s", context.Cause(ctx), x.Record.Key(), seen, x.missing())
+			outcomes = append(outcomes, err)
 		}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && a.o.wait != "" && len(outcomes) > 0 {
@@ -313,7 +320,8 @@ func (a *workloadApplier) conclude(ctx context.Context) error {
 		outcomes = append(outcomes, x.UnknownErr())
 		if x.Job != nil {
 			if end := workload.JobEnd(x.Job); end != nil && end.Type == batchv1.JobFailed {
-				outcomes = append(outcomes, &exit.CodeError{Code: exit.PodFailed, Err: fmt.Errorf("%s has failed: %s: %s", doc.Key(), end.Reason, end.Message)})
+				err := fmt.Errorf("%s has failed: %s: %s", doc.Key(), end.Reason, end.Message)
+				outcomes = append(outcomes, &exit.CodeError{Code: exit.PodFailed, Err: err})
 			}
 		}
 		if a.o.exitCode && a.o.wait == "" && (x.Outcome != objects.Unchanged || len(x.Waits) > 0) {

@@ -26,14 +26,17 @@ func noteReturns(ctx context.Context, sess *session.Session, deleted []model.Pod
 	for _, ref := range deleted {
 		// noteOwners reports the pods of workloads.
 		if p := kept[ref.UID]; hasSource(p) && p.Source != model.OwnerWorkloads {
-			sess.IO.Note("note: the agent recreates pod %s: its manifest is in %s; remove it there to delete the pod", ref, p.File)
+			sess.IO.Note("note: the agent recreates pod %s: its manifest is in %s; remove it there to delete the pod",
+				ref, p.File)
 		}
 	}
 }
 
 // takenBack returns, per pod, a note if the agent will replace the manifest, because a source has the pod in another
 // file.
-func (o *planOptions) takenBack(ctx context.Context, sess *session.Session, pods []*podspec.Desired) map[model.PodRef]string {
+func (o *planOptions) takenBack(
+	ctx context.Context, sess *session.Session, pods []*podspec.Desired,
+) map[model.PodRef]string {
 	given := func(d *podspec.Desired) bool { return !d.Stored && !d.Rebuilt && d.Owner != model.OwnerWorkloads }
 	if !slices.ContainsFunc(pods, given) {
 		return nil
@@ -42,7 +45,8 @@ func (o *planOptions) takenBack(ctx context.Context, sess *session.Session, pods
 	for _, d := range pods {
 		p := kept[d.Pod.UID]
 		if given(d) && hasSource(p) && (!objects.SameFile(d.Source, p.File) || len(o.ConfigMaps) > 0) {
-			texts[model.RefOf(d.Pod)] = fmt.Sprintf("the agent applies this pod from %s and reverts other changes; edit that file", p.File)
+			texts[model.RefOf(d.Pod)] = fmt.Sprintf(
+				"the agent applies this pod from %s and reverts other changes; edit that file", p.File)
 		}
 	}
 	return texts
@@ -116,7 +120,8 @@ func (r *ruled) note(key state.ObjectKey, file string) {
 	if key.Kind == podspec.KindJob {
 		text = " and runs it again"
 	}
-	r.sess.IO.Note("note: the agent recreates %s%s: its manifest is in %s; remove it there to delete it", key, text, file)
+	r.sess.IO.Note("note: the agent recreates %s%s: its manifest is in %s; remove it there to delete it",
+		key, text, file)
 }
 
 // conflicts returns an error for each workload or object that differs from its version in a source of the agent.
@@ -172,7 +177,10 @@ func refuseRuled(ctx context.Context, sess *session.Session, keys []state.Object
 	for _, key := range keys {
 		if file := r.workload(key); file != "" {
 			errs = append(errs, r.error(key, file))
-		} else if one, err := sess.Workloads().Get(key); err == nil && one.Workload.Owner != "" && len(r.sources) == 0 {
+			continue
+		}
+		one, err := sess.Workloads().Get(key)
+		if err == nil && one.Workload.Owner != "" && len(r.sources) == 0 {
 			sess.IO.Note("note: %s: the agent applies %s when it starts; edit that file", key, one.Workload.Source)
 		}
 	}

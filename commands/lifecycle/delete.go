@@ -44,19 +44,31 @@ func NewDelete(sess *session.Session) *cobra.Command {
 		Use:     "delete [flags] MANIFEST|POD|KIND/NAME... | delete [flags] KIND[,KIND...] [NAME...]",
 		Aliases: []string{"rm"},
 		Short:   "Delete pods, workloads, Services, ConfigMaps, Secrets and claims",
-		Long: "Stop pods with their preStop hooks and grace periods, and remove everything that podctl created for them. Their logs\n" +
-			"are archived until `podctl prune`. Workloads, such as deployment/NAME or job/NAME, are deleted with their pods.\n" +
+		Long: "Stop pods with their preStop hooks and grace periods, " +
+			"and remove everything that podctl created for them. " +
+			"Their logs\nare archived until `podctl prune`. " +
+			"Workloads, such as deployment/NAME or job/NAME, are deleted with their pods.\n" +
 			"\n" +
-			"service/NAME, configmap/NAME, secret/NAME and pvc/NAME delete stored objects. Running pods keep their values. The data\n" +
-			"of a claim stays until `podctl delete --volumes` deletes its last pod, or until `podctl prune --volumes`.\n" +
+			"service/NAME, configmap/NAME, secret/NAME and pvc/NAME delete stored objects. " +
+			"Running pods keep their values. " +
+			"The data\nof a claim stays until `podctl delete --volumes` deletes its last pod, " +
+			"or until `podctl prune --volumes`.\n" +
 			"\n" +
-			"--all deletes everything in the namespace: pods, workloads, Services, ConfigMaps and Secrets, and claims with\n" +
-			"--volumes. KIND --all and KIND -l SELECTOR delete only objects of that kind. The kind \"all\" stands for pods, workloads\n" +
-			"and Services." +
+			"--all deletes everything in the namespace: " +
+			"pods, workloads, Services, ConfigMaps and Secrets, and claims with\n--volumes. " +
+			"KIND --all and KIND -l SELECTOR delete only objects of that kind. " +
+			"The kind \"all\" stands for pods, workloads\nand Services." +
 			flags.ExitCodes("0 deleted", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5\n  podctl delete --field-selector status.phase=Succeeded\n  podctl delete configmap/web secret/web\n  podctl delete svc,deploy -l app=web\n  podctl delete -n shop --all --volumes",
+		Example: "  podctl delete web\n" +
+			"  podctl delete -f pod.yaml --grace-period 5\n" +
+			"  podctl delete --field-selector status.phase=Succeeded\n" +
+			"  podctl delete configmap/web secret/web\n" +
+			"  podctl delete svc,deploy -l app=web\n" +
+			"  podctl delete -n shop --all --volumes",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runDelete(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
@@ -66,7 +78,8 @@ func NewDelete(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.absent, "ignore-not-found", false, "Treat a pod that does not exist as deleted")
 	f.Int64Var(&o.grace, "grace-period", -1, "Seconds that containers get to stop (-1: the grace period of the pod)")
 	f.BoolVar(&o.force, "force", false, "Stop immediately, without hooks or grace period")
-	f.BoolVar(&o.volumes, "volumes", false, "Also delete persistent volume claims that no other pod uses, with their data")
+	f.BoolVar(&o.volumes, "volumes", false,
+		"Also delete persistent volume claims that no other pod uses, with their data")
 	f.IntVar(&o.parallel, "parallel", stopsAtOnce, "Number of pods to stop at the same time")
 	f.BoolVar(&o.adopt, adoptFlag, false, adoptHelp)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
@@ -97,7 +110,10 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 	if absent == nil {
 		o.noteNothing(sess, &targets, &found)
 	}
-	outcome := exit.Join(ctx, o.deletePods(ctx, sess, found, absent), o.deleteObjects(ctx, sess, targets.Objects, &found), o.deleteData(ctx, sess, &targets))
+	outcome := exit.Join(ctx,
+		o.deletePods(ctx, sess, found, absent),
+		o.deleteObjects(ctx, sess, targets.Objects, &found),
+		o.deleteData(ctx, sess, &targets))
 	return exit.WithUnreadable(ctx, outcome, found.Unreadable)
 }
 
@@ -110,7 +126,8 @@ func (o *deleteOptions) targets(sess *session.Session, args []string) (selection
 	case len(targets.Objects)+len(targets.Workloads) > 0 && (o.All || o.Selects()):
 		return targets, exit.Usagef("--all and selectors cannot be used with names")
 	case o.volumes && len(targets.Objects) > 0:
-		return targets, exit.Usagef("--volumes is for pods: the data of a claim is deleted with its last pod, or with `podctl prune --volumes`")
+		return targets, exit.Usagef(
+			"--volumes is for pods: the data of a claim is deleted with its last pod, or with `podctl prune --volumes`")
 	}
 	return targets, o.checkKinds(&targets)
 }
@@ -146,7 +163,9 @@ func (o *deleteOptions) looksForPods(targets *selection.Targets) bool {
 
 // find finds the pods, and the other objects of the manifests. If some of several names do not exist, the error lists
 // them.
-func (o *deleteOptions) find(ctx context.Context, sess *session.Session, targets *selection.Targets) (selection.Found, error) {
+func (o *deleteOptions) find(
+	ctx context.Context, sess *session.Session, targets *selection.Targets,
+) (selection.Found, error) {
 	if !o.looksForPods(targets) {
 		return selection.Found{}, nil
 	}
@@ -175,7 +194,9 @@ func (o *deleteOptions) noteNothing(sess *session.Session, targets *selection.Ta
 }
 
 // deletePods deletes the pods that were found, even if others do not exist, as kubectl does.
-func (o *deleteOptions) deletePods(ctx context.Context, sess *session.Session, found selection.Found, absent error) error {
+func (o *deleteOptions) deletePods(
+	ctx context.Context, sess *session.Session, found selection.Found, absent error,
+) error {
 	if len(found.Pods) == 0 {
 		return absent
 	}
@@ -190,7 +211,9 @@ func (o *deleteOptions) deletePods(ctx context.Context, sess *session.Session, f
 	return err
 }
 
-func (o *deleteOptions) delete(ctx context.Context, sess *session.Session, engine *runtime.Engine, pods []model.PodRef) error {
+func (o *deleteOptions) delete(
+	ctx context.Context, sess *session.Session, engine *runtime.Engine, pods []model.PodRef,
+) error {
 	if o.dryRun {
 		return planDeletion(ctx, sess, engine, o, pods)
 	}
@@ -214,8 +237,12 @@ func (o *deleteOptions) planning() plan.Options {
 	return opts
 }
 
-func planDeletion(ctx context.Context, sess *session.Session, engine *runtime.Engine, o *deleteOptions, pods []model.PodRef) error {
-	plans, outcomes := selection.Look(pods, func(ref model.PodRef) (*plan.Plan, error) { return engine.Pods.PlanDeletion(ctx, ref, o.planning()) })
+func planDeletion(
+	ctx context.Context, sess *session.Session, engine *runtime.Engine, o *deleteOptions, pods []model.PodRef,
+) error {
+	plans, outcomes := selection.Look(pods, func(ref model.PodRef) (*plan.Plan, error) {
+		return engine.Pods.PlanDeletion(ctx, ref, o.planning())
+	})
 	if err := selection.Outcome(ctx, outcomes); err != nil {
 		return o.showSome(ctx, sess, plans, unplanned(pods, outcomes), err)
 	}

@@ -67,7 +67,9 @@ func (o *deleteOptions) deleteData(ctx context.Context, sess *session.Session, t
 
 // deleteObjects deletes stored objects, and prints which pods name them. An object that the command line names must
 // exist. An object of a manifest may be missing.
-func (o *deleteOptions) deleteObjects(ctx context.Context, sess *session.Session, named []state.ObjectKey, found *selection.Found) error {
+func (o *deleteOptions) deleteObjects(
+	ctx context.Context, sess *session.Session, named []state.ObjectKey, found *selection.Found,
+) error {
 	if len(named)+len(found.Apart) == 0 {
 		return nil
 	}
@@ -99,7 +101,9 @@ func (o *deleteOptions) deleteObjects(ctx context.Context, sess *session.Session
 	return exit.Join(ctx, outcomes...)
 }
 
-func (o *deleteOptions) deleteObject(ctx context.Context, sess *session.Session, rules *ruled, key state.ObjectKey) error {
+func (o *deleteOptions) deleteObject(
+	ctx context.Context, sess *session.Session, rules *ruled, key state.ObjectKey,
+) error {
 	if o.dryRun {
 		if _, err := sess.Objects().Get(key); err != nil && !errors.Is(err, state.ErrDamaged) {
 			return err
@@ -132,7 +136,9 @@ func noteUsers(sess *session.Session, key state.ObjectKey, applied []*podspec.De
 
 // deleteWorkloads removes the records of workloads, so that their pods are not recreated, and adds their pods to found.
 // The first result is absent, with the named workloads that do not exist.
-func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Session, named []state.ObjectKey, found *selection.Found, absent error) (error, error) {
+func (o *deleteOptions) deleteWorkloads(
+	ctx context.Context, sess *session.Session, named []state.ObjectKey, found *selection.Found, absent error,
+) (error, error) {
 	if len(named)+len(found.Workloads) == 0 {
 		return absent, nil
 	}
@@ -196,7 +202,9 @@ func withPods(pods []*podspec.Desired, own []state.AppliedPod) []*podspec.Desire
 }
 
 // forget removes the record of a workload, and reports whether it existed.
-func (o *deleteOptions) forget(ctx context.Context, sess *session.Session, key state.ObjectKey) (there bool, err error) {
+func (o *deleteOptions) forget(
+	ctx context.Context, sess *session.Session, key state.ObjectKey,
+) (there bool, err error) {
 	if o.dryRun {
 		if _, err = sess.Workloads().Get(key); err == nil {
 			sess.IO.Print("%s would be deleted", key)
@@ -221,7 +229,9 @@ func (o *deleteOptions) noteOwners(sess *session.Session, pods []*podspec.Desire
 	}
 	for _, r := range records {
 		key := r.Key()
-		own := slices.DeleteFunc(slices.Clone(pods), func(d *podspec.Desired) bool { return !controller.Owns(key, d.Pod) })
+		own := slices.DeleteFunc(slices.Clone(pods), func(d *podspec.Desired) bool {
+			return !controller.Owns(key, d.Pod)
+		})
 		if len(own) == 0 || slices.Contains(o.deleted, key) {
 			continue
 		}
@@ -229,6 +239,7 @@ func (o *deleteOptions) noteOwners(sess *session.Session, pods []*podspec.Desire
 		if len(own) > 1 {
 			what = fmt.Sprintf("%d pods", len(own))
 		}
-		sess.IO.Note("note: the next apply or the agent recreates %s of %s: `podctl delete %s/%s` deletes the workload and its pods", what, key, key.Word(), key.Name)
+		sess.IO.Note("note: the next apply or the agent recreates %s of %s: "+
+			"`podctl delete %s/%s` deletes the workload and its pods", what, key, key.Word(), key.Name)
 	}
 }

@@ -53,14 +53,28 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [flags] [MANIFEST|POD...]",
 		Short: "Show what the next pass would change, and why",
-		Long: "Show what the next sync pass would change, and why. Nothing is changed. Without arguments, plan shows all pods that\n" +
-			"podctl applied in the namespace. For ConfigMaps, Secrets and claims, it shows what apply would store, and the plans of\n" +
-			"the applied pods that the changes affect." +
-			flags.ExitCodes("0 success; with --exit-code: nothing to do", "1 error", "2 --exit-code: something would change, even if only podctl's record of a pod, or a source file has changed since it was applied", "3 --exit-code: at least one pod has nothing to change, but something is held or pending", "5 manifest refused", "130 interrupted"),
-		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -\n" +
+		Long: "Show what the next sync pass would change, and why. " +
+			"Nothing is changed. " +
+			"Without arguments, plan shows all pods that\npodctl applied in the namespace. " +
+			"For ConfigMaps, Secrets and claims, it shows what apply would store, " +
+			"and the plans of\nthe applied pods that the changes affect." +
+			flags.ExitCodes(
+				"0 success; with --exit-code: nothing to do",
+				"1 error",
+				"2 --exit-code: something would change, even if only podctl's record of a pod, "+
+					"or a source file has changed since it was applied",
+				"3 --exit-code: at least one pod has nothing to change, but something is held or pending",
+				"5 manifest refused",
+				"130 interrupted",
+			),
+		Example: "  podctl plan pod.yaml\n" +
+			"  podctl plan -o json pod.yaml | jq .steps\n" +
+			"  kubectl get pod web -o yaml | podctl plan -\n" +
 			"  podctl plan --pin pod.yaml > pinned.yaml\n  podctl plan --graph svg pod.yaml > plan.svg",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runPlan(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runPlan(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
@@ -70,18 +84,25 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	o.RegisterSelectors(f, "All namespaces (if no pod is named)")
 	o.RegisterSets(f)
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
-	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 2 if something would change, with 3 if something is held or pending")
+	f.BoolVar(&o.exitCode, "exit-code", false,
+		"Exit with 2 if something would change, with 3 if something is held or pending")
 	f.BoolVar(&o.unchanged, "show-unchanged", false, "Also list unchanged objects if nothing changes")
-	f.Var(flags.Pull(&o.pull), "pull", "Pull policy for the plan: always, missing or never (default: that of the manifest)")
+	f.Var(flags.Pull(&o.pull), "pull",
+		"Pull policy for the plan: always, missing or never (default: that of the manifest)")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
 	o.admission.Register(f, false)
 	f.StringVar(&o.save, "save", "", "Save the plan to this file, for apply --plan")
 	f.StringVar(&o.Snapshot, "snapshot", "", "Snapshot file to plan for, instead of the runtime")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
-	f.BoolVar(&o.pin, "pin", false, "Print the manifest with image digests from the runtime instead of tags, without Secrets")
-	f.Var(&flags.Choice{Value: &o.graph, Allowed: []string{"dot", "svg"}}, "graph", "Draw the steps and their dependencies: dot or svg")
+	f.BoolVar(&o.pin, "pin", false,
+		"Print the manifest with image digests from the runtime instead of tags, without Secrets")
+	f.Var(&flags.Choice{Value: &o.graph, Allowed: []string{"dot", "svg"}}, "graph",
+		"Draw the steps and their dependencies: dot or svg")
 	cmd.MarkFlagsMutuallyExclusive("graph", "output")
-	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe", "graph", "configmap", "prune", "set"} {
+	for _, other := range []string{
+		"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save",
+		"snapshot", "probe", "graph", "configmap", "prune", "set",
+	} {
 		cmd.MarkFlagsMutuallyExclusive("pin", other)
 	}
 	return cmd
@@ -100,7 +121,12 @@ func NewDiff(sess *session.Session) *cobra.Command {
 		Use:   "diff [flags] MANIFEST...",
 		Short: "Show the plan for manifests, with the exit codes of kubectl diff",
 		Long: "Show what the next sync pass would change, as plan does, and exit with 1 if there is a difference." +
-			flags.ExitCodes("0 no differences", "1 something would change, or is held or pending", "2 error, or manifest refused", "130 interrupted"),
+			flags.ExitCodes(
+				"0 no differences",
+				"1 something would change, or is held or pending",
+				"2 error, or manifest refused",
+				"130 interrupted",
+			),
 		Example:           "  podctl diff -f pod.yaml\n  helm template web ./chart | podctl diff -f -",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		Annotations:       exit.OwnFailure(diffFailed),
@@ -109,7 +135,11 @@ func NewDiff(sess *session.Session) *cobra.Command {
 				return exit.Usagef("diff needs a manifest")
 			}
 			err := runPlan(cmd.Context(), sess, o, args)
-			if code := (*exit.CodeError)(nil); errors.As(err, &code) && code.Err == nil && (code.Code == exit.Pending || code.Code == exit.NotYet) {
+			code := (*exit.CodeError)(nil)
+			if !errors.As(err, &code) || code.Err != nil {
+				return err
+			}
+			if code.Code == exit.Pending || code.Code == exit.NotYet {
 				return exit.With(differs)
 			}
 			return err
@@ -117,7 +147,8 @@ func NewDiff(sess *session.Session) *cobra.Command {
 	}
 	flags.Files(cmd, &o.Files, &o.Recursive)
 	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
-	cmd.Flags().StringVarP(&o.Labels, "selector", "l", "", "Only objects with these labels, for example app=web,tier!=db")
+	cmd.Flags().StringVarP(&o.Labels, "selector", "l", "",
+		"Only objects with these labels, for example app=web,tier!=db")
 	o.RegisterSets(cmd.Flags())
 	return cmd
 }
@@ -200,7 +231,8 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	})
 	plans, outcomes = slices.Concat(plans, ends), slices.Concat(outcomes, endOutcomes)
 	if err := exit.Join(ctx, probed, selection.Outcome(ctx, outcomes)); err != nil {
-		return o.showSome(ctx, sess, plans, unplanned(slices.Concat(selection.Refs(observed.Pods), gone), outcomes), err)
+		planned := slices.Concat(selection.Refs(observed.Pods), gone)
+		return o.showSome(ctx, sess, plans, unplanned(planned, outcomes), err)
 	}
 	if o.save != "" {
 		if err := savePlans(o.save, plans); err != nil {
@@ -231,7 +263,9 @@ func unplanned(pods []model.PodRef, outcomes []error) []string {
 
 // showSome prints the available plans if others could not be made. It does not save them, because the file would look
 // complete.
-func (o *planOptions) showSome(ctx context.Context, sess *session.Session, plans []*plan.Plan, unplanned []string, failure error) error {
+func (o *planOptions) showSome(
+	ctx context.Context, sess *session.Session, plans []*plan.Plan, unplanned []string, failure error,
+) error {
 	outcomes := []error{failure}
 	if o.save != "" {
 		outcomes = append(outcomes, errors.New("the plan is not saved, because it is incomplete"))
@@ -318,7 +352,15 @@ func (o *planOptions) document(plans []*plan.Plan) any {
 		Prunes     []view.Prune          `json:"prunes,omitempty"`
 		Skipped    []document.Skipped    `json:"skipped,omitempty"`
 		Items      []*plan.Plan          `json:"items"`
-	}{model.APIVersion, "PlanList", o.objects, documentsOf(o.workloads), o.pruned.documents(view.WouldBePruned), o.skipped, plans}
+	}{
+		APIVersion: model.APIVersion,
+		Kind:       "PlanList",
+		Objects:    o.objects,
+		Workloads:  documentsOf(o.workloads),
+		Prunes:     o.pruned.documents(view.WouldBePruned),
+		Skipped:    o.skipped,
+		Items:      plans,
+	}
 }
 
 // PlanDocument returns one plan as it is, and several as a list.

@@ -85,7 +85,8 @@ func (s savedPlans) of(d *podspec.Desired) (*plan.Plan, error) {
 func pin(ctx context.Context, sess *session.Session, manifests []string, recursive bool) error {
 	for _, one := range manifests {
 		if !input.IsManifest(one) {
-			return exit.Usagef("--pin takes manifests, and %s is a pod: `podctl export %s` prints its manifest", one, one)
+			return exit.Usagef("--pin takes manifests, and %s is a pod: `podctl export %s` prints its manifest",
+				one, one)
 		}
 	}
 	if len(manifests) == 0 {

@@ -25,7 +25,8 @@ func (o *planOptions) planWorkloads(ctx context.Context, sess *session.Session, 
 	case o.save != "":
 		return exit.Usagef("--save saves plans of pods only: plan %s separately", key)
 	}
-	all, err := (&expander{sess: sess, engine: observed.Engine, labels: o.admission.Labels}).change(ctx, observed.Workloads, observed.Pods)
+	e := &expander{sess: sess, engine: observed.Engine, labels: o.admission.Labels}
+	all, err := e.change(ctx, observed.Workloads, observed.Pods)
 	if err != nil {
 		return err
 	}

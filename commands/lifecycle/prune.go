@@ -52,7 +52,9 @@ func (o *planOptions) findPruned(ctx context.Context, sess *session.Session, fou
 }
 
 // contentOf returns pods, with the stored workloads and objects whose keys match.
-func contentOf(sess *session.Session, pods []*podspec.Desired, match func(state.ObjectKey) bool) (*sets.Content, []*controller.Record, error) {
+func contentOf(
+	sess *session.Session, pods []*podspec.Desired, match func(state.ObjectKey) bool,
+) (*sets.Content, []*controller.Record, error) {
 	records, err := sess.Workloads().List(match)
 	if err != nil {
 		return nil, nil, err
@@ -94,7 +96,8 @@ func (p *pruned) refs() []model.PodRef {
 func (p *pruned) noteClaims(sess *session.Session) {
 	for _, o := range p.Claims {
 		key := objects.KeyOf(o)
-		sess.IO.Note("note: %s is no longer in the manifests; podctl keeps it and its data: `podctl delete pvc/%s -n %s` deletes it", key, key.Name, key.Namespace)
+		sess.IO.Note("note: %s is no longer in the manifests; "+
+			"podctl keeps it and its data: `podctl delete pvc/%s -n %s` deletes it", key, key.Name, key.Namespace)
 	}
 }
 
@@ -108,7 +111,8 @@ func (p *pruned) documents(outcome string) []view.Prune {
 		docs = append(docs, view.PruneOf(key, outcome))
 	}
 	for _, d := range p.pods {
-		docs = append(docs, view.PruneOf(state.ObjectKey{Namespace: d.Pod.Namespace, Kind: sets.KindPod, Name: d.Pod.Name}, outcome))
+		key := state.ObjectKey{Namespace: d.Pod.Namespace, Kind: sets.KindPod, Name: d.Pod.Name}
+		docs = append(docs, view.PruneOf(key, outcome))
 	}
 	for _, o := range p.Objects {
 		docs = append(docs, view.PruneOf(objects.KeyOf(o), outcome))
@@ -146,7 +150,10 @@ func (o *applyOptions) prune(ctx context.Context, sess *session.Session, found *
 		return err
 	}
 	p.noteClaims(sess)
-	outcome := exit.Join(ctx, o.pruneWorkloads(ctx, sess, p), DeletePods(ctx, sess, p.refs(), o.output), o.pruneObjects(ctx, sess, p))
+	outcome := exit.Join(ctx,
+		o.pruneWorkloads(ctx, sess, p),
+		DeletePods(ctx, sess, p.refs(), o.output),
+		o.pruneObjects(ctx, sess, p))
 	if outcome == nil && o.exitCode && o.wait == "" && len(p.documents("")) > 0 {
 		outcome = exit.With(exit.NotYet)
 	}

@@ -34,14 +34,23 @@ func NewRestart(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart [flags] MANIFEST|POD [CONTAINER...]",
 		Short: "Restart the containers of pods",
-		Long: "Stop containers with their hooks and grace periods, and start them again in one pass. Without container names, podctl\n" +
-			"restarts all regular containers and sidecars. The sandbox, its address and completed init containers are kept, and no\n" +
-			"restart delay applies. With --all or a selector, pods that have ended or were never started are skipped with a note.\n" +
+		Long: "Stop containers with their hooks and grace periods, and start them again in one pass. " +
+			"Without container names, podctl\nrestarts all regular containers and sidecars. " +
+			"The sandbox, its address and completed init containers are kept, and no\nrestart delay applies. " +
+			"With --all or a selector, pods that have ended or were never started are skipped with a note.\n" +
 			"An evicted pod is recreated." +
-			flags.ExitCodes("0 success", "1 error", "3 --wait: not ready in time, or cannot become ready", "5 manifest refused", "130 interrupted"),
+			flags.ExitCodes(
+				"0 success",
+				"1 error",
+				"3 --wait: not ready in time, or cannot become ready",
+				"5 manifest refused",
+				"130 interrupted",
+			),
 		Example:           "  podctl restart web\n  podctl restart web app --wait\n  podctl restart -l app=web -c app",
 		ValidArgsFunction: completion.Of(sess.Flags).PodThenContainers,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runRestart(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runRestart(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.All, "all", false, "Restart all pods that podctl applied in the namespace")
@@ -88,7 +97,8 @@ func runRestart(ctx context.Context, sess *session.Session, o *restartOptions, a
 	}
 	a := newApplier(sess, engine, &o.applyOptions, len(work))
 	defer a.stop()
-	return exit.Join(ctx, selection.ForEach(work, o.parallel, func(r *restart) error { return a.restart(ctx, r.pod, r.opts) })...)
+	outcomes := selection.ForEach(work, o.parallel, func(r *restart) error { return a.restart(ctx, r.pod, r.opts) })
+	return exit.Join(ctx, outcomes...)
 }
 
 // find finds the pods to restart: one by name, or several by selector.
@@ -116,7 +126,9 @@ type restart struct {
 
 // running returns the pods that run. A pod that does not run is an error if it was named, and a note if it was
 // selected.
-func (o *restartOptions) running(ctx context.Context, sess *session.Session, engine *runtime.Engine, work []*restart) ([]*restart, error) {
+func (o *restartOptions) running(
+	ctx context.Context, sess *session.Session, engine *runtime.Engine, work []*restart,
+) ([]*restart, error) {
 	var run []*restart
 	for _, r := range work {
 		reason, err := notRunning(ctx, engine, sess.Flags.Layout(), r.pod)
@@ -135,8 +147,12 @@ func (o *restartOptions) running(ctx context.Context, sess *session.Session, eng
 }
 
 // show prints the plans.
-func (o *restartOptions) show(ctx context.Context, sess *session.Session, engine *runtime.Engine, work []*restart) error {
-	plans, outcomes := selection.Look(work, func(r *restart) (*plan.Plan, error) { return engine.Pods.Plan(ctx, r.pod, r.opts) })
+func (o *restartOptions) show(
+	ctx context.Context, sess *session.Session, engine *runtime.Engine, work []*restart,
+) error {
+	plans, outcomes := selection.Look(work, func(r *restart) (*plan.Plan, error) {
+		return engine.Pods.Plan(ctx, r.pod, r.opts)
+	})
 	if err := selection.Outcome(ctx, outcomes); err != nil {
 		return err
 	}
@@ -165,9 +181,11 @@ func restarted(d *podspec.Desired, names []string) ([]string, error) {
 		ref, ok := podspec.FindContainer(d.Pod, name)
 		switch {
 		case !ok:
-			return nil, exit.Usagef("pod %s has no container %q; it has %s", model.RefOf(d.Pod), name, selection.ContainerNames(d))
+			return nil, exit.Usagef("pod %s has no container %q; it has %s",
+				model.RefOf(d.Pod), name, selection.ContainerNames(d))
 		case ref.Type == podspec.Init || ref.Type == podspec.Ephemeral:
-			return nil, exit.Usagef("container %s runs once per sandbox; only regular containers and sidecars can be restarted", name)
+			return nil, exit.Usagef(
+				"container %s runs once per sandbox; only regular containers and sidecars can be restarted", name)
 		}
 	}
 	if len(names) > 0 {
@@ -183,7 +201,9 @@ func restarted(d *podspec.Desired, names []string) ([]string, error) {
 
 // notRunning returns the reason why a pod cannot be restarted: it was never started, or has ended. The reason is nil if
 // it can.
-func notRunning(ctx context.Context, engine *runtime.Engine, layout state.Layout, d *podspec.Desired) (reason, err error) {
+func notRunning(
+	ctx context.Context, engine *runtime.Engine, layout state.Layout, d *podspec.Desired,
+) (reason, err error) {
 	pods, err := engine.Lister.List(ctx, []*podspec.Desired{d})
 	if err != nil {
 		return nil, err
@@ -191,13 +211,16 @@ func notRunning(ctx context.Context, engine *runtime.Engine, layout state.Layout
 	if pods[0].Status.Reason == string(model.Evicted) {
 		return nil, nil // An evicted pod is recreated.
 	}
-	known := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.ContainerID != "" })
+	known := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool {
+		return s.ContainerID != ""
+	})
 	// While a postStart hook runs, its container runs too, but is not in the status yet.
 	if !known && len(layout.Pod(d.Pod.UID).Hooks().Running()) == 0 {
 		return fmt.Errorf("pod %s was never started; apply it first", model.RefOf(d.Pod)), nil
 	}
 	if status := &pods[0].Status; model.IsOver(status) {
-		return fmt.Errorf("pod %s has ended as %s; delete it first to run it again", model.RefOf(d.Pod), status.Phase), nil
+		reason = fmt.Errorf("pod %s has ended as %s; delete it first to run it again", model.RefOf(d.Pod), status.Phase)
+		return reason, nil
 	}
 	return nil, nil
 }

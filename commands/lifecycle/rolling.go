@@ -58,9 +58,15 @@ func newRolling(ctx context.Context, a *workloadApplier, beside []*podspec.Desir
 		count += len(x.Seen)
 	}
 	r := &rolling{
-		workloadApplier: a, applier: newApplier(a.sess, a.engine, a.o, count), deleter: newDeleter(a.sess, a.engine, plan.Options{}),
-		working: map[model.PodRef]work{}, ended: make(chan workEnd), worked: map[model.PodRef]workEnd{}, outcomes: map[model.PodRef]error{},
-		applies: make(chan struct{}, max(a.o.parallel, 1)), deletes: make(chan struct{}, stopsAtOnce),
+		workloadApplier: a,
+		applier:         newApplier(a.sess, a.engine, a.o, count),
+		deleter:         newDeleter(a.sess, a.engine, plan.Options{}),
+		working:         map[model.PodRef]work{},
+		ended:           make(chan workEnd),
+		worked:          map[model.PodRef]workEnd{},
+		outcomes:        map[model.PodRef]error{},
+		applies:         make(chan struct{}, max(a.o.parallel, 1)),
+		deletes:         make(chan struct{}, stopsAtOnce),
 	}
 	r.applier.takenBack = a.o.takenBack(ctx, a.sess, beside)
 	r.deleter.lines, r.deleter.opts.Report = a.o.output == "json", r.applier.report
@@ -115,7 +121,10 @@ func (r *rolling) begin(ctx context.Context) {
 // isHeldBack reports whether a pod must wait for other pods.
 func (r *rolling) isHeldBack(d *podspec.Desired) bool {
 	return slices.ContainsFunc(r.all, func(x *expanded) bool {
-		return x.Record.Key().Namespace == d.Pod.Namespace && slices.ContainsFunc(x.Waits, func(w workload.Wait) bool { return w.Pod == d.Pod.Name })
+		if x.Record.Key().Namespace != d.Pod.Namespace {
+			return false
+		}
+		return slices.ContainsFunc(x.Waits, func(w workload.Wait) bool { return w.Pod == d.Pod.Name })
 	})
 }
 
@@ -152,7 +161,9 @@ func (r *rolling) delete(ctx context.Context, ref model.PodRef) {
 }
 
 // work runs a function for a pod when a slot in turns is free.
-func (r *rolling) work(ctx context.Context, ref model.PodRef, digest string, turns chan struct{}, do func(context.Context) error) {
+func (r *rolling) work(
+	ctx context.Context, ref model.PodRef, digest string, turns chan struct{}, do func(context.Context) error,
+) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.working[ref] = work{digest, cancel}
 	go func() {

@@ -45,14 +45,24 @@ func newRolloutStatus(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status KIND/NAME",
 		Short: "Show the status of a rollout",
-		Long: "Show how many pods of a workload have the newest version and are available, and what the others wait for. Nothing is\n" +
-			"changed: apply again to continue a rollout, or use apply --wait. With --watch, the command runs the probes of the pods\n" +
-			"and waits, as kubectl does, until the agent or another command has finished the rollout." +
-			flags.ExitCodes("0 all pods are up to date, or a Job has finished", "1 error", "3 not finished yet", "130 interrupted"),
-		Example:           "  podctl rollout status deployment/web\n  podctl rollout status deployment/web --watch --timeout 1m",
+		Long: "Show how many pods of a workload have the newest version and are available, " +
+			"and what the others wait for. " +
+			"Nothing is\nchanged: apply again to continue a rollout, or use apply --wait. " +
+			"With --watch, the command runs the probes of the pods\nand waits, as kubectl does, " +
+			"until the agent or another command has finished the rollout." +
+			flags.ExitCodes(
+				"0 all pods are up to date, or a Job has finished",
+				"1 error",
+				"3 not finished yet",
+				"130 interrupted",
+			),
+		Example: "  podctl rollout status deployment/web\n" +
+			"  podctl rollout status deployment/web --watch --timeout 1m",
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runRolloutStatus(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runRolloutStatus(cmd.Context(), sess, o, args)
+		},
 	}
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Wait until all pods are up to date, or a Job has finished")
 	return cmd
@@ -62,8 +72,9 @@ func newRolloutHistory(sess *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history KIND/NAME",
 		Short: "List the versions of a workload's template",
-		Long: "List the versions of a workload's template, the newest last. podctl keeps as many as revisionHistoryLimit allows. For\n" +
-			"a version from rollout restart, the time of the restart is shown." +
+		Long: "List the versions of a workload's template, the newest last. " +
+			"podctl keeps as many as revisionHistoryLimit allows. " +
+			"For\na version from rollout restart, the time of the restart is shown." +
 			flags.ExitCodes("0 success", "1 error", "130 interrupted"),
 		Example:           "  podctl rollout history deployment/web",
 		Args:              oneWorkload,
@@ -140,7 +151,12 @@ func runRolloutHistory(sess *session.Session, args []string) error {
 	for i := range r.Revisions {
 		one := &r.Revisions[i]
 		_, images := view.ContainersOf(&one.Template)
-		rows = append(rows, []string{strconv.FormatInt(one.Number, 10), duration.HumanDuration(sess.IO.Now().Sub(one.At)), images, cmp.Or(one.Template.Annotations[podspec.AnnotationRestartedAt], terminal.NoValue)})
+		rows = append(rows, []string{
+			strconv.FormatInt(one.Number, 10),
+			duration.HumanDuration(sess.IO.Now().Sub(one.At)),
+			images,
+			cmp.Or(one.Template.Annotations[podspec.AnnotationRestartedAt], terminal.NoValue),
+		})
 	}
 	return terminal.Table(sess.IO.Out, []string{"REVISION", "AGE", "IMAGES", "RESTARTED AT"}, rows)
 }
@@ -151,8 +167,9 @@ func NewScale(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale --replicas=N KIND/NAME...",
 		Short: "Set the number of pods of a workload",
-		Long: "Set the number of pods of a Deployment, ReplicaSet or StatefulSet, and run one pass. The manifest takes effect again\n" +
-			"when you apply it. podctl refuses to scale a workload from a source of the agent: change its file instead." +
+		Long: "Set the number of pods of a Deployment, ReplicaSet or StatefulSet, and run one pass. " +
+			"The manifest takes effect again\nwhen you apply it. " +
+			"podctl refuses to scale a workload from a source of the agent: change its file instead." +
 			flags.ExitCodes("0 success", "1 error", "3 --wait: not reached in time", "130 interrupted"),
 		Example:           "  podctl scale --replicas=3 deployment/web\n  podctl scale --replicas=0 sts/db --wait",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
@@ -160,14 +177,17 @@ func NewScale(sess *session.Session) *cobra.Command {
 			if replicas < 0 {
 				return exit.Usagef("scale needs --replicas with a number of 0 or more")
 			}
-			keys, err := namedWorkloads(sess, args, "scale needs a Deployment, ReplicaSet or StatefulSet, for example deployment/web")
+			keys, err := namedWorkloads(sess, args,
+				"scale needs a Deployment, ReplicaSet or StatefulSet, for example deployment/web")
 			if err == nil {
 				err = refuseRuled(cmd.Context(), sess, keys)
 			}
 			if err != nil {
 				return err
 			}
-			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error { return scale(r.Workload, r.Key(), replicas) })
+			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error {
+				return scale(r.Workload, r.Key(), replicas)
+			})
 		},
 	}
 	cmd.Flags().Int32Var(&replicas, "replicas", -1, "Number of pods")
@@ -195,11 +215,14 @@ func newRolloutUndo(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo KIND/NAME",
 		Short: "Roll back a workload to an earlier version",
-		Long: "Roll back the template of a workload to the previous version, or to that of --to-revision, and run one pass. The\n" +
-			"manifest takes effect again when you apply it. podctl refuses to roll back a workload from a source of the agent:\n" +
+		Long: "Roll back the template of a workload to the previous version, or to that of --to-revision, " +
+			"and run one pass. " +
+			"The\nmanifest takes effect again when you apply it. " +
+			"podctl refuses to roll back a workload from a source of the agent:\n" +
 			"change its file instead." +
 			flags.ExitCodes("0 success", "1 error", "3 --wait: not reached in time", "130 interrupted"),
-		Example:           "  podctl rollout undo deployment/web\n  podctl rollout undo deployment/web --to-revision 2 --wait",
+		Example: "  podctl rollout undo deployment/web\n" +
+			"  podctl rollout undo deployment/web --to-revision 2 --wait",
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -244,7 +267,8 @@ func goBack(r *controller.Record, revision int64) error {
 	if revision == 0 {
 		return fmt.Errorf("%s has no previous version", r.Key())
 	}
-	return fmt.Errorf("%s has no earlier version %d (`podctl rollout history` lists the stored versions)", r.Key(), revision)
+	return fmt.Errorf("%s has no earlier version %d (`podctl rollout history` lists the stored versions)",
+		r.Key(), revision)
 }
 
 func newRolloutRestart(sess *session.Session) *cobra.Command {
@@ -253,20 +277,25 @@ func newRolloutRestart(sess *session.Session) *cobra.Command {
 		Use:   "restart KIND/NAME...",
 		Short: "Restart the pods of a workload, following its rollout strategy",
 		Long: "Write the time into the template of Deployments, StatefulSets and DaemonSets, as kubectl does\n" +
-			"(" + podspec.AnnotationRestartedAt + "), and run one pass. The rollout then recreates pods whose sandbox is older,\n" +
-			"with their init containers, as the strategy allows. To restart containers in their sandbox, use podctl restart." +
+			"(" + podspec.AnnotationRestartedAt + "), and run one pass. " +
+			"The rollout then recreates pods whose sandbox is older,\nwith their init containers, " +
+			"as the strategy allows. " +
+			"To restart containers in their sandbox, use podctl restart." +
 			flags.ExitCodes("0 success", "1 error", "3 --wait: not reached in time", "130 interrupted"),
 		Example:           "  podctl rollout restart deployment/web --wait\n  podctl rollout restart sts/db ds/agent",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			keys, err := namedWorkloads(sess, args, "rollout restart needs a Deployment, StatefulSet or DaemonSet, for example deployment/web")
+			keys, err := namedWorkloads(sess, args,
+				"rollout restart needs a Deployment, StatefulSet or DaemonSet, for example deployment/web")
 			if err != nil {
 				return err
 			}
 			// kubectl writes whole seconds. A pod created in the same second would then not count as older.
 			at := sess.IO.Now().UTC().Format(time.RFC3339Nano)
-			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error { return restartAt(r.Workload, r.Key(), at) })
+			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error {
+				return restartAt(r.Workload, r.Key(), at)
+			})
 		},
 	}
 	o.registerChange(cmd)
@@ -279,7 +308,8 @@ func restartAt(w *podspec.Workload, key state.ObjectKey, at string) error {
 	case w.Deployment != nil && w.Deployment.Spec.Paused:
 		return fmt.Errorf("%s: can't restart paused deployment: apply it with paused: false first", key)
 	case w.Deployment == nil && w.StatefulSet == nil && w.DaemonSet == nil:
-		return fmt.Errorf("%s: restarting is not supported: only Deployments, StatefulSets and DaemonSets have rollouts", key)
+		return fmt.Errorf(
+			"%s: restarting is not supported: only Deployments, StatefulSets and DaemonSets have rollouts", key)
 	}
 	w.Restart(at)
 	return nil
@@ -295,7 +325,9 @@ func namedWorkloads(sess *session.Session, args []string, usage string) ([]state
 }
 
 // change changes stored workloads, each once, and makes a pass. With --dry-run it shows the plan.
-func (o *applyOptions) change(ctx context.Context, sess *session.Session, keys []state.ObjectKey, change func(*controller.Record) error) error {
+func (o *applyOptions) change(
+	ctx context.Context, sess *session.Session, keys []state.ObjectKey, change func(*controller.Record) error,
+) error {
 	var found selection.Found
 	var errs []error
 	for i, key := range keys {

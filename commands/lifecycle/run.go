@@ -46,18 +46,29 @@ func NewRun(sess *session.Session) *cobra.Command {
 		Annotations: exit.OwnFailure(exit.RunFailed),
 		Use:         "run [flags] MANIFEST | run --from cronjob/NAME",
 		Short:       "Run a pod to completion and exit with its exit code",
-		Long: "Apply a pod and follow the logs of its containers until it has finished. The exit code is that of the regular\n" +
-			"container that failed first, or 0. With --from, run a Job of a CronJob now, regardless of its schedule." +
-			flags.ExitCodes("0 the pod succeeded", "6 --from: the Job has failed", "1-124 the exit code of the container that failed first", "125 podctl could not run the pod, or an init container failed", "130 interrupted; the pod keeps running unless --rm is given", "141 the output was closed (podctl run | head); the pod keeps running unless --rm is given"),
+		Long: "Apply a pod and follow the logs of its containers until it has finished. " +
+			"The exit code is that of the regular\ncontainer that failed first, or 0. " +
+			"With --from, run a Job of a CronJob now, regardless of its schedule." +
+			flags.ExitCodes(
+				"0 the pod succeeded",
+				"6 --from: the Job has failed",
+				"1-124 the exit code of the container that failed first",
+				"125 podctl could not run the pod, or an init container failed",
+				"130 interrupted; the pod keeps running unless --rm is given",
+				"141 the output was closed (podctl run | head); the pod keeps running unless --rm is given",
+			),
 		Example:           "  podctl run --rm job.yaml\n  podctl run --from cronjob/backup",
 		ValidArgsFunction: completion.Manifests,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runRun(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.Files, "filename", "f", nil, "Manifest: file, URL or -")
 	f.StringVar(&o.from, "from", "", "CronJob to run a Job of, instead of a manifest: cronjob/NAME")
 	f.BoolVar(&o.remove, "rm", false, "Delete the pod afterwards, even if interrupted")
-	f.Var(flags.Pull(&o.pull), "pull", "Pull policy for the passes of this command: always, missing or never. Later passes follow the manifest")
+	f.Var(flags.Pull(&o.pull), "pull",
+		"Pull policy for the passes of this command: always, missing or never. Later passes follow the manifest")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue even if a kubelet on the same runtime may kill the pod")
 	return cmd
 }
@@ -115,7 +126,8 @@ func (r *runner) runWhileRead(ctx context.Context, opts executor.Options) (code 
 			code, err = podCode(pods[0])
 		}
 	}
-	if superseded := (*syncpod.SupersededError)(nil); errors.Is(context.Cause(ctx), terminal.ErrBrokenPipe) && !errors.As(err, &superseded) {
+	superseded := (*syncpod.SupersededError)(nil)
+	if errors.Is(context.Cause(ctx), terminal.ErrBrokenPipe) && !errors.As(err, &superseded) {
 		return exit.BrokenPipe, begun, nil
 	}
 	return code, begun, err
@@ -177,7 +189,8 @@ func (r *runner) follow(ctx context.Context) {
 func (r *runner) remove(ctx context.Context) error {
 	stored := *r.pod
 	stored.Stored = true
-	outcome, err := r.engine.Pods.Delete(context.WithoutCancel(ctx), model.RefOf(r.pod.Pod), executor.Options{Only: &stored})
+	opts := executor.Options{Only: &stored}
+	outcome, err := r.engine.Pods.Delete(context.WithoutCancel(ctx), model.RefOf(r.pod.Pod), opts)
 	if superseded := (*syncpod.SupersededError)(nil); errors.As(err, &superseded) && superseded.Deleted {
 		return nil
 	}

@@ -36,11 +36,24 @@ func NewWait(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait [flags] MANIFEST|POD...",
 		Short: "Wait until pods are started, ready, completed or deleted",
-		Long: "Wait until pods reach a state. This runs their probes and changes nothing else. To start pods and wait for them, use\n" +
-			"apply --wait. For a Deployment, the conditions Available and Progressing are those of the object itself; so are\n" +
-			"Complete, Failed and Suspended for a Job." +
-			flags.ExitCodes("0 reached", "1 error", "3 not reached in time, or can no longer be reached", "5 manifest refused", "6 --for=completed: the pod has failed", "130 interrupted"),
-		Example:           "  podctl wait web\n  podctl wait --for=completed --timeout 10m job\n  podctl wait --for=condition=Initialized web\n  podctl wait -l app=web\n  podctl wait --for=condition=Available deployment/web",
+		Long: "Wait until pods reach a state. " +
+			"This runs their probes and changes nothing else. " +
+			"To start pods and wait for them, use\napply --wait. " +
+			"For a Deployment, the conditions Available and Progressing are those of the object itself; " +
+			"so are\nComplete, Failed and Suspended for a Job." +
+			flags.ExitCodes(
+				"0 reached",
+				"1 error",
+				"3 not reached in time, or can no longer be reached",
+				"5 manifest refused",
+				"6 --for=completed: the pod has failed",
+				"130 interrupted",
+			),
+		Example: "  podctl wait web\n" +
+			"  podctl wait --for=completed --timeout 10m job\n" +
+			"  podctl wait --for=condition=Initialized web\n" +
+			"  podctl wait -l app=web\n" +
+			"  podctl wait --for=condition=Available deployment/web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if goal == "delete" {
@@ -70,7 +83,9 @@ func goals() []string {
 }
 
 // awaited returns the pods to wait for. With the goal deleted, a pod that does not exist has reached it.
-func awaited(ctx context.Context, sess *session.Session, s selection.Selection, goal wait.Goal, args []string) ([]*podspec.Desired, error) {
+func awaited(
+	ctx context.Context, sess *session.Session, s selection.Selection, goal wait.Goal, args []string,
+) ([]*podspec.Desired, error) {
 	if goal != wait.Deleted || s.All || s.Selects() {
 		pods, err := s.Pods(ctx, sess, args...)
 		if err == nil && len(pods) == 0 && goal != wait.Deleted {
@@ -114,7 +129,9 @@ func runWait(ctx context.Context, sess *session.Session, s selection.Selection, 
 	if err != nil {
 		return exit.Join(ctx, err, others)
 	}
-	outcomes := selection.ForEach(keys, len(keys), func(key state.ObjectKey) error { return awaitWorkload(ctx, sess, engine, c, key) })
+	outcomes := selection.ForEach(keys, len(keys), func(key state.ObjectKey) error {
+		return awaitWorkload(ctx, sess, engine, c, key)
+	})
 	return exit.Join(ctx, append(outcomes, others)...)
 }
 
@@ -158,8 +175,17 @@ func conditionOf(goal wait.Goal) workloadCondition {
 // isOf reports whether objects of a kind have the condition.
 func (c workloadCondition) isOf(kind string) bool {
 	known := map[string][]string{
-		podspec.KindDeployment: {string(appsv1.DeploymentAvailable), string(appsv1.DeploymentProgressing)},
-		podspec.KindJob:        {string(batchv1.JobComplete), string(batchv1.JobFailed), string(batchv1.JobSuspended), string(batchv1.JobSuccessCriteriaMet), string(batchv1.JobFailureTarget)},
+		podspec.KindDeployment: {
+			string(appsv1.DeploymentAvailable),
+			string(appsv1.DeploymentProgressing),
+		},
+		podspec.KindJob: {
+			string(batchv1.JobComplete),
+			string(batchv1.JobFailed),
+			string(batchv1.JobSuspended),
+			string(batchv1.JobSuccessCriteriaMet),
+			string(batchv1.JobFailureTarget),
+		},
 	}[kind]
 	return slices.ContainsFunc(known, func(one string) bool { return strings.EqualFold(one, c.name) })
 }
@@ -171,9 +197,13 @@ func (c workloadCondition) holds(document any) bool {
 	}
 	switch d := document.(type) {
 	case *appsv1.Deployment:
-		return slices.ContainsFunc(d.Status.Conditions, func(one appsv1.DeploymentCondition) bool { return is(string(one.Type), one.Status) })
+		return slices.ContainsFunc(d.Status.Conditions, func(one appsv1.DeploymentCondition) bool {
+			return is(string(one.Type), one.Status)
+		})
 	case *batchv1.Job:
-		return slices.ContainsFunc(d.Status.Conditions, func(one batchv1.JobCondition) bool { return is(string(one.Type), one.Status) })
+		return slices.ContainsFunc(d.Status.Conditions, func(one batchv1.JobCondition) bool {
+			return is(string(one.Type), one.Status)
+		})
 	}
 	return false
 }
@@ -190,7 +220,9 @@ func (c workloadCondition) workloads(args []string, namespace string) (keys []st
 	return keys, rest
 }
 
-func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.Engine, c workloadCondition, key state.ObjectKey) error {
+func awaitWorkload(
+	ctx context.Context, sess *session.Session, engine *runtime.Engine, c workloadCondition, key state.ObjectKey,
+) error {
 	last := "not checked yet"
 	for {
 		probeAll(ctx, sess, engine, key)
@@ -203,13 +235,15 @@ func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.E
 			return nil
 		case err == nil && x.Job != nil && workload.JobEnd(x.Job) != nil:
 			doc := x.document()
-			return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("%s cannot become %s: it has finished: %s", key, c.name, view.WorkloadOutcome(&doc))}
+			missed := fmt.Errorf("%s cannot become %s: it has finished: %s", key, c.name, view.WorkloadOutcome(&doc))
+			return &exit.CodeError{Code: exit.NotYet, Err: missed}
 		case err == nil:
 			last = x.missing()
 		}
 		if !terminal.Sleep(ctx, lookEach) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("%s is not %s in time: %s", key, c.name, last)}
+				late := fmt.Errorf("%s is not %s in time: %s", key, c.name, last)
+				return &exit.CodeError{Code: exit.NotYet, Err: late}
 			}
 			return context.Cause(ctx)
 		}
@@ -217,12 +251,15 @@ func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.E
 }
 
 // lookAt observes a workload.
-func lookAt(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey) (*expanded, error) {
+func lookAt(
+	ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey,
+) (*expanded, error) {
 	r, err := sess.Workloads().Get(key)
 	if err != nil {
 		return nil, err
 	}
-	all, err := (&expander{sess: sess, engine: engine}).expand(ctx, []controller.Change{{Outcome: objects.Unchanged, Record: r}})
+	unchanged := controller.Change{Outcome: objects.Unchanged, Record: r}
+	all, err := (&expander{sess: sess, engine: engine}).expand(ctx, []controller.Change{unchanged})
 	if err != nil {
 		return nil, err
 	}

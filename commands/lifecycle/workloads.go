@@ -57,7 +57,9 @@ type expander struct {
 
 // change computes the changes to workloads without storing them. It refuses pods with the name of another pod or of a
 // pod in beside.
-func (e *expander) change(ctx context.Context, workloads []*podspec.Workload, beside []*podspec.Desired) ([]*expanded, error) {
+func (e *expander) change(
+	ctx context.Context, workloads []*podspec.Workload, beside []*podspec.Desired,
+) ([]*expanded, error) {
 	changes := make([]controller.Change, 0, len(workloads))
 	for _, w := range workloads {
 		c, err := e.sess.Workloads().Change(w)
@@ -110,7 +112,9 @@ func checkNames(key state.ObjectKey, pods []*podspec.Desired, applied []state.Ap
 	}
 	for _, d := range pods {
 		if other := there[nameOf(d)]; other != nil && !controller.Owns(key, other.Pod) {
-			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: another pod with the name %s exists: delete that pod, or rename one of the two", key, nameOf(d))}
+			err := fmt.Errorf("%s: another pod with the name %s exists: delete that pod, or rename one of the two",
+				key, nameOf(d))
+			return &exit.CodeError{Code: exit.Refused, Err: err}
 		}
 	}
 	return nil
@@ -126,7 +130,8 @@ func checkTwice(pods []*podspec.Desired) error {
 	seen := map[model.PodRef]bool{}
 	for _, d := range pods {
 		if name := nameOf(d); seen[name] {
-			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("two workloads have a pod with the name %s: rename one of the workloads", name)}
+			err := fmt.Errorf("two workloads have a pod with the name %s: rename one of the workloads", name)
+			return &exit.CodeError{Code: exit.Refused, Err: err}
 		}
 		seen[nameOf(d)] = true
 	}
