@@ -40,22 +40,31 @@ func NewDescribe(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe [flags] MANIFEST|POD|KIND/NAME... | describe [flags] KIND[,KIND...] [NAME...]",
 		Short: "Show details of pods, workloads, Services, ConfigMaps, Secrets and claims",
-		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would change. Workloads are shown\n" +
-			"with their pods, Services with their endpoints, and Secrets without their values. KIND without names selects all\n" +
-			"objects of that kind in the namespace.\n" +
+		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would change. " +
+			"Workloads are shown\nwith their pods, Services with their endpoints, and Secrets without their values. " +
+			"KIND without names selects all\nobjects of that kind in the namespace.\n" +
 			"\n" +
 			"With --timeline, show how long each part of the last start took. Several pods share one time scale." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl describe web\n  podctl describe deployment/web\n  podctl describe svc web\n  podctl describe cm,secrets\n  podctl describe -o json web | jq .status.phase\n  podctl describe web --timeline\n  podctl describe --all --timeline -o svg > starts.svg",
+		Example: "  podctl describe web\n" +
+			"  podctl describe deployment/web\n" +
+			"  podctl describe svc web\n" +
+			"  podctl describe cm,secrets\n" +
+			"  podctl describe -o json web | jq .status.phase\n" +
+			"  podctl describe web --timeline\n" +
+			"  podctl describe --all --timeline -o svg > starts.svg",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runDescribe(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runDescribe(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
 	f.BoolVar(&o.All, "all", false, "Describe all pods that podctl applied in the namespace")
 	o.RegisterSelectors(f, "All namespaces (with --all or a selector)")
 	f.BoolVar(&o.timeline, "timeline", false, "Show how long each part of the last start took")
-	f.VarP(flags.Output(&o.output, "json", "yaml", "svg"), "output", "o", "Output format: text, json or yaml; with --timeline: text or svg")
+	f.VarP(flags.Output(&o.output, "json", "yaml", "svg"), "output", "o",
+		"Output format: text, json or yaml; with --timeline: text or svg")
 	return cmd
 }
 
@@ -77,7 +86,9 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 	}
 	apart := o.AddStored(sess, &targets)
 	if terminal.IsText(o.output) && !o.timeline {
-		apart = errors.Join(apart, describeWorkloads(ctx, sess, targets.Workloads), describeObjects(ctx, sess, targets.Objects))
+		apart = errors.Join(apart,
+			describeWorkloads(ctx, sess, targets.Workloads),
+			describeObjects(ctx, sess, targets.Objects))
 	}
 	names, err := podNamesOf(sess, &targets)
 	if err != nil {

@@ -66,11 +66,19 @@ func (r *describer) documents(ctx context.Context, desired []*podspec.Desired, p
 
 // document returns everything that describe shows of a pod. With an error it returns the parts that are known.
 func (r *describer) document(ctx context.Context, d *podspec.Desired, pod *v1.Pod) (*podDocument, error) {
-	owner := pod.Annotations[observe.AnnotationOwner]
 	doc := &podDocument{
-		APIVersion: model.APIVersion, Kind: "PodDescription", Pod: model.RefOf(pod), Owner: owner, Source: d.Source, Set: d.Set,
-		Labels: pod.Labels, Annotations: pod.Annotations, Spec: pod.Spec, Status: pod.Status,
-		Probes: probeStates(pod, r.records(pod)), Events: []state.PodEvent{},
+		APIVersion:  model.APIVersion,
+		Kind:        "PodDescription",
+		Pod:         model.RefOf(pod),
+		Owner:       pod.Annotations[observe.AnnotationOwner],
+		Source:      d.Source,
+		Set:         d.Set,
+		Labels:      pod.Labels,
+		Annotations: pod.Annotations,
+		Spec:        pod.Spec,
+		Status:      pod.Status,
+		Probes:      probeStates(pod, r.records(pod)),
+		Events:      []state.PodEvent{},
 	}
 	if at := pod.DeletionTimestamp; at != nil {
 		doc.Deletion = &at.Time

@@ -207,7 +207,8 @@ func (v *description) workload(row *view.WorkloadRow) {
 	case job != nil:
 		v.field(0, "Pods Statuses", "%d Active / %d Succeeded / %d Failed", job.Active, job.Succeeded, job.Failed)
 	default:
-		v.field(0, "Replicas", "%d desired | %d updated | %d total | %d available", s.Desired, s.Updated, s.Current, s.Available)
+		v.field(0, "Replicas", "%d desired | %d updated | %d total | %d available",
+			s.Desired, s.Updated, s.Current, s.Available)
 	}
 	if d, ok := view.WorkloadDocument(row).(*appsv1.Deployment); ok {
 		v.field(0, "StrategyType", "%s", d.Spec.Strategy.Type)

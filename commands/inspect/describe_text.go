@@ -70,7 +70,8 @@ func (v *description) state(name string, s *v1.ContainerState) {
 		v.field(2, name, "Running since %s", v.when(s.Running.StartedAt.Time))
 	case s.Terminated != nil:
 		t := s.Terminated
-		v.field(2, name, "Terminated: %s, exit code %s, %s", view.EndText(t, ""), model.ExitText(t.ExitCode), v.when(t.FinishedAt.Time))
+		v.field(2, name, "Terminated: %s, exit code %s, %s",
+			view.EndText(t, ""), model.ExitText(t.ExitCode), v.when(t.FinishedAt.Time))
 		v.message(t.Message)
 	case s.Waiting != nil:
 		v.field(2, name, "Waiting: %s", cmp.Or(s.Waiting.Reason, terminal.NoValue))
@@ -104,7 +105,8 @@ func probeTarget(p *v1.Probe) string {
 	case p.Exec != nil:
 		return fmt.Sprintf("exec %v", p.Exec.Command)
 	case p.HTTPGet != nil:
-		return fmt.Sprintf("http-get %s://%s:%s%s", strings.ToLower(string(p.HTTPGet.Scheme)), p.HTTPGet.Host, p.HTTPGet.Port.String(), p.HTTPGet.Path)
+		return fmt.Sprintf("http-get %s://%s:%s%s",
+			strings.ToLower(string(p.HTTPGet.Scheme)), p.HTTPGet.Host, p.HTTPGet.Port.String(), p.HTTPGet.Path)
 	case p.TCPSocket != nil:
 		return fmt.Sprintf("tcp-socket %s:%s", p.TCPSocket.Host, p.TCPSocket.Port.String())
 	case p.GRPC != nil:
@@ -129,7 +131,8 @@ func (v *description) events(h *state.History, pod *v1.Pod) {
 		if object == "" {
 			object = model.RefOf(pod).Name
 		}
-		lines = append(lines, fmt.Sprintf("%-8s %-22s %-20s %-12s %s", e.Type, e.Reason, view.LastSeen(v.now, &e), object, e.Message))
+		lines = append(lines, fmt.Sprintf("%-8s %-22s %-20s %-12s %s",
+			e.Type, e.Reason, view.LastSeen(v.now, &e), object, e.Message))
 	}
 	if len(lines) == 0 {
 		v.field(0, "Events", terminal.NoValue)

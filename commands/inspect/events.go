@@ -38,13 +38,20 @@ func NewEvents(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events [flags] [POD|KIND/NAME...]",
 		Short: "Show events of pods and workloads",
-		Long: "Show the actions of podctl on pods and the results of their probes, in the form of a kubelet's events. Repeated events\n" +
-			"are counted. KIND/NAME or KIND NAME selects a workload and shows the events of its pods. The events of a deleted pod\n" +
-			"are kept until you run `podctl prune`." +
+		Long: "Show the actions of podctl on pods and the results of their probes, " +
+			"in the form of a kubelet's events. " +
+			"Repeated events\nare counted. " +
+			"KIND/NAME or KIND NAME selects a workload and shows the events of its pods. " +
+			"The events of a deleted pod\nare kept until you run `podctl prune`." +
 			flags.ExitCodes("0 success", "1 error", "130 interrupted"),
-		Example:           "  podctl events web\n  podctl events deployment/web\n  podctl events -A -w\n  podctl events --warnings -o json",
+		Example: "  podctl events web\n" +
+			"  podctl events deployment/web\n" +
+			"  podctl events -A -w\n" +
+			"  podctl events --warnings -o json",
 		ValidArgsFunction: completion.Of(sess.Flags).Pods,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runEvents(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runEvents(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "All namespaces")
@@ -237,7 +244,9 @@ func (l *eventList) isOf(key state.ObjectKey, pod *events.PodEvents) bool {
 	if pod.Owner != nil {
 		return pod.Pod.Namespace == key.Namespace && pod.Owner.Kind == key.Kind && pod.Owner.Name == key.Name
 	}
-	return slices.ContainsFunc(l.applied, func(d *podspec.Desired) bool { return d.Pod.UID == pod.Pod.UID && controller.Owns(key, d.Pod) })
+	return slices.ContainsFunc(l.applied, func(d *podspec.Desired) bool {
+		return d.Pod.UID == pod.Pod.UID && controller.Owns(key, d.Pod)
+	})
 }
 
 // missing returns an error for each named pod and workload that does not exist and has no events.

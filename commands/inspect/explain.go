@@ -24,13 +24,17 @@ func NewExplain(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND[.FIELD...]",
 		Short: "Explain the fields of a kind, and how podctl handles them",
-		Long: "Show the Kubernetes API documentation of a field, and the fields below it. Also show whether podctl honours the field,\n" +
-			"and how an edit affects a running pod." +
+		Long: "Show the Kubernetes API documentation of a field, and the fields below it. " +
+			"Also show whether podctl honours the field,\nand how an edit affects a running pod." +
 			flags.ExitCodes("0 success", "1 error"),
-		Example:           "  podctl explain pod.spec.containers.livenessProbe\n  podctl explain deployment.spec.strategy",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completion.Words("pod.spec", "deployment.spec", "statefulset.spec", "daemonset.spec", "replicaset.spec", "job.spec", "cronjob.spec", "service.spec", "configmap", "secret", "pvc.spec"),
-		RunE:              func(_ *cobra.Command, args []string) error { return runExplain(sess, args[0]) },
+		Example: "  podctl explain pod.spec.containers.livenessProbe\n" +
+			"  podctl explain deployment.spec.strategy",
+		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: completion.Words(
+			"pod.spec", "deployment.spec", "statefulset.spec", "daemonset.spec", "replicaset.spec", "job.spec",
+			"cronjob.spec", "service.spec", "configmap", "secret", "pvc.spec",
+		),
+		RunE: func(_ *cobra.Command, args []string) error { return runExplain(sess, args[0]) },
 	}
 	return cmd
 }
@@ -53,7 +57,8 @@ func runExplain(sess *session.Session, arg string) error {
 	kind := podspec.KindOfWord(word)
 	of := explainable(kind.Name)
 	if of == nil {
-		return exit.Usagef("podctl explain does not know the kind %s; it knows %s", word, strings.Join(selection.KindWords(), ", "))
+		return exit.Usagef("podctl explain does not know the kind %s; it knows %s",
+			word, strings.Join(selection.KindWords(), ", "))
 	}
 	e := &explanation{kind: kind.Name, path: path, of: of, doc: docOf(of)[""]}
 	if err := e.walk(); err != nil {
@@ -94,10 +99,15 @@ func (e *explanation) walk() error {
 
 // elem returns the element type of a list, map or pointer, and whether there can be several elements.
 func elem(t reflect.Type) (inner reflect.Type, several bool) {
-	for t = fieldpath.Deref(t); (t.Kind() == reflect.Slice || t.Kind() == reflect.Map) && t.Elem().Kind() != reflect.Uint8; t = fieldpath.Deref(t.Elem()) {
+	for t = fieldpath.Deref(t); hasElements(t); t = fieldpath.Deref(t.Elem()) {
 		several = true
 	}
 	return t, several
+}
+
+// hasElements reports whether a type is a list or a map. Bytes count as one value.
+func hasElements(t reflect.Type) bool {
+	return (t.Kind() == reflect.Slice || t.Kind() == reflect.Map) && t.Elem().Kind() != reflect.Uint8
 }
 
 // docOf returns the descriptions of a type's fields. The empty name has the description of the type itself.
@@ -146,8 +156,12 @@ func (e *explanation) support() string {
 	}
 	text := string(f.Support)
 	if change := map[fields.ChangeClass]string{
-		fields.Replace: "an edit replaces containers", fields.NewSandbox: "an edit recreates the sandbox", fields.InPlace: "an edit changes the running container",
-		fields.Live: "an edit restarts nothing", fields.NextStart: "an edit takes effect at the next start", fields.NewPod: "an edit takes effect only in a new pod",
+		fields.Replace:    "an edit replaces containers",
+		fields.NewSandbox: "an edit recreates the sandbox",
+		fields.InPlace:    "an edit changes the running container",
+		fields.Live:       "an edit restarts nothing",
+		fields.NextStart:  "an edit takes effect at the next start",
+		fields.NewPod:     "an edit takes effect only in a new pod",
 	}[f.Change]; change != "" {
 		text += "; " + change
 	}

@@ -38,7 +38,12 @@ type getOptions struct {
 // lists returns the table settings from the flags.
 func (o *getOptions) lists() *view.Lists {
 	p := &o.printer
-	return &view.Lists{Now: p.io.Now(), Wide: p.output == "wide", Namespaces: o.AllNamespaces, LabelColumns: p.LabelColumns}
+	return &view.Lists{
+		Now:          p.io.Now(),
+		Wide:         p.output == "wide",
+		Namespaces:   o.AllNamespaces,
+		LabelColumns: p.LabelColumns,
+	}
 }
 
 // noteNone prints that there are no objects of a kind. It prints nothing while get lists several kinds.
@@ -55,21 +60,33 @@ func NewGet(sess *session.Session) *cobra.Command {
 		Use:     "get [flags] [MANIFEST|POD...] | get [flags] KIND[,KIND...] [NAME...]",
 		Aliases: []string{"ps"},
 		Short:   "List pods, workloads, Services, ConfigMaps, Secrets and claims",
-		Long: "List pods with the status that a kubelet would report. Without arguments, the list includes pods that other tools\n" +
-			"created on the same runtime, for example a kubelet (see OWNER). podctl never changes these pods.\n" +
+		Long: "List pods with the status that a kubelet would report. " +
+			"Without arguments, the list includes pods that other tools\ncreated on the same runtime, " +
+			"for example a kubelet (see OWNER). podctl never changes these pods.\n" +
 			"\n" +
-			"KIND is pods, a workload such as deployments (deploy), statefulsets (sts), daemonsets (ds) or jobs, or services (svc),\n" +
-			"endpoints (ep), configmaps (cm), secrets or pvc. Use KIND/NAME for one object, and all for pods, Services and\n" +
-			"workloads. Endpoints show where the traffic of a Service goes, and which of its pods are not ready. ConfigMaps,\n" +
-			"Secrets and claims are listed if they were applied separately from pods. Claims are also listed if they have data.\n" +
+			"KIND is pods, a workload such as deployments (deploy), statefulsets (sts), daemonsets (ds) or jobs, " +
+			"or services (svc),\nendpoints (ep), configmaps (cm), secrets or pvc. " +
+			"Use KIND/NAME for one object, and all for pods, Services and\nworkloads. " +
+			"Endpoints show where the traffic of a Service goes, and which of its pods are not ready. " +
+			"ConfigMaps,\nSecrets and claims are listed if they were applied separately from pods. " +
+			"Claims are also listed if they have data.\n" +
 			"Values of Secrets are never printed, not even with -o." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
-		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
-			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -o custom-columns=NAME:.metadata.name,IP:.status.podIP\n" +
-			"  podctl get -l app=web -L tier\n  podctl get -w --containers\n" +
-			"  podctl get all\n  podctl get deployments,pods -o wide\n  podctl get configmaps -A -o wide\n  podctl get cm/web -o yaml",
+		Example: "  podctl get\n" +
+			"  podctl get -A -o wide --sort-by .status.startTime\n" +
+			"  podctl get web -o yaml\n" +
+			"  podctl get web -o jsonpath='{.status.podIP}'\n" +
+			"  podctl get -o custom-columns=NAME:.metadata.name,IP:.status.podIP\n" +
+			"  podctl get -l app=web -L tier\n" +
+			"  podctl get -w --containers\n" +
+			"  podctl get all\n" +
+			"  podctl get deployments,pods -o wide\n" +
+			"  podctl get configmaps -A -o wide\n" +
+			"  podctl get cm/web -o yaml",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runGet(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
@@ -81,9 +98,12 @@ func NewGet(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.printer.noHeaders, "no-headers", false, "Do not print headers")
 	f.StringVar(&o.Snapshot, "snapshot", "", "Read this snapshot file instead of the runtime")
 	f.BoolVar(&o.printer.ShowLabels, "show-labels", false, "Add a column with all labels")
-	f.StringSliceVarP(&o.printer.Labels, "label-columns", "L", nil, "Add a column with the value of a label (repeatable)")
-	f.VarP(&flags.TemplateOutput{Choice: flags.Output(&o.printer.output, "wide", "json", "yaml", "name")}, "output", "o",
-		"Output format: text, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=COLUMNS, or one of the last two with -file=FILE")
+	f.StringSliceVarP(&o.printer.Labels, "label-columns", "L", nil,
+		"Add a column with the value of a label (repeatable)")
+	output := flags.Output(&o.printer.output, "wide", "json", "yaml", "name")
+	f.VarP(&flags.TemplateOutput{Choice: output}, "output", "o",
+		"Output format: text, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=COLUMNS, "+
+			"or one of the last two with -file=FILE")
 	return cmd
 }
 
@@ -108,7 +128,9 @@ func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []st
 }
 
 // follow prints changes until it is interrupted: one line or document for each item that differs from its last output.
-func (o *getOptions) follow(ctx context.Context, sess *session.Session, look func(context.Context) (*listing, error)) error {
+func (o *getOptions) follow(
+	ctx context.Context, sess *session.Session, look func(context.Context) (*listing, error),
+) error {
 	for terminal.Sleep(ctx, terminal.WatchInterval) {
 		found, err := look(ctx)
 		if ctx.Err() != nil {
@@ -154,7 +176,9 @@ func runGetKinds(ctx context.Context, sess *session.Session, o *getOptions, kind
 }
 
 // eachKind calls get for each kind. A kind without objects prints nothing.
-func eachKind(ctx context.Context, o *getOptions, kinds [][]string, get func(one *getOptions, args []string) error) error {
+func eachKind(
+	ctx context.Context, o *getOptions, kinds [][]string, get func(one *getOptions, args []string) error,
+) error {
 	var outcomes []error
 	for _, args := range kinds {
 		one := *o

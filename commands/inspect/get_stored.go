@@ -40,7 +40,7 @@ func runGetObjects(ctx context.Context, sess *session.Session, o *getOptions, ta
 		return exit.Usagef("--filename, --snapshot, --watch, --probe, --containers and --field-selector are for pods")
 	case o.Labels != "" && len(targets.Objects) > 0:
 		return exit.Usagef("--selector cannot be used with names")
-	case slices.ContainsFunc(targets.Objects, func(k state.ObjectKey) bool { return k.Kind != targets.Objects[0].Kind }):
+	case hasSeveralKinds(targets.Objects):
 		return exit.Usagef("get lists one kind at a time")
 	}
 	if err := o.printer.prepare(ctx, sess.IO); err != nil {
@@ -55,7 +55,8 @@ func runGetObjects(ctx context.Context, sess *session.Session, o *getOptions, ta
 	if len(targets.Objects) > 0 {
 		kind = targets.Objects[0].Kind
 	}
-	found, missing := storedOf(o, targets.Objects, l.get, func() ([]*podspec.Object, error) { return l.ofKind(kind) }, (*podspec.Object).Meta)
+	all := func() ([]*podspec.Object, error) { return l.ofKind(kind) }
+	found, missing := storedOf(o, targets.Objects, l.get, all, (*podspec.Object).Meta)
 	l.setPhases(found)
 	if err := sortByField(o.printer.sortBy, strings.ToLower(kind), found, view.ObjectDocument); err != nil {
 		return err
@@ -76,14 +77,18 @@ func runGetObjects(ctx context.Context, sess *session.Session, o *getOptions, ta
 
 // storedOf returns the named workloads or objects, or those of the list that match the labels. An unreadable one does
 // not hide the others.
-func storedOf[T any](o *getOptions, keys []state.ObjectKey, get func(state.ObjectKey) (*T, error), list func() ([]*T, error), meta func(*T) *metav1.ObjectMeta) ([]*T, error) {
+func storedOf[T any](
+	o *getOptions, keys []state.ObjectKey, get func(state.ObjectKey) (*T, error), list func() ([]*T, error),
+	meta func(*T) *metav1.ObjectMeta,
+) ([]*T, error) {
 	selector, err := labels.Parse(o.Labels)
 	if err != nil {
 		return nil, exit.Usagef("--selector: %v", err)
 	}
 	if len(keys) == 0 {
 		found, err := list()
-		return slices.DeleteFunc(found, func(one *T) bool { return !selector.Matches(labels.Set(meta(one).Labels)) }), err
+		others := func(one *T) bool { return !selector.Matches(labels.Set(meta(one).Labels)) }
+		return slices.DeleteFunc(found, others), err
 	}
 	var found []*T
 	var errs []error
@@ -100,13 +105,16 @@ func storedOf[T any](o *getOptions, keys []state.ObjectKey, get func(state.Objec
 // ofKind returns the stored objects of a kind. For claims, it adds those that have data but were only applied as part
 // of a pod.
 func (l *objectLook) ofKind(kind string) ([]*podspec.Object, error) {
-	found, unreadable := l.sess.Objects().List(func(k state.ObjectKey) bool { return k.Kind == kind && l.o.Reaches(l.sess, k.Namespace) })
+	found, unreadable := l.sess.Objects().List(func(k state.ObjectKey) bool {
+		return k.Kind == kind && l.o.Reaches(l.sess, k.Namespace)
+	})
 	if kind != podspec.KindClaim {
 		return found, unreadable
 	}
 	for _, claim := range l.data {
 		key := state.ObjectKey{Namespace: claim.Namespace, Kind: podspec.KindClaim, Name: claim.Name}
-		if l.o.Reaches(l.sess, claim.Namespace) && !slices.ContainsFunc(found, func(o *podspec.Object) bool { return objects.KeyOf(o) == key }) {
+		isStored := slices.ContainsFunc(found, func(o *podspec.Object) bool { return objects.KeyOf(o) == key })
+		if l.o.Reaches(l.sess, claim.Namespace) && !isStored {
 			found = append(found, l.bareClaim(key))
 		}
 	}
@@ -118,13 +126,18 @@ func (l *objectLook) ofKind(kind string) ([]*podspec.Object, error) {
 func (l *objectLook) bareClaim(key state.ObjectKey) *podspec.Object {
 	created := l.sess.Flags.Layout().Claims().CreatedAt(state.Claim{Namespace: key.Namespace, Name: key.Name})
 	return &podspec.Object{Claim: &v1.PersistentVolumeClaim{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: podspec.KindClaim},
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, CreationTimestamp: metav1.NewTime(created)},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: podspec.KindClaim},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:         key.Namespace,
+			Name:              key.Name,
+			CreationTimestamp: metav1.NewTime(created),
+		},
 	}}
 }
 
 func (l *objectLook) hasData(key state.ObjectKey) bool {
-	return key.Kind == podspec.KindClaim && slices.Contains(l.data, state.Claim{Namespace: key.Namespace, Name: key.Name})
+	claim := state.Claim{Namespace: key.Namespace, Name: key.Name}
+	return key.Kind == podspec.KindClaim && slices.Contains(l.data, claim)
 }
 
 // setPhases sets the phase of claims: Bound if they have data or a PersistentVolume, otherwise Pending.
@@ -176,7 +189,9 @@ func (l *objectLook) endpoints(ctx context.Context, list *listing, found []*pods
 		list.items[i] = listed{name: "endpoints/" + o.Meta().Name, document: all[i]}
 	}
 	list.table = func() ([]string, []view.Row, error) {
-		header, rows := l.o.lists().Endpoints(found, func(i int) (ready, notReady []string) { return endpointTexts(all[i], nil) })
+		header, rows := l.o.lists().Endpoints(found, func(i int) (ready, notReady []string) {
+			return endpointTexts(all[i], nil)
+		})
 		return header, rows, nil
 	}
 	return list, unknown
@@ -230,10 +245,15 @@ func usersOf(key state.ObjectKey, applied []*podspec.Desired, records []*control
 	return slices.Compact(names)
 }
 
+// hasSeveralKinds reports whether the keys are of different kinds.
+func hasSeveralKinds(keys []state.ObjectKey) bool {
+	return slices.ContainsFunc(keys, func(k state.ObjectKey) bool { return k.Kind != keys[0].Kind })
+}
+
 // runGetWorkloads lists workloads of one kind.
 func runGetWorkloads(ctx context.Context, sess *session.Session, o *getOptions, targets *selection.Targets) error {
 	switch {
-	case len(targets.Pods)+len(targets.Objects) > 0, slices.ContainsFunc(targets.Workloads, func(k state.ObjectKey) bool { return k.Kind != targets.Workloads[0].Kind }):
+	case len(targets.Pods)+len(targets.Objects) > 0, hasSeveralKinds(targets.Workloads):
 		return exit.Usagef("get lists one kind at a time")
 	case o.Snapshot != "" || o.probe || o.printer.containers || o.Fields != "" || len(o.Files) > 0:
 		return exit.Usagef("--filename, --snapshot, --probe, --containers and --field-selector are for pods")
@@ -311,15 +331,18 @@ func (w *workloadLook) now(ctx context.Context) (*listing, error) {
 
 // records returns the named workloads, or all of the kind.
 func (w *workloadLook) records() ([]*controller.Record, error) {
-	return storedOf(w.o, w.targets.Workloads, w.sess.Workloads().Get, func() ([]*controller.Record, error) {
-		return w.sess.Workloads().List(func(k state.ObjectKey) bool { return k.Kind == w.targets.Kind() && w.o.Reaches(w.sess, k.Namespace) })
-	}, metaOf)
+	store := w.sess.Workloads()
+	isWanted := func(k state.ObjectKey) bool { return k.Kind == w.targets.Kind() && w.o.Reaches(w.sess, k.Namespace) }
+	list := func() ([]*controller.Record, error) { return store.List(isWanted) }
+	return storedOf(w.o, w.targets.Workloads, store.Get, list, metaOf)
 }
 
 func metaOf(r *controller.Record) *metav1.ObjectMeta { return r.Workload.Meta() }
 
 // workloadRows observes the pods of workloads.
-func workloadRows(ctx context.Context, sess *session.Session, records []*controller.Record) ([]view.WorkloadRow, error) {
+func workloadRows(
+	ctx context.Context, sess *session.Session, records []*controller.Record,
+) ([]view.WorkloadRow, error) {
 	if len(records) == 0 {
 		return nil, nil
 	}

@@ -47,7 +47,8 @@ func columnsOfFile(text string) (string, error) {
 	}
 	headers, paths := strings.Fields(lines[0]), strings.Fields(lines[1])
 	if len(headers) != len(paths) {
-		return "", fmt.Errorf("the file has %s and %s", view.Count(len(headers), "header"), view.Count(len(paths), "path"))
+		return "", fmt.Errorf("the file has %s and %s",
+			view.Count(len(headers), "header"), view.Count(len(paths), "path"))
 	}
 	columns := make([]string, 0, len(headers))
 	for i := range headers {

@@ -44,14 +44,20 @@ func NewLogs(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [flags] MANIFEST|POD [CONTAINER]",
 		Short: "Print the logs of containers",
-		Long: "Print the log of a container. Use --all-containers for all containers of a pod, and -l or --all for several pods. The\n" +
-			"lines that the container wrote to stdout and stderr are printed to stdout in the original order. Rotated files are\n" +
-			"included. With -f, podctl follows the log across restarts until the pod has finished." +
+		Long: "Print the log of a container. " +
+			"Use --all-containers for all containers of a pod, and -l or --all for several pods. " +
+			"The\nlines that the container wrote to stdout and stderr are printed to stdout in the original order. " +
+			"Rotated files are\nincluded. " +
+			"With -f, podctl follows the log across restarts until the pod has finished." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
-		Example: "  podctl logs web\n  podctl logs -f --tail 10 web app\n  podctl logs -p web app   # the previous run\n" +
+		Example: "  podctl logs web\n" +
+			"  podctl logs -f --tail 10 web app\n" +
+			"  podctl logs -p web app   # the previous run\n" +
 			"  podctl logs -l app=web --all-containers --since 5m",
 		ValidArgsFunction: completion.Of(sess.Flags).PodThenContainer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runLogs(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runLogs(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	o.container.Register(f, "Do not print which container was chosen")
@@ -119,7 +125,10 @@ func runLogs(ctx context.Context, sess *session.Session, o *logsOptions, args []
 }
 
 func (o *logsOptions) options(now time.Time) (runtimesession.LogOptions, error) {
-	opts := runtimesession.LogOptions{Options: logfile.Options{Follow: o.follow, Timestamps: o.timestamps}, Previous: o.previous}
+	opts := runtimesession.LogOptions{
+		Options:  logfile.Options{Follow: o.follow, Timestamps: o.timestamps},
+		Previous: o.previous,
+	}
 	if o.tail >= 0 {
 		opts.Tail = &o.tail
 	}
@@ -132,7 +141,8 @@ func (o *logsOptions) options(now time.Time) (runtimesession.LogOptions, error) 
 	if o.sinceTime != "" {
 		at, err := time.Parse(time.RFC3339Nano, o.sinceTime)
 		if err != nil {
-			return opts, exit.Usagef("--since-time: %q is not an RFC 3339 time, for example 2026-01-31T12:00:00Z", o.sinceTime)
+			return opts, exit.Usagef("--since-time: %q is not an RFC 3339 time, for example 2026-01-31T12:00:00Z",
+				o.sinceTime)
 		}
 		opts.Since = at
 	}

@@ -40,19 +40,32 @@ func NewProbe(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "probe [flags] [MANIFEST|POD...]",
 		Short: "Run the probes of pods and show the results",
-		Long: "Run every probe of the pods once, from this node, and show the results. podctl records the results. Once a threshold is\n" +
-			"reached, plan and apply act on them as a kubelet does. If an agent keeps the pod, the column AGENT shows the agent's\n" +
-			"result for the probe and how long it has had it." +
-			flags.ExitCodes("0 all passed", "1 error", "3 a probe was not decided", "4 a probe failed", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl probe web\n  podctl probe --wait --timeout 1m web\n  podctl probe --type readiness -c app web",
+		Long: "Run every probe of the pods once, from this node, and show the results. podctl records the results. " +
+			"Once a threshold is\nreached, plan and apply act on them as a kubelet does. " +
+			"If an agent keeps the pod, the column AGENT shows the agent's\nresult for the probe and how long it " +
+			"has had it." +
+			flags.ExitCodes(
+				"0 all passed",
+				"1 error",
+				"3 a probe was not decided",
+				"4 a probe failed",
+				"5 manifest refused",
+				"130 interrupted",
+			),
+		Example: "  podctl probe web\n" +
+			"  podctl probe --wait --timeout 1m web\n" +
+			"  podctl probe --type readiness -c app web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runProbe(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runProbe(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
 	o.RegisterSelectors(f, "All namespaces (if no pod is named)")
 	f.StringVarP(&o.container, "container", "c", "", "Run only probes of this container")
-	f.Var(&flags.Choice{Value: &o.kind, Allowed: []string{"liveness", "readiness", "startup"}}, "type", "Run only probes of this type: liveness, readiness or startup")
+	f.Var(&flags.Choice{Value: &o.kind, Allowed: []string{"liveness", "readiness", "startup"}}, "type",
+		"Run only probes of this type: liveness, readiness or startup")
 	f.BoolVar(&o.wait, "wait", false, "Repeat each probe at its period until it reaches a threshold")
 	f.BoolVarP(&o.watch, "watch", "w", false, "Repeat each probe at its period and update the table")
 	f.BoolVar(&o.noRecord, "no-record", false, "Do not record the results")

@@ -61,7 +61,9 @@ func (p *prober) decide(ctx context.Context) error {
 		if ctx.Err() == nil {
 			last = merged(last, reports)
 		}
-		undecided := slices.ContainsFunc(last, func(r probe.Report) bool { return !r.Decided() && !neverAsked(last, &r) })
+		undecided := slices.ContainsFunc(last, func(r probe.Report) bool {
+			return !r.Decided() && !neverAsked(last, &r)
+		})
 		if !undecided && ctx.Err() == nil {
 			break
 		}
@@ -140,7 +142,9 @@ func (p *prober) show(ctx context.Context, reports []probe.Report) error {
 // the reports of the others.
 func (p *prober) round(ctx context.Context, opts probe.Options) ([]probe.Report, error) {
 	opts.Container, opts.Type = p.o.container, model.ProbeType(p.o.kind)
-	found, outcomes := selection.All(p.pods, func(d *podspec.Desired) ([]probe.Report, error) { return p.ask(ctx, d, opts) })
+	found, outcomes := selection.All(p.pods, func(d *podspec.Desired) ([]probe.Report, error) {
+		return p.ask(ctx, d, opts)
+	})
 	p.unknown = nil
 	for i, err := range outcomes {
 		if err != nil && len(found[i]) == 0 {

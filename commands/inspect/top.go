@@ -39,8 +39,11 @@ func NewTop(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [flags] [MANIFEST|POD...]",
 		Short: "Show CPU and memory usage of pods",
-		Long: "Show the CPU and memory usage of pods that podctl applied. On a terminal, the table is updated until you press q.\n" +
-			"Otherwise, it is printed once. Memory is the working set. Percentages refer to the limits in the manifest." +
+		Long: "Show the CPU and memory usage of pods that podctl applied. " +
+			"On a terminal, the table is updated until you press q.\n" +
+			"Otherwise, it is printed once. " +
+			"Memory is the working set. " +
+			"Percentages refer to the limits in the manifest." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl top\n  podctl top -A --containers --sort-by memory\n  podctl top --once web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
@@ -55,8 +58,10 @@ func NewTop(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.view.containers, "containers", false, "Print one line per container")
 	f.BoolVar(&o.once, "once", false, "Print one table and exit (default if stdout is not a terminal)")
 	f.DurationVar(&o.interval, "interval", 2*time.Second, "Time between updates")
-	f.Var(&flags.Choice{Value: &o.sortBy, Allowed: []string{"name", "cpu", "memory"}, Start: "name"}, "sort-by", "Sort by name, cpu or memory")
-	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml; json and yaml are printed once")
+	f.Var(&flags.Choice{Value: &o.sortBy, Allowed: []string{"name", "cpu", "memory"}, Start: "name"}, "sort-by",
+		"Sort by name, cpu or memory")
+	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o",
+		"Output format: text, json or yaml; json and yaml are printed once")
 	return cmd
 }
 
@@ -196,7 +201,9 @@ func (o *topOptions) sort(usage []runtimesession.PodUsage) {
 	case "memory":
 		of = memoryOf
 	default:
-		slices.SortStableFunc(usage, func(a, b runtimesession.PodUsage) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
+		slices.SortStableFunc(usage, func(a, b runtimesession.PodUsage) int {
+			return cmp.Compare(a.Pod.String(), b.Pod.String())
+		})
 		return
 	}
 	for _, p := range usage {

@@ -59,7 +59,8 @@ func (v *usageView) row(pod model.PodRef, name []string, u usageValues) []string
 	}
 	row = append(append(row, name...),
 		cpuText(u.NanoCores), memoryText(u.WorkingSet), strconv.FormatUint(uint64(u.Restarts), 10),
-		cpuText(u.CPULimit), percent(u.NanoCores, u.CPULimit), memoryText(u.MemoryLimit), percent(u.WorkingSet, u.MemoryLimit))
+		cpuText(u.CPULimit), percent(u.NanoCores, u.CPULimit),
+		memoryText(u.MemoryLimit), percent(u.WorkingSet, u.MemoryLimit))
 	if v.history != nil {
 		row = append(row, v.history.columns(strings.Join(append([]string{pod.String()}, name...), "/"), u)...)
 	}
@@ -181,7 +182,12 @@ func valuesOf(c *runtimesession.ContainerUsage) usageValues {
 }
 
 func metricsDocument(usage []runtimesession.PodUsage, now time.Time) podMetricsList {
-	doc := podMetricsList{APIVersion: model.APIVersion, Kind: "PodMetricsList", Timestamp: now.UTC().Round(0), Items: []podMetrics{}}
+	doc := podMetricsList{
+		APIVersion: model.APIVersion,
+		Kind:       "PodMetricsList",
+		Timestamp:  now.UTC().Round(0),
+		Items:      []podMetrics{},
+	}
 	for _, p := range usage {
 		one := podMetrics{Pod: p.Pod, usageValues: podValues(p), Containers: []containerMetrics{}}
 		for i := range p.Containers {
