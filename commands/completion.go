@@ -11,8 +11,10 @@ func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a shell completion script",
-		Long: "Print a script that completes commands, flags and their values, pods, containers and manifests in a shell. Packages\n" +
-			"install it; bash needs bash-completion. Pod names come from podctl's own state, without a call to the runtime." +
+		Long: "Print a script that completes commands, flags and their values, pods, " +
+			"containers and manifests in a shell. " +
+			"Packages\ninstall it; bash needs bash-completion. " +
+			"Pod names come from podctl's own state, without a call to the runtime." +
 			flags.ExitCodes("0 success", "1 error"),
 		Example: "  . <(podctl completion bash)\n" +
 			"  podctl completion zsh > \"${fpath[1]}/_podctl\"\n" +

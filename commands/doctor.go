@@ -39,11 +39,14 @@ func newDoctor(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "Check whether this machine can run pods",
-		Long: "Check the container runtime, the machine and podctl's state directory. Print the advice for each problem (✗) and\n" +
-			"warning (!). Nothing is changed.\n" +
+		Long: "Check the container runtime, the machine and podctl's state directory. " +
+			"Print the advice for each problem (✗) and\nwarning (!). " +
+			"Nothing is changed.\n" +
 			"\n" +
-			"--bundle writes one archive for a bug report: the checks, the version, snapshots and plans of all pods that podctl\n" +
-			"applied, and its checkpoints. Values of Secrets are left out everywhere. Everything else in the manifests is included." +
+			"--bundle writes one archive for a bug report: " +
+			"the checks, the version, snapshots and plans of all pods that podctl\napplied, and its checkpoints. " +
+			"Values of Secrets are left out everywhere. " +
+			"Everything else in the manifests is included." +
 			flags.ExitCodes("0 pods can run", "1 pods cannot run, or an error"),
 		Example: "  podctl doctor\n  podctl doctor --bundle report.tar.gz",
 		Args:    flags.NoArguments,
@@ -61,7 +64,12 @@ func runDoctor(ctx context.Context, sess *session.Session, o *doctorOptions) err
 	if client != nil {
 		client.Starting = nil // Report the current state instead of waiting for a start.
 	}
-	facts := diagnose.Diagnose(ctx, diagnose.Diagnosis{Client: client, Err: err, Layout: sess.Flags.Layout(), Now: sess.IO.Now()})
+	facts := diagnose.Diagnose(ctx, diagnose.Diagnosis{
+		Client: client,
+		Err:    err,
+		Layout: sess.Flags.Layout(),
+		Now:    sess.IO.Now(),
+	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -38,9 +38,16 @@ type bundle struct {
 
 // writeBundle writes the archive for a bug report. It leaves out unavailable content and lists it in problems.txt,
 // because bug reports are written when something does not work.
-func writeBundle(ctx context.Context, sess *session.Session, file string, engine *runtime.Engine, doc *doctorDocument) error {
+func writeBundle(
+	ctx context.Context, sess *session.Session, file string, engine *runtime.Engine, doc *doctorDocument,
+) error {
 	applied, unreadable, err := state.Applied(sess.Flags.Layout())
-	b := &bundle{redactor: session.NewRedactor(applied, &podspec.Desired{Objects: sess.Objects().Secrets()}), at: doc.TakenAt, texts: map[string][]byte{}, problems: append(unreadable, err)}
+	b := &bundle{
+		redactor: session.NewRedactor(applied, &podspec.Desired{Objects: sess.Objects().Secrets()}),
+		at:       doc.TakenAt,
+		texts:    map[string][]byte{},
+		problems: append(unreadable, err),
+	}
 	b.addDocument("doctor.json", doc, nil) // The document has no values of Secrets.
 	versions := clientVersion()
 	answers := engine != nil && doc.Facts.Runtime.Problem == ""
@@ -49,7 +56,8 @@ func writeBundle(ctx context.Context, sess *session.Session, file string, engine
 	}
 	b.addDocument("version.json", versions, b.redactor)
 	for _, p := range applied {
-		b.addDocument(path.Join("journals", string(p.Desired.Pod.UID)+".json"), p.Checkpoint.WithoutSecrets(), b.redactor)
+		name := path.Join("journals", string(p.Desired.Pod.UID)+".json")
+		b.addDocument(name, p.Checkpoint.WithoutSecrets(), b.redactor)
 	}
 	happened, err := inspect.EventsDocument(sess)
 	b.addDocument("events.json", happened, b.redactor)
@@ -112,7 +120,12 @@ func (b *bundle) archive() ([]byte, error) {
 	zipped := gzip.NewWriter(&out)
 	packed := tar.NewWriter(zipped)
 	for _, name := range b.names {
-		header := &tar.Header{Name: path.Join("podctl-bundle", name), Mode: 0o600, Size: int64(len(b.texts[name])), ModTime: b.at}
+		header := &tar.Header{
+			Name:    path.Join("podctl-bundle", name),
+			Mode:    0o600,
+			Size:    int64(len(b.texts[name])),
+			ModTime: b.at,
+		}
 		if err := packed.WriteHeader(header); err != nil {
 			return nil, err
 		}
@@ -198,7 +211,8 @@ func (d *jsonRedaction) isOwn(text string) bool {
 	switch d.key {
 	case "kind", "type", "state", "reason", "phase", "status", "result", "verdict":
 		return strings.Trim(text, asciiLetters+"_") == ""
-	case "apiVersion", "name", "namespace", "pod", "container", "uid", "id", "containerID", "containerId", "podSandboxId", "sandboxID", "podctl":
+	case "apiVersion", "name", "namespace", "pod", "container", "podctl",
+		"uid", "id", "containerID", "containerId", "podSandboxId", "sandboxID":
 		return strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-./:") == ""
 	}
 	return false

@@ -25,10 +25,17 @@ func newExport(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [flags] POD",
 		Short: "Print the manifest of an applied pod for a kubelet",
-		Long: "Print the manifest of a pod that podctl applied, with its uid. A kubelet on the same runtime that gets it as a static\n" +
-			"pod takes over the running containers. Fields that prevent this are listed on stderr. A manifest that makes a kubelet\n" +
-			"panic (runtimeClassName) is not printed." +
-			flags.ExitCodes("0 success", "1 error", "3 printed, but a kubelet could not take over the pod without a restart", "5 manifest refused, or not printed", "130 interrupted"),
+		Long: "Print the manifest of a pod that podctl applied, with its uid. " +
+			"A kubelet on the same runtime that gets it as a static\npod takes over the running containers. " +
+			"Fields that prevent this are listed on stderr. " +
+			"A manifest that makes a kubelet\npanic (runtimeClassName) is not printed." +
+			flags.ExitCodes(
+				"0 success",
+				"1 error",
+				"3 printed, but a kubelet could not take over the pod without a restart",
+				"5 manifest refused, or not printed",
+				"130 interrupted",
+			),
 		Example:           "  podctl export web > /etc/kubernetes/manifests/web.yaml",
 		Args:              flags.OnePod,
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
@@ -48,7 +55,8 @@ func export(sess *session.Session, pod *v1.Pod, output string) error {
 	problems := podspec.TakeoverProblems(pod)
 	for _, p := range problems {
 		if p.Panics {
-			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("pod %s is not exported: %s", model.RefOf(pod), p)}
+			err := fmt.Errorf("pod %s is not exported: %s", model.RefOf(pod), p)
+			return &exit.CodeError{Code: exit.Refused, Err: err}
 		}
 	}
 	if err := terminal.WriteDocument(sess.IO.Out, cmp.Or(output, "yaml"), pod); err != nil {
@@ -71,7 +79,8 @@ func export(sess *session.Session, pod *v1.Pod, output string) error {
 func takeoverNotes(pod *v1.Pod, stateDir, cgroupRoot string) []string {
 	notes := []string{fmt.Sprintf("a kubelet names a static pod %s-NODE; its containers keep running", pod.Name)}
 	// The kubelet reads the resources of the removed container (kubelet: recordContainerResizeOperations).
-	notes = append(notes, "kubelet 1.36 panics when a container or sidecar of a static pod is removed or renamed and the pod keeps its uid: "+
+	notes = append(notes, "kubelet 1.36 panics when a container or sidecar of a static pod is removed or renamed "+
+		"and the pod keeps its uid: "+
 		"change metadata.uid in the same edit, or remove the file first and wait until the pod has ended")
 	var emptyDirs []string
 	for _, vol := range pod.Spec.Volumes {
@@ -80,14 +89,16 @@ func takeoverNotes(pod *v1.Pod, stateDir, cgroupRoot string) []string {
 		}
 	}
 	if len(emptyDirs) > 0 {
-		notes = append(notes, fmt.Sprintf("emptyDir %s: a restarted container sees its content only if the kubelet runs with --root-dir %s",
+		notes = append(notes, fmt.Sprintf(
+			"emptyDir %s: a restarted container sees its content only if the kubelet runs with --root-dir %s",
 			strings.Join(emptyDirs, ", "), stateDir))
 	}
 	if needsMounts(pod) {
 		notes = append(notes, mountNotes(stateDir)...)
 	}
 	if cgroupRoot != "" {
-		notes = append(notes, "the kubelet finds the pod's cgroup only with --cgroup-root /"+strings.Trim(cgroupRoot, "/"))
+		root := "/" + strings.Trim(cgroupRoot, "/")
+		notes = append(notes, "the kubelet finds the pod's cgroup only with --cgroup-root "+root)
 	}
 	return notes
 }
@@ -102,7 +113,8 @@ func needsMounts(pod *v1.Pod) bool {
 		}
 	}
 	for _, ref := range podspec.Containers(pod) {
-		if slices.ContainsFunc(ref.VolumeMounts, func(m v1.VolumeMount) bool { return m.SubPath != "" || m.SubPathExpr != "" }) {
+		hasSubPath := func(m v1.VolumeMount) bool { return m.SubPath != "" || m.SubPathExpr != "" }
+		if slices.ContainsFunc(ref.VolumeMounts, hasSubPath) {
 			return true
 		}
 	}
@@ -115,6 +127,9 @@ func mountNotes(stateDir string) []string {
 	if err != nil || !private {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s is in the private mount %s: a kubelet with that root directory bind-mounts it onto itself, which hides volumes in memory and "+
-		"subPaths below it from restarted containers; run mount --make-shared %s before the kubelet starts", stateDir, at, at)}
+	note := fmt.Sprintf("%s is in the private mount %s: "+
+		"a kubelet with that root directory bind-mounts it onto itself, which hides volumes in memory "+
+		"and subPaths below it from restarted containers; "+
+		"run mount --make-shared %s before the kubelet starts", stateDir, at, at)
+	return []string{note}
 }

@@ -34,7 +34,8 @@ func Main(ctx context.Context, env *Env, args []string) int {
 		err = exit.Interruption(err)
 	}
 	p.sess.RefreshRedactor()
-	fmt.Fprintf(env.Err, "podctl: %s\n", terminal.PrintableLines(p.sess.ErrorText(err))) //nolint:errcheck // there is no other place to print it
+	text := terminal.PrintableLines(p.sess.ErrorText(err))
+	fmt.Fprintf(env.Err, "podctl: %s\n", text) //nolint:errcheck // there is no other place to print it
 	if usage := (*exit.UsageError)(nil); errors.As(err, &usage) {
 		fmt.Fprintf(env.Err, "See '%s --help'.\n", cmd.CommandPath()) //nolint:errcheck // as above
 	}

@@ -36,12 +36,15 @@ func newPrune(sess *session.Session) *cobra.Command {
 			"  files in the state directory, logs and events of deleted pods\n" +
 			"  with --volumes: persistent volume claims that no pod uses\n" +
 			"\n" +
-			"Running containers and objects of other tools are never touched. Logs of applied pods that reach 10 MiB are rotated,\n" +
-			"as in apply; podctl keeps five files of each. `podctl image prune` removes images." +
+			"Running containers and objects of other tools are never touched. " +
+			"Logs of applied pods that reach 10 MiB are rotated,\nas in apply; podctl keeps five files of each. " +
+			"`podctl image prune` removes images." +
 			flags.ExitCodes("0 success", "1 error, or something could not be removed", "130 interrupted"),
-		Example: "  podctl prune --dry-run\n  podctl prune\n  podctl prune --dry-run -o json | jq '[.items[].size] | add'",
-		Args:    flags.NoArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return prune(cmd.Context(), sess, o) },
+		Example: "  podctl prune --dry-run\n" +
+			"  podctl prune\n" +
+			"  podctl prune --dry-run -o json | jq '[.items[].size] | add'",
+		Args: flags.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return prune(cmd.Context(), sess, o) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be removed and rotated")
@@ -70,7 +73,9 @@ func prune(ctx context.Context, sess *session.Session, o *pruneOptions) error {
 }
 
 // collect removes garbage and returns the removed items. With --dry-run it removes nothing and returns all of them.
-func (o *pruneOptions) collect(ctx context.Context, engine *runtime.Engine, garbage []gc.Garbage) ([]gc.Garbage, error) {
+func (o *pruneOptions) collect(
+	ctx context.Context, engine *runtime.Engine, garbage []gc.Garbage,
+) ([]gc.Garbage, error) {
 	if o.dryRun {
 		return garbage, nil
 	}

@@ -36,19 +36,28 @@ func newRender(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render [flags] MANIFEST...",
 		Short: "Print pods with all defaults filled in",
-		Long: "Print the pods of manifests as the API server would store them: in their namespace, with all defaults filled in and\n" +
-			"old annotations as fields. Values that only the server knows are missing: times, the status, and a uid that the\n" +
-			"manifest does not set. Fields that podctl does not support are printed as well. With --cri, print the messages for the\n" +
-			"container runtime of this machine, with digests instead of the values of Secrets. No runtime is needed." +
+		Long: "Print the pods of manifests as the API server would store them: " +
+			"in their namespace, with all defaults filled in and\nold annotations as fields. " +
+			"Values that only the server knows are missing: " +
+			"times, the status, and a uid that the\nmanifest does not set. " +
+			"Fields that podctl does not support are printed as well. " +
+			"With --cri, print the messages for the\ncontainer runtime of this machine, " +
+			"with digests instead of the values of Secrets. " +
+			"No runtime is needed." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl render pod.yaml\n  podctl render --cri -o json pod.yaml | jq .sandbox\n  podctl render -o json pod.yaml | jq .spec.containers[0].imagePullPolicy",
+		Example: "  podctl render pod.yaml\n" +
+			"  podctl render --cri -o json pod.yaml | jq .sandbox\n" +
+			"  podctl render -o json pod.yaml | jq .spec.containers[0].imagePullPolicy",
 		ValidArgsFunction: completion.Manifests,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runRender(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.files, &o.recursive)
 	flags.ConfigMaps(cmd, &o.configMaps)
-	f.BoolVar(&o.cri, "cri", false, "Print the CRI messages, with $SANDBOX_IP, $IMAGE_ID and the like for values that only the runtime knows")
+	f.BoolVar(&o.cri, "cri", false,
+		"Print the CRI messages, with $SANDBOX_IP, $IMAGE_ID and the like for values that only the runtime knows")
 	f.VarP(flags.Format(&o.output), "output", "o", "Output format: yaml or json")
 	return cmd
 }
@@ -65,7 +74,9 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 	if err != nil {
 		return err
 	}
-	m.Problems = slices.DeleteFunc(m.Problems, func(p document.Problem) bool { return p.Class == document.ClassUnsupported })
+	m.Problems = slices.DeleteFunc(m.Problems, func(p document.Problem) bool {
+		return p.Class == document.ClassUnsupported
+	})
 	if err = m.Err(); err != nil {
 		return err
 	}

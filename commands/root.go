@@ -46,9 +46,11 @@ func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "podctl [command]",
 		Short: "The kubelet's pod sync as a command",
-		Long: "podctl reads Kubernetes manifests, compares them with what a container runtime really runs, and shows what it would\n" +
-			"change and why. apply makes exactly these changes in one sync pass; agent repeats passes until it is stopped. The exit\n" +
-			"codes are the same for all commands except diff, run, exec, attach and debug, whose help lists their own." +
+		Long: "podctl reads Kubernetes manifests, compares them with what a container runtime really runs, " +
+			"and shows what it would\nchange and why. apply makes exactly these changes in one sync pass; " +
+			"agent repeats passes until it is stopped. " +
+			"The exit\ncodes are the same for all commands except diff, run, exec, attach and debug, " +
+			"whose help lists their own." +
 			flags.ExitCodes(exit.Meanings()...),
 		Example: "  podctl plan pod.yaml         # show what the next pass would change, and why\n" +
 			"  podctl apply --wait pod.yaml # apply it and wait until the pod is ready\n" +
@@ -88,12 +90,42 @@ func addCommands(root *cobra.Command, sess *session.Session, agent *cobra.Comman
 			root.AddCommand(cmd)
 		}
 	}
-	add(groupMain, lifecycle.NewPlan(sess), lifecycle.NewDiff(sess), lifecycle.NewApply(sess), lifecycle.NewRun(sess), lifecycle.NewRestart(sess), lifecycle.NewScale(sess), lifecycle.NewRollout(sess),
-		inspect.NewProbe(sess), lifecycle.NewDelete(sess))
-	add(groupLook, inspect.NewGet(sess), inspect.NewExplain(sess), inspect.NewDescribe(sess), inspect.NewEvents(sess), inspect.NewTop(sess), inspect.NewLogs(sess),
-		lifecycle.NewWait(sess), newValidate(sess), newRender(sess), newSnapshot(sess), newExport(sess))
-	add(groupInside, interact.NewExec(sess), interact.NewAttach(sess), interact.NewPortForward(sess), interact.NewCopy(sess), interact.NewDebug(sess))
-	add(groupUpkeep, image.New(sess), newPrune(sess), newDoctor(sess), agent, node.New(sess), newCompletion(), newVersion(sess))
+	add(groupMain,
+		lifecycle.NewPlan(sess),
+		lifecycle.NewDiff(sess),
+		lifecycle.NewApply(sess),
+		lifecycle.NewRun(sess),
+		lifecycle.NewRestart(sess),
+		lifecycle.NewScale(sess),
+		lifecycle.NewRollout(sess),
+		inspect.NewProbe(sess),
+		lifecycle.NewDelete(sess))
+	add(groupLook,
+		inspect.NewGet(sess),
+		inspect.NewExplain(sess),
+		inspect.NewDescribe(sess),
+		inspect.NewEvents(sess),
+		inspect.NewTop(sess),
+		inspect.NewLogs(sess),
+		lifecycle.NewWait(sess),
+		newValidate(sess),
+		newRender(sess),
+		newSnapshot(sess),
+		newExport(sess))
+	add(groupInside,
+		interact.NewExec(sess),
+		interact.NewAttach(sess),
+		interact.NewPortForward(sess),
+		interact.NewCopy(sess),
+		interact.NewDebug(sess))
+	add(groupUpkeep,
+		image.New(sess),
+		newPrune(sess),
+		newDoctor(sess),
+		agent,
+		node.New(sess),
+		newCompletion(),
+		newVersion(sess))
 }
 
 // begin loads the configuration and starts the timeout of the command.

@@ -21,13 +21,17 @@ func newSnapshot(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot [flags] [MANIFEST|POD...]",
 		Short: "Write the observed state of pods as JSON",
-		Long: "Write all input of a plan as one JSON document: the state of the pods in the runtime, and podctl's records of them.\n" +
-			"`plan --snapshot` and `get --snapshot` read it on any machine, without a runtime. Values of Secrets are left out.\n" +
+		Long: "Write all input of a plan as one JSON document: " +
+			"the state of the pods in the runtime, and podctl's records of them.\n" +
+			"`plan --snapshot` and `get --snapshot` read it on any machine, without a runtime. " +
+			"Values of Secrets are left out.\n" +
 			"Without arguments, the snapshot has all pods that podctl applied in the namespace." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl snapshot web > web.json\n  podctl plan pod.yaml --snapshot web.json",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runSnapshot(cmd.Context(), sess, *s, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runSnapshot(cmd.Context(), sess, *s, args)
+		},
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &s.Files, &s.Recursive)
@@ -49,7 +53,9 @@ func writeSnapshot(ctx context.Context, sess *session.Session, pods []*podspec.D
 		return err
 	}
 	var recording snapshot.Recording
-	recording, outcomes := selection.Look(pods, func(d *podspec.Desired) (*snapshot.Pod, error) { return engine.Observer.Snapshot(ctx, d) })
+	recording, outcomes := selection.Look(pods, func(d *podspec.Desired) (*snapshot.Pod, error) {
+		return engine.Observer.Snapshot(ctx, d)
+	})
 	unknown := selection.Outcome(ctx, outcomes)
 	if unknown != nil && len(recording) == 0 {
 		return unknown

@@ -36,12 +36,15 @@ func newValidate(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [flags] MANIFEST...",
 		Short: "Check manifests and report all problems",
-		Long: "Check manifests as the API server would, and list the fields that have no effect in podctl. Also report why a kubelet\n" +
-			"on this machine would reject a pod that podctl runs. No runtime is needed." +
+		Long: "Check manifests as the API server would, and list the fields that have no effect in podctl. " +
+			"Also report why a kubelet\non this machine would reject a pod that podctl runs. " +
+			"No runtime is needed." +
 			flags.ExitCodes("0 valid", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl validate pod.yaml\n  podctl validate -o json manifests/",
 		ValidArgsFunction: completion.Manifests,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runValidate(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runValidate(cmd.Context(), sess, o, args)
+		},
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.files, &o.recursive)
@@ -145,7 +148,11 @@ func problemsDocument(m *load.Manifest, notes []podNote) any {
 		Skipped    []document.Skipped `json:"skipped"`
 		Notes      []podNote          `json:"notes"`
 	}{
-		model.APIVersion, "Problems", append([]document.Problem{}, m.Problems...), append([]document.Note{}, m.NoEffect...),
-		append([]document.Skipped{}, m.Skipped...), notes,
+		APIVersion: model.APIVersion,
+		Kind:       "Problems",
+		Problems:   append([]document.Problem{}, m.Problems...),
+		NoEffect:   append([]document.Note{}, m.NoEffect...),
+		Skipped:    append([]document.Skipped{}, m.Skipped...),
+		Notes:      notes,
 	}
 }

@@ -76,7 +76,12 @@ func runVersion(cmd *cobra.Command, sess *session.Session, o *versionOptions) er
 
 // clientVersion returns the versions that are known without a runtime.
 func clientVersion() versionDocument {
-	doc := versionDocument{APIVersion: model.APIVersion, Kind: "Version", Version: version, Kubernetes: kubernetesVersion}
+	doc := versionDocument{
+		APIVersion: model.APIVersion,
+		Kind:       "Version",
+		Version:    version,
+		Kubernetes: kubernetesVersion,
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		doc.Go = info.GoVersion
 	}
@@ -93,7 +98,8 @@ func askRuntime(ctx context.Context, sess *session.Session, doc *versionDocument
 	if err != nil {
 		return err
 	}
-	doc.Runtime, doc.RuntimeVer, doc.CRI = reply.GetRuntimeName(), reply.GetRuntimeVersion(), reply.GetRuntimeApiVersion()
+	doc.Runtime, doc.RuntimeVer = reply.GetRuntimeName(), reply.GetRuntimeVersion()
+	doc.CRI = reply.GetRuntimeApiVersion()
 	doc.Endpoint, doc.Origin = client.Endpoint.Address, client.Endpoint.Origin
 	return nil
 }
