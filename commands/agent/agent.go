@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/config"
@@ -52,18 +53,23 @@ func New(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent [flags] [PATH|URL...]",
 		Short: "Keep pods running as their manifests describe",
-		Long: "Keep the pods of directories, files and URLs running as their manifests describe. When a manifest changes, a container\n" +
-			"ends or a restart delay expires, the agent runs the same sync pass that plan shows and apply runs. Without arguments,\n" +
-			"it reads " + defaultSource + ". Manifests may also contain Deployments, Jobs and other workloads, Services,\n" +
-			"ConfigMaps and Secrets.\n" +
+		Long: "Keep the pods of directories, files and URLs running as their manifests describe. " +
+			"When a manifest changes, a container\nends or a restart delay expires, " +
+			"the agent runs the same sync pass that plan shows and apply runs. " +
+			"Without arguments,\nit reads " + defaultSource + ". " +
+			"Manifests may also contain Deployments, Jobs and other workloads, Services,\nConfigMaps and Secrets.\n" +
 			"\n" +
-			"The agent also keeps pods and workloads that were applied by hand. It deletes pods and workloads when their manifest\n" +
-			"is removed from the directory, file or URL.\n" +
+			"The agent also keeps pods and workloads that were applied by hand. " +
+			"It deletes pods and workloads when their manifest\nis removed from the directory, file or URL.\n" +
 			"\n" +
-			"All other commands work while the agent runs. You can stop or kill it at any time: pods keep running, and the next\n" +
-			"agent continues where the last one stopped. With systemd, a shutdown of the machine waits until the pods have stopped." +
+			"All other commands work while the agent runs. " +
+			"You can stop or kill it at any time: " +
+			"pods keep running, and the next\nagent continues where the last one stopped. " +
+			"With systemd, a shutdown of the machine waits until the pods have stopped." +
 			flags.ExitCodes("0 stopped by a signal", "1 error, for example because another agent is running"),
-		Example:           "  podctl agent\n  podctl agent --applied=false ./pods https://example.com/pods.yaml\n  podctl agent status",
+		Example: "  podctl agent\n" +
+			"  podctl agent --applied=false ./pods https://example.com/pods.yaml\n" +
+			"  podctl agent status",
 		Args:              func(_ *cobra.Command, args []string) error { return checkWords(args) },
 		ValidArgsFunction: completion.Manifests,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,26 +88,34 @@ func New(sess *session.Session) *cobra.Command {
 			return err
 		},
 	}
-	f := cmd.Flags()
+	o.register(cmd.Flags())
+	cmd.AddCommand(newStatus(sess), newReload(sess))
+	return cmd
+}
+
+// register defines the flags.
+func (o *agentOptions) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.Applied, "applied", true, "Also keep the pods and workloads that were applied by hand")
-	f.BoolVar(&o.AllowKubelet, "allow-kubelet", false, "Continue even if a kubelet on the same runtime may kill the pods")
-	f.BoolVar(&o.AllowOtherAgent, "allow-other-agent", false, "Continue even if an agent with another state directory uses the same runtime")
-	f.IntVar(&o.Parallel, "parallel", 0, "Maximum number of concurrent passes (default: twice the number of CPUs, at least 4)")
+	f.BoolVar(&o.AllowKubelet, "allow-kubelet", false,
+		"Continue even if a kubelet on the same runtime may kill the pods")
+	f.BoolVar(&o.AllowOtherAgent, "allow-other-agent", false,
+		"Continue even if an agent with another state directory uses the same runtime")
+	f.IntVar(&o.Parallel, "parallel", 0,
+		"Maximum number of concurrent passes (default: twice the number of CPUs, at least 4)")
 	f.IntVar(&o.pulls, "max-parallel-pulls", 4, "Maximum number of concurrent image pulls (0: no limit)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between downloads of a URL")
 	flags.SkipUnknown(f, &o.skipUnknown)
 	o.keep.addTo(f)
 	o.eviction.addTo(f)
 	o.admission.Register(f, true)
-	f.StringVar(&o.listen, "listen", "", "Address to serve /healthz, /readyz and /metrics on over plain HTTP: ADDRESS:PORT, or :PORT for 127.0.0.1")
+	f.StringVar(&o.listen, "listen", "",
+		"Address to serve /healthz, /readyz and /metrics on over plain HTTP: ADDRESS:PORT, or :PORT for 127.0.0.1")
 	f.BoolVar(&o.StopAtEnd, "stop-pods", false, "Stop all pods when the agent stops")
 	f.DurationVar(&o.ShutdownGrace, "shutdown-grace", 30*time.Second,
 		"Time for pods to stop at a shutdown of the machine and with --stop-pods (0: a shutdown does not wait)")
 	f.StringArrayVar(&o.from, "sources", nil, "Directories, files and URLs")
 	f.BoolVar(&o.show, showFlag, false, "Print the configuration")
 	cobra.CheckErr(errors.Join(config.FileOnly(f, "sources"), f.MarkHidden(showFlag)))
-	cmd.AddCommand(newStatus(sess), newReload(sess))
-	return cmd
 }
 
 // complete checks the flags and fills in the settings of the daemon.

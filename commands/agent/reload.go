@@ -42,7 +42,8 @@ func (s settings) changes(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, append([]string{"--" + showFlag + "=true"}, os.Args[1:]...)...) //nolint:gosec // it is this program
+	args := append([]string{"--" + showFlag + "=true"}, os.Args[1:]...)
+	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // it is this program
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -89,5 +90,6 @@ func (s signals) restart() error {
 		return nil
 	default:
 	}
-	return fmt.Errorf("restarting %s: %w", program, syscall.Exec(program, os.Args, os.Environ())) //nolint:gosec // it is this program
+	err = syscall.Exec(program, os.Args, os.Environ()) //nolint:gosec // it is this program
+	return fmt.Errorf("restarting %s: %w", program, err)
 }

@@ -27,9 +27,10 @@ func newStatus(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Show the status of the agent, its sources, pods and workloads",
-		Long: "Show the problems of the agent, its sources, and the pods and workloads that it keeps. For each of them, show whether it\n" +
-			"is ready, its source, what it waits for and until when, and why its last pass failed. Pods and workloads with problems\n" +
-			"come first." +
+		Long: "Show the problems of the agent, its sources, and the pods and workloads that it keeps. " +
+			"For each of them, show whether it\nis ready, its source, what it waits for and until when, " +
+			"and why its last pass failed. " +
+			"Pods and workloads with problems\ncome first." +
 			flags.ExitCodes("0 success", "1 error, for example because no agent is running"),
 		Example: "  podctl agent status\n  podctl agent status -o json | jq '.pods[] | select(.error)'",
 		Args:    flags.NoArguments,
@@ -52,10 +53,15 @@ func newReload(sess *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload",
 		Short: "Reload the configuration and sources of the agent",
-		Long: "Reload the configuration of the agent, as the signal SIGHUP does. If it has changed, the agent restarts; pods are not\n" +
-			"affected. Otherwise, the agent reads every source again. An invalid configuration has no effect. The command waits up\n" +
-			"to three seconds for the sources, and then lists those that are still being read." +
-			flags.ExitCodes("0 success", "1 error, for example because no agent is running or the configuration is invalid"),
+		Long: "Reload the configuration of the agent, as the signal SIGHUP does. " +
+			"If it has changed, the agent restarts; pods are not\naffected. " +
+			"Otherwise, the agent reads every source again. " +
+			"An invalid configuration has no effect. " +
+			"The command waits up\nto three seconds for the sources, and then lists those that are still being read." +
+			flags.ExitCodes(
+				"0 success",
+				"1 error, for example because no agent is running or the configuration is invalid",
+			),
 		Example: "  podctl agent reload",
 		Args:    flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -99,7 +105,8 @@ func show(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
 	if !s.Ready {
 		ready = "not ready"
 	}
-	io.Print("agent is running: %s, pid %d, since %s, %s", ready, s.PID, s.StartedAt.Local().Format(time.DateTime), runtimeText(&s.Runtime))
+	io.Print("agent is running: %s, pid %d, since %s, %s",
+		ready, s.PID, s.StartedAt.Local().Format(time.DateTime), runtimeText(&s.Runtime))
 	for _, one := range s.Sources {
 		io.Print("source %s: %s", one.Name, sourceText(&one))
 		for _, p := range one.Takeovers {
@@ -118,9 +125,12 @@ func show(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
 		if pod := states[p.UID]; pod != nil {
 			ready, status = view.ReadyText(pod), view.StatusText(pod)
 		}
-		rows = append(rows, []string{p.Namespace, p.Name, ready, status, cmp.Or(p.File, "-"), doing(p), next(p, io.Now()), waiting(p)})
+		rows = append(rows, []string{
+			p.Namespace, p.Name, ready, status, cmp.Or(p.File, "-"), doing(p), next(p, io.Now()), waiting(p),
+		})
 	}
-	err := terminal.Table(io.Out, []string{"NAMESPACE", "NAME", "READY", "STATUS", "FILE", "DOING", "NEXT", "WAITS FOR"}, rows)
+	header := []string{"NAMESPACE", "NAME", "READY", "STATUS", "FILE", "DOING", "NEXT", "WAITS FOR"}
+	err := terminal.Table(io.Out, header, rows)
 	return errors.Join(err, showWorkloads(io, s.Workloads))
 }
 

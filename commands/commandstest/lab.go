@@ -52,7 +52,8 @@ func NewLab(t *testing.T, main Main) *Lab {
 	}
 	t.Cleanup(func() {
 		l.Close()
-		if err := errors.Join(cgroup.Machine{}.Remove(context.Background(), "/"+l.CgroupRoot), os.RemoveAll(dir)); err != nil {
+		err := cgroup.Machine{}.Remove(context.Background(), "/"+l.CgroupRoot)
+		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -69,7 +70,8 @@ func (l *Lab) Path(name string) string { return filepath.Join(l.dir, name) }
 func (l *Lab) Write(name, spec string) string {
 	l.t.Helper()
 	path := l.Path(name + ".yaml")
-	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  terminationGracePeriodSeconds: 1\n" + spec
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\n" +
+		"spec:\n  terminationGracePeriodSeconds: 1\n" + spec
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
@@ -79,8 +81,12 @@ func (l *Lab) Write(name, spec string) string {
 // Args prepends the flags that select the lab to the arguments of a command line.
 func (l *Lab) Args(args ...string) []string {
 	return append([]string{
-		"--state-dir", l.Path("state"), "--log-root", l.Path("logs"), "--cgroup-root", l.CgroupRoot, "--proxy-mode", "none",
-		"-r", "unix://" + l.Path("cri.sock"), "--timeout", "30s",
+		"--state-dir", l.Path("state"),
+		"--log-root", l.Path("logs"),
+		"--cgroup-root", l.CgroupRoot,
+		"--proxy-mode", "none",
+		"-r", "unix://" + l.Path("cri.sock"),
+		"--timeout", "30s",
 	}, args...)
 }
 
@@ -119,7 +125,13 @@ func (l *Lab) InTime(flag string, args []string, good func(code int, text string
 
 // Env returns an environment without a terminal and without variables.
 func Env(stdin string, out, errs io.Writer, now func() time.Time) *terminal.Env {
-	return &terminal.Env{In: strings.NewReader(stdin), Out: out, Err: errs, Now: now, Getenv: func(string) string { return "" }}
+	return &terminal.Env{
+		In:     strings.NewReader(stdin),
+		Out:    out,
+		Err:    errs,
+		Now:    now,
+		Getenv: func(string) string { return "" },
+	}
 }
 
 // Call runs one command line without a runtime.
@@ -132,7 +144,8 @@ func Call(t *testing.T, main Main, stdin string, args ...string) (code int, stdo
 }
 
 // Pods has manifests of two pods in the namespace default and one in another.
-const Pods = `{apiVersion: v1, kind: Pod, metadata: {name: hello}, spec: {initContainers: [{name: fetch, image: i}], containers: [{name: web, image: i}, {name: worker, image: i}]}}
+const Pods = `{apiVersion: v1, kind: Pod, metadata: {name: hello}, spec: {
+  initContainers: [{name: fetch, image: i}], containers: [{name: web, image: i}, {name: worker, image: i}]}}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: help}, spec: {containers: [{name: app, image: i}]}}
 ---

@@ -45,7 +45,9 @@ func (c Completion) Pods(_ *cobra.Command, args []string, typed string) ([]cobra
 }
 
 // Pod is Pods for a command that takes one.
-func (c Completion) Pod(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c Completion) Pod(
+	cmd *cobra.Command, args []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, noFiles
 	}
@@ -53,7 +55,9 @@ func (c Completion) Pod(cmd *cobra.Command, args []string, typed string) ([]cobr
 }
 
 // Targets offers pods and manifests. Words that can only be paths are left to the shell, which quotes them correctly.
-func (c Completion) Targets(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c Completion) Targets(
+	cmd *cobra.Command, args []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if isPath(typed) {
 		return Manifests(cmd, args, typed)
 	}
@@ -67,7 +71,9 @@ func (c Completion) Targets(cmd *cobra.Command, args []string, typed string) ([]
 
 // Kinds is Targets for commands that also take kinds. After a kind it offers the stored objects of that kind. It offers
 // kinds only after their first letter, because users usually mean pods.
-func (c Completion) Kinds(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c Completion) Kinds(
+	cmd *cobra.Command, args []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	word, name, prefix := "", typed, ""
 	if len(args) > 0 {
 		word = args[0]
@@ -107,7 +113,9 @@ func (c Completion) objectNames(kind, prefix, typed string) []string {
 }
 
 // PodThenContainer is PodThenContainers for one container.
-func (c Completion) PodThenContainer(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c Completion) PodThenContainer(
+	cmd *cobra.Command, args []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 1 {
 		return nil, noFiles
 	}
@@ -115,7 +123,9 @@ func (c Completion) PodThenContainer(cmd *cobra.Command, args []string, typed st
 }
 
 // PodThenContainers offers pods and manifests, and then the containers of the first argument.
-func (c Completion) PodThenContainers(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c Completion) PodThenContainers(
+	cmd *cobra.Command, args []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return c.Targets(cmd, args, typed)
 	}
@@ -125,7 +135,9 @@ func (c Completion) PodThenContainers(cmd *cobra.Command, args []string, typed s
 
 // PodThenPorts offers pods, and after one the ports of its containers by name, or else by number. A typed local port is
 // kept in front.
-func (c Completion) PodThenPorts(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c Completion) PodThenPorts(
+	cmd *cobra.Command, args []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return c.Pods(cmd, args, typed)
 	}
@@ -158,7 +170,9 @@ func (c Completion) Copy(_ *cobra.Command, args []string, typed string) ([]cobra
 
 // Containers offers the containers of the pods in the arguments. Without arguments it offers those of all pods in the
 // namespace.
-func (c Completion) Containers(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c Completion) Containers(
+	cmd *cobra.Command, args []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if files, err := cmd.Flags().GetStringSlice("filename"); err == nil {
 		args = append(slices.Clone(args), files...)
 	}
@@ -172,7 +186,9 @@ func (c Completion) Containers(cmd *cobra.Command, args []string, typed string) 
 }
 
 // Namespaces offers the namespaces of applied pods.
-func (c Completion) Namespaces(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c Completion) Namespaces(
+	_ *cobra.Command, _ []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	names := []string{"default"}
 	for _, d := range c.applied() {
 		names = append(names, d.Pod.Namespace)
@@ -327,7 +343,9 @@ func (c Completion) flag(f *pflag.Flag) cobra.CompletionFunc {
 }
 
 // Images offers the images of applied pods.
-func (c Completion) Images(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c Completion) Images(
+	_ *cobra.Command, args []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
 	for _, d := range c.applied() {
 		for _, ref := range podspec.Containers(d.Pod) {
@@ -341,7 +359,9 @@ func (c Completion) Images(_ *cobra.Command, args []string, typed string) ([]cob
 }
 
 // Pulls offers manifests and images.
-func (c Completion) Pulls(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c Completion) Pulls(
+	cmd *cobra.Command, args []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if isPath(typed) {
 		return Manifests(cmd, args, typed)
 	}

@@ -25,11 +25,16 @@ const keyAnnotation = "podctl/key"
 
 // Register defines the flags.
 func (a *Admission) Register(set *pflag.FlagSet, enforce bool) {
-	set.BoolVar(&a.enforce, "enforce-allocatable", enforce, "Reject pods that a kubelet would reject, for example for lack of memory")
+	set.BoolVar(&a.enforce, "enforce-allocatable", enforce,
+		"Reject pods that a kubelet would reject, for example for lack of memory")
 	set.IntVar(&a.MaxPods, "max-pods", 110, "Maximum number of pods")
-	set.Var(&list{"resources", a.reservedText, a.setReserved}, "system-reserved", "Resources reserved for the system, such as cpu=500m,memory=1Gi")
-	set.Var(&list{"names", func() string { return strings.Join(a.UnsafeSysctls, ",") }, a.setSysctls}, "allowed-unsafe-sysctls", "Unsafe sysctls that pods may set, such as kernel.msg*,net.core.somaxconn")
-	set.Var(labelsInto(&a.Labels), "node-labels", "Labels of the node for nodeSelector and nodeAffinity, such as disk=ssd")
+	set.Var(&list{"resources", a.reservedText, a.setReserved}, "system-reserved",
+		"Resources reserved for the system, such as cpu=500m,memory=1Gi")
+	sysctlsText := func() string { return strings.Join(a.UnsafeSysctls, ",") }
+	set.Var(&list{"names", sysctlsText, a.setSysctls}, "allowed-unsafe-sysctls",
+		"Unsafe sysctls that pods may set, such as kernel.msg*,net.core.somaxconn")
+	set.Var(labelsInto(&a.Labels), "node-labels",
+		"Labels of the node for nodeSelector and nodeAffinity, such as disk=ssd")
 	set.Lookup("enforce-allocatable").Annotations = map[string][]string{keyAnnotation: {"admission"}}
 }
 

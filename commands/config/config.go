@@ -177,7 +177,8 @@ func checkKeys(settings map[string]Setting, set *pflag.FlagSet, sections Section
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		if !slices.Contains(known, key) {
-			errs = append(errs, fmt.Errorf("%s: unknown key %q; known keys: %s", settings[key].Origin, key, strings.Join(known, ", ")))
+			errs = append(errs, fmt.Errorf("%s: unknown key %q; known keys: %s",
+				settings[key].Origin, key, strings.Join(known, ", ")))
 		}
 	}
 	return errors.Join(errs...)

@@ -50,7 +50,8 @@ func parse(file string, text []byte, sections Sections) (map[string]Setting, err
 	}
 	root := doc.Content[0]
 	if root.Kind != yamlv3.MappingNode {
-		return nil, fmt.Errorf("%s:%d: a configuration is a map of flags and their values, for example `namespace: web`", file, root.Line)
+		return nil, fmt.Errorf(
+			"%s:%d: a configuration is a map of flags and their values, for example `namespace: web`", file, root.Line)
 	}
 	for key, value := range pairs(root) {
 		var err error

@@ -59,22 +59,31 @@ const (
 
 // Register defines the flags.
 func (f *Flags) Register(set *pflag.FlagSet) {
-	set.StringVarP(&f.RuntimeEndpoint, EndpointFlag, "r", "", "Socket of the container runtime (env CONTAINER_RUNTIME_ENDPOINT)")
+	set.StringVarP(&f.RuntimeEndpoint, EndpointFlag, "r", "",
+		"Socket of the container runtime (env CONTAINER_RUNTIME_ENDPOINT)")
 	set.StringVar(&f.ImageEndpoint, "image-endpoint", "", "Socket of the image service (default: the runtime's)")
-	set.StringVarP(&f.Namespace, "namespace", "n", "default", "Namespace of pods given by name, and of manifests without a namespace")
+	set.StringVarP(&f.Namespace, "namespace", "n", "default",
+		"Namespace of pods given by name, and of manifests without a namespace")
 	set.StringVar(&f.StateDir, "state-dir", state.Default().Root, "Directory for podctl's state")
 	set.StringVar(&f.LogRoot, "log-root", state.Default().LogRoot, "Directory for pod logs")
 	set.StringVar(&f.CgroupRoot, "cgroup-root", "", "Parent of all pod cgroups (default: the root cgroup)")
-	set.Var(&flags.Choice{Value: &f.ProxyMode, Allowed: []string{ProxyNFTables, ProxyNone}, Start: ProxyNFTables}, "proxy-mode", "Routing of Service traffic: nftables, or none (Service names resolve to pods)")
-	set.Var(reservedFlagOf(&f.reserved), reservedFlag, "Ports of the node that pods and Services must not use, besides those in use")
+	proxyMode := &flags.Choice{Value: &f.ProxyMode, Allowed: []string{ProxyNFTables, ProxyNone}, Start: ProxyNFTables}
+	set.Var(proxyMode, "proxy-mode", "Routing of Service traffic: nftables, or none (Service names resolve to pods)")
+	set.Var(reservedFlagOf(&f.reserved), reservedFlag,
+		"Ports of the node that pods and Services must not use, besides those in use")
 	f.RequestTimeout = cri.DefaultRequestTimeout
-	set.Var(&flags.Limit{Value: &f.RequestTimeout, Required: true}, "request-timeout", "Timeout for a request to the container runtime")
-	set.Var(&flags.Limit{Value: &f.LockTimeout}, "lock-timeout", "Timeout for a pod that another podctl works on (0: that of --timeout)")
+	set.Var(&flags.Limit{Value: &f.RequestTimeout, Required: true}, "request-timeout",
+		"Timeout for a request to the container runtime")
+	set.Var(&flags.Limit{Value: &f.LockTimeout}, "lock-timeout",
+		"Timeout for a pod that another podctl works on (0: that of --timeout)")
 	set.Var(&flags.Limit{Value: &f.Timeout}, "timeout", "Timeout for the whole command (0: none)")
-	set.StringVar(&f.File, fileFlag, "", "Configuration file (default: /etc/podctl/config.yaml, then ~/.config/podctl/config.yaml)")
+	set.StringVar(&f.File, fileFlag, "",
+		"Configuration file (default: /etc/podctl/config.yaml, then ~/.config/podctl/config.yaml)")
 	set.BoolVarP(&f.Verbose, "verbose", "v", false, "Log requests to the container runtime to stderr")
-	set.Var(&flags.Choice{Value: &f.LogFormat, Allowed: []string{"text", "json"}, Start: "text"}, "log-format", "Log format: text or json")
-	set.Var(&flags.Choice{Value: &f.Color, Allowed: []string{"auto", "always", "never"}, Start: "auto"}, "color", "When to use colours: auto, always or never")
+	set.Var(&flags.Choice{Value: &f.LogFormat, Allowed: []string{"text", "json"}, Start: "text"}, "log-format",
+		"Log format: text or json")
+	set.Var(&flags.Choice{Value: &f.Color, Allowed: []string{"auto", "always", "never"}, Start: "auto"}, "color",
+		"When to use colours: auto, always or never")
 }
 
 // absolute makes relative directories absolute, because the runtime also uses them and has another working directory.
@@ -113,6 +122,9 @@ func (f *Flags) EndpointSources(getenv func(string) string) cri.EndpointSources 
 		slices.Reverse(given)
 	}
 	return cri.EndpointSources{
-		Given: given, NodeSocket: node.Socket(f.Layout().NodeDir()), CrictlConfig: "/etc/crictl.yaml", WellKnown: cri.WellKnownSockets(),
+		Given:        given,
+		NodeSocket:   node.Socket(f.Layout().NodeDir()),
+		CrictlConfig: "/etc/crictl.yaml",
+		WellKnown:    cri.WellKnownSockets(),
 	}
 }

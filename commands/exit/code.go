@@ -45,8 +45,14 @@ const (
 // Meanings lists the exit codes with their meanings, one line each.
 func Meanings() []string {
 	return []string{
-		"0 success", "1 error", "2 plan --exit-code: something would change", "3 not reached yet, or held", "4 a probe failed",
-		"5 manifest refused", "6 the awaited pod has failed", "130 interrupted",
+		"0 success",
+		"1 error",
+		"2 plan --exit-code: something would change",
+		"3 not reached yet, or held",
+		"4 a probe failed",
+		"5 manifest refused",
+		"6 the awaited pod has failed",
+		"130 interrupted",
 	}
 }
 

@@ -62,5 +62,6 @@ func SkipUnknown(set *pflag.FlagSet, skip *bool) {
 
 // ConfigMaps defines --configmap for a command that takes manifests.
 func ConfigMaps(cmd *cobra.Command, files *[]string) {
-	cmd.Flags().StringSliceVar(files, "configmap", nil, "File with ConfigMaps and Secrets to add to the manifests of this call (repeatable)")
+	cmd.Flags().StringSliceVar(files, "configmap", nil,
+		"File with ConfigMaps and Secrets to add to the manifests of this call (repeatable)")
 }

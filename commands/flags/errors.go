@@ -23,15 +23,19 @@ func Error(cmd *cobra.Command, err error) error {
 		return Unknown(cmd, unknown)
 	}
 	if absent := (*pflag.NotExistError)(nil); errors.As(err, &absent) && isKustomize(cmd, absent) {
-		return exit.Usagef("%s; podctl does not build kustomizations: write kustomize build DIR | %s -f -", err, cmd.CommandPath())
+		return exit.Usagef("%s; podctl does not build kustomizations: write kustomize build DIR | %s -f -",
+			err, cmd.CommandPath())
 	}
 	return exit.Usagef("%s", err.Error())
 }
 
 // isKustomize reports whether an unknown flag is kubectl's -k, on a command that reads manifests.
 func isKustomize(cmd *cobra.Command, absent *pflag.NotExistError) bool {
+	if cmd.Flags().Lookup("filename") == nil {
+		return false
+	}
 	name := absent.GetSpecifiedName()
-	return cmd.Flags().Lookup("filename") != nil && (name == "kustomize" || name == "k" && absent.GetSpecifiedShortnames() != "")
+	return name == "kustomize" || name == "k" && absent.GetSpecifiedShortnames() != ""
 }
 
 // expected describes the values of a flag by its type; empty for types that describe their values themselves.
@@ -87,7 +91,10 @@ func elsewhere() map[string]string {
 		{"stop rmp stopp destroy pause", "`podctl delete POD`, which stops and removes a pod"},
 		{"kill", "`podctl delete --force POD`"},
 		{"runp replace play kube compose", "`podctl apply MANIFEST`"},
-		{"edit patch set label annotate", "an editor for the manifest, then `podctl plan MANIFEST` and `podctl apply MANIFEST`"},
+		{
+			"edit patch set label annotate",
+			"an editor for the manifest, then `podctl plan MANIFEST` and `podctl apply MANIFEST`",
+		},
 		{"dry-run", "`podctl plan MANIFEST`"},
 		{"state", "`podctl get`"},
 		{"inspect", "`podctl describe POD`, or `podctl get POD -o yaml`"},

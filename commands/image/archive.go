@@ -21,8 +21,10 @@ func newLoad(sess *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "load [flags] ARCHIVE...",
 		Short: "Load images from archives",
-		Long: "Load images from archives in Docker or OCI format, compressed or not, as docker save, podman save, skopeo or podctl\n" +
-			"image save write them. - reads standard input. This needs containerd, because the CRI has no call for it." +
+		Long: "Load images from archives in Docker or OCI format, compressed or not, as docker save, podman save, " +
+			"skopeo or podctl\nimage save write them. " +
+			"- reads standard input. " +
+			"This needs containerd, because the CRI has no call for it." +
 			flags.ExitCodes("0 success", "1 error, or the runtime is not containerd", "130 interrupted"),
 		Example: "  podctl image load web.tar\n  docker save web:1.5 | podctl image load -",
 		Args:    flags.Needs("an archive, or - for standard input"),
@@ -67,13 +69,17 @@ func newSave(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save [flags] IMAGE...",
 		Short: "Save images to an archive",
-		Long: "Save images to an OCI archive that podctl image load and docker load can read. For a multi-platform image, only this\n" +
-			"machine's platform is saved. This needs containerd, because the CRI has no call for it." +
+		Long: "Save images to an OCI archive that podctl image load and docker load can read. " +
+			"For a multi-platform image, only this\nmachine's platform is saved. " +
+			"This needs containerd, because the CRI has no call for it." +
 			flags.ExitCodes("0 success", "1 error, or the runtime is not containerd", "130 interrupted"),
-		Example:           "  podctl image save registry.local/web:1.5 -o web.tar\n  podctl image save web:1.5 | ssh edge podctl image load -",
+		Example: "  podctl image save registry.local/web:1.5 -o web.tar\n" +
+			"  podctl image save web:1.5 | ssh edge podctl image load -",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
 		Args:              flags.Needs("an image"),
-		RunE:              func(cmd *cobra.Command, args []string) error { return save(cmd.Context(), sess, args, output) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return save(cmd.Context(), sess, args, output)
+		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "Output file (-: standard output)")
 	return cmd

@@ -33,7 +33,16 @@ func New(sess *session.Session) *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(all, newPull(sess), newLoad(sess), newSave(sess), newInspect(sess), newTag(sess), newRemove(sess), newPrune(sess))
+	cmd.AddCommand(
+		all,
+		newPull(sess),
+		newLoad(sess),
+		newSave(sess),
+		newInspect(sess),
+		newTag(sess),
+		newRemove(sess),
+		newPrune(sess),
+	)
 	return cmd
 }
 
@@ -69,8 +78,10 @@ func newTag(sess *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "tag [flags] SOURCE TARGET",
 		Short: "Add a name to an image",
-		Long: "Add a name to an image. If another image has that name, the name moves to this one. Containers that were created from\n" +
-			"the other image keep it. This needs containerd, because the CRI has no call for it." +
+		Long: "Add a name to an image. " +
+			"If another image has that name, the name moves to this one. " +
+			"Containers that were created from\nthe other image keep it. " +
+			"This needs containerd, because the CRI has no call for it." +
 			flags.ExitCodes("0 success", "1 error, or the runtime is not containerd"),
 		Example:           "  podctl image tag registry.local/web:1.5 registry.local/web:stable",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
@@ -97,15 +108,19 @@ func newInspect(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [flags] IMAGE...",
 		Short: "Print details of images as JSON or YAML",
-		Long: "Print the names, size and users of images, and their configuration: platform, command, environment, user, labels,\n" +
-			"layers and history." +
+		Long: "Print the names, size and users of images, and their configuration: " +
+			"platform, command, environment, user, labels,\nlayers and history." +
 			flags.ExitCodes("0 success", "1 error"),
-		Example:           "  podctl image inspect registry.local/web:1.5\n  podctl image inspect web:1.5 | jq .config.config.Cmd",
+		Example: "  podctl image inspect registry.local/web:1.5\n" +
+			"  podctl image inspect web:1.5 | jq .config.config.Cmd",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
 		Args:              flags.Needs("an image"),
-		RunE:              func(cmd *cobra.Command, args []string) error { return inspect(cmd.Context(), sess, output, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return inspect(cmd.Context(), sess, output, args)
+		},
 	}
-	cmd.Flags().VarP(&flags.Choice{Value: &output, Allowed: []string{"json", "yaml"}, Start: "json"}, "output", "o", "Output format: json or yaml")
+	cmd.Flags().VarP(&flags.Choice{Value: &output, Allowed: []string{"json", "yaml"}, Start: "json"}, "output", "o",
+		"Output format: json or yaml")
 	return cmd
 }
 

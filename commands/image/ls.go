@@ -23,11 +23,14 @@ func newList(sess *session.Session) *cobra.Command {
 		Use:     "ls [flags]",
 		Aliases: []string{"list"},
 		Short:   "List images and the pods that use them",
-		Long: "List the images of the runtime and the pods that use them. These are pods with a container from the image, running or\n" +
-			"not, and applied pods whose manifest names the image." +
+		Long: "List the images of the runtime and the pods that use them. " +
+			"These are pods with a container from the image, running or\nnot, " +
+			"and applied pods whose manifest names the image." +
 			flags.ExitCodes("0 success", "1 error"),
-		Example: "  podctl image ls\n  podctl image ls --digests\n  podctl image ls -o json | jq '.items[] | select(.usedBy == null)'",
-		Args:    flags.NoArguments,
+		Example: "  podctl image ls\n" +
+			"  podctl image ls --digests\n" +
+			"  podctl image ls -o json | jq '.items[] | select(.usedBy == null)'",
+		Args: flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, images, err := list(cmd.Context(), sess)
 			if err != nil {
@@ -107,7 +110,12 @@ func (v *imageView) row(img *images.Image, repository, tag, digest string) []str
 	}
 	id := model.ShortID(strings.TrimPrefix(img.ID, "sha256:"))
 	return []string{
-		cmp.Or(repository, terminal.NoValue), cmp.Or(tag, terminal.NoValue), cmp.Or(digest, terminal.NoValue), id, view.Size(int64(img.Size)), usersText(img),
+		cmp.Or(repository, terminal.NoValue),
+		cmp.Or(tag, terminal.NoValue),
+		cmp.Or(digest, terminal.NoValue),
+		id,
+		view.Size(int64(img.Size)),
+		usersText(img),
 	}
 }
 

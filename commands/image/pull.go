@@ -23,8 +23,10 @@ func newPull(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pull [flags] IMAGE|MANIFEST...",
 		Short: "Pull images",
-		Long: "Pull images, and all images of the pods in a manifest. Credentials come from the manifest's pull secrets, from\n" +
-			"Docker's config.json and its credential helpers, and from Podman's auth.json, never from the command line." +
+		Long: "Pull images, and all images of the pods in a manifest. " +
+			"Credentials come from the manifest's pull secrets, " +
+			"from\nDocker's config.json and its credential helpers, and from Podman's auth.json, " +
+			"never from the command line." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl image pull docker.io/library/nginx:1.29\n  podctl image pull -f pod.yaml",
 		ValidArgsFunction: completion.Of(sess.Flags).Pulls,
@@ -49,7 +51,9 @@ func newPull(sess *session.Session) *cobra.Command {
 }
 
 // requests returns the images in the arguments, and those of the manifests.
-func requests(ctx context.Context, sess *session.Session, s selection.Selection, args []string) ([]images.Request, error) {
+func requests(
+	ctx context.Context, sess *session.Session, s selection.Selection, args []string,
+) ([]images.Request, error) {
 	var requests []images.Request
 	for _, arg := range args {
 		if input.IsManifest(arg) {
@@ -77,13 +81,15 @@ func pull(ctx context.Context, sess *session.Session, engine *runtime.Engine, r 
 	began := sess.IO.Now()
 	spinner := sess.IO.Spin("pulling " + r.Image)
 	info, err := engine.Images.Pull(ctx, r, func(p images.PullProgress) {
-		spinner.Progress(fmt.Sprintf("%s of %s so far, %s", view.Size(p.Done), view.Size(p.Total), view.Count(p.Parts, "part")))
+		done, total, parts := view.Size(p.Done), view.Size(p.Total), view.Count(p.Parts, "part")
+		spinner.Progress(fmt.Sprintf("%s of %s so far, %s", done, total, parts))
 	})
 	spinner.Stop()
 	if err != nil {
 		return err
 	}
-	sess.IO.Print("pulled %s  %s  %s  %.1fs", r.Image, shortDigest(digestOf(&info)), view.Size(int64(info.Size)), sess.IO.Now().Sub(began).Seconds())
+	sess.IO.Print("pulled %s  %s  %s  %.1fs",
+		r.Image, shortDigest(digestOf(&info)), view.Size(int64(info.Size)), sess.IO.Now().Sub(began).Seconds())
 	return nil
 }
 

@@ -25,14 +25,19 @@ func newRemove(sess *session.Session) *cobra.Command {
 		Use:     "rm [flags] IMAGE...",
 		Aliases: []string{"remove"},
 		Short:   "Remove images",
-		Long: "Remove images by name, digest or ID. If an image has several names, removing it by one name removes only that name (on\n" +
-			"containerd; other runtimes cannot do that). Removing it by ID removes all its names. Images that a container was\n" +
-			"created from, or that the runtime itself needs, are kept unless --force is given." +
+		Long: "Remove images by name, digest or ID. " +
+			"If an image has several names, removing it by one name removes only that name (on\ncontainerd; " +
+			"other runtimes cannot do that). " +
+			"Removing it by ID removes all its names. " +
+			"Images that a container was\ncreated from, or that the runtime itself needs, " +
+			"are kept unless --force is given." +
 			flags.ExitCodes("0 success", "1 error, or an image is in use"),
 		Example:           "  podctl image rm registry.local/web:1.4\n  podctl image rm --force 4b7ce07a",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
 		Args:              flags.Needs("an image"),
-		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return remove(cmd.Context(), sess, o, args)
+		},
 	}
 	cmd.Flags().BoolVar(&o.force, "force", false, "Also remove images that are in use; running containers keep running")
 	return cmd
@@ -83,7 +88,8 @@ func inUse(img *images.Image, name string) error {
 	case len(img.OtherNames(name)) > 0:
 		return nil // Only a name is removed, and containers do not depend on it.
 	case len(img.UsedBy) > 1:
-		return fmt.Errorf("image %s is used by %s and %d more: delete them first, or use --force", name, img.UsedBy[0], len(img.UsedBy)-1)
+		return fmt.Errorf("image %s is used by %s and %d more: delete them first, or use --force",
+			name, img.UsedBy[0], len(img.UsedBy)-1)
 	case len(img.UsedBy) == 1:
 		return fmt.Errorf("image %s is used by %s: delete the pod first, or use --force", name, img.UsedBy[0])
 	}
@@ -112,15 +118,16 @@ func newPrune(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune [flags]",
 		Short: "Remove unused images",
-		Long: "Remove images that no container was created from, running or not, and that neither an applied manifest nor the runtime\n" +
-			"itself needs." +
+		Long: "Remove images that no container was created from, running or not, " +
+			"and that neither an applied manifest nor the runtime\nitself needs." +
 			flags.ExitCodes("0 success", "1 error"),
 		Example: "  podctl image prune --dry-run\n  podctl image prune",
 		Args:    flags.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return prune(cmd.Context(), sess, o) },
 	}
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only show what would be removed")
-	cmd.Flags().VarP(flags.Output(&o.output, "json", "yaml", "name"), "output", "o", "Output format: text, json, yaml or name")
+	cmd.Flags().VarP(flags.Output(&o.output, "json", "yaml", "name"), "output", "o",
+		"Output format: text, json, yaml or name")
 	return cmd
 }
 

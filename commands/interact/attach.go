@@ -24,10 +24,16 @@ func NewAttach(sess *session.Session) *cobra.Command {
 		Annotations: exit.OwnFailure(exit.ExecFailed),
 		Use:         "attach [flags] POD [-c CONTAINER]",
 		Short:       "Attach to a running container",
-		Long: "Attach to the main process of a container until it ends. Without -i, only its output is shown. When the input ends,\n" +
-			"the process goes on, unless the container sets stdinOnce. On a terminal (-it), press the --detach-keys to disconnect\n" +
-			"and leave the process running." +
-			flags.ExitCodes("0 the process or the connection ended, or the user detached", "126 podctl could not attach, or could not write the output", "127 no such pod or container", "130 interrupted"),
+		Long: "Attach to the main process of a container until it ends. " +
+			"Without -i, only its output is shown. " +
+			"When the input ends,\nthe process goes on, unless the container sets stdinOnce. " +
+			"On a terminal (-it), press the --detach-keys to disconnect\nand leave the process running." +
+			flags.ExitCodes(
+				"0 the process or the connection ended, or the user detached",
+				"126 podctl could not attach, or could not write the output",
+				"127 no such pod or container",
+				"130 interrupted",
+			),
 		Example:           "  podctl attach web\n  podctl attach -it shell",
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,7 +44,8 @@ func NewAttach(sess *session.Session) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.keys, "detach-keys", defaultDetachKeys, "Keys to detach, separated by commas: letters and ctrl-LETTER (empty: none)")
+	cmd.Flags().StringVar(&o.keys, "detach-keys", defaultDetachKeys,
+		"Keys to detach, separated by commas: letters and ctrl-LETTER (empty: none)")
 	return cmd
 }
 

@@ -29,13 +29,19 @@ func NewCopy(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cp [flags] POD:PATH PATH|- | PATH|- POD:PATH",
 		Short: "Copy files to and from a container",
-		Long: "Copy files and directories between this machine and a running container. The image does not need tar. Modes, symbolic\n" +
-			"links and holes are kept. Files copied into a container belong to the user that the container runs as. Paths and\n" +
-			"links cannot leave the container or the destination. Pipes, sockets and devices are skipped, and trees with more\n" +
-			"than 256 nested directories are refused. Use - as the destination to write a tar archive to stdout, or as the source\n" +
-			"to unpack a tar archive from stdin into a directory of the container." +
+		Long: "Copy files and directories between this machine and a running container. " +
+			"The image does not need tar. " +
+			"Modes, symbolic\nlinks and holes are kept. " +
+			"Files copied into a container belong to the user that the container runs as. " +
+			"Paths and\nlinks cannot leave the container or the destination. " +
+			"Pipes, sockets and devices are skipped, and trees with more\nthan 256 nested directories are refused. " +
+			"Use - as the destination to write a tar archive to stdout, " +
+			"or as the source\nto unpack a tar archive from stdin into a directory of the container." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl cp web:/etc/hosts .\n  podctl cp ./site web:/srv/ -c app\n  podctl cp web:/var/log - | tar -x\n  tar -c site | podctl cp - web:/srv",
+		Example: "  podctl cp web:/etc/hosts .\n" +
+			"  podctl cp ./site web:/srv/ -c app\n" +
+			"  podctl cp web:/var/log - | tar -x\n" +
+			"  tar -c site | podctl cp - web:/srv",
 		ValidArgsFunction: completion.Of(sess.Flags).Copy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -121,7 +127,9 @@ func (c *copying) out(ctx context.Context, root *filecopy.Root, source, destinat
 	return c.copy(ctx, src, dir, name, filecopy.Options{})
 }
 
-func (c *copying) in(ctx context.Context, root *filecopy.Root, owner filecopy.Owner, source, destination string) (err error) {
+func (c *copying) in(
+	ctx context.Context, root *filecopy.Root, owner filecopy.Owner, source, destination string,
+) (err error) {
 	src, err := input.OpenTree(source)
 	if err != nil {
 		return err
@@ -152,7 +160,9 @@ func (c *copying) archive(ctx context.Context, root *filecopy.Root, source strin
 }
 
 // unpack unpacks a tar archive from stdin into a directory of the container.
-func (c *copying) unpack(ctx context.Context, root *filecopy.Root, owner filecopy.Owner, destination string) (err error) {
+func (c *copying) unpack(
+	ctx context.Context, root *filecopy.Root, owner filecopy.Owner, destination string,
+) (err error) {
 	dir, err := root.OpenDir(destination)
 	if err != nil {
 		return fmt.Errorf("in the container: %w", err)

@@ -44,11 +44,19 @@ func NewDebug(sess *session.Session) *cobra.Command {
 		Annotations: exit.OwnFailure(exit.ExecFailed),
 		Use:         "debug [flags] POD --image IMAGE [-- COMMAND [ARG...]]",
 		Short:       "Add a debug container to a running pod",
-		Long: "Add a debug container to a running pod. It shares the network of the pod and, with --target, the processes of one\n" +
-			"container. The manifest and the other containers do not change. The debug container runs until it exits or the pod\n" +
-			"stops." +
-			flags.ExitCodes("0 started; with -i: the container exited with 0", "1-125 with -i: the exit code of the container", "126 the container could not be started, or its output could not be written", "127 no such pod or container", "130 interrupted"),
-		Example:           "  podctl debug -it web --image busybox --target app\n  podctl debug web --image tools --profile netadmin -- tcpdump -i eth0",
+		Long: "Add a debug container to a running pod. " +
+			"It shares the network of the pod and, with --target, the processes of one\ncontainer. " +
+			"The manifest and the other containers do not change. " +
+			"The debug container runs until it exits or the pod\nstops." +
+			flags.ExitCodes(
+				"0 started; with -i: the container exited with 0",
+				"1-125 with -i: the exit code of the container",
+				"126 the container could not be started, or its output could not be written",
+				"127 no such pod or container",
+				"130 interrupted",
+			),
+		Example: "  podctl debug -it web --image busybox --target app\n" +
+			"  podctl debug web --image tools --profile netadmin -- tcpdump -i eth0",
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || o.image == "" || (len(args) > 1 && cmd.ArgsLenAtDash() != 1) {
@@ -62,10 +70,12 @@ func NewDebug(sess *session.Session) *cobra.Command {
 	f.Lookup("container").Usage = "Name of the debug container (default: debugger- and five letters)"
 	f.StringVar(&o.image, "image", "", "Image of the debug container")
 	f.StringVar(&o.target, "target", "", "Container to share processes with")
-	f.Var(&flags.Choice{Value: &o.profile, Allowed: []string{"general", "baseline", "restricted", "netadmin", "sysadmin"}, Start: "general"},
-		"profile", "Security profile: general, baseline, restricted, netadmin or sysadmin")
+	profiles := []string{"general", "baseline", "restricted", "netadmin", "sysadmin"}
+	f.Var(&flags.Choice{Value: &o.profile, Allowed: profiles, Start: "general"}, "profile",
+		"Security profile: general, baseline, restricted, netadmin or sysadmin")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "Environment variable: NAME=VALUE (repeatable)")
-	f.StringVar(&o.pull, "image-pull-policy", "", "Pull policy: Always, IfNotPresent or Never (default: depends on the image tag)")
+	f.StringVar(&o.pull, "image-pull-policy", "",
+		"Pull policy: Always, IfNotPresent or Never (default: depends on the image tag)")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue even if a kubelet on the same runtime may kill the pod")
 	f.BoolVar(&o.attach, "attach", false, "Attach to the container even without -i")
 	return cmd
@@ -74,7 +84,8 @@ func NewDebug(sess *session.Session) *cobra.Command {
 func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name string, command []string) error {
 	d, engine, err := selection.Running(ctx, sess, name)
 	if err == nil && d.Rebuilt {
-		err = fmt.Errorf("pod %s/%s was not applied by podctl, so podctl cannot add a container to it", d.Pod.Namespace, d.Pod.Name)
+		err = fmt.Errorf("pod %s/%s was not applied by podctl, so podctl cannot add a container to it",
+			d.Pod.Namespace, d.Pod.Name)
 	}
 	if err != nil {
 		return notFoundCode(err)
@@ -112,7 +123,9 @@ func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name 
 	return err
 }
 
-func (o *debugOptions) start(ctx context.Context, sess *session.Session, engine *runtime.Engine, d *podspec.Desired, c *v1.EphemeralContainer) (*executor.Outcome, error) {
+func (o *debugOptions) start(
+	ctx context.Context, sess *session.Session, engine *runtime.Engine, d *podspec.Desired, c *v1.EphemeralContainer,
+) (*executor.Outcome, error) {
 	opts := executor.Options{AllowKubelet: o.kubelet}
 	if !o.container.Quiet {
 		progress := view.NewProgress(sess.IO, 1)

@@ -29,10 +29,20 @@ func NewExec(sess *session.Session) *cobra.Command {
 		Short:       "Run a command in a container",
 		Long: "Run a command in a running container and exit with its exit code.\n" +
 			"\n" +
-			"--user, --workdir and --env need containerd. The command keeps the capabilities, profiles and limits of the container.\n" +
+			"--user, --workdir and --env need containerd. " +
+			"The command keeps the capabilities, profiles and limits of the container.\n" +
 			"With one of these flags, an interrupt of podctl also ends the command." +
-			flags.ExitCodes("0-125 the exit code of the command", "126 the command could not be run, or its output could not be written", "127 no such pod, container or command", "130 interrupted", "141 the output was closed (podctl exec … | head)"),
-		Example:           "  podctl exec web -- ls -l /\n  podctl exec -it web -c app -- sh\n  podctl exec -u www-data -w /tmp -e DEBUG=1 web -- env\n  tar c . | podctl exec -i web -- tar x -C /data",
+			flags.ExitCodes(
+				"0-125 the exit code of the command",
+				"126 the command could not be run, or its output could not be written",
+				"127 no such pod, container or command",
+				"130 interrupted",
+				"141 the output was closed (podctl exec … | head)",
+			),
+		Example: "  podctl exec web -- ls -l /\n" +
+			"  podctl exec -it web -c app -- sh\n" +
+			"  podctl exec -u www-data -w /tmp -e DEBUG=1 web -- env\n" +
+			"  tar c . | podctl exec -i web -- tar x -C /data",
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runExec(cmd, sess, o, args) },
 	}
@@ -40,7 +50,8 @@ func NewExec(sess *session.Session) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.command.User, "user", "u", "", "User to run as: name or number, optionally with :GROUP")
 	f.StringVarP(&o.command.Dir, "workdir", "w", "", "Working directory")
-	f.StringArrayVarP(&o.command.Env, "env", "e", nil, "Environment variable: NAME=VALUE, or NAME to pass on podctl's value (repeatable)")
+	f.StringArrayVarP(&o.command.Env, "env", "e", nil,
+		"Environment variable: NAME=VALUE, or NAME to pass on podctl's value (repeatable)")
 	return cmd
 }
 
@@ -95,7 +106,8 @@ func runExec(cmd *cobra.Command, sess *session.Session, o *execOptions, args []s
 	_, err = s.connect(ctx, func(ctx context.Context, r *remote.Streams) error {
 		return engine.Sessions.Exec(ctx, d, container, &o.command, r)
 	})
-	if unwritten := (*remote.OutputError)(nil); errors.As(err, &unwritten) && errors.Is(err, unix.EPIPE) && o.command.Differs() {
+	unwritten := (*remote.OutputError)(nil)
+	if errors.As(err, &unwritten) && errors.Is(err, unix.EPIPE) && o.command.Differs() {
 		return exit.With(exit.BrokenPipe)
 	}
 	return processCode(err)

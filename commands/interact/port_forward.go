@@ -22,11 +22,20 @@ func NewPortForward(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "port-forward [flags] POD|KIND/NAME [LOCAL:]PORT...",
 		Short: "Forward local ports to a pod or Service",
-		Long: "Listen on local ports and forward connections to a pod. Without LOCAL, the local port has the same number. With an\n" +
-			"empty LOCAL, podctl chooses a free port. PORT is the number or name of a container port. With service/NAME, PORT is a\n" +
-			"port of the Service, and connections go to its first pod." +
-			flags.ExitCodes("0 --timeout expired", "1 error, or the connection to the pod was lost", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl port-forward web 8080:80\n  podctl port-forward web :http --address 0.0.0.0\n  podctl port-forward service/web 8080:80",
+		Long: "Listen on local ports and forward connections to a pod. " +
+			"Without LOCAL, the local port has the same number. " +
+			"With an\nempty LOCAL, podctl chooses a free port. " +
+			"PORT is the number or name of a container port. " +
+			"With service/NAME, PORT is a\nport of the Service, and connections go to its first pod." +
+			flags.ExitCodes(
+				"0 --timeout expired",
+				"1 error, or the connection to the pod was lost",
+				"5 manifest refused",
+				"130 interrupted",
+			),
+		Example: "  podctl port-forward web 8080:80\n" +
+			"  podctl port-forward web :http --address 0.0.0.0\n" +
+			"  podctl port-forward service/web 8080:80",
 		ValidArgsFunction: completion.Of(sess.Flags).PodThenPorts,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
@@ -72,7 +81,9 @@ func forwarded(sess *session.Session, args []string, pod *v1.Pod) ([]string, err
 		}
 		number, target := service.Target(o.Service, port, pod)
 		if target == 0 {
-			return nil, exit.Usagef("%s has no port %s that leads to pod %s (`podctl get %s/%s -o yaml` shows its ports)", key, port, pod.Name, key.Word(), key.Name)
+			return nil, exit.Usagef(
+				"%s has no port %s that leads to pod %s (`podctl get %s/%s -o yaml` shows its ports)",
+				key, port, pod.Name, key.Word(), key.Name)
 		}
 		if !given {
 			local = fmt.Sprint(number)

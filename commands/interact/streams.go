@@ -43,7 +43,9 @@ type streams struct {
 
 // connect connects the streams, in raw mode if both ends have a terminal. It reports whether the process has written
 // anything.
-func (s *streams) connect(ctx context.Context, call func(context.Context, *remote.Streams) error) (wrote bool, err error) {
+func (s *streams) connect(
+	ctx context.Context, call func(context.Context, *remote.Streams) error,
+) (wrote bool, err error) {
 	var seen atomic.Bool
 	r := &remote.Streams{Out: watchedWriter{s.io.Out, &seen}, Err: watchedWriter{s.io.Err, &seen}, Terminal: s.tty}
 	if s.stdin {

@@ -35,12 +35,14 @@ func newDown(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down [flags]",
 		Short: "Remove the private containerd and its pods",
-		Long: "Delete the pods of the private containerd, stop it, and remove its mounts, network and files. Without --timeout, the\n" +
-			"command gives up after 15 minutes.\n" +
+		Long: "Delete the pods of the private containerd, stop it, and remove its mounts, network and files. " +
+			"Without --timeout, the\ncommand gives up after 15 minutes.\n" +
 			"\n" +
-			"--purge removes everything of podctl from the machine: also the pods of other runtimes, workloads and Services,\n" +
-			"nftables tables, route_localnet, cgroups, archived logs, the state directory and the DATA OF CLAIMS. Stop the agent\n" +
-			"first. Files that podctl did not create stay, for example seccomp profiles." +
+			"--purge removes everything of podctl from the machine: " +
+			"also the pods of other runtimes, workloads and Services,\nnftables tables, route_localnet, cgroups, " +
+			"archived logs, the state directory and the DATA OF CLAIMS. " +
+			"Stop the agent\nfirst. " +
+			"Files that podctl did not create stay, for example seccomp profiles." +
 			flags.ExitCodes("0 removed", "1 error"),
 		Example: "  podctl node down\n  podctl node down --purge",
 		Args:    flags.NoArguments,
@@ -62,7 +64,8 @@ func newDown(sess *session.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&containerd, "containerd", "", "Path of containerd, if the clean-up has to start it")
-	cmd.Flags().BoolVar(&all, "purge", false, "Also remove everything else of podctl: all pods, the data of claims, logs, rules and files")
+	cmd.Flags().BoolVar(&all, "purge", false,
+		"Also remove everything else of podctl: all pods, the data of claims, logs, rules and files")
 	return cmd
 }
 
@@ -75,9 +78,12 @@ func deletePods(ctx context.Context, sess *session.Session, o node.Options) erro
 		return err
 	}
 	for _, one := range unreadable {
-		sess.IO.Note("note: %v; if the pod runs on this node, it is removed without its hooks, and its files stay in the state directory", one)
+		sess.IO.Note("note: %v; if the pod runs on this node, it is removed without its hooks, "+
+			"and its files stay in the state directory", one)
 	}
-	applied = slices.DeleteFunc(applied, func(p state.AppliedPod) bool { return p.Checkpoint.Endpoint != "unix://"+socket })
+	applied = slices.DeleteFunc(applied, func(p state.AppliedPod) bool {
+		return p.Checkpoint.Endpoint != "unix://"+socket
+	})
 	if len(applied) == 0 {
 		return nil
 	}
@@ -97,7 +103,9 @@ func purge(ctx context.Context, sess *session.Session, o node.Options) error {
 	}
 	agent, err := layout.Locks().Agent(ctx)
 	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
-		return fmt.Errorf("an agent is running for %s: stop it first, for example with systemctl disable --now podctl-agent (%w)", layout.Root, err)
+		return fmt.Errorf(
+			"an agent is running for %s: stop it first, for example with systemctl disable --now podctl-agent (%w)",
+			layout.Root, err)
 	}
 	if err != nil {
 		return err
@@ -114,7 +122,9 @@ func purge(ctx context.Context, sess *session.Session, o node.Options) error {
 }
 
 // purgeWith is purge with the lock of the agent, which it releases.
-func purgeWith(ctx context.Context, sess *session.Session, o node.Options, agent *filelock.Lock) (kept []string, err error) {
+func purgeWith(
+	ctx context.Context, sess *session.Session, o node.Options, agent *filelock.Lock,
+) (kept []string, err error) {
 	layout := sess.Flags.Layout()
 	uids, err := purgePods(ctx, sess, o)
 	if err == nil {

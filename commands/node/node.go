@@ -19,9 +19,10 @@ func New(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node COMMAND",
 		Short: "Manage a private containerd for machines without a runtime",
-		Long:  "Start, inspect and remove a private containerd with a bridge network, for machines without a container runtime.",
-		Args:  flags.Subcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long: "Start, inspect and remove a private containerd with a bridge network, " +
+			"for machines without a container runtime.",
+		Args: flags.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newUp(sess), newDown(sess), newStatus(sess))
 	return cmd
@@ -38,7 +39,9 @@ func within(sess *session.Session, cmd *cobra.Command, fallback time.Duration) (
 // options returns the options that all node commands share.
 func options(sess *session.Session, containerd string) node.Options {
 	return node.Options{
-		Dir: sess.Flags.Layout().NodeDir(), Containerd: containerd, Report: func(text string) { sess.IO.Note("%s", text) },
+		Dir:        sess.Flags.Layout().NodeDir(),
+		Containerd: containerd,
+		Report:     func(text string) { sess.IO.Note("%s", text) },
 	}
 }
 
@@ -75,7 +78,8 @@ func show(out *terminal.IO, s *node.Status, output string) error {
 			return err
 		}
 	case s.Running:
-		out.Print("node is up: containerd %s, pid %d, %s, pods on %s, %d running", s.Version, s.PID, s.Socket, s.Subnet, s.Pods)
+		out.Print("node is up: containerd %s, pid %d, %s, pods on %s, %d running",
+			s.Version, s.PID, s.Socket, s.Subnet, s.Pods)
 		noteSandboxImage(out, s)
 	default:
 		out.Print("node is not up (podctl node up)")

@@ -22,10 +22,13 @@ func newUp(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up [flags]",
 		Short: "Start the private containerd",
-		Long: "Start a private containerd in the state directory, with its own socket, files and bridge network, and wait until it is\n" +
-			"healthy. A running one is left alone. One that died is started again and keeps its containers. The pause image that\n" +
-			"was installed or built with podctl is loaded; a note reports a missing sandbox image. Without --timeout, the command\n" +
-			"gives up after 10 minutes." +
+		Long: "Start a private containerd in the state directory, with its own socket, files and bridge network, " +
+			"and wait until it is\nhealthy. " +
+			"A running one is left alone. " +
+			"One that died is started again and keeps its containers. " +
+			"The pause image that\nwas installed or built with podctl is loaded; " +
+			"a note reports a missing sandbox image. " +
+			"Without --timeout, the command\ngives up after 10 minutes." +
 			flags.ExitCodes("0 running and healthy", "1 error"),
 		Example: "  podctl node up --load pause.tar --load demo.tar",
 		Args:    flags.NoArguments,
@@ -49,9 +52,11 @@ func newUp(sess *session.Session) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&containerd, "containerd", "", "Path of containerd (default: the last one used, or from PATH)")
 	f.StringArrayVar(&load, "load", nil, "Image archive to load (repeatable)")
-	f.StringVar(&sandboxImage, "sandbox-image", "", "Sandbox image (default: the last one used, or "+node.DefaultSandboxImage+")")
+	f.StringVar(&sandboxImage, "sandbox-image", "",
+		"Sandbox image (default: the last one used, or "+node.DefaultSandboxImage+")")
 	f.Var(&flags.Choice{Value: &driver, Allowed: []string{node.Systemd, node.Cgroupfs, ""}}, "cgroup-driver",
-		"Cgroup driver: "+node.Systemd+" or "+node.Cgroupfs+" (default: the last one used, or systemd where systemd and cgroup v2 run)")
+		"Cgroup driver: "+node.Systemd+" or "+node.Cgroupfs+
+			" (default: the last one used, or systemd where systemd and cgroup v2 run)")
 	return cmd
 }
 
@@ -61,8 +66,10 @@ func noteSandboxImage(out *terminal.IO, s *node.Status) {
 	case !s.SandboxImageMissing:
 	case s.SandboxImage == node.DefaultSandboxImage:
 		out.Note("note: the sandbox image %s is missing, no registry has it, and no pod can start without it: "+
-			"load it (podctl node up --load pause.tar; `make images` builds bin/pause.tar), or run podctl node down and choose another one with --sandbox-image", s.SandboxImage)
+			"load it (podctl node up --load pause.tar; `make images` builds bin/pause.tar), "+
+			"or run podctl node down and choose another one with --sandbox-image", s.SandboxImage)
 	default:
-		out.Note("note: the sandbox image %s is missing: the first pod pulls it, or run podctl image pull %[1]s", s.SandboxImage)
+		out.Note("note: the sandbox image %s is missing: the first pod pulls it, or run podctl image pull %[1]s",
+			s.SandboxImage)
 	}
 }

@@ -31,7 +31,8 @@ type Profile struct {
 func (p *Profile) Register(f *pflag.FlagSet) {
 	f.StringVar(&p.cpu, "cpuprofile", "", "Write a CPU profile to this file, for go tool pprof")
 	f.StringVar(&p.trace, "trace", "", "Write an execution trace to this file, for go tool trace")
-	f.StringVar(&p.spans, "spans", "", "Write OpenTelemetry spans to this file, one JSON object each, below the one that TRACEPARENT names")
+	f.StringVar(&p.spans, "spans", "",
+		"Write OpenTelemetry spans to this file, one JSON object each, below the one that TRACEPARENT names")
 	for _, name := range []string{"cpuprofile", "trace", "spans"} {
 		if err := f.MarkHidden(name); err != nil {
 			panic(err) // the flag was defined just above
@@ -84,7 +85,8 @@ func (p *Profile) beginSpans(ctx context.Context, command string, getenv func(st
 	}
 	// Programs use these variables to pass a trace to child processes.
 	parent := propagation.MapCarrier{"traceparent": getenv("TRACEPARENT"), "tracestate": getenv("TRACESTATE")}
-	ctx, span := provider.Tracer("github.com/podctl/podctl").Start(propagation.TraceContext{}.Extract(ctx, parent), command)
+	ctx = propagation.TraceContext{}.Extract(ctx, parent)
+	ctx, span := provider.Tracer("github.com/podctl/podctl").Start(ctx, command)
 	end = func() error {
 		span.End()
 		return provider.Shutdown(context.WithoutCancel(ctx))

@@ -144,7 +144,8 @@ func (c *Container) Choose(io *terminal.IO, d *podspec.Desired) (string, error) 
 		}
 	}
 	if _, ok := podspec.FindContainer(d.Pod, name); !ok {
-		return "", exit.Usagef("pod %s/%s has no container %q; it has %s", d.Pod.Namespace, d.Pod.Name, name, ContainerNames(d))
+		return "", exit.Usagef("pod %s/%s has no container %q; it has %s",
+			d.Pod.Namespace, d.Pod.Name, name, ContainerNames(d))
 	}
 	return name, nil
 }

@@ -27,7 +27,8 @@ func maybeElsewhere(sess *session.Session, name string, err error) error {
 	if _, unreadable, listErr := state.Applied(sess.Flags.Layout()); listErr != nil || len(unreadable) == 0 {
 		return err
 	}
-	return &hiddenError{fmt.Errorf("%w; its checkpoint may be one of those that cannot be read (see above): use the manifest instead of the name", err)}
+	return &hiddenError{fmt.Errorf("%w; its checkpoint may be one of those that cannot be read (see above): "+
+		"use the manifest instead of the name", err)}
 }
 
 // hiddenError is a not-found error for a pod that exists, or may exist.
@@ -59,7 +60,8 @@ func maybeLost(ctx context.Context, sess *session.Session, err error) error {
 	if listErr != nil || len(unreadable) > 0 || !isLost(ctx, sess, absent.Name, applied) {
 		return err
 	}
-	return &hiddenError{fmt.Errorf("%w; the runtime has a pod of this name that podctl created, but its checkpoint is missing or in another state directory: use the manifest instead of the name", err)}
+	return &hiddenError{fmt.Errorf("%w; the runtime has a pod of this name that podctl created, "+
+		"but its checkpoint is missing or in another state directory: use the manifest instead of the name", err)}
 }
 
 // hintTimeout bounds requests that only improve an error.

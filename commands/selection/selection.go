@@ -133,7 +133,8 @@ func (s Selection) Filter(pods []*podspec.Desired, namespace string) ([]*podspec
 	if err != nil {
 		return nil, err
 	}
-	return parsed.matching(slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !s.AllNamespaces && d.Pod.Namespace != namespace })), nil
+	elsewhere := func(d *podspec.Desired) bool { return !s.AllNamespaces && d.Pod.Namespace != namespace }
+	return parsed.matching(slices.DeleteFunc(pods, elsewhere)), nil
 }
 
 // Where describes the scope of a selection, for messages.
@@ -238,7 +239,9 @@ func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired,
 }
 
 // unmanaged finds a pod of the runtime that podctl has not applied.
-func (f *finder) unmanaged(ctx context.Context, applied []*podspec.Desired, name string, notFound error) (*podspec.Desired, error) {
+func (f *finder) unmanaged(
+	ctx context.Context, applied []*podspec.Desired, name string, notFound error,
+) (*podspec.Desired, error) {
 	if absent := (*state.NotFoundError)(nil); !errors.As(notFound, &absent) {
 		return nil, notFound
 	}
@@ -282,7 +285,8 @@ func (f *finder) all() (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	if found.Pods, err = f.Filter(applied, f.sess.Flags.Namespace); err == nil && f.For >= Delete && !f.Selects() && f.recording == nil {
+	found.Pods, err = f.Filter(applied, f.sess.Flags.Namespace)
+	if err == nil && f.For >= Delete && !f.Selects() && f.recording == nil {
 		err = f.addWorkloads(&found)
 	}
 	return found, err
@@ -323,7 +327,8 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	if f.For >= DeleteKinds && f.recording == nil {
 		found.Apart = m.Apart
 	}
-	if len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0 && !f.Prune && (len(m.Skipped) == 0 || !f.SkipUnknown) {
+	hasNothing := len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0
+	if hasNothing && !f.Prune && (len(m.Skipped) == 0 || !f.SkipUnknown) {
 		return Found{}, holdsNothing(manifests[0], m)
 	}
 	if err := CheckNamespace(f.sess, m); err != nil {
@@ -343,7 +348,8 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 func holdsNothing(manifest string, m *load.Manifest) error {
 	text := manifest + ": contains no Pod"
 	if len(m.Skipped) > 0 {
-		text = fmt.Sprintf("%s: contains nothing that podctl applies, only %s; use --skip-unknown to accept it", manifest, document.Counted(len(m.Skipped), "skipped object"))
+		text = fmt.Sprintf("%s: contains nothing that podctl applies, only %s; use --skip-unknown to accept it",
+			manifest, document.Counted(len(m.Skipped), "skipped object"))
 	}
 	return &exit.CodeError{Code: exit.Refused, Err: errors.New(text)}
 }
@@ -363,7 +369,8 @@ func secretsOf(objects []*podspec.Object) []*podspec.Desired {
 	var found []*podspec.Desired
 	for _, o := range objects {
 		if o.Secret != nil {
-			found = append(found, &podspec.Desired{Objects: podspec.Objects{Secrets: map[string]*v1.Secret{o.Secret.Name: o.Secret}}})
+			secrets := map[string]*v1.Secret{o.Secret.Name: o.Secret}
+			found = append(found, &podspec.Desired{Objects: podspec.Objects{Secrets: secrets}})
 		}
 	}
 	return found

@@ -25,7 +25,8 @@ import (
 // between commands.
 func (s *Selection) RegisterSelectors(f *pflag.FlagSet, allNamespaces string) {
 	f.StringVarP(&s.Labels, "selector", "l", "", "Only pods with these labels, for example app=web,tier!=db")
-	f.StringVar(&s.Fields, "field-selector", "", "Only pods with these fields, for example status.phase=Failed,spec.restartPolicy!=Never")
+	f.StringVar(&s.Fields, "field-selector", "",
+		"Only pods with these fields, for example status.phase=Failed,spec.restartPolicy!=Never")
 	f.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, allNamespaces)
 }
 
@@ -74,7 +75,8 @@ func (s *Selection) selectors() (*selectors, error) {
 	known := podFields(&v1.Pod{})
 	for _, r := range parsed.fields {
 		if !known.Has(r.Field) {
-			return nil, exit.Usagef("--field-selector: pods cannot be selected by the field %q, only by %s", r.Field, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			return nil, exit.Usagef("--field-selector: pods cannot be selected by the field %q, only by %s",
+				r.Field, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 	}
 	return parsed, nil
@@ -85,12 +87,15 @@ const statusField = "status."
 
 // needStatus reports whether a selector needs the status of pods.
 func (s *selectors) needStatus() bool {
-	return slices.ContainsFunc(s.fields, func(r fields.Requirement) bool { return strings.HasPrefix(r.Field, statusField) })
+	return slices.ContainsFunc(s.fields, func(r fields.Requirement) bool {
+		return strings.HasPrefix(r.Field, statusField)
+	})
 }
 
 // match reports whether a pod has the labels and the fields, without those of its status.
 func (s *selectors) match(pod *v1.Pod) bool {
-	return s.labels.Matches(labels.Set(pod.Labels)) && s.has(pod, func(field string) bool { return !strings.HasPrefix(field, statusField) })
+	inManifest := func(field string) bool { return !strings.HasPrefix(field, statusField) }
+	return s.labels.Matches(labels.Set(pod.Labels)) && s.has(pod, inManifest)
 }
 
 // matchStatus reports whether the status of a pod has the fields.

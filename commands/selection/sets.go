@@ -17,7 +17,8 @@ import (
 
 // RegisterSets defines --prune and --set.
 func (s *Selection) RegisterSets(f *pflag.FlagSet) {
-	f.BoolVar(&s.Prune, "prune", false, "Also delete objects of the set (--set or -l) that are no longer in the manifests")
+	f.BoolVar(&s.Prune, "prune", false,
+		"Also delete objects of the set (--set or -l) that are no longer in the manifests")
 	f.StringVar(&s.Set, "set", "", "Name of the set these manifests belong to")
 }
 
@@ -31,7 +32,8 @@ func (s *Selection) checkSets(manifests bool, names []string) error {
 	case s.Snapshot != "":
 		return exit.Usagef("--prune and --set cannot be used with --snapshot")
 	case s.Prune && (s.Set == "") == (s.Labels == ""):
-		return exit.Usagef("--prune needs either --set NAME or -l SELECTOR to identify the objects that belong together")
+		return exit.Usagef(
+			"--prune needs either --set NAME or -l SELECTOR to identify the objects that belong together")
 	}
 	if wrong := validation.IsDNS1123Label(s.Set); s.Set != "" && len(wrong) > 0 {
 		return exit.Usagef("--set: %s", strings.Join(wrong, "; "))
@@ -83,7 +85,9 @@ func (f *finder) ofSet(found *Found) error {
 	}
 	here := (&sets.Content{Pods: found.Pods, Workloads: found.Workloads, Objects: found.Apart}).Names()
 	if len(here) == 0 && len(found.Names) > 0 {
-		return exit.Usagef("no object in the manifests has the labels %s: --prune would delete all applied objects with these labels", f.Labels)
+		return exit.Usagef(
+			"no object in the manifests has the labels %s: --prune would delete all applied objects with these labels",
+			f.Labels)
 	}
 	for _, name := range found.Names {
 		if f.For == Apply && !slices.Contains(here, name) && !slices.Contains(found.taken, name) {
@@ -118,7 +122,8 @@ func CheckNamespace(sess *session.Session, m *load.Manifest) error {
 	}
 	for _, name := range contentOf(m).Names() {
 		if name.Namespace != sess.Flags.Namespace {
-			return exit.Usagef("%s in the manifest is not in the namespace %s: change the namespace in the manifest, or omit --namespace", name, sess.Flags.Namespace)
+			return exit.Usagef("%s in the manifest is not in the namespace %s: "+
+				"change the namespace in the manifest, or omit --namespace", name, sess.Flags.Namespace)
 		}
 	}
 	return nil

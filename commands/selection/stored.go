@@ -27,7 +27,9 @@ func (f *finder) addWorkloads(found *Found) error {
 	}
 	for _, r := range records {
 		found.Workloads = append(found.Workloads, r.Workload)
-		found.Pods = slices.DeleteFunc(found.Pods, func(d *podspec.Desired) bool { return controller.Owns(r.Key(), d.Pod) })
+		found.Pods = slices.DeleteFunc(found.Pods, func(d *podspec.Desired) bool {
+			return controller.Owns(r.Key(), d.Pod)
+		})
 	}
 	f.sess.Loaded(templatesOf(found.Workloads))
 	return nil
@@ -51,7 +53,9 @@ func (f *finder) namedWorkloads(found *Found, names []string) (others []string, 
 }
 
 // podsOfKinds returns the pods of the workloads and Services named by KIND/NAME, and the other names.
-func (f *finder) podsOfKinds(applied []*podspec.Desired, names []string) (pods []*podspec.Desired, others []string, err error) {
+func (f *finder) podsOfKinds(
+	applied []*podspec.Desired, names []string,
+) (pods []*podspec.Desired, others []string, err error) {
 	for _, name := range names {
 		key, ok := manyNamed(name, f.sess.Flags.Namespace)
 		if !ok {
@@ -87,7 +91,8 @@ func (e *NoPodsError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("%s has no pods: %s", e.Key, e.Reason)
 	}
-	return fmt.Sprintf("%s has no pods on this node (`podctl get %s -A` lists all objects of this kind)", e.Key, e.Key.Word())
+	return fmt.Sprintf("%s has no pods on this node (`podctl get %s -A` lists all objects of this kind)",
+		e.Key, e.Key.Word())
 }
 
 // whyNoPods returns the reason why a stored workload has no pods; empty if it is unknown.
@@ -104,7 +109,8 @@ func (f *finder) whyNoPods(key state.ObjectKey) string {
 	case r.Workload.Job == nil:
 		return ""
 	case r.Job != nil && workload.JobEnd(r.Job) != nil:
-		return fmt.Sprintf("it has finished (%s), and its pods and their logs were deleted", workload.JobEnd(r.Job).Type)
+		return fmt.Sprintf("it has finished (%s), and its pods and their logs were deleted",
+			workload.JobEnd(r.Job).Type)
 	case ptr.Deref(r.Workload.Job.Spec.Suspend, false):
 		return "it is suspended"
 	}

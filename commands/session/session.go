@@ -122,7 +122,7 @@ func (s *Session) waiting(text string) {
 // Objects returns the store of ConfigMaps, Secrets, claims and Services. It needs no runtime.
 func (s *Session) Objects() *objects.Store {
 	if s.objects == nil {
-		s.objects = objects.New(&state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}, s.IO.Now)
+		s.objects = objects.New(s.locker(), s.IO.Now)
 		s.objects.Owner = func(p podspec.Port) string { return machine.Owner(p, s.Flags.ReservedPorts()) }
 	}
 	return s.objects
@@ -131,9 +131,14 @@ func (s *Session) Objects() *objects.Store {
 // Workloads returns the store of Deployments, Jobs and other objects that have pods. It needs no runtime.
 func (s *Session) Workloads() *controller.Store {
 	if s.workloads == nil {
-		s.workloads = controller.NewStore(&state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}, s.IO.Now)
+		s.workloads = controller.NewStore(s.locker(), s.IO.Now)
 	}
 	return s.workloads
+}
+
+// locker returns the locker for stored objects and workloads, with the timeout of the command line.
+func (s *Session) locker() *state.Locker {
+	return &state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}
 }
 
 // Manifests returns the reader for the manifests of the command line. Objects without a namespace get that of the

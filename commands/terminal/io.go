@@ -32,7 +32,8 @@ func (s *IO) Print(format string, args ...any) {
 // PrintBold writes a line of the result to stdout, in bold if the output has colours.
 func (s *IO) PrintBold(text string) {
 	s.Exclusive(func() {
-		fmt.Fprintln(s.Out, s.OutColors().Bold(PrintableLines(text))) //nolint:errcheck // a closed pipe ends the process
+		bold := s.OutColors().Bold(PrintableLines(text))
+		fmt.Fprintln(s.Out, bold) //nolint:errcheck // a closed pipe ends the process
 	})
 }
 

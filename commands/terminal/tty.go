@@ -63,8 +63,10 @@ func (t *TTY) watchSize(ctx context.Context) *SizeQueue {
 		defer signal.Stop(changed)
 		for {
 			if width, height, err := term.GetSize(t.fd); err == nil {
+				//nolint:gosec // no screen is that large
+				size := remotecommand.TerminalSize{Width: uint16(width), Height: uint16(height)}
 				select {
-				case q.sizes <- remotecommand.TerminalSize{Width: uint16(width), Height: uint16(height)}: //nolint:gosec // no screen is that large
+				case q.sizes <- size:
 				case <-ctx.Done():
 					return
 				}

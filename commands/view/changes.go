@@ -49,7 +49,14 @@ type ObjectChange struct {
 
 // ObjectChangeOf returns the document of a change. users are the applied pods that use the object.
 func ObjectChangeOf(c *objects.Change, users []*podspec.Desired) ObjectChange {
-	doc := ObjectChange{APIVersion: model.APIVersion, Kind: "ObjectChange", Object: nameOf(c.Key), Outcome: c.Outcome, Fields: c.Fields, Pods: []model.PodRef{}}
+	doc := ObjectChange{
+		APIVersion: model.APIVersion,
+		Kind:       "ObjectChange",
+		Object:     nameOf(c.Key),
+		Outcome:    c.Outcome,
+		Fields:     c.Fields,
+		Pods:       []model.PodRef{},
+	}
 	for _, t := range c.Texts {
 		doc.Changes = append(doc.Changes, diff.Change{Path: t.Path, Before: t.Before, After: t.After})
 	}
@@ -107,8 +114,15 @@ type WorkloadChange struct {
 // WorkloadChangeOf returns the document of a change to a workload with its expansion.
 func WorkloadChangeOf(c *controller.Change, x *workload.Expansion) WorkloadChange {
 	doc := WorkloadChange{
-		APIVersion: model.APIVersion, Kind: "WorkloadChange", Workload: nameOf(c.Record.Key()), Outcome: c.Outcome, Revision: c.Record.Revision(),
-		Pods: []model.PodRef{}, Deletes: x.Gone, Waits: x.Waits, Unfit: x.Unfit,
+		APIVersion: model.APIVersion,
+		Kind:       "WorkloadChange",
+		Workload:   nameOf(c.Record.Key()),
+		Outcome:    c.Outcome,
+		Revision:   c.Record.Revision(),
+		Pods:       []model.PodRef{},
+		Deletes:    x.Gone,
+		Waits:      x.Waits,
+		Unfit:      x.Unfit,
 	}
 	for _, d := range x.Pods {
 		doc.Pods = append(doc.Pods, model.RefOf(d.Pod))
@@ -135,7 +149,8 @@ func WorkloadHeading(c *WorkloadChange) string {
 func WorkloadWaits(c *WorkloadChange) []string {
 	lines := make([]string, 0, len(c.Waits))
 	for _, w := range c.Waits {
-		lines = append(lines, terminal.PrintableLine(fmt.Sprintf("pod %s/%s waits: %s", c.Workload.Namespace, w.Pod, w.Why)))
+		line := fmt.Sprintf("pod %s/%s waits: %s", c.Workload.Namespace, w.Pod, w.Why)
+		lines = append(lines, terminal.PrintableLine(line))
 	}
 	return lines
 }
@@ -198,7 +213,13 @@ func (n *planCounts) text() string {
 	for _, part := range []struct {
 		count int
 		text  string
-	}{{n.made, "to create"}, {n.changed, "to change"}, {n.gone, "to delete"}, {n.waiting, "waiting"}, {n.unchanged, "unchanged"}} {
+	}{
+		{n.made, "to create"},
+		{n.changed, "to change"},
+		{n.gone, "to delete"},
+		{n.waiting, "waiting"},
+		{n.unchanged, "unchanged"},
+	} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
 		}
@@ -221,7 +242,9 @@ func WorkloadSummary(c *WorkloadChange, plans []*plan.Plan) string {
 
 // GrandTotal counts the changes to all pods, workloads and objects of a plan. deleted reports whether a plan deletes
 // its pod.
-func GrandTotal(plans []*plan.Plan, workloads []WorkloadChange, changes []ObjectChange, deleted func(*plan.Plan) bool) string {
+func GrandTotal(
+	plans []*plan.Plan, workloads []WorkloadChange, changes []ObjectChange, deleted func(*plan.Plan) bool,
+) string {
 	var pods planCounts
 	for _, p := range plans {
 		pods.add(p, deleted(p))
@@ -256,7 +279,8 @@ func WorkloadOutcome(c *WorkloadChange) string {
 	text := fmt.Sprintf("%s: ", c.Key())
 	switch {
 	case c.Workload.Kind == podspec.KindCronJob:
-		return text + fmt.Sprintf("podctl agent starts its Jobs; `podctl run --from cronjob/%s` runs one now", c.Workload.Name)
+		return text + fmt.Sprintf("podctl agent starts its Jobs; `podctl run --from cronjob/%s` runs one now",
+			c.Workload.Name)
 	case c.Status == nil:
 		return text + WorkloadCounts(c)
 	case c.Unfit != "" && c.Status.Complete():

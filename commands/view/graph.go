@@ -74,7 +74,8 @@ func stepText(s *plan.Step) string {
 // stepColor returns different colours for steps that create, remove, change and check, like the colours of a plan.
 func stepColor(k plan.Kind) string {
 	switch k { //nolint:exhaustive // the others create something
-	case plan.StopContainer, plan.StopSandbox, plan.RemoveContainer, plan.RemoveSandbox, plan.RemoveVolume, plan.RemoveCgroup, plan.ArchiveLogs:
+	case plan.StopContainer, plan.StopSandbox, plan.RemoveContainer, plan.RemoveSandbox,
+		plan.RemoveVolume, plan.RemoveCgroup, plan.ArchiveLogs:
 		return "#c0392b"
 	case plan.UpdateContainer, plan.UpdatePod, plan.UpdateVolume, plan.RotateLog:
 		return "#b7950b"
@@ -93,7 +94,8 @@ func WriteDOT(w io.Writer, plans []*plan.Plan) error {
 		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;\n", i, dotText(graphTitle(p)))
 		for j := range p.Steps {
 			s := &p.Steps[j]
-			fmt.Fprintf(&b, "    %s [label=%s, color=\"%s\"];\n", dotID(i, s.ID), dotText(stepText(s)), stepColor(s.Kind))
+			fmt.Fprintf(&b, "    %s [label=%s, color=\"%s\"];\n",
+				dotID(i, s.ID), dotText(stepText(s)), stepColor(s.Kind))
 		}
 		for j := range p.Steps {
 			s := &p.Steps[j]
@@ -148,7 +150,8 @@ func WriteSVG(w io.Writer, plans []*plan.Plan) error {
 	width, y := 400, 0
 	for _, p := range plans {
 		g := graphOf(p)
-		fmt.Fprintf(&body, `<text x="%d" y="%d" font-size="14">Plan of pod %s</text>`+"\n", graphSide, y+24, xmlText(graphTitle(p)))
+		fmt.Fprintf(&body, `<text x="%d" y="%d" font-size="14">Plan of pod %s</text>`+"\n",
+			graphSide, y+24, xmlText(graphTitle(p)))
 		g.draw(&body, y+graphTop)
 		width = max(width, 2*graphSide+boxAcross*len(g.levels))
 		y += graphTop + boxDown*g.rows() + graphSide
@@ -180,8 +183,10 @@ func (g *graph) draw(b *strings.Builder, top int) {
 		if len(text) > boxLetters {
 			text = append(text[:boxLetters-1], '…')
 		}
-		fmt.Fprintf(b, `<g><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" rx="4" fill="white" stroke="%s" stroke-width="1.5"/><text x="%d" y="%d">%s</text></g>`+"\n",
-			xmlText(stepText(s)+": "+s.Message), x, y, boxWidth, boxHeight, stepColor(s.Kind), x+8, y+18, xmlText(string(text)))
+		fmt.Fprintf(b, `<g><title>%s</title>`, xmlText(stepText(s)+": "+s.Message))
+		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" rx="4"`, x, y, boxWidth, boxHeight)
+		fmt.Fprintf(b, ` fill="white" stroke="%s" stroke-width="1.5"/>`, stepColor(s.Kind))
+		fmt.Fprintf(b, `<text x="%d" y="%d">%s</text></g>`+"\n", x+8, y+18, xmlText(string(text)))
 	}
 }
 
@@ -204,7 +209,8 @@ func (g *graph) drawEdge(b *strings.Builder, top int, from, to place, text strin
 
 // writePicture writes a picture with a white background. The size is in pixels.
 func writePicture(w io.Writer, width, height int, body string) error {
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n"+
+	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d"`+
+		` font-family="sans-serif" font-size="12">`+"\n"+
 		`<rect width="100%%" height="100%%" fill="white"/>`+"\n%s</svg>\n", width, height, body)
 	return err
 }

@@ -45,7 +45,9 @@ func (m *moving) event(ev *executor.Event) (repeated bool) {
 	if ev.Step == nil {
 		return false
 	}
-	at := slices.IndexFunc(m.steps, func(s *runningStep) bool { return s.pod == ev.Pod && s.event.Step.ID == ev.Step.ID })
+	at := slices.IndexFunc(m.steps, func(s *runningStep) bool {
+		return s.pod == ev.Pod && s.event.Step.ID == ev.Step.ID
+	})
 	switch ev.Kind {
 	case executor.StepStarted:
 		m.waits(ev.Pod, nil)
@@ -90,7 +92,8 @@ func (m *moving) lines(width int) []string {
 	for _, w := range m.waiting {
 		for i := range w.list {
 			one := &w.list[i]
-			lines = append(lines, m.line(width, w.pod, fmt.Sprintf("%-7s %s", "wait", one.Container), one.Text, clock(m.now(), one.Since, one.Until)))
+			step := fmt.Sprintf("%-7s %s", "wait", one.Container)
+			lines = append(lines, m.line(width, w.pod, step, one.Text, clock(m.now(), one.Since, one.Until)))
 		}
 	}
 	return lines

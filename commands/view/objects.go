@@ -15,7 +15,9 @@ import (
 
 // Objects returns a table of stored objects of one kind. users returns the users of an object: workloads as KIND/NAME,
 // pods without a workload, and the pods of a Service. A nil users omits the column.
-func (v *Lists) Objects(kind string, all []*podspec.Object, users func(*podspec.Object) []string) (header []string, rows []Row) {
+func (v *Lists) Objects(
+	kind string, all []*podspec.Object, users func(*podspec.Object) []string,
+) (header []string, rows []Row) {
 	header = slices.Concat([]string{"NAME"}, objectColumns(kind), []string{"AGE"})
 	switch {
 	case users == nil:
@@ -35,7 +37,9 @@ func (v *Lists) Objects(kind string, all []*podspec.Object, users func(*podspec.
 }
 
 // Endpoints returns a table of Services with their ready and not ready endpoints.
-func (v *Lists) Endpoints(services []*podspec.Object, endpoints func(i int) (ready, notReady []string)) (header []string, rows []Row) {
+func (v *Lists) Endpoints(
+	services []*podspec.Object, endpoints func(i int) (ready, notReady []string),
+) (header []string, rows []Row) {
 	for i, o := range services {
 		ready, notReady := endpoints(i)
 		rows = append(rows, v.objectRow(o, []string{joined(ready), joined(notReady)}, func(*Row) {}))
@@ -110,7 +114,8 @@ func serviceCells(s *v1.Service) []string {
 		external = s.Spec.ExternalName
 	case v1.ServiceTypeClusterIP, v1.ServiceTypeNodePort:
 	}
-	return []string{string(s.Spec.Type), cmp.Or(strings.Join(s.Spec.ClusterIPs, ","), terminal.NoValue), external, joined(ports)}
+	clusterIPs := cmp.Or(strings.Join(s.Spec.ClusterIPs, ","), terminal.NoValue)
+	return []string{string(s.Spec.Type), clusterIPs, external, joined(ports)}
 }
 
 func joined(names []string) string {

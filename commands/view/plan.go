@@ -67,7 +67,8 @@ func (v *Plan) Write(p *plan.Plan) error {
 }
 
 func (v *Plan) header(p *plan.Plan) string {
-	parts := []string{"Pod " + p.Pod.String(), strings.TrimSpace(p.Runtime.Name + " " + strings.TrimPrefix(p.Runtime.Version, "v"))}
+	runtime := strings.TrimSpace(p.Runtime.Name + " " + strings.TrimPrefix(p.Runtime.Version, "v"))
+	parts := []string{"Pod " + p.Pod.String(), runtime}
 	if p.SandboxID != "" && !p.CreateSandbox {
 		parts = append(parts, "sandbox "+model.ShortID(p.SandboxID)+sandboxIPs(p))
 	}
@@ -149,7 +150,9 @@ func (v *Plan) writeDetail(b *strings.Builder, d planDetail) {
 
 // clean makes texts from manifests and runtimes safe to print.
 func (r planRow) clean() planRow {
-	r.name, r.action, r.comment = terminal.PrintableLine(r.name), terminal.PrintableLine(r.action), terminal.PrintableLine(r.comment)
+	r.name = terminal.PrintableLine(r.name)
+	r.action = terminal.PrintableLine(r.action)
+	r.comment = terminal.PrintableLine(r.comment)
 	r.field = terminal.PrintableLine(r.field)
 	details := make([]planDetail, 0, len(r.details))
 	for _, d := range r.details {

@@ -73,7 +73,8 @@ func entryChanges(c diff.Change) []diff.Change {
 	var entries []diff.Change
 	for i := range before {
 		if before[i] != after[i] {
-			entries = append(entries, diff.Change{Path: fmt.Sprintf("%s[%d]", c.Path, i), Before: before[i], After: after[i]})
+			path := fmt.Sprintf("%s[%d]", c.Path, i)
+			entries = append(entries, diff.Change{Path: path, Before: before[i], After: after[i]})
 		}
 	}
 	if len(entries) == 0 || len(entries) > maxEntries {
@@ -227,7 +228,8 @@ func (r planRow) explained(why string, o *plan.Object) planRow {
 	r.comment = why + Count(len(shown), "field") + " changed" + unchangedText(o)
 	for i, c := range shown {
 		if i == maxFields {
-			r.details = append(r.details, planDetail{text: fmt.Sprintf("… and %d more (-o json has all)", len(shown)-i)})
+			rest := fmt.Sprintf("… and %d more (-o json has all)", len(shown)-i)
+			r.details = append(r.details, planDetail{text: rest})
 			break
 		}
 		r.details = append(r.details, c.detail())

@@ -61,7 +61,8 @@ func actionText(o *plan.Object, steps []*plan.Step) (symbol, text string) {
 		if o.IsSandbox() {
 			return symbolCreate, "create"
 		}
-		if slices.ContainsFunc(steps, func(s *plan.Step) bool { return s.Kind == plan.StartContainer && s.Attempt > 0 }) {
+		isRestart := func(s *plan.Step) bool { return s.Kind == plan.StartContainer && s.Attempt > 0 }
+		if slices.ContainsFunc(steps, isRestart) {
 			return symbolCreate, "restart"
 		}
 		return symbolCreate, "start"

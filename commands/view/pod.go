@@ -21,7 +21,9 @@ import (
 
 // Pods returns a table of pods. It has the column OWNER if podctl did not create all of them.
 func (v *Lists) Pods(pods []*v1.Pod) (header []string, rows []Row) {
-	owners := slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod.Annotations[observe.AnnotationOwner] != "" })
+	owners := slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
+		return pod.Annotations[observe.AnnotationOwner] != ""
+	})
 	header = append([]string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"}, v.wide("IP", "UID")...)
 	if owners {
 		header = append(header, "OWNER")
@@ -155,12 +157,14 @@ func (v *Lists) restartsText(restarts int, last time.Time) string {
 
 // Containers returns a table with a row for each container, in the order of the manifest.
 func (v *Lists) Containers(pods []*v1.Pod) (header []string, rows []Row) {
-	header = v.header(append([]string{"POD", "CONTAINER", "TYPE", "STATE", "READY", "RESTARTS", "AGE", "IMAGE"}, v.wide("CONTAINER ID")...)...)
+	columns := []string{"POD", "CONTAINER", "TYPE", "STATE", "READY", "RESTARTS", "AGE", "IMAGE"}
+	header = v.header(append(columns, v.wide("CONTAINER ID")...)...)
 	for _, pod := range pods {
 		for _, ref := range podspec.Containers(pod) {
 			s := StatusOf(pod, ref.Name)
 			rows = append(rows, v.row(&pod.ObjectMeta, func(row *Row) {
-				row.Add(pod.Name, ref.Name, string(ref.Type), stateText(s), strconv.FormatBool(s.Ready), strconv.Itoa(int(s.RestartCount)))
+				row.Add(pod.Name, ref.Name, string(ref.Type), stateText(s))
+				row.Add(strconv.FormatBool(s.Ready), strconv.Itoa(int(s.RestartCount)))
 				row.addTimed(v.since(stateBegan(s)), "")
 				row.Add(ref.Image)
 				_, id, _ := strings.Cut(s.ContainerID, "://")

@@ -68,7 +68,8 @@ func (p *Progress) report(ev executor.Event) {
 	case executor.StepStarted, executor.StepProgress:
 	case executor.StepDone:
 		took := p.colors.Dim(fmt.Sprintf("  %.2fs", ev.Took.Seconds()))
-		p.print(p.colors.Green("  ✓ "), terminal.PrintableLine(p.step(ev))+took+terminal.PrintableLine(indented(ev.Detail)))
+		step, detail := terminal.PrintableLine(p.step(ev)), terminal.PrintableLine(indented(ev.Detail))
+		p.print(p.colors.Green("  ✓ "), step+took+detail)
 	case executor.StepFailed:
 		p.print(p.colors.Red("  ✗ "), terminal.PrintableLine(p.step(ev)+"  "+failureReason(ev.Err)))
 	case executor.StepSkipped:

@@ -66,7 +66,8 @@ func summaryLine(p *plan.Plan) string {
 	case idle && p.Records():
 		return "Plan: " + strings.Join(toDo(p), ", ") + ". Nothing restarts."
 	case idle && p.Complete && p.Source != "":
-		return fmt.Sprintf("No changes to the applied version (%d unchanged). The source file has changed since.", unchanged(p))
+		return fmt.Sprintf("No changes to the applied version (%d unchanged). The source file has changed since.",
+			unchanged(p))
 	case idle && p.Complete:
 		return fmt.Sprintf("No changes. The pod matches the manifest (%d unchanged).", unchanged(p))
 	case idle:

@@ -39,7 +39,10 @@ func LastSeen(now time.Time, e *state.PodEvent) string {
 // LogPrefix returns a function that formats the prefix for lines of a container's log. pod comes before the name of the
 // container. Each prefix has its own colour.
 func LogPrefix(colors terminal.Colors, pod string) func(string) string {
-	palette := []color.Attribute{color.FgCyan, color.FgGreen, color.FgMagenta, color.FgYellow, color.FgBlue, color.FgHiCyan, color.FgHiGreen, color.FgHiMagenta}
+	palette := []color.Attribute{
+		color.FgCyan, color.FgGreen, color.FgMagenta, color.FgYellow, color.FgBlue,
+		color.FgHiCyan, color.FgHiGreen, color.FgHiMagenta,
+	}
 	return func(container string) string {
 		name := pod + container
 		sum := fnv.New32a()

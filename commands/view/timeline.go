@@ -43,7 +43,9 @@ func NewTimelines(all []*events.Timeline) *Timelines {
 
 // setScale sets the scale. The starts happened together if no gap between them is longer than the longest start.
 func (v *Timelines) setScale() {
-	sorted := slices.SortedFunc(slices.Values(v.starts), func(a, b *events.Timeline) int { return a.Begin.Compare(b.Begin) })
+	sorted := slices.SortedFunc(slices.Values(v.starts), func(a, b *events.Timeline) int {
+		return a.Begin.Compare(b.Begin)
+	})
 	end := sorted[0].End
 	for _, t := range sorted {
 		v.length = max(v.length, t.End.Sub(t.Begin))
@@ -114,7 +116,8 @@ func (v *Timelines) WriteText(w io.Writer, colors terminal.Colors) error {
 			if r.Failed {
 				bar = colors.Red(bar)
 			}
-			fmt.Fprintf(&b, "  %s%s  %s  %s\n", label, strings.Repeat(" ", width-utf8.RuneCountInString(label)), bar, v.rowTime(t, r))
+			padding := strings.Repeat(" ", width-utf8.RuneCountInString(label))
+			fmt.Fprintf(&b, "  %s%s  %s  %s\n", label, padding, bar, v.rowTime(t, r))
 		}
 		b.WriteString("\n")
 	}
@@ -145,7 +148,8 @@ func (v *Timelines) bar(t *events.Timeline, r events.TimelineRow) string {
 		bar = "◆"
 	}
 	from = min(from, timelineWidth-1)
-	return strings.Repeat("·", from) + bar + strings.Repeat(" ", max(timelineWidth-from-utf8.RuneCountInString(bar), 0))
+	padding := max(timelineWidth-from-utf8.RuneCountInString(bar), 0)
+	return strings.Repeat("·", from) + bar + strings.Repeat(" ", padding)
 }
 
 func (v *Timelines) position(t *events.Timeline, at time.Time) int {
@@ -193,12 +197,14 @@ func (v *Timelines) WriteSVG(w io.Writer) error {
 		}
 	}
 	for _, t := range v.unknown {
-		fmt.Fprintf(&body, `<text x="10" y="%d" fill="#555">Pod %s has no recorded start.</text>`+"\n", y+15, xmlText(t.Pod.String()))
+		fmt.Fprintf(&body, `<text x="10" y="%d" fill="#555">Pod %s has no recorded start.</text>`+"\n",
+			y+15, xmlText(t.Pod.String()))
 		y += timelineRow
 	}
 	var scale strings.Builder
 	if len(v.starts) > 0 {
-		fmt.Fprintf(&scale, `<text x="10" y="22" font-size="14">%s, %s</text>`+"\n", xmlText(v.title()), seconds(v.length))
+		fmt.Fprintf(&scale, `<text x="10" y="22" font-size="14">%s, %s</text>`+"\n",
+			xmlText(v.title()), seconds(v.length))
 		v.drawScale(&scale, y)
 	}
 	return writePicture(w, timelineLabels+timelineBars+timelineTimes, y+10, scale.String()+body.String())
@@ -211,7 +217,8 @@ func (v *Timelines) drawRow(b *strings.Builder, y int, t *events.Timeline, r eve
 	fmt.Fprintf(b, `<text x="10" y="%d">%s</text>`, y+15, xmlText(rowLabel(r)))
 	fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s"/>`,
 		x, y+3, max(r.End.Sub(r.Begin).Seconds()*perSecond, 2), timelineRow-6, rowColor(r))
-	fmt.Fprintf(b, `<text x="%d" y="%d" fill="#555">%s</text>`+"\n", timelineLabels+timelineBars+10, y+15, v.rowTime(t, r))
+	fmt.Fprintf(b, `<text x="%d" y="%d" fill="#555">%s</text>`+"\n",
+		timelineLabels+timelineBars+10, y+15, v.rowTime(t, r))
 }
 
 // drawScale draws lines at round times.
@@ -219,8 +226,8 @@ func (v *Timelines) drawScale(b *strings.Builder, bottom int) {
 	step := scaleStep(v.length)
 	for at := time.Duration(0); at <= v.length; at += step {
 		x := timelineLabels + at.Seconds()*v.pixelsPerSecond()
-		fmt.Fprintf(b, `<path d="M%.1f %d V%d" stroke="#ddd"/><text x="%.1f" y="%d" fill="#777" font-size="10">%s</text>`+"\n",
-			x, timelineTop-4, bottom, x, timelineTop-8, at)
+		fmt.Fprintf(b, `<path d="M%.1f %d V%d" stroke="#ddd"/>`, x, timelineTop-4, bottom)
+		fmt.Fprintf(b, `<text x="%.1f" y="%d" fill="#777" font-size="10">%s</text>`+"\n", x, timelineTop-8, at)
 	}
 }
 
@@ -244,7 +251,13 @@ func rowColor(r events.TimelineRow) string {
 	if r.Failed {
 		return "#c0392b"
 	}
-	colors := map[string]string{"sandbox": "#8e44ad", "pull": "#2980b9", "run": "#f39c12", "ready": "#27ae60", "started": "#27ae60"}
+	colors := map[string]string{
+		"sandbox": "#8e44ad",
+		"pull":    "#2980b9",
+		"run":     "#f39c12",
+		"ready":   "#27ae60",
+		"started": "#27ae60",
+	}
 	if c := colors[r.Kind]; c != "" {
 		return c
 	}

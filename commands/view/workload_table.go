@@ -25,7 +25,8 @@ type WorkloadRow struct {
 
 // Workloads returns a table of workloads. They must be of one kind, and there must be at least one.
 func (v *Lists) Workloads(all []WorkloadRow) (header []string, rows []Row) {
-	header = slices.Concat([]string{"NAME"}, workloadColumns(all[0].Record.Workload.Kind()), []string{"AGE"}, v.wide("CONTAINERS", "IMAGES"))
+	columns := workloadColumns(all[0].Record.Workload.Kind())
+	header = slices.Concat([]string{"NAME"}, columns, []string{"AGE"}, v.wide("CONTAINERS", "IMAGES"))
 	for i := range all {
 		r := &all[i]
 		meta := r.Record.Workload.Meta()
@@ -63,7 +64,9 @@ func (v *Lists) workloadCells(r *WorkloadRow) []string {
 	case podspec.KindDaemonSet, podspec.KindReplicaSet:
 		return []string{fmt.Sprint(s.Desired), fmt.Sprint(s.Current), fmt.Sprint(s.Ready)}
 	case podspec.KindJob:
-		return []string{jobState(w.Job, r.Expansion.Job), fmt.Sprintf("%d/%d", r.Expansion.Job.Succeeded, ptr.Deref(w.Job.Spec.Completions, 1))}
+		job := r.Expansion.Job
+		completions := fmt.Sprintf("%d/%d", job.Succeeded, ptr.Deref(w.Job.Spec.Completions, 1))
+		return []string{jobState(w.Job, job), completions}
 	case podspec.KindCronJob:
 		last := terminal.NoValue
 		if r.Record.Cron != nil {
@@ -97,7 +100,9 @@ func ContainersOf(template *v1.PodTemplateSpec) (names, images string) {
 // WorkloadDocument returns a workload as kubectl prints it, with the status that a cluster would report.
 func WorkloadDocument(r *WorkloadRow) any {
 	w, s := r.Record.Workload, &r.Expansion.Status
-	desired, current, updated, ready, available := int32(s.Desired), int32(s.Current), int32(s.Updated), int32(s.Ready), int32(s.Available) //nolint:gosec // there are not that many pods
+	//nolint:gosec // there are not that many pods
+	desired, current, updated := int32(s.Desired), int32(s.Current), int32(s.Updated)
+	ready, available := int32(s.Ready), int32(s.Available) //nolint:gosec // as above
 	switch w.Kind() {
 	case podspec.KindDeployment:
 		d := w.Deployment.DeepCopy()
@@ -116,8 +121,9 @@ func WorkloadDocument(r *WorkloadRow) any {
 		return d
 	case podspec.KindDaemonSet:
 		d := w.DaemonSet.DeepCopy()
-		d.Status.DesiredNumberScheduled, d.Status.CurrentNumberScheduled, d.Status.UpdatedNumberScheduled = desired, current, updated
-		d.Status.NumberReady, d.Status.NumberAvailable, d.Status.NumberUnavailable = ready, available, max(desired-available, 0)
+		d.Status.DesiredNumberScheduled, d.Status.CurrentNumberScheduled = desired, current
+		d.Status.UpdatedNumberScheduled, d.Status.NumberReady = updated, ready
+		d.Status.NumberAvailable, d.Status.NumberUnavailable = available, max(desired-available, 0)
 		return d
 	case podspec.KindJob:
 		d := w.Job.DeepCopy()
@@ -134,14 +140,25 @@ func WorkloadDocument(r *WorkloadRow) any {
 // deploymentConditions returns the conditions that a cluster's controller would set for a Deployment.
 func deploymentConditions(d *appsv1.Deployment, s *workload.Status) []appsv1.DeploymentCondition {
 	available := appsv1.DeploymentCondition{
-		Type: appsv1.DeploymentAvailable, Status: v1.ConditionTrue, Reason: "MinimumReplicasAvailable", Message: "Deployment has minimum availability.",
+		Type:    appsv1.DeploymentAvailable,
+		Status:  v1.ConditionTrue,
+		Reason:  "MinimumReplicasAvailable",
+		Message: "Deployment has minimum availability.",
 	}
 	if s.Available < workload.MinimumAvailable(d) {
-		available.Status, available.Reason, available.Message = v1.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
+		available.Status = v1.ConditionFalse
+		available.Reason = "MinimumReplicasUnavailable"
+		available.Message = "Deployment does not have minimum availability."
 	}
-	progressing := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: v1.ConditionTrue, Reason: "ReplicaSetUpdated", Message: "Pods are missing, of an older version or not available."}
+	progressing := appsv1.DeploymentCondition{
+		Type:    appsv1.DeploymentProgressing,
+		Status:  v1.ConditionTrue,
+		Reason:  "ReplicaSetUpdated",
+		Message: "Pods are missing, of an older version or not available.",
+	}
 	if s.Complete() {
-		progressing.Reason, progressing.Message = "NewReplicaSetAvailable", "All pods have the newest version and are available."
+		progressing.Reason = "NewReplicaSetAvailable"
+		progressing.Message = "All pods have the newest version and are available."
 	}
 	return []appsv1.DeploymentCondition{available, progressing}
 }
