@@ -49,7 +49,8 @@ func testAgentAdmission(t *testing.T, m *machine) {
 	until(t, "fits runs", func() bool { return m.isReady(t, "fits") })
 	until(t, "late has failed", func() bool { return m.statusOf(t, "late").Phase == v1.PodFailed })
 	message := fmt.Sprintf("Node didn't have enough resource: cpu, requested: %d, used: ", most)
-	if s := m.statusOf(t, "late"); s.Reason != "OutOfcpu" || !strings.HasPrefix(s.Message, "Pod was rejected: "+message) || len(s.ContainerStatuses) > 0 {
+	if s := m.statusOf(t, "late"); s.Reason != "OutOfcpu" ||
+		!strings.HasPrefix(s.Message, "Pod was rejected: "+message) || len(s.ContainerStatuses) > 0 {
 		t.Errorf("the status is %+v", s)
 	}
 	for _, args := range [][]string{{"get", "late"}, {"describe", "late"}, {"events", "late"}, {"agent", "status"}} {
@@ -64,7 +65,8 @@ func testAgentAdmission(t *testing.T, m *machine) {
 	if err := os.WriteFile(third, fmt.Appendf(nil, sizedPod, "third", most), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.must(t, "plan", "--enforce-allocatable", third); !strings.Contains(r.stdout, "Pod was rejected: "+message) {
+	r := m.must(t, "plan", "--enforce-allocatable", third)
+	if !strings.Contains(r.stdout, "Pod was rejected: "+message) {
 		t.Errorf("a plan that admits pods:\n%s", r.stdout)
 	}
 	if r := m.must(t, "plan", third); strings.Contains(r.stdout, "rejected") {
@@ -75,7 +77,8 @@ func testAgentAdmission(t *testing.T, m *machine) {
 	until(t, "late runs", func() bool { return m.isReady(t, "late") })
 	second := m.ids(t, "late")
 	a.put(t, "pods.yaml", fmt.Sprintf(sizedPod, "fits", most)+"---\n"+fmt.Sprintf(sizedPod, "late", most))
-	until(t, "the edit is not applied", func() bool { return strings.Contains(a.log.String(), "the edit is not applied") })
+	until(t, "the edit is not applied",
+		func() bool { return strings.Contains(a.log.String(), "the edit is not applied") })
 	a.kill(t)
 	a = startAgent(t, m, a.dir)
 	until(t, "the agent is ready", func() bool { return a.status(t).Ready })

@@ -125,7 +125,8 @@ func (u *unrest) step(t *testing.T) {
 // smallDisk mounts a file system of some megabytes until the end of the test.
 func smallDisk(t *testing.T, dir string) string {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(dir, 0o700), unix.Mount("small", dir, "tmpfs", 0, "size=16m,mode=0700")); err != nil {
+	err := errors.Join(os.MkdirAll(dir, 0o700), unix.Mount("small", dir, "tmpfs", 0, "size=16m,mode=0700"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

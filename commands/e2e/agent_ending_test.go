@@ -26,7 +26,8 @@ func testAgentReload(t *testing.T, m *machine) {
 		}
 	}
 	for dir, name := range map[string]string{first: "first", second: "second"} {
-		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), fmt.Appendf(nil, simplePod, name, "1s"), 0o600); err != nil {
+		err := os.WriteFile(filepath.Join(dir, name+".yaml"), fmt.Appendf(nil, simplePod, name, "1s"), 0o600)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,7 +37,8 @@ func testAgentReload(t *testing.T, m *machine) {
 	ids := m.ids(t, "first")
 
 	configure("agent:\n  sauces: []\n")
-	if r := m.run(t, "agent", "reload"); r.code != 1 || !strings.Contains(r.stderr, "config.yaml:2") || !strings.Contains(r.stderr, "keeps its current configuration") {
+	if r := m.run(t, "agent", "reload"); r.code != 1 || !strings.Contains(r.stderr, "config.yaml:2") ||
+		!strings.Contains(r.stderr, "keeps its current configuration") {
 		t.Errorf("a wrong configuration: exit code %d, %s", r.code, r.stderr)
 	}
 	configure("agent:\n  sources: [" + first + ", " + second + "]\n")

@@ -61,7 +61,8 @@ func testAgentEviction(t *testing.T, m *machine) {
 
 	a = startAgent(t, m, a.dir, flag...)
 	fill("modest", 11<<20)
-	until(t, "modest is evicted by the next agent", func() bool { return strings.HasPrefix(status("modest"), "Failed Evicted") })
+	until(t, "modest is evicted by the next agent",
+		func() bool { return strings.HasPrefix(status("modest"), "Failed Evicted") })
 	a.put(t, "late.yaml", fmt.Sprintf(greedyPod, "late"))
 	until(t, "a new pod is rejected", func() bool {
 		return strings.HasPrefix(m.run(t, "get", "late", "-o", "jsonpath={.status.reason} {.status.message}").stdout,
@@ -70,13 +71,16 @@ func testAgentEviction(t *testing.T, m *machine) {
 	if got := status("greedy"); !strings.HasPrefix(got, message) {
 		t.Errorf("with the next agent: status %s", got)
 	}
-	if r := m.run(t, "agent", "status"); !strings.Contains(r.stdout, "DiskPressure") || !strings.Contains(r.stdout, "podctl restart default/greedy") {
+	if r := m.run(t, "agent", "status"); !strings.Contains(r.stdout, "DiskPressure") ||
+		!strings.Contains(r.stdout, "podctl restart default/greedy") {
 		t.Errorf("agent status: %s", r.stdout)
 	}
-	if r := m.run(t, "apply", filepath.Join(a.dir, "greedy.yaml")); !strings.Contains(r.stdout+r.stderr, "Evicted") || m.isReady(t, "greedy") {
+	if r := m.run(t, "apply", filepath.Join(a.dir, "greedy.yaml")); !strings.Contains(r.stdout+r.stderr, "Evicted") ||
+		m.isReady(t, "greedy") {
 		t.Errorf("apply: exit code %d, %s%s", r.code, r.stdout, r.stderr)
 	}
-	until(t, "there is one event of the eviction", func() bool { return strings.Count(m.must(t, "events", "modest").stdout, "Evicted") == 1 })
+	until(t, "there is one event of the eviction",
+		func() bool { return strings.Count(m.must(t, "events", "modest").stdout, "Evicted") == 1 })
 	m.must(t, "restart", "greedy")
 	until(t, "it runs again", func() bool { return m.isReady(t, "greedy") })
 	if log := a.log.String(); strings.Count(log, "pod evicted") != 1 || !strings.Contains(log, "EvictionThresholdMet") {
@@ -120,7 +124,8 @@ func testAgentEvictionMemory(t *testing.T, m *machine) {
 		return m.run(t, "get", pod, "-o", "jsonpath={.status.phase} {.status.reason} {.status.message}").stdout
 	}
 	until(t, "eater is evicted", func() bool { return strings.HasPrefix(status("eater"), "Failed Evicted") })
-	want := fmt.Sprintf("Failed Evicted The node was low on resource: memory. Threshold quantity: %dMi, available: ", left-500)
+	want := fmt.Sprintf("Failed Evicted The node was low on resource: memory. Threshold quantity: %dMi, available: ",
+		left-500)
 	if got := status("eater"); !strings.HasPrefix(got, want) || !strings.Contains(got, "Container app was using ") {
 		t.Errorf("status %s, want %s…", got, want)
 	}

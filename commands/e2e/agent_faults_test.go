@@ -82,7 +82,9 @@ func faultyAgents(t *testing.T, m *machine, few int) {
 	count, seed := trials(few)
 	f := &faultyAgent{
 		t: t, m: m, proxy: proxy, endpoint: "unix://" + socket, r: rand.New(rand.NewPCG(seed, 0)),
-		wanted: map[string][]string{}, kept: map[string]map[string]string{}, others: glob(t, filepath.Join(m.state, "pods", "*")),
+		wanted: map[string][]string{},
+		kept:   map[string]map[string]string{},
+		others: glob(t, filepath.Join(m.state, "pods", "*")),
 	}
 	dir := filepath.Join(t.TempDir(), "pods")
 	if err = os.Mkdir(dir, 0o700); err != nil {
@@ -156,7 +158,8 @@ func (f *faultyAgent) round() {
 func (f *faultyAgent) fault() runtimetest.Disturbance {
 	d := randomFault(f.r, f.dies())
 	if f.r.IntN(3) == 0 {
-		d.Method, d.Nth = []string{"GetContainerEvents", "ListPodSandbox", "Version", "Status", "ListContainers"}[f.r.IntN(5)], 1
+		methods := []string{"GetContainerEvents", "ListPodSandbox", "Version", "Status", "ListContainers"}
+		d.Method, d.Nth = methods[f.r.IntN(len(methods))], 1
 	}
 	return d
 }

@@ -64,7 +64,8 @@ func testAgentGracePeriods(t *testing.T, m *machine) {
 		a.put(t, "often.yaml", manifest("often", version))
 		time.Sleep(100 * time.Millisecond)
 	}
-	until(t, "back and other are being deleted", func() bool { return a.isDeleting(t, "back") && a.isDeleting(t, "other") })
+	until(t, "back and other are being deleted",
+		func() bool { return a.isDeleting(t, "back") && a.isDeleting(t, "other") })
 	a.put(t, "back.yaml", manifest("back", 1))
 	a.put(t, "other.yaml", strings.Replace(manifest("other", 1), "name: other", "name: other, uid: another", 1))
 	ended := map[string]time.Duration{}
@@ -82,12 +83,14 @@ func testAgentGracePeriods(t *testing.T, m *machine) {
 		}
 	}
 	for name, version := range map[string]string{"edited": "v2", "often": "v21", "back": "v1", "other": "v1"} {
-		until(t, name+" runs again", func() bool { return m.isReady(t, name) && m.runsAnother(t, name, "app", first[name]) })
+		until(t, name+" runs again",
+			func() bool { return m.isReady(t, name) && m.runsAnother(t, name, "app", first[name]) })
 		if r := m.must(t, "exec", name, "--", "/demo", "print"); !strings.Contains(r.stdout, "VERSION="+version+"\n") {
 			t.Errorf("%s does not run version %s of its manifest:\n%s", name, version, r.stdout)
 		}
 		want := map[bool]int32{true: 1, false: 0}[name == "edited" || name == "often"]
-		if pod := m.pod(t, name); pod.Status.ContainerStatuses[0].RestartCount != want || (pod.UID == "another") != (name == "other") {
+		if pod := m.pod(t, name); pod.Status.ContainerStatuses[0].RestartCount != want ||
+			(pod.UID == "another") != (name == "other") {
 			t.Errorf("%s: uid %s, status %+v", name, pod.UID, pod.Status.ContainerStatuses)
 		}
 	}

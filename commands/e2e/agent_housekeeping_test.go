@@ -71,7 +71,8 @@ func testHousekeeping(t *testing.T, _ *machine) {
 	for _, name := range talkers {
 		testRotation(t, m, a, name)
 	}
-	if log := a.log.String(); !strings.Contains(log, "msg=rotated") || !strings.Contains(log, "msg=removed") || strings.Contains(log, "msg=housekeeping") {
+	if log := a.log.String(); !strings.Contains(log, "msg=rotated") || !strings.Contains(log, "msg=removed") ||
+		strings.Contains(log, "msg=housekeeping") {
 		t.Errorf("the agent's log:\n%s", log)
 	}
 	a.remove(t, "two.yaml", "many.yaml", "talks.yaml", "chats.yaml")
@@ -107,7 +108,8 @@ func testRotation(t *testing.T, m *machine, a *agentProcess, name string) {
 		t.Errorf("there are %v", found)
 	}
 	// The container keeps writing while the lines are counted and read.
-	if r := m.must(t, "logs", "--tail", "100", name); strings.Count(r.stdout, "\n") < 100 || strings.Count(r.stdout, "\n") > 150 {
+	if r := m.must(t, "logs", "--tail", "100", name); strings.Count(r.stdout, "\n") < 100 ||
+		strings.Count(r.stdout, "\n") > 150 {
 		t.Errorf("the last lines of a rotated log:\n%s", r.stdout)
 	}
 }
@@ -119,14 +121,16 @@ func (m *machine) endAll(t *testing.T, pods map[string][]string) {
 	for pod, names := range pods {
 		before[pod] = m.ids(t, pod)
 		for _, name := range names {
-			if _, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: before[pod][name]}); err != nil {
+			_, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: before[pod][name]})
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for pod, names := range pods {
 		for _, name := range names {
-			until(t, name+" of "+pod+" runs again", func() bool { return m.runsAnother(t, pod, name, before[pod][name]) })
+			until(t, name+" of "+pod+" runs again",
+				func() bool { return m.runsAnother(t, pod, name, before[pod][name]) })
 		}
 	}
 }

@@ -103,7 +103,8 @@ func (a *agentProcess) idleFor(t *testing.T, port string, idle time.Duration) (o
 	}
 	operations = map[string]int{}
 	for name, n := range after {
-		if operation, ok := strings.CutPrefix(name, `kubelet_runtime_operations_total{operation_type="`); ok && n != before[name] {
+		if operation, ok := strings.CutPrefix(name, `kubelet_runtime_operations_total{operation_type="`); ok &&
+			n != before[name] {
 			operations[strings.TrimSuffix(operation, `"}`)] = n - before[name]
 		}
 	}

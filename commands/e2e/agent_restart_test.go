@@ -38,15 +38,18 @@ spec:
 func testAgentAfterRestarts(t *testing.T, m *machine) {
 	a := startAgent(t, m, t.TempDir(), "--node-labels", "role=test")
 	most := 600 * goruntime.NumCPU()
-	ended := strings.Replace(fmt.Sprintf(sizedPod, "ended", most), "args: [log, --forever, --every, 1s]", `args: [exit, "0"]`, 1)
+	ended := strings.Replace(fmt.Sprintf(sizedPod, "ended", most), "args: [log, --forever, --every, 1s]",
+		`args: [exit, "0"]`, 1)
 	a.put(t, "ended.yaml", strings.Replace(ended, "spec:\n", "spec:\n  restartPolicy: Never\n", 1))
 	a.put(t, "draining.yaml", drainingPod)
-	a.put(t, "labelled.yaml", strings.Replace(fmt.Sprintf(simplePod, "labelled", "1s"), "spec:\n", "spec:\n  nodeSelector: {role: test}\n", 1))
+	a.put(t, "labelled.yaml", strings.Replace(fmt.Sprintf(simplePod, "labelled", "1s"), "spec:\n",
+		"spec:\n  nodeSelector: {role: test}\n", 1))
 	names := []string{"one", "two", "three", "labelled", "draining", "large"}
 	for _, name := range names[:3] {
 		a.put(t, name+".yaml", fmt.Sprintf(simplePod, name, "1s"))
 	}
-	until(t, "the agent reports that a pod has ended", func() bool { return strings.Contains(a.log.String(), "the pod has finished: Succeeded") })
+	until(t, "the agent reports that a pod has ended",
+		func() bool { return strings.Contains(a.log.String(), "the pod has finished: Succeeded") })
 	a.put(t, "large.yaml", fmt.Sprintf(sizedPod, "large", most))
 	for _, name := range names {
 		until(t, name+" runs", func() bool { return m.isReady(t, name) })
@@ -60,7 +63,8 @@ func testAgentAfterRestarts(t *testing.T, m *machine) {
 
 	a.remove(t, "draining.yaml")
 	until(t, "draining is being deleted", func() bool { return a.isDeleting(t, "draining") })
-	until(t, "draining has its signal", func() bool { return strings.Contains(m.run(t, "logs", "draining").stdout, "got a signal") })
+	until(t, "draining has its signal",
+		func() bool { return strings.Contains(m.run(t, "logs", "draining").stdout, "got a signal") })
 	a.kill(t)
 	a.remove(t, "labelled.yaml")
 	until(t, "draining has ended by itself", func() bool { return !m.runs(t, containers["draining"]["app"]) })
@@ -79,7 +83,9 @@ func testAgentAfterRestarts(t *testing.T, m *machine) {
 }
 
 // lives returns the container IDs and the addresses of pods.
-func (m *machine) lives(t *testing.T, names []string) (containers map[string]map[string]string, addresses map[string]string) {
+func (m *machine) lives(
+	t *testing.T, names []string,
+) (containers map[string]map[string]string, addresses map[string]string) {
 	t.Helper()
 	containers, addresses = map[string]map[string]string{}, map[string]string{}
 	for _, name := range names {
@@ -89,13 +95,16 @@ func (m *machine) lives(t *testing.T, names []string) (containers map[string]map
 }
 
 // wantLives checks that pods are ready and have the same containers and addresses as before.
-func (m *machine) wantLives(t *testing.T, when string, names []string, containers map[string]map[string]string, addresses map[string]string) {
+func (m *machine) wantLives(
+	t *testing.T, when string, names []string, containers map[string]map[string]string, addresses map[string]string,
+) {
 	t.Helper()
 	of := map[string]string{}
 	for _, name := range names {
 		until(t, name+" is ready", func() bool { return m.isReady(t, name) })
 		s := m.statusOf(t, name)
-		if now := m.ids(t, name); !maps.Equal(now, containers[name]) || s.PodIP != addresses[name] || s.ContainerStatuses[0].RestartCount != 0 {
+		if now := m.ids(t, name); !maps.Equal(now, containers[name]) || s.PodIP != addresses[name] ||
+			s.ContainerStatuses[0].RestartCount != 0 {
 			text, _ := json.Marshal(s) //nolint:errchkjson // a status is always valid
 			t.Errorf("%s: %s has %v, before %v: %s", when, name, now, containers[name], text)
 		}

@@ -79,7 +79,10 @@ func testAgentSoak(t *testing.T, m *machine) {
 	lasts := durationOf(t, "PODCTL_AGENT_SOAK", 15*time.Second)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	s := &soak{m: m, port: freePort(t), rand: rand.New(rand.NewPCG(seed, 0)), images: differentImages(t, 12), done: map[string]int{}}
+	s := &soak{
+		m: m, port: freePort(t), rand: rand.New(rand.NewPCG(seed, 0)), images: differentImages(t, 12),
+		done: map[string]int{},
+	}
 	empty := s.leftovers(t)
 	defer func() {
 		if t.Failed() {
@@ -99,7 +102,9 @@ func testAgentSoak(t *testing.T, m *machine) {
 	t.Logf("%d steps: %v", s.steps, s.done)
 	t.Logf("after a tenth of the time %v", first)
 	t.Logf("at the end    %v", last)
-	for what, more := range map[string]float64{"process_resident_memory_bytes": 24 << 20, "go_goroutines": 30, "process_open_fds": 30, "disk": 64 << 20} {
+	for what, more := range map[string]float64{
+		"process_resident_memory_bytes": 24 << 20, "go_goroutines": 30, "process_open_fds": 30, "disk": 64 << 20,
+	} {
 		if last[what] > first[what]*1.2+more {
 			t.Errorf("%s was %.0f, and is %.0f", what, first[what], last[what])
 		}
@@ -111,7 +116,8 @@ func testAgentSoak(t *testing.T, m *machine) {
 	for i := range soakPods {
 		until(t, "all pods are gone", func() bool { return m.isGone(t, fmt.Sprintf("soak-%d", i)) })
 	}
-	until(t, "all their files and containers are gone", func() bool { return strings.Join(s.leftovers(t), "\n") == strings.Join(empty, "\n") })
+	until(t, "all their files and containers are gone",
+		func() bool { return strings.Join(s.leftovers(t), "\n") == strings.Join(empty, "\n") })
 	s.agent.stop(t)
 }
 
@@ -203,7 +209,8 @@ func (s *soak) live(t *testing.T, lasts time.Duration) {
 func (s *soak) kill(t *testing.T, pod string) {
 	t.Helper()
 	for _, id := range s.m.ids(t, pod) {
-		reply, err := s.m.cri.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+		reply, err := s.m.cri.ContainerStatus(t.Context(),
+			&runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 		if err != nil {
 			continue // It has ended meanwhile.
 		}
@@ -220,7 +227,8 @@ func (s *soak) kill(t *testing.T, pod string) {
 func (s *soak) fail(t *testing.T, pod string) {
 	t.Helper()
 	address := strings.TrimSpace(s.m.run(t, "get", pod, "-o", "jsonpath={.status.podIP}").stdout)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+":8080/switch/livez/off", http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+":8080/switch/livez/off",
+		http.NoBody)
 	if err != nil {
 		return // The pod has no address now.
 	}
@@ -246,7 +254,9 @@ func (s *soak) uses(t *testing.T) map[string]float64 {
 	t.Helper()
 	time.Sleep(2 * time.Second)
 	page, uses := read(t, "http://"+s.port+"/metrics"), map[string]float64{}
-	for _, metric := range []string{"process_resident_memory_bytes", "go_goroutines", "process_open_fds", "go_memstats_heap_inuse_bytes"} {
+	for _, metric := range []string{
+		"process_resident_memory_bytes", "go_goroutines", "process_open_fds", "go_memstats_heap_inuse_bytes",
+	} {
 		_, rest, _ := strings.Cut(page, "\n"+metric+" ")
 		var value float64
 		if _, err := fmt.Sscan(rest, &value); err != nil {

@@ -84,14 +84,18 @@ spec:
 // once, even if the agent is killed.
 func testAgentSources(t *testing.T, m *machine) {
 	a, c := startAgent(t, m, t.TempDir()), client{m}
-	for name, text := range map[string]string{"web.yaml": webFile, "words.yaml": wordsFile, "batch.yaml": batchFile, "client.yaml": clientFile} {
+	for name, text := range map[string]string{
+		"web.yaml": webFile, "words.yaml": wordsFile, "batch.yaml": batchFile, "client.yaml": clientFile,
+	} {
 		a.put(t, name, text)
 	}
 	rolled := func() bool { return m.run(t, "rollout", "status", "deployment/web").code == 0 }
 	until(t, "the Deployment is rolled out", rolled)
-	until(t, "its Service sends traffic to it", func() bool { return strings.HasPrefix(c.get(t, "http://web"), "web-") })
+	until(t, "its Service sends traffic to it",
+		func() bool { return strings.HasPrefix(c.get(t, "http://web"), "web-") })
 	until(t, "the Job is done and its pods are gone", func() bool {
-		return strings.Contains(m.run(t, "get", "job/once").stdout, "Complete") && !strings.Contains(m.must(t, "get", "-o", "name").stdout, "once")
+		return strings.Contains(m.run(t, "get", "job/once").stdout, "Complete") &&
+			!strings.Contains(m.must(t, "get", "-o", "name").stdout, "once")
 	})
 	if n := strings.Count(a.log.String(), "skipped: ServiceAccount/web"); n != 1 {
 		t.Errorf("the skipped object is reported %d times", n)
@@ -106,7 +110,8 @@ func testAgentSources(t *testing.T, m *machine) {
 	word := func() string { return m.run(t, "exec", "web-1", "--", "/demo", "print").stdout }
 	first := ids()
 	a.put(t, "words.yaml", strings.ReplaceAll(wordsFile, "one", "two"))
-	until(t, "an edit of the ConfigMap is rolled out", func() bool { return strings.Contains(word(), "WORD=two") && rolled() })
+	until(t, "an edit of the ConfigMap is rolled out",
+		func() bool { return strings.Contains(word(), "WORD=two") && rolled() })
 	if second := ids(); second["app"] == first["app"] || second["app1"] == first["app1"] {
 		t.Error("containers with the old word still run")
 	}
@@ -115,7 +120,8 @@ func testAgentSources(t *testing.T, m *machine) {
 	if err := os.Rename(filepath.Join(a.dir, "web.yaml"), filepath.Join(a.dir, "shop.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the file has another name", func() bool { return strings.Contains(m.must(t, "agent", "status").stdout, "shop.yaml") })
+	until(t, "the file has another name",
+		func() bool { return strings.Contains(m.must(t, "agent", "status").stdout, "shop.yaml") })
 	time.Sleep(3 * time.Second)
 	a.kill(t)
 	a = startAgent(t, m, a.dir)
@@ -130,7 +136,8 @@ func testAgentSources(t *testing.T, m *machine) {
 	a.kill(t)
 	a.put(t, "words.yaml", strings.ReplaceAll(wordsFile, "one", "three"))
 	a = startAgent(t, m, a.dir)
-	until(t, "edits made without an agent are rolled out", func() bool { return strings.Contains(word(), "WORD=three") && rolled() })
+	until(t, "edits made without an agent are rolled out",
+		func() bool { return strings.Contains(word(), "WORD=three") && rolled() })
 	sourcesEnd(t, a)
 }
 
@@ -138,7 +145,8 @@ func testAgentSources(t *testing.T, m *machine) {
 func sourcesRule(t *testing.T, a *agentProcess, rolled func() bool) {
 	t.Helper()
 	m, file := a.m, filepath.Join(a.dir, "shop.yaml")
-	if r := m.run(t, "apply", write(t, strings.ReplaceAll(webFile, "replicas: 2", "replicas: 1"))); r.code != 5 || !strings.Contains(r.stderr, file) {
+	if r := m.run(t, "apply", write(t, strings.ReplaceAll(webFile, "replicas: 2", "replicas: 1"))); r.code != 5 ||
+		!strings.Contains(r.stderr, file) {
 		t.Errorf("apply of another version: %d %s", r.code, r.stderr)
 	}
 	if r := m.run(t, "scale", "--replicas=1", "deployment/web"); r.code != 1 || !strings.Contains(r.stderr, file) {
@@ -150,20 +158,25 @@ func sourcesRule(t *testing.T, a *agentProcess, rolled func() bool) {
 	before := m.ids(t, "web-1")
 	m.must(t, "rollout", "restart", "deployment/web")
 	until(t, "a restart is rolled out", func() bool { return m.ids(t, "web-1")["app"] != before["app"] && rolled() })
-	if r := m.must(t, "delete", "deployment/web", "service/web"); !strings.Contains(r.stderr, "the agent recreates deployment default/web") ||
+	r := m.must(t, "delete", "deployment/web", "service/web")
+	if !strings.Contains(r.stderr, "the agent recreates deployment default/web") ||
 		!strings.Contains(r.stderr, "the agent recreates service default/web") || !strings.Contains(r.stderr, file) {
 		t.Errorf("delete: %s%s", r.stdout, r.stderr)
 	}
-	until(t, "the agent recreates the deleted objects", func() bool { return rolled() && m.run(t, "get", "service/web").code == 0 })
+	until(t, "the agent recreates the deleted objects",
+		func() bool { return rolled() && m.run(t, "get", "service/web").code == 0 })
 	a.put(t, "zzz.yaml", webFile)
 	until(t, "a second manifest of it is reported", func() bool {
-		return strings.Contains(m.must(t, "agent", "status").stdout, "Deployment default/web is given twice, first in "+file)
+		return strings.Contains(m.must(t, "agent", "status").stdout,
+			"Deployment default/web is given twice, first in "+file)
 	})
-	until(t, "it is an event of a pod", func() bool { return strings.Contains(m.must(t, "events", "web-0").stdout, "DuplicateManifest") })
+	until(t, "it is an event of a pod",
+		func() bool { return strings.Contains(m.must(t, "events", "web-0").stdout, "DuplicateManifest") })
 	if err := os.Remove(filepath.Join(a.dir, "zzz.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.must(t, "agent", "status"); !strings.Contains(r.stdout, "deployment/web") || !strings.Contains(r.stdout, "cronjob/yearly") {
+	if r := m.must(t, "agent", "status"); !strings.Contains(r.stdout, "deployment/web") ||
+		!strings.Contains(r.stdout, "cronjob/yearly") {
 		t.Errorf("status: %s", r.stdout)
 	}
 }
@@ -186,7 +199,8 @@ func sourcesEnd(t *testing.T, a *agentProcess) {
 	a.kill(t)
 	a = startAgent(t, m, a.dir)
 	until(t, "the Deployment ends", func() bool { return m.must(t, "get", "-o", "name").stdout == "pod/client\n" })
-	if r := m.must(t, "get", "deployments,services,configmaps", "-o", "name"); slices.Contains(strings.Fields(r.stdout), "configmap/words") || strings.Contains(r.stdout, "/web") {
+	r := m.must(t, "get", "deployments,services,configmaps", "-o", "name")
+	if slices.Contains(strings.Fields(r.stdout), "configmap/words") || strings.Contains(r.stdout, "/web") {
 		t.Errorf("left: %s", r.stdout)
 	}
 	if out := m.must(t, "exec", "client", "--", "/demo", "read", "/etc/hosts").stdout; strings.Contains(out, "\tweb") {
@@ -198,7 +212,9 @@ func sourcesEnd(t *testing.T, a *agentProcess) {
 		}
 	}
 	until(t, "nothing is left", func() bool {
-		return m.must(t, "get", "-A", "-o", "name").stdout == "" && m.must(t, "get", "jobs", "-o", "name").stdout == "" && m.must(t, "get", "cronjobs", "-o", "name").stdout == ""
+		return m.must(t, "get", "-A", "-o", "name").stdout == "" &&
+			m.must(t, "get", "jobs", "-o", "name").stdout == "" &&
+			m.must(t, "get", "cronjobs", "-o", "name").stdout == ""
 	})
 	a.stop(t)
 }
@@ -211,11 +227,13 @@ func testAgentOwnSources(t *testing.T, m *machine) {
 	taken := m.ids(t, "late-0")
 	a := startAgent(t, m, t.TempDir(), "--applied=false")
 	a.put(t, "web.yaml", webFile+"---\n"+wordsFile)
-	a.put(t, "late.yaml", strings.NewReplacer("name: web", "name: late", "app: web", "app: late", "replicas: 2", "replicas: 1").Replace(webFile))
+	late := strings.NewReplacer("name: web", "name: late", "app: web", "app: late", "replicas: 2", "replicas: 1")
+	a.put(t, "late.yaml", late.Replace(webFile))
 	rolled := func() bool { return m.run(t, "rollout", "status", "deployment/web").code == 0 }
 	until(t, "the Deployment of the file is there", rolled)
 	until(t, "a name that is in use is reported", func() bool {
-		return strings.Contains(m.must(t, "agent", "status").stdout, "pod default/late-0 is not created: a pod that was applied by hand has its name")
+		return strings.Contains(m.must(t, "agent", "status").stdout,
+			"pod default/late-0 is not created: a pod that was applied by hand has its name")
 	})
 	before := m.ids(t, "shop-0")
 	m.must(t, "delete", "shop-1", "web-1")
@@ -224,7 +242,8 @@ func testAgentOwnSources(t *testing.T, m *machine) {
 	a = startAgent(t, m, a.dir, "--applied=false")
 	time.Sleep(4 * time.Second)
 	names := m.must(t, "get", "-o", "name").stdout
-	if strings.Contains(names, "shop-1") || !strings.Contains(names, "shop-2") || !maps.Equal(m.ids(t, "shop-0"), before) || !maps.Equal(m.ids(t, "late-0"), taken) {
+	if strings.Contains(names, "shop-1") || !strings.Contains(names, "shop-2") ||
+		!maps.Equal(m.ids(t, "shop-0"), before) || !maps.Equal(m.ids(t, "late-0"), taken) {
 		t.Errorf("the agent changed a pod that was applied by hand: %s", names)
 	}
 	a.put(t, "shop.yaml", shop("two"))
@@ -236,7 +255,8 @@ func testAgentOwnSources(t *testing.T, m *machine) {
 			t.Fatal(err)
 		}
 	}
-	until(t, "only objects that were applied by hand are left", func() bool { return m.must(t, "get", "-o", "name").stdout == "pod/late-0\n" })
+	until(t, "only objects that were applied by hand are left",
+		func() bool { return m.must(t, "get", "-o", "name").stdout == "pod/late-0\n" })
 	m.must(t, "delete", "late-0")
 	a.stop(t)
 }

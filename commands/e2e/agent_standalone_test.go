@@ -35,7 +35,10 @@ spec:
   restartPolicy: Never
   volumes: [{name: config, emptyDir: {}}]
   initContainers:
-  - {name: setup, image: "registry.local/podctl/demo:1", args: [write, /data/config.env, "CONFIG_1='value1'\nCONFIG_2='value2'"], volumeMounts: [{name: config, mountPath: /data}]}
+  - name: setup
+    image: registry.local/podctl/demo:1
+    args: [write, /data/config.env, "CONFIG_1='value1'\nCONFIG_2='value2'"]
+    volumeMounts: [{name: config, mountPath: /data}]
   containers:
   - name: use
     image: registry.local/podctl/demo:1
@@ -111,7 +114,8 @@ func testAgentStandalone(t *testing.T, m *machine) {
 	a.put(t, "ported.yaml", fmt.Sprintf(nodePortPod, "default", "upgraded", port))
 	until(t, "the container with another name is ready", func() bool {
 		p := a.listed(t, "default", "ported")
-		return isListedReady(p) && p.Spec.Containers[0].Name == "upgraded" && len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].Name == "upgraded"
+		return isListedReady(p) && p.Spec.Containers[0].Name == "upgraded" && len(p.Status.ContainerStatuses) == 1 &&
+			p.Status.ContainerStatuses[0].Name == "upgraded"
 	})
 	a.put(t, "ported.yaml", fmt.Sprintf(nodePortPod, "moved", "upgraded", port))
 	until(t, "the pod runs in another namespace", func() bool {
@@ -122,7 +126,8 @@ func testAgentStandalone(t *testing.T, m *machine) {
 		p := a.listed(t, "default", "envfile")
 		return p != nil && p.Status.Phase == v1.PodSucceeded
 	})
-	if r := m.must(t, "logs", "envfile", "use"); !strings.Contains(r.stdout, "env CONFIG_1=value1\n") || !strings.Contains(r.stdout, "env CONFIG_2=value2\n") {
+	if r := m.must(t, "logs", "envfile", "use"); !strings.Contains(r.stdout, "env CONFIG_1=value1\n") ||
+		!strings.Contains(r.stdout, "env CONFIG_2=value2\n") {
 		t.Errorf("the variables do not match the file:\n%s", r.stdout)
 	}
 	testInitRecordGoes(t, m, a)
@@ -138,10 +143,12 @@ func testInitRecordGoes(t *testing.T, m *machine, a *agentProcess) {
 	a = startAgent(t, m, a.dir)
 	until(t, "the agent is ready", func() bool { return a.status(t).Ready })
 	after := a.listed(t, "default", "prepared")
-	if now := m.ids(t, "prepared"); !maps.Equal(now, ids) || !isListedReady(after) || !after.Status.StartTime.Equal(before.Status.StartTime) {
+	if now := m.ids(t, "prepared"); !maps.Equal(now, ids) || !isListedReady(after) ||
+		!after.Status.StartTime.Equal(before.Status.StartTime) {
 		t.Errorf("prepared runs as %v, before as %v: %+v", now, ids, after.Status)
 	}
-	if s := after.Status.InitContainerStatuses; len(s) != 1 || s[0].State.Terminated == nil || s[0].State.Terminated.Reason != "Completed" || s[0].State.Terminated.ExitCode != 0 {
+	if s := after.Status.InitContainerStatuses; len(s) != 1 || s[0].State.Terminated == nil ||
+		s[0].State.Terminated.Reason != "Completed" || s[0].State.Terminated.ExitCode != 0 {
 		t.Errorf("its init container is %+v", s)
 	}
 	until(t, "all containers of together have been restarted", func() bool {

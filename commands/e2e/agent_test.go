@@ -184,7 +184,10 @@ func testAgent(t *testing.T, m *machine) {
 	a.put(t, "hello.yaml", string(text))
 	until(t, "hello is ready", func() bool { return m.isReady(t, "hello") })
 	ids := m.ids(t, "hello")
-	for _, line := range []string{`kubelet_desired_pods{static="true"} 1`, "kubelet_running_pods 1", "kubelet_started_pods_total 1", "kubelet_pod_start_duration_seconds_count 1"} {
+	for _, line := range []string{
+		`kubelet_desired_pods{static="true"} 1`, "kubelet_running_pods 1", "kubelet_started_pods_total 1",
+		"kubelet_pod_start_duration_seconds_count 1",
+	} {
 		if page := read(t, "http://"+port+"/metrics"); !strings.Contains(page, line+"\n") {
 			t.Errorf("the metrics have no %s:\n%s", line, page)
 		}
@@ -197,7 +200,8 @@ func testAgent(t *testing.T, m *machine) {
 		t.Errorf("probe does not show the results of the agent:\n%s", r.stdout)
 	}
 
-	if r := m.run(t, "agent", a.dir); r.code != 1 || !strings.Contains(r.stderr, fmt.Sprintf("pid %d", a.cmd.Process.Pid)) {
+	if r := m.run(t, "agent", a.dir); r.code != 1 ||
+		!strings.Contains(r.stderr, fmt.Sprintf("pid %d", a.cmd.Process.Pid)) {
 		t.Errorf("a second agent: exit code %d, %s", r.code, r.stderr)
 	}
 	a.kill(t)
@@ -287,18 +291,21 @@ func testAgentBeside(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, fmt.Sprintf(simplePod, "two", "5s")))
 	two := m.ids(t, "two")
 	until(t, "two is known", func() bool { return len(a.status(t).Pods) == 2 })
-	if _, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: two["app"]}); err != nil {
+	_, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: two["app"]})
+	if err != nil {
 		t.Fatal(err)
 	}
 	until(t, "two runs again", func() bool { return m.runsAnother(t, "two", "app", two["app"]) })
 
 	one := m.ids(t, "one")
 	file := filepath.Join(a.dir, "one.yaml")
-	if r := m.must(t, "plan", write(t, fmt.Sprintf(simplePod, "one", "6s"))); !strings.Contains(r.stderr, "the agent applies this pod from "+file+" and reverts") {
+	if r := m.must(t, "plan", write(t, fmt.Sprintf(simplePod, "one", "6s"))); !strings.Contains(r.stderr,
+		"the agent applies this pod from "+file+" and reverts") {
 		t.Errorf("a plan of another manifest does not mention the agent:\n%s", r.stderr)
 	}
 	r := m.must(t, "delete", "one", "two")
-	if strings.Count(r.stderr, "note:") != 1 || !strings.Contains(r.stderr, "the agent recreates pod default/one: its manifest is in "+file) {
+	if strings.Count(r.stderr, "note:") != 1 ||
+		!strings.Contains(r.stderr, "the agent recreates pod default/one: its manifest is in "+file) {
 		t.Errorf("the deletion of a pod that the agent recreates prints:\n%s", r.stderr)
 	}
 	until(t, "one comes back", func() bool { return m.runsAnother(t, "one", "app", one["app"]) })

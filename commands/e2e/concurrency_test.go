@@ -102,7 +102,8 @@ func testDeleteWins(t *testing.T, m *machine) {
 		group.Go(func() {
 			_ = cmd.Run()
 			text, err := os.ReadFile(log.Name())
-			if code := cmd.ProcessState.ExitCode(); err != nil || code != 3 || !strings.Contains(string(text), "pod default/unready was deleted by another podctl") {
+			if code := cmd.ProcessState.ExitCode(); err != nil || code != 3 ||
+				!strings.Contains(string(text), "pod default/unready was deleted by another podctl") {
 				t.Errorf("exit code %d, %v\n%s", code, err, text)
 			}
 		})
@@ -157,9 +158,12 @@ func testStoppedHolder(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	who := fmt.Sprintf("pid %d (podctl apply", holder.Process.Pid)
-	for _, args := range [][]string{{"apply", path}, {"delete", "slowhook"}, {"--timeout", "2s", "--lock-timeout", "1m", "restart", "slowhook"}} {
+	for _, args := range [][]string{
+		{"apply", path}, {"delete", "slowhook"}, {"--timeout", "2s", "--lock-timeout", "1m", "restart", "slowhook"},
+	} {
 		r := m.run(t, append([]string{"--lock-timeout", "2s"}, args...)...)
-		if r.code != 1 || !strings.Contains(r.stderr, "waiting for "+who) || !strings.Contains(r.stderr, "pod default/slowhook is in use by "+who) {
+		if r.code != 1 || !strings.Contains(r.stderr, "waiting for "+who) ||
+			!strings.Contains(r.stderr, "pod default/slowhook is in use by "+who) {
 			t.Errorf("%v: exit code %d\n%s", args, r.code, r.stderr)
 		}
 	}

@@ -37,7 +37,8 @@ func contractRemovalBesideStop(t *testing.T, s *subject) {
 		t.Errorf("removing the record: %v", err)
 	}
 	stopping.Wait()
-	if _, err := s.Runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: over}); status.Code(err) != codes.NotFound {
+	_, err := s.Runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: over})
+	if status.Code(err) != codes.NotFound {
 		t.Errorf("the record afterwards: %v", err)
 	}
 }
@@ -82,7 +83,10 @@ func contractEvents(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "events")
 	id := s.start(t, sandbox, config, "told", s.Once)
 	s.ended(t, id)
-	for _, want := range []runtimeapi.ContainerEventType{runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT} {
+	for _, want := range []runtimeapi.ContainerEventType{
+		runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT,
+		runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT,
+	} {
 		event, err := awaitEvent(events, id, want)
 		if status.Code(err) == codes.Unimplemented {
 			t.Log("the runtime sends no events")
@@ -114,7 +118,9 @@ func receive(stream runtimeapi.RuntimeService_GetContainerEventsClient, to chan<
 }
 
 // awaitEvent waits for an event of a container, and ignores all others.
-func awaitEvent(events <-chan received, id string, want runtimeapi.ContainerEventType) (*runtimeapi.ContainerEventResponse, error) {
+func awaitEvent(
+	events <-chan received, id string, want runtimeapi.ContainerEventType,
+) (*runtimeapi.ContainerEventResponse, error) {
 	for patience := time.After(20 * time.Second); ; {
 		select {
 		case got := <-events:
@@ -142,7 +148,8 @@ func contractLogs(t *testing.T, s *subject) {
 	}
 	for line := range strings.Lines(string(text)) {
 		parts := strings.SplitN(line, " ", 4)
-		if len(parts) != 4 || (parts[1] != "stdout" && parts[1] != "stderr") || (parts[2] != "F" && parts[2] != "P") || !strings.HasSuffix(line, "\n") {
+		if len(parts) != 4 || (parts[1] != "stdout" && parts[1] != "stderr") || (parts[2] != "F" && parts[2] != "P") ||
+			!strings.HasSuffix(line, "\n") {
 			t.Errorf("the line %q", line)
 			continue
 		}

@@ -28,7 +28,8 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 	for _, name := range []string{"once", "over", "told", "said"} {
 		server.Behave(name, runtimetest.Behaviour{After: time.Second})
 	}
-	conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "cri.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "cri.sock"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

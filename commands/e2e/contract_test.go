@@ -59,7 +59,9 @@ func (s *subject) sandboxConfig(name string) *runtimeapi.PodSandboxConfig {
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent: s.CgroupParent,
 			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
-				NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_POD, Pid: runtimeapi.NamespaceMode_CONTAINER},
+				NamespaceOptions: &runtimeapi.NamespaceOption{
+					Network: runtimeapi.NamespaceMode_POD, Pid: runtimeapi.NamespaceMode_CONTAINER,
+				},
 			},
 		},
 	}
@@ -82,20 +84,30 @@ func (s *subject) sandbox(t *testing.T, name string) (id string, config *runtime
 	return id, config
 }
 
-func (s *subject) create(t *testing.T, sandbox string, config *runtimeapi.PodSandboxConfig, name string, command []string) (string, error) {
+func (s *subject) create(
+	t *testing.T, sandbox string, config *runtimeapi.PodSandboxConfig, name string, command []string,
+) (string, error) {
 	t.Helper()
 	reply, err := s.Runtime.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
 		PodSandboxId: sandbox, SandboxConfig: config,
 		Config: &runtimeapi.ContainerConfig{
-			Metadata: &runtimeapi.ContainerMetadata{Name: name}, Image: &runtimeapi.ImageSpec{Image: s.Image}, Command: command,
-			Labels: map[string]string{"contract": config.GetMetadata().GetName(), "name": name}, Annotations: map[string]string{"a": "b"},
-			LogPath: name + ".log", Linux: &runtimeapi.LinuxContainerConfig{Resources: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 64 << 20}},
+			Metadata:    &runtimeapi.ContainerMetadata{Name: name},
+			Image:       &runtimeapi.ImageSpec{Image: s.Image},
+			Command:     command,
+			Labels:      map[string]string{"contract": config.GetMetadata().GetName(), "name": name},
+			Annotations: map[string]string{"a": "b"},
+			LogPath:     name + ".log",
+			Linux: &runtimeapi.LinuxContainerConfig{
+				Resources: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 64 << 20},
+			},
 		},
 	})
 	return reply.GetContainerId(), err
 }
 
-func (s *subject) start(t *testing.T, sandbox string, config *runtimeapi.PodSandboxConfig, name string, command []string) string {
+func (s *subject) start(
+	t *testing.T, sandbox string, config *runtimeapi.PodSandboxConfig, name string, command []string,
+) string {
 	t.Helper()
 	id, err := s.create(t, sandbox, config, name, command)
 	if err != nil {
@@ -147,7 +159,8 @@ func contractNames(t *testing.T, s *subject) {
 	if _, err = s.create(t, id, config, "one", s.Forever); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = s.create(t, id, config, "one", s.Forever); err == nil || !strings.Contains(err.Error(), "is reserved for") {
+	if _, err = s.create(t, id, config, "one", s.Forever); err == nil ||
+		!strings.Contains(err.Error(), "is reserved for") {
 		t.Errorf("the same container again: %v", err)
 	}
 }
@@ -156,11 +169,13 @@ func contractLife(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "life")
 	id := s.start(t, sandbox, config, "forever", s.Forever)
 	st := s.status(t, id)
-	if st.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || st.GetStartedAt() == 0 || st.GetFinishedAt() != 0 ||
+	if st.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || st.GetStartedAt() == 0 ||
+		st.GetFinishedAt() != 0 ||
 		st.GetAnnotations()["a"] != "b" || st.GetLabels()["name"] != "forever" || st.GetImageRef() == "" {
 		t.Errorf("a running container: %v", st)
 	}
-	if _, err := s.Runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: 2}); err != nil {
+	_, err := s.Runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: 2})
+	if err != nil {
 		t.Fatal(err)
 	}
 	// containerd 2 may answer before it has recorded the end, if the shim ended during the request.
@@ -178,10 +193,12 @@ func contractLife(t *testing.T, s *subject) {
 
 func contractAbsent(t *testing.T, s *subject) {
 	absent := strings.Repeat("0", 64)
-	if _, err := s.Runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: absent}); status.Code(err) != codes.NotFound {
+	_, err := s.Runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: absent})
+	if status.Code(err) != codes.NotFound {
 		t.Errorf("the status of no container: %v", err)
 	}
-	if _, err := s.Runtime.PodSandboxStatus(t.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: absent}); status.Code(err) != codes.NotFound {
+	_, err = s.Runtime.PodSandboxStatus(t.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: absent})
+	if status.Code(err) != codes.NotFound {
 		t.Errorf("the status of no sandbox: %v", err)
 	}
 	if _, err := s.Runtime.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: absent}); err != nil {
@@ -191,7 +208,7 @@ func contractAbsent(t *testing.T, s *subject) {
 		t.Errorf("removing no sandbox: %v", err)
 	}
 	// containerd returns NotFound before 2.0, and no error after.
-	_, err := s.Runtime.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: absent})
+	_, err = s.Runtime.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: absent})
 	if err != nil && status.Code(err) != codes.NotFound {
 		t.Errorf("stopping no sandbox: %v", err)
 	}
@@ -208,7 +225,8 @@ func contractLists(t *testing.T, s *subject) {
 	byLabel, err := s.Runtime.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{
 		Filter: &runtimeapi.ContainerFilter{LabelSelector: map[string]string{"contract": "lists"}},
 	})
-	if err != nil || len(byLabel.GetContainers()) != 1 || byLabel.GetContainers()[0].GetId() != id || byLabel.GetContainers()[0].GetPodSandboxId() != sandbox {
+	if err != nil || len(byLabel.GetContainers()) != 1 || byLabel.GetContainers()[0].GetId() != id ||
+		byLabel.GetContainers()[0].GetPodSandboxId() != sandbox {
 		t.Errorf("containers by label: %v %v", byLabel, err)
 	}
 	bySandbox, err := s.Runtime.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{
@@ -229,7 +247,8 @@ func contractSandboxEnd(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "end")
 	id := s.start(t, sandbox, config, "a", s.Forever)
 	reply, err := s.Runtime.PodSandboxStatus(t.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox})
-	if err != nil || reply.GetStatus().GetState() != runtimeapi.PodSandboxState_SANDBOX_READY || reply.GetStatus().GetNetwork().GetIp() == "" {
+	if err != nil || reply.GetStatus().GetState() != runtimeapi.PodSandboxState_SANDBOX_READY ||
+		reply.GetStatus().GetNetwork().GetIp() == "" {
 		t.Errorf("a new sandbox: %v %v", reply, err)
 	}
 	for range 2 {
@@ -264,11 +283,13 @@ func contractUpdate(t *testing.T, s *subject) {
 }
 
 func contractImages(t *testing.T, s *subject) {
-	present, err := s.Images.ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: s.Image}})
+	present, err := s.Images.ImageStatus(t.Context(),
+		&runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: s.Image}})
 	if err != nil || present.GetImage().GetId() == "" {
 		t.Errorf("the image: %v %v", present, err)
 	}
-	absent, err := s.Images.ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: "absent.local/none:1"}})
+	absent, err := s.Images.ImageStatus(t.Context(),
+		&runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: "absent.local/none:1"}})
 	if err != nil || absent.GetImage() != nil {
 		t.Errorf("no image: %v %v", absent, err)
 	}

@@ -31,8 +31,9 @@ func agentCrashes() map[string]crash {
 		}
 	}
 	for name, s := range map[string]runtimetest.Shape{
-		"workload": {After: crashedWorkload("1")}, "workload rolled out": {Before: crashedWorkload("1"), After: crashedWorkload("2")},
-		"workload deleted": {Before: crashedWorkload("1")},
+		"workload":            {After: crashedWorkload("1")},
+		"workload rolled out": {Before: crashedWorkload("1"), After: crashedWorkload("2")},
+		"workload deleted":    {Before: crashedWorkload("1")},
 	} {
 		all[name] = crash{Shape: s, args: []string{"agent", "--eviction=false", "SOURCE"}, agent: true}
 	}
@@ -78,7 +79,10 @@ const (
 func TestAgentCrashMatrix(t *testing.T) {
 	all := agentCrashes()
 	if os.Getenv(crashVar) == "" {
-		some := []string{"replace with a hook", "volumes' content", "delete after sidecar", "workload deleted", "workload rolled out", "init containers", "sandbox change", "delete with hooks"}
+		some := []string{
+			"replace with a hook", "volumes' content", "delete after sidecar", "workload deleted",
+			"workload rolled out", "init containers", "sandbox change", "delete with hooks",
+		}
 		if testing.Short() {
 			some = some[1:4]
 		}

@@ -32,7 +32,10 @@ func testKilled(t *testing.T, m *machine) {
 	all, tried := crashes(), crashesTried
 	delete(all, "a pull") // There is no registry: it is "two containers" here.
 	if os.Getenv(crashVar) == "" {
-		all = map[string]crash{"mounted volumes": all["mounted volumes"], "replace with a hook": all["replace with a hook"], "delete after sidecar": all["delete after sidecar"]}
+		all = map[string]crash{
+			"mounted volumes": all["mounted volumes"], "replace with a hook": all["replace with a hook"],
+			"delete after sidecar": all["delete after sidecar"],
+		}
 		tried = crashesTriedShort
 	}
 	before := nobodysNetworks(t)
@@ -59,8 +62,14 @@ func (m *machine) crashLab(t *testing.T, c crash) *crashLab {
 		t.Fatal(err)
 	}
 	l := &crashLab{
-		t: t, dir: dir, crash: c, podctl: m.bin, env: "NO_COLOR=1", patience: 100 * time.Millisecond, beside: demonstrate(beside, nil),
-		socket: m.socket(), stateDir: m.state, logRoot: m.logs, cgroupRoot: m.cgroupRoot(),
+		t:        t,
+		dir:      dir,
+		crash:    c,
+		podctl:   m.bin,
+		env:      "NO_COLOR=1",
+		patience: 100 * time.Millisecond,
+		beside:   demonstrate(beside, nil),
+		socket:   m.socket(), stateDir: m.state, logRoot: m.logs, cgroupRoot: m.cgroupRoot(),
 	}
 	l.more = func() []string { return m.machinery(t) }
 	l.repair = func(said string) bool {
@@ -116,7 +125,8 @@ func (m *machine) machinery(t *testing.T) []string {
 	var lines []string
 	for _, path := range glob(t, "/proc/[0-9]*/cmdline") {
 		text, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(text), "containerd-shim") && strings.Contains(string(text), m.state+"/") {
+		if err == nil && strings.Contains(string(text), "containerd-shim") &&
+			strings.Contains(string(text), m.state+"/") {
 			lines = append(lines, "shim")
 		}
 	}
@@ -173,7 +183,10 @@ func testRuntimeRestartAtCalls(t *testing.T, m *machine) {
 		c := demonstrated(one.crash)
 		u := newLab(m.crashLab).measure(t, c)
 		for _, method := range one.methods {
-			u.survives(t, c, point{"the restart of containerd after " + method, func(l *crashLab) bool { return l.restartAtCall(m, method) }}, 0)
+			u.survives(t, c, point{
+				"the restart of containerd after " + method,
+				func(l *crashLab) bool { return l.restartAtCall(m, method) },
+			}, 0)
 		}
 	}
 	m.must(t, "delete", "beside")

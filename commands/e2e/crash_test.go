@@ -65,7 +65,10 @@ func crashes() map[string]crash {
 		}
 		all[name] = crash{Shape: s, args: []string{"apply", "--wait=" + goalOf(s), "--ignore-backoff", "MANIFEST"}}
 		if s.Before == "" {
-			all["delete after "+name] = crash{Shape: runtimetest.Shape{Before: s.After, Behave: s.Behave}, args: []string{"delete", "-f", "MANIFEST"}}
+			all["delete after "+name] = crash{
+				Shape: runtimetest.Shape{Before: s.After, Behave: s.Behave},
+				args:  []string{"delete", "-f", "MANIFEST"},
+			}
 		}
 	}
 	all["restart"] = crash{Shape: runtimetest.Shape{Before: two, After: two}, args: []string{"restart", "web"}}
@@ -121,7 +124,8 @@ func newCrashLab(t *testing.T, c crash) *crashLab {
 		t.Fatal(err)
 	}
 	l := &crashLab{t: t, dir: dir, crash: c, podctl: os.Args[0], env: playEnv + "=1", beside: beside}
-	l.socket, l.stateDir, l.logRoot, l.cgroupRoot = l.path("cri.sock"), l.path("state"), l.path("logs"), filepath.Base(dir)
+	l.socket, l.stateDir, l.logRoot = l.path("cri.sock"), l.path("state"), l.path("logs")
+	l.cgroupRoot = filepath.Base(dir)
 	// The result must not depend on rules and sysctls of this machine, and must not change them.
 	l.flags = []string{"--proxy-mode", "none"}
 	l.more = func() []string { return nil }
@@ -233,7 +237,9 @@ func (l *crashLab) must(args ...string) {
 
 func (l *crashLab) run(args []string) (code int, said string) {
 	var out bytes.Buffer
-	env := &commands.Env{In: strings.NewReader(""), Out: &out, Err: &out, Now: time.Now, Getenv: func(string) string { return "" }}
+	env := &commands.Env{
+		In: strings.NewReader(""), Out: &out, Err: &out, Now: time.Now, Getenv: func(string) string { return "" },
+	}
 	code = commands.Main(l.t.Context(), env, l.args(args))
 	return code, out.String()
 }
@@ -294,9 +300,15 @@ func (l *crashLab) trace(nth int) *runtimetest.Traced {
 // state returns the complete state: records of the runtime, files, mounts and cgroups.
 func (l *crashLab) state() []string {
 	l.t.Helper()
-	lines := slices.Concat(l.records(), l.files(l.stateDir), l.files(l.logRoot), strings.Fields(l.mounts()), l.cgroups(), l.more())
+	lines := slices.Concat(l.records(), l.files(l.stateDir), l.files(l.logRoot), strings.Fields(l.mounts()),
+		l.cgroups(), l.more())
 	for i, line := range lines {
-		lines[i] = timeless(strings.NewReplacer(l.logRoot, "/logs", l.stateDir, "/state", "/"+l.cgroupRoot, "/ROOT", slicePrefix(l.cgroupRoot), "ROOT").Replace(line))
+		lines[i] = timeless(strings.NewReplacer(
+			l.logRoot, "/logs",
+			l.stateDir, "/state",
+			"/"+l.cgroupRoot, "/ROOT",
+			slicePrefix(l.cgroupRoot), "ROOT",
+		).Replace(line))
 	}
 	slices.Sort(lines)
 	// A killed pass and a pass without changes record no event.
@@ -352,7 +364,8 @@ func (l *crashLab) records() []string {
 	}
 	for _, c := range containers.GetContainers() {
 		name := c.GetMetadata().GetName()
-		lines = append(lines, fmt.Sprintf("container %s of %s %s %s", name, c.GetLabels()["io.kubernetes.pod.name"], c.GetState(), c.GetImage().GetImage()))
+		lines = append(lines, fmt.Sprintf("container %s of %s %s %s", name, c.GetLabels()["io.kubernetes.pod.name"],
+			c.GetState(), c.GetImage().GetImage()))
 		if name == "healthy" {
 			if l.healthy == "" {
 				l.healthy = c.GetId()
@@ -505,7 +518,9 @@ func (l *crashLab) callPoints() []point {
 func changePoints(changes []string) []point {
 	points := make([]point, 0, len(changes))
 	for i, change := range changes {
-		points = append(points, point{fmt.Sprintf("change %d, here %s", i+1, change), func(l *crashLab) bool { return l.trace(i + 1).Killed }})
+		points = append(points, point{
+			fmt.Sprintf("change %d, here %s", i+1, change), func(l *crashLab) bool { return l.trace(i + 1).Killed },
+		})
 	}
 	return sample(points, changesTried)
 }
@@ -613,7 +628,8 @@ func (u *undisturbed) survives(t *testing.T, c crash, p point, i int) bool {
 // cutOffStart matches the leftovers of a start that ran in another goroutine when podctl was killed. A real runtime
 // aborts such a start. It keeps the record of a failed run with its log, and sometimes a task without a process. All
 // are removed with the record.
-var cutOffStart = regexp.MustCompile(`^container \w+ of \w+ CONTAINER_EXITED|/N\.log |/containers/\w+/HEX |/pod[0-9a-f-]{36}/ID$|/k8s\.io/ID/rootfs$`)
+var cutOffStart = regexp.MustCompile(
+	`^container \w+ of \w+ CONTAINER_EXITED|/N\.log |/containers/\w+/HEX |/pod[0-9a-f-]{36}/ID$|/k8s\.io/ID/rootfs$`)
 
 // onlyCutOffStarts reports whether all extra lines can be leftovers of interrupted starts, with at least one record.
 func onlyCutOffStarts(left []string) bool {
@@ -623,7 +639,8 @@ func onlyCutOffStarts(left []string) bool {
 
 // withoutDeletedLogs removes the lines of archived logs. The logs that a deleted pod had can vary.
 func withoutDeletedLogs(lines []string) []string {
-	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "/logs/.deleted") })
+	return slices.DeleteFunc(slices.Clone(lines),
+		func(line string) bool { return strings.HasPrefix(line, "/logs/.deleted") })
 }
 
 func (l *crashLab) complain(what string, missing, left []string) {

@@ -49,12 +49,14 @@ type metrics struct {
 // testTop: a busy container has CPU usage, and a stopped one a restart.
 func testTop(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, busy))
-	if _, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: m.ids(t, "busy")["idle"]}); err != nil {
+	_, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: m.ids(t, "busy")["idle"]})
+	if err != nil {
 		t.Fatal(err)
 	}
 	m.must(t, "apply", "--wait", "--ignore-backoff", "--timeout", "60s", write(t, busy))
 	var list metrics
-	if err := json.Unmarshal([]byte(m.must(t, "top", "-o", "json", "--sort-by", "cpu", "busy").stdout), &list); err != nil {
+	err = json.Unmarshal([]byte(m.must(t, "top", "-o", "json", "--sort-by", "cpu", "busy").stdout), &list)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if list.Kind != "PodMetricsList" || len(list.Items) != 1 || len(list.Items[0].Containers) != 2 {
@@ -62,19 +64,23 @@ func testTop(t *testing.T, m *machine) {
 	}
 	pod := list.Items[0]
 	writer, idle := pod.Containers[0], pod.Containers[1]
-	if writer.Name != "writer" || writer.CPUNanoCores < 1_000_000 || writer.CPUNanoCores > 4_000_000_000 || idle.CPUNanoCores > writer.CPUNanoCores {
+	if writer.Name != "writer" || writer.CPUNanoCores < 1_000_000 || writer.CPUNanoCores > 4_000_000_000 ||
+		idle.CPUNanoCores > writer.CPUNanoCores {
 		t.Errorf("cpu: %+v, %+v", writer, idle)
 	}
-	if writer.MemoryWorkingSetBytes < 1<<18 || writer.MemoryWorkingSetBytes > 1<<28 || pod.MemoryWorkingSetBytes <= writer.MemoryWorkingSetBytes {
+	if writer.MemoryWorkingSetBytes < 1<<18 || writer.MemoryWorkingSetBytes > 1<<28 ||
+		pod.MemoryWorkingSetBytes <= writer.MemoryWorkingSetBytes {
 		t.Errorf("memory: %+v", pod)
 	}
 	if idle.Restarts != 1 || pod.Restarts != 1 || writer.Restarts != 0 {
 		t.Errorf("restarts: %+v", pod)
 	}
-	if r := m.must(t, "top", "--containers", "busy"); !strings.Contains(r.stdout, "CPU(cores)") || strings.Count(r.stdout, "\nbusy   ") != 2 {
+	if r := m.must(t, "top", "--containers", "busy"); !strings.Contains(r.stdout, "CPU(cores)") ||
+		strings.Count(r.stdout, "\nbusy   ") != 2 {
 		t.Errorf("the table:\n%s", r.stdout)
 	}
-	if r := m.must(t, "top", "-n", "empty"); r.stdout != "" || !strings.Contains(r.stderr, "No pods in namespace empty") {
+	if r := m.must(t, "top", "-n", "empty"); r.stdout != "" ||
+		!strings.Contains(r.stderr, "No pods in namespace empty") {
 		t.Errorf("no pods: %q %q", r.stdout, r.stderr)
 	}
 	t.Run("live", func(t *testing.T) {
@@ -127,13 +133,16 @@ func testConfig(t *testing.T, m *machine) {
 		}
 		return []string{"--config", config}
 	}
-	if r := m.must(t, append(settings("# podctl\nruntime-endpoint: "+m.socket()+"\n"), "version")...); !strings.Contains(r.stdout, config+":2") {
+	commented := settings("# podctl\nruntime-endpoint: " + m.socket() + "\n")
+	if r := m.must(t, append(commented, "version")...); !strings.Contains(r.stdout, config+":2") {
 		t.Errorf("version does not print the origin of the endpoint:\n%s", r.stdout)
 	}
-	if r := m.run(t, append(settings("runtime-endpoint: /absent.sock\n"), "get")...); r.code != 1 || !strings.Contains(r.stderr, "/absent.sock ("+config+":1)") {
+	if r := m.run(t, append(settings("runtime-endpoint: /absent.sock\n"), "get")...); r.code != 1 ||
+		!strings.Contains(r.stderr, "/absent.sock ("+config+":1)") {
 		t.Errorf("a wrong endpoint: exit code %d\n%s", r.code, r.stderr)
 	}
-	if r := m.run(t, append(settings("\nnamspace: a\n"), "get")...); r.code != 1 || !strings.Contains(r.stderr, config+`:2: unknown key "namspace"`) {
+	if r := m.run(t, append(settings("\nnamspace: a\n"), "get")...); r.code != 1 ||
+		!strings.Contains(r.stderr, config+`:2: unknown key "namspace"`) {
 		t.Errorf("an unknown key: exit code %d\n%s", r.code, r.stderr)
 	}
 	cmd := m.command(t.Context(), "-v", "--log-format", "json", "get")
@@ -184,10 +193,12 @@ func (d *doctorDoc) failed() string {
 // testDoctor: all checks pass on a working node, and fail without a network or without a runtime.
 func testDoctor(t *testing.T, m *machine) {
 	var doc doctorDoc
-	if err := json.Unmarshal([]byte(m.must(t, "doctor", "-o", "json").stdout), &doc); err != nil || doc.Kind != "Doctor" || !doc.CanRunPods || doc.failed() != "" {
+	if err := json.Unmarshal([]byte(m.must(t, "doctor", "-o", "json").stdout), &doc); err != nil ||
+		doc.Kind != "Doctor" || !doc.CanRunPods || doc.failed() != "" {
 		t.Errorf("%v %+v", err, doc)
 	}
-	if r := m.must(t, "doctor"); !strings.Contains(r.stdout, "✓ endpoint      unix://"+m.socket()+" (podctl node)") || !strings.Contains(r.stdout, "Pods can run") {
+	if r := m.must(t, "doctor"); !strings.Contains(r.stdout, "✓ endpoint      unix://"+m.socket()+" (podctl node)") ||
+		!strings.Contains(r.stdout, "Pods can run") {
 		t.Errorf("the text:\n%s", r.stdout)
 	}
 	conflist := filepath.Join(m.state, "node/cni/net.d/10-podctl.conflist")
@@ -211,7 +222,8 @@ func testDoctor(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return becomes("", 0) })
-	if r := m.run(t, "doctor", "-r", "/absent.sock"); r.code != 1 || !strings.Contains(r.stdout, "✗ endpoint") || !strings.Contains(r.stdout, "→ ") {
+	if r := m.run(t, "doctor", "-r", "/absent.sock"); r.code != 1 || !strings.Contains(r.stdout, "✗ endpoint") ||
+		!strings.Contains(r.stdout, "→ ") {
 		t.Errorf("without a runtime: exit code %d\n%s", r.code, r.stdout)
 	}
 }
@@ -260,8 +272,11 @@ func testDoctorBundle(t *testing.T, m *machine) {
 	files := commandstest.Unpack(t, file)
 	uid := string(m.pod(t, "confidant").UID)
 	for name, says := range map[string]string{
-		"doctor.json": `"kind": "Doctor"`, "version.json": `"runtime": "containerd"`, "journals/" + uid + ".json": `"generation"`,
-		"snapshot.json": "I know (secret).", "plan.json": `"name": "confidant"`,
+		"doctor.json":               `"kind": "Doctor"`,
+		"version.json":              `"runtime": "containerd"`,
+		"journals/" + uid + ".json": `"generation"`,
+		"snapshot.json":             "I know (secret).",
+		"plan.json":                 `"name": "confidant"`,
 	} {
 		if !strings.Contains(files["podctl-bundle/"+name], says) {
 			t.Errorf("%s does not contain %s:\n%s", name, says, files["podctl-bundle/"+name])
@@ -269,12 +284,14 @@ func testDoctorBundle(t *testing.T, m *machine) {
 	}
 	for name, text := range files {
 		for _, value := range []string{secret, "swordfish", "in two lines"} {
-			if strings.Contains(text, value) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(value))) {
+			if strings.Contains(text, value) ||
+				strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(value))) {
 				t.Errorf("%s contains a secret:\n%s", name, text)
 			}
 		}
 	}
-	if r := m.must(t, "snapshot", "confidant"); strings.Contains(r.stdout, secret) || !strings.Contains(r.stdout, "I know (secret).") {
+	if r := m.must(t, "snapshot", "confidant"); strings.Contains(r.stdout, secret) ||
+		!strings.Contains(r.stdout, "I know (secret).") {
 		t.Errorf("a snapshot contains a secret:\n%s", r.stdout)
 	}
 	snapshot := filepath.Join(t.TempDir(), "snapshot.json")

@@ -70,7 +70,8 @@ func newMachine(tb testing.TB) *machine {
 			tb.Error(removeErr)
 		}
 	})
-	m.must(tb, "node", "up", "--containerd", need(tb, "PODCTL_CONTAINERD"), "--cgroup-driver", os.Getenv("PODCTL_TEST_CGROUP_DRIVER"),
+	m.must(tb, "node", "up", "--containerd", need(tb, "PODCTL_CONTAINERD"),
+		"--cgroup-driver", os.Getenv("PODCTL_TEST_CGROUP_DRIVER"),
 		"--load", filepath.Join(images, "pause.tar"), "--load", filepath.Join(images, "demo.tar"))
 	conn, err := grpc.NewClient("unix://"+m.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -116,7 +117,8 @@ func (m *machine) cgroupParent(t *testing.T) string {
 }
 
 func (m *machine) command(ctx context.Context, args ...string) *exec.Cmd {
-	args = append([]string{"--state-dir", m.state, "--log-root", m.logs, "--cgroup-root", m.cgroupRoot()}, patiently(args)...)
+	args = append([]string{"--state-dir", m.state, "--log-root", m.logs, "--cgroup-root", m.cgroupRoot()},
+		patiently(args)...)
 	cmd := exec.CommandContext(ctx, m.bin, args...)
 	cmd.Env = append(os.Environ(), "NO_COLOR=1")
 	return cmd
@@ -439,7 +441,8 @@ func testHello(t *testing.T, m *machine) {
 	if r := m.run(t, "probe", "hello"); r.code != 0 {
 		t.Errorf("probe: exit code %d\n%s", r.code, r.stdout)
 	}
-	if r := m.must(t, "logs", "hello", "verify"); !strings.Contains(r.stdout, "Hello, demo!") || !strings.Contains(r.stdout, "Hello from podctl") {
+	if r := m.must(t, "logs", "hello", "verify"); !strings.Contains(r.stdout, "Hello, demo!") ||
+		!strings.Contains(r.stdout, "Hello from podctl") {
 		t.Errorf("the init container's log: %q", r.stdout)
 	}
 }
@@ -472,7 +475,8 @@ func testReplace(t *testing.T, m *machine) {
 	before, sandbox, ip := m.ids(t, "hello"), m.readySandbox(t, "hello"), m.pod(t, "hello").Status.PodIP
 	changed := edited(t, hello, "--every, 5s", "--every, 6s")
 	r := m.must(t, "plan", changed)
-	if !strings.Contains(r.stdout, "-/+ worker") || !strings.Contains(r.stdout, "args[") || !strings.Contains(r.stdout, "1 to replace") {
+	if !strings.Contains(r.stdout, "-/+ worker") || !strings.Contains(r.stdout, "args[") ||
+		!strings.Contains(r.stdout, "1 to replace") {
 		t.Errorf("the plan does not show the replacement and its reason:\n%s", r.stdout)
 	}
 	m.must(t, "apply", "--wait", "--timeout", "60s", changed)
@@ -504,12 +508,14 @@ spec:
 	for round := 1; round <= 5; round++ {
 		manifest = edited(t, manifest, fmt.Sprintf(`"%d"`, round-1), fmt.Sprintf(`"%d"`, round))
 		r := m.must(t, "apply", "-o", "json", manifest)
-		if started, stopped := eventAt(t, r.stdout, "Started", "start-web"), eventAt(t, r.stdout, "Done", "stop-"); started < stopped {
+		started, stopped := eventAt(t, r.stdout, "Started", "start-web"), eventAt(t, r.stdout, "Done", "stop-")
+		if started < stopped {
 			overlaps++
 		}
 		m.must(t, "apply", "--wait", "--timeout", "30s", manifest)
 		if status := m.pod(t, "early").Status.ContainerStatuses[0]; status.RestartCount != int32(round) {
-			t.Fatalf("round %d: the container was restarted %d times: %+v", round, status.RestartCount, status.LastTerminationState)
+			t.Fatalf("round %d: the container was restarted %d times: %+v", round, status.RestartCount,
+				status.LastTerminationState)
 		}
 	}
 	if overlaps == 0 {
@@ -534,7 +540,8 @@ func testSandboxEdit(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", hello)
 	sandbox := m.readySandbox(t, "hello")
 	changed := edited(t, hello, "spec:\n", "spec:\n  hostname: renamed\n")
-	if r := m.must(t, "plan", changed); !strings.Contains(r.stdout, "-/+ sandbox") || !strings.Contains(r.stdout, "hostname") {
+	if r := m.must(t, "plan", changed); !strings.Contains(r.stdout, "-/+ sandbox") ||
+		!strings.Contains(r.stdout, "hostname") {
 		t.Errorf("the plan does not show that the sandbox is replaced:\n%s", r.stdout)
 	}
 	m.must(t, "apply", "--wait", "--timeout", "60s", changed)
@@ -557,7 +564,8 @@ spec:
 func testRemovedContainer(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", write(t, two))
 	before := m.ids(t, "two")
-	one := write(t, strings.Replace(two, `  - {name: b, image: "registry.local/podctl/demo:1", args: [sleep]}`+"\n", "", 1))
+	one := write(t,
+		strings.Replace(two, `  - {name: b, image: "registry.local/podctl/demo:1", args: [sleep]}`+"\n", "", 1))
 	if r := m.must(t, "plan", one); !strings.Contains(r.stdout, "no longer in the manifest") {
 		t.Errorf("the plan:\n%s", r.stdout)
 	}
@@ -626,7 +634,8 @@ spec:
 	if r := m.run(t, "plan", "--exit-code", path); r.code != 0 {
 		t.Errorf("the plan of a completed pod is not empty: exit code %d\n%s", r.code, r.stdout)
 	}
-	if r := m.must(t, "plan", edited(t, path, `"0"`, `"1"`)); !strings.Contains(r.stdout, "Completed; delete it first") {
+	r := m.must(t, "plan", edited(t, path, `"0"`, `"1"`))
+	if !strings.Contains(r.stdout, "Completed; delete it first") {
 		t.Errorf("an edited, completed pod:\n%s", r.stdout)
 	}
 	m.must(t, "delete", "once")
@@ -697,7 +706,8 @@ spec:
 func testMissingReference(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", write(t, two))
 	before := m.ids(t, "two")
-	broken := write(t, strings.Replace(two, "args: [sleep]}\n", `args: [sleep], envFrom: [{configMapRef: {name: absent}}]}`+"\n", 1))
+	broken := write(t,
+		strings.Replace(two, "args: [sleep]}\n", `args: [sleep], envFrom: [{configMapRef: {name: absent}}]}`+"\n", 1))
 	r := m.run(t, "apply", "--wait", "--timeout", "20s", broken)
 	if r.code != 3 || !strings.Contains(r.stderr, "absent") {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
@@ -731,7 +741,8 @@ spec:
   - {name: never, image: "registry.local/podctl/demo:1", imagePullPolicy: Never, args: [sleep]}
   - {name: bad, image: "registry.local/UPPER:1", args: [sleep]}
 `)
-	if r := m.must(t, "plan", mixed); !strings.Contains(r.stdout, "InvalidImageName") || !strings.Contains(r.stdout, "UPPER:1") {
+	if r := m.must(t, "plan", mixed); !strings.Contains(r.stdout, "InvalidImageName") ||
+		!strings.Contains(r.stdout, "UPPER:1") {
 		t.Errorf("an invalid image name is held:\n%s", r.stdout)
 	}
 	if r := m.run(t, "apply", mixed); r.code != 1 || !strings.Contains(r.stderr, "container always: ErrImagePull") {
@@ -778,7 +789,8 @@ func testConfigUpdate(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", hello)
 	before := m.ids(t, "hello")
 	changed := edited(t, hello, "Hello from podctl", "Bonjour")
-	if r := m.must(t, "plan", changed); !strings.Contains(r.stdout, "volume config") || !strings.Contains(r.stdout, "update in place") {
+	if r := m.must(t, "plan", changed); !strings.Contains(r.stdout, "volume config") ||
+		!strings.Contains(r.stdout, "update in place") {
 		t.Errorf("the plan of changed content:\n%s", r.stdout)
 	}
 	m.must(t, "apply", changed)
@@ -830,11 +842,17 @@ func testBadInput(t *testing.T, m *machine) {
 		code int
 		says string
 	}{
-		"missing file":      {[]string{"plan", "/absent/pod.yaml"}, 1, "no such file"},
-		"empty file":        {[]string{"plan", file("empty.yaml", "")}, 5, "contains no Kubernetes object"},
-		"broken YAML":       {[]string{"plan", file("broken.yaml", "a: [1\nb: 2\n")}, 5, "broken.yaml:"},
-		"unknown field":     {[]string{"apply", file("unknown.yaml", strings.Replace(two, "args:", "argz:", 1))}, 5, "did you mean args?"},
-		"wrong type":        {[]string{"apply", file("type.yaml", strings.Replace(two, "[sleep]", "sleep", 1))}, 5, "a list is expected"},
+		"missing file": {[]string{"plan", "/absent/pod.yaml"}, 1, "no such file"},
+		"empty file":   {[]string{"plan", file("empty.yaml", "")}, 5, "contains no Kubernetes object"},
+		"broken YAML":  {[]string{"plan", file("broken.yaml", "a: [1\nb: 2\n")}, 5, "broken.yaml:"},
+		"unknown field": {
+			[]string{"apply", file("unknown.yaml", strings.Replace(two, "args:", "argz:", 1))}, 5,
+			"did you mean args?",
+		},
+		"wrong type": {
+			[]string{"apply", file("type.yaml", strings.Replace(two, "[sleep]", "sleep", 1))}, 5,
+			"a list is expected",
+		},
 		"no socket":         {[]string{"-r", "/absent.sock", "plan", hello}, 1, "no such socket"},
 		"not a socket":      {[]string{"-r", file("file", ""), "plan", hello}, 1, "is not a socket"},
 		"unknown flag":      {[]string{"plan", "--nonsense", hello}, 1, "unknown flag"},
@@ -894,7 +912,9 @@ func testDelete(t *testing.T, m *machine) {
 	if ids := m.ids(t, "hello"); len(ids) > 0 {
 		t.Errorf("containers are left: %v", ids)
 	}
-	for _, state := range []runtimeapi.PodSandboxState{runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.PodSandboxState_SANDBOX_NOTREADY} {
+	for _, state := range []runtimeapi.PodSandboxState{
+		runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.PodSandboxState_SANDBOX_NOTREADY,
+	} {
 		if left := m.sandboxes(t, "hello", state); len(left) > 0 {
 			t.Errorf("sandboxes are left: %v", left)
 		}

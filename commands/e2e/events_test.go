@@ -50,7 +50,9 @@ func testEvents(t *testing.T, m *machine) {
 		}
 	}
 	describe := m.must(t, "describe", "eventful").stdout
-	for _, want := range []string{"CrashLoopBackOff", "<key value of Secret token>", "Next apply:", "Unhealthy", "exec [/demo check file"} {
+	for _, want := range []string{
+		"CrashLoopBackOff", "<key value of Secret token>", "Next apply:", "Unhealthy", "exec [/demo check file",
+	} {
 		if !strings.Contains(describe, want) {
 			t.Errorf("%q is missing in\n%s", want, describe)
 		}

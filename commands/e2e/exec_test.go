@@ -29,7 +29,11 @@ metadata: {name: inside}
 spec:
   terminationGracePeriodSeconds: 1
   containers:
-  - {name: app, image: "registry.local/podctl/demo:1", args: [serve, --http, ":8080"], ports: [{name: http, containerPort: 8080}], readinessProbe: {httpGet: {port: http}, periodSeconds: 1}}
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [serve, --http, ":8080"]
+    ports: [{name: http, containerPort: 8080}]
+    readinessProbe: {httpGet: {port: http}, periodSeconds: 1}
   - {name: echo, image: "registry.local/podctl/demo:1", args: [cat], stdin: true, stdinOnce: true}
 `
 
@@ -74,7 +78,10 @@ func testExecAs(t *testing.T, m *machine) {
 			t.Errorf("%q with --user, %q without", got, want)
 		}
 	}
-	for field, want := range map[string]string{"Uid": "Uid:\t1000\t1000\t1000\t1000", "Gid": "Gid:\t2000\t2000\t2000\t2000", "CapEff": "CapEff:\t0000000000000000"} {
+	for field, want := range map[string]string{
+		"Uid": "Uid:\t1000\t1000\t1000\t1000", "Gid": "Gid:\t2000\t2000\t2000\t2000",
+		"CapEff": "CapEff:\t0000000000000000",
+	} {
 		if got := lineOf(status, field); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -90,7 +97,10 @@ func testExecAs(t *testing.T, m *machine) {
 		code int
 		said string
 	}{
-		{[]string{"-e", "A=b c", "-e", "HOSTNAME=x", "inside", "--", "/demo", "read", "/proc/self/environ"}, 0, "\x00HOSTNAME=x\x00"},
+		{
+			[]string{"-e", "A=b c", "-e", "HOSTNAME=x", "inside", "--", "/demo", "read", "/proc/self/environ"}, 0,
+			"\x00HOSTNAME=x\x00",
+		},
 		{[]string{"-e", "A=b c", "inside", "--", "/demo", "read", "/proc/self/environ"}, 0, "\x00A=b c\x00"},
 		{[]string{"-w", "/proc", "inside", "--", "/demo", "exit", "7"}, 7, ""},
 		{[]string{"-w", "/absent", "inside", "--", "/demo"}, 126, "chdir"},
@@ -127,7 +137,8 @@ func lineOf(status, field string) string {
 func testExecBytes(t *testing.T, m *machine) { testBytes(t, m) }
 
 func testBytes(t *testing.T, m *machine, flags ...string) {
-	cmd := m.command(t.Context(), append(append([]string{"exec", "-q", "-i"}, flags...), "inside", "--", "/demo", "cat")...)
+	cmd := m.command(t.Context(),
+		append(append([]string{"exec", "-q", "-i"}, flags...), "inside", "--", "/demo", "cat")...)
 	source, sent, received := rand.NewChaCha8([32]byte{1}), sha256.New(), sha256.New()
 	cmd.Stdin = io.TeeReader(io.LimitReader(source, streamed), sent)
 	cmd.Stdout = received
@@ -149,7 +160,8 @@ func testExecFullDisk(t *testing.T, m *machine) {
 	var said bytes.Buffer
 	cmd := m.command(t.Context(), "exec", "-q", "inside", "--", "/demo", "log", "--lines", "1")
 	cmd.Stdout, cmd.Stderr = full, &said
-	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 126 || !strings.Contains(said.String(), "no space left on device") {
+	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 126 ||
+		!strings.Contains(said.String(), "no space left on device") {
 		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said.String())
 	}
 }
@@ -189,7 +201,8 @@ func testAttach(t *testing.T, m *machine) {
 	if r := m.runWith(t, cmd); r.code != 0 || r.stdout != "over and out\n" {
 		t.Errorf("attach: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
 	}
-	if r := m.run(t, "attach", "-i", "-c", "app", "inside"); r.code != 126 || !strings.Contains(r.stderr, "stdin: true") {
+	if r := m.run(t, "attach", "-i", "-c", "app", "inside"); r.code != 126 ||
+		!strings.Contains(r.stderr, "stdin: true") {
 		t.Errorf("attach to a container without stdin: exit code %d\n%s", r.code, r.stderr)
 	}
 	m.must(t, "delete", "--force", "inside")
@@ -198,7 +211,8 @@ func testAttach(t *testing.T, m *machine) {
 // testPortForward: connections work on several ports, and the end of the pod ends the command.
 func testPortForward(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
-	if r := m.run(t, "port-forward", "inside", "nothing"); r.code != 1 || !strings.Contains(r.stderr, `no port "nothing"`) {
+	if r := m.run(t, "port-forward", "inside", "nothing"); r.code != 1 ||
+		!strings.Contains(r.stderr, `no port "nothing"`) {
 		t.Errorf("an unknown port: exit code %d\n%s", r.code, r.stderr)
 	}
 	cmd, ports := forwarding(t, m, "inside", ":http", ":8080")
@@ -233,7 +247,8 @@ func testRefusedForward(t *testing.T, m *machine) {
 		t.Error("a program answers on a port without a listener")
 	}
 	_ = cmd.Wait() // Its exit code is checked below.
-	if said := cmd.Stderr.(fmt.Stringer).String(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said, "7777") || !strings.Contains(said, "refused") {
+	if said := cmd.Stderr.(fmt.Stringer).String(); cmd.ProcessState.ExitCode() != 1 ||
+		!strings.Contains(said, "7777") || !strings.Contains(said, "refused") {
 		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said)
 	}
 }
@@ -272,7 +287,8 @@ func testCopy(t *testing.T, m *machine) {
 	if err := os.MkdirAll(filepath.Join(tree, "a", "b"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(tree, "a", "b", "run"), bytes.Repeat([]byte("podctl"), 1<<18), 0o751); err != nil {
+	err := os.WriteFile(filepath.Join(tree, "a", "b", "run"), bytes.Repeat([]byte("podctl"), 1<<18), 0o751)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("/etc/shadow", filepath.Join(tree, "shadow")); err != nil {
@@ -281,13 +297,16 @@ func testCopy(t *testing.T, m *machine) {
 	m.must(t, "cp", tree, "inside:/srv")
 	m.must(t, "cp", tree, "inside:/srv")
 	m.must(t, "cp", "inside:/srv", filepath.Join(dir, "back"))
-	if out, err := exec.CommandContext(t.Context(), "diff", "-r", "--no-dereference", tree, filepath.Join(dir, "back", "tree")).CombinedOutput(); err != nil {
+	back := filepath.Join(dir, "back", "tree")
+	diff := exec.CommandContext(t.Context(), "diff", "-r", "--no-dereference", tree, back)
+	if out, err := diff.CombinedOutput(); err != nil {
 		t.Errorf("the copied files differ: %s", out)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "back", "tree", "a", "b", "run")); err != nil || info.Mode() != 0o751 {
 		t.Errorf("its mode is %v: %v", info.Mode(), err)
 	}
-	if r := m.run(t, "cp", "inside:/srv/tree/shadow", dir); r.code != 1 || !strings.Contains(r.stderr, "in the container") {
+	if r := m.run(t, "cp", "inside:/srv/tree/shadow", dir); r.code != 1 ||
+		!strings.Contains(r.stderr, "in the container") {
 		t.Errorf("a link out of the destination: exit code %d\n%s", r.code, r.stderr)
 	}
 	for _, args := range [][]string{{"a", "b"}, {"inside:/a", "inside:/b"}, {"inside:", "b"}} {
@@ -303,7 +322,8 @@ func testDebug(t *testing.T, m *machine) {
 	manifest := write(t, inside)
 	m.must(t, "apply", "--wait", "--timeout", "30s", manifest)
 	before := m.ids(t, "inside")
-	m.must(t, "debug", "inside", "-c", "probe", "--image", "registry.local/podctl/demo:1", "--target", "app", "--", "/demo", "sleep")
+	m.must(t, "debug", "inside", "-c", "probe", "--image", "registry.local/podctl/demo:1", "--target", "app", "--",
+		"/demo", "sleep")
 	if r := m.must(t, "exec", "inside", "-c", "probe", "--", "/demo", "read", "/proc/1/cmdline"); !strings.Contains(r.stdout, "serve") {
 		t.Errorf("the debug container does not see the processes of its target:\n%q", r.stdout)
 	}
@@ -318,22 +338,28 @@ func testDebug(t *testing.T, m *machine) {
 	if p := m.plan(t, manifest); len(p.Steps) != 0 {
 		t.Errorf("a debug container changes the plan: %+v", p.Steps)
 	}
-	cmd := m.command(t.Context(), "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "cat")
+	cmd := m.command(t.Context(), "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--",
+		"/demo", "cat")
 	cmd.Stdin = strings.NewReader("hello from outside\n")
 	if r := m.runWith(t, cmd); r.code != 0 || r.stdout != "hello from outside\n" {
 		t.Errorf("debug -i: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
 	}
-	if r := m.run(t, "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "exit", "--after", "500ms", "5"); r.code != 5 {
+	r := m.run(t, "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--",
+		"/demo", "exit", "--after", "500ms", "5")
+	if r.code != 5 {
 		t.Errorf("debug -i of a process that exits with 5: exit code %d\n%s", r.code, r.stderr)
 	}
 	for _, flag := range []string{"-i", "-it"} {
 		// The container has ended before a connection was possible, and has no terminal.
-		r := m.run(t, "debug", "-q", flag, "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log", "--lines", "2")
+		r := m.run(t, "debug", "-q", flag, "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log",
+			"--lines", "2")
 		if r.code != 0 || r.stdout != "line 1\nline 2\n" {
 			t.Errorf("debug %s of a process that exits at once: exit code %d, %q\n%s", flag, r.code, r.stdout, r.stderr)
 		}
 	}
-	if r := m.run(t, "debug", "-q", "--attach", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log", "--lines", "2"); r.stdout != "line 1\nline 2\n" {
+	r = m.run(t, "debug", "-q", "--attach", "inside", "--image", "registry.local/podctl/demo:1", "--",
+		"/demo", "log", "--lines", "2")
+	if r.stdout != "line 1\nline 2\n" {
 		t.Errorf("debug --attach of a process that exits at once: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
 	}
 	for _, args := range [][]string{
@@ -403,11 +429,13 @@ func testRuntimeRestart(t *testing.T, m *machine) {
 		return strings.Contains(logged.String(), "line") && strings.Contains(probed.String(), "Success")
 	})
 	killContainerd(t, m)
-	if err := execs.Wait(); err == nil || execs.ProcessState.ExitCode() != 126 || !strings.Contains(said.String(), "connection was lost") {
+	if err := execs.Wait(); err == nil || execs.ProcessState.ExitCode() != 126 ||
+		!strings.Contains(said.String(), "connection was lost") {
 		t.Errorf("exec: exit code %d\n%s", execs.ProcessState.ExitCode(), said.String())
 	}
 	for _, args := range [][]string{{"probe", "steady"}, {"apply", write(t, steady)}, {"delete", "steady"}} {
-		if r := m.run(t, args...); r.code != 1 || !strings.Contains(r.stderr, "does not answer") && !strings.Contains(r.stderr, "no such socket") {
+		if r := m.run(t, args...); r.code != 1 ||
+			!strings.Contains(r.stderr, "does not answer") && !strings.Contains(r.stderr, "no such socket") {
 			t.Errorf("%v without a runtime: exit code %d\n%s", args, r.code, r.stderr)
 		}
 	}

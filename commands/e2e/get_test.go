@@ -45,7 +45,10 @@ func testGet(t *testing.T, m *machine) {
 		{[]string{"-l", "app=two", "-o", "name"}, "pod/ant\n"},
 		{[]string{"-l", "app", "--sort-by", ".metadata.labels.app", "-o", "name"}, "pod/zebra\npod/ant\n"},
 		{[]string{"zebra", "-o", "jsonpath={.metadata.labels.app}"}, "one"},
-		{[]string{"-l", "app", "-o", `jsonpath={range .items[*]}{.metadata.name}={.status.phase},{end}`}, "ant=Running,zebra=Running,"},
+		{
+			[]string{"-l", "app", "-o", `jsonpath={range .items[*]}{.metadata.name}={.status.phase},{end}`},
+			"ant=Running,zebra=Running,",
+		},
 		{[]string{"zebra", "--no-headers"}, "zebra   0/1   Running"},
 		{[]string{"zebra", "--probe", "--no-headers"}, "zebra   1/1   Running"},
 		{[]string{"ant", "--containers"}, "ant   app         regular   Running"},
@@ -106,20 +109,26 @@ func testGetForeign(t *testing.T, m *machine) {
 	sandbox, err := m.cri.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "theirs", Namespace: "kube-system", Uid: "u-1"},
 		Labels: map[string]string{
-			"io.kubernetes.pod.name": "theirs", "io.kubernetes.pod.namespace": "kube-system", "io.kubernetes.pod.uid": "u-1", "tier": "node",
+			"io.kubernetes.pod.name":      "theirs",
+			"io.kubernetes.pod.namespace": "kube-system",
+			"io.kubernetes.pod.uid":       "u-1",
+			"tier":                        "node",
 		},
 		Linux: &runtimeapi.LinuxPodSandboxConfig{CgroupParent: m.cgroupParent(t)},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := m.must(t, "get", "-A", "-l", "tier=node"); !strings.Contains(squeezed(r.stdout), "kube-system theirs") || !strings.HasSuffix(r.stdout, "kubelet\n") {
+	if r := m.must(t, "get", "-A", "-l", "tier=node"); !strings.Contains(squeezed(r.stdout), "kube-system theirs") ||
+		!strings.HasSuffix(r.stdout, "kubelet\n") {
 		t.Errorf("a kubelet's pod:\n%s", r.stdout)
 	}
-	if r := m.run(t, "delete", "kube-system/theirs"); r.code != 1 || !strings.Contains(r.stderr, "no pod kube-system/theirs") {
+	if r := m.run(t, "delete", "kube-system/theirs"); r.code != 1 ||
+		!strings.Contains(r.stderr, "no pod kube-system/theirs") {
 		t.Errorf("deleting a kubelet's pod: exit code %d\n%s", r.code, r.stderr)
 	}
-	if _, err := m.cri.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()}); err != nil {
+	remove := &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()}
+	if _, err := m.cri.RemovePodSandbox(t.Context(), remove); err != nil {
 		t.Fatal(err)
 	}
 }

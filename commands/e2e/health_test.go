@@ -42,13 +42,15 @@ func testProbeWait(t *testing.T, m *machine) {
 	}
 	never := write(t, strings.NewReplacer("name: sick", "name: never", "file, /demo", "file, /absent").Replace(sick))
 	m.must(t, "apply", never)
-	if r := m.run(t, "probe", "--wait", "--type", "readiness", "--timeout", "1s", "never"); r.code != 3 || strings.Contains(r.stdout, "No probes") {
+	if r := m.run(t, "probe", "--wait", "--type", "readiness", "--timeout", "1s", "never"); r.code != 3 ||
+		strings.Contains(r.stdout, "No probes") {
 		t.Errorf("a probe without a result in time: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.must(t, "wait", "--for=deleted", "--timeout", "1s", "absent"); !strings.Contains(r.stdout, "absent is deleted") {
 		t.Errorf("waiting for an absent pod:\n%s", r.stdout)
 	}
-	if r := m.run(t, "wait", "--for=deleted", "--timeout", "1s", "absent", "sick"); r.code != 3 || strings.Contains(r.stdout, "sick is deleted") {
+	if r := m.run(t, "wait", "--for=deleted", "--timeout", "1s", "absent", "sick"); r.code != 3 ||
+		strings.Contains(r.stdout, "sick is deleted") {
 		t.Errorf("waiting for the deletion of an existing pod: exit code %d\n%s", r.code, r.stdout)
 	}
 	uid := string(m.pod(t, "sick").UID)
@@ -74,7 +76,8 @@ spec:
 func testRun(t *testing.T, m *machine) {
 	manifest := write(t, strings.Replace(ending, "600ms", patient(600*time.Millisecond).String(), 1))
 	r := m.run(t, "run", "--rm", manifest)
-	if r.code != 7 || !strings.Contains(r.stdout, "[talks] line 3") || !strings.Contains(r.stdout, "[second] exiting with 9") {
+	if r.code != 7 || !strings.Contains(r.stdout, "[talks] line 3") ||
+		!strings.Contains(r.stdout, "[second] exiting with 9") {
 		t.Errorf("run: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.run(t, "get", "ending"); r.code != 1 {
@@ -122,14 +125,17 @@ func testWait(t *testing.T, m *machine) {
 	manifest := write(t, ending)
 	m.must(t, "apply", manifest)
 	m.mustFail(t, "wait", "--for=completed", "--timeout", "20s", "ending")
-	if r := m.run(t, "wait", "--for=started", "--timeout", "20s", "ending"); r.code != 3 || !strings.Contains(r.stderr, "ended as Failed") {
+	if r := m.run(t, "wait", "--for=started", "--timeout", "20s", "ending"); r.code != 3 ||
+		!strings.Contains(r.stderr, "ended as Failed") {
 		t.Errorf("waiting for a pod that fails: exit code %d\n%s", r.code, r.stderr)
 	}
 	m.must(t, "wait", "--for=condition=Ready=False", "--timeout", "20s", "ending")
-	if r := m.run(t, "wait", "--for=ready", "--timeout", "1s", write(t, sick)); r.code != 3 || !strings.Contains(r.stderr, "in time") {
+	if r := m.run(t, "wait", "--for=ready", "--timeout", "1s", write(t, sick)); r.code != 3 ||
+		!strings.Contains(r.stderr, "in time") {
 		t.Errorf("waiting without a pod: exit code %d\n%s", r.code, r.stderr)
 	}
-	if r := m.run(t, "wait", "--for=wonder", "ending"); r.code != 1 || !strings.Contains(r.stderr, "--for must be one of") {
+	if r := m.run(t, "wait", "--for=wonder", "ending"); r.code != 1 ||
+		!strings.Contains(r.stderr, "--for must be one of") {
 		t.Errorf("an invalid state: exit code %d\n%s", r.code, r.stderr)
 	}
 	var group sync.WaitGroup
@@ -215,7 +221,9 @@ spec:
 		// killed.
 		slices.Sort(stops[1:])
 	}
-	for i, want := range []struct{ name, ending string }{{"drains", "exited 3"}, {"deaf", "killed after 3s"}, {"proxy", "exited 5"}} {
+	for i, want := range []struct{ name, ending string }{
+		{"drains", "exited 3"}, {"deaf", "killed after 3s"}, {"proxy", "exited 5"},
+	} {
 		if i >= len(stops) || !strings.Contains(stops[i], want.name) || !strings.HasSuffix(stops[i], want.ending) {
 			t.Errorf("stop %d does not match %s, %s:\n%s", i, want.name, want.ending, r.stderr)
 		}
@@ -238,7 +246,8 @@ spec:
 		t.Errorf("plan:\n%s", r.stdout)
 	}
 	m.must(t, "apply", manifest)
-	if r := m.must(t, "get", "-o", "yaml", "deadline"); !strings.Contains(r.stdout, "\n  phase: Failed\n") || !strings.Contains(r.stdout, "\n  reason: DeadlineExceeded\n") {
+	if r := m.must(t, "get", "-o", "yaml", "deadline"); !strings.Contains(r.stdout, "\n  phase: Failed\n") ||
+		!strings.Contains(r.stdout, "\n  reason: DeadlineExceeded\n") {
 		t.Errorf("status:\n%s", r.stdout)
 	}
 	if r := m.run(t, "plan", "--exit-code", manifest); r.code != 0 {

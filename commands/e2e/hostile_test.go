@@ -69,7 +69,8 @@ func testHostile(t *testing.T, m *machine) {
 
 func (h *hostile) run(args ...string) result {
 	h.t.Helper()
-	return h.machine.run(h.t, append([]string{"--state-dir", h.dir, "--log-root", h.logs, "-r", h.socket()}, args...)...)
+	return h.machine.run(h.t,
+		append([]string{"--state-dir", h.dir, "--log-root", h.logs, "-r", h.socket()}, args...)...)
 }
 
 // expect runs a command and checks its exit code and its output. It also checks that the containers of the pod are
@@ -129,8 +130,12 @@ func (h *hostile) remount(flags uintptr) {
 func (h *hostile) untrusted() {
 	h.t.Helper()
 	for says, bad := range map[string]func(back bool) error{
-		"can be written by others; check its content": func(back bool) error { return os.Chmod(h.dir, map[bool]os.FileMode{false: 0o777, true: 0o700}[back]) },
-		"belongs to user 1234; remove it":             func(back bool) error { return os.Chown(h.dir, map[bool]int{false: 1234}[back], 0) },
+		"can be written by others; check its content": func(back bool) error {
+			return os.Chmod(h.dir, map[bool]os.FileMode{false: 0o777, true: 0o700}[back])
+		},
+		"belongs to user 1234; remove it": func(back bool) error {
+			return os.Chown(h.dir, map[bool]int{false: 1234}[back], 0)
+		},
 	} {
 		h.must(bad(false))
 		h.changes(says)
@@ -184,7 +189,8 @@ func (h *hostile) damaged() {
 	for says, text := range map[string][]byte{
 		"is truncated: unexpected end of JSON input; remove the file": good[:len(good)/2],
 		"it is damaged: line 1: it is not valid JSON":                 bytes.Repeat([]byte{0xff, 0}, 500),
-		"it was written by a newer podctl (its version is 7":          bytes.Replace(good, []byte(`"version":1`), []byte(`"version":7`), 1),
+		"it was written by a newer podctl (its version is 7": bytes.Replace(good, []byte(`"version":1`),
+			[]byte(`"version":7`), 1),
 	} {
 		h.must(os.WriteFile(checkpoint, text, 0o600))
 		h.unusable(says)
@@ -200,7 +206,10 @@ func (h *hostile) damaged() {
 // unusable: commands that need the checkpoint report its problem. Other commands show the state of the runtime.
 func (h *hostile) unusable(says string) {
 	h.t.Helper()
-	for _, args := range [][]string{{"apply", h.path}, {"apply", h.changed}, {"plan", h.path}, {"delete", "-f", h.path}, {"delete", "hostile"}, {"probe", "hostile"}} {
+	for _, args := range [][]string{
+		{"apply", h.path}, {"apply", h.changed}, {"plan", h.path}, {"delete", "-f", h.path}, {"delete", "hostile"},
+		{"probe", "hostile"},
+	} {
 		h.expect(1, says, args...)
 	}
 	h.expect(0, "podctl (no journal)", "get", "hostile")

@@ -139,13 +139,16 @@ func testImages(t *testing.T, _ *machine) {
 	m.must(t, "image", "save", demo, "-o", archive)
 	m.must(t, "delete", "two")
 	testImageLoad(t, m, demo, archive)
-	if r := m.run(t, "image", "save", "registry.local/absent:1", "-o", archive+"2"); r.code != 1 || !strings.Contains(r.stderr, "is absent") {
+	if r := m.run(t, "image", "save", "registry.local/absent:1", "-o", archive+"2"); r.code != 1 ||
+		!strings.Contains(r.stderr, "is absent") {
 		t.Errorf("saving a missing image: exit code %d\n%s", r.code, r.stderr)
 	}
 	if _, err := os.Stat(archive + "2"); err == nil {
 		t.Error("a failed save left a file")
 	}
-	for path, says := range map[string]string{"/etc/passwd": "not an image archive", "/dev/null": "archive", "/absent": "no such file"} {
+	for path, says := range map[string]string{
+		"/etc/passwd": "not an image archive", "/dev/null": "archive", "/absent": "no such file",
+	} {
 		if r := m.run(t, "image", "load", path); r.code != 1 || !strings.Contains(r.stderr, says) {
 			t.Errorf("loading %s: exit code %d\n%s", path, r.code, r.stderr)
 		}
@@ -187,7 +190,8 @@ func testImagePull(t *testing.T, _ *machine) {
 	m := newMachine(t)
 	slow := slowRegistry(t, 150*time.Millisecond)
 	shown := onTerminal(t, m, "image", "pull", slow)
-	if !strings.Contains(shown, "MiB of ") || !strings.Contains(shown, "parts") || !strings.Contains(shown, "pulled "+slow+"  sha256:") {
+	if !strings.Contains(shown, "MiB of ") || !strings.Contains(shown, "parts") ||
+		!strings.Contains(shown, "pulled "+slow+"  sha256:") {
 		t.Errorf("the terminal showed:\n%q", shown)
 	}
 	private := privateRegistry(t, "reader", "s3cret")
@@ -195,7 +199,8 @@ func testImagePull(t *testing.T, _ *machine) {
 		t.Errorf("without credentials: exit code %d\n%s", r.code, r.stderr)
 	}
 	host, _, _ := strings.Cut(private, "/")
-	config := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, base64.StdEncoding.EncodeToString([]byte("reader:s3cret")))
+	config := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host,
+		base64.StdEncoding.EncodeToString([]byte("reader:s3cret")))
 	manifest := write(t, fmt.Sprintf(`apiVersion: v1
 kind: Secret
 metadata: {name: login}
@@ -209,13 +214,15 @@ spec:
   imagePullSecrets: [{name: login}]
   containers: [{name: app, image: %q}]
 `, base64.StdEncoding.EncodeToString([]byte(config)), private))
-	if r := m.must(t, "image", "pull", "-f", manifest); !strings.Contains(r.stdout, "pulled "+private) || strings.Contains(r.stdout+r.stderr, "s3cret") {
+	if r := m.must(t, "image", "pull", "-f", manifest); !strings.Contains(r.stdout, "pulled "+private) ||
+		strings.Contains(r.stdout+r.stderr, "s3cret") {
 		t.Errorf("with a pull secret:\n%s%s", r.stdout, r.stderr)
 	}
 	testImagePullConfig(t, m, private, config)
 	testPlanPin(t, m, private, manifest)
 	r := m.must(t, "image", "prune", "--dry-run")
-	if !strings.Contains(r.stdout, strings.TrimSuffix(slow, ":1")) || strings.Contains(r.stdout, "podctl/pause") || !strings.Contains(r.stdout, "Would remove") {
+	if !strings.Contains(r.stdout, strings.TrimSuffix(slow, ":1")) || strings.Contains(r.stdout, "podctl/pause") ||
+		!strings.Contains(r.stdout, "Would remove") {
 		t.Errorf("prune --dry-run:\n%s", r.stdout)
 	}
 	testImagePrune(t, m, slow, private)
@@ -224,7 +231,8 @@ spec:
 // testImagePullConfig: pull finds the credentials of docker login.
 func testImagePullConfig(t *testing.T, m *machine, image, config string) {
 	r := m.run(t, "image", "rm", image)
-	if r.code != 0 || !strings.Contains(r.stderr, "registry.local/podctl/demo:1") || m.image(t, image) != nil || m.image(t, "registry.local/podctl/demo:1") == nil {
+	if r.code != 0 || !strings.Contains(r.stderr, "registry.local/podctl/demo:1") || m.image(t, image) != nil ||
+		m.image(t, "registry.local/podctl/demo:1") == nil {
 		t.Errorf("removing one of two names: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	dir := t.TempDir()
@@ -242,14 +250,16 @@ func testImagePullConfig(t *testing.T, m *machine, image, config string) {
 func testPlanPin(t *testing.T, m *machine, image, manifest string) {
 	digest := m.image(t, image).Digests[0]
 	r := m.must(t, "plan", "--pin", manifest)
-	if !strings.Contains(r.stdout, digest) || strings.Contains(r.stdout, "dockerconfigjson") || !strings.Contains(r.stderr, "Secret login is not printed") {
+	if !strings.Contains(r.stdout, digest) || strings.Contains(r.stdout, "dockerconfigjson") ||
+		!strings.Contains(r.stderr, "Secret login is not printed") {
 		t.Errorf("plan --pin:\n%s%s", r.stdout, r.stderr)
 	}
 	if again := m.must(t, "plan", "--pin", write(t, r.stdout)); again.stdout != r.stdout {
 		t.Errorf("pinned twice:\n%s", again.stdout)
 	}
 	r = m.run(t, "plan", "--pin", write(t, strings.Replace(two, "demo:1", "absent:1", 1)))
-	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "absent:1 is absent") || !strings.Contains(r.stderr, "demo:1 has no digest") {
+	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "absent:1 is absent") ||
+		!strings.Contains(r.stderr, "demo:1 has no digest") {
 		t.Errorf("images without a digest: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -287,7 +297,8 @@ func testDamagedCheckpoint(t *testing.T, m *machine) {
 	if err := os.WriteFile(damaged, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.run(t, "image", "prune"); r.code != 1 || !strings.Contains(r.stderr, "cannot determine which images are in use") {
+	if r := m.run(t, "image", "prune"); r.code != 1 ||
+		!strings.Contains(r.stderr, "cannot determine which images are in use") {
 		t.Errorf("with a damaged checkpoint: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.must(t, "image", "ls"); !strings.Contains(r.stderr, "it is damaged") {

@@ -75,7 +75,8 @@ func machineInMemory(t *testing.T) *machine {
 	if err = os.Mkdir(filepath.Join(dir, "node"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	server, err := runtimetest.NewServer(t.Context(), m.socket(), runtimetest.NewClock(time.Now()), "registry.local/podctl/demo:1")
+	server, err := runtimetest.NewServer(t.Context(), m.socket(), runtimetest.NewClock(time.Now()),
+		"registry.local/podctl/demo:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,9 @@ func (j *judge) checkGone(t *testing.T) {
 	if left := j.m.records(t, "two"); len(left) > 0 {
 		t.Errorf("containers are left: %v", left)
 	}
-	for _, state := range []runtimeapi.PodSandboxState{runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.PodSandboxState_SANDBOX_NOTREADY} {
+	for _, state := range []runtimeapi.PodSandboxState{
+		runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.PodSandboxState_SANDBOX_NOTREADY,
+	} {
 		if left := j.m.sandboxes(t, "two", state); len(left) > 0 {
 			t.Errorf("sandboxes are left: %v", left)
 		}
@@ -160,7 +163,8 @@ func (j *judge) manifest() (text string) {
 // end at once in containerd and never in memory.
 func randomPod(r *rand.Rand, name string) (text string, containers []string) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  terminationGracePeriodSeconds: 1\n", name)
+	fmt.Fprintf(&b, "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  terminationGracePeriodSeconds: 1\n",
+		name)
 	if r.IntN(3) == 0 {
 		fmt.Fprintf(&b, "  hostname: h%d\n", r.IntN(2))
 	}
@@ -172,7 +176,8 @@ func randomPod(r *rand.Rand, name string) (text string, containers []string) {
 	fmt.Fprintf(&b, "  containers:\n")
 	for _, container := range []string{"a", "b", "c"}[:1+r.IntN(3)] {
 		containers = append(containers, container)
-		fmt.Fprintf(&b, "  - {name: %s, image: 'registry.local/podctl/demo:1', args: [sleep], env: [{name: X, value: 'v%d'}]", container, r.IntN(3))
+		fmt.Fprintf(&b, "  - {name: %s, image: 'registry.local/podctl/demo:1', args: [sleep], "+
+			"env: [{name: X, value: 'v%d'}]", container, r.IntN(3))
 		if r.IntN(2) == 0 {
 			b.WriteString(", volumeMounts: [{name: v, mountPath: /v}]")
 		}
@@ -216,7 +221,8 @@ func (j *judge) disturbed(path string, words ...string) {
 	}
 	ctx, cancel := context.WithTimeout(j.t.Context(), time.Minute)
 	defer cancel()
-	args := append([]string{"-r", j.endpoint, "--request-timeout", "1s", "--timeout", "8s"}, append(slices.Clone(words), path)...)
+	args := append([]string{"-r", j.endpoint, "--request-timeout", "1s", "--timeout", "8s"},
+		append(slices.Clone(words), path)...)
 	cmd := j.m.command(ctx, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -226,7 +232,8 @@ func (j *judge) disturbed(path string, words ...string) {
 	err := cmd.Run()
 	left := j.proxy.Calm()
 	code := cmd.ProcessState.ExitCode()
-	j.log = append(j.log, fmt.Sprintf("%v: %v, %d faults were not injected\n%s%s", words, err, left, stdout.String(), stderr.String()))
+	j.log = append(j.log,
+		fmt.Sprintf("%v: %v, %d faults were not injected\n%s%s", words, err, left, stdout.String(), stderr.String()))
 	if ctx.Err() != nil {
 		j.t.Error("podctl did not end")
 	}
@@ -259,7 +266,8 @@ func randomFault(r *rand.Rand, die func()) runtimetest.Disturbance {
 		{KillAfter: die},
 	}
 	methods := []string{
-		"", "RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "StopPodSandbox", "RemovePodSandbox",
+		"", "RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer",
+		"StopPodSandbox", "RemovePodSandbox",
 		"ExecSync", "PodSandboxStatus", "ContainerStatus", "ListContainers", "ImageStatus",
 	}
 	d := all[r.IntN(len(all))]
@@ -271,7 +279,8 @@ func randomFault(r *rand.Rand, die func()) runtimetest.Disturbance {
 }
 
 func faultText(d *runtimetest.Disturbance) string {
-	return fmt.Sprintf("fault %s %d: fail %v lose %v delay %v hang %t kill %t after %t", d.Method, d.Nth, d.Fail, d.Lose, d.Delay, d.Hang, d.Kill != nil, d.KillAfter != nil)
+	return fmt.Sprintf("fault %s %d: fail %v lose %v delay %v hang %t kill %t after %t", d.Method, d.Nth, d.Fail,
+		d.Lose, d.Delay, d.Hang, d.Kill != nil, d.KillAfter != nil)
 }
 
 // readable checks that an error is a sentence about the pod, without technical noise.
@@ -283,7 +292,9 @@ func (j *judge) readable(stderr string, code int) {
 	if !strings.Contains(stderr, "podctl: ") || !strings.Contains(last, "default/two") {
 		j.t.Errorf("no message about the pod: %s", last)
 	}
-	for _, noise := range []string{"rpc error", "RST_STREAM", "context deadline", "context canceled", "goroutine", "%!"} {
+	for _, noise := range []string{
+		"rpc error", "RST_STREAM", "context deadline", "context canceled", "goroutine", "%!",
+	} {
 		if strings.Contains(stderr, noise) {
 			j.t.Errorf("noise in the message: %s", stderr)
 		}

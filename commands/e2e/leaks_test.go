@@ -35,7 +35,10 @@ func TestWatchesDoNotGrow(t *testing.T) {
 		{"get", "-w", "web"}, {"wait", "--for=completed", "web"}, {"probe", "-w", "web"}, {"logs", "-f", "web"},
 	} {
 		group.Go(func() {
-			env := &commands.Env{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Now: time.Now, Getenv: func(string) string { return "" }}
+			env := &commands.Env{
+				In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Now: time.Now,
+				Getenv: func(string) string { return "" },
+			}
 			if code := commands.Main(ctx, env, l.args(args)); code != 130 {
 				t.Errorf("%v: exit code %d\n%s", args, code, env.Err)
 			}

@@ -50,7 +50,8 @@ func testLogs(t *testing.T, m *machine) {
 		}
 	}
 	for _, args := range [][]string{{"talkers", "--all-containers"}, {"-l", "app=talk", "--all-containers"}} {
-		if r := m.must(t, append([]string{"logs"}, args...)...); !strings.Contains(r.stdout, "echo] three") || !strings.Contains(r.stdout, "first] line 2") {
+		if r := m.must(t, append([]string{"logs"}, args...)...); !strings.Contains(r.stdout, "echo] three") ||
+			!strings.Contains(r.stdout, "first] line 2") {
 			t.Errorf("logs %v: %.300q", args, r.stdout)
 		}
 	}
@@ -76,7 +77,8 @@ func testLogsEnd(t *testing.T, m *machine) {
 	t.Helper()
 	m.must(t, "apply", "--wait=started", "--timeout", "30s", write(t, cutOff))
 	waitFor(t, func() bool { return strings.HasSuffix(m.must(t, "logs", "cutoff", "app").stdout, "cmdline\x00") })
-	if r := m.must(t, "logs", "cutoff", "--all-containers"); !strings.Contains(r.stdout, "[app] /demo\x00read\x00/proc/self/cmdline\x00\n") {
+	r := m.must(t, "logs", "cutoff", "--all-containers")
+	if !strings.Contains(r.stdout, "[app] /demo\x00read\x00/proc/self/cmdline\x00\n") {
 		t.Errorf("a line without a newline:\n%s", r.stdout)
 	}
 	follow := m.command(t.Context(), "logs", "-f", "cutoff", "stays")
@@ -114,7 +116,8 @@ func testLogsOfRuns(t *testing.T, m *machine, manifest string) {
 	if r := m.must(t, "logs", "-p", "-c", "again", "talkers"); strings.Count(r.stdout, "line 3\n") != 1 {
 		t.Errorf("the previous run:\n%s", r.stdout)
 	}
-	if r := m.run(t, "logs", "-p", "-c", "echo", "talkers"); r.code != 1 || !strings.Contains(r.stderr, "no previous run") {
+	if r := m.run(t, "logs", "-p", "-c", "echo", "talkers"); r.code != 1 ||
+		!strings.Contains(r.stderr, "no previous run") {
 		t.Errorf("without a previous run: exit code %d\n%s", r.code, r.stderr)
 	}
 }
@@ -143,10 +146,12 @@ func testLogFiles(t *testing.T, m *machine, manifest string) {
 		t.Fatal(err)
 	}
 	all := m.must(t, "logs", "talkers").stdout
-	if lines := slices.Collect(strings.Lines(all)); len(lines) != 3+11<<10+1 || lines[0] != "one\n" || lines[len(lines)-1] != "last\n" {
+	if lines := slices.Collect(strings.Lines(all)); len(lines) != 3+11<<10+1 || lines[0] != "one\n" ||
+		lines[len(lines)-1] != "last\n" {
 		t.Errorf("%d lines, the first %.20q, the last %.20q", len(lines), lines[0], lines[len(lines)-1])
 	}
-	if r := m.must(t, "logs", "--tail", "3", "talkers"); strings.Count(r.stdout, "\n") != 3 || !strings.HasSuffix(r.stdout, "y\nlast\n") {
+	if r := m.must(t, "logs", "--tail", "3", "talkers"); strings.Count(r.stdout, "\n") != 3 ||
+		!strings.HasSuffix(r.stdout, "y\nlast\n") {
 		t.Errorf("the last three lines over two files: %d lines", strings.Count(r.stdout, "\n"))
 	}
 }

@@ -29,7 +29,9 @@ const objectsSettings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: setti
 // restarts nothing.
 func testObjects(t *testing.T, m *machine) {
 	pod := write(t, objectsPod)
-	if r := m.run(t, "apply", pod); r.code != 3 || !strings.Contains(r.stdout, "ConfigMap default/settings, which volume c names, is missing: apply a file that has it") {
+	r := m.run(t, "apply", pod)
+	const missing = "ConfigMap default/settings, which volume c names, is missing: apply a file that has it"
+	if r.code != 3 || !strings.Contains(r.stdout, missing) {
 		t.Errorf("without the ConfigMap: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.must(t, "apply", write(t, objectsSettings)); !strings.Contains(r.stdout, "configmap default/settings created\n") {
@@ -49,23 +51,30 @@ func testObjects(t *testing.T, m *machine) {
 
 	changed := write(t, strings.Replace(objectsSettings, "hello", "good day", 1))
 	planned := m.must(t, "plan", changed).stdout
-	for _, want := range []string{"configmap default/settings would be configured: data.greeting", "Pod default/greeter", "volume c  update in place"} {
+	for _, want := range []string{
+		"configmap default/settings would be configured: data.greeting", "Pod default/greeter",
+		"volume c  update in place",
+	} {
 		if !strings.Contains(planned, want) {
 			t.Errorf("no %q in\n%s", want, planned)
 		}
 	}
 	wantFile("hello")
 	m.must(t, "apply", changed)
-	if r := m.run(t, "plan", "--exit-code", "greeter"); r.code != 2 || !strings.Contains(r.stdout, "volume c  update in place") {
+	if r := m.run(t, "plan", "--exit-code", "greeter"); r.code != 2 ||
+		!strings.Contains(r.stdout, "volume c  update in place") {
 		t.Errorf("after the change: exit code %d\n%s", r.code, r.stdout)
 	}
 	began := time.Now()
 	m.must(t, "apply", "greeter")
 	wantFile("good day")
-	if now := m.must(t, "get", "greeter", "-o", "jsonpath={.status.containerStatuses[0].containerID}").stdout; now != id {
+	now := m.must(t, "get", "greeter", "-o", "jsonpath={.status.containerStatuses[0].containerID}").stdout
+	if now != id {
 		t.Errorf("the container was replaced after %s: %s, before %s", time.Since(began), now, id)
 	}
-	if r := m.must(t, "delete", "configmap/settings"); !strings.Contains(r.stdout, "configmap default/settings deleted\n") || !strings.Contains(r.stderr, "is used by pod default/greeter") {
+	r = m.must(t, "delete", "configmap/settings")
+	if !strings.Contains(r.stdout, "configmap default/settings deleted\n") ||
+		!strings.Contains(r.stderr, "is used by pod default/greeter") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 	if r := m.must(t, "plan", "greeter"); !strings.Contains(r.stdout+r.stderr, "is missing") {

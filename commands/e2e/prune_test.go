@@ -55,7 +55,8 @@ func copyOf(t *testing.T, m *machine, podName string, attempt uint32, annotation
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool {
-		status, err := m.cri.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: reply.GetContainerId()})
+		status, err := m.cri.ContainerStatus(t.Context(),
+			&runtimeapi.ContainerStatusRequest{ContainerId: reply.GetContainerId()})
 		return err == nil && status.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_EXITED
 	})
 	return reply.GetContainerId()
@@ -99,7 +100,10 @@ func testPrune(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	r := m.must(t, "prune", "--dry-run")
-	for _, want := range []string{"container a, attempt 4", "default/lost", "11111111-2222-3333-4444-555555555555", "logs", "events", "Would remove "} {
+	for _, want := range []string{
+		"container a, attempt 4", "default/lost", "11111111-2222-3333-4444-555555555555", "logs", "events",
+		"Would remove ",
+	} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("prune --dry-run: %q is missing in\n%s", want, r.stdout)
 		}
@@ -111,7 +115,8 @@ func testPrune(t *testing.T, m *machine) {
 	if did := garbageOf(t, m.must(t, "prune", "-o", "json").stdout); !slices.Equal(planned, did) {
 		t.Errorf("the dry run listed %v, removed %v", planned, did)
 	}
-	if ids := m.records(t, "two"); slices.Contains(ids, older) || !slices.Contains(ids, newest) || !slices.Contains(ids, foreign) {
+	if ids := m.records(t, "two"); slices.Contains(ids, older) || !slices.Contains(ids, newest) ||
+		!slices.Contains(ids, foreign) {
 		t.Errorf("left %v: want %s removed, %s and %s kept", ids, older, newest, foreign)
 	}
 	if !sameMap(before, m.ids(t, "two")) {
@@ -188,7 +193,8 @@ func testPruneKeeps(t *testing.T, m *machine) {
 	if err := os.Rename(aside, pods); err != nil {
 		t.Fatal(err)
 	}
-	if !sameMap(before, m.ids(t, "two")) || len(m.sandboxes(t, "theirs", runtimeapi.PodSandboxState_SANDBOX_READY)) != 1 {
+	if !sameMap(before, m.ids(t, "two")) ||
+		len(m.sandboxes(t, "theirs", runtimeapi.PodSandboxState_SANDBOX_READY)) != 1 {
 		t.Errorf("a running or unmanaged object was removed:\n%s", r.stdout)
 	}
 	if _, err := m.cri.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: reply.GetPodSandboxId()}); err != nil {
@@ -197,7 +203,8 @@ func testPruneKeeps(t *testing.T, m *machine) {
 	if m.must(t, "prune"); len(m.sandboxes(t, "theirs", runtimeapi.PodSandboxState_SANDBOX_NOTREADY)) != 1 {
 		t.Error("an unmanaged sandbox was removed after it had ended")
 	}
-	if _, err := m.cri.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: reply.GetPodSandboxId()}); err != nil {
+	remove := &runtimeapi.RemovePodSandboxRequest{PodSandboxId: reply.GetPodSandboxId()}
+	if _, err := m.cri.RemovePodSandbox(t.Context(), remove); err != nil {
 		t.Error(err)
 	}
 }

@@ -72,7 +72,8 @@ func TestPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = agent.Wait()
-	if r := m.must(t, "node", "down", "--purge"); !strings.Contains(r.stdout, "everything that podctl created is removed") || strings.Contains(r.stderr, "stays") {
+	r := m.must(t, "node", "down", "--purge")
+	if !strings.Contains(r.stdout, "everything that podctl created is removed") || strings.Contains(r.stderr, "stays") {
 		t.Errorf("%+v", r)
 	}
 	for _, line := range difference(before, machineState(t, m.cgroupRoot())) {
@@ -93,7 +94,8 @@ func removeGuards(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(tables)) {
-		if name := strings.Fields(line); len(name) == 3 && strings.HasPrefix(name[2], "podctl-") && strings.HasSuffix(name[2], "-guard") {
+		if name := strings.Fields(line); len(name) == 3 && strings.HasPrefix(name[2], "podctl-") &&
+			strings.HasSuffix(name[2], "-guard") {
 			if out, err := exec.CommandContext(t.Context(), "nft", "delete", "table", name[1], name[2]).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -163,7 +165,8 @@ func kernelRules(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	builtin := regexp.MustCompile(`^(table ip6? (nat|filter|mangle|raw) \{|chain (PREROUTING|INPUT|OUTPUT|POSTROUTING|FORWARD) \{|type .* hook .*|\}|)$`)
+	builtin := regexp.MustCompile(`^(table ip6? (nat|filter|mangle|raw) \{|` +
+		`chain (PREROUTING|INPUT|OUTPUT|POSTROUTING|FORWARD) \{|type .* hook .*|\}|)$`)
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); !builtin.MatchString(line) {
 			all["rule "+line] = true

@@ -67,7 +67,8 @@ spec:
 	host, _, _ := strings.Cut(image, "/")
 	auth := base64.StdEncoding.EncodeToString([]byte("reader:s3cret"))
 	config := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, host, auth))
-	secret := fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: login}\ntype: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: %s}\n---\n", config)
+	secret := fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: login}\n"+
+		"type: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: %s}\n---\n", config)
 	path := write(t, secret+pod)
 	r = m.must(t, "apply", "--wait", "--timeout", "30s", path)
 	plans := m.must(t, "plan", "-o", "json", path).stdout

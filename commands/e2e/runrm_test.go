@@ -25,7 +25,9 @@ spec:
 // call runs a command to its end, and returns its exit code and its output.
 func (l *crashLab) call(args ...string) (int, string) {
 	var said bytes.Buffer
-	env := &commands.Env{In: strings.NewReader(""), Out: &said, Err: &said, Now: time.Now, Getenv: func(string) string { return "" }}
+	env := &commands.Env{
+		In: strings.NewReader(""), Out: &said, Err: &said, Now: time.Now, Getenv: func(string) string { return "" },
+	}
 	code := commands.Main(l.t.Context(), env, l.args(args))
 	return code, said.String()
 }
@@ -46,7 +48,9 @@ func (l *crashLab) runs(container string) {
 
 // TestRunRemovesItsOwnPod: with --rm, an ended job leaves nothing behind.
 func TestRunRemovesItsOwnPod(t *testing.T) {
-	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job, Behave: map[string][]runtimetest.Behaviour{"a": {{After: time.Second, ExitCode: 7}}}}})
+	l := newCrashLab(t, crash{Shape: runtimetest.Shape{
+		After: job, Behave: map[string][]runtimetest.Behaviour{"a": {{After: time.Second, ExitCode: 7}}},
+	}})
 	defer l.close()
 	if code, said := l.call("run", "--rm", "MANIFEST"); code != 7 {
 		t.Errorf("exit code %d\n%s", code, said)
@@ -73,7 +77,8 @@ func TestRunLeavesWhatAnotherApplied(t *testing.T) {
 	}()
 	l.runs("a")
 	l.must("apply", l.path("other.yaml"))
-	if got := <-ended; got.code != 125 || !strings.Contains(got.said, "was changed by another podctl meanwhile, and that change is kept") {
+	if got := <-ended; got.code != 125 ||
+		!strings.Contains(got.said, "was changed by another podctl meanwhile, and that change is kept") {
 		t.Errorf("exit code %d\n%s", got.code, got.said)
 	}
 	l.runs("b")
@@ -93,7 +98,8 @@ func TestRunLeavesWhatItNeverHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(time.Second, func() { _ = lock.Unlock() })
-	if code, said := l.call("--lock-timeout", "600ms", "run", "--rm", "MANIFEST"); code != 125 || !strings.Contains(said, "--lock-timeout") {
+	if code, said := l.call("--lock-timeout", "600ms", "run", "--rm", "MANIFEST"); code != 125 ||
+		!strings.Contains(said, "--lock-timeout") {
 		t.Errorf("exit code %d\n%s", code, said)
 	}
 	l.runs("a")

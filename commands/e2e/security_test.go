@@ -52,7 +52,8 @@ func testSecrets(t *testing.T, m *machine) {
 	const secret, next = "hunter2-that-nobody-tells", "swordfish-that-comes-next"
 	manifest := write(t, strings.Replace(talkative, "SECRET", secret, 1))
 	changed := write(t, strings.Replace(talkative, "SECRET", next, 1))
-	broken := write(t, strings.Replace(talkative, "stringData: {word: SECRET}", "stringData: {word: "+secret+", other: ["+secret+"]}", 1))
+	broken := write(t, strings.Replace(talkative, "stringData: {word: SECRET}",
+		"stringData: {word: "+secret+", other: ["+secret+"]}", 1))
 	file := filepath.Join(t.TempDir(), "plan.json")
 	for _, args := range [][]string{
 		{"plan", "-v", manifest},
@@ -171,7 +172,8 @@ spec:
 func testModes(t *testing.T, m *machine) {
 	seen := map[string]string{}
 	for _, umask := range []string{"000", "077"} {
-		dir, err := os.MkdirTemp("/tmp", "podctl-modes-") //nolint:usetesting // the path has the same length for both, as a socket's path must be short
+		// The path of a socket must be short, and both directories have paths of the same length.
+		dir, err := os.MkdirTemp("/tmp", "podctl-modes-") //nolint:usetesting // see above
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +181,10 @@ func testModes(t *testing.T, m *machine) {
 		manifest := write(t, strings.ReplaceAll(moded, "HOST", dir))
 		call := func(args ...string) {
 			t.Helper()
-			words := append([]string{"-c", "umask " + umask + "; exec \"$@\"", "sh", m.bin, "--state-dir", dir + "/a/state", "--log-root", dir + "/b/logs", "--cgroup-root", m.cgroupRoot(), "-r", m.socket()}, args...)
+			words := append([]string{
+				"-c", "umask " + umask + "; exec \"$@\"", "sh", m.bin, "--state-dir", dir + "/a/state",
+				"--log-root", dir + "/b/logs", "--cgroup-root", m.cgroupRoot(), "-r", m.socket(),
+			}, args...)
 			if r := m.runWith(t, exec.CommandContext(t.Context(), "sh", words...)); r.code != 0 {
 				t.Fatalf("podctl %v: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
 			}
@@ -193,7 +198,10 @@ func testModes(t *testing.T, m *machine) {
 	if seen["000"] != seen["077"] {
 		t.Errorf("with the umask 000:\n%s\nwith 077:\n%s", seen["000"], seen["077"])
 	}
-	for _, want := range []string{"drwx------ a/state\n", "-rw------- plan.json\n", "-rw------- bundle.tar.gz\n", "journal.json", "-rw------- a/state/events/", "drwxr-xr-x made\n", "-rw-r--r-- file\n"} {
+	for _, want := range []string{
+		"drwx------ a/state\n", "-rw------- plan.json\n", "-rw------- bundle.tar.gz\n", "journal.json",
+		"-rw------- a/state/events/", "drwxr-xr-x made\n", "-rw-r--r-- file\n",
+	} {
 		if !strings.Contains(seen["077"], want) {
 			t.Errorf("%q is not in\n%s", want, seen["077"])
 		}
@@ -220,7 +228,8 @@ func modesBelow(t *testing.T, dir string) string {
 		}
 		info, err := entry.Info()
 		if err == nil {
-			lines = append(lines, fmt.Sprintf("%s %s\n", info.Mode(), varying.ReplaceAllString(strings.TrimPrefix(path, dir+"/"), "X")))
+			lines = append(lines,
+				fmt.Sprintf("%s %s\n", info.Mode(), varying.ReplaceAllString(strings.TrimPrefix(path, dir+"/"), "X")))
 		}
 		return err
 	})
@@ -234,7 +243,8 @@ func modesBelow(t *testing.T, dir string) string {
 // access their sockets.
 func testListeners(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: listens}\nspec:\n"+
-		"  terminationGracePeriodSeconds: 1\n  containers: [{name: app, image: 'registry.local/podctl/demo:1', args: [serve, --http, ':8080']}]\n"))
+		"  terminationGracePeriodSeconds: 1\n"+
+		"  containers: [{name: app, image: 'registry.local/podctl/demo:1', args: [serve, --http, ':8080']}]\n"))
 	forward := m.command(t.Context(), "port-forward", "listens", ":8080")
 	out, err := forward.StdoutPipe()
 	if err != nil {
@@ -293,7 +303,8 @@ func (m *machine) processes(t *testing.T) []int {
 	var pids []int
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if pid, convErr := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && convErr == nil && bytes.Contains(text, []byte(m.state)) {
+		if pid, convErr := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && convErr == nil &&
+			bytes.Contains(text, []byte(m.state)) {
 			pids = append(pids, pid)
 		}
 	}
@@ -322,7 +333,8 @@ func listening(t *testing.T, pids []int) []string {
 				continue
 			}
 			for line := range strings.Lines(string(text)) {
-				if fields := strings.Fields(line); len(fields) > 9 && fields[3] == "0A" && slices.Contains(inodes, fields[9]) {
+				if fields := strings.Fields(line); len(fields) > 9 && fields[3] == "0A" &&
+					slices.Contains(inodes, fields[9]) {
 					addresses = append(addresses, decodeAddress(t, fields[1]))
 				}
 			}
@@ -371,7 +383,8 @@ func testBoundedInputs(t *testing.T, m *machine) {
 	if err := os.Truncate(large, 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	bomb := write(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nx: &x \""+strings.Repeat("x", 1<<20)+"\"\ndata:\n"+strings.Repeat("  k: *x\n", 1000))
+	bomb := write(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nx: &x \""+strings.Repeat("x", 1<<20)+
+		"\"\ndata:\n"+strings.Repeat("  k: *x\n", 1000))
 	// On a busy machine, a command may end before its memory is read.
 	measured := false
 	for name, c := range map[string]struct {
@@ -379,15 +392,19 @@ func testBoundedInputs(t *testing.T, m *machine) {
 		want string
 		code int
 	}{
-		"a header":             {[]string{"image", "load", "-"}, "header field too long", 1},
-		"a file":               {[]string{"apply", large}, "large.yaml: it is larger than 10485760 bytes", 1},
-		"a device":             {[]string{"plan", "/dev/zero"}, "/dev/zero: it is neither a file nor a pipe", 1},
-		"a pipe":               {[]string{"plan", "-"}, "standard input: it is larger than", 1},
-		"a URL":                {[]string{"plan", endless.URL}, "it is larger than 10485760 bytes", 1},
-		"aliases":              {[]string{"plan", bomb}, "once its aliases are expanded", 5},
-		"a snapshot":           {[]string{"plan", "--snapshot", large, hello}, "large.yaml: it is larger than 33554432 bytes", 1},
-		"a snapshot's pipe":    {[]string{"get", "--snapshot", "-"}, "-: it is larger than 33554432 bytes", 1},
-		"a saved plan":         {[]string{"apply", "--plan", large, hello}, "large.yaml: it is larger than 33554432 bytes", 1},
+		"a header": {[]string{"image", "load", "-"}, "header field too long", 1},
+		"a file":   {[]string{"apply", large}, "large.yaml: it is larger than 10485760 bytes", 1},
+		"a device": {[]string{"plan", "/dev/zero"}, "/dev/zero: it is neither a file nor a pipe", 1},
+		"a pipe":   {[]string{"plan", "-"}, "standard input: it is larger than", 1},
+		"a URL":    {[]string{"plan", endless.URL}, "it is larger than 10485760 bytes", 1},
+		"aliases":  {[]string{"plan", bomb}, "once its aliases are expanded", 5},
+		"a snapshot": {
+			[]string{"plan", "--snapshot", large, hello}, "large.yaml: it is larger than 33554432 bytes", 1,
+		},
+		"a snapshot's pipe": {[]string{"get", "--snapshot", "-"}, "-: it is larger than 33554432 bytes", 1},
+		"a saved plan": {
+			[]string{"apply", "--plan", large, hello}, "large.yaml: it is larger than 33554432 bytes", 1,
+		},
 		"a configuration":      {[]string{"get", "--config", large}, "large.yaml: it is larger than 65536 bytes", 1},
 		"not an image archive": {[]string{"image", "load", large}, "", 1},
 		"an archive of zeros":  {[]string{"image", "load", "-"}, "", 1},
@@ -460,7 +477,8 @@ func memoryPeak(pid int) int64 {
 func hugeHeader(t *testing.T) []byte {
 	t.Helper()
 	var archive bytes.Buffer
-	err := tar.NewWriter(&archive).WriteHeader(&tar.Header{Name: "x", Mode: 0o600, Size: 1 << 30, Format: tar.FormatUSTAR})
+	err := tar.NewWriter(&archive).WriteHeader(
+		&tar.Header{Name: "x", Mode: 0o600, Size: 1 << 30, Format: tar.FormatUSTAR})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -559,7 +577,8 @@ func testForeignDirectories(t *testing.T, m *machine) {
 		return dir
 	}
 	state, logs, home := foreign(), foreign(), foreign()
-	pod := write(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: foreign}\nspec: {containers: [{name: a, image: 'registry.local/podctl/demo:1', args: [sleep]}]}\n")
+	pod := write(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: foreign}\n"+
+		"spec: {containers: [{name: a, image: 'registry.local/podctl/demo:1', args: [sleep]}]}\n")
 	config := filepath.Join(home, "podctl", "config.yaml")
 	if err := os.MkdirAll(filepath.Dir(config), 0o755); err != nil {
 		t.Fatal(err)
@@ -575,9 +594,18 @@ func testForeignDirectories(t *testing.T, m *machine) {
 		env  string
 		want string
 	}{
-		"apply into a state directory": {[]string{"--state-dir", state, "-r", m.socket(), "apply", pod}, "", "the state directory cannot be trusted: " + state + " belongs to user 65534"},
-		"node up in a state directory": {[]string{"--state-dir", state, "node", "up", "--containerd", "/absent"}, "", "the state directory cannot be trusted"},
-		"apply into a log root":        {[]string{"--state-dir", m.state, "--log-root", logs, "--cgroup-root", m.cgroupRoot(), "apply", pod}, "", "the log directory cannot be trusted: " + logs + " belongs to user 65534"},
+		"apply into a state directory": {
+			[]string{"--state-dir", state, "-r", m.socket(), "apply", pod}, "",
+			"the state directory cannot be trusted: " + state + " belongs to user 65534",
+		},
+		"node up in a state directory": {
+			[]string{"--state-dir", state, "node", "up", "--containerd", "/absent"}, "",
+			"the state directory cannot be trusted",
+		},
+		"apply into a log root": {
+			[]string{"--state-dir", m.state, "--log-root", logs, "--cgroup-root", m.cgroupRoot(), "apply", pod}, "",
+			"the log directory cannot be trusted: " + logs + " belongs to user 65534",
+		},
 		"another user's configuration": {[]string{"get"}, "XDG_CONFIG_HOME=" + home, config + " belongs to user 65534"},
 		"the same file, with --config": {[]string{"--config", config, "get"}, "", "/tmp/evil.sock"},
 	} {

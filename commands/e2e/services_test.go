@@ -105,20 +105,25 @@ func testServices(t *testing.T, m *machine) {
 	if who := c.answers(t, "http://served", 16); who["served-0"] == 0 || who["served-1"] == 0 || len(who) != 2 {
 		t.Errorf("answered by %v", who)
 	}
-	for _, url := range []string{"http://served.default", "http://served.default.svc.cluster.local", "http://peers:8080", "http://peers.default.svc:8080"} {
+	for _, url := range []string{
+		"http://served.default", "http://served.default.svc.cluster.local", "http://peers:8080",
+		"http://peers.default.svc:8080",
+	} {
 		if who := c.get(t, url); !strings.HasPrefix(who, "served-") {
 			t.Errorf("%s is answered by %q", url, who)
 		}
 	}
 	for range 8 {
-		if r := m.run(t, "exec", "served-0", "--", "/demo", "get", "http://served"); !strings.HasPrefix(r.stdout, "served-") {
+		r := m.run(t, "exec", "served-0", "--", "/demo", "get", "http://served")
+		if !strings.HasPrefix(r.stdout, "served-") {
 			t.Fatalf("a pod cannot connect to its own Service: %s%s", r.stdout, r.stderr)
 		}
 	}
 	if who, err := asked(t, http.MethodGet, "http://127.0.0.1:31234"); !strings.HasPrefix(who, "served-") {
 		t.Errorf("127.0.0.1:31234 answers %q: %v", who, err)
 	}
-	if r := m.must(t, "exec", "client", "--", "/demo", "print"); !strings.Contains(r.stdout, "SERVED_SERVICE_HOST=10.96.") {
+	r := m.must(t, "exec", "client", "--", "/demo", "print")
+	if !strings.Contains(r.stdout, "SERVED_SERVICE_HOST=10.96.") {
 		t.Errorf("the client has no variable of the Service:\n%s", r.stdout)
 	}
 	m.must(t, "apply", "--proxy-mode", "none", file)
@@ -137,7 +142,8 @@ func testServices(t *testing.T, m *machine) {
 	}
 	c.switched(t, "served-1", "off")
 	m.run(t, "probe", "served-1")
-	if r := m.run(t, "exec", "client", "--", "/demo", "get", "http://served"); r.code == 0 || !strings.Contains(r.stderr+r.stdout, "refused") {
+	if r := m.run(t, "exec", "client", "--", "/demo", "get", "http://served"); r.code == 0 ||
+		!strings.Contains(r.stderr+r.stdout, "refused") {
 		t.Errorf("without a ready pod: %s%s", r.stdout, r.stderr)
 	}
 	if r := m.must(t, "get", "service/served", "-o", "jsonpath={.spec.ports[0].nodePort}"); r.stdout != "31234" {
@@ -175,12 +181,14 @@ func testAgentServices(t *testing.T, m *machine) {
 	until(t, "served-0 gets traffic again", func() bool { return c.get(t, "http://served") == "served-0" })
 	m.must(t, "scale", "--replicas=1", "deployment/served")
 	until(t, "served-1 gets no traffic", func() bool { return only("served-0") })
-	if hosts := m.must(t, "exec", "client", "--", "/demo", "read", "/etc/hosts").stdout; strings.Count(hosts, "\tpeers\n") != 1 {
+	hosts := m.must(t, "exec", "client", "--", "/demo", "read", "/etc/hosts").stdout
+	if strings.Count(hosts, "\tpeers\n") != 1 {
 		t.Errorf("names that resolve to pods:\n%s", hosts)
 	}
 	ids := m.ids(t, "served-0")
 	m.must(t, "restart", "served-0")
-	until(t, "it is reached after its restart", func() bool { return only("served-0") && m.ids(t, "served-0")["app"] != ids["app"] })
+	until(t, "it is reached after its restart",
+		func() bool { return only("served-0") && m.ids(t, "served-0")["app"] != ids["app"] })
 	a.stop(t)
 	a = startAgent(t, m, a.dir)
 	until(t, "the next agent routes traffic", func() bool { return only("served-0") })

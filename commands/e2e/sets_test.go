@@ -9,7 +9,9 @@ import (
 
 // lonely returns a pod without a workload.
 func lonely(name string) string {
-	return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers: [{name: app, image: 'registry.local/podctl/demo:1', args: [sleep]}]\n"
+	return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n" +
+		"  terminationGracePeriodSeconds: 1\n" +
+		"  containers: [{name: app, image: 'registry.local/podctl/demo:1', args: [sleep]}]\n"
 }
 
 // testSets: adding running pods to a set restarts nothing. Objects that are removed from the manifests are deleted as
@@ -31,7 +33,10 @@ func testSets(t *testing.T, m *machine) {
 	}
 	less := write(t, lonely("stays"))
 	r := m.must(t, "plan", "--prune", "--set", "site", less)
-	for _, want := range []string{"deployment default/shop would be pruned\n", "pod default/shop-2 would be pruned\n", "pod default/other would be pruned\n"} {
+	for _, want := range []string{
+		"deployment default/shop would be pruned\n", "pod default/shop-2 would be pruned\n",
+		"pod default/other would be pruned\n",
+	} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("want %q:\n%s", want, r.stdout)
 		}

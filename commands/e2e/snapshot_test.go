@@ -29,8 +29,12 @@ func testContract(t *testing.T, m *machine) {
 	t.Cleanup(func() { _ = conn.Close() })
 	contract(t, subject{
 		Runtime: m.cri, Images: runtimeapi.NewImageServiceClient(conn), Image: "registry.local/podctl/demo:1",
-		Forever: []string{"/demo", "log", "--forever"}, Stubborn: []string{"/demo", "sleep", "--ignore"}, Once: []string{"/demo", "exit", "0"},
-		LogDir: m.logs, CgroupParent: m.cgroupParent(t), Tick: func() {},
+		Forever:      []string{"/demo", "log", "--forever"},
+		Stubborn:     []string{"/demo", "sleep", "--ignore"},
+		Once:         []string{"/demo", "exit", "0"},
+		LogDir:       m.logs,
+		CgroupParent: m.cgroupParent(t),
+		Tick:         func() {},
 	})
 }
 
@@ -38,7 +42,10 @@ func testContract(t *testing.T, m *machine) {
 func (m *machine) at(t *testing.T, now time.Time, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	env := &commands.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Now: func() time.Time { return now }, Getenv: func(string) string { return "" }}
+	env := &commands.Env{
+		In: strings.NewReader(""), Out: &out, Err: &errs, Now: func() time.Time { return now },
+		Getenv: func(string) string { return "" },
+	}
 	args = append([]string{"--state-dir", m.state, "--log-root", m.logs, "--cgroup-root", m.cgroupRoot()}, args...)
 	if code := commands.Main(t.Context(), env, args); code != 0 {
 		t.Fatalf("podctl %v: exit code %d\n%s", args, code, errs.String())
@@ -56,7 +63,8 @@ func testSnapshot(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	manifest := write(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: shot}\nstringData: {key: "+secret+"}\n---\n"+
-		strings.Replace(string(text), "  - name: worker\n", "  - name: worker\n    envFrom: [{secretRef: {name: shot}}]\n", 1))
+		strings.Replace(string(text), "  - name: worker\n",
+			"  - name: worker\n    envFrom: [{secretRef: {name: shot}}]\n", 1))
 	m.must(t, "apply", "--wait", "--timeout", "60s", manifest)
 	now := time.Now()
 	snapshot := filepath.Join(t.TempDir(), "snapshot.json")
@@ -69,9 +77,10 @@ func testSnapshot(t *testing.T, m *machine) {
 	}
 	for name, path := range map[string]string{
 		"the same manifest": manifest,
-		"another image":     edited(t, manifest, "registry.local/podctl/demo:1\n    args: [log", "registry.local/podctl/demo:2\n    args: [log"),
-		"another secret":    edited(t, manifest, secret, "other"),
-		"another hostname":  edited(t, manifest, "spec:\n", "spec:\n  hostname: other\n"),
+		"another image": edited(t, manifest, "registry.local/podctl/demo:1\n    args: [log",
+			"registry.local/podctl/demo:2\n    args: [log"),
+		"another secret":   edited(t, manifest, secret, "other"),
+		"another hostname": edited(t, manifest, "spec:\n", "spec:\n  hostname: other\n"),
 	} {
 		live := m.at(t, now, "plan", "-o", "json", path)
 		recorded := m.at(t, now, "-r", "/nowhere.sock", "plan", "-o", "json", "--snapshot", snapshot, path)
@@ -81,7 +90,9 @@ func testSnapshot(t *testing.T, m *machine) {
 			t.Errorf("%s (-live +from the snapshot)\n%s", name, diff)
 		}
 	}
-	if live, recorded := m.at(t, now, "get", "-o", "json", "shot"), m.at(t, now, "-r", "/nowhere.sock", "get", "--snapshot", snapshot, "-o", "json", "shot"); live != recorded {
+	live := m.at(t, now, "get", "-o", "json", "shot")
+	recorded := m.at(t, now, "-r", "/nowhere.sock", "get", "--snapshot", snapshot, "-o", "json", "shot")
+	if live != recorded {
 		t.Errorf("get: live\n%s\nfrom the snapshot\n%s", live, recorded)
 	}
 	if text := m.at(t, now, "-r", "/nowhere.sock", "plan", "--snapshot", snapshot); !strings.Contains(text, "No changes") {
@@ -99,13 +110,16 @@ func testSavedPlan(t *testing.T, m *machine) {
 		t.Errorf("the saved plan: %v %v", info, err)
 	}
 	m.must(t, "apply", "--plan", file, manifest)
-	if r := m.run(t, "apply", "--plan", file, manifest); r.code != 1 || !strings.Contains(r.stderr, "sandbox ") || !strings.Contains(r.stderr, "is out of date") {
+	if r := m.run(t, "apply", "--plan", file, manifest); r.code != 1 || !strings.Contains(r.stderr, "sandbox ") ||
+		!strings.Contains(r.stderr, "is out of date") {
 		t.Errorf("the same plan again: exit code %d\n%s", r.code, r.stderr)
 	}
 	m.must(t, "apply", "--wait", "--timeout", "60s", manifest)
-	changed := edited(t, manifest, "image: registry.local/podctl/demo:1\n    args: [log, --forever", "image: registry.local/podctl/demo:1\n    args: [log, --word, x, --forever")
+	changed := edited(t, manifest, "image: registry.local/podctl/demo:1\n    args: [log, --forever",
+		"image: registry.local/podctl/demo:1\n    args: [log, --word, x, --forever")
 	m.must(t, "plan", "--save", file, changed)
-	if r := m.run(t, "apply", "--plan", file, manifest); r.code != 1 || !strings.Contains(r.stderr, "manifest: spec.containers[worker].args") {
+	if r := m.run(t, "apply", "--plan", file, manifest); r.code != 1 ||
+		!strings.Contains(r.stderr, "manifest: spec.containers[worker].args") {
 		t.Errorf("another manifest: exit code %d\n%s", r.code, r.stderr)
 	}
 	m.must(t, "delete", "saved")
@@ -129,7 +143,8 @@ func testResize(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", manifest)
 	before := m.ids(t, "resize")
 	larger := edited(t, manifest, "memory: 64Mi, cpu: 200m", "memory: 128Mi, cpu: 400m")
-	if r := m.must(t, "plan", larger); !strings.Contains(r.stdout, "update in place") || !strings.Contains(r.stdout, "resources.limits.memory: 64Mi -> 128Mi") {
+	if r := m.must(t, "plan", larger); !strings.Contains(r.stdout, "update in place") ||
+		!strings.Contains(r.stdout, "resources.limits.memory: 64Mi -> 128Mi") {
 		t.Errorf("plan:\n%s", r.stdout)
 	}
 	m.must(t, "apply", larger)
@@ -142,7 +157,8 @@ func testResize(t *testing.T, m *machine) {
 	if p := m.plan(t, larger); !p.Complete {
 		t.Errorf("after the resize the plan has steps %+v", p.Steps)
 	}
-	m.must(t, "apply", "--wait", "--timeout", "60s", edited(t, manifest, "memory: 64Mi, cpu: 200m", "memory: 32Mi, cpu: 100m"))
+	m.must(t, "apply", "--wait", "--timeout", "60s",
+		edited(t, manifest, "memory: 64Mi, cpu: 200m", "memory: 32Mi, cpu: 100m"))
 	if got := m.memoryLimit(t, before["app"]); got != 32<<20 {
 		t.Errorf("memory limit %d, want 32Mi", got)
 	}
@@ -183,18 +199,23 @@ func testDrift(t *testing.T, m *machine) {
 	}
 	stop(ids["worker"])
 	stop(ids["web"])
-	if _, err := m.cri.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: ids["web"]}); err != nil {
+	_, err := m.cri.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: ids["web"]})
+	if err != nil {
 		t.Fatal(err)
 	}
 	m.createUnmanaged(t, m.readySandbox(t, "drift"))
 	r := m.must(t, "plan", manifest)
-	for _, want := range []string{"drift: container web (", "is gone: removed outside podctl", "drift: container worker (", "was stopped outside podctl", "drift: container unmanaged (", "is unmanaged"} {
+	for _, want := range []string{
+		"drift: container web (", "is gone: removed outside podctl", "drift: container worker (",
+		"was stopped outside podctl", "drift: container unmanaged (", "is unmanaged",
+	} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("the plan does not contain %q:\n%s", want, r.stdout)
 		}
 	}
 	m.must(t, "apply", "--wait", "--ignore-backoff", "--timeout", "60s", manifest)
-	if r := m.must(t, "plan", manifest); strings.Contains(r.stdout, "outside podctl") || !strings.Contains(r.stdout, "unmanaged") {
+	if r := m.must(t, "plan", manifest); strings.Contains(r.stdout, "outside podctl") ||
+		!strings.Contains(r.stdout, "unmanaged") {
 		t.Errorf("after apply:\n%s", r.stdout)
 	}
 	m.must(t, "delete", "drift")

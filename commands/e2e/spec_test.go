@@ -90,8 +90,10 @@ func testHostPortConflict(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	manifest := edited(t, write(t, resizable), "args: [log, --forever]", "args: [log, --forever]\n    ports: [{containerPort: 80, hostPort: "+port+"}]")
-	if r := m.run(t, "plan", "--exit-code", manifest); r.code != 3 || !strings.Contains(r.stdout, "hostPort "+port+"/TCP is used by a process of this machine") {
+	manifest := edited(t, write(t, resizable), "args: [log, --forever]",
+		"args: [log, --forever]\n    ports: [{containerPort: 80, hostPort: "+port+"}]")
+	if r := m.run(t, "plan", "--exit-code", manifest); r.code != 3 ||
+		!strings.Contains(r.stdout, "hostPort "+port+"/TCP is used by a process of this machine") {
 		t.Errorf("plan: exit code %d\n%s", r.code, r.stdout)
 	}
 	if err := l.Close(); err != nil {
@@ -102,7 +104,8 @@ func testHostPortConflict(t *testing.T, m *machine) {
 		t.Errorf("the pod conflicts with its own port: %+v", p.Holds)
 	}
 	other := edited(t, manifest, "name: resize", "name: second")
-	if r := m.run(t, "apply", "--wait", "--timeout", "10s", other); r.code != 3 || !strings.Contains(r.stderr, "used by pod default/resize") {
+	if r := m.run(t, "apply", "--wait", "--timeout", "10s", other); r.code != 3 ||
+		!strings.Contains(r.stderr, "used by pod default/resize") {
 		t.Errorf("apply of a second pod: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if len(m.ids(t, "second")) > 0 {
@@ -140,7 +143,8 @@ func testClaim(t *testing.T, m *machine) {
 	}
 	m.must(t, "apply", "--wait=completed", "--timeout", "60s", first)
 	m.must(t, "delete", "claim")
-	second := edited(t, edited(t, first, "args: [write, /data/greeting, \"hello\"]", "args: [read, /data/greeting]"), "metadata: {name: claim}", "metadata: {name: reader}")
+	second := edited(t, edited(t, first, "args: [write, /data/greeting, \"hello\"]", "args: [read, /data/greeting]"),
+		"metadata: {name: claim}", "metadata: {name: reader}")
 	m.must(t, "apply", "--wait=completed", "--timeout", "60s", second)
 	if r := m.must(t, "logs", "reader"); !strings.Contains(r.stdout, "hello") {
 		t.Errorf("the second pod read %q", r.stdout)
@@ -158,7 +162,8 @@ func testClaim(t *testing.T, m *machine) {
 	if m.must(t, "prune"); !exists(dir) {
 		t.Error("prune removed a claim without --volumes")
 	}
-	if r := m.must(t, "prune", "--volumes", "--dry-run"); !strings.Contains(r.stdout, "claim default/data") || !exists(dir) {
+	if r := m.must(t, "prune", "--volumes", "--dry-run"); !strings.Contains(r.stdout, "claim default/data") ||
+		!exists(dir) {
 		t.Errorf("prune --volumes --dry-run:\n%s%s", r.stdout, r.stderr)
 	}
 	if r := m.must(t, "prune", "--volumes"); !strings.Contains(r.stdout, "claim default/data") || exists(dir) {
@@ -254,10 +259,12 @@ func testEverything(t *testing.T, m *machine) {
 		t.Fatalf("phase %s\n%s", pod.Status.Phase, logged)
 	}
 	for _, want := range []string{
-		"env POD=everything\n", "env IP=10.", "env APP=web\n", "env LIMIT=64\n", "env BOTH=everything-web-$(POD)-$(MISSING)\n",
+		"env POD=everything\n", "env IP=10.", "env APP=web\n", "env LIMIT=64\n",
+		"env BOTH=everything-web-$(POD)-$(MISSING)\n",
 		"env CM_app.conf=colour=blue\n", "env CM_other=x\n", "env TOKEN=t0ken\n",
 		"hostname host-a\n", "user 1000 3000\n",
-		"Groups:\t2000 3000 4000", "NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000",
+		"Groups:\t2000 3000 4000", "NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000",
+		"CapBnd:\t0000000000000000",
 		"192.0.2.7\tseven.test", "host-a", "nameserver 192.0.2.53", "search example.test", "options ndots:3",
 		"ip_unprivileged_port_start mode 644 owner 0:0\n80",
 		"file /conf/a/b.conf mode 440 owner 0:2000\ncolour=blue", "file /secret/token mode 440 owner 0:2000\nt0ken",

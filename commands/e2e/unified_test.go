@@ -86,16 +86,26 @@ func testUnifiedLimits(t *testing.T, m *machine) {
 		t.Errorf("the cgroups are %s and %s, want %s and %s in it", pod, app, name, container)
 	}
 	wantFiles(t, pod, map[string]string{
-		"cpu.weight": "6", "cpu.max": "75000 100000", "memory.max": "100663296", "memory.min": "0", "memory.low": "0", "memory.high": "max",
+		"cpu.weight":      "6",
+		"cpu.max":         "75000 100000",
+		"memory.max":      "100663296",
+		"memory.min":      "0",
+		"memory.low":      "0",
+		"memory.high":     "max",
 		"hugetlb.2MB.max": "0|none", "pids.max": "max", "memory.oom.group": "0",
 	})
 	// runc has converted shares to a weight in two ways. By default, containerd leaves huge pages to the pod's cgroup
 	// (disable_hugetlb_controller).
 	wantFiles(t, app, map[string]string{
-		"cpu.weight": "4|17", "cpu.max": "50000 100000", "memory.max": "67108864", "memory.min": "0", "memory.high": "max",
+		"cpu.weight":      "4|17",
+		"cpu.max":         "50000 100000",
+		"memory.max":      "67108864",
+		"memory.min":      "0",
+		"memory.high":     "max",
 		"hugetlb.2MB.max": "0|max|none", "memory.oom.group": "1", "memory.swap.max": "0|none",
 	})
-	m.must(t, "apply", "--wait", "--timeout", "60s", edited(t, path, "limits: {cpu: 500m, memory: 64Mi}", "limits: {cpu: 400m, memory: 80Mi}"))
+	m.must(t, "apply", "--wait", "--timeout", "60s",
+		edited(t, path, "limits: {cpu: 500m, memory: 64Mi}", "limits: {cpu: 400m, memory: 80Mi}"))
 	if after := m.ids(t, "limited"); !sameMap(ids, after) {
 		t.Errorf("before %v, after %v: want limits updated in place", ids, after)
 	}
@@ -162,7 +172,10 @@ spec:
   - {name: unsaid, image: "registry.local/podctl/demo:1", args: [sleep]}
   - {name: default, image: "registry.local/podctl/demo:1", args: [sleep], securityContext: {appArmorProfile: {type: RuntimeDefault}}}
   - {name: none, image: "registry.local/podctl/demo:1", args: [sleep], securityContext: {appArmorProfile: {type: Unconfined}}}
-  - {name: own, image: "registry.local/podctl/demo:1", args: [sleep], securityContext: {appArmorProfile: {type: Localhost, localhostProfile: podctl-e2e}}}
+  - name: own
+    image: registry.local/podctl/demo:1
+    args: [sleep]
+    securityContext: {appArmorProfile: {type: Localhost, localhostProfile: podctl-e2e}}
 `
 
 // testAppArmor: every type of profile is enforced, and a profile that is not loaded holds the pod.
@@ -171,12 +184,15 @@ func testAppArmor(t *testing.T, m *machine) {
 		t.Skip("this machine has no AppArmor")
 	}
 	path := write(t, confined)
-	if r := m.run(t, "plan", "--exit-code", path); r.code != 2 || !strings.Contains(r.stdout, `profile "podctl-e2e" is not loaded`) {
+	if r := m.run(t, "plan", "--exit-code", path); r.code != 2 ||
+		!strings.Contains(r.stdout, `profile "podctl-e2e" is not loaded`) {
 		t.Errorf("an unknown profile: exit code %d\n%s", r.code, r.stdout)
 	}
-	profile := write(t, "profile podctl-e2e flags=(attach_disconnected) {\n  file,\n  network,\n  signal,\n  capability,\n}\n")
+	profile := write(t,
+		"profile podctl-e2e flags=(attach_disconnected) {\n  file,\n  network,\n  signal,\n  capability,\n}\n")
 	load := func(flag string) {
-		if out, err := exec.Command("apparmor_parser", flag, profile).CombinedOutput(); err != nil { //nolint:noctx // it also runs at the end of the test
+		parser := exec.Command("apparmor_parser", flag, profile) //nolint:noctx // it also runs at the end of the test
+		if out, err := parser.CombinedOutput(); err != nil {
 			t.Fatalf("apparmor_parser: %v\n%s", err, out)
 		}
 	}
@@ -189,7 +205,8 @@ func testAppArmor(t *testing.T, m *machine) {
 		"none": "unconfined|runc (unconfined)|crun (unconfined)", "own": "podctl-e2e (enforce)",
 	} {
 		r := m.must(t, "exec", "confined", "-c", container, "--", "/demo", "read", "/proc/self/attr/current")
-		if _, got, _ := strings.Cut(strings.TrimSpace(r.stdout), "\n"); !slices.Contains(strings.Split(want, "|"), got) {
+		_, got, _ := strings.Cut(strings.TrimSpace(r.stdout), "\n")
+		if !slices.Contains(strings.Split(want, "|"), got) {
 			t.Errorf("%s runs under %q, want %q", container, got, want)
 		}
 	}

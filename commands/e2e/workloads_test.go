@@ -54,7 +54,11 @@ spec:
     spec:
       terminationGracePeriodSeconds: 1
       initContainers:
-      - {name: write, image: "registry.local/podctl/demo:1", args: [write, /data/name, $(POD)], env: [{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], volumeMounts: [{name: data, mountPath: /data}]}
+      - name: write
+        image: registry.local/podctl/demo:1
+        args: [write, /data/name, $(POD)]
+        env: [{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+        volumeMounts: [{name: data, mountPath: /data}]
       containers:
       - {name: app, image: "registry.local/podctl/demo:1", args: [sleep], volumeMounts: [{name: data, mountPath: /data}]}
 `
@@ -78,7 +82,8 @@ spec:
 func testWorkloads(t *testing.T, m *machine) {
 	file := write(t, shop("one"))
 	r := m.must(t, "apply", "--wait", "--timeout", "2m", file)
-	if !strings.Contains(r.stdout, "deployment default/shop: 3 of 3 pods available") || !strings.Contains(r.stderr, "skipped: ServiceAccount/shop") {
+	if !strings.Contains(r.stdout, "deployment default/shop: 3 of 3 pods available") ||
+		!strings.Contains(r.stderr, "skipped: ServiceAccount/shop") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 	before := []map[string]string{m.ids(t, "shop-0"), m.ids(t, "shop-1"), m.ids(t, "shop-2")}
@@ -86,7 +91,8 @@ func testWorkloads(t *testing.T, m *machine) {
 		t.Errorf("a second plan: %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	edited := write(t, shop("two"))
-	if r := m.must(t, "apply", edited); !strings.Contains(r.stdout, "of 3 pods updated") || strings.Contains(r.stdout+r.stderr, "hunter2") {
+	if r := m.must(t, "apply", edited); !strings.Contains(r.stdout, "of 3 pods updated") ||
+		strings.Contains(r.stdout+r.stderr, "hunter2") {
 		t.Errorf("one pass: %s%s", r.stdout, r.stderr)
 	}
 	changed := 0
@@ -118,7 +124,8 @@ func testWorkloads(t *testing.T, m *machine) {
 	m.must(t, "delete", "--volumes", "-f", set)
 
 	jobs := write(t, batch)
-	if r := m.must(t, "apply", "--wait=completed", "--timeout", "1m", jobs); !strings.Contains(r.stdout, "job default/sums: 0 active, 3 succeeded, 0 failed") {
+	if r := m.must(t, "apply", "--wait=completed", "--timeout", "1m", jobs); !strings.Contains(r.stdout,
+		"job default/sums: 0 active, 3 succeeded, 0 failed") {
 		t.Errorf("a Job: %s%s", r.stdout, r.stderr)
 	}
 	m.must(t, "delete", "job/sums")
