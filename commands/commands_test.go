@@ -41,7 +41,8 @@ func TestEveryCommandHasHelp(t *testing.T) {
 		}
 		for _, part := range helpParts(cmd) {
 			if part == "" || !strings.Contains(stdout, part) {
-				t.Errorf("%s: help lacks a part (%q), see exitCodes and Example of other commands", cmd.CommandPath(), part)
+				t.Errorf("%s: help lacks a part (%q), see exitCodes and Example of other commands", cmd.CommandPath(),
+					part)
 			}
 		}
 		if !strings.Contains(cmd.Example, cmd.CommandPath()) {
@@ -80,7 +81,8 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, stderr := call(t, "", args...)
-			if code != exit.Error || !strings.HasPrefix(stderr, "podctl: ") || !strings.Contains(stderr, "--help") || strings.Contains(stderr, ", \n") {
+			if code != exit.Error || !strings.HasPrefix(stderr, "podctl: ") || !strings.Contains(stderr, "--help") ||
+				strings.Contains(stderr, ", \n") {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
 		})
@@ -88,20 +90,24 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {nodeName: node-1, containers: [{name: a, image: b}]}\n"
+	good := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n" +
+		"spec: {nodeName: node-1, containers: [{name: a, image: b}]}\n"
 	code, stdout, _ := call(t, good, "validate", "-")
-	if code != 0 || !strings.Contains(stdout, "pod default/web is valid") || !strings.Contains(stdout, "no effect: -:4:8: spec.nodeName") {
+	if code != 0 || !strings.Contains(stdout, "pod default/web is valid") ||
+		!strings.Contains(stdout, "no effect: -:4:8: spec.nodeName") {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 	code, stdout, _ = call(t, strings.Replace(good, "image: b", "imag: b", 1), "validate", "-o", "json", "-")
-	if code != exit.Refused || !strings.Contains(stdout, `"path": "spec.containers[0].imag"`) || !strings.Contains(stdout, `"kind": "Problems"`) {
+	if code != exit.Refused || !strings.Contains(stdout, `"path": "spec.containers[0].imag"`) ||
+		!strings.Contains(stdout, `"kind": "Problems"`) {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 }
 
 // TestValidateAService checks that a Service is valid even if no pod names it.
 func TestValidateAService(t *testing.T) {
-	code, stdout, _ := call(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n", "validate", "-")
+	code, stdout, _ := call(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"+
+		"spec: {selector: {app: web}, ports: [{port: 80}]}\n", "validate", "-")
 	if code != 0 || stdout != "service default/web is valid\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
@@ -110,12 +116,15 @@ func TestValidateAService(t *testing.T) {
 // TestValidateSaysWhatAKubeletRejects checks that a pod is valid, with a note, if podctl runs it and a kubelet would
 // reject it.
 func TestValidateSaysWhatAKubeletRejects(t *testing.T) {
-	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  dnsPolicy: ClusterFirst\n  nodeSelector: {disk: ssd}\n" +
-		"  securityContext: {sysctls: [{name: net.core.somaxconn, value: '1'}]}\n  containers: [{name: a, image: b, resources: {requests: {cpu: 100000}}}]\n"
+	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  dnsPolicy: ClusterFirst\n" +
+		"  nodeSelector: {disk: ssd}\n" +
+		"  securityContext: {sysctls: [{name: net.core.somaxconn, value: '1'}]}\n" +
+		"  containers: [{name: a, image: b, resources: {requests: {cpu: 100000}}}]\n"
 	code, stdout, _ := call(t, text, "validate", "-")
 	for _, want := range []string{
 		"no effect: -:5:3: spec.dnsPolicy: podctl has no cluster DNS", "is valid",
-		"note: pod default/web: spec.securityContext.sysctls[0]: a kubelet would refuse the pod", `forbidden sysctl: "net.core.somaxconn" not allowlisted`,
+		"note: pod default/web: spec.securityContext.sysctls[0]: a kubelet would refuse the pod",
+		`forbidden sysctl: "net.core.somaxconn" not allowlisted`,
 		"(OutOfcpu)", "unless its node has the label disk=ssd (NodeAffinity)",
 	} {
 		if code != 0 || !strings.Contains(stdout, want) {
@@ -130,10 +139,12 @@ func TestValidateSaysWhatAKubeletRejects(t *testing.T) {
 
 // TestNamespaceOfAManifest checks that --namespace is refused if it differs from the namespace of the manifest.
 func TestNamespaceOfAManifest(t *testing.T) {
-	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: a, image: b}]}\n"
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\n" +
+		"spec: {containers: [{name: a, image: b}]}\n"
 	for namespace, refused := range map[string]bool{"shop": false, "other": true} {
 		code, _, stderr := call(t, pod, "delete", "--runtime-endpoint", "unix:///nowhere.sock", "-n", namespace, "-")
-		if said := strings.Contains(stderr, "shop/web in the manifest is not in the namespace"); code != exit.Error || said != refused {
+		if said := strings.Contains(stderr, "shop/web in the manifest is not in the namespace"); code != exit.Error ||
+			said != refused {
 			t.Errorf("-n %s: exit code %d\n%s", namespace, code, stderr)
 		}
 	}
@@ -218,7 +229,8 @@ spec:
 	if doc.Kind != "CRIMessages" || doc.Containers[0].Image.Image != "$IMAGE_ID" || doc.Sandbox["metadata"] == nil {
 		t.Errorf("%s", out)
 	}
-	if m := doc.Containers[0].Mounts[0]; m.ContainerPath != "/v" || !strings.HasSuffix(m.HostPath, "/volume-subpaths/v/app/0") {
+	if m := doc.Containers[0].Mounts[0]; m.ContainerPath != "/v" ||
+		!strings.HasSuffix(m.HostPath, "/volume-subpaths/v/app/0") {
 		t.Errorf("mount %+v", m)
 	}
 	if strings.Contains(out, "hunter2") || strings.Contains(out, "aHVudGVyMg") {
@@ -257,9 +269,14 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		at := func(name string) string { return filepath.Join(dir, name) }
-		err := errors.Join(os.Chmod(dir, 0o1777), os.Mkdir(at("dir"), 0o700), os.WriteFile(at("victim"), []byte("victim"), 0o600),
-			os.Symlink(at("victim"), at("link")), os.Lchown(at("link"), nobody, nobody), os.Symlink(at("dir"), at("way")), os.Lchown(at("way"), nobody, nobody),
-			os.WriteFile(at("old"), []byte("his"), 0o600), os.Chmod(at("old"), 0o666), os.Chown(at("old"), nobody, nobody))
+		err := errors.Join(
+			os.Chmod(dir, 0o1777),
+			os.Mkdir(at("dir"), 0o700),
+			os.WriteFile(at("victim"), []byte("victim"), 0o600),
+			os.Symlink(at("victim"), at("link")), os.Lchown(at("link"), nobody, nobody),
+			os.Symlink(at("dir"), at("way")), os.Lchown(at("way"), nobody, nobody),
+			os.WriteFile(at("old"), []byte("his"), 0o600), os.Chmod(at("old"), 0o666),
+			os.Chown(at("old"), nobody, nobody))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +332,8 @@ func TestExportTakesOnePod(t *testing.T) {
 		t.Errorf("one pod: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = call(t, strings.Replace(one, "spec: {", "spec: {runtimeClassName: kata, ", 1), "export", "-")
-	if code != exit.Refused || stdout != "" || !strings.Contains(stderr, "pod default/web is not exported: spec.runtimeClassName: ") {
+	if code != exit.Refused || stdout != "" ||
+		!strings.Contains(stderr, "pod default/web is not exported: spec.runtimeClassName: ") {
 		t.Errorf("a manifest at which a kubelet panics: exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -353,7 +371,9 @@ func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	env := &Env{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
+	env := &Env{
+		In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" },
+	}
 	if code := Main(t.Context(), env, []string{"--state-dir", dir, "node", "down"}); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -378,7 +398,10 @@ func TestGlobalFlagsAreNotHidden(t *testing.T) {
 // TestCompletionScripts checks that a script is written for each supported shell, and that other shells are refused.
 func TestCompletionScripts(t *testing.T) {
 	for shell, part := range map[string]string{
-		"bash": "complete -o default -F __start_podctl podctl", "zsh": "#compdef podctl", "fish": "complete -c podctl", "powershell": "Register-ArgumentCompleter",
+		"bash":       "complete -o default -F __start_podctl podctl",
+		"zsh":        "#compdef podctl",
+		"fish":       "complete -c podctl",
+		"powershell": "Register-ArgumentCompleter",
 	} {
 		code, stdout, stderr := call(t, "", "completion", shell)
 		if code != 0 || !strings.Contains(stdout, part) || stderr != "" {
@@ -403,7 +426,9 @@ func TestNoHintsForCommands(t *testing.T) {
 			}
 		}
 	}
-	for word, want := range map[string]string{"svc": "`podctl get services`", "deployment": "`podctl get deployments`"} {
+	for word, want := range map[string]string{
+		"svc": "`podctl get services`", "deployment": "`podctl get deployments`",
+	} {
 		if err := flags.Unknown(root, word); !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", word, err)
 		}

@@ -170,7 +170,8 @@ func TestLosingTheKeyRestartsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if code, stdout, stderr := l.Call("plan", "--exit-code", manifest); code != exit.OK || !strings.Contains(stdout, "unknown whether the Secrets in its environment have changed") {
+		if code, stdout, stderr := l.Call("plan", "--exit-code", manifest); code != exit.OK ||
+			!strings.Contains(stdout, "unknown whether the Secrets in its environment have changed") {
 			t.Errorf("plan: exit code %d\n%s%s", code, stdout, stderr)
 		}
 		l.Must("apply", manifest)
@@ -185,7 +186,8 @@ func TestLosingTheKeyRestartsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stdout, _ := l.Must("plan", manifest); !strings.Contains(stdout, "image: i:1 -> i:2") || strings.Contains(stdout, "secret changed") {
+	if stdout, _ := l.Must("plan", manifest); !strings.Contains(stdout, "image: i:1 -> i:2") ||
+		strings.Contains(stdout, "secret changed") {
 		t.Errorf("an edit of the image:\n%s", stdout)
 	}
 }
@@ -214,7 +216,8 @@ func TestASnapshotOnAnotherMachine(t *testing.T) {
 			there.writeKey(key)
 		}
 		for _, value := range []string{"271828", "314159"} {
-			code, stdout, stderr := there.Call("plan", "--snapshot", there.Path("snapshot.json"), "--exit-code", there.pin(value))
+			code, stdout, stderr := there.Call("plan", "--snapshot", there.Path("snapshot.json"), "--exit-code",
+				there.pin(value))
 			if code != exit.OK || !strings.Contains(stdout, "unknown whether the Secrets") {
 				t.Errorf("key %q, value %s: exit code %d\n%s%s", key, value, code, stdout, stderr)
 			}
@@ -223,7 +226,8 @@ func TestASnapshotOnAnotherMachine(t *testing.T) {
 	if err := os.WriteFile(here.Path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if stdout, _ := here.Must("plan", "--snapshot", here.Path("snapshot.json"), here.pin("314159")); !strings.Contains(stdout, "(secret changed)") {
+	stdout, _ := here.Must("plan", "--snapshot", here.Path("snapshot.json"), here.pin("314159"))
+	if !strings.Contains(stdout, "(secret changed)") {
 		t.Errorf("on its own machine:\n%s", stdout)
 	}
 }

@@ -51,29 +51,39 @@ Pods cannot run on this machine: 1 problem, 1 warning.
 func TestDoctorWithoutARuntime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	code, stdout, stderr := call(t, "", "doctor", "-r", "/absent.sock", "--bundle", file)
-	if code != exit.Error || !strings.Contains(stdout, "✗ endpoint") || !strings.Contains(stdout, "--runtime-endpoint") ||
-		!strings.Contains(stdout, "cgroups") || !strings.Contains(stdout, "Pods cannot run") || !strings.Contains(stderr, "bundle.tar.gz written") {
+	if code != exit.Error || !strings.Contains(stdout, "✗ endpoint") ||
+		!strings.Contains(stdout, "--runtime-endpoint") ||
+		!strings.Contains(stdout, "cgroups") || !strings.Contains(stdout, "Pods cannot run") ||
+		!strings.Contains(stderr, "bundle.tar.gz written") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the bundle: %v %v", info, err)
 	}
 	files := commandstest.Unpack(t, file)
-	if len(files) != 3 || files["podctl-bundle/events.json"] == "" || !strings.Contains(files["podctl-bundle/doctor.json"], `"kind": "Doctor"`) || files["podctl-bundle/version.json"] == "" {
+	if len(files) != 3 || files["podctl-bundle/events.json"] == "" ||
+		!strings.Contains(files["podctl-bundle/doctor.json"], `"kind": "Doctor"`) ||
+		files["podctl-bundle/version.json"] == "" {
 		t.Errorf("the bundle has %v", files)
 	}
 }
 
 func TestScrub(t *testing.T) {
 	secrets := map[string][]byte{
-		"word": []byte("hunter2"), "longer": []byte("hunter2-and-more"), "quoted": []byte(`pass"word` + "\n"), "bool": []byte("true"),
-		"file": []byte("-----BEGIN-----\nMIIEowIBAAKC\n-----END-----\n"), "short": []byte("a"),
+		"word":   []byte("hunter2"),
+		"longer": []byte("hunter2-and-more"),
+		"quoted": []byte(`pass"word` + "\n"),
+		"bool":   []byte("true"),
+		"file":   []byte("-----BEGIN-----\nMIIEowIBAAKC\n-----END-----\n"),
+		"short":  []byte("a"),
 	}
 	s := session.NewRedactor([]state.AppliedPod{{Desired: &podspec.Desired{Objects: podspec.Objects{
 		Secrets: map[string]*v1.Secret{"s": {Data: secrets, StringData: map[string]string{"x": "stringly"}}},
 	}}}})
 	document := map[string]any{
-		"plain": "it is hunter2!", "longer": "hunter2-and-more", "base64": base64.StdEncoding.EncodeToString([]byte("hunter2")),
+		"plain":  "it is hunter2!",
+		"longer": "hunter2-and-more",
+		"base64": base64.StdEncoding.EncodeToString([]byte("hunter2")),
 		"nested": `{"password":"pass\"word\n"}`, "line": "read MIIEowIBAAKC there", "stringly": "stringly",
 		"true": true, "number": 12, "short": "a bad day", "quotes": `say "hunter2"`,
 	}
@@ -102,25 +112,33 @@ func TestScrub(t *testing.T) {
 // are hidden only in text from other programs.
 func TestOrdinaryWordsAsSecrets(t *testing.T) {
 	desired := &podspec.Desired{Pod: &v1.Pod{}, Objects: podspec.Objects{Secrets: map[string]*v1.Secret{"s": {Data: map[string][]byte{
-		"a": []byte("2026"), "b": []byte("default"), "c": []byte("podctl"), "d": []byte("v1alpha1"), "e": []byte("Error"), "f": []byte("Snapshot"),
+		"a": []byte("2026"),
+		"b": []byte("default"),
+		"c": []byte("podctl"),
+		"d": []byte("v1alpha1"),
+		"e": []byte("Error"),
+		"f": []byte("Snapshot"),
 	}}}}}
 	desired.Pod.Namespace, desired.Pod.Name = "default", "web"
 	r := session.NewRedactor([]state.AppliedPod{{Desired: desired}})
-	own := `{"apiVersion":"podctl.dev/v1alpha1","kind":"Snapshot","takenAt":"2026-11-22T01:02:03.5Z","pod":{"namespace":"default","name":"podctl","uid":"2026-1"},` +
+	own := `{"apiVersion":"podctl.dev/v1alpha1","kind":"Snapshot","takenAt":"2026-11-22T01:02:03.5Z",` +
+		`"pod":{"namespace":"default","name":"podctl","uid":"2026-1"},` +
 		`"status":{"state":"Error","reason":"Error","id":"2026"},"containers":[{"name":"default"}]}`
 	if got := string(redactJSON(r, []byte(own))); got != own {
 		t.Errorf("%s\n  is %s", own, got)
 	}
 	for text, want := range map[string]string{
-		`{"message":"Error of 2026","annotations":{"name":"default"}}`: `{"message":"(secret) of (secret)","annotations":{"name":"(secret)"}}`,
-		`{"reason":"an Error","list":[{"name":"a"},"podctl"]}`:         `{"reason":"an (secret)","list":[{"name":"a"},"(secret)"]}`,
-		`{"a" : {"name":"X"}, "name" : "Error"}`:                       `{"a" : {"name":"X"}, "name" : "(secret)"}`,
+		`{"message":"Error of 2026","annotations":{"name":"default"}}`: `{"message":"(secret) of (secret)",` +
+			`"annotations":{"name":"(secret)"}}`,
+		`{"reason":"an Error","list":[{"name":"a"},"podctl"]}`: `{"reason":"an (secret)","list":[{"name":"a"},"(secret)"]}`,
+		`{"a" : {"name":"X"}, "name" : "Error"}`:               `{"a" : {"name":"X"}, "name" : "(secret)"}`,
 	} {
 		if got := string(redactJSON(r, []byte(text))); got != want {
 			t.Errorf("%s\n  is %s\nwant %s", text, got, want)
 		}
 	}
-	if got := r.Text("pod default/web: Error in default/webs of default"); got != "pod default/web: (secret) in (secret)/webs of (secret)" {
+	got := r.Text("pod default/web: Error in default/webs of default")
+	if got != "pod default/web: (secret) in (secret)/webs of (secret)" {
 		t.Error(got)
 	}
 }
@@ -129,18 +147,21 @@ func TestOrdinaryWordsAsSecrets(t *testing.T) {
 func TestDoctorWithOrdinaryWordsAsSecrets(t *testing.T) {
 	l := newLab(t)
 	manifest := l.Path("web.yaml")
-	text := strings.Replace(rotated, `{config: '{"db":{"host":"db.example.com","password":"SECRET"}}'}`, "{a: memory, b: ready, c: Doctor, d: machine, e: swordfish}", 1)
+	text := strings.Replace(rotated, `{config: '{"db":{"host":"db.example.com","password":"SECRET"}}'}`,
+		"{a: memory, b: ready, c: Doctor, d: machine, e: swordfish}", 1)
 	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, before, _ := l.Call("doctor", "-o", "json")
 	l.Must("apply", manifest)
-	if _, after, _ := l.Call("doctor", "-o", "json"); strings.Contains(after, redaction.Hidden) || strings.Contains(before, redaction.Hidden) {
+	if _, after, _ := l.Call("doctor", "-o", "json"); strings.Contains(after, redaction.Hidden) ||
+		strings.Contains(before, redaction.Hidden) {
 		t.Errorf("words of podctl doctor are hidden:\n%s", after)
 	}
 	l.Fail(runtimetest.Fault{Method: "Status", Times: 6, Err: status.Error(codes.Unknown, "no swordfish here")})
 	for _, args := range [][]string{{"doctor"}, {"doctor", "-o", "json"}} {
-		if _, stdout, _ := l.Call(args...); strings.Contains(stdout, "swordfish") || !strings.Contains(stdout, "no (secret) here") {
+		if _, stdout, _ := l.Call(args...); strings.Contains(stdout, "swordfish") ||
+			!strings.Contains(stdout, "no (secret) here") {
 			t.Errorf("%v:\n%s", args, stdout)
 		}
 	}

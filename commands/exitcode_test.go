@@ -18,8 +18,10 @@ import (
 // takers returns the commands that take a pod or its manifest, with POD as the placeholder.
 func takers() []string {
 	return []string{
-		"plan POD", "diff POD", "apply POD", "run POD", "restart POD", "probe POD", "delete POD", "get POD", "describe POD", "events POD",
-		"top --once POD", "logs POD", "wait POD", "validate POD", "render POD", "snapshot POD", "export POD", "exec POD -- true",
+		"plan POD", "diff POD", "apply POD", "run POD", "restart POD", "probe POD", "delete POD", "get POD",
+		"describe POD", "events POD",
+		"top --once POD", "logs POD", "wait POD", "validate POD", "render POD", "snapshot POD", "export POD",
+		"exec POD -- true",
 		"attach POD", "port-forward POD 80", "cp POD:/x .", "debug POD --image i", "image pull -f POD",
 	}
 }
@@ -39,7 +41,8 @@ func TestCodesAreListed(t *testing.T) {
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, line := range takers() {
-		bad, good := strings.Fields(strings.ReplaceAll(line, "POD", "bad.yaml")), strings.Fields(strings.ReplaceAll(line, "POD", "good.yaml"))
+		bad := strings.Fields(strings.ReplaceAll(line, "POD", "bad.yaml"))
+		good := strings.Fields(strings.ReplaceAll(line, "POD", "good.yaml"))
 		checkListed(t.Context(), t, bad)
 		checkListed(t.Context(), t, good)
 		checkListed(interrupted, t, good)
@@ -58,7 +61,9 @@ func checkListed(ctx context.Context, t *testing.T, args []string) {
 // callInVain runs a command line without a runtime.
 func callInVain(ctx context.Context, state string, args []string) (code int, stderr string) {
 	var out, errs bytes.Buffer
-	env := &Env{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
+	env := &Env{
+		In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" },
+	}
 	code = Main(ctx, env, append([]string{"--state-dir", state, "-r", "unix:///absent.sock"}, args...))
 	return code, errs.String()
 }

@@ -128,7 +128,8 @@ func FuzzRedact(f *testing.F) {
 		twice := ways[int(second)%len(ways)](once)
 		head, tail := int(before)%(len(twice)+1), int(after)%(len(twice)+1)
 		for _, text := range []string{
-			"it failed: " + twice + " (it did)", twice, "it failed: " + twice[:len(twice)-tail], twice[head:] + " is it", "it is " + twice[:len(twice)-tail] + "…",
+			"it failed: " + twice + " (it did)", twice, "it failed: " + twice[:len(twice)-tail],
+			twice[head:] + " is it", "it is " + twice[:len(twice)-tail] + "…",
 		} {
 			for i, out := range told(t, d, text) {
 				for _, part := range runsOf(leaf, ways) {

@@ -22,7 +22,8 @@ func TestFuzzTargets(t *testing.T) {
 		text, err := os.ReadFile(path)
 		for _, m := range regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`).FindAllSubmatch(text, -1) {
 			found++
-			if target := strings.TrimPrefix(filepath.Dir(path), "../") + ":" + string(m[1]); !strings.Contains(string(makefile), target) {
+			target := strings.TrimPrefix(filepath.Dir(path), "../") + ":" + string(m[1])
+			if !strings.Contains(string(makefile), target) {
 				t.Errorf("make fuzz does not run %s", target)
 			}
 		}

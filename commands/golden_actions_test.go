@@ -216,7 +216,10 @@ func (r *goldenRow) diffTerminated(p *plan.Plan) string {
 		}
 	}
 	got := actionsOf(p)
-	stopped := &goldenActions{InitStarts: got.InitStarts, Starts: got.Starts, EphemeralStarts: got.EphemeralStarts, CreateSandbox: got.CreateSandbox}
+	stopped := &goldenActions{
+		InitStarts: got.InitStarts, Starts: got.Starts, EphemeralStarts: got.EphemeralStarts,
+		CreateSandbox: got.CreateSandbox,
+	}
 	stopped.KillTargets.Containers = got.KillTargets.Containers
 	return diffActions(want, stopped)
 }

@@ -67,7 +67,11 @@ func (r *goldenBackoff) row(t *testing.T, records int) *goldenRow {
 	for _, e := range r.Exits[max(0, len(r.Exits)-records):] {
 		row.CRI.Containers = append(row.CRI.Containers, goldenContainer{
 			ID: fmt.Sprintf("c%d", e.Attempt), SandboxID: "s", Name: "app", Attempt: uint32(e.Attempt), State: "EXITED",
-			CreatedAt: e.StartedAt, StartedAt: e.StartedAt, FinishedAt: e.FinishedAt, ExitCode: int32(e.ExitCode), Reason: "Error",
+			CreatedAt:   e.StartedAt,
+			StartedAt:   e.StartedAt,
+			FinishedAt:  e.FinishedAt,
+			ExitCode:    int32(e.ExitCode),
+			Reason:      "Error",
 			Annotations: map[string]string{"io.kubernetes.container.restartCount": fmt.Sprint(e.Attempt)},
 		})
 	}
@@ -101,7 +105,10 @@ func TestBackoffAgreesWithTheKubelet(t *testing.T) {
 		row := r.row(t, 5)
 		row.Backoffs = []object{}
 		if b := r.fold(); b.Duration > 0 {
-			row.Backoffs = []object{{"container": "app", "duration": b.Duration.String(), "lastUpdate": b.LastUpdate.UTC().Format(time.RFC3339Nano)}}
+			row.Backoffs = []object{{
+				"container": "app", "duration": b.Duration.String(),
+				"lastUpdate": b.LastUpdate.UTC().Format(time.RFC3339Nano),
+			}}
 		}
 		hold := g.hold(t, row)
 		if (hold != nil) != r.Expect.Hold {

@@ -97,7 +97,8 @@ func (s *goldenSync) withoutFailed(calls []string) []string {
 	return slices.DeleteFunc(calls, func(call string) bool {
 		return slices.ContainsFunc(s.Errors, func(failed string) bool {
 			name, why, _ := strings.Cut(strings.TrimPrefix(failed, "StartContainer "), ": ")
-			return strings.HasPrefix(call, "start "+name+" ") && strings.Contains(why, "unable to find target container")
+			return strings.HasPrefix(call, "start "+name+" ") &&
+				strings.Contains(why, "unable to find target container")
 		})
 	})
 }
@@ -137,7 +138,8 @@ func TestPassesAgreeWithTheKubelet(t *testing.T) {
 		case diff == "" && listed:
 			t.Errorf("%s: agrees with the kubelet and is listed as differing (%s)", r.ID, rule)
 		case diff != "" && !listed:
-			t.Errorf("%s (%s %s): -kubelet +podctl\n%s%s\n%v", r.ID, r.Group, r.KubeletPhase, diff, want.Errors, p.Holds)
+			t.Errorf("%s (%s %s): -kubelet +podctl\n%s%s\n%v", r.ID, r.Group, r.KubeletPhase, diff, want.Errors,
+				p.Holds)
 		case diff == "":
 			rule = "agree"
 		}

@@ -32,7 +32,8 @@ func withFault(t *testing.T, fault runtimetest.Fault) *lab {
 	t.Helper()
 	l := newLab(t)
 	for _, name := range []string{"above", "broken", "below"} {
-		l.Must("apply", l.Write(name, "  containers:\n  - name: a\n    image: 'i:1'\n    readinessProbe: {exec: {command: [ask]}}\n"))
+		l.Must("apply", l.Write(name,
+			"  containers:\n  - name: a\n    image: 'i:1'\n    readinessProbe: {exec: {command: [ask]}}\n"))
 	}
 	l.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{} })
 	checkpoints, err := state.Layout{Root: l.Path("state")}.Pods().Checkpoints()
@@ -88,14 +89,16 @@ func TestOnePodHidesNoOther(t *testing.T) {
 			{"delete", "--all", "--dry-run"},
 		},
 		"ContainerStatus": {
-			{"get"}, {"get", "-A"}, {"plan", "-A"}, {"snapshot", "-A"}, {"describe", "above", "broken", "below"}, {"probe", "-A"}, {"apply", "--all"},
+			{"get"}, {"get", "-A"}, {"plan", "-A"}, {"snapshot", "-A"}, {"describe", "above", "broken", "below"},
+			{"probe", "-A"}, {"apply", "--all"},
 		},
 		"ListContainerStats": {{"top", "--once"}, {"top", "-A", "--once"}, {"top", "-o", "json"}},
 	} {
 		l := silent(t, method)
 		for _, args := range commands {
 			code, stdout, stderr := l.Call(args...)
-			if code != exit.Error || strings.Count(stderr, "its record is broken") != 1 || !strings.Contains(stderr, "broken") {
+			if code != exit.Error || strings.Count(stderr, "its record is broken") != 1 ||
+				!strings.Contains(stderr, "broken") {
 				t.Errorf("%s, %v: exit code %d\n%s", method, args, code, stderr)
 			}
 			shown := stdout
@@ -124,7 +127,10 @@ func isDocument(args []string) bool { return slices.Contains(args, "json") && ar
 func TestASilentPodHidesNoOther(t *testing.T) {
 	l := hanging(t)
 	for _, flag := range []string{"--request-timeout", "--timeout"} {
-		for _, args := range [][]string{{"get", "-A"}, {"get"}, {"plan", "-A"}, {"snapshot", "-A"}, {"describe", "above", "broken", "below"}, {"probe", "-A"}, {"delete", "--all", "--dry-run"}} {
+		for _, args := range [][]string{
+			{"get", "-A"}, {"get"}, {"plan", "-A"}, {"snapshot", "-A"}, {"describe", "above", "broken", "below"},
+			{"probe", "-A"}, {"delete", "--all", "--dry-run"},
+		} {
 			l.InTime(flag, args, func(code int, text string) bool {
 				return code == exit.Error && containsAll(text, "above", "below", "broken", strings.Trim(flag, "-"))
 			})
@@ -155,7 +161,9 @@ func TestAPlanOfSomeIsNotSaved(t *testing.T) {
 func TestARuntimeThatIsGoneIsOneError(t *testing.T) {
 	l := silent(t, "PodSandboxStatus")
 	l.Close()
-	for _, args := range [][]string{{"get"}, {"plan"}, {"snapshot"}, {"probe"}, {"top", "--once"}, {"describe", "above", "below"}} {
+	for _, args := range [][]string{
+		{"get"}, {"plan"}, {"snapshot"}, {"probe"}, {"top", "--once"}, {"describe", "above", "below"},
+	} {
 		code, stdout, stderr := l.Call(args...)
 		if code != exit.Error || strings.Count(stderr, "\n") != 1 || stdout != "" {
 			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)

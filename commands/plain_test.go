@@ -29,7 +29,10 @@ func newPlainLab(t *testing.T) *plainLab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l := &plainLab{state: commandstest.Applied(t, commandstest.Pods), socket: filepath.Join(dir, "cri.sock"), manifest: filepath.Join(dir, "pods.yaml")}
+	l := &plainLab{
+		state: commandstest.Applied(t, commandstest.Pods), socket: filepath.Join(dir, "cri.sock"),
+		manifest: filepath.Join(dir, "pods.yaml"),
+	}
 	l.clock = runtimetest.NewClock(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
 	server, err := runtimetest.NewServer(t.Context(), l.socket, l.clock, "i")
 	if err != nil {
@@ -47,7 +50,12 @@ func (l *plainLab) call(t *testing.T, terminal map[string]string, args ...string
 	t.Helper()
 	var out, errs bytes.Buffer
 	env := &Env{
-		In: strings.NewReader(""), Out: &out, Err: &errs, OutTTY: terminal != nil, ErrTTY: terminal != nil, Now: l.clock.Now,
+		In:     strings.NewReader(""),
+		Out:    &out,
+		Err:    &errs,
+		OutTTY: terminal != nil,
+		ErrTTY: terminal != nil,
+		Now:    l.clock.Now,
 		Getenv: func(name string) string { return terminal[name] },
 	}
 	Main(t.Context(), env, append([]string{"--state-dir", l.state, "--runtime-endpoint", l.socket}, args...))

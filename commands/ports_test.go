@@ -13,7 +13,8 @@ func TestOnePodGetsAPort(t *testing.T) {
 		l := newLab(t)
 		args := []string{"apply"}
 		for i := range 4 {
-			spec := fmt.Sprintf("  containers: [{name: a, image: 'i:1', ports: [{containerPort: 80, hostPort: %d}]}]\n", 47000+try)
+			spec := fmt.Sprintf("  containers: [{name: a, image: 'i:1', ports: [{containerPort: 80, hostPort: %d}]}]\n",
+				47000+try)
 			args = append(args, l.Write(fmt.Sprintf("pod%d", i), spec))
 		}
 		code, stdout, stderr := l.Call(args...)

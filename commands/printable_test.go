@@ -14,20 +14,23 @@ import (
 )
 
 // evil has characters that move a cursor, change the direction of text, or are invisible.
-const evil = "a\x1b[31mb\u009b1mc\u061cd\u200ee\u200ff\u202eg\u2066h\u2069i\u2028j\u2029k\u200bl\ufeffm\u00adn\U000e0041o\u0085p\x7fq\x00r\u2060s"
+const evil = "a\x1b[31mb\u009b1mc\u061cd\u200ee\u200ff\u202eg\u2066h\u2069i\u2028j\u2029k\u200bl" +
+	"\ufeffm\u00adn\U000e0041o\u0085p\x7fq\x00r\u2060s"
 
 // TestMessagesForgeNothing checks that the message of a program cannot imitate a line of podctl's output, or control a
 // terminal.
 func TestMessagesForgeNothing(t *testing.T) {
 	l := newLab(t)
-	forged := "gone\nName:               other\nEvents:\n  Normal  Forged\npod default/web deleted\npodctl: forged\r" + evil
+	forged := "gone\nName:               other\nEvents:\n  Normal  Forged\npod default/web deleted\n" +
+		"podctl: forged\r" + evil
 	manifest := l.Write("web", "  restartPolicy: Never\n  containers: [{name: a, image: 'i:1'}]\n")
 	text := contentsOf(t, manifest)
 	quoted, err := json.Marshal(forged)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = strings.Replace(text, "{name: web}", "{name: web, annotations: {note: "+string(terminal.VisibleJSON(quoted))+"}}", 1)
+	text = strings.Replace(text, "{name: web}",
+		"{name: web, annotations: {note: "+string(terminal.VisibleJSON(quoted))+"}}", 1)
 	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +58,8 @@ func TestMessagesForgeNothing(t *testing.T) {
 			}
 		}
 		for line := range strings.Lines(stdout) {
-			if strings.HasPrefix(line, "Name:               other") || strings.HasPrefix(line, "  Normal  Forged") || strings.HasPrefix(line, "pod default/web deleted") {
+			if strings.HasPrefix(line, "Name:               other") || strings.HasPrefix(line, "  Normal  Forged") ||
+				strings.HasPrefix(line, "pod default/web deleted") {
 				t.Errorf("%v: a forged line: %s", args, line)
 			}
 		}

@@ -26,7 +26,8 @@ func TestProfiles(t *testing.T) {
 			}
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "spans"))
-		if err != nil || !strings.Contains(string(text), "0af7651916cd43dd8448eb211c80319c") || !strings.Contains(string(text), "podctl "+args[0]) {
+		if err != nil || !strings.Contains(string(text), "0af7651916cd43dd8448eb211c80319c") ||
+			!strings.Contains(string(text), "podctl "+args[0]) {
 			t.Errorf("the spans are not children of the caller's span: %s %v", text, err)
 		}
 	}

@@ -62,7 +62,8 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	words := fmt.Sprintf("tail %s of it; db.example.com said %q and {\"p\":%q} %s %s", after[8:], before, fmt.Sprintf("%q", before),
+	words := fmt.Sprintf("tail %s of it; db.example.com said %q and {\"p\":%q} %s %s",
+		after[8:], before, fmt.Sprintf("%q", before),
 		base64.StdEncoding.EncodeToString([]byte("web:"+after)), before[:9])
 	for _, file := range files {
 		if err := os.WriteFile(file, []byte(words), 0o600); err != nil {
@@ -104,9 +105,14 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		}
 	}
 	failing := status.Errorf(codes.Unknown, "failed to create: exec: %q: env %+q", before, []string{"P=" + after})
-	for _, method := range []string{"PodSandboxStatus", "ContainerStatus", "ListContainerStats", "ListPodSandbox", "ImageStatus", "ExecSync", "Exec", "Status", "Version"} {
+	for _, method := range []string{
+		"PodSandboxStatus", "ContainerStatus", "ListContainerStats", "ListPodSandbox", "ImageStatus", "ExecSync",
+		"Exec", "Status", "Version",
+	} {
 		l.Fail(runtimetest.Fault{Method: method, Times: 6, Err: failing})
-		for _, args := range [][]string{{"get"}, {"plan"}, {"top", "--once"}, {"exec", "web", "--", "x"}, {"doctor"}, {"version"}} {
+		for _, args := range [][]string{
+			{"get"}, {"plan"}, {"top", "--once"}, {"exec", "web", "--", "x"}, {"doctor"}, {"version"},
+		} {
 			repeats(args...)
 		}
 	}
@@ -119,7 +125,8 @@ func TestNoOutputTellsASecret(t *testing.T) {
 			t.Errorf("%v has the earlier Secrets", args)
 		}
 	}
-	if packed := fmt.Sprint(commandstest.Unpack(t, bundle)); strings.Contains(packed, "earlierSecrets") || strings.Contains(packed, after[:8]) || !strings.Contains(packed, "(secret)") {
+	if packed := fmt.Sprint(commandstest.Unpack(t, bundle)); strings.Contains(packed, "earlierSecrets") ||
+		strings.Contains(packed, after[:8]) || !strings.Contains(packed, "(secret)") {
 		t.Errorf("the bundle:\n%s", packed)
 	}
 }
@@ -134,8 +141,13 @@ func TestFailedStartsTellNoSecret(t *testing.T) {
 	if err := os.WriteFile(manifest, []byte(strings.Replace(rotated, `"SECRET"`, quoted, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"apply", manifest}, {"apply", manifest, "-o", "json"}, {"apply", "--wait", manifest}, {"run", manifest}} {
-		l.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: status.Errorf(codes.Unknown, "runc: %q: bad env", []string{"CONFIG=" + secret})})
+	for _, args := range [][]string{
+		{"apply", manifest}, {"apply", manifest, "-o", "json"}, {"apply", "--wait", manifest}, {"run", manifest},
+	} {
+		l.Fail(runtimetest.Fault{
+			Method: "CreateContainer", Times: 1,
+			Err: status.Errorf(codes.Unknown, "runc: %q: bad env", []string{"CONFIG=" + secret}),
+		})
 		l.InTime("--timeout", args, func(code int, text string) bool {
 			return code != exit.OK && !strings.Contains(text, "9fK2") && strings.Contains(text, "bad env")
 		})
@@ -190,7 +202,8 @@ func TestUnknownSecretsAreNotTold(t *testing.T) {
 					t.Errorf("%v: want %q\n%s%s", c.args, c.says, stdout, stderr)
 				}
 			}
-			if packed := fmt.Sprint(commandstest.Unpack(t, l.Path("bundle.tar.gz"))); strings.Contains(packed, secret[:9]) {
+			packed := fmt.Sprint(commandstest.Unpack(t, l.Path("bundle.tar.gz")))
+			if strings.Contains(packed, secret[:9]) {
 				t.Errorf("the bundle:\n%s", packed)
 			}
 		})

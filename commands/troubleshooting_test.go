@@ -69,7 +69,9 @@ func TestUsageExamples(t *testing.T) {
 		}
 		for _, block := range blocks.FindAllStringSubmatch(string(text), -1) {
 			found++
-			loader := load.Loader{Reader: input.Reader{Stdin: strings.NewReader(block[1] + block[2])}, Store: true, Workloads: true}
+			loader := load.Loader{
+				Reader: input.Reader{Stdin: strings.NewReader(block[1] + block[2])}, Store: true, Workloads: true,
+			}
 			m, err := loader.Load(t.Context(), "-")
 			if err = errors.Join(err, m.Err()); err != nil {
 				t.Errorf("%s: %v\n%s", file, err, block[0])

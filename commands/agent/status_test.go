@@ -21,29 +21,45 @@ func TestStatusBeginsWithProblems(t *testing.T) {
 		return api.Pod{PodRef: model.PodRef{Namespace: "default", Name: name, UID: types.UID(name)}}
 	}
 	fine, failed, held, rejected := pod("fine"), pod("failed"), pod("held"), pod("rejected")
-	failed.Error, held.Waiting, rejected.Rejection = "no image", []string{"a held"}, &model.Rejection{Message: "too big"}
+	failed.Error = "no image"
+	held.Waiting = []string{"a held"}
+	rejected.Rejection = &model.Rejection{Message: "too big"}
 	s := &api.Status{
-		Ready: true, Runtime: api.Runtime{Endpoint: "unix:///x", Error: "refused"}, Pressure: []string{"MemoryPressure"},
-		Sources:   []api.Source{{Name: "/pods", Read: true, Pods: 2, Problems: []api.Problem{{File: "a.yaml", Text: "bad\nyaml"}}}},
-		Problems:  []api.Problem{{File: "b.yaml", Text: "given twice"}},
-		Pods:      []api.Pod{fine, held, failed, rejected},
-		Workloads: []api.Workload{{Namespace: "default", Kind: "Deployment", Name: "good"}, {Namespace: "default", Kind: "Job", Name: "bad", Error: "stuck"}},
+		Ready:    true,
+		Runtime:  api.Runtime{Endpoint: "unix:///x", Error: "refused"},
+		Pressure: []string{"MemoryPressure"},
+		Sources: []api.Source{{
+			Name: "/pods", Read: true, Pods: 2, Problems: []api.Problem{{File: "a.yaml", Text: "bad\nyaml"}},
+		}},
+		Problems: []api.Problem{{File: "b.yaml", Text: "given twice"}},
+		Pods:     []api.Pod{fine, held, failed, rejected},
+		Workloads: []api.Workload{
+			{Namespace: "default", Kind: "Deployment", Name: "good"},
+			{Namespace: "default", Kind: "Job", Name: "bad", Error: "stuck"},
+		},
 	}
 	var out, notes bytes.Buffer
 	now := func() time.Time { return time.Unix(0, 0) }
-	io := terminal.NewIO(&terminal.Env{In: strings.NewReader(""), Out: &out, Err: &notes, Now: now, Getenv: func(string) string { return "" }})
+	io := terminal.NewIO(&terminal.Env{
+		In: strings.NewReader(""), Out: &out, Err: &notes, Now: now, Getenv: func(string) string { return "" },
+	})
 	states := map[types.UID]*v1.Pod{"fine": {
-		Spec:   v1.PodSpec{Containers: []v1.Container{{Name: "a"}}},
-		Status: v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "a", Ready: true, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}},
+		Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a"}}},
+		Status: v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{
+			{Name: "a", Ready: true, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
+		}},
 	}}
 	if err := show(io, s, states); err != nil {
 		t.Fatal(err)
 	}
 	at := -1
 	for _, want := range []string{
-		"problem: unix:///x does not answer: refused\n", "problem: the node has MemoryPressure", "problem: a.yaml: bad yaml\n", "problem: b.yaml: given twice\n",
-		"problem: pod default/failed: last pass failed: no image\n", "problem: pod default/rejected: not admitted: too big\n", "problem: job default/bad: stuck\n",
-		"agent is running: ready, ", "source /pods: 2 pods\n", "READY", "default     failed", "default     rejected", "default     held", "default     fine       1/1     Running",
+		"problem: unix:///x does not answer: refused\n", "problem: the node has MemoryPressure",
+		"problem: a.yaml: bad yaml\n", "problem: b.yaml: given twice\n",
+		"problem: pod default/failed: last pass failed: no image\n",
+		"problem: pod default/rejected: not admitted: too big\n", "problem: job default/bad: stuck\n",
+		"agent is running: ready, ", "source /pods: 2 pods\n", "READY", "default     failed",
+		"default     rejected", "default     held", "default     fine       1/1     Running",
 		"job/bad", "deployment/good",
 	} {
 		next := strings.Index(out.String(), want)

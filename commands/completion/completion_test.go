@@ -26,12 +26,17 @@ import (
 func complete(t *testing.T, dir string, words ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	env := &commands.Env{In: strings.NewReader("never read"), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
-	if code := commands.Main(t.Context(), env, append([]string{"__completeNoDesc", "--state-dir", dir}, words...)); code != 0 {
+	env := &commands.Env{
+		In: strings.NewReader("never read"), Out: &out, Err: &errs, Now: time.Now,
+		Getenv: func(string) string { return "" },
+	}
+	code := commands.Main(t.Context(), env, append([]string{"__completeNoDesc", "--state-dir", dir}, words...))
+	if code != 0 {
 		t.Fatalf("%v: exit code %d\n%s", words, code, errs.String())
 	}
 	// The other output is cobra's message about its directive, which the scripts ignore.
-	if text := errs.String(); !strings.HasPrefix(text, "Completion ended with directive: ") || strings.Count(text, "\n") != 1 {
+	if text := errs.String(); !strings.HasPrefix(text, "Completion ended with directive: ") ||
+		strings.Count(text, "\n") != 1 {
 		t.Errorf("%v prints %q", words, text)
 	}
 	return strings.Join(strings.Fields(out.String()), " ")
@@ -42,7 +47,12 @@ func TestComplete(t *testing.T) {
 	work := t.TempDir()
 	t.Chdir(work)
 	for name, text := range map[string]string{
-		"help.yaml": commandstest.Pods, "notes.txt": "", "manifests/a.json": "", "manifests/b.yml": "", "manifests/c.md": "", ".hidden/x": "",
+		"help.yaml":        commandstest.Pods,
+		"notes.txt":        "",
+		"manifests/a.json": "",
+		"manifests/b.yml":  "",
+		"manifests/c.md":   "",
+		".hidden/x":        "",
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -172,8 +182,11 @@ func TestEverythingCompletes(t *testing.T) {
 
 // TestPorts checks that the ports of a pod's containers follow the pod, by name if they have one.
 func TestPorts(t *testing.T) {
-	dir := commandstest.Applied(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i, ports: [{containerPort: 80, name: http}, {containerPort: 9090}]}]}}`)
-	for typed, want := range map[string]string{"": "http 9090 :4", "h": "http :4", "8080:": "8080:http 8080:9090 :4", ":9": ":9090 :4", "x": ":4"} {
+	dir := commandstest.Applied(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [
+  {name: a, image: i, ports: [{containerPort: 80, name: http}, {containerPort: 9090}]}]}}`)
+	for typed, want := range map[string]string{
+		"": "http 9090 :4", "h": "http :4", "8080:": "8080:http 8080:9090 :4", ":9": ":9090 :4", "x": ":4",
+	} {
 		if got := complete(t, dir, "port-forward", "web", typed); got != want {
 			t.Errorf("%q: %s", typed, got)
 		}
@@ -187,14 +200,24 @@ func TestPorts(t *testing.T) {
 func TestCompleteKinds(t *testing.T) {
 	dir := commandstest.Applied(t, commandstest.Pods)
 	store := state.Layout{Root: dir}.Objects()
-	for _, key := range []state.ObjectKey{{Namespace: "default", Kind: "ConfigMap", Name: "settings"}, {Namespace: "default", Kind: "Secret", Name: "login"}, {Namespace: "other", Kind: "ConfigMap", Name: "far"}} {
+	for _, key := range []state.ObjectKey{
+		{Namespace: "default", Kind: "ConfigMap", Name: "settings"},
+		{Namespace: "default", Kind: "Secret", Name: "login"}, {Namespace: "other", Kind: "ConfigMap", Name: "far"},
+	} {
 		if err := store.Write(key, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for words, want := range map[string]string{
-		"get cm ": "settings :4", "delete secrets l": "login :4", "get -n other configmap ": "far :4", "get cm settings ": ":4", "delete con": "configmaps :4",
-		"delete configmap/": "configmap/settings :4", "delete secret/l": "secret/login :4", "get cm/x": ":4", "get pods he": "hello help :4",
+		"get cm ":                 "settings :4",
+		"delete secrets l":        "login :4",
+		"get -n other configmap ": "far :4",
+		"get cm settings ":        ":4",
+		"delete con":              "configmaps :4",
+		"delete configmap/":       "configmap/settings :4",
+		"delete secret/l":         "secret/login :4",
+		"get cm/x":                ":4",
+		"get pods he":             "hello help :4",
 	} {
 		if got := complete(t, dir, strings.Split(words, " ")...); got != want {
 			t.Errorf("%q: %q, want %q", words, got, want)

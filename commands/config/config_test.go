@@ -58,8 +58,10 @@ func loaded(t *testing.T, env *terminal.Env, args []string) (*Flags, error) {
 }
 
 func TestTheLaterSettingWins(t *testing.T) {
-	const system, user = "namespace: system\nstate-dir: /system\nlog-root: /system\nrequest-timeout: 7s\n", "# mine\nstate-dir: /user\nlog-root: /user\nverbose: true\n"
-	g, err := configured(t, system, user, map[string]string{"PODCTL_LOG_ROOT": "/env", "PODCTL_CGROUP_ROOT": "/env"}, "--cgroup-root", "/flag")
+	const system = "namespace: system\nstate-dir: /system\nlog-root: /system\nrequest-timeout: 7s\n"
+	const user = "# mine\nstate-dir: /user\nlog-root: /user\nverbose: true\n"
+	g, err := configured(t, system, user, map[string]string{"PODCTL_LOG_ROOT": "/env", "PODCTL_CGROUP_ROOT": "/env"},
+		"--cgroup-root", "/flag")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,27 +86,36 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 		text, says  string
 		environment map[string]string
 	}{
-		"an unknown key":     {"namespace: a\nnamspace: b\n", `config.yaml:2: unknown key "namspace"; known keys: `, nil},
+		"an unknown key": {
+			"namespace: a\nnamspace: b\n", `config.yaml:2: unknown key "namspace"; known keys: `, nil,
+		},
 		"config in a config": {"config: /other\n", `config.yaml:1: unknown key "config"`, nil},
-		"a bad value":        {"\nrequest-timeout: soon\n", `config.yaml:2: request-timeout: time: invalid duration`, nil},
-		"a negative time":    {"timeout: -1s\n", `config.yaml:1: timeout: must not be negative`, nil},
-		"a bad word":         {"color: blue\n", `config.yaml:1: color: must be one of auto, always, never`, nil},
-		"a key twice":        {"color: never\ncolor: auto\n", `config.yaml:2: color is set already at`, nil},
-		"a list":             {"namespace: [a]\n", `config.yaml:1: namespace takes one value`, nil},
-		"nothing":            {"namespace:\n", `config.yaml:1: namespace takes one value`, nil},
-		"no map":             {"- a\n", `config.yaml:1: a configuration is a map`, nil},
-		"no YAML":            {"a: b\n\tc: d\n", `config.yaml:2: found a tab`, nil},
-		"an agent's key":     {"agent:\n  parallels: 3\n", `config.yaml:2: unknown key "agent.parallels"; known keys: `, nil},
+		"a bad value": {
+			"\nrequest-timeout: soon\n", `config.yaml:2: request-timeout: time: invalid duration`, nil,
+		},
+		"a negative time": {"timeout: -1s\n", `config.yaml:1: timeout: must not be negative`, nil},
+		"a bad word":      {"color: blue\n", `config.yaml:1: color: must be one of auto, always, never`, nil},
+		"a key twice":     {"color: never\ncolor: auto\n", `config.yaml:2: color is set already at`, nil},
+		"a list":          {"namespace: [a]\n", `config.yaml:1: namespace takes one value`, nil},
+		"nothing":         {"namespace:\n", `config.yaml:1: namespace takes one value`, nil},
+		"no map":          {"- a\n", `config.yaml:1: a configuration is a map`, nil},
+		"no YAML":         {"a: b\n\tc: d\n", `config.yaml:2: found a tab`, nil},
+		"an agent's key": {
+			"agent:\n  parallels: 3\n", `config.yaml:2: unknown key "agent.parallels"; known keys: `, nil,
+		},
 		"an agent's value":   {"agent:\n  parallel: many\n", `config.yaml:2: agent.parallel: `, nil},
 		"a list of numbers":  {"agent:\n  parallel: [1]\n", `config.yaml:2: agent.parallel takes one value`, nil},
 		"another section":    {"plan:\n  parallel: 1\n", `config.yaml:1: plan takes one value`, nil},
 		"a section as text":  {"agent: on\n", `config.yaml:1: unknown key "agent"`, nil},
 		"a map in a section": {"agent:\n  sources: {a: b}\n", `config.yaml:2: agent.sources takes one value`, nil},
 		"the environment":    {"", `PODCTL_COLOR: color: must be one of`, map[string]string{"PODCTL_COLOR": "blue"}},
-		"a missing file":     {"", `reading the configuration: open /absent.yaml`, map[string]string{"PODCTL_CONFIG": "/absent.yaml"}},
+		"a missing file": {
+			"", `reading the configuration: open /absent.yaml`, map[string]string{"PODCTL_CONFIG": "/absent.yaml"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := configured(t, "", c.text, c.environment); err == nil || !strings.Contains(err.Error(), c.says) {
+			if _, err := configured(t, "", c.text, c.environment); err == nil ||
+				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v, want %q", err, c.says)
 			}
 		})
@@ -114,12 +125,14 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 // TestSection checks that the agent's flags have their own section, that lists are allowed there, and that a later file
 // takes precedence.
 func TestSection(t *testing.T) {
-	const system, user = "agent:\n  parallel: 2\n  sources: [/a]\n", "namespace: b\nagent:\n  sources:\n  - /b\n  - https://c\n"
+	const system = "agent:\n  parallel: 2\n  sources: [/a]\n"
+	const user = "namespace: b\nagent:\n  sources:\n  - /b\n  - https://c\n"
 	g, err := configured(t, system, user, map[string]string{"PODCTL_PARALLEL": "7"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Settings["agent.parallel"].Value != "2" || g.Namespace != "b" || !slices.Equal(g.Command, []string{"/b", "https://c"}) {
+	if g.Settings["agent.parallel"].Value != "2" || g.Namespace != "b" ||
+		!slices.Equal(g.Command, []string{"/b", "https://c"}) {
 		t.Errorf("settings %v, sources %v", g.Settings, g.Command)
 	}
 }
@@ -152,10 +165,19 @@ func TestWhereTheEndpointComesFrom(t *testing.T) {
 		args         []string
 		want, origin string
 	}{
-		"the flag":                {map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock"}, []string{"-r", "/flag.sock"}, "/flag.sock", "--runtime-endpoint"},
-		"podctl's own variable":   {map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock", "PODCTL_RUNTIME_ENDPOINT": "/own.sock"}, nil, "/own.sock", "PODCTL_RUNTIME_ENDPOINT"},
-		"the variable of the CRI": {map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock"}, nil, "/env.sock", "CONTAINER_RUNTIME_ENDPOINT"},
-		"the file":                {nil, nil, "/file.sock", "config.yaml:1"},
+		"the flag": {
+			map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock"}, []string{"-r", "/flag.sock"},
+			"/flag.sock", "--runtime-endpoint",
+		},
+		"podctl's own variable": {
+			map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock", "PODCTL_RUNTIME_ENDPOINT": "/own.sock"},
+			nil, "/own.sock", "PODCTL_RUNTIME_ENDPOINT",
+		},
+		"the variable of the CRI": {
+			map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock"}, nil, "/env.sock",
+			"CONTAINER_RUNTIME_ENDPOINT",
+		},
+		"the file": {nil, nil, "/file.sock", "config.yaml:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := configured(t, "", file, c.environment, c.args...)
@@ -230,7 +252,12 @@ func TestAConfigOfAnotherUserIsRefused(t *testing.T) {
 		if err := errors.Join(create(), os.Chmod(file, c.mode), os.Chown(file, c.owner, c.owner)); err != nil {
 			t.Fatal(err)
 		}
-		if linkOwner, linked := map[string]int{"behind another's link": 65534, "and that one named": 65534, "behind one's own link": 0}[name]; linked {
+		linkOwners := map[string]int{
+			"behind another's link": 65534,
+			"and that one named":    65534,
+			"behind one's own link": 0,
+		}
+		if linkOwner, linked := linkOwners[name]; linked {
 			target := filepath.Join(t.TempDir(), "target")
 			if err := errors.Join(os.Rename(file, target), os.Symlink(target, file), os.Lchown(file, linkOwner, linkOwner)); err != nil {
 				t.Fatal(err)

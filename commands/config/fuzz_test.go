@@ -11,7 +11,10 @@ import (
 // FuzzConfig checks that, for any configuration, an error names the file and, if known, the line. A setting names its
 // source.
 func FuzzConfig(f *testing.F) {
-	for _, seed := range []string{"", "namespace: edge\nstate-dir: /data # here\n", "a: &a [*a]\n", "- a\n", "a: b\na: c\n", "? {a: b}\n: c\n", "a: |\n  b\n", "{<<: *a}", "agent: {a: [b, c]}", "agent: [a]", "\xff"} {
+	for _, seed := range []string{
+		"", "namespace: edge\nstate-dir: /data # here\n", "a: &a [*a]\n", "- a\n", "a: b\na: c\n",
+		"? {a: b}\n: c\n", "a: |\n  b\n", "{<<: *a}", "agent: {a: [b, c]}", "agent: [a]", "\xff",
+	} {
 		f.Add([]byte(seed))
 	}
 	place := regexp.MustCompile(`^f\.yaml(:\d+)?: `)

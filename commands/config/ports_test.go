@@ -29,11 +29,14 @@ func TestReservedPorts(t *testing.T) {
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		f, global, agent := &Flags{}, pflag.NewFlagSet("global", pflag.ContinueOnError), pflag.NewFlagSet("agent", pflag.ContinueOnError)
+		f := &Flags{}
+		global := pflag.NewFlagSet("global", pflag.ContinueOnError)
+		agent := pflag.NewFlagSet("agent", pflag.ContinueOnError)
 		f.Register(global)
 		agent.String("listen", "", "")
 		var got []string
-		if err := f.Load(global, Sections{"agent": agent}, &terminal.Env{Getenv: func(string) string { return "" }, SystemConfig: path}); err != nil {
+		env := &terminal.Env{Getenv: func(string) string { return "" }, SystemConfig: path}
+		if err := f.Load(global, Sections{"agent": agent}, env); err != nil {
 			got = []string{"error"}
 		} else {
 			for _, r := range f.ReservedPorts() {

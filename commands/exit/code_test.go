@@ -55,7 +55,8 @@ func TestWithUnreadable(t *testing.T) {
 		{errors.New("x"), Error, "x\na checkpoint"},
 		{&CodeError{Code: Refused, Err: errors.New("x")}, Refused, "x\na checkpoint"},
 	} {
-		if err := WithUnreadable(t.Context(), c.err, unreadable); err.Error() != c.says || Code(t.Context(), err) != c.code {
+		if err := WithUnreadable(t.Context(), c.err, unreadable); err.Error() != c.says ||
+			Code(t.Context(), err) != c.code {
 			t.Errorf("%v: %d %q", c.err, Code(t.Context(), err), err.Error())
 		}
 	}
@@ -67,7 +68,8 @@ func TestWithUnreadable(t *testing.T) {
 // TestJoin checks that each error is listed once, and that the worst code is returned.
 func TestJoin(t *testing.T) {
 	same := errors.New("a live kubelet")
-	err := Join(t.Context(), With(NotYet), same, nil, errors.New("a live kubelet"), &CodeError{Code: Refused, Err: errors.New("y")})
+	err := Join(t.Context(), With(NotYet), same, nil, errors.New("a live kubelet"),
+		&CodeError{Code: Refused, Err: errors.New("y")})
 	if Code(t.Context(), err) != Refused || err.Error() != "a live kubelet\ny" {
 		t.Errorf("%d %q", Code(t.Context(), err), err)
 	}

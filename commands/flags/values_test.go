@@ -38,7 +38,8 @@ func TestTemplateOutput(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"xml", "jsonpath", "jsonpath=", "xml=a"} {
-		if err := p.Set(text); err == nil || !strings.HasPrefix(err.Error(), "must be one of text, json, jsonpath=TEMPLATE, custom-columns=") {
+		if err := p.Set(text); err == nil ||
+			!strings.HasPrefix(err.Error(), "must be one of text, json, jsonpath=TEMPLATE, custom-columns=") {
 			t.Error(err)
 		}
 	}
@@ -46,7 +47,9 @@ func TestTemplateOutput(t *testing.T) {
 	if diff := cmp.Diff(want, p.Words()); diff != "" {
 		t.Error(diff)
 	}
-	for text, want := range map[string]string{"jsonpath={.a=b}": "jsonpath {.a=b} false", "jsonpath-file=x": "jsonpath x true", "wide": "  false"} {
+	for text, want := range map[string]string{
+		"jsonpath={.a=b}": "jsonpath {.a=b} false", "jsonpath-file=x": "jsonpath x true", "wide": "  false",
+	} {
 		format, template, isFile := SplitTemplate(text)
 		if got := fmt.Sprint(format, " ", template, " ", isFile); got != want {
 			t.Errorf("%s: %s", text, got)

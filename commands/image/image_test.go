@@ -23,7 +23,8 @@ func TestImageUsage(t *testing.T) {
 		"--pin of a pod":           {"plan", "--pin", "web"},
 		"--pin without manifest":   {"plan", "--pin"},
 	} {
-		if code, _, stderr := commandstest.Call(t, commands.Main, "", args...); code != exit.Error || !strings.Contains(stderr, "--help") {
+		if code, _, stderr := commandstest.Call(t, commands.Main, "", args...); code != exit.Error ||
+			!strings.Contains(stderr, "--help") {
 			t.Errorf("%s: exit code %d\n%s", name, code, stderr)
 		}
 	}
@@ -42,17 +43,23 @@ func TestInspect(t *testing.T) {
 		Tags     []string
 		UsedBy   []struct{ Container string }
 	}
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || doc.Kind != "Image" || doc.ID == "" || len(doc.Tags) == 0 || len(doc.UsedBy) != 1 {
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || doc.Kind != "Image" || doc.ID == "" ||
+		len(doc.Tags) == 0 || len(doc.UsedBy) != 1 {
 		t.Errorf("%v\n%s", err, stdout)
 	}
-	if stdout, _ := l.Must("image", "inspect", "-o", "yaml", "i:1", "i:2"); !strings.Contains(stdout, "kind: ImageList\n") || strings.Count(stdout, "kind: Image\n") != 2 {
+	stdout, _ = l.Must("image", "inspect", "-o", "yaml", "i:1", "i:2")
+	if !strings.Contains(stdout, "kind: ImageList\n") || strings.Count(stdout, "kind: Image\n") != 2 {
 		t.Errorf("%s", stdout)
 	}
 	for want, args := range map[string][]string{
-		"no image absent": {"inspect", "absent"}, "no image gone": {"tag", "gone", "x:1"}, "does not speak containerd's own API": {"tag", "i:1", "x:1"},
-		"is not an image name": {"tag", "i:1", "X:1"}, "has a digest": {"tag", "i:1", "x@sha256:" + strings.Repeat("a", 64)},
+		"no image absent":                     {"inspect", "absent"},
+		"no image gone":                       {"tag", "gone", "x:1"},
+		"does not speak containerd's own API": {"tag", "i:1", "x:1"},
+		"is not an image name":                {"tag", "i:1", "X:1"},
+		"has a digest":                        {"tag", "i:1", "x@sha256:" + strings.Repeat("a", 64)},
 	} {
-		if code, _, stderr := l.Call(append([]string{"image"}, args...)...); code != exit.Error || !strings.Contains(stderr, want) {
+		if code, _, stderr := l.Call(append([]string{"image"}, args...)...); code != exit.Error ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%v: exit code %d\n%s", args, code, stderr)
 		}
 	}

@@ -16,8 +16,12 @@ func TestImageView(t *testing.T) {
 	pod := func(name string) model.PodRef { return model.PodRef{Namespace: "default", Name: name} }
 	found := []*images.Image{
 		{
-			ID: "sha256:" + hex, Tags: []string{"r.local/a:1", "r.local/a:2"}, Digests: []string{"r.local/a@sha256:" + hex, "r.local/b@sha256:" + hex},
-			Size: 1024, UsedBy: []images.User{{Pod: pod("web"), Container: "x"}, {Pod: pod("web"), Container: "y"}}, NamedBy: []model.PodRef{pod("job")},
+			ID:      "sha256:" + hex,
+			Tags:    []string{"r.local/a:1", "r.local/a:2"},
+			Digests: []string{"r.local/a@sha256:" + hex, "r.local/b@sha256:" + hex},
+			Size:    1024,
+			UsedBy:  []images.User{{Pod: pod("web"), Container: "x"}, {Pod: pod("web"), Container: "y"}},
+			NamedBy: []model.PodRef{pod("job")},
 		},
 		{ID: "sha256:" + hex, Pinned: true},
 	}

@@ -37,7 +37,9 @@ func stocked(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
 	path := l.Path("shop.yaml")
-	slow := "---\napiVersion: v1\nkind: Pod\nmetadata: {name: slow, labels: {app: web}}\nspec: {containers: [{name: a, image: 'i:1', readinessProbe: {exec: {command: [x]}, initialDelaySeconds: 3600}}]}\n"
+	slow := "---\napiVersion: v1\nkind: Pod\nmetadata: {name: slow, labels: {app: web}}\n" +
+		"spec: {containers: [{name: a, image: 'i:1', readinessProbe: {exec: {command: [x]}, " +
+		"initialDelaySeconds: 3600}}]}\n"
 	if err := os.WriteFile(path, []byte(kept+shop+slow), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -50,19 +52,31 @@ func stocked(t *testing.T) *lab {
 func TestDescribeObjects(t *testing.T) {
 	l := stocked(t)
 	for args, wants := range map[string][]string{
-		"cm/settings":                 {"Kind:               ConfigMap\n", "tier=a", "  app.ini:\n    first\n    second\n", "  mode:\n    fast\n", "  logo:             5 bytes\n", "!Secret"},
-		"configmap settings":          {"  mode:\n    fast\n"},
-		"secret/login":                {"Type:               Opaque\n", "  password:         16 bytes\n", "!hunter2"},
-		"secrets":                     {"  password:         16 bytes\n", "!hunter2", "!ConfigMap"},
-		"pvc disk":                    {"Capacity:           2Gi\n", "Access Modes:       ReadWriteOnce\n", "Status:             Pending\n"},
-		"svc/web":                     {"Type:               ClusterIP\n", "Selector:           app=web\n", "  80/TCP:\n", "    Target Port:    80\n", "    Endpoints:      10.", "    Not Ready:      10.", "Pods:               slow, web-0\n", "!UID:"},
-		"svc headless":                {"IPs:                None\n", "Endpoints:          <none>\n", "Not Ready:          <none>\n"},
-		"deploy web":                  {"Kind:               Deployment\n", "\n\nName:               web-0\n", "!slow"},
-		"deploy/web cm/settings slow": {"Kind:               Deployment\n", "  mode:\n    fast\n", "Name:               web-0\n", "Name:               slow\n"},
-		"cm,secrets":                  {"Name:               settings\n", "Name:               login\n"},
-		"cm -l tier=a":                {"Name:               settings\n"},
-		"cm -l tier=b":                {"!settings"},
-		"pods":                        {"Name:               web-0\n", "Name:               slow\n"},
+		"cm/settings": {
+			"Kind:               ConfigMap\n", "tier=a", "  app.ini:\n    first\n    second\n",
+			"  mode:\n    fast\n", "  logo:             5 bytes\n", "!Secret",
+		},
+		"configmap settings": {"  mode:\n    fast\n"},
+		"secret/login":       {"Type:               Opaque\n", "  password:         16 bytes\n", "!hunter2"},
+		"secrets":            {"  password:         16 bytes\n", "!hunter2", "!ConfigMap"},
+		"pvc disk": {
+			"Capacity:           2Gi\n", "Access Modes:       ReadWriteOnce\n", "Status:             Pending\n",
+		},
+		"svc/web": {
+			"Type:               ClusterIP\n", "Selector:           app=web\n", "  80/TCP:\n",
+			"    Target Port:    80\n", "    Endpoints:      10.", "    Not Ready:      10.",
+			"Pods:               slow, web-0\n", "!UID:",
+		},
+		"svc headless": {"IPs:                None\n", "Endpoints:          <none>\n", "Not Ready:          <none>\n"},
+		"deploy web":   {"Kind:               Deployment\n", "\n\nName:               web-0\n", "!slow"},
+		"deploy/web cm/settings slow": {
+			"Kind:               Deployment\n", "  mode:\n    fast\n", "Name:               web-0\n",
+			"Name:               slow\n",
+		},
+		"cm,secrets":   {"Name:               settings\n", "Name:               login\n"},
+		"cm -l tier=a": {"Name:               settings\n"},
+		"cm -l tier=b": {"!settings"},
+		"pods":         {"Name:               web-0\n", "Name:               slow\n"},
 	} {
 		out, _ := l.Must(append([]string{"describe"}, strings.Fields(args)...)...)
 		for _, want := range wants {
@@ -77,7 +91,8 @@ func TestDescribeObjects(t *testing.T) {
 		"cm/settings -o json":   "-o and --timeline are for pods and workloads",
 		"cm/settings -l a=b":    "cannot be used with names",
 	} {
-		if code, _, stderr := l.Call(append([]string{"describe"}, strings.Fields(args)...)...); code != exit.Error || !strings.Contains(stderr, want) {
+		if code, _, stderr := l.Call(append([]string{"describe"}, strings.Fields(args)...)...); code != exit.Error ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("describe %s: %d %s", args, code, stderr)
 		}
 	}
@@ -87,7 +102,8 @@ func TestDescribeObjects(t *testing.T) {
 func TestGetEndpoints(t *testing.T) {
 	l := stocked(t)
 	for args, want := range map[string]string{
-		"endpoints":                    `NAME +ENDPOINTS +NOT READY +AGE\nheadless +<none> +<none> +\S+\nweb +10\.\S+:80 +10\.\S+:80 +\S+\n`,
+		"endpoints": `NAME +ENDPOINTS +NOT READY +AGE\nheadless +<none> +<none> +\S+\n` +
+			`web +10\.\S+:80 +10\.\S+:80 +\S+\n`,
 		"ep web --no-headers":          `^web   10\.\S+:80   10\.\S+:80   \S+\n`,
 		"endpoints/web -o json":        `(?s)"kind": "Endpoints".*"addresses".*"web-0".*"notReadyAddresses".*"slow"`,
 		"endpoints -o name":            `^endpoints/headless\nendpoints/web\n$`,

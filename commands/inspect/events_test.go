@@ -33,7 +33,8 @@ func TestEventsOfWorkloads(t *testing.T) {
 			t.Errorf("events %s: %s", args, got)
 		}
 	}
-	if got := objects("deploy/web", "web-9"); !strings.Contains(got, "pod/web-0") || !strings.Contains(got, "pod/web-9") {
+	if got := objects("deploy/web", "web-9"); !strings.Contains(got, "pod/web-0") ||
+		!strings.Contains(got, "pod/web-9") {
 		t.Error(got)
 	}
 	l.Must("delete", "deployment/web")
@@ -45,7 +46,8 @@ func TestEventsOfWorkloads(t *testing.T) {
 		"svc/web":           "name pods or workloads",
 		"configmaps":        "name pods or workloads",
 	} {
-		if code, _, stderr := l.Call(append([]string{"events"}, args)...); code != exit.Error || !strings.Contains(stderr, want) {
+		if code, _, stderr := l.Call(append([]string{"events"}, args)...); code != exit.Error ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("events %s: %d %s", args, code, stderr)
 		}
 	}

@@ -36,13 +36,15 @@ func TestGetSeveralKinds(t *testing.T) {
 	}
 	l.Must("apply", path)
 	for args, want := range map[string][]string{
-		"all":                          {"web-0   1/1", "\n\nNAME   TYPE        CLUSTER-IP", "\n\nNAME   READY   UP-TO-DATE"},
-		"jobs,deploy,svc":              {"UP-TO-DATE", "\n\nNAME   TYPE"},
-		"deploy/web svc/web pod/web-0": {"UP-TO-DATE", "CLUSTER-IP", "web-0"},
-		"all -o name":                  {"pod/web-0\nservice/web\ndeployment/web\n"},
-		"deploy,svc web -o name":       {"deployment/web\nservice/web\n"},
-		"services,endpoints":           {"CLUSTER-IP", "ENDPOINTS"},
-		"ep/web svc/web":               {"CLUSTER-IP", "ENDPOINTS"},
+		"all": {
+			"web-0   1/1", "\n\nNAME   TYPE        CLUSTER-IP", "\n\nNAME   READY   UP-TO-DATE",
+		},
+		"jobs,deploy,svc":                             {"UP-TO-DATE", "\n\nNAME   TYPE"},
+		"deploy/web svc/web pod/web-0":                {"UP-TO-DATE", "CLUSTER-IP", "web-0"},
+		"all -o name":                                 {"pod/web-0\nservice/web\ndeployment/web\n"},
+		"deploy,svc web -o name":                      {"deployment/web\nservice/web\n"},
+		"services,endpoints":                          {"CLUSTER-IP", "ENDPOINTS"},
+		"ep/web svc/web":                              {"CLUSTER-IP", "ENDPOINTS"},
 		"all -l app=web -o jsonpath={.items[*].kind}": {"Pod Service Deployment"},
 		"deploy/web svc/web -o json":                  {`"kind": "List"`, `"kind": "Deployment"`, `"kind": "Service"`},
 		"all -A --no-headers":                         {"default   web-0"},
@@ -54,7 +56,8 @@ func TestGetSeveralKinds(t *testing.T) {
 			}
 		}
 	}
-	if code, out, note := l.Call("get", "deploy/web", "svc/absent"); code != exit.Error || !strings.Contains(out, "UP-TO-DATE") || !strings.Contains(note, "absent") {
+	if code, out, note := l.Call("get", "deploy/web", "svc/absent"); code != exit.Error ||
+		!strings.Contains(out, "UP-TO-DATE") || !strings.Contains(note, "absent") {
 		t.Errorf("a missing object: %d %q %q", code, out, note)
 	}
 }
@@ -69,8 +72,10 @@ func TestDescribeAWorkload(t *testing.T) {
 	l.Must("apply", "--wait", path)
 	out, _ := l.Must("describe", "deployment/web")
 	for _, want := range []string{
-		"Name:               web\n", "Kind:               Deployment\n", "Selector:           app=web\n", "Revision:           1\n",
-		"Replicas:           1 desired | 1 updated | 1 total | 1 available\n", "Available:          True (MinimumReplicasAvailable)\n", "\n\nName:               web-0\n",
+		"Name:               web\n", "Kind:               Deployment\n", "Selector:           app=web\n",
+		"Revision:           1\n",
+		"Replicas:           1 desired | 1 updated | 1 total | 1 available\n",
+		"Available:          True (MinimumReplicasAvailable)\n", "\n\nName:               web-0\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -52,7 +52,10 @@ func TestGetKinds(t *testing.T) {
 		{"secrets", []string{"NAME    TYPE     DATA   AGE   USED BY", "login   Opaque   1"}},
 		{"secret -A -o name", []string{"secret/login\nsecret/login\n"}},
 		{"secret other/login", []string{"login   Opaque   1"}},
-		{"pvc", []string{"NAME   STATUS    CAPACITY   ACCESS MODES    AGE   USED BY", "bare   Bound                                0s", "data   Pending   1Gi        ReadWriteOnce"}},
+		{"pvc", []string{
+			"NAME   STATUS    CAPACITY   ACCESS MODES    AGE   USED BY",
+			"bare   Bound                                0s", "data   Pending   1Gi        ReadWriteOnce",
+		}},
 		{"pvc/bare -o jsonpath={.status.phase}", []string{"Bound"}},
 		{"persistentvolumeclaims data -o name", []string{"persistentvolumeclaim/data\n"}},
 		{"cm/settings -o jsonpath={.data.greeting}", []string{"hello"}},
@@ -62,7 +65,10 @@ func TestGetKinds(t *testing.T) {
 		{"cm -l app=web -o name", []string{"configmap/settings"}},
 		{"cm -l app=db", []string{"No configmaps in namespace default with labels app=db."}},
 		{"cm -L app --show-labels", []string{"AGE   USED BY   APP   LABELS", "web   app=web"}},
-		{"secrets -A -o custom-columns=N:.metadata.name,P:.stringData.password", []string{"N       P\nlogin   (secret)\nlogin   (secret)\n"}},
+		{
+			"secrets -A -o custom-columns=N:.metadata.name,P:.stringData.password",
+			[]string{"N       P\nlogin   (secret)\nlogin   (secret)\n"},
+		},
 		{"pvc --sort-by .status.phase -o name", []string{"persistentvolumeclaim/bare\npersistentvolumeclaim/data\n"}},
 		{"pods", []string{"web    1/1"}},
 		{"po -o name", []string{"pod/web\n"}},
@@ -77,7 +83,8 @@ func TestGetKinds(t *testing.T) {
 				t.Errorf("get %s: no %q in\n%s%s", c.args, want, stdout, stderr)
 			}
 		}
-		if strings.Contains(stdout, "hunter2") || strings.Contains(stdout, "swordfish") || strings.Contains(stdout, "aHVudGVy") {
+		if strings.Contains(stdout, "hunter2") || strings.Contains(stdout, "swordfish") ||
+			strings.Contains(stdout, "aHVudGVy") {
 			t.Errorf("get %s prints a value:\n%s", c.args, stdout)
 		}
 	}

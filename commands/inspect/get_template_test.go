@@ -12,10 +12,12 @@ import (
 func labelled(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
-	path := l.Write("web", "  securityContext: {runAsUser: 12345678}\n  containers: [{name: a, image: 'i:1', ports: [{containerPort: 80}, {containerPort: 443}]}]\n")
+	path := l.Write("web", "  securityContext: {runAsUser: 12345678}\n"+
+		"  containers: [{name: a, image: 'i:1', ports: [{containerPort: 80}, {containerPort: 443}]}]\n")
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = os.WriteFile(path, []byte(strings.Replace(string(text), "{name: web}", "{name: web, labels: {app: w, x.io/tier: front}}", 1)), 0o600)
+		err = os.WriteFile(path, []byte(
+			strings.Replace(string(text), "{name: web}", "{name: web, labels: {app: w, x.io/tier: front}}", 1)), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -27,16 +29,21 @@ func labelled(t *testing.T) *lab {
 // TestUsersFormats: custom columns and templates print the same as in kubectl.
 func TestUsersFormats(t *testing.T) {
 	l := labelled(t)
-	for name, text := range map[string]string{"columns": "NAME  PORTS\n.metadata.name {.spec.containers[*].ports[*].containerPort}\n", "template": "{.kind", "bad": "NAME\n"} {
+	for name, text := range map[string]string{
+		"columns":  "NAME  PORTS\n.metadata.name {.spec.containers[*].ports[*].containerPort}\n",
+		"template": "{.kind",
+		"bad":      "NAME\n",
+	} {
 		if err := os.WriteFile(l.Path(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for output, want := range map[string]string{
 		"custom-columns=NAME:.metadata.name,USER:.spec.securityContext.runAsUser": "NAME    USER\nplain   <none>\nweb     12345678\n",
-		"custom-columns-file=" + l.Path("columns"):                                "NAME    PORTS\nplain   <none>\nweb     80,443\n",
-		"jsonpath={.items[1].spec.securityContext.runAsUser}":                     "12345678",
-		"jsonpath-file=" + l.Path("template"):                                     "",
+		"custom-columns-file=" + l.Path("columns"): "NAME    PORTS\n" +
+			"plain   <none>\nweb     80,443\n",
+		"jsonpath={.items[1].spec.securityContext.runAsUser}": "12345678",
+		"jsonpath-file=" + l.Path("template"):                 "",
 	} {
 		code, stdout, stderr := l.Call("get", "-o", output)
 		if want == "" {
@@ -52,7 +59,10 @@ func TestUsersFormats(t *testing.T) {
 	if stdout, _ := l.Must("get", "web", "--no-headers", "-o", "custom-columns=A:metadata.name"); stdout != "web\n" {
 		t.Error(stdout)
 	}
-	for _, output := range []string{"custom-columns=NAME", "custom-columns=:", "custom-columns-file=" + l.Path("bad"), "jsonpath={", "go-template={{.kind}}", "jsonpath-file=/absent", "xml"} {
+	for _, output := range []string{
+		"custom-columns=NAME", "custom-columns=:", "custom-columns-file=" + l.Path("bad"), "jsonpath={",
+		"go-template={{.kind}}", "jsonpath-file=/absent", "xml",
+	} {
 		if code, stdout, stderr := l.Call("get", "-o", output); code != exit.Error || stdout != "" || stderr == "" {
 			t.Errorf("%s: exit code %d\n%s%s", output, code, stdout, stderr)
 		}
@@ -86,7 +96,8 @@ func TestLabelColumns(t *testing.T) {
 		}
 	}
 	for _, output := range []string{"json", "name", "custom-columns=A:.kind"} {
-		if code, _, stderr := l.Call("get", "--show-labels", "-o", output); code != exit.Error || !strings.Contains(stderr, "need a table") {
+		if code, _, stderr := l.Call("get", "--show-labels", "-o", output); code != exit.Error ||
+			!strings.Contains(stderr, "need a table") {
 			t.Errorf("%s: exit code %d\n%s", output, code, stderr)
 		}
 	}

@@ -18,7 +18,8 @@ func TestOrderOfPods(t *testing.T) {
 	other := l.Write("z", "  containers: [{name: x, image: 'i:1'}]\n")
 	text, err := os.ReadFile(other)
 	if err == nil {
-		err = os.WriteFile(other, []byte(strings.Replace(string(text), "{name: z}", "{name: z, namespace: alone}", 1)), 0o600)
+		err = os.WriteFile(other, []byte(strings.Replace(string(text), "{name: z}", "{name: z, namespace: alone}", 1)),
+			0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +46,8 @@ func TestSortByAnUnknownField(t *testing.T) {
 	if code, _, stderr := l.Call("get", "--sort-by", ".metadata.nme"); code != exit.OK {
 		t.Errorf("without pods: exit code %d\n%s", code, stderr)
 	}
-	l.Must("apply", l.Write("a", "  containers: [{name: x, image: 'i:1'}]\n"), l.Write("b", "  hostname: h\n  containers: [{name: x, image: 'i:1'}]\n"))
+	l.Must("apply", l.Write("a", "  containers: [{name: x, image: 'i:1'}]\n"),
+		l.Write("b", "  hostname: h\n  containers: [{name: x, image: 'i:1'}]\n"))
 	for _, path := range []string{".metadata.nme", "{.metadata.nme}", "metadata.nme"} {
 		code, stdout, stderr := l.Call("get", "--sort-by", path)
 		if code != exit.Error || stdout != "" || !strings.Contains(stderr, "no pod has a field "+path) {

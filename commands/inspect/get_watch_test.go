@@ -46,7 +46,8 @@ func TestWatchWorkloads(t *testing.T) {
 				go l.Call("scale", "--replicas="+c.replicas, "deployment/web")
 			}
 		}}
-		code := commands.Main(ctx, commandstest.Env("", out, io.Discard, l.Clock.Now), l.Args("get", "-w", "deploy", "-o", c.format))
+		code := commands.Main(ctx, commandstest.Env("", out, io.Discard, l.Clock.Now),
+			l.Args("get", "-w", "deploy", "-o", c.format))
 		if code != exit.OK && code != exit.Interrupted || !strings.Contains(string(out.all), c.after) {
 			t.Errorf("-o %s: exit code %d\n%s", c.format, code, string(out.all))
 		}

@@ -50,7 +50,9 @@ func TestFollowingEndsInTime(t *testing.T) {
 	defer proxy.Close() //nolint:errcheck // the test is over
 	for _, method := range []string{"ListContainers", "ContainerStatus"} {
 		proxy.Disturb(runtimetest.Disturbance{Method: method, Hang: true})
-		l.InTime("--timeout", []string{"logs", "-f", "--runtime-endpoint", "unix://" + l.Path("proxy.sock"), "web"}, func(code int, text string) bool {
+		l.InTime("--timeout", []string{
+			"logs", "-f", "--runtime-endpoint", "unix://" + l.Path("proxy.sock"), "web",
+		}, func(code int, text string) bool {
 			said := strings.Contains(text, "gave up after")
 			return (code == exit.Error) == said && said == (method == "ListContainers")
 		})

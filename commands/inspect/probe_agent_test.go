@@ -12,7 +12,9 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-const probedPod = "  hostNetwork: true\n  containers: [{name: a, image: 'i:1', readinessProbe: {tcpSocket: {port: 1}}, livenessProbe: {tcpSocket: {port: 1}}}]\n"
+const probedPod = "  hostNetwork: true\n" +
+	"  containers: [{name: a, image: 'i:1', readinessProbe: {tcpSocket: {port: 1}}, " +
+	"livenessProbe: {tcpSocket: {port: 1}}}]\n"
 
 // TestVerdictsOfTheAgent: probe shows the agent's verdict and its age beside its own result. Without an agent there is
 // no such column.
@@ -30,12 +32,19 @@ func TestVerdictsOfTheAgent(t *testing.T) {
 	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
 	since := l.Clock.Now().Add(-3 * time.Minute)
 	l.ServeAgent(api.Pod{PodRef: model.RefOf(&pod), Probes: []api.Probe{
-		{Container: "a", ContainerID: id, Type: model.Readiness, Result: model.ProbeSuccess, Since: since, AskedAt: since, Message: "it did"},
+		{
+			Container: "a", ContainerID: id, Type: model.Readiness, Result: model.ProbeSuccess, Since: since,
+			AskedAt: since, Message: "it did",
+		},
 		{Container: "a", ContainerID: id, Type: model.Liveness, Result: model.ProbeSuccess, Since: since},
-		{Container: "a", ContainerID: "before", Type: model.Startup, Result: model.ProbeFailure, Since: since, AskedAt: since},
+		{
+			Container: "a", ContainerID: "before", Type: model.Startup, Result: model.ProbeFailure, Since: since,
+			AskedAt: since,
+		},
 	}})
 	_, stdout, _ := l.Call("probe", "--no-record", "web")
-	if !strings.Contains(stdout, "Success for 3m") || !strings.Contains(stdout, "has not run yet") || strings.Contains(stdout, "Failure for") {
+	if !strings.Contains(stdout, "Success for 3m") || !strings.Contains(stdout, "has not run yet") ||
+		strings.Contains(stdout, "Failure for") {
 		t.Errorf("the agent's results are missing:\n%s", stdout)
 	}
 	var list struct {
@@ -50,7 +59,8 @@ func TestVerdictsOfTheAgent(t *testing.T) {
 	}
 	for _, item := range list.Items {
 		asked := item.Type == model.Readiness
-		if a := item.Agent; a == nil || a.Result != model.ProbeSuccess || !a.Since.Equal(since) || a.AskedAt.IsZero() == asked || (a.Message != "") != asked {
+		if a := item.Agent; a == nil || a.Result != model.ProbeSuccess || !a.Since.Equal(since) ||
+			a.AskedAt.IsZero() == asked || (a.Message != "") != asked {
 			t.Errorf("%s: the agent knows %+v", item.Type, a)
 		}
 	}

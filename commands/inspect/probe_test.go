@@ -17,12 +17,22 @@ func TestCountText(t *testing.T) {
 		report probe.Report
 		want   string
 	}{
-		"not run":                     {probe.Report{Threshold: 3}, "-"},
-		"unknown":                     {probe.Report{Ran: true, Result: probe.Result{Verdict: probe.Unknown}, Threshold: 3}, "-"},
-		"readiness, first failure":    {probe.Report{Result: fails, Record: first, Threshold: 5, Counted: true}, "1/5"},
-		"passes as often as before":   {probe.Report{Result: passes, Record: running, Threshold: 1, Counted: true}, "1/1"},
-		"a failure before the period": {probe.Report{Result: fails, Record: running, Threshold: 3}, "0/3 (not counted: too soon)"},
-		"liveness that has failed":    {probe.Report{Result: fails, Record: model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, OnHold: true}, Threshold: 3, Counted: true}, "3/3"},
+		"not run": {probe.Report{Threshold: 3}, "-"},
+		"unknown": {
+			probe.Report{Ran: true, Result: probe.Result{Verdict: probe.Unknown}, Threshold: 3}, "-",
+		},
+		"readiness, first failure": {probe.Report{Result: fails, Record: first, Threshold: 5, Counted: true}, "1/5"},
+		"passes as often as before": {
+			probe.Report{Result: passes, Record: running, Threshold: 1, Counted: true}, "1/1",
+		},
+		"a failure before the period": {
+			probe.Report{Result: fails, Record: running, Threshold: 3}, "0/3 (not counted: too soon)",
+		},
+		"liveness that has failed": {probe.Report{
+			Result:    fails,
+			Record:    model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, OnHold: true},
+			Threshold: 3, Counted: true,
+		}, "3/3"},
 	} {
 		c.report.Ran = c.want != "-" || name == "unknown"
 		if got := countText(&c.report); got != c.want {
@@ -40,9 +50,17 @@ func TestNothingWaitsForAFailedStartup(t *testing.T) {
 		startup probe.Report
 		want    bool
 	}{
-		"failed":              {probe.Report{Container: "a", ContainerID: "1", Type: model.Startup, Threshold: 2, Record: failed}, true},
-		"one failure of two":  {probe.Report{Container: "a", ContainerID: "1", Type: model.Startup, Threshold: 3, Record: failed}, false},
-		"another container's": {probe.Report{Container: "b", ContainerID: "2", Type: model.Startup, Threshold: 2, Record: failed}, false},
+		"failed": {
+			probe.Report{Container: "a", ContainerID: "1", Type: model.Startup, Threshold: 2, Record: failed}, true,
+		},
+		"one failure of two": {
+			probe.Report{Container: "a", ContainerID: "1", Type: model.Startup, Threshold: 3, Record: failed},
+			false,
+		},
+		"another container's": {
+			probe.Report{Container: "b", ContainerID: "2", Type: model.Startup, Threshold: 2, Record: failed},
+			false,
+		},
 	} {
 		reports := []probe.Report{c.startup, readiness}
 		if got := neverAsked(reports, &readiness); got != c.want {

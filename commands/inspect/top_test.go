@@ -18,8 +18,15 @@ func used() []runtimesession.PodUsage {
 			{Name: "app", Type: podspec.Regular, Restarts: 4},
 		}},
 		{Pod: model.PodRef{Namespace: "a", Name: "large"}, Containers: []runtimesession.ContainerUsage{
-			{Name: "proxy", Type: podspec.Sidecar, Running: true, Restarts: 7, NanoCores: new(uint64(1)), WorkingSet: new(uint64(20 << 20))},
-			{Name: "app", Type: podspec.Regular, Running: true, NanoCores: new(uint64(11_000_001)), WorkingSet: new(uint64(14<<20 + 5)), Limits: runtimesession.Limits{NanoCores: new(uint64(50_000_000)), Memory: new(uint64(28 << 20))}},
+			{
+				Name: "proxy", Type: podspec.Sidecar, Running: true, Restarts: 7, NanoCores: new(uint64(1)),
+				WorkingSet: new(uint64(20 << 20)),
+			},
+			{
+				Name: "app", Type: podspec.Regular, Running: true, NanoCores: new(uint64(11_000_001)),
+				WorkingSet: new(uint64(14<<20 + 5)),
+				Limits:     runtimesession.Limits{NanoCores: new(uint64(50_000_000)), Memory: new(uint64(28 << 20))},
+			},
 		}, Limits: runtimesession.Limits{Memory: new(uint64(68 << 20))}},
 	}
 }
@@ -30,13 +37,17 @@ func TestTopTables(t *testing.T) {
 		want    []string
 	}{
 		"pods by name": {topOptions{}, []string{
-			"POD CPU(cores) MEMORY(bytes) RESTARTS CPU-LIMIT CPU% MEMORY-LIMIT MEMORY%", "large 12m 34Mi 0 - - 68Mi 50%", "small - - 4 - - - -",
+			"POD CPU(cores) MEMORY(bytes) RESTARTS CPU-LIMIT CPU% MEMORY-LIMIT MEMORY%",
+			"large 12m 34Mi 0 - - 68Mi 50%", "small - - 4 - - - -",
 		}},
 		"containers by cpu": {topOptions{sortBy: "cpu", view: usageView{containers: true, namespaces: true}}, []string{
-			"NAMESPACE POD CONTAINER CPU(cores) MEMORY(bytes) RESTARTS CPU-LIMIT CPU% MEMORY-LIMIT MEMORY%", "a large app 12m 14Mi 0 50m 22% 28Mi 50%", "a large proxy 1m 20Mi 7 - - - -", "b small app - - 4 - - - -",
+			"NAMESPACE POD CONTAINER CPU(cores) MEMORY(bytes) RESTARTS CPU-LIMIT CPU% MEMORY-LIMIT MEMORY%",
+			"a large app 12m 14Mi 0 50m 22% 28Mi 50%", "a large proxy 1m 20Mi 7 - - - -",
+			"b small app - - 4 - - - -",
 		}},
 		"containers by memory": {topOptions{sortBy: "memory", view: usageView{containers: true}}, []string{
-			"POD CONTAINER CPU(cores) MEMORY(bytes) RESTARTS CPU-LIMIT CPU% MEMORY-LIMIT MEMORY%", "large proxy 1m 20Mi 7 - - - -", "large app 12m 14Mi 0 50m 22% 28Mi 50%", "small app - - 4 - - - -",
+			"POD CONTAINER CPU(cores) MEMORY(bytes) RESTARTS CPU-LIMIT CPU% MEMORY-LIMIT MEMORY%",
+			"large proxy 1m 20Mi 7 - - - -", "large app 12m 14Mi 0 50m 22% 28Mi 50%", "small app - - 4 - - - -",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +75,9 @@ func TestHistories(t *testing.T) {
 		h.add(usage)
 	}
 	rows := v.rows(usage)
-	if cell := rows[1][len(rows[1])-2]; len([]rune(cell)) != historySize || []rune(cell)[historySize-1] != '█' || []rune(cell)[0] != '▁' {
-		t.Errorf("the processor of a container without a limit: %q", cell)
+	bars := []rune(rows[1][len(rows[1])-2])
+	if len(bars) != historySize || bars[historySize-1] != '█' || bars[0] != '▁' {
+		t.Errorf("the processor of a container without a limit: %q", string(bars))
 	}
 	if cell := rows[2][len(rows[2])-1]; cell != strings.Repeat("▄", historySize) {
 		t.Errorf("the memory of a container that uses half of its limit: %q", cell)
@@ -86,7 +98,9 @@ func TestTopFitsNarrowTerminals(t *testing.T) {
 		35:  "POD CPU(cores) MEMORY(bytes)",
 		5:   "POD CPU(cores) MEMORY(bytes)",
 	} {
-		header, rows := fitting(v.header(), [][]string{{"web", "1m", "2Mi", "0", "500m", "1%", "64Mi", "3%", history([]uint64{1}, nil), history([]uint64{2}, nil)}}, width)
+		header, rows := fitting(v.header(), [][]string{
+			{"web", "1m", "2Mi", "0", "500m", "1%", "64Mi", "3%", history([]uint64{1}, nil), history([]uint64{2}, nil)},
+		}, width)
 		if got := strings.Join(header, " "); got != want || len(rows[0]) != len(header) {
 			t.Errorf("%d columns: %s, %q; want %s", width, got, rows, want)
 		}

@@ -10,7 +10,9 @@ import (
 )
 
 func TestParseKeys(t *testing.T) {
-	for text, want := range map[string]string{"": "", defaultDetachKeys: "\x10\x11", "a,ctrl-@,CTRL-A": "a\x00\x01", `ctrl-\`: "\x1c"} {
+	for text, want := range map[string]string{
+		"": "", defaultDetachKeys: "\x10\x11", "a,ctrl-@,CTRL-A": "a\x00\x01", `ctrl-\`: "\x1c",
+	} {
 		if keys, err := parseKeys(text); err != nil || string(keys) != want {
 			t.Errorf("%s: %q %v", text, keys, err)
 		}
@@ -25,9 +27,16 @@ func TestParseKeys(t *testing.T) {
 // TestDetach: all input is passed on except the keys and the input after them, independent of how it is split.
 func TestDetach(t *testing.T) {
 	for input, want := range map[string]string{
-		"text": "text", "a\x10b": "a\x10b", "\x10\x10\x11rest": "\x10", "a\x10\x11b": "a", "end\x10": "end\x10", "\x11\x10": "\x11\x10",
+		"text":             "text",
+		"a\x10b":           "a\x10b",
+		"\x10\x10\x11rest": "\x10",
+		"a\x10\x11b":       "a",
+		"end\x10":          "end\x10",
+		"\x11\x10":         "\x11\x10",
 	} {
-		for name, in := range map[string]io.Reader{"at once": strings.NewReader(input), "byte by byte": iotest.OneByteReader(strings.NewReader(input))} {
+		for name, in := range map[string]io.Reader{
+			"at once": strings.NewReader(input), "byte by byte": iotest.OneByteReader(strings.NewReader(input)),
+		} {
 			got := make(chan byte, 100)
 			err := withDetach(t.Context(), in, []byte("\x10\x11"), func(ctx context.Context, in io.Reader) error {
 				done := make(chan error, 1)
@@ -57,7 +66,8 @@ func TestDetach(t *testing.T) {
 			for len(got) > 0 {
 				text.WriteByte(<-got)
 			}
-			if detached := err == errDetached; text.String() != want || detached != strings.Contains(input, "\x10\x11") { //nolint:errorlint // withDetach returns exactly this error
+			detached := err == errDetached //nolint:errorlint // withDetach returns exactly this error
+			if text.String() != want || detached != strings.Contains(input, "\x10\x11") {
 				t.Errorf("%q %s: %q, %v", input, name, text.String(), err)
 			}
 		}

@@ -42,7 +42,8 @@ func TestInContainer(t *testing.T) {
 }
 
 func TestDebugProfiles(t *testing.T) {
-	if debugProfile("baseline") != nil || !*debugProfile("sysadmin").Privileged || !*debugProfile("restricted").RunAsNonRoot {
+	if debugProfile("baseline") != nil || !*debugProfile("sysadmin").Privileged ||
+		!*debugProfile("restricted").RunAsNonRoot {
 		t.Error("a profile allows other things")
 	}
 }

@@ -26,8 +26,10 @@ func TestApplyTellsRemarks(t *testing.T) {
 	job := l.Write("job", "  restartPolicy: Never\n  containers: [{name: job, image: 'i:1'}]\n")
 	l.Must("apply", "--wait=completed", job)
 	l.Write("job", "  restartPolicy: Never\n  containers: [{name: job, image: 'i:2'}]\n")
-	edited := "  ! note: Completed; delete it first to run the change.\n  ! note: takes effect only in a new pod: spec.containers[job].image\n"
-	if stdout, stderr := l.Must("apply", job); stderr != edited || stdout != "pod default/job applied: 1 field recorded, 1 unchanged\n" {
+	edited := "  ! note: Completed; delete it first to run the change.\n" +
+		"  ! note: takes effect only in a new pod: spec.containers[job].image\n"
+	if stdout, stderr := l.Must("apply", job); stderr != edited ||
+		stdout != "pod default/job applied: 1 field recorded, 1 unchanged\n" {
 		t.Errorf("an edited pod that has finished:\n%s%s", stdout, stderr)
 	}
 	if _, stderr := l.Must("run", job); !strings.Contains(stderr, "note: Completed; delete it first") {
@@ -36,15 +38,18 @@ func TestApplyTellsRemarks(t *testing.T) {
 
 	big := l.Write("big", "  containers: [{name: a, image: 'i:1', resources: {requests: {cpu: 100k}}}]\n")
 	_, stderr := l.Must("apply", "--wait", big)
-	if first, rest, _ := strings.Cut(stderr, "\n"); !strings.HasPrefix(first, "  ! note: the pod requests 100k of cpu") || strings.Contains(rest, "100k") {
+	first, rest, _ := strings.Cut(stderr, "\n")
+	if !strings.HasPrefix(first, "  ! note: the pod requests 100k of cpu") || strings.Contains(rest, "100k") {
 		t.Errorf("a pod that requests more than the node has:\n%s", stderr)
 	}
 	l.Exit("a", 137)
 	drift := "was stopped outside podctl: exit code 137"
-	if _, stderr := l.Must("apply", job, big); !strings.Contains(stderr, "  ! default/big  drift: container a (") || !strings.Contains(stderr, drift) {
+	if _, stderr := l.Must("apply", job, big); !strings.Contains(stderr, "  ! default/big  drift: container a (") ||
+		!strings.Contains(stderr, drift) {
 		t.Errorf("a killed container in one of two pods:\n%s", stderr)
 	}
-	if stdout, _ := l.Must("apply", "-o", "json", job); !strings.Contains(stdout, `"type":"Warning","detail":"note: Completed`) {
+	stdout, _ := l.Must("apply", "-o", "json", job)
+	if !strings.Contains(stdout, `"type":"Warning","detail":"note: Completed`) {
 		t.Errorf("as events: %s", stdout)
 	}
 }
@@ -56,8 +61,10 @@ func TestMissingPullSecretsAreTold(t *testing.T) {
 	web := l.Write("web", "  imagePullSecrets: [{name: login}]\n  containers: [{name: a, image: 'i:1'}]\n")
 	for _, command := range []string{"plan", "apply"} {
 		_, stderr := l.Must(command, web)
-		if told := "note: " + web + ":6:22: spec.imagePullSecrets[0]: Secret default/login is missing; images are pulled without it"; strings.Count(stderr, told) != 1 {
-			t.Errorf("%s: want %q once:\n%s", command, told, stderr)
+		want := "note: " + web + ":6:22: spec.imagePullSecrets[0]: Secret default/login is missing; " +
+			"images are pulled without it"
+		if strings.Count(stderr, want) != 1 {
+			t.Errorf("%s: want %q once:\n%s", command, want, stderr)
 		}
 	}
 }
@@ -72,8 +79,11 @@ func TestApplyAllTellsOfSources(t *testing.T) {
 	}{
 		"unchanged":           {func(*lab, string) {}, ""},
 		"written differently": {func(l *lab, _ string) { l.Write("web", "  restartPolicy: Always\n"+spec) }, ""},
-		"changed":             {func(l *lab, _ string) { l.Write("web", strings.Replace(spec, "i:1", "i:2", 1)) }, "has changed since it was applied"},
-		"no manifest":         {func(l *lab, _ string) { l.Write("web", "{") }, "would be refused now: "},
+		"changed": {
+			func(l *lab, _ string) { l.Write("web", strings.Replace(spec, "i:1", "i:2", 1)) },
+			"has changed since it was applied",
+		},
+		"no manifest": {func(l *lab, _ string) { l.Write("web", "{") }, "would be refused now: "},
 		"another pod": {
 			func(l *lab, path string) { rename(l, l.Write("other", spec), path) },
 			"no longer contains this pod",
@@ -85,7 +95,8 @@ func TestApplyAllTellsOfSources(t *testing.T) {
 			l := newLab(t)
 			path := l.Write("web", spec)
 			config := l.Path("config.yaml")
-			if err := os.WriteFile(config, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {A: b}}\n"), 0o600); err != nil {
+			text := "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {A: b}}\n"
+			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			l.Must("apply", "--wait", path, config)
@@ -132,11 +143,13 @@ func TestWaitNamesWhatIsHeld(t *testing.T) {
 	}
 	l := newLab(t)
 	web := l.Write("web", "  containers: [{name: a, image: 'i:1', ports: [{containerPort: 80, hostPort: "+port+"}]}]\n")
-	if code, _, stderr := l.Call("apply", "--wait", web); code != exit.NotYet || !strings.Contains(stderr, "pod default/web cannot become ready: HostPortConflict: ") {
+	if code, _, stderr := l.Call("apply", "--wait", web); code != exit.NotYet ||
+		!strings.Contains(stderr, "pod default/web cannot become ready: HostPortConflict: ") {
 		t.Errorf("the pod: exit code %d\n%s", code, stderr)
 	}
 	l.Write("web", "  containers: [{name: a, image: 'i:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: absent, key: k}}}]}]\n")
-	if code, _, stderr := l.Call("apply", "--wait", web); code != exit.NotYet || !strings.Contains(stderr, "cannot become ready: container a: CreateContainerConfigError: ") {
+	if code, _, stderr := l.Call("apply", "--wait", web); code != exit.NotYet ||
+		!strings.Contains(stderr, "cannot become ready: container a: CreateContainerConfigError: ") {
 		t.Errorf("a container: exit code %d\n%s", code, stderr)
 	}
 }
@@ -148,16 +161,21 @@ func TestFailuresTellWhatIsLeft(t *testing.T) {
 	l.Behave("bad", runtimetest.Behaviour{StartError: "told to fail"})
 	web := l.Write("web", "  containers:\n  - {name: bad, image: 'i:1'}\n"+
 		"  - {name: held, image: 'i:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: absent, key: k}}}]}\n")
-	const lacks = "held held (CreateContainerConfigError: ConfigMap default/absent is missing: apply a file that has it, or add it with --configmap FILE)"
-	if code, _, stderr := l.Call("apply", web); code != exit.Error || !strings.HasSuffix(stderr, "\n  pod default/web: "+lacks+"\n") {
+	const lacks = "held held (CreateContainerConfigError: ConfigMap default/absent is missing: " +
+		"apply a file that has it, or add it with --configmap FILE)"
+	if code, _, stderr := l.Call("apply", web); code != exit.Error ||
+		!strings.HasSuffix(stderr, "\n  pod default/web: "+lacks+"\n") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	if code, stdout, _ := l.Call("apply", web); code != exit.NotYet || !strings.Contains(stdout, lacks) {
 		t.Errorf("while the other pod waits: exit code %d\n%s", code, stdout)
 	}
 	l.Behave("first", runtimetest.Behaviour{StartError: "told to fail"})
-	chain := l.Write("chain", "  initContainers: [{name: first, image: 'i:1', restartPolicy: Always}, {name: second, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
-	if _, _, stderr := l.Call("apply", chain); !strings.HasSuffix(stderr, "\n  pod default/chain: later init second, then a (when first has started)\n") {
+	chain := l.Write("chain", "  initContainers: [{name: first, image: 'i:1', restartPolicy: Always}, "+
+		"{name: second, image: 'i:1'}]\n"+
+		"  containers: [{name: a, image: 'i:1'}]\n")
+	_, _, stderr := l.Call("apply", chain)
+	if !strings.HasSuffix(stderr, "\n  pod default/chain: later init second, then a (when first has started)\n") {
 		t.Errorf("the later steps:\n%s", stderr)
 	}
 }
@@ -169,8 +187,10 @@ func TestEditsAreNoCrashes(t *testing.T) {
 	done := runtimetest.Behaviour{After: soon}
 	l.Behave("first", done, done, done, done)
 	for spec, args := range map[string][]string{
-		"  hostname: %s\n  containers: [{name: a, image: 'i:1'}]\n":                                                  {"apply"},
-		"  hostname: %s\n  initContainers: [{name: first, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n": {"apply", "--wait=started", "--timeout", "1m"},
+		"  hostname: %s\n  containers: [{name: a, image: 'i:1'}]\n": {"apply"},
+		"  hostname: %s\n  initContainers: [{name: first, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n": {
+			"apply", "--wait=started", "--timeout", "1m",
+		},
 	} {
 		for _, host := range []string{"one", "two", "three", "four"} {
 			stdout, stderr := l.Must(append(args, l.Write("edited", fmt.Sprintf(spec, host)))...)
@@ -224,7 +244,8 @@ func TestRecordAlone(t *testing.T) {
 	if code != exit.NotYet || stdout != "pod default/web applied: 1 field recorded, 2 unchanged\n" {
 		t.Errorf("apply: exit code %d\n%s", code, stdout)
 	}
-	if code, stdout, _ = l.Call("plan", "--exit-code", path); code != exit.OK || !strings.Contains(stdout, "No changes. ") {
+	if code, stdout, _ = l.Call("plan", "--exit-code", path); code != exit.OK ||
+		!strings.Contains(stdout, "No changes. ") {
 		t.Errorf("after it: exit code %d\n%s", code, stdout)
 	}
 }
@@ -233,12 +254,15 @@ func TestRecordAlone(t *testing.T) {
 // probe's answer to the plan exceeds the time in which the probe fails.
 func TestApplyActsOnItsOwnProbes(t *testing.T) {
 	l := newLab(t)
-	path := l.Write("sick", "  containers:\n  - {name: a, image: i:1, livenessProbe: {exec: {command: [check]}, periodSeconds: 1, failureThreshold: 1}}\n")
+	path := l.Write("sick", "  containers:\n"+
+		"  - {name: a, image: i:1, livenessProbe: {exec: {command: [check]}, periodSeconds: 1, failureThreshold: 1}}\n")
 	l.Must("apply", path)
 	l.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{ExitCode: 1} })
 	looks := time.Duration(0)
 	slow := func() time.Time { looks++; return time.Now().Add(looks * 5 * time.Second) }
-	for _, c := range []struct{ command, want string }{{"plan", "replace   # liveness probe failed"}, {"apply", "applied: 1 replaced"}} {
+	for _, c := range []struct{ command, want string }{
+		{"plan", "replace   # liveness probe failed"}, {"apply", "applied: 1 replaced"},
+	} {
 		var out, errs bytes.Buffer
 		commands.Main(t.Context(), commandstest.Env("", &out, &errs, slow), l.Args(c.command, "--probe", path))
 		if text := out.String() + errs.String(); !strings.Contains(text, c.want) {

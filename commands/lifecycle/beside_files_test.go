@@ -24,7 +24,9 @@ func brought(l *lab, file, text string) {
 	if err == nil {
 		err = m.Err()
 	}
-	locker := &state.Locker{Layout: state.Layout{Root: l.Path("state"), LogRoot: l.Path("logs")}, Waiting: func(string) {}}
+	locker := &state.Locker{
+		Layout: state.Layout{Root: l.Path("state"), LogRoot: l.Path("logs")}, Waiting: func(string) {},
+	}
 	for _, w := range m.Workloads {
 		w.Owner = "/pods"
 		if err == nil {
@@ -52,8 +54,10 @@ func TestFilesRule(t *testing.T) {
 	file := written(l, "file", text)
 	brought(l, file, text)
 	l.ServeStatus(&api.Status{
-		Sources:   []api.Source{{Name: "/pods"}},
-		Workloads: []api.Workload{{Kind: podspec.KindDeployment, Namespace: "default", Name: "web", Source: "/pods", File: file}},
+		Sources: []api.Source{{Name: "/pods"}},
+		Workloads: []api.Workload{
+			{Kind: podspec.KindDeployment, Namespace: "default", Name: "web", Source: "/pods", File: file},
+		},
 	})
 	other := written(l, "other", deployment(1, "i:2", "")+"---\n"+strings.Replace(apart, "one", "two", 1))
 	for _, key := range []string{"deployment default/web", "configmap default/apart"} {
@@ -65,7 +69,9 @@ func TestFilesRule(t *testing.T) {
 			t.Errorf("plan: %s", stderr)
 		}
 	}
-	for _, args := range [][]string{{"scale", "--replicas=2", "deployment/web"}, {"rollout", "undo", "deployment/web"}} {
+	for _, args := range [][]string{
+		{"scale", "--replicas=2", "deployment/web"}, {"rollout", "undo", "deployment/web"},
+	} {
 		if code, _, stderr := l.Call(args...); code != 1 || !strings.Contains(stderr, "applies it from "+file) {
 			t.Errorf("%v: %d %s", args, code, stderr)
 		}
@@ -91,7 +97,8 @@ func TestFilesRuleLater(t *testing.T) {
 	l := newLab(t)
 	l.Must("get")
 	brought(l, "/pods/web.yaml", deployment(1, "i:1", ""))
-	if _, stderr := l.Must("scale", "--replicas=2", "deployment/web"); !strings.Contains(stderr, "the agent applies /pods/web.yaml when it starts") {
+	_, stderr := l.Must("scale", "--replicas=2", "deployment/web")
+	if !strings.Contains(stderr, "the agent applies /pods/web.yaml when it starts") {
 		t.Errorf("scale: %s", stderr)
 	}
 	if _, stderr := l.Must("delete", "deployment/web"); strings.Contains(stderr, "the agent recreates") {
@@ -115,7 +122,9 @@ func TestFilesRuleOfASilentAgent(t *testing.T) {
 	defer silent.Close() //nolint:errcheck // the test is over
 	other := written(l, "other", strings.Replace(apart, "one", "two", 1))
 	for _, args := range [][]string{{"scale", "--replicas=2", "deployment/web"}, {"apply", other}} {
-		if code, _, stderr := l.Call(args...); code == 0 || !strings.Contains(stderr, "applies it from "+file+": edit that file") || !strings.Contains(stderr, "note: ") {
+		if code, _, stderr := l.Call(args...); code == 0 ||
+			!strings.Contains(stderr, "applies it from "+file+": edit that file") ||
+			!strings.Contains(stderr, "note: ") {
 			t.Errorf("%v: %d %s", args, code, stderr)
 		}
 	}

@@ -15,7 +15,10 @@ import (
 // keptPod is a pod that an agent keeps. It has no source if it was applied by hand.
 func (l *lab) keptPod(name, source string) api.Pod {
 	out, _ := l.Must("get", name, "-o", "jsonpath={.metadata.uid}")
-	return api.Pod{PodRef: model.PodRef{Namespace: "default", Name: name, UID: types.UID(out)}, Source: source, File: source + "/file.yaml"}
+	return api.Pod{
+		PodRef: model.PodRef{Namespace: "default", Name: name, UID: types.UID(out)}, Source: source,
+		File: source + "/file.yaml",
+	}
 }
 
 // TestDeletedPodsThatComeBack checks that delete names the file from which the agent recreates a pod.
@@ -27,7 +30,8 @@ func TestDeletedPodsThatComeBack(t *testing.T) {
 	}
 	l.ServeAgent(l.keptPod("kept", "/pods"), l.keptPod("hand", ""))
 	const want = "note: the agent recreates pod default/kept: its manifest is in /pods/file.yaml; remove it there to delete the pod\n"
-	if _, stderr := l.Must("delete", "kept", "hand"); strings.Count(stderr, "note:") != 1 || !strings.Contains(stderr, want) {
+	if _, stderr := l.Must("delete", "kept", "hand"); strings.Count(stderr, "note:") != 1 ||
+		!strings.Contains(stderr, want) {
 		t.Errorf("want one note\n%sgot\n%s", want, stderr)
 	}
 }
@@ -46,7 +50,9 @@ func TestManifestsThatTheAgentTakesBack(t *testing.T) {
 	}
 	l.ServeAgent(kept, same)
 	const want = "the agent applies this pod from /pods/file.yaml and reverts other changes; edit that file\n"
-	for _, args := range [][]string{{"apply", path}, {"plan", path}, {"apply", "--dry-run", path, l.Path("hand.yaml")}} {
+	for _, args := range [][]string{
+		{"apply", path}, {"plan", path}, {"apply", "--dry-run", path, l.Path("hand.yaml")},
+	} {
 		if _, stderr := l.Must(args...); strings.Count(stderr, "the agent") != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: want one note\n%sgot\n%s", args, want, stderr)
 		}
@@ -61,12 +67,15 @@ func TestManifestsThatTheAgentTakesBack(t *testing.T) {
 // TestWaitBesideAnAgent checks that apply --wait leaves the pods of a workload to the agent that keeps it, and prints
 // its progress. If the agent does not keep the workload, the command makes the passes.
 func TestWaitBesideAnAgent(t *testing.T) {
-	for name, kept := range map[string][]api.Workload{"kept": {{Namespace: "default", Kind: "Deployment", Name: "web"}}, "not kept": nil} {
+	for name, kept := range map[string][]api.Workload{
+		"kept": {{Namespace: "default", Kind: "Deployment", Name: "web"}}, "not kept": nil,
+	} {
 		l := newLab(t)
 		l.Must("apply", l.Write("other", quickly))
 		l.ServeStatus(&api.Status{Workloads: kept, Applied: true})
 		before := len(l.Calls())
-		code, stdout, stderr := l.Call("apply", "--wait", "--timeout", "2s", written(l, "web", deployment(1, "i:1", "")))
+		code, stdout, stderr := l.Call("apply", "--wait", "--timeout", "2s",
+			written(l, "web", deployment(1, "i:1", "")))
 		made := false
 		for _, call := range l.Calls()[before:] {
 			made = made || strings.HasPrefix(call, "RunPodSandbox")
@@ -74,7 +83,8 @@ func TestWaitBesideAnAgent(t *testing.T) {
 		if made != (kept == nil) || (code == exit.OK) != made {
 			t.Errorf("%s: exit code %d, pods made %t: %s%s", name, code, made, stdout, stderr)
 		}
-		const want = "note: the agent is working on it: deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is not created yet"
+		const want = "note: the agent is working on it: deployment default/web, 0 of 1 pods updated, 0 available; " +
+			"pod default/web-0 is not created yet"
 		if strings.Contains(stderr, want) == made {
 			t.Errorf("%s: %s", name, stderr)
 		}

@@ -12,7 +12,11 @@ import (
 // apply, get and rollout status report that it has none.
 func TestDaemonSetOfOtherNodes(t *testing.T) {
 	l := newLab(t)
-	text := strings.NewReplacer("kind: Deployment", "kind: DaemonSet", "  replicas: 1\n", "", "      terminationGrace", "      nodeSelector: {kubernetes.io/os: linux, disk: ssd}\n      terminationGrace").Replace(deployment(1, "i:1", ""))
+	text := strings.NewReplacer(
+		"kind: Deployment", "kind: DaemonSet",
+		"  replicas: 1\n", "",
+		"      terminationGrace", "      nodeSelector: {kubernetes.io/os: linux, disk: ssd}\n      terminationGrace",
+	).Replace(deployment(1, "i:1", ""))
 	file := written(l, "web", text)
 	const why = "o pod here: this node has no label disk=ssd (node-labels in the configuration sets its labels)"
 	if stdout, _ := l.Must("plan", file); !strings.Contains(stdout, "daemonset default/web: N"+why+". Pods: none.") {
@@ -21,7 +25,8 @@ func TestDaemonSetOfOtherNodes(t *testing.T) {
 	if stdout, _ := l.Must("apply", "--wait", file); !strings.HasSuffix(stdout, "daemonset default/web: n"+why+"\n") {
 		t.Errorf("apply: %s", stdout)
 	}
-	if stdout, stderr := l.Must("get", "ds"); !strings.Contains(stderr, "note: daemonset default/web: n"+why) || !strings.Contains(stdout, "0         0         0") {
+	if stdout, stderr := l.Must("get", "ds"); !strings.Contains(stderr, "note: daemonset default/web: n"+why) ||
+		!strings.Contains(stdout, "0         0         0") {
 		t.Errorf("get: %s%s", stdout, stderr)
 	}
 	l.Must("apply", "--wait", "--node-labels", "disk=ssd", file)
@@ -32,7 +37,8 @@ func TestDaemonSetOfOtherNodes(t *testing.T) {
 	if err := os.WriteFile(settings, []byte("node-labels: disk=ssd\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if stdout, _ := l.Must("rollout", "status", "ds/web", "--config", settings); !strings.Contains(stdout, "1 of 1 pods available") {
+	stdout, _ := l.Must("rollout", "status", "ds/web", "--config", settings)
+	if !strings.Contains(stdout, "1 of 1 pods available") {
 		t.Errorf("with the label in the configuration: %s", stdout)
 	}
 	if code, stdout, _ := l.Call("rollout", "status", "ds/web"); code != exit.NotYet {

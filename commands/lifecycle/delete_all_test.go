@@ -9,11 +9,13 @@ import (
 )
 
 const (
-	labelled = "apiVersion: v1\nkind: Service\nmetadata: {name: front, labels: {app: shop}}\nspec: {clusterIP: None, selector: {app: web}}\n---\n" +
+	labelled = "apiVersion: v1\nkind: Service\nmetadata: {name: front, labels: {app: shop}}\n" +
+		"spec: {clusterIP: None, selector: {app: web}}\n---\n" +
 		"apiVersion: v1\nkind: Service\nmetadata: {name: back}\nspec: {clusterIP: None, selector: {app: db}}\n---\n" +
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, labels: {app: shop}}\ndata: {a: b}\n---\n" +
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: hidden}\nstringData: {a: hunter2-and-more}\n---\n" +
-		"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: disk}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n---\n"
+		"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: disk}\n" +
+		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n---\n"
 	withClaim = "  containers: [{name: a, image: 'i:1', volumeMounts: [{name: d, mountPath: /d}]}]\n" +
 		"  volumes: [{name: d, persistentVolumeClaim: {claimName: disk}}]\n"
 )
@@ -22,7 +24,9 @@ const (
 func stocked(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
-	cron := "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: tick}\nspec: {schedule: '0 0 1 1 *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'i:1'}]}}}}}\n"
+	cron := "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: tick}\n" +
+		"spec: {schedule: '0 0 1 1 *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, " +
+		"containers: [{name: a, image: 'i:1'}]}}}}}\n"
 	l.Must("apply", l.file("objects.yaml", labelled+cron), l.Write("alone", withClaim))
 	l.Must("apply", "--wait", written(l, "web", deployment(2, "i:1", "")))
 	return l
@@ -110,12 +114,16 @@ func TestGrandTotal(t *testing.T) {
 	l := newLab(t)
 	alone, objects := l.Write("alone", withClaim), l.file("objects.yaml", labelled)
 	web := written(l, "web", deployment(2, "i:1", ""))
-	l.wants(exit.OK, []string{"\n\nTotal: pods: 3 to create; workloads: 1 to create; objects: 5 to create.\n"}, "plan", alone, objects, web)
+	l.wants(exit.OK, []string{"\n\nTotal: pods: 3 to create; workloads: 1 to create; objects: 5 to create.\n"}, "plan",
+		alone, objects, web)
 	l.wants(exit.OK, []string{"!Total:"}, "plan", alone)
 	l.wants(exit.OK, []string{"!Total:"}, "plan", web)
 	l.Must("apply", "--wait", alone, web)
 	l.wants(exit.OK, []string{"Total: pods: 3 to delete.\n"}, "delete", "--all", "--dry-run")
 	changed := written(l, "web", deployment(1, "i:1", ""))
-	l.wants(exit.OK, []string{"Total: pods: 1 to delete, 2 unchanged; workloads: 1 to change.\n"}, "plan", alone, changed)
-	l.wants(exit.OK, []string{"note: the next apply or the agent recreates 2 pods of deployment default/web", "!note: pod"}, "delete", "web-0", "web-1")
+	l.wants(exit.OK, []string{"Total: pods: 1 to delete, 2 unchanged; workloads: 1 to change.\n"}, "plan", alone,
+		changed)
+	l.wants(exit.OK, []string{
+		"note: the next apply or the agent recreates 2 pods of deployment default/web", "!note: pod",
+	}, "delete", "web-0", "web-1")
 }

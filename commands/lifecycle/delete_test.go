@@ -62,7 +62,8 @@ func TestIgnoreNotFound(t *testing.T) {
 	if err := os.RemoveAll(l.Path("state/pods")); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := l.Call("delete", "--ignore-not-found", "absent", "lost"); code != exit.Error || strings.Contains(stderr, "absent") ||
+	if code, _, stderr := l.Call("delete", "--ignore-not-found", "absent", "lost"); code != exit.Error ||
+		strings.Contains(stderr, "absent") ||
 		!strings.Contains(stderr, "the runtime has a pod of this name that podctl created") {
 		t.Errorf("a running pod counts as deleted: exit code %d\n%s", code, stderr)
 	}
@@ -77,7 +78,8 @@ func TestNamespaceOfTheCommand(t *testing.T) {
 	if stdout, _ := l.Must("-n", "other", "apply", path); !strings.HasPrefix(stdout, "pod other/here") {
 		t.Error(stdout)
 	}
-	if stdout, stderr := l.Must("plan", "-n", "other"); !strings.Contains(stdout, "other/here") || strings.Contains(stdout+stderr, path) {
+	if stdout, stderr := l.Must("plan", "-n", "other"); !strings.Contains(stdout, "other/here") ||
+		strings.Contains(stdout+stderr, path) {
 		t.Errorf("the source is reported as changed:\n%s%s", stdout, stderr)
 	}
 	if stdout, _ := l.Must("delete", path); stdout != "pod default/here not found\n" {
@@ -88,13 +90,15 @@ func TestNamespaceOfTheCommand(t *testing.T) {
 	}
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = os.WriteFile(path, []byte(strings.Replace(string(text), "{name: here}", "{name: here, namespace: default}", 1)), 0o600)
+		err = os.WriteFile(path,
+			[]byte(strings.Replace(string(text), "{name: here}", "{name: here, namespace: default}", 1)), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range [][]string{{"apply"}, {"delete"}, {"validate"}, {"render"}, {"plan", "--pin"}} {
-		if code, stdout, stderr := l.Call(append(command, "-n", "other", path)...); code != exit.Error || stdout != "" ||
+		if code, stdout, stderr := l.Call(append(command, "-n", "other", path)...); code != exit.Error ||
+			stdout != "" ||
 			!strings.Contains(stderr, "is not in the namespace other") {
 			t.Errorf("%v: exit code %d\n%s%s", command, code, stdout, stderr)
 		}
@@ -120,7 +124,8 @@ func TestNoCgroupIsLeft(t *testing.T) {
 func TestDeletionHasNoDocument(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web", quickly))
-	if code, _, stderr := l.Call("delete", "-o", "json", "web"); code != exit.Error || !strings.Contains(stderr, "--dry-run") {
+	if code, _, stderr := l.Call("delete", "-o", "json", "web"); code != exit.Error ||
+		!strings.Contains(stderr, "--dry-run") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	l.Must("delete", "web")

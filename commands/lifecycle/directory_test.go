@@ -16,7 +16,8 @@ func TestDirectories(t *testing.T) {
 	l := newLab(t)
 	write := func(name, text string) {
 		path := l.Path(filepath.Join("site", name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -25,11 +26,13 @@ func TestDirectories(t *testing.T) {
 	write("more/README.md", "not: [yaml")
 	write("more/.hidden/x.yaml", "not: [yaml")
 	dir := l.Path("site")
-	if stdout, _ := l.Must("plan", "-f", dir); strings.Contains(stdout, "default/db") || !strings.Contains(stdout, "Deployment default/web · would be created") {
+	if stdout, _ := l.Must("plan", "-f", dir); strings.Contains(stdout, "default/db") ||
+		!strings.Contains(stdout, "Deployment default/web · would be created") {
 		t.Errorf("plan: %s", stdout)
 	}
 	for _, args := range [][]string{{"plan"}, {"validate"}, {"apply", "--dry-run"}} {
-		if stdout, _ := l.Must(append(args, "-R", "-f", dir)...); !strings.Contains(stdout, "default/db") || !strings.Contains(stdout, "default/web") {
+		if stdout, _ := l.Must(append(args, "-R", "-f", dir)...); !strings.Contains(stdout, "default/db") ||
+			!strings.Contains(stdout, "default/web") {
 			t.Errorf("%v: %s", args, stdout)
 		}
 	}

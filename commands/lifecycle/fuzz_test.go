@@ -22,11 +22,16 @@ func FuzzSavedPlan(f *testing.F) {
 		f.Fatal(err, m.Err())
 	}
 	d := m.Pods[0]
-	in := &plan.Input{Pod: model.RefOf(d.Pod), Input: podstatus.Input{Desired: d, Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}}
+	in := &plan.Input{
+		Pod:   model.RefOf(d.Pod),
+		Input: podstatus.Input{Desired: d, Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)},
+	}
 	made := planfile.Make(in)
 	kept := *in
 	kept.Options.KeepBasis = true
-	for _, doc := range []any{PlanDocument([]*plan.Plan{planfile.Make(&kept)}), PlanDocument([]*plan.Plan{planfile.Make(&kept), made})} {
+	for _, doc := range []any{
+		PlanDocument([]*plan.Plan{planfile.Make(&kept)}), PlanDocument([]*plan.Plan{planfile.Make(&kept), made}),
+	} {
 		text, err := json.Marshal(doc)
 		if err != nil {
 			f.Fatal(err)
@@ -34,7 +39,9 @@ func FuzzSavedPlan(f *testing.F) {
 		f.Add(text)
 	}
 	f.Add([]byte(`{"apiVersion":"podctl.io/v1alpha1","kind":"PlanList","items":[null]}`))
-	f.Add([]byte(`{"apiVersion":"podctl.io/v1alpha1","kind":"Plan","pod":{"namespace":"default","name":"hello","uid":"` + string(d.Pod.UID) + `"},"basis":{"desired":{"objects":{"secrets":{"a":null}}}}}`))
+	f.Add([]byte(`{"apiVersion":"podctl.io/v1alpha1","kind":"Plan",` +
+		`"pod":{"namespace":"default","name":"hello","uid":"` + string(d.Pod.UID) + `"},` +
+		`"basis":{"desired":{"objects":{"secrets":{"a":null}}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		saved, err := parseSaved(text)
 		if err != nil {

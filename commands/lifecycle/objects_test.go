@@ -29,8 +29,10 @@ func (l *lab) wants(code int, says []string, args ...string) string {
 		l.T().Errorf("%v: exit code %d, want %d\n%s%s", args, got, code, stdout, stderr)
 	}
 	for _, text := range says {
-		if not, ok := strings.CutPrefix(text, "!"); ok == strings.Contains(stdout+stderr, strings.TrimPrefix(text, "!")) {
-			l.T().Errorf("%v: %q (unwanted: %v) in\n%s%s", args, strings.TrimPrefix(text, "!"), not != "" && ok, stdout, stderr)
+		not, ok := strings.CutPrefix(text, "!")
+		if ok == strings.Contains(stdout+stderr, strings.TrimPrefix(text, "!")) {
+			l.T().Errorf("%v: %q (unwanted: %v) in\n%s%s", args, strings.TrimPrefix(text, "!"), not != "" && ok, stdout,
+				stderr)
 		}
 	}
 	return stdout + stderr
@@ -39,7 +41,8 @@ func (l *lab) wants(code int, says []string, args ...string) string {
 const (
 	settings  = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {greeting: hello}\n"
 	password  = "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: hunter2-and-more}\n"
-	withStore = "  containers:\n  - name: a\n    image: i:1\n    env: [{name: P, valueFrom: {secretKeyRef: {name: login, key: password}}}]\n" +
+	withStore = "  containers:\n  - name: a\n    image: i:1\n" +
+		"    env: [{name: P, valueFrom: {secretKeyRef: {name: login, key: password}}}]\n" +
 		"    volumeMounts: [{name: c, mountPath: /c}]\n  volumes: [{name: c, configMap: {name: settings}}]\n"
 )
 
@@ -47,7 +50,8 @@ const (
 // ConfigMaps.
 func TestDrawingsOfPlansWithObjects(t *testing.T) {
 	l := newLab(t)
-	path := l.file("all.yaml", settings+"---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: i:1}]}\n")
+	path := l.file("all.yaml",
+		settings+"---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: i:1}]}\n")
 	for format, begin := range map[string]string{"dot": "digraph", "svg": "<svg"} {
 		if out, _ := l.Must("plan", "--graph", format, path); !strings.HasPrefix(out, begin) {
 			t.Errorf("%s:\n%s", format, out)
@@ -62,7 +66,8 @@ func TestColorsOfPlans(t *testing.T) {
 	path := l.file("all.yaml", settings+"---\n"+deployment(2, "i:1", ""))
 	for _, args := range [][]string{{"plan"}, {"plan", "--prune", "--set", "shop"}} {
 		out, _ := l.Must(append(args, "--color=always", path)...)
-		if !strings.Contains(out, "\x1b[1mTotal:") || !strings.Contains(out, "\x1b[1mDeployment default/web") || strings.Contains(out, `\x1b`) {
+		if !strings.Contains(out, "\x1b[1mTotal:") || !strings.Contains(out, "\x1b[1mDeployment default/web") ||
+			strings.Contains(out, `\x1b`) {
 			t.Errorf("%v:\n%q", args, out)
 		}
 	}
@@ -78,16 +83,24 @@ func TestObjectsApartFromPods(t *testing.T) {
 	l.wants(exit.NotYet, []string{"CreateContainerConfigError: " + missing}, "apply", "--wait", web)
 	both := l.file("both.yaml", settings+"---\n"+password)
 	l.wants(exit.OK, []string{
-		"configmap default/settings would be created", "secret default/login would be created", "Pod default/web", "!hunter2",
+		"configmap default/settings would be created", "secret default/login would be created", "Pod default/web",
+		"!hunter2",
 	}, "plan", both)
-	l.wants(exit.OK, []string{"configmap default/settings created\n", "secret default/login created\n", "note: configmap default/settings: used from the next apply of pod default/web"}, "apply", both)
-	l.wants(exit.OK, []string{"configmap default/settings unchanged\n", "secret default/login unchanged\n", "!note:"}, "apply", both)
+	l.wants(exit.OK, []string{
+		"configmap default/settings created\n", "secret default/login created\n",
+		"note: configmap default/settings: used from the next apply of pod default/web",
+	}, "apply", both)
+	l.wants(exit.OK, []string{"configmap default/settings unchanged\n", "secret default/login unchanged\n", "!note:"},
+		"apply", both)
 	l.wants(exit.OK, []string{"!missing"}, "plan", web)
 	l.wants(exit.OK, []string{"pod default/web"}, "apply", "--all")
 	l.wants(exit.OK, []string{"No changes"}, "plan", "web")
 
 	changed := l.file("settings.yaml", strings.Replace(settings, "hello", "good day", 1))
-	l.wants(exit.Pending, []string{"configmap default/settings would be configured: data.greeting\n      data.greeting: hello -> good day\n", "volume c  update in place", "!replace"}, "plan", "--exit-code", changed)
+	l.wants(exit.Pending, []string{
+		"configmap default/settings would be configured: data.greeting\n      data.greeting: hello -> good day\n",
+		"volume c  update in place", "!replace",
+	}, "plan", "--exit-code", changed)
 	lines := l.file("lines.yaml", strings.Replace(settings, "hello", `"hello\nall"`, 1))
 	l.wants(exit.OK, []string{"data.greeting:\n", "\x1b[32m+ all\x1b[0m\n"}, "plan", "--color=always", lines)
 	l.wants(exit.OK, []string{`"before": "hello"`, `"after": "good day"`}, "plan", "-o", "json", changed)
@@ -100,23 +113,30 @@ func TestObjectsApartFromPods(t *testing.T) {
 	l.wants(exit.OK, []string{"No changes"}, "plan", web)
 
 	rotated := l.file("login.yaml", strings.Replace(password, "hunter2-and-more", "swordfish-too", 1))
-	l.wants(exit.OK, []string{"secret default/login would be configured: data.password", "replace", "!hunter2", "!swordfish"}, "plan", rotated)
-	l.wants(exit.OK, []string{`"kind": "PlanList"`, `"objects"`, `"outcome": "configured"`, "!swordfish", "!hunter2"}, "plan", "-o", "json", rotated)
+	l.wants(exit.OK, []string{
+		"secret default/login would be configured: data.password", "replace", "!hunter2", "!swordfish",
+	}, "plan", rotated)
+	l.wants(exit.OK, []string{`"kind": "PlanList"`, `"objects"`, `"outcome": "configured"`, "!swordfish", "!hunter2"},
+		"plan", "-o", "json", rotated)
 
-	l.wants(exit.OK, []string{"configmap default/settings deleted\n", "note: configmap default/settings is used by pod default/web"}, "delete", "cm/settings")
+	l.wants(exit.OK, []string{
+		"configmap default/settings deleted\n", "note: configmap default/settings is used by pod default/web",
+	}, "delete", "cm/settings")
 	l.wants(exit.Error, []string{"no configmap default/settings is stored here"}, "delete", "cm", "settings")
 	l.wants(exit.OK, []string{"ConfigMap default/settings, which volume c names, is missing"}, "plan", "web")
 	l.wants(exit.OK, []string{"!settings"}, "delete", "--ignore-not-found", "cm", "settings")
 	l.wants(exit.Error, []string{"cannot be used with names"}, "delete", "-l", "a=b", "cm/settings")
 	l.wants(exit.OK, []string{"!settings", "!login"}, "delete", "-l", "a=b", "-f", both)
-	l.wants(exit.OK, []string{"configmap default/settings not found", "secret default/login deleted"}, "delete", "-f", both)
+	l.wants(exit.OK, []string{"configmap default/settings not found", "secret default/login deleted"}, "delete", "-f",
+		both)
 }
 
 // TestOwnObjectsWin checks that objects from --configmap take precedence over stored ones and stay with the pod.
 // Objects of the manifest are stored.
 func TestOwnObjectsWin(t *testing.T) {
 	l := newLab(t)
-	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n" +
+		"spec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
 	web := l.file("web.yaml", pod)
 	stored := l.file("settings.yaml", settings)
 	other := l.file("other.yaml", strings.Replace(settings, "hello", "good day", 1))
@@ -124,25 +144,33 @@ func TestOwnObjectsWin(t *testing.T) {
 
 	l.wants(exit.OK, []string{"unresolved: "}, "validate", web)
 	l.wants(exit.OK, []string{"!unresolved"}, "validate", "--configmap", other, web)
-	if text := l.wants(exit.OK, []string{"good day"}, "render", "--cri", "--configmap", other, web); strings.Contains(text, "hello") {
+	text := l.wants(exit.OK, []string{"good day"}, "render", "--cri", "--configmap", other, web)
+	if strings.Contains(text, "hello") {
 		t.Error(text)
 	}
 	l.wants(exit.OK, []string{"configmap default/settings created"}, "apply", stored)
 	l.wants(exit.OK, []string{"!unresolved"}, "validate", web)
 	l.wants(exit.OK, []string{"hello"}, "render", "--cri", web)
-	l.wants(exit.OK, []string{"configmap default/settings would be configured: data.greeting\n      data.greeting: hello -> own\n", "not created yet", "!uses this one"}, "plan", own)
-	l.wants(exit.OK, []string{"pod default/web uses this one, not the stored ConfigMap of that name"}, "apply", "--configmap", other, web)
+	l.wants(exit.OK, []string{
+		"configmap default/settings would be configured: data.greeting\n      data.greeting: hello -> own\n",
+		"not created yet", "!uses this one",
+	}, "plan", own)
+	l.wants(exit.OK, []string{"pod default/web uses this one, not the stored ConfigMap of that name"}, "apply",
+		"--configmap", other, web)
 	l.wants(exit.OK, []string{"No changes"}, "plan", "web")
 	l.wants(exit.OK, []string{"replace", "hello"}, "plan", web)
-	l.wants(exit.OK, []string{"!Pod default/web"}, "plan", l.file("third.yaml", strings.Replace(settings, "hello", "third", 1)))
+	l.wants(exit.OK, []string{"!Pod default/web"}, "plan",
+		l.file("third.yaml", strings.Replace(settings, "hello", "third", 1)))
 
 	l.wants(exit.Error, []string{"--configmap needs the manifests"}, "plan", "--configmap", other, "web")
 	l.wants(exit.Error, []string{"--all cannot be used"}, "apply", "--all", "--configmap", other)
-	l.wants(exit.Refused, []string{"Pod is not accepted with --configmap"}, "apply", "--configmap", own, l.file("b.yaml", strings.Replace(pod, "web", "b", 1)))
+	l.wants(exit.Refused, []string{"Pod is not accepted with --configmap"}, "apply", "--configmap", own,
+		l.file("b.yaml", strings.Replace(pod, "web", "b", 1)))
 	l.wants(exit.Refused, []string{"is given twice"}, "apply", "--configmap", other, own)
 	l.wants(exit.OK, []string{"configmap other/settings created"}, "apply", "-n", "other", stored)
 	there := l.file("there.yaml", strings.Replace(settings, "{name", "{namespace: there, name", 1))
-	l.wants(exit.Error, []string{"configmap there/settings in the manifest is not in the namespace other"}, "apply", "-n", "other", there)
+	l.wants(exit.Error, []string{"configmap there/settings in the manifest is not in the namespace other"}, "apply",
+		"-n", "other", there)
 	l.wants(exit.Error, []string{"--save saves plans of pods"}, "plan", "--save", l.Path("p.json"), stored)
 }
 
@@ -150,9 +178,11 @@ func TestOwnObjectsWin(t *testing.T) {
 func TestObjectsStayInTheirNamespace(t *testing.T) {
 	l := newLab(t)
 	web := l.Write("web", withStore)
-	l.wants(exit.OK, nil, "apply", l.file("other.yaml", strings.ReplaceAll(settings+"---\n"+password, "metadata: {", "metadata: {namespace: other, ")))
+	l.wants(exit.OK, nil, "apply", l.file("other.yaml",
+		strings.ReplaceAll(settings+"---\n"+password, "metadata: {", "metadata: {namespace: other, ")))
 	l.wants(exit.NotYet, []string{"Secret default/login is missing"}, "apply", web)
-	l.wants(exit.NotYet, []string{"ConfigMap default/settings, which volume c names, is missing"}, "apply", "--configmap", l.file("login.yaml", password), web)
+	l.wants(exit.NotYet, []string{"ConfigMap default/settings, which volume c names, is missing"}, "apply",
+		"--configmap", l.file("login.yaml", password), web)
 }
 
 // TestAContainerWithoutItsReference checks that containers without missing references start, and that the exit code
@@ -160,9 +190,12 @@ func TestObjectsStayInTheirNamespace(t *testing.T) {
 func TestAContainerWithoutItsReference(t *testing.T) {
 	l := newLab(t)
 	lacks := "    envFrom: [{configMapRef: {name: none}}]\n"
-	l.wants(exit.NotYet, []string{"applied: 2 started", "ConfigMap default/none is missing"}, "apply", l.Write("two", "  containers:\n  - name: a\n    image: i:1\n  - name: b\n    image: i:1\n"+lacks))
-	l.wants(exit.NotYet, []string{"ConfigMap default/none is missing"}, "apply", l.Write("one", "  containers:\n  - name: b\n    image: i:1\n"+lacks))
-	l.wants(exit.OK, nil, "apply", l.Write("optional", "  containers:\n  - name: b\n    image: i:1\n    envFrom: [{configMapRef: {name: none, optional: true}}]\n"))
+	l.wants(exit.NotYet, []string{"applied: 2 started", "ConfigMap default/none is missing"}, "apply",
+		l.Write("two", "  containers:\n  - name: a\n    image: i:1\n  - name: b\n    image: i:1\n"+lacks))
+	l.wants(exit.NotYet, []string{"ConfigMap default/none is missing"}, "apply",
+		l.Write("one", "  containers:\n  - name: b\n    image: i:1\n"+lacks))
+	l.wants(exit.OK, nil, "apply", l.Write("optional",
+		"  containers:\n  - name: b\n    image: i:1\n    envFrom: [{configMapRef: {name: none, optional: true}}]\n"))
 	l.wants(exit.OK, nil, "apply", l.file("none.yaml", strings.Replace(settings, "settings", "none", 1)))
 	l.wants(exit.OK, []string{"replace"}, "plan", "optional")
 	l.wants(exit.OK, []string{"start"}, "plan", "one")
@@ -174,22 +207,29 @@ func TestRefusedObjects(t *testing.T) {
 	l := newLab(t)
 	frozen := settings + "immutable: true\n"
 	l.wants(exit.OK, []string{"created"}, "apply", l.file("a.yaml", frozen+"---\n"+password))
-	l.wants(exit.Refused, []string{"configmap default/settings: data.greeting of an immutable ConfigMap cannot change: delete it and apply it again"},
+	l.wants(exit.Refused, []string{
+		"configmap default/settings: data.greeting of an immutable ConfigMap cannot change: " +
+			"delete it and apply it again",
+	},
 		"apply", l.file("b.yaml", strings.Replace(frozen, "hello", "x", 1)))
-	l.wants(exit.Refused, []string{"secret default/login: its type cannot change"}, "apply", l.file("c.yaml", password+"type: example.com/x\n"))
+	l.wants(exit.Refused, []string{"secret default/login: its type cannot change"}, "apply",
+		l.file("c.yaml", password+"type: example.com/x\n"))
 	printed := l.wants(exit.OK, []string{"(secret)", "!hunter2"}, "get", "secret/login", "-o", "yaml")
-	l.wants(exit.Refused, []string{"the value of key password is the placeholder that podctl prints"}, "apply", l.file("d.yaml", printed))
+	l.wants(exit.Refused, []string{"the value of key password is the placeholder that podctl prints"}, "apply",
+		l.file("d.yaml", printed))
 }
 
 // TestSavedPlanWithObjects checks that a saved plan includes the objects of its pods, and that a plan which is out of
 // date stores none.
 func TestSavedPlanWithObjects(t *testing.T) {
 	l := newLab(t)
-	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n" +
+		"spec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
 	both, saved := l.file("both.yaml", settings+"---\n"+pod), l.Path("p.json")
 	l.wants(exit.OK, nil, "plan", "--save", saved, both)
 	edited := l.file("edited.yaml", strings.Replace(settings, "hello", "good day", 1)+"---\n"+pod)
-	l.wants(exit.Error, []string{"is out of date", "manifest: configMaps.settings.data.greeting"}, "apply", "--plan", saved, edited)
+	l.wants(exit.Error, []string{"is out of date", "manifest: configMaps.settings.data.greeting"}, "apply", "--plan",
+		saved, edited)
 	l.wants(exit.Error, []string{"no configmap default/settings"}, "get", "cm", "settings")
 	text, err := os.ReadFile(saved)
 	if err != nil {
@@ -208,19 +248,24 @@ func TestSavedPlanWithObjects(t *testing.T) {
 	}
 	empty := l.file("empty.json", `{"apiVersion":"podctl.io/v1alpha1","kind":"PlanList"}`)
 	l.wants(exit.Error, []string{"is not in the saved plan"}, "apply", "--plan", empty, l.file("pod.yaml", pod))
-	l.wants(exit.Error, []string{"apply configmap default/other separately"}, "apply", "--plan", saved, both, l.file("other.yaml", strings.Replace(settings, "settings", "other", 1)))
+	l.wants(exit.Error, []string{"apply configmap default/other separately"}, "apply", "--plan", saved, both,
+		l.file("other.yaml", strings.Replace(settings, "settings", "other", 1)))
 }
 
 // TestRolloutOfAnEnvironment checks that pods of a Deployment get a changed environment value through the rollout, not
 // all at once. They get a changed volume in their next pass.
 func TestRolloutOfAnEnvironment(t *testing.T) {
 	l := newLab(t)
-	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: web}}\n" +
+	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n" +
+		"  selector: {matchLabels: {app: web}}\n" +
 		"  template:\n    metadata: {labels: {app: web}}\n    spec:\n      volumes: [{name: c, configMap: {name: settings}}]\n" +
-		"      containers: [{name: a, image: 'i:1', env: [{name: G, valueFrom: {configMapKeyRef: {name: settings, key: greeting}}}], volumeMounts: [{name: c, mountPath: /c}]}]\n"
+		"      containers: [{name: a, image: 'i:1', env: [{name: G, valueFrom: {configMapKeyRef: {name: settings, " +
+		"key: greeting}}}], volumeMounts: [{name: c, mountPath: /c}]}]\n"
 	l.wants(exit.OK, nil, "apply", l.file("all.yaml", settings+"---\n"+web))
 	changed := l.file("changed.yaml", strings.Replace(settings, "hello", "good day", 1))
-	l.wants(exit.OK, []string{"Deployment default/web", "Pod default/web-2", "deployment default/web: Pods: 1 to create"}, "plan", changed)
+	l.wants(exit.OK, []string{
+		"Deployment default/web", "Pod default/web-2", "deployment default/web: Pods: 1 to create",
+	}, "plan", changed)
 	l.wants(exit.OK, []string{"used from the next apply of deployment default/web\n"}, "apply", changed)
 	l.wants(exit.OK, []string{"No changes"}, "plan", "web-0")
 	l.wants(exit.OK, []string{"configmap default/settings configured", "!used from the next apply"}, "apply",
@@ -235,9 +280,13 @@ func TestRolloutOfAnEnvironment(t *testing.T) {
 // it is applied alone later.
 func TestPersistentVolumes(t *testing.T) {
 	l := newLab(t)
-	const volume = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: {storage: 2Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /srv/disk}}\n---\n"
-	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n---\n"
-	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: db}\nspec: {containers: [{name: a, image: 'i:1', volumeMounts: [{name: d, mountPath: /d}]}], volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}\n"
+	const volume = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\n" +
+		"spec: {capacity: {storage: 2Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /srv/disk}}\n---\n"
+	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n" +
+		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n---\n"
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: db}\n" +
+		"spec: {containers: [{name: a, image: 'i:1', volumeMounts: [{name: d, mountPath: /d}]}], " +
+		"volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}\n"
 	all, alone := l.file("all.yaml", volume+claim+pod), l.file("db.yaml", pod)
 	l.wants(exit.OK, []string{"/srv/disk"}, "render", "--cri", all)
 	l.wants(exit.OK, []string{"persistentvolumeclaim default/data created"}, "apply", all)
@@ -252,9 +301,11 @@ func TestPersistentVolumes(t *testing.T) {
 // that delete leaves them.
 func TestSelectedPodsKeepTheirObjects(t *testing.T) {
 	l := newLab(t)
-	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\n" +
+		"spec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
 	all := l.file("all.yaml", settings+"---\n"+strings.Replace(settings, "settings", "other", 1)+"---\n"+pod)
-	l.wants(exit.OK, []string{"configmap default/settings created", "!default/other", "!missing"}, "apply", "-l", "app=web", "-f", all)
+	l.wants(exit.OK, []string{"configmap default/settings created", "!default/other", "!missing"}, "apply", "-l",
+		"app=web", "-f", all)
 	l.wants(exit.OK, []string{"!configmap default/settings deleted"}, "delete", "-l", "app=web", "-f", all)
 	l.wants(exit.OK, []string{"settings"}, "get", "cm")
 }
@@ -263,13 +314,15 @@ func TestSelectedPodsKeepTheirObjects(t *testing.T) {
 // follows it, and delete -f removes them.
 func TestObjectsOfAPodsManifestAreStored(t *testing.T) {
 	l := newLab(t)
-	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n" +
+		"spec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
 	both := l.file("both.yaml", settings+"---\n"+pod)
 	l.wants(exit.OK, []string{"configmap default/settings would be created", "!missing"}, "plan", both)
 	l.wants(exit.OK, []string{"configmap default/settings created", "!missing"}, "apply", both)
 	l.wants(exit.OK, []string{"No changes"}, "plan", "web")
 	l.wants(exit.OK, []string{"No changes", "!missing"}, "plan", l.file("web.yaml", pod))
-	l.wants(exit.OK, []string{"configmap default/settings configured"}, "apply", l.file("cm.yaml", strings.Replace(settings, "hello", "good day", 1)))
+	l.wants(exit.OK, []string{"configmap default/settings configured"}, "apply",
+		l.file("cm.yaml", strings.Replace(settings, "hello", "good day", 1)))
 	l.wants(exit.OK, []string{"replace", "hello", "good day"}, "plan", "web")
 	l.wants(exit.OK, []string{"configmap default/settings deleted"}, "delete", "-f", both)
 	l.wants(exit.Error, []string{"no configmap default/settings"}, "get", "cm", "settings")

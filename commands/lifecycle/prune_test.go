@@ -13,7 +13,8 @@ import (
 
 // named is a pod with a label.
 func named(name, label string) string {
-	return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", labels: {app: " + label + "}}\nspec: {terminationGracePeriodSeconds: 0, containers: [{name: a, image: 'i:1'}]}\n"
+	return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", labels: {app: " + label + "}}\n" +
+		"spec: {terminationGracePeriodSeconds: 0, containers: [{name: a, image: 'i:1'}]}\n"
 }
 
 // object is an object with a label, and with data if it is a ConfigMap.
@@ -22,7 +23,8 @@ func object(kind, name, label string) string {
 }
 
 func claim(name, label string) string {
-	return object("PersistentVolumeClaim", name, label) + "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+	return object("PersistentVolumeClaim", name, label) +
+		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 }
 
 // everything lists the content of the lab by kind and name.
@@ -41,20 +43,24 @@ func TestPruneSet(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", written(l, "other", named("mine", "web")+object("ConfigMap", "mine", "web")))
 	l.Must("apply", "--set", "db", written(l, "db", named("db", "web")))
-	all := written(l, "all", deployment(2, "i:1", "")+named("one", "web")+named("two", "web")+object("ConfigMap", "conf", "web")+object("Secret", "key", "web")+claim("data", "web"))
+	all := written(l, "all", deployment(2, "i:1", "")+named("one", "web")+named("two", "web")+
+		object("ConfigMap", "conf", "web")+object("Secret", "key", "web")+claim("data", "web"))
 	l.Must("apply", "--wait", "--prune", "--set", "web", all)
 	before := everything(l)
 	less := written(l, "less", named("one", "web"))
 	stdout, stderr := l.Must("plan", "--prune", "--set", "web", less)
 	for _, want := range []string{
-		"\ndeployment default/web would be pruned\n", "\npod default/two would be pruned\n", "\npod default/web-0 would be pruned\n", "\npod default/web-1 would be pruned\n",
-		"\nconfigmap default/conf would be pruned\n", "\nsecret default/key would be pruned\n", "Prune: 6 objects not in the manifests.\n", "Pod default/two ·",
+		"\ndeployment default/web would be pruned\n", "\npod default/two would be pruned\n",
+		"\npod default/web-0 would be pruned\n", "\npod default/web-1 would be pruned\n",
+		"\nconfigmap default/conf would be pruned\n", "\nsecret default/key would be pruned\n",
+		"Prune: 6 objects not in the manifests.\n", "Pod default/two ·",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("plan: want %q:\n%s", want, stdout)
 		}
 	}
-	if !strings.Contains(stderr, "persistentvolumeclaim default/data is no longer in the manifests; podctl keeps it and its data") {
+	if !strings.Contains(stderr,
+		"persistentvolumeclaim default/data is no longer in the manifests; podctl keeps it and its data") {
 		t.Errorf("plan: %s", stderr)
 	}
 	if code, _, _ := l.Call("plan", "--exit-code", "--prune", "--set", "web", less); code != exit.Pending {
@@ -63,14 +69,18 @@ func TestPruneSet(t *testing.T) {
 	if code, _, _ := l.Call("diff", "--prune", "--set", "web", less); code != 1 {
 		t.Errorf("diff: %d", code)
 	}
-	if stdout, _ = l.Must("apply", "--dry-run", "--prune", "--set", "web", less); !strings.Contains(stdout, "pod default/two would be pruned") {
+	stdout, _ = l.Must("apply", "--dry-run", "--prune", "--set", "web", less)
+	if !strings.Contains(stdout, "pod default/two would be pruned") {
 		t.Errorf("dry run: %s", stdout)
 	}
 	if after := everything(l); after != before {
 		t.Fatalf("plan changed %s to %s", before, after)
 	}
 	stdout, stderr = l.Must("apply", "--prune", "--set", "web", less)
-	for _, want := range []string{"deployment default/web pruned\n", "pod default/two deleted\n", "pod default/web-1 deleted\n", "configmap default/conf pruned\n", "secret default/key pruned\n"} {
+	for _, want := range []string{
+		"deployment default/web pruned\n", "pod default/two deleted\n", "pod default/web-1 deleted\n",
+		"configmap default/conf pruned\n", "secret default/key pruned\n",
+	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("apply: want %q:\n%s%s", want, stdout, stderr)
 		}
@@ -78,7 +88,8 @@ func TestPruneSet(t *testing.T) {
 	if after := everything(l); after != "pod/db pod/mine pod/one configmap/mine persistentvolumeclaim/data" {
 		t.Errorf("left: %s", after)
 	}
-	if code, stdout, _ := l.Call("plan", "--exit-code", "--prune", "--set", "web", less); code != exit.OK || !strings.Contains(stdout, "Prune: nothing.\n") {
+	if code, stdout, _ := l.Call("plan", "--exit-code", "--prune", "--set", "web", less); code != exit.OK ||
+		!strings.Contains(stdout, "Prune: nothing.\n") {
 		t.Errorf("plan afterwards: %d %s", code, stdout)
 	}
 }
@@ -93,7 +104,9 @@ func TestSetIsNoEdit(t *testing.T) {
 	if code, stdout, _ := l.Call("plan", "--exit-code", "--set", "web", file); code != exit.OK {
 		t.Errorf("plan: %d %s", code, stdout)
 	}
-	if stdout, _ := l.Must("apply", "--set", "web", file); !strings.Contains(stdout, "configmap default/conf unchanged") || !strings.Contains(stdout, "deployment default/web unchanged") {
+	stdout, _ := l.Must("apply", "--set", "web", file)
+	if !strings.Contains(stdout, "configmap default/conf unchanged") ||
+		!strings.Contains(stdout, "deployment default/web unchanged") {
 		t.Errorf("apply: %s", stdout)
 	}
 	l.Must("apply", "--all")
@@ -104,7 +117,8 @@ func TestSetIsNoEdit(t *testing.T) {
 	if stdout, _ := l.Must("get", "configmap", "conf", "-o", "yaml"); strings.Contains(stdout, "podctl.io/set") {
 		t.Errorf("the ConfigMap has the set annotation: %s", stdout)
 	}
-	if after, _ := l.Must("get", "-o", "jsonpath={.items[*].status.containerStatuses[*].containerID}"); !strings.Contains(after, strings.Fields(ids)[0]) || !strings.Contains(after, strings.Fields(ids)[1]) {
+	after, _ := l.Must("get", "-o", "jsonpath={.items[*].status.containerStatuses[*].containerID}")
+	if !strings.Contains(after, strings.Fields(ids)[0]) || !strings.Contains(after, strings.Fields(ids)[1]) {
 		t.Errorf("containers %s became %s", ids, after)
 	}
 	if stdout, _ := l.Must("describe", "one"); !strings.Contains(stdout, "default/web\n") {
@@ -118,7 +132,8 @@ func TestSetIsNoEdit(t *testing.T) {
 	if stdout, _ := l.Must("plan", "-n", "other", "--prune", "--set", "web", none); !strings.Contains(stdout, "Prune: nothing.") {
 		t.Errorf("plan in another namespace: %s", stdout)
 	}
-	if _, stderr := l.Must("apply", "--set", "new", written(l, "one", named("one", "web"))); !strings.Contains(stderr, "pod default/one moved from the set default/web to the set default/new") {
+	_, stderr := l.Must("apply", "--set", "new", written(l, "one", named("one", "web")))
+	if !strings.Contains(stderr, "pod default/one moved from the set default/web to the set default/new") {
 		t.Errorf("a move: %s", stderr)
 	}
 	l.Must("apply", written(l, "conf", object("ConfigMap", "conf", "web")))
@@ -132,18 +147,22 @@ func TestSetIsNoEdit(t *testing.T) {
 // object in the manifests stays even if its labels differ.
 func TestPruneLabels(t *testing.T) {
 	l := newLab(t)
-	l.Must("apply", written(l, "all", named("one", "web")+named("two", "web")+named("three", "db")+named("four", "web")+object("ConfigMap", "conf", "web")))
+	l.Must("apply", written(l, "all", named("one", "web")+named("two", "web")+named("three", "db")+named("four", "web")+
+		object("ConfigMap", "conf", "web")))
 	l.Must("apply", "-n", "other", written(l, "elsewhere", named("five", "web")))
 	less := written(l, "less", named("one", "web")+named("four", "db"))
 	stdout, stderr := l.Must("apply", "--prune", "-l", "app=web", less)
-	if !strings.Contains(stdout, "pod default/two deleted") || !strings.Contains(stdout, "configmap default/conf pruned") || !strings.Contains(stderr, "pod default/four is not applied: it does not have the labels app=web") {
+	if !strings.Contains(stdout, "pod default/two deleted") ||
+		!strings.Contains(stdout, "configmap default/conf pruned") ||
+		!strings.Contains(stderr, "pod default/four is not applied: it does not have the labels app=web") {
 		t.Errorf("apply: %s%s", stdout, stderr)
 	}
 	if after := everything(l); after != "pod/four pod/one pod/three pod/five" {
 		t.Errorf("left: %s", after)
 	}
 	code, _, stderr := l.Call("apply", "--prune", "-l", "app=db", written(l, "web", named("one", "web")))
-	if code != exit.Error || !strings.Contains(stderr, "no object in the manifests has the labels app=db") || !strings.Contains(everything(l), "pod/three") {
+	if code != exit.Error || !strings.Contains(stderr, "no object in the manifests has the labels app=db") ||
+		!strings.Contains(everything(l), "pod/three") {
 		t.Errorf("other labels: %d %s", code, stderr)
 	}
 }
@@ -179,7 +198,8 @@ func TestPruneRefused(t *testing.T) {
 	// If something cannot be applied, nothing is pruned.
 	l.Fail(runtimetest.Fault{Method: "PullImage", Times: 9, Err: errors.New("no such image")})
 	broken := written(l, "broken", strings.ReplaceAll(named("two", "web"), "i:1", "absent:1"))
-	if code, stdout, stderr := l.Call("apply", "--prune", "--set", "web", broken); code == exit.OK || !strings.Contains(stderr, "nothing was pruned") || !strings.Contains(everything(l), "pod/one") {
+	if code, stdout, stderr := l.Call("apply", "--prune", "--set", "web", broken); code == exit.OK ||
+		!strings.Contains(stderr, "nothing was pruned") || !strings.Contains(everything(l), "pod/one") {
 		t.Errorf("a failure: %d %s%s", code, stdout, stderr)
 	}
 }
@@ -205,7 +225,8 @@ func TestPruneLeavesOthers(t *testing.T) {
 		}
 	}
 	l.Must("apply", "--prune", "-l", "app=web", file)
-	if after := everything(l); after != "pod/static pod/web-0 deployment.apps/web" && after != "pod/static pod/web-0 deployment/web" {
+	if after := everything(l); after != "pod/static pod/web-0 deployment.apps/web" &&
+		after != "pod/static pod/web-0 deployment/web" {
 		t.Errorf("left: %s", after)
 	}
 }
@@ -213,7 +234,8 @@ func TestPruneLeavesOthers(t *testing.T) {
 // TestPruneDocuments checks that the JSON plan has the objects to prune, and that apply prints only JSON.
 func TestPruneDocuments(t *testing.T) {
 	l := newLab(t)
-	l.Must("apply", "--wait", "--set", "web", written(l, "all", deployment(1, "i:1", "")+named("one", "web")+object("ConfigMap", "conf", "web")))
+	l.Must("apply", "--wait", "--set", "web",
+		written(l, "all", deployment(1, "i:1", "")+named("one", "web")+object("ConfigMap", "conf", "web")))
 	less := written(l, "less", named("one", "web"))
 	stdout, _ := l.Must("plan", "--prune", "--set", "web", "-o", "json", less)
 	var doc struct {
@@ -223,7 +245,8 @@ func TestPruneDocuments(t *testing.T) {
 		}
 		Items []struct{ Pod struct{ Name string } }
 	}
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || doc.Kind != "PlanList" || len(doc.Prunes) != 3 || doc.Prunes[0].Object.Kind != "Deployment" || len(doc.Items) != 2 || doc.Items[1].Pod.Name != "web-0" {
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || doc.Kind != "PlanList" || len(doc.Prunes) != 3 ||
+		doc.Prunes[0].Object.Kind != "Deployment" || len(doc.Items) != 2 || doc.Items[1].Pod.Name != "web-0" {
 		t.Errorf("%v: %s", err, stdout)
 	}
 	stdout, _ = l.Must("apply", "--prune", "--set", "web", "-o", "json", less)

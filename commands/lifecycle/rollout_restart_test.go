@@ -37,12 +37,15 @@ func TestRolloutRestart(t *testing.T) {
 	l.Must("apply", "--wait", file)
 	since := len(l.Created().Sandboxes)
 
-	if stdout, _ := l.Must("rollout", "restart", "deployment/web", "--dry-run"); !strings.Contains(stdout, "its workload was restarted at ") || !strings.Contains(stdout, "Pods: 1 to change, 2 waiting, 2 unchanged.") {
+	stdout, _ := l.Must("rollout", "restart", "deployment/web", "--dry-run")
+	if !strings.Contains(stdout, "its workload was restarted at ") ||
+		!strings.Contains(stdout, "Pods: 1 to change, 2 waiting, 2 unchanged.") {
 		t.Errorf("dry run: %s", stdout)
 	}
 	l.wantMade(&since)
-	stdout, _ := l.Must("rollout", "restart", "deployment/web")
-	if !strings.HasPrefix(stdout, "deployment default/web restarted\n") || !strings.Contains(stdout, "1 of 3 pods updated, 3 available") {
+	stdout, _ = l.Must("rollout", "restart", "deployment/web")
+	if !strings.HasPrefix(stdout, "deployment default/web restarted\n") ||
+		!strings.Contains(stdout, "1 of 3 pods updated, 3 available") {
 		t.Errorf("restart: %s", stdout)
 	}
 	l.wantMade(&since, "web-0:1")
@@ -59,7 +62,8 @@ func TestRolloutRestart(t *testing.T) {
 
 	l.Must("rollout", "restart", "deploy/web", "--wait")
 	l.wantMade(&since, "web-0:2", "web-1:2", "web-2:2")
-	if stdout, _ := l.Must("rollout", "history", "deployment/web"); strings.Count(stdout, "Z\n") != 2 || !strings.Contains(stdout, "<none>") || !strings.Contains(stdout, "RESTARTED AT") {
+	if stdout, _ := l.Must("rollout", "history", "deployment/web"); strings.Count(stdout, "Z\n") != 2 ||
+		!strings.Contains(stdout, "<none>") || !strings.Contains(stdout, "RESTARTED AT") {
 		t.Errorf("history: %s", stdout)
 	}
 	l.Must("rollout", "undo", "deployment/web", "--wait")
@@ -74,15 +78,23 @@ func TestRolloutRestart(t *testing.T) {
 // has its own rollout.
 func TestRolloutRestartInOrder(t *testing.T) {
 	l := newLab(t)
-	set := strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "selector: {m", "serviceName: web\n  selector: {m").Replace(deployment(3, "i:1", ""))
-	daemon := strings.NewReplacer("kind: Deployment", "kind: DaemonSet", "  replicas: 1\n", "", "name: web,", "name: node,").Replace(deployment(1, "i:1", ""))
+	set := strings.NewReplacer(
+		"kind: Deployment", "kind: StatefulSet",
+		"selector: {m", "serviceName: web\n  selector: {m",
+	).Replace(deployment(3, "i:1", ""))
+	daemon := strings.NewReplacer(
+		"kind: Deployment", "kind: DaemonSet",
+		"  replicas: 1\n", "",
+		"name: web,", "name: node,",
+	).Replace(deployment(1, "i:1", ""))
 	l.Must("apply", "--wait", written(l, "web", set), written(l, "node", daemon))
 	since := len(l.Created().Sandboxes)
 	stdout, _ := l.Must("rollout", "restart", "sts/web", "daemonset/node", "sts/web")
 	if !strings.HasPrefix(stdout, "statefulset default/web restarted\ndaemonset default/node restarted\n") {
 		t.Errorf("restart: %s", stdout)
 	}
-	if made := l.made(since); !slices.Contains(made, "web-2:1") || !slices.Contains(made, "node-0:1") || len(made) != 2 {
+	if made := l.made(since); !slices.Contains(made, "web-2:1") || !slices.Contains(made, "node-0:1") ||
+		len(made) != 2 {
 		t.Errorf("the first pass created %v", made)
 	}
 	since = len(l.Created().Sandboxes)
@@ -94,17 +106,24 @@ func TestRolloutRestartInOrder(t *testing.T) {
 // restarts nothing.
 func TestRolloutRestartRefused(t *testing.T) {
 	l := newLab(t)
-	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: pi}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: job, image: 'i:1'}]}}}\n"
+	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: pi}\n" +
+		"spec: {template: {spec: {restartPolicy: Never, containers: [{name: job, image: 'i:1'}]}}}\n"
 	paused := strings.Replace(deployment(1, "i:1", "  paused: true\n"), "name: web,", "name: still,", 1)
 	l.Must("apply", written(l, "web", deployment(1, "i:1", "")), written(l, "pi", job), written(l, "still", paused))
 	since := len(l.Created().Sandboxes)
 	code, _, stderr := l.Call("rollout", "restart", "deployment/web", "job/pi", "deployment/still", "deployment/none")
-	for _, want := range []string{"job default/pi: restarting is not supported", "deployment default/still: can't restart paused deployment", "no deployment default/none is stored here"} {
+	for _, want := range []string{
+		"job default/pi: restarting is not supported", "deployment default/still: can't restart paused deployment",
+		"no deployment default/none is stored here",
+	} {
 		if code != exit.Error || !strings.Contains(stderr, want) {
 			t.Errorf("want %q: %d %s", want, code, stderr)
 		}
 	}
-	for _, words := range [][]string{{"rollout", "restart"}, {"rollout", "restart", "web"}, {"rollout", "restart", "pod/web-0"}, {"rollout", "restart", "deployment"}} {
+	for _, words := range [][]string{
+		{"rollout", "restart"}, {"rollout", "restart", "web"}, {"rollout", "restart", "pod/web-0"},
+		{"rollout", "restart", "deployment"},
+	} {
 		if code, _, stderr := l.Call(words...); code != exit.Error {
 			t.Errorf("%v: %d %s", words, code, stderr)
 		}
@@ -125,10 +144,12 @@ func TestRolloutAsKubectlHasIt(t *testing.T) {
 		}
 	}
 	l.Must("rollout", "status", "deploy/web", "--watch", "--timeout", "1m")
-	if code, _, stderr := l.Call("rollout", "undo", "deploy", "web"); code != exit.Error || strings.Contains(stderr, "arg(s)") {
+	if code, _, stderr := l.Call("rollout", "undo", "deploy", "web"); code != exit.Error ||
+		strings.Contains(stderr, "arg(s)") {
 		t.Errorf("undo of the first version: %d %s", code, stderr)
 	}
-	if code, _, stderr := l.Call("rollout", "pause", "deploy/web"); code != exit.Error || !strings.Contains(stderr, `unknown command "pause"`) {
+	if code, _, stderr := l.Call("rollout", "pause", "deploy/web"); code != exit.Error ||
+		!strings.Contains(stderr, `unknown command "pause"`) {
 		t.Errorf("pause: %d %s", code, stderr)
 	}
 	if code, _, _ := l.Call("rollout", "status", "web", "other"); code != exit.Error {
@@ -143,6 +164,7 @@ func TestRolloutStatusWaits(t *testing.T) {
 	l.Must("apply", "--wait", written(l, "web", deployment(3, "i:1", slowly)))
 	l.Must("rollout", "restart", "deployment/web")
 	l.InTime("--timeout", []string{"rollout", "status", "deployment/web", "--watch"}, func(code int, text string) bool {
-		return code == exit.NotYet && strings.Count(text, "1 of 3 pods updated") == 1 && strings.Contains(text, "\ndeployment default/web: 1 of 3")
+		return code == exit.NotYet && strings.Count(text, "1 of 3 pods updated") == 1 &&
+			strings.Contains(text, "\ndeployment default/web: 1 of 3")
 	})
 }

@@ -24,7 +24,8 @@ func TestRunSaysWhyAPodFailed(t *testing.T) {
 	l.Behave("i", runtimetest.Behaviour{After: soon, ExitCode: 9})
 	job := l.Write("job", "  restartPolicy: Never\n  initContainers: [{name: i, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
 	code, _, stderr := l.Call("run", job)
-	if code != exit.RunFailed || !strings.Contains(stderr, "podctl: pod default/job has ended as Failed: i exited 9\n") {
+	if code != exit.RunFailed ||
+		!strings.Contains(stderr, "podctl: pod default/job has ended as Failed: i exited 9\n") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	l.Behave("b", runtimetest.Behaviour{After: soon, ExitCode: 7})
@@ -54,7 +55,9 @@ func (l *lab) besideKubelet() {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 60\n"), 0o700); err != nil {
 		l.T().Fatal(err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(l.T().Context()), script, "--container-runtime-endpoint="+l.Path("cri.sock")) //nolint:gosec // the script is a file of the test
+	endpoint := "--container-runtime-endpoint=" + l.Path("cri.sock")
+	ctx := context.WithoutCancel(l.T().Context())
+	cmd := exec.CommandContext(ctx, script, endpoint) //nolint:gosec // the script is a file of the test
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		l.T().Fatal(err)
@@ -83,13 +86,16 @@ func TestAFailedStartCompletes(t *testing.T) {
 		"init":   "  restartPolicy: Never\n  initContainers: [{name: bad, image: 'i:1'}]\n  containers: [{name: good, image: 'i:1'}]\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			for goal, want := range map[string]int{"completed": exit.PodFailed, "ready": exit.NotYet, "started": exit.NotYet} {
+			for goal, want := range map[string]int{
+				"completed": exit.PodFailed, "ready": exit.NotYet, "started": exit.NotYet,
+			} {
 				l := newLab(t)
 				l.Behave("bad", runtimetest.Behaviour{StartError: "no such file"})
 				l.Behave("good", runtimetest.Behaviour{After: 100 * soon})
 				began := time.Now()
 				code, stdout, stderr := l.Call("apply", "--wait="+goal, l.Write("job", spec))
-				if code != want || !strings.Contains(stderr, "RunContainerError") || time.Since(began) > 30*time.Second {
+				if code != want || !strings.Contains(stderr, "RunContainerError") ||
+					time.Since(began) > 30*time.Second {
 					t.Errorf("%s: exit code %d after %s\n%s%s", goal, code, time.Since(began), stdout, stderr)
 				}
 			}
@@ -100,7 +106,8 @@ func TestAFailedStartCompletes(t *testing.T) {
 			if name == "init" {
 				want = exit.RunFailed
 			}
-			if code, _, stderr := l.Call("run", l.Write("job", spec)); code != want || !strings.Contains(stderr, "RunContainerError: no such file") {
+			if code, _, stderr := l.Call("run", l.Write("job", spec)); code != want ||
+				!strings.Contains(stderr, "RunContainerError: no such file") {
 				t.Errorf("run: exit code %d\n%s", code, stderr)
 			}
 		})
@@ -115,7 +122,10 @@ func TestRunEndsUnread(t *testing.T) {
 		job := l.Write("job", "  restartPolicy: Never\n  containers: [{name: a, image: 'i:1'}]\n")
 		go l.talk("a")
 		var errs bytes.Buffer
-		env := &commands.Env{In: strings.NewReader(""), Out: unreadPipe{}, Err: &errs, Now: l.Clock.Now, Getenv: func(string) string { return "" }}
+		env := &commands.Env{
+			In: strings.NewReader(""), Out: unreadPipe{}, Err: &errs, Now: l.Clock.Now,
+			Getenv: func(string) string { return "" },
+		}
 		code := commands.Main(t.Context(), env, []string{
 			"--state-dir", l.Path("state"), "--log-root", l.Path("logs"), "--cgroup-root", l.CgroupRoot,
 			"-r", "unix://" + l.Path("cri.sock"), "--timeout", "30s", "run", "--rm=" + strconv.FormatBool(remove), job,

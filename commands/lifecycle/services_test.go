@@ -33,22 +33,27 @@ func TestServices(t *testing.T) {
 	if out, _ := l.Must("plan", file); !strings.Contains(out, "service default/web would be created") {
 		t.Error(out)
 	}
-	if out, notes := l.Must("apply", "--wait", file); !strings.Contains(out, "service default/web created") || strings.Contains(notes, "Service") {
+	if out, notes := l.Must("apply", "--wait", file); !strings.Contains(out, "service default/web created") ||
+		strings.Contains(notes, "Service") {
 		t.Errorf("%s%s", out, notes)
 	}
-	if out, _ := l.Must("get", "svc", "-o", "wide"); !strings.Contains(out, "ClusterIP   10.96.") || !strings.Contains(out, "80/TCP") || !strings.Contains(out, "web-0,web-1") {
+	if out, _ := l.Must("get", "svc", "-o", "wide"); !strings.Contains(out, "ClusterIP   10.96.") ||
+		!strings.Contains(out, "80/TCP") || !strings.Contains(out, "web-0,web-1") {
 		t.Error(out)
 	}
 	if out, _ := l.Must("get", "service/web", "-o", "jsonpath={.spec.ports[0].targetPort}"); out != "http" {
 		t.Error(out)
 	}
-	if _, _, stderr := l.Call("port-forward", "service/web", "81"); !strings.Contains(stderr, "service default/web has no port 81 that leads to pod web-0") {
+	_, _, stderr := l.Call("port-forward", "service/web", "81")
+	if !strings.Contains(stderr, "service default/web has no port 81 that leads to pod web-0") {
 		t.Error(stderr)
 	}
-	if code, _, stderr := l.Call("port-forward", "service/db", "80"); code == exit.OK || !strings.Contains(stderr, "no service default/db is stored here") {
+	if code, _, stderr := l.Call("port-forward", "service/db", "80"); code == exit.OK ||
+		!strings.Contains(stderr, "no service default/db is stored here") {
 		t.Error(stderr)
 	}
-	if code, out, stderr := l.Call("apply", "--exit-code", file); code != exit.OK || !strings.Contains(out, "service default/web unchanged") {
+	if code, out, stderr := l.Call("apply", "--exit-code", file); code != exit.OK ||
+		!strings.Contains(out, "service default/web unchanged") {
 		t.Errorf("%d %s%s", code, out, stderr)
 	}
 	edited := written(l, "edited", strings.Replace(withService, "port: 80,", "port: 81,", 1))
@@ -66,9 +71,11 @@ func TestServices(t *testing.T) {
 func TestServicesFindEachOther(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", "--wait", written(l, "web", withService))
-	l.Must("apply", written(l, "late", strings.ReplaceAll(withService[strings.Index(withService, "---"):], "name: web", "name: late")))
+	l.Must("apply", written(l, "late",
+		strings.ReplaceAll(withService[strings.Index(withService, "---"):], "name: web", "name: late")))
 	hosts, err := os.ReadFile(podFile(t, l, "web-0", "etc-hosts"))
-	if err != nil || !strings.Contains(string(hosts), "\tweb.default\tweb\n") || !strings.Contains(string(hosts), "\tlate.default\tlate\n") {
+	if err != nil || !strings.Contains(string(hosts), "\tweb.default\tweb\n") ||
+		!strings.Contains(string(hosts), "\tlate.default\tlate\n") {
 		t.Errorf("%s %v", hosts, err)
 	}
 }
@@ -100,7 +107,8 @@ func TestServicesThatAreRefused(t *testing.T) {
 		"{selector: {app: web}, clusterIP: 8.8.8.8":     "spec.clusterIPs[0]: 8.8.8.8 is not one of",
 		"{selector: {app: web}, externalIPs: [8.8.8.8]": "accepts traffic only on the node's own addresses",
 	} {
-		code, out, stderr := l.Call("apply", written(l, "bad", strings.Replace(withService, "{selector: {app: web}", edit, 1)))
+		code, out, stderr := l.Call("apply",
+			written(l, "bad", strings.Replace(withService, "{selector: {app: web}", edit, 1)))
 		if code != exit.Refused || !strings.Contains(stderr, want) {
 			t.Errorf("%d %s%s", code, out, stderr)
 		}

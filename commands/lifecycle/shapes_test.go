@@ -19,12 +19,18 @@ func shapes() map[string]shape {
 	return map[string]shape{
 		"helm": {
 			notes: []string{
-				"skipped: ServiceAccount/r1-shop ", "skipped: PodDisruptionBudget/r1-shop ", "skipped: NetworkPolicy/r1-shop ",
-				"skipped: ClusterRole/r1-shop ", "skipped: RoleBinding/r1-shop ", "skipped: HorizontalPodAutoscaler/r1-shop-web ",
+				"skipped: ServiceAccount/r1-shop ", "skipped: PodDisruptionBudget/r1-shop ",
+				"skipped: NetworkPolicy/r1-shop ",
+				"skipped: ClusterRole/r1-shop ", "skipped: RoleBinding/r1-shop ",
+				"skipped: HorizontalPodAutoscaler/r1-shop-web ",
 				"skipped: Ingress/r1-shop ", "skipped: ServiceMonitor/r1-shop (it is for an operator",
-				"skipped: Pod/r1-shop-test-connection (it is a hook, ", "metadata.annotations[helm.sh/hook]: A hook of helm is applied with everything else",
+				"skipped: Pod/r1-shop-test-connection (it is a hook, ",
+				"metadata.annotations[helm.sh/hook]: A hook of helm is applied with everything else",
 			},
-			applied: []string{"deployment default/r1-shop-web created\n", "statefulset default/r1-shop-db created\n", "job default/r1-shop-migrate created\n"},
+			applied: []string{
+				"deployment default/r1-shop-web created\n", "statefulset default/r1-shop-db created\n",
+				"job default/r1-shop-migrate created\n",
+			},
 		},
 		"kustomize": {
 			notes:   []string{"skipped: Namespace/shop "},
@@ -35,7 +41,11 @@ func shapes() map[string]shape {
 			applied: []string{"deployment default/web created\n", "deployment default/web: 1 of 1 pods"},
 		},
 		"podman": {
-			notes:   []string{"A claim is a directory that podctl creates", ":13:3: metadata.annotations: Only podman reads annotations of podman", ": spec.template.metadata.annotations: Only podman reads"},
+			notes: []string{
+				"A claim is a directory that podctl creates",
+				":13:3: metadata.annotations: Only podman reads annotations of podman",
+				": spec.template.metadata.annotations: Only podman reads",
+			},
 			applied: []string{"deployment default/api created\n", "pod default/web applied"},
 		},
 	}
@@ -66,7 +76,8 @@ func TestShapes(t *testing.T) {
 			if strings.Contains(stdout+stderr, "hunter2") || strings.Contains(stdout+stderr, "aHVudGVyMi1zZWNyZXQ=") {
 				t.Errorf("prints a secret: %s%s", stdout, stderr)
 			}
-			if stdout, _ := l.Must("apply", "-f", file); strings.Contains(stdout, " created\n") || strings.Contains(stdout, " configured\n") {
+			if stdout, _ := l.Must("apply", "-f", file); strings.Contains(stdout, " created\n") ||
+				strings.Contains(stdout, " configured\n") {
 				t.Errorf("applied again: %s", stdout)
 			}
 			l.Must("delete", "--volumes", "-f", file)

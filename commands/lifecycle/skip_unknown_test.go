@@ -41,16 +41,22 @@ func TestSkipUnknown(t *testing.T) {
 	}
 	for _, command := range []string{"validate", "plan", "apply", "delete", "diff"} {
 		code, stdout, stderr := l.Call(command, "-f", path)
-		if want := exit.Refused; command != "diff" && code != want || code == exit.OK || !strings.Contains(stdout+stderr, "--skip-unknown") || everything(l) != "" {
+		if want := exit.Refused; command != "diff" && code != want || code == exit.OK ||
+			!strings.Contains(stdout+stderr, "--skip-unknown") || everything(l) != "" {
 			t.Errorf("%s: %d\n%s%s", command, code, stdout, stderr)
 		}
 	}
-	for _, command := range [][]string{{"validate"}, {"plan"}, {"diff"}, {"apply"}, {"apply", "-o", "json"}, {"plan", "-o", "json"}, {"delete", "--dry-run"}, {"delete"}} {
+	for _, command := range [][]string{
+		{"validate"}, {"plan"}, {"diff"}, {"apply"}, {"apply", "-o", "json"}, {"plan", "-o", "json"},
+		{"delete", "--dry-run"}, {"delete"},
+	} {
 		code, stdout, stderr := l.Call(append(command, "--skip-unknown", "-f", path)...)
 		if code != exit.OK && command[0] != "diff" || code > 1 {
 			t.Errorf("%v: %d\n%s%s", command, code, stdout, stderr)
 		}
-		for _, name := range []string{"CustomResourceDefinition/widgets.example.com", "Widget/small", "Certificate/tls", "ServiceAccount/web"} {
+		for _, name := range []string{
+			"CustomResourceDefinition/widgets.example.com", "Widget/small", "Certificate/tls", "ServiceAccount/web",
+		} {
 			out := stderr
 			if command[0] == "validate" {
 				out = stdout
@@ -75,7 +81,8 @@ func TestOnlySkippedObjects(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Split(chart, "---")[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := l.Call("apply", "-f", path); code != exit.Refused || !strings.Contains(stderr, "--skip-unknown") {
+	if code, _, stderr := l.Call("apply", "-f", path); code != exit.Refused ||
+		!strings.Contains(stderr, "--skip-unknown") {
 		t.Errorf("%d %s", code, stderr)
 	}
 	l.Must("apply", "--skip-unknown", "-f", path)
@@ -84,7 +91,8 @@ func TestOnlySkippedObjects(t *testing.T) {
 		Skipped []struct{ Kind, Name, Reason string }
 		Items   []any
 	}
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Skipped) != 1 || doc.Skipped[0].Name != "widgets.example.com" || doc.Items == nil {
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Skipped) != 1 ||
+		doc.Skipped[0].Name != "widgets.example.com" || doc.Items == nil {
 		t.Errorf("%v %s", err, stdout)
 	}
 }

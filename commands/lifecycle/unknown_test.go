@@ -16,9 +16,14 @@ import (
 func unreadable(l *lab, pod string) {
 	uid, _ := l.Must("get", pod, "-o", "jsonpath={.metadata.uid}")
 	id := l.SandboxOf(uid)
-	l.Fail(runtimetest.Fault{Method: "PodSandboxStatus", Times: 1000, Err: status.Error(codes.Unknown, "failed to query controller status"), Only: func(request any) bool {
-		return id == request.(*runtimeapi.PodSandboxStatusRequest).GetPodSandboxId()
-	}})
+	l.Fail(runtimetest.Fault{
+		Method: "PodSandboxStatus",
+		Times:  1000,
+		Err:    status.Error(codes.Unknown, "failed to query controller status"),
+		Only: func(request any) bool {
+			return id == request.(*runtimeapi.PodSandboxStatusRequest).GetPodSandboxId()
+		},
+	})
 }
 
 // TestAPodThatCannotBeObserved checks that an unobservable pod affects only its own row and step.
@@ -31,23 +36,28 @@ func TestAPodThatCannotBeObserved(t *testing.T) {
 	const why = "failed to query controller status"
 	for _, command := range [][]string{{"plan", edited}, {"diff", edited}} {
 		code, stdout, stderr := l.Call(command...)
-		if code != exit.Error || !strings.Contains(stdout+stderr, why) || !strings.Contains(stdout, "web-0") || !strings.Contains(stdout, "web-1") {
+		if code != exit.Error || !strings.Contains(stdout+stderr, why) || !strings.Contains(stdout, "web-0") ||
+			!strings.Contains(stdout, "web-1") {
 			t.Errorf("%v: %d\n%s%s", command, code, stdout, stderr)
 		}
 	}
-	if code, stdout, stderr := l.Call("get", "deployments"); code != exit.Error || !strings.Contains(stdout, "3/4") || !strings.Contains(stderr, why) {
+	if code, stdout, stderr := l.Call("get", "deployments"); code != exit.Error || !strings.Contains(stdout, "3/4") ||
+		!strings.Contains(stderr, why) {
 		t.Errorf("get: %d\n%s%s", code, stdout, stderr)
 	}
-	if code, stdout, stderr := l.Call("rollout", "status", "deploy/web"); !strings.Contains(stdout, "3 available, 1 unknown") || code != exit.Error || !strings.Contains(stderr, why) {
+	code, stdout, stderr := l.Call("rollout", "status", "deploy/web")
+	if !strings.Contains(stdout, "3 available, 1 unknown") || code != exit.Error || !strings.Contains(stderr, why) {
 		t.Errorf("rollout status: %d\n%s%s", code, stdout, stderr)
 	}
 	if code, _, stderr := l.Call("apply", "--wait", edited); code != exit.Error || strings.Count(stderr, why) != 1 {
 		t.Errorf("apply: %d\n%s", code, stderr)
 	}
-	if images, _ := l.Must("get", "web-0", "web-1", "web-2", "-o", "jsonpath={.items[*].spec.containers[0].image}"); images != "i:2 i:2 i:2" {
+	images, _ := l.Must("get", "web-0", "web-1", "web-2", "-o", "jsonpath={.items[*].spec.containers[0].image}")
+	if images != "i:2 i:2 i:2" {
 		t.Errorf("the other pods have %s", images)
 	}
-	if code, _, stderr := l.Call("scale", "--replicas=1", "deployment/web"); code != exit.Error || !strings.Contains(stderr, why) {
+	if code, _, stderr := l.Call("scale", "--replicas=1", "deployment/web"); code != exit.Error ||
+		!strings.Contains(stderr, why) {
 		t.Errorf("scale: %d\n%s", code, stderr)
 	}
 	if _, stdout, _ := l.Call("get", "-o", "name"); stdout != "pod/web-0\npod/web-3\n" {
@@ -63,10 +73,12 @@ func TestAPodInTheWayOfNone(t *testing.T) {
 	l.Must("apply", "--wait", written(l, "web", deployment(3, "i:1", slowly)))
 	unreadable(l, "web-0")
 	code, _, stderr := l.Call("apply", "--wait", written(l, "web", deployment(3, "i:2", slowly)))
-	if code != exit.Error || strings.Count(stderr, "failed to query controller status") != 1 || !strings.Contains(stderr, "web-0 waits: It is updated once podctl can observe it.") {
+	if code != exit.Error || strings.Count(stderr, "failed to query controller status") != 1 ||
+		!strings.Contains(stderr, "web-0 waits: It is updated once podctl can observe it.") {
 		t.Errorf("%d\n%s", code, stderr)
 	}
-	if images, _ := l.Must("get", "web-1", "web-2", "-o", "jsonpath={.items[*].spec.containers[0].image}"); images != "i:2 i:2" {
+	images, _ := l.Must("get", "web-1", "web-2", "-o", "jsonpath={.items[*].spec.containers[0].image}")
+	if images != "i:2 i:2" {
 		t.Errorf("the other pods have %s", images)
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 // twoContainers is a pod of two containers, with a restart policy and the fields of both.
 func twoContainers(policy, a, b string) string {
-	return fmt.Sprintf("  restartPolicy: %s\n  containers: [{name: a, image: 'i:1', %s}, {name: b, image: 'i:1', %s}]\n", policy, a, b)
+	return fmt.Sprintf(
+		"  restartPolicy: %s\n  containers: [{name: a, image: 'i:1', %s}, {name: b, image: 'i:1', %s}]\n", policy, a, b)
 }
 
 // TestAContainerThatEndedBlocksAWait checks that a wait ends if the pod can neither become ready nor succeed, because a
@@ -25,15 +26,24 @@ func TestAContainerThatEndedBlocksAWait(t *testing.T) {
 		exit       int32
 		want       string
 	}{
-		"failed":                              {twoContainers("Never", "", ""), "ready", 3, "cannot become ready: container a has exited 3 and is not restarted"},
-		"failed before it started":            {twoContainers("Never", "", ""), "started", 3, "cannot become started: container a has exited 3"},
-		"next to a container that never ends": {twoContainers("Always", "restartPolicy: Never", ""), "ready", 0, "container a has exited 0 and is not restarted"},
-		"restarts by its policy":              {twoContainers("Never", "restartPolicy: OnFailure", ""), "ready", 3, onlyTime},
-		"a rule may restart all":              {twoContainers("Never", "", all), "ready", 3, onlyTime},
+		"failed": {
+			twoContainers("Never", "", ""), "ready", 3,
+			"cannot become ready: container a has exited 3 and is not restarted",
+		},
+		"failed before it started": {
+			twoContainers("Never", "", ""), "started", 3, "cannot become started: container a has exited 3",
+		},
+		"next to a container that never ends": {
+			twoContainers("Always", "restartPolicy: Never", ""), "ready", 0,
+			"container a has exited 0 and is not restarted",
+		},
+		"restarts by its policy": {twoContainers("Never", "restartPolicy: OnFailure", ""), "ready", 3, onlyTime},
+		"a rule may restart all": {twoContainers("Never", "", all), "ready", 3, onlyTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			l.Behave("a", runtimetest.Behaviour{After: soon, ExitCode: c.exit}, runtimetest.Behaviour{After: soon, ExitCode: c.exit})
+			l.Behave("a", runtimetest.Behaviour{After: soon, ExitCode: c.exit},
+				runtimetest.Behaviour{After: soon, ExitCode: c.exit})
 			web := l.Write("web", c.spec)
 			for _, args := range [][]string{{"apply", "--wait=" + c.goal, web}, {"wait", "--for=" + c.goal, web}} {
 				l.InTime("--timeout", args, func(code int, text string) bool {
@@ -64,7 +74,8 @@ func TestAWaitTellsWhatItWaitsFor(t *testing.T) {
 		if code != c.want || strings.Count(stderr, "pod default/web: waiting: "+reason) != 1 {
 			t.Errorf("%v: exit code %d\n%s", c.args, code, stderr)
 		}
-		if code != exit.OK && !strings.Contains(stderr, "pod default/web is not ready in time: "+strings.TrimSpace(reason)) {
+		if code != exit.OK &&
+			!strings.Contains(stderr, "pod default/web is not ready in time: "+strings.TrimSpace(reason)) {
 			t.Errorf("%v: %s", c.args, stderr)
 		}
 	}

@@ -16,15 +16,20 @@ func TestWaitForADeployment(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", "--wait", written(l, "web", deployment(2, "i:1", "")))
 	for _, goal := range []string{"condition=Available", "condition=available=true", "condition=Progressing"} {
-		if out, _ := l.Must("wait", "--timeout", "1m", "--for="+goal, "deployment/web"); !strings.HasPrefix(out, "deployment default/web is ") {
+		if out, _ := l.Must("wait", "--timeout", "1m", "--for="+goal, "deployment/web"); !strings.HasPrefix(out,
+			"deployment default/web is ") {
 			t.Errorf("%s: %s", goal, out)
 		}
 	}
-	l.InTime("--timeout", []string{"wait", "--for=condition=Available=False", "deploy/web"}, func(code int, text string) bool {
-		return code == exit.NotYet && strings.Contains(text, "deployment default/web is not Available in time: 2 of 2 pods updated, 2 available")
+	l.InTime("--timeout", []string{
+		"wait", "--for=condition=Available=False", "deploy/web",
+	}, func(code int, text string) bool {
+		return code == exit.NotYet &&
+			strings.Contains(text, "deployment default/web is not Available in time: 2 of 2 pods updated, 2 available")
 	})
 	// Other conditions are those of the pods.
-	if out, _ := l.Must("wait", "--timeout", "1m", "--for=condition=Ready", "deployment/web"); !strings.Contains(out, "pod default/web-1 is Ready") {
+	if out, _ := l.Must("wait", "--timeout", "1m", "--for=condition=Ready", "deployment/web"); !strings.Contains(out,
+		"pod default/web-1 is Ready") {
 		t.Errorf("%s", out)
 	}
 	if code, _, _ := l.Call("wait", "--for=condition=Available", "deployment/absent"); code != exit.Error {
@@ -40,10 +45,13 @@ func TestWaitForADeployment(t *testing.T) {
 func TestWaitForAJob(t *testing.T) {
 	l := newLab(t)
 	l.Behave("a", runtimetest.Behaviour{After: soon, ExitCode: 1})
-	file := written(l, "once", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  backoffLimit: 0\n  template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'i:1'}]}}\n")
+	file := written(l, "once", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n"+
+		"  backoffLimit: 0\n"+
+		"  template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'i:1'}]}}\n")
 	l.Call("apply", "--wait=completed", "--timeout", "1m", file)
 	l.Must("wait", "--timeout", "1m", "--for=condition=failed", "job/once")
-	if code, _, stderr := l.Call("wait", "--timeout", "1m", "--for=condition=complete", "job/once"); code != exit.NotYet || !strings.Contains(stderr, "cannot become complete: it has finished") {
+	code, _, stderr := l.Call("wait", "--timeout", "1m", "--for=condition=complete", "job/once")
+	if code != exit.NotYet || !strings.Contains(stderr, "cannot become complete: it has finished") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
@@ -57,13 +65,16 @@ func TestStateAtTheEndOfTheTime(t *testing.T) {
 	both := deployment(1, "i:1", "") + "---\n" + strings.ReplaceAll(deployment(1, "i:1", ""), "web", "db")
 	l.InTime("--timeout", []string{"apply", "--wait", written(l, "both", both)}, func(code int, text string) bool {
 		for _, name := range []string{"web", "db"} {
-			if !strings.Contains(text, fmt.Sprintf("deployment default/%s, 0 of 1 pods", name)) || !strings.Contains(text, fmt.Sprintf("pod default/%s-0 is ", name)) {
+			if !strings.Contains(text, fmt.Sprintf("deployment default/%s, 0 of 1 pods", name)) ||
+				!strings.Contains(text, fmt.Sprintf("pod default/%s-0 is ", name)) {
 				return false
 			}
 		}
 		return code == exit.NotYet
 	})
-	l.InTime("--timeout", []string{"wait", "--for=condition=Available", "deployment/web"}, func(code int, text string) bool {
+	l.InTime("--timeout", []string{
+		"wait", "--for=condition=Available", "deployment/web",
+	}, func(code int, text string) bool {
 		return code == exit.NotYet && strings.Contains(text, "pod default/web-0 is ")
 	})
 }
@@ -72,13 +83,19 @@ func TestStateAtTheEndOfTheTime(t *testing.T) {
 // does not answer in time, the printed state is marked as an earlier one.
 func TestStateOfACutOffPass(t *testing.T) {
 	for answers, want := range map[bool]string{
-		true: "deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is ContainerCreating", false: "deployment default/web, state before the last pass, 0 of 1 pods updated",
+		true:  "deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is ContainerCreating",
+		false: "deployment default/web, state before the last pass, 0 of 1 pods updated",
 	} {
 		l := newLab(t)
 		file := written(l, "web", deployment(1, "i:absent", ""))
 		var pulls atomic.Bool
-		l.Fail(runtimetest.Fault{Method: "PullImage", Times: 99, Hangs: true, Only: func(any) bool { pulls.Store(true); return true }})
-		l.Fail(runtimetest.Fault{Method: "ListContainers", Times: 99, Hangs: true, Only: func(any) bool { return pulls.Load() && !answers }})
+		l.Fail(runtimetest.Fault{
+			Method: "PullImage", Times: 99, Hangs: true, Only: func(any) bool { pulls.Store(true); return true },
+		})
+		l.Fail(runtimetest.Fault{
+			Method: "ListContainers", Times: 99, Hangs: true,
+			Only: func(any) bool { return pulls.Load() && !answers },
+		})
 		code, stdout, stderr := l.Call("apply", "--wait", "--timeout", "1s", file)
 		if code != exit.NotYet || !strings.Contains(stderr, want) {
 			t.Errorf("%t: %d, without %q: %s", answers, code, want, stderr)
@@ -92,15 +109,18 @@ func TestStateOfACutOffPass(t *testing.T) {
 // TestJobsWithoutPods checks that the reason why a Job has no logs is printed.
 func TestJobsWithoutPods(t *testing.T) {
 	l := newLab(t)
-	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  suspend: true\n  template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'i:1'}]}}\n"
+	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  suspend: true\n" +
+		"  template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'i:1'}]}}\n"
 	l.Must("apply", written(l, "once", job))
-	if code, _, stderr := l.Call("logs", "job/once"); code != exit.Error || !strings.Contains(stderr, "job default/once has no pods: it is suspended") {
+	if code, _, stderr := l.Call("logs", "job/once"); code != exit.Error ||
+		!strings.Contains(stderr, "job default/once has no pods: it is suspended") {
 		t.Errorf("%d %s", code, stderr)
 	}
 	l.Behave("a", runtimetest.Behaviour{After: soon})
 	l.Must("apply", "--wait=completed", written(l, "once", strings.Replace(job, "suspend: true", "suspend: false", 1)))
 	l.Must("delete", "pod/once-0")
-	if code, _, stderr := l.Call("logs", "job/once"); code != exit.Error || !strings.Contains(stderr, "it has finished (Complete), and its pods and their logs were deleted") {
+	if code, _, stderr := l.Call("logs", "job/once"); code != exit.Error ||
+		!strings.Contains(stderr, "it has finished (Complete), and its pods and their logs were deleted") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }

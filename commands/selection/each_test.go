@@ -69,7 +69,8 @@ func TestOutcome(t *testing.T) {
 		"the timeout ends": {late, []error{errors.New("gave up"), nil}, exit.Error, nil},
 	} {
 		err := Outcome(c.ctx, c.outcomes)
-		if exit.Code(c.ctx, err) != c.code || (c.same != nil && err != c.same) { //nolint:errorlint // the error must be the same value
+		if exit.Code(c.ctx, err) != c.code ||
+			(c.same != nil && err != c.same) { //nolint:errorlint // the error must be the same value
 			t.Errorf("%s: %v", name, err)
 		}
 	}

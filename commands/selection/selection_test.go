@@ -26,7 +26,8 @@ func newSession(t *testing.T, stdin string) (*session.Session, *bytes.Buffer) {
 	return sess, &said
 }
 
-const podOfSystem = "{apiVersion: v1, kind: Pod, metadata: {name: new, namespace: system, labels: {app: a}}, spec: {containers: [{name: a, image: i}]}}"
+const podOfSystem = "{apiVersion: v1, kind: Pod, metadata: {name: new, namespace: system, labels: {app: a}}, " +
+	"spec: {containers: [{name: a, image: i}]}}"
 
 func TestFind(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -34,17 +35,24 @@ func TestFind(t *testing.T) {
 		args      []string
 		want      string
 	}{
-		"no arguments":               {Selection{}, nil, "default/hello default/help"},
-		"all namespaces":             {Selection{AllNamespaces: true}, nil, "default/hello default/help system/dns"},
-		"labels without a match":     {Selection{Labels: "app=a"}, nil, ""},
-		"labels of a manifest":       {Selection{Labels: "app=a"}, []string{"-"}, "system/new"},
-		"labels of no manifest":      {Selection{Labels: "app=b"}, []string{"-"}, ""},
-		"a field":                    {Selection{Fields: "metadata.name=help"}, nil, "default/help"},
-		"two fields":                 {Selection{Fields: "metadata.name!=help,spec.restartPolicy=Always", AllNamespaces: true}, nil, "default/hello system/dns"},
-		"the status, later":          {Selection{Fields: "status.phase=Failed", For: List}, nil, "default/hello default/help"},
-		"a name":                     {Selection{}, []string{"help"}, "default/help"},
-		"a name with a namespace":    {Selection{}, []string{"system/dns"}, "system/dns"},
-		"the same name twice":        {Selection{}, []string{"help", "default/help", "hello"}, "default/help default/hello"},
+		"no arguments":           {Selection{}, nil, "default/hello default/help"},
+		"all namespaces":         {Selection{AllNamespaces: true}, nil, "default/hello default/help system/dns"},
+		"labels without a match": {Selection{Labels: "app=a"}, nil, ""},
+		"labels of a manifest":   {Selection{Labels: "app=a"}, []string{"-"}, "system/new"},
+		"labels of no manifest":  {Selection{Labels: "app=b"}, []string{"-"}, ""},
+		"a field":                {Selection{Fields: "metadata.name=help"}, nil, "default/help"},
+		"two fields": {
+			Selection{Fields: "metadata.name!=help,spec.restartPolicy=Always", AllNamespaces: true}, nil,
+			"default/hello system/dns",
+		},
+		"the status, later": {
+			Selection{Fields: "status.phase=Failed", For: List}, nil, "default/hello default/help",
+		},
+		"a name":                  {Selection{}, []string{"help"}, "default/help"},
+		"a name with a namespace": {Selection{}, []string{"system/dns"}, "system/dns"},
+		"the same name twice": {
+			Selection{}, []string{"help", "default/help", "hello"}, "default/help default/hello",
+		},
 		"a manifest":                 {Selection{}, []string{"-"}, "system/new"},
 		"a file":                     {Selection{Files: []string{"-"}}, nil, "system/new"},
 		"manifests come before pods": {Selection{Files: []string{"-"}}, []string{"hello"}, "system/new default/hello"},
@@ -77,7 +85,9 @@ func TestSelectorsThatAreRefused(t *testing.T) {
 		"--all cannot be used":                       {Selection{All: true}, []string{"help"}},
 		"--selector:":                                {Selection{Labels: "a=b=c"}, nil},
 		"--field-selector:":                          {Selection{Fields: "metadata.name"}, nil},
-		`the field "metadata.uid", only by metadata.name, metadata.namespace, spec.hostNetwork`: {Selection{Fields: "metadata.uid=a"}, nil},
+		`the field "metadata.uid", only by metadata.name, metadata.namespace, spec.hostNetwork`: {
+			Selection{Fields: "metadata.uid=a"}, nil,
+		},
 	} {
 		sess, _ := newSession(t, podOfSystem)
 		_, err := c.selection.Find(t.Context(), sess, c.args)
@@ -91,7 +101,8 @@ func TestSelectorsThatAreRefused(t *testing.T) {
 func TestFindSome(t *testing.T) {
 	sess, _ := newSession(t, "")
 	found, err := Selection{}.Find(t.Context(), sess, []string{"hello", "absent"})
-	if absent := (*state.NotFoundError)(nil); len(found.Pods) != 1 || !errors.As(err, &absent) || absent.Name != "default/absent" {
+	if absent := (*state.NotFoundError)(nil); len(found.Pods) != 1 || !errors.As(err, &absent) ||
+		absent.Name != "default/absent" {
 		t.Errorf("%v %v", found.Pods, err)
 	}
 }
@@ -121,14 +132,16 @@ func TestChoose(t *testing.T) {
 		}
 		return name
 	}
-	if got := choose(Container{}); got != "web" || said.String() != "Defaulted container \"web\" out of: fetch, web, worker\n" {
+	if got := choose(Container{}); got != "web" ||
+		said.String() != "Defaulted container \"web\" out of: fetch, web, worker\n" {
 		t.Errorf("%s %q", got, said)
 	}
 	said.Reset()
 	if got := choose(Container{Quiet: true}); got != "web" || said.Len() > 0 {
 		t.Errorf("quiet: %s %q", got, said)
 	}
-	if got := choose(Container{Name: "absent"}); got != `pod default/hello has no container "absent"; it has fetch, web, worker` {
+	got := choose(Container{Name: "absent"})
+	if got != `pod default/hello has no container "absent"; it has fetch, web, worker` {
 		t.Error(got)
 	}
 	d.Pod.Annotations = map[string]string{defaultContainer: "worker"}

@@ -43,16 +43,26 @@ func TestAllIsNotDoneWithoutAJournal(t *testing.T) {
 	}{
 		{[]string{"plan"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "default/sound"},
 		{[]string{"plan", "--exit-code"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "default/sound"},
-		{[]string{"apply", "--all", "--dry-run"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "default/sound"},
-		{[]string{"apply", "--all"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "pod default/sound unchanged"},
+		{
+			[]string{"apply", "--all", "--dry-run"}, exit.Error, "podctl: reading the checkpoint " + checkpoint,
+			"default/sound",
+		},
+		{
+			[]string{"apply", "--all"}, exit.Error, "podctl: reading the checkpoint " + checkpoint,
+			"pod default/sound unchanged",
+		},
 		{[]string{"probe"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, ""},
 		{[]string{"snapshot"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, `"sound"`},
 		{[]string{"plan", "sound"}, exit.OK, "note: reading the checkpoint " + checkpoint, "default/sound"},
 		{[]string{"get"}, exit.OK, "note: reading the checkpoint " + checkpoint, "hurt"},
-		{[]string{"delete", "--all"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "pod default/sound deleted"},
+		{
+			[]string{"delete", "--all"}, exit.Error, "podctl: reading the checkpoint " + checkpoint,
+			"pod default/sound deleted",
+		},
 	} {
 		code, stdout, stderr := l.Call(c.args...)
-		if code != c.code || strings.Count(stderr, checkpoint) != 1 || !strings.Contains(stderr, c.says) || !strings.Contains(stdout, c.done) {
+		if code != c.code || strings.Count(stderr, checkpoint) != 1 || !strings.Contains(stderr, c.says) ||
+			!strings.Contains(stdout, c.done) {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, code, stdout, stderr)
 		}
 	}
@@ -71,13 +81,15 @@ func TestLostPodIsNamed(t *testing.T) {
 	for name, lost := range map[string]bool{"web": true, "absent": false} {
 		for _, verb := range []string{"delete", "plan"} {
 			code, _, stderr := l.Call(verb, name)
-			if code != exit.Error || !strings.Contains(stderr, "no pod default/"+name) || strings.Contains(stderr, hint) != lost {
+			if code != exit.Error || !strings.Contains(stderr, "no pod default/"+name) ||
+				strings.Contains(stderr, hint) != lost {
 				t.Errorf("%s %s: exit code %d\n%s", verb, name, code, stderr)
 			}
 		}
 	}
 	// Commands that only inspect pods find it.
-	if stdout, _ := l.Must("describe", "web"); !strings.Contains(stdout, "podctl (no journal)") || strings.Contains(stdout, "Next apply") {
+	if stdout, _ := l.Must("describe", "web"); !strings.Contains(stdout, "podctl (no journal)") ||
+		strings.Contains(stdout, "Next apply") {
 		t.Errorf("%s", stdout)
 	}
 	if stdout, _ := l.Must("get", "web", "-o", "name"); stdout != "pod/web\n" {
@@ -85,11 +97,13 @@ func TestLostPodIsNamed(t *testing.T) {
 	}
 	l.Must("logs", "web")
 	for _, args := range [][]string{{"get", "absent"}, {"describe", "absent"}, {"logs", "absent"}} {
-		if code, _, stderr := l.Call(args...); code != exit.Error || !strings.Contains(stderr, "no pod default/absent") {
+		if code, _, stderr := l.Call(args...); code != exit.Error ||
+			!strings.Contains(stderr, "no pod default/absent") {
 			t.Errorf("%v: exit code %d\n%s", args, code, stderr)
 		}
 	}
-	if code, _, stderr := l.Call("debug", "--image", "i:1", "web"); code == exit.OK || !strings.Contains(stderr, "was not applied by podctl") {
+	if code, _, stderr := l.Call("debug", "--image", "i:1", "web"); code == exit.OK ||
+		!strings.Contains(stderr, "was not applied by podctl") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	if stdout, _ := l.Must("delete", manifest); stdout != "pod default/web deleted\n" {

@@ -41,7 +41,8 @@ func TestLiveLinesFit(t *testing.T) {
 	s.Live(func(int) []string { return lines }).Stop()
 	text, _, _ := strings.Cut(b.String(), "\x1b")
 	shown := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if len(shown) != heightUnknown-2 || shown[len(shown)-1] != "  … and 19 more" || shown[0] != strings.Repeat("界", 39)+"…" {
+	if len(shown) != heightUnknown-2 || shown[len(shown)-1] != "  … and 19 more" ||
+		shown[0] != strings.Repeat("界", 39)+"…" {
 		t.Errorf("%d lines: %q … %q", len(shown), shown[0], shown[len(shown)-1])
 	}
 }

@@ -10,13 +10,18 @@ import (
 )
 
 // evil has characters that move the cursor, change the writing direction, or are invisible.
-const evil = "a\x1b[31mb\u009b1mc\u061cd\u200ee\u200ff\u202eg\u2066h\u2069i\u2028j\u2029k\u200bl\ufeffm\u00adn\U000e0041o\u0085p\x7fq\x00r\u2060s"
+const evil = "a\x1b[31mb\u009b1mc\u061cd\u200ee\u200ff\u202eg\u2066h\u2069i\u2028j\u2029k\u200bl" +
+	"\ufeffm\u00adn\U000e0041o\u0085p\x7fq\x00r\u2060s"
 
 // TestDocumentsHideNothing: JSON and YAML show invisible characters as escapes, and keep their value.
 func TestDocumentsHideNothing(t *testing.T) {
 	value := map[string]any{
-		"evil": evil, evil: "as a key", "lines": "one\ntwo\u202e\n", "plain": "größer → ✓", "marks": `\x01x202e; \u0001x202e; x1x x2xx1x`,
-		"list": []any{evil, "x", 12.5, true, nil},
+		"evil":  evil,
+		evil:    "as a key",
+		"lines": "one\ntwo\u202e\n",
+		"plain": "größer → ✓",
+		"marks": `\x01x202e; \u0001x202e; x1x x2xx1x`,
+		"list":  []any{evil, "x", 12.5, true, nil},
 	}
 	for _, format := range []string{"json", "yaml"} {
 		var out bytes.Buffer

@@ -11,7 +11,10 @@ import (
 func TestSpinner(t *testing.T) {
 	for tty, want := range map[bool]string{true: "pulling a …  0s\n\x1b[1A\r\x1b[J", false: "pulling a\n"} {
 		var b bytes.Buffer
-		s := NewIO(&Env{Err: &b, ErrTTY: tty, Now: func() time.Time { return time.Unix(0, 0) }, Getenv: func(string) string { return "" }})
+		s := NewIO(&Env{
+			Err: &b, ErrTTY: tty, Now: func() time.Time { return time.Unix(0, 0) },
+			Getenv: func(string) string { return "" },
+		})
 		spinner := s.Spin("pulling a")
 		spinner.Progress("")
 		spinner.Stop()

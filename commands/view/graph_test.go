@@ -16,7 +16,11 @@ func graphPlan() *plan.Plan {
 		{ID: "run", Kind: plan.RunSandbox},
 		{ID: "pull", Kind: plan.PullImage, Image: `evil"<i>\` + "\x1b"},
 		{ID: "stop", Kind: plan.StopContainer, Container: "old", Needs: plan.After("pull")},
-		{ID: "start", Kind: plan.StartContainer, Container: "app", Needs: append(plan.After("run", "pull"), plan.Edge{Step: "stop", Until: plan.Exited}, plan.Edge{Step: "gone", Phase: plan.Create})},
+		{
+			ID: "start", Kind: plan.StartContainer, Container: "app",
+			Needs: append(plan.After("run", "pull"),
+				plan.Edge{Step: "stop", Until: plan.Exited}, plan.Edge{Step: "gone", Phase: plan.Create}),
+		},
 	}}
 }
 
@@ -39,10 +43,14 @@ func TestLevels(t *testing.T) {
 // TestPictures: pictures have a box for each step and a line for each edge, and escape texts from manifests.
 func TestPictures(t *testing.T) {
 	var dot, svg strings.Builder
-	if err := errors.Join(WriteDOT(&dot, []*plan.Plan{graphPlan()}), WriteSVG(&svg, []*plan.Plan{graphPlan(), {}})); err != nil {
+	err := errors.Join(WriteDOT(&dot, []*plan.Plan{graphPlan()}), WriteSVG(&svg, []*plan.Plan{graphPlan(), {}}))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"0/run" -> "0/start";`, `"0/stop" -> "0/start" [style=dashed, label="exit"];`, `label="pull evil\"<i>\\\\x1b"`} {
+	for _, want := range []string{
+		`"0/run" -> "0/start";`, `"0/stop" -> "0/start" [style=dashed, label="exit"];`,
+		`label="pull evil\"<i>\\\\x1b"`,
+	} {
 		if !strings.Contains(dot.String(), want) {
 			t.Errorf("DOT lacks %s:\n%s", want, dot.String())
 		}
@@ -57,7 +65,9 @@ func TestPictures(t *testing.T) {
 			t.Fatalf("%v\n%s", err, svg.String())
 		}
 	}
-	if boxes, lines := strings.Count(svg.String(), "<g>"), strings.Count(svg.String(), `<path d="M`)/2; boxes != 4 || lines != 4 || !strings.Contains(svg.String(), ": no steps") || !strings.Contains(svg.String(), "evil&quot;&lt;i&gt;") {
+	if boxes, lines := strings.Count(svg.String(), "<g>"), strings.Count(svg.String(), `<path d="M`)/2; boxes != 4 ||
+		lines != 4 || !strings.Contains(svg.String(), ": no steps") ||
+		!strings.Contains(svg.String(), "evil&quot;&lt;i&gt;") {
 		t.Errorf("%d boxes, %d lines:\n%s", boxes, lines, svg.String())
 	}
 }

@@ -40,17 +40,21 @@ func TestMovingLines(t *testing.T) {
 		{Container: "bad", Text: "back-off 10s, exit code 3", Until: start.Add(8 * time.Second)},
 		{Text: "no address yet"},
 	})
-	want("a wait", "  … wait    app  readiness probe (3/10): 404  5s", "  … wait    bad  back-off 10s, exit code 3  8s left", "  … wait      no address yet")
+	want("a wait", "  … wait    app  readiness probe (3/10): 404  5s",
+		"  … wait    bad  back-off 10s, exit code 3  8s left", "  … wait      no address yet")
 	event(executor.StepStarted, pull, nil)
 	event(executor.StepStarted, stop, nil)
 	want("two steps", "  … pull    registry/app:1  0s", "  … stop    old  0s")
 	for range 3 {
 		now = now.Add(500 * time.Millisecond)
-		event(executor.StepProgress, pull, func(ev *executor.Event) { ev.Bytes, ev.TotalBytes = now.Sub(start).Milliseconds()*1024, 4<<20 })
+		event(executor.StepProgress, pull,
+			func(ev *executor.Event) { ev.Bytes, ev.TotalBytes = now.Sub(start).Milliseconds()*1024, 4<<20 })
 	}
-	event(executor.StepProgress, stop, func(ev *executor.Event) { ev.Until, ev.Detail = start.Add(30*time.Second), "asked to exit" })
+	event(executor.StepProgress, stop,
+		func(ev *executor.Event) { ev.Until, ev.Detail = start.Add(30*time.Second), "asked to exit" })
 	now = start.Add(4 * time.Second)
-	want("how far they are", "  … pull    registry/app:1  1.465MiB of 4MiB, 1000KiB/s  4s", "  … stop    old  killed in 26s")
+	want("how far they are", "  … pull    registry/app:1  1.465MiB of 4MiB, 1000KiB/s  4s",
+		"  … stop    old  killed in 26s")
 	event(executor.StepDone, stop, nil)
 	event(executor.StepFailed, pull, nil)
 	want("all ended")
@@ -59,7 +63,8 @@ func TestMovingLines(t *testing.T) {
 // TestMovingLinesAreCut: a long line is cut in its text, so that the time remains.
 func TestMovingLinesAreCut(t *testing.T) {
 	m := &moving{now: func() time.Time { return time.Unix(9, 0) }, several: true}
-	m.waits(model.PodRef{Namespace: "a", Name: "b"}, []wait.Obstacle{{Container: "app", Text: "something that is rather long", Since: time.Unix(1, 0)}})
+	m.waits(model.PodRef{Namespace: "a", Name: "b"},
+		[]wait.Obstacle{{Container: "app", Text: "something that is rather long", Since: time.Unix(1, 0)}})
 	for width, want := range map[int]string{
 		60: "  … a/b  wait    app  something that is rather long  8s", 40: "  … a/b  wait    app  something tha…  8s",
 		32: "  … b  wait    app  somethi…  8s", 20: "  … b  wait    …  8s",
@@ -78,7 +83,8 @@ func TestFailuresAreShownOnce(t *testing.T) {
 		text     string
 		repeated bool
 	}{{"refused", false}, {"refused", true}, {"not found", false}} {
-		if got := m.event(&executor.Event{Kind: executor.StepFailed, Step: step, Err: errors.New(c.text)}); got != c.repeated {
+		got := m.event(&executor.Event{Kind: executor.StepFailed, Step: step, Err: errors.New(c.text)})
+		if got != c.repeated {
 			t.Errorf("%d: %v", i, got)
 		}
 	}

@@ -22,21 +22,49 @@ func TestChanges(t *testing.T) {
 		change diff.Change
 		want   []string
 	}{
-		"a value":            {diff.Change{Path: "image", Before: "a", After: "b"}, []string{"image: a -> b"}},
-		"a new field":        {diff.Change{Path: "image", After: "b"}, []string{"image: + b"}},
-		"a removed field":    {diff.Change{Path: "image", Before: "a"}, []string{"image: - a"}},
-		"a secret":           {diff.Change{Path: "env[A].value", Sensitive: true}, []string{"env[A].value: (secret changed)"}},
-		"an entry of a list": {diff.Change{Path: "command", Before: `["sh","-c","a > b"]`, After: `["sh","-c","a > c"]`}, []string{"command[2]: a > b -> a > c"}},
-		"another list":       {diff.Change{Path: "command", Before: `["a","b","c"]`, After: `["d","e","f"]`}, []string{`command: ["a","b","c"] -> ["d","e","f"]`}},
-		"a longer list":      {diff.Change{Path: "command", Before: `["a"]`, After: `["a","b"]`}, []string{`command: ["a"] -> ["a","b"]`}},
-		"a list of numbers":  {diff.Change{Path: "p", Before: `[1]`, After: `[2]`}, []string{"p: [1] -> [2]"}},
-		"a long text":        {diff.Change{Path: "p", Before: long + "a" + long, After: long + "b" + long}, []string{"p:", "  - …xxxxxxxxxxxxxxxxaxxxxxxxxxxxxxxxx…", "  + …xxxxxxxxxxxxxxxxbxxxxxxxxxxxxxxxx…"}},
-		"a new long text":    {diff.Change{Path: "p", After: long}, []string{"p: + " + strings.Repeat("x", 128) + "…"}},
-		"lines":              {diff.Change{Path: "p", Before: "one\ntwo\nthree\n", After: "one\n2\nthree\n"}, []string{"p:", "    one", "  - two", "  + 2", "    three"}},
-		"lines far apart":    {diff.Change{Path: "p", Before: "a\n1\n2\n3\n4\n5\nb", After: "A\n1\n2\n3\n4\n5\nB"}, []string{"p:", "  - a", "  + A", "    1", "    2", "  …", "    4", "    5", "  - b", "  + B"}},
-		"a new line":         {diff.Change{Path: "p", Before: "one\n", After: "one\ntwo\n"}, []string{"p:", "    one", "  + two"}},
-		"a line's end":       {diff.Change{Path: "p", Before: "one\ntwo", After: "one\ntwo\n"}, []string{"p:", "  (white space at the end)"}},
-		"many lines":         {diff.Change{Path: "p", After: strings.Repeat("l\n", 23)}, slices.Concat([]string{"p:"}, slices.Repeat([]string{"  + l"}, 20), []string{"  … (3 more lines)"})},
+		"a value":         {diff.Change{Path: "image", Before: "a", After: "b"}, []string{"image: a -> b"}},
+		"a new field":     {diff.Change{Path: "image", After: "b"}, []string{"image: + b"}},
+		"a removed field": {diff.Change{Path: "image", Before: "a"}, []string{"image: - a"}},
+		"a secret": {
+			diff.Change{Path: "env[A].value", Sensitive: true}, []string{"env[A].value: (secret changed)"},
+		},
+		"an entry of a list": {
+			diff.Change{Path: "command", Before: `["sh","-c","a > b"]`, After: `["sh","-c","a > c"]`},
+			[]string{"command[2]: a > b -> a > c"},
+		},
+		"another list": {
+			diff.Change{Path: "command", Before: `["a","b","c"]`, After: `["d","e","f"]`},
+			[]string{`command: ["a","b","c"] -> ["d","e","f"]`},
+		},
+		"a longer list": {
+			diff.Change{Path: "command", Before: `["a"]`, After: `["a","b"]`},
+			[]string{`command: ["a"] -> ["a","b"]`},
+		},
+		"a list of numbers": {diff.Change{Path: "p", Before: `[1]`, After: `[2]`}, []string{"p: [1] -> [2]"}},
+		"a long text": {
+			diff.Change{Path: "p", Before: long + "a" + long, After: long + "b" + long},
+			[]string{"p:", "  - …xxxxxxxxxxxxxxxxaxxxxxxxxxxxxxxxx…", "  + …xxxxxxxxxxxxxxxxbxxxxxxxxxxxxxxxx…"},
+		},
+		"a new long text": {diff.Change{Path: "p", After: long}, []string{"p: + " + strings.Repeat("x", 128) + "…"}},
+		"lines": {
+			diff.Change{Path: "p", Before: "one\ntwo\nthree\n", After: "one\n2\nthree\n"},
+			[]string{"p:", "    one", "  - two", "  + 2", "    three"},
+		},
+		"lines far apart": {
+			diff.Change{Path: "p", Before: "a\n1\n2\n3\n4\n5\nb", After: "A\n1\n2\n3\n4\n5\nB"},
+			[]string{"p:", "  - a", "  + A", "    1", "    2", "  …", "    4", "    5", "  - b", "  + B"},
+		},
+		"a new line": {
+			diff.Change{Path: "p", Before: "one\n", After: "one\ntwo\n"}, []string{"p:", "    one", "  + two"},
+		},
+		"a line's end": {
+			diff.Change{Path: "p", Before: "one\ntwo", After: "one\ntwo\n"},
+			[]string{"p:", "  (white space at the end)"},
+		},
+		"many lines": {
+			diff.Change{Path: "p", After: strings.Repeat("l\n", 23)},
+			slices.Concat([]string{"p:"}, slices.Repeat([]string{"  + l"}, 20), []string{"  … (3 more lines)"}),
+		},
 	} {
 		var got []string
 		for _, one := range changesOf([]diff.Change{c.change}) {
@@ -68,14 +96,18 @@ func TestPlanSaysEachStep(t *testing.T) {
 				{Kind: plan.PullImage, Container: "later", Image: "l:1", Message: "absent"},
 				{Kind: plan.StopContainer, Container: "a", ContainerID: "a1", GracePeriodSeconds: grace, Message: "x"},
 				{Kind: plan.StartContainer, Container: "a", Attempt: 1, Unchanged: 3, Changes: []diff.Change{
-					{Path: "command", Before: `["sh","-c","one\ntwo"]`, After: `["sh","-c","one\n2"]`}, {Path: "image", Before: "i:1", After: "i:2"},
+					{Path: "command", Before: `["sh","-c","one\ntwo"]`, After: `["sh","-c","one\n2"]`},
+					{Path: "image", Before: "i:1", After: "i:2"},
 				}},
 				{Kind: plan.RemoveContainer, Container: "a", ContainerID: "a0"},
 				{Kind: plan.RemoveSandbox, SandboxID: "old", Message: "an older sandbox without containers"},
 				{Kind: plan.RotateLog, Container: "b", Message: "full"},
 			},
-			Keeps:   []plan.Keep{{Message: "10.0.0.2"}, {Container: "b", Message: "running"}},
-			Record:  []plan.Edit{{Change: diff.Change{Path: "metadata.labels.tier", Before: "a", After: "b"}, TakesEffect: plan.EffectLive}},
+			Keeps: []plan.Keep{{Message: "10.0.0.2"}, {Container: "b", Message: "running"}},
+			Record: []plan.Edit{{
+				Change:      diff.Change{Path: "metadata.labels.tier", Before: "a", After: "b"},
+				TakesEffect: plan.EffectLive,
+			}},
 			Summary: plan.Summary{Replace: 1, Prepare: 3, Remove: 1, Rotate: 1, Keep: 2, Record: 1},
 		}, `  + cgroup       create
   + volume v     prepare
@@ -102,7 +134,10 @@ Plan: 1 to replace, 3 to prepare, 1 to remove, 1 log to rotate, 1 field to recor
 `},
 		"a deletion": {plan.Plan{
 			Steps: []plan.Step{
-				{Kind: plan.StopContainer, Container: "a", ContainerID: "a1", GracePeriodSeconds: grace, Message: "the pod is deleted"},
+				{
+					Kind: plan.StopContainer, Container: "a", ContainerID: "a1", GracePeriodSeconds: grace,
+					Message: "the pod is deleted",
+				},
 				{Kind: plan.StopSandbox, SandboxID: "s"},
 				{Kind: plan.RemoveContainer, Container: "a", ContainerID: "a1", Attempt: 1},
 				{Kind: plan.RemoveContainer, Container: "a", ContainerID: "a0"},
@@ -124,7 +159,10 @@ Plan: 1 to replace, 3 to prepare, 1 to remove, 1 log to rotate, 1 field to recor
 Plan: 2 to remove, 3 to clean up.
 `},
 		"the pod grows first": {plan.Plan{
-			Steps:   []plan.Step{{Kind: plan.UpdatePod}, {Kind: plan.UpdateContainer, Container: "a", Changes: []diff.Change{{Path: "cpu", Before: "1", After: "2"}}}},
+			Steps: []plan.Step{{Kind: plan.UpdatePod}, {
+				Kind: plan.UpdateContainer, Container: "a",
+				Changes: []diff.Change{{Path: "cpu", Before: "1", After: "2"}},
+			}},
 			Summary: plan.Summary{Update: 2},
 		}, `  ~ pod       update in place
   ~ a         update in place  # cpu: 1 -> 2
@@ -132,7 +170,10 @@ Plan: 2 to remove, 3 to clean up.
 Plan: 2 to update.
 `},
 		"and shrinks last": {plan.Plan{
-			Steps:   []plan.Step{{Kind: plan.UpdateContainer, Container: "a", Changes: []diff.Change{{Path: "cpu", Before: "2", After: "1"}}}, {Kind: plan.UpdatePod}},
+			Steps: []plan.Step{{
+				Kind: plan.UpdateContainer, Container: "a",
+				Changes: []diff.Change{{Path: "cpu", Before: "2", After: "1"}},
+			}, {Kind: plan.UpdatePod}},
 			Summary: plan.Summary{Update: 2},
 		}, `  ~ a         update in place  # cpu: 2 -> 1
   ~ pod       update in place
@@ -142,7 +183,10 @@ Plan: 2 to update.
 		"another sandbox": {plan.Plan{
 			Steps: []plan.Step{
 				{Kind: plan.StopSandbox, SandboxID: "s"},
-				{Kind: plan.RunSandbox, Attempt: 1, Message: "its settings changed", Changes: []diff.Change{{Path: "hostname", Before: "a", After: "b"}}},
+				{
+					Kind: plan.RunSandbox, Attempt: 1, Message: "its settings changed",
+					Changes: []diff.Change{{Path: "hostname", Before: "a", After: "b"}},
+				},
 				{Kind: plan.StartContainer, Container: "a", PostStart: "exec", Message: "not created yet"},
 				{Kind: plan.RemoveSandbox, SandboxID: "s"},
 			},
@@ -182,13 +226,17 @@ func TestChangesAreColoured(t *testing.T) {
 
 // TestNarrowPlans: a comment that does not fit beside its row is written below it, in lines that fit.
 func TestNarrowPlans(t *testing.T) {
-	p := &plan.Plan{Steps: []plan.Step{{Kind: plan.StopContainer, Container: "app", ContainerID: "a1", GracePeriodSeconds: new(int64(30)), Message: "liveness probe failed three times in a row: connection refused"}}, Summary: plan.Summary{Stop: 1}}
+	p := &plan.Plan{Steps: []plan.Step{{
+		Kind: plan.StopContainer, Container: "app", ContainerID: "a1", GracePeriodSeconds: new(int64(30)),
+		Message: "liveness probe failed three times in a row: connection refused",
+	}}, Summary: plan.Summary{Stop: 1}}
 	p.Only(func(*plan.Step) bool { return true })
 	var b strings.Builder
 	if err := (&Plan{Out: &b, Width: 40}).Write(p); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(b.String(), "  - app       stop a1\n") && !strings.Contains(b.String(), "  - app       stop\n") {
+	if !strings.Contains(b.String(), "  - app       stop a1\n") &&
+		!strings.Contains(b.String(), "  - app       stop\n") {
 		t.Errorf("the row:\n%s", b.String())
 	}
 	for line := range strings.Lines(b.String()) {
@@ -196,7 +244,8 @@ func TestNarrowPlans(t *testing.T) {
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}
-	if !strings.Contains(b.String(), "      # liveness probe failed three\n      # times in a row: connection\n      # refused\n") {
+	if !strings.Contains(b.String(),
+		"      # liveness probe failed three\n      # times in a row: connection\n      # refused\n") {
 		t.Errorf("the comment:\n%s", b.String())
 	}
 }
@@ -214,11 +263,15 @@ func TestLongTextsAreCompared(t *testing.T) {
 	}
 	edited := slices.Clone(up)
 	edited[25_000] = "here"
-	want := []diffLine{{markSame, "24998"}, {markSame, "24999"}, {markBefore, "25000"}, {markAfter, "here"}, {markSame, "25001"}, {markSame, "25002"}}
+	want := []diffLine{
+		{markSame, "24998"}, {markSame, "24999"}, {markBefore, "25000"}, {markAfter, "here"}, {markSame, "25001"},
+		{markSame, "25002"},
+	}
 	if got := lineChanges(strings.Join(up, "\n"), strings.Join(edited, "\n")); !slices.Equal(got, want) {
 		t.Errorf("one edited line: %v", got)
 	}
-	if got := lineChanges("a\n"+strings.Repeat("b\n", 300), "a"); got[0] != (diffLine{markSame, "a"}) || len(got) != maxLines+1 {
+	if got := lineChanges("a\n"+strings.Repeat("b\n", 300), "a"); got[0] != (diffLine{markSame, "a"}) ||
+		len(got) != maxLines+1 {
 		t.Errorf("removed lines: %v", got)
 	}
 }

@@ -17,22 +17,41 @@ import (
 func TestPlanView(t *testing.T) {
 	until := time.Date(2026, 5, 4, 12, 4, 40, 0, time.Local)
 	p := &plan.Plan{
-		Pod: model.PodRef{Namespace: "default", Name: "web"}, Runtime: plan.RuntimeRef{Name: "containerd", Version: "v2.4.2"}, SandboxID: "7b2c1e0a99bbcccc",
+		Pod:       model.PodRef{Namespace: "default", Name: "web"},
+		Runtime:   plan.RuntimeRef{Name: "containerd", Version: "v2.4.2"},
+		SandboxID: "7b2c1e0a99bbcccc",
 		Steps: []plan.Step{
-			{ID: "pull-app", Kind: plan.PullImage, Container: "app", Image: "registry.local/web:1.5", Message: "absent"},
+			{
+				ID: "pull-app", Kind: plan.PullImage, Container: "app", Image: "registry.local/web:1.5",
+				Message: "absent",
+			},
 			{ID: "check-app", Kind: plan.CheckContainer, Container: "app"},
 			{
-				ID: "stop", Kind: plan.StopContainer, Container: "app", ContainerID: "9d0e4c77aaaabbbb", GracePeriodSeconds: new(int64(30)), PreStop: "exec",
-				Changes: []diff.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
+				ID:                 "stop",
+				Kind:               plan.StopContainer,
+				Container:          "app",
+				ContainerID:        "9d0e4c77aaaabbbb",
+				GracePeriodSeconds: new(int64(30)),
+				PreStop:            "exec",
+				Changes:            []diff.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
 			},
 			{
 				ID: "start", Kind: plan.StartContainer, Container: "app", Attempt: 3, ContainerType: podspec.Regular,
 				Changes: []diff.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
 			},
-			{ID: "update", Kind: plan.UpdateContainer, Container: "cache", Changes: []diff.Change{{Path: "limits.memory", Before: "64Mi", After: "128Mi"}}},
-			{ID: "start-m", Kind: plan.StartContainer, Container: "metrics", Message: "not created yet", ContainerType: podspec.Regular},
+			{
+				ID: "update", Kind: plan.UpdateContainer, Container: "cache",
+				Changes: []diff.Change{{Path: "limits.memory", Before: "64Mi", After: "128Mi"}},
+			},
+			{
+				ID: "start-m", Kind: plan.StartContainer, Container: "metrics", Message: "not created yet",
+				ContainerType: podspec.Regular,
+			},
 		},
-		Holds: []plan.Hold{{Container: "worker", Reason: model.CrashLoopBackOff, Until: &until, Delay: &podstatus.Delay{Duration: 40 * time.Second, ExitCode: 1}}},
+		Holds: []plan.Hold{{
+			Container: "worker", Reason: model.CrashLoopBackOff, Until: &until,
+			Delay: &podstatus.Delay{Duration: 40 * time.Second, ExitCode: 1},
+		}},
 		Keeps: []plan.Keep{
 			{IPs: []string{"10.88.0.7"}},
 			{Container: "migrate", ContainerType: podspec.Init, Message: "done, exited 0 3m ago"},

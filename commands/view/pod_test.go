@@ -26,13 +26,34 @@ func TestPodView(t *testing.T) {
 		status v1.PodStatus
 		want   string
 	}{
-		"running":                   {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: running, Ready: true}, {State: running, Ready: true}}}, "web 2/2 Running 0 2m"},
-		"crashing":                  {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: waiting, RestartCount: 4}, {State: running, Ready: true}}}, "web 1/2 CrashLoopBackOff 4 2m"},
-		"one of them failed":        {v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: broken}}}, "web 0/2 Error 0 2m"},
-		"none of them failed":       {v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}}}, "web 0/2 Failed 0 2m"},
-		"its deadline was exceeded": {v1.PodStatus{Phase: v1.PodFailed, Reason: "DeadlineExceeded", ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}}}, "web 0/2 DeadlineExceeded 0 2m"},
-		"one failed, another runs":  {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: broken}, {State: running, Ready: true}}}, "web 1/2 Error 0 2m"},
-		"completed":                 {v1.PodStatus{Phase: v1.PodSucceeded, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: done}}}, "web 0/2 Completed 0 2m"},
+		"running": {v1.PodStatus{
+			Phase:             v1.PodRunning,
+			ContainerStatuses: []v1.ContainerStatus{{State: running, Ready: true}, {State: running, Ready: true}},
+		}, "web 2/2 Running 0 2m"},
+		"crashing": {v1.PodStatus{
+			Phase:             v1.PodRunning,
+			ContainerStatuses: []v1.ContainerStatus{{State: waiting, RestartCount: 4}, {State: running, Ready: true}},
+		}, "web 1/2 CrashLoopBackOff 4 2m"},
+		"one of them failed": {
+			v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: broken}}},
+			"web 0/2 Error 0 2m",
+		},
+		"none of them failed": {
+			v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}}},
+			"web 0/2 Failed 0 2m",
+		},
+		"its deadline was exceeded": {v1.PodStatus{
+			Phase: v1.PodFailed, Reason: "DeadlineExceeded",
+			ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}},
+		}, "web 0/2 DeadlineExceeded 0 2m"},
+		"one failed, another runs": {v1.PodStatus{
+			Phase:             v1.PodRunning,
+			ContainerStatuses: []v1.ContainerStatus{{State: broken}, {State: running, Ready: true}},
+		}, "web 1/2 Error 0 2m"},
+		"completed": {
+			v1.PodStatus{Phase: v1.PodSucceeded, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: done}}},
+			"web 0/2 Completed 0 2m",
+		},
 	}
 	v := &Lists{Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
 	check := func(name string, p *v1.Pod, want string) {
@@ -45,8 +66,10 @@ func TestPodView(t *testing.T) {
 		check(name, pod(c.status), c.want)
 	}
 	over := pod(v1.PodStatus{
-		Phase: v1.PodFailed, Reason: "DeadlineExceeded", InitContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}},
-		ContainerStatuses: []v1.ContainerStatus{{State: waiting}, {State: waiting}},
+		Phase:                 v1.PodFailed,
+		Reason:                "DeadlineExceeded",
+		InitContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}},
+		ContainerStatuses:     []v1.ContainerStatus{{State: waiting}, {State: waiting}},
 	})
 	over.Spec.InitContainers = []v1.Container{{Name: "first"}, {Name: "second"}}
 	check("its deadline was exceeded before it was initialized", over, "web 0/2 DeadlineExceeded 0 2m")
@@ -64,8 +87,10 @@ func TestRowState(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	pod := &v1.Pod{Status: v1.PodStatus{Phase: v1.PodRunning, StartTime: &metav1.Time{Time: at}}}
 	pod.Status.ContainerStatuses = []v1.ContainerStatus{{
-		RestartCount:         1,
-		LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{FinishedAt: metav1.NewTime(at)}},
+		RestartCount: 1,
+		LastTerminationState: v1.ContainerState{
+			Terminated: &v1.ContainerStateTerminated{FinishedAt: metav1.NewTime(at)},
+		},
 	}}
 	row := func(after time.Duration) Row { return rowsOf((&Lists{Now: at.Add(after)}).Pods([]*v1.Pod{pod}))[0] }
 	first, later := row(time.Minute), row(time.Hour)

@@ -22,7 +22,8 @@ func TestProgressIsColouredAndSafe(t *testing.T) {
 	p := &Progress{io: terminal.NewIO(&terminal.Env{Err: &out}), colors: terminal.Colors{On: true}}
 	step := &plan.Step{Kind: plan.PullImage, Image: "evil\x1b[2J"}
 	p.report(executor.Event{Kind: executor.StepDone, Step: step, Took: time.Second, Detail: "id\x1b]0;"})
-	if text := out.String(); strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\x1b]0;") || strings.Contains(text, `\x1b[2m`) || !strings.Contains(text, "\x1b[2m") {
+	if text := out.String(); strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\x1b]0;") ||
+		strings.Contains(text, `\x1b[2m`) || !strings.Contains(text, "\x1b[2m") {
 		t.Errorf("%q", text)
 	}
 }
@@ -52,13 +53,15 @@ func TestProgressOnAPipe(t *testing.T) {
 func TestFailedStepsSayWhy(t *testing.T) {
 	var out strings.Builder
 	step := &plan.Step{Kind: plan.StartContainer, Container: "a"}
-	(&Progress{io: terminal.NewIO(&terminal.Env{Err: &out})}).report(executor.Event{Kind: executor.StepFailed, Step: step, Err: &executor.StepError{
+	progress := &Progress{io: terminal.NewIO(&terminal.Env{Err: &out})}
+	progress.report(executor.Event{Kind: executor.StepFailed, Step: step, Err: &executor.StepError{
 		Step: step, Reason: model.RunContainerError, Err: errors.New("exec: /nope:\nno such file"),
 	}})
 	if !strings.HasSuffix(out.String(), "  RunContainerError: exec: /nope: no such file\n") {
 		t.Errorf("%q", out.String())
 	}
-	(&Progress{io: terminal.NewIO(&terminal.Env{Err: &out})}).report(executor.Event{Kind: executor.StepFailed, Step: step, Err: &executor.StepError{
+	progress = &Progress{io: terminal.NewIO(&terminal.Env{Err: &out})}
+	progress.report(executor.Event{Kind: executor.StepFailed, Step: step, Err: &executor.StepError{
 		Step: step, Reason: model.Interrupted, Err: context.Canceled,
 	}})
 	if !strings.HasSuffix(out.String(), "  interrupted\n") {
