@@ -43,7 +43,8 @@ func InitContainers(pod *v1.Pod) []ContainerRef {
 	refs := make([]ContainerRef, 0, len(pod.Spec.InitContainers))
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		refs = append(refs, ContainerRef{Container: c, Type: initType(c), Index: i, Path: fieldpath.Index("spec.initContainers", i)})
+		path := fieldpath.Index("spec.initContainers", i)
+		refs = append(refs, ContainerRef{Container: c, Type: initType(c), Index: i, Path: path})
 	}
 	return refs
 }
@@ -52,7 +53,8 @@ func InitContainers(pod *v1.Pod) []ContainerRef {
 func RegularContainers(pod *v1.Pod) []ContainerRef {
 	refs := make([]ContainerRef, 0, len(pod.Spec.Containers))
 	for i := range pod.Spec.Containers {
-		refs = append(refs, ContainerRef{Container: &pod.Spec.Containers[i], Type: Regular, Index: i, Path: fieldpath.Index("spec.containers", i)})
+		c, path := &pod.Spec.Containers[i], fieldpath.Index("spec.containers", i)
+		refs = append(refs, ContainerRef{Container: c, Type: Regular, Index: i, Path: path})
 	}
 	return refs
 }

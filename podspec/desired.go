@@ -56,7 +56,13 @@ type Origin struct {
 
 // New returns a pod that no longer changes, so its hashes are computed only once.
 func New(pod *v1.Pod, source string, written types.UID) *Desired {
-	return &Desired{Pod: pod, Origin: Origin{Source: source}, WrittenUID: written, memo: newMemo(), key: &atomic.Pointer[digest.Key]{}}
+	return &Desired{
+		Pod:        pod,
+		Origin:     Origin{Source: source},
+		WrittenUID: written,
+		memo:       newMemo(),
+		key:        &atomic.Pointer[digest.Key]{},
+	}
 }
 
 // WithPod returns another pod with the same objects, source and key for digests.
@@ -75,7 +81,9 @@ func (d *Desired) Check() error {
 		return errors.New("it has no pod")
 	}
 	for _, null := range []string{
-		nullIn("ConfigMap", d.Objects.ConfigMaps), nullIn("Secret", d.Objects.Secrets), nullIn("PersistentVolume of the claim", d.Objects.Volumes),
+		nullIn("ConfigMap", d.Objects.ConfigMaps),
+		nullIn("Secret", d.Objects.Secrets),
+		nullIn("PersistentVolume of the claim", d.Objects.Volumes),
 	} {
 		if null != "" {
 			return errors.New(null)

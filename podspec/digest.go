@@ -20,7 +20,8 @@ func (d *Desired) Digest() string {
 	return d.Once("digest", func() string {
 		open := d.text(func(digest.SecretRef, []byte) string { return "" })
 		sum := sha256.Sum256([]byte(open))
-		return digest.SealAll("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests(slices.Sorted(maps.Keys(d.Objects.Secrets))))
+		secrets := slices.Sorted(maps.Keys(d.Objects.Secrets))
+		return digest.SealAll("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests(secrets))
 	})
 }
 
@@ -34,7 +35,8 @@ func (d *Desired) secretDigests(names []string) []digest.Named {
 		}
 		data := secret.Data
 		for _, key := range slices.Sorted(maps.Keys(data)) {
-			digests = append(digests, digest.Named{Name: name + "/" + key, Digest: d.SecretDigest(digest.SecretRef{Name: name, Key: key}, data[key])})
+			value := d.SecretDigest(digest.SecretRef{Name: name, Key: key}, data[key])
+			digests = append(digests, digest.Named{Name: name + "/" + key, Digest: value})
 		}
 	}
 	return digests

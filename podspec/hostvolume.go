@@ -32,5 +32,6 @@ func (d *Desired) Volume(vol *v1.Volume) *v1.Volume {
 	if bound == nil {
 		return vol
 	}
-	return &v1.Volume{Name: vol.Name, VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: bound.Path, Type: &bound.Type}}}
+	path := &v1.HostPathVolumeSource{Path: bound.Path, Type: &bound.Type}
+	return &v1.Volume{Name: vol.Name, VolumeSource: v1.VolumeSource{HostPath: path}}
 }

@@ -24,16 +24,22 @@ func Kinds() []Kind {
 		{Name: KindPod, APIVersion: core, Words: []string{"pods", "pod", "po"}},
 		{Name: KindService, APIVersion: core, Words: []string{"services", "service", "svc"}},
 		{Name: KindDaemonSet, APIVersion: apps, Workload: true, Words: []string{"daemonsets", "daemonset", "ds"}},
-		{Name: KindDeployment, APIVersion: apps, Workload: true, Words: []string{"deployments", "deployment", "deploy"}},
+		{Name: KindDeployment, APIVersion: apps, Workload: true, Words: []string{
+			"deployments", "deployment", "deploy",
+		}},
 		{Name: KindReplicaSet, APIVersion: apps, Workload: true, Words: []string{
 			"replicasets", "replicaset", "rs", "replicationcontrollers", "replicationcontroller", "rc",
 		}},
-		{Name: KindStatefulSet, APIVersion: apps, Workload: true, Words: []string{"statefulsets", "statefulset", "sts"}},
+		{Name: KindStatefulSet, APIVersion: apps, Workload: true, Words: []string{
+			"statefulsets", "statefulset", "sts",
+		}},
 		{Name: KindCronJob, APIVersion: batch, Workload: true, Words: []string{"cronjobs", "cronjob", "cj"}},
 		{Name: KindJob, APIVersion: batch, Workload: true, Words: []string{"jobs", "job"}},
 		{Name: KindConfigMap, APIVersion: core, Apart: true, Words: []string{"configmaps", "configmap", "cm"}},
 		{Name: KindSecret, APIVersion: core, Apart: true, Words: []string{"secrets", "secret"}},
-		{Name: KindClaim, APIVersion: core, Apart: true, Words: []string{"persistentvolumeclaims", "persistentvolumeclaim", "pvc"}},
+		{Name: KindClaim, APIVersion: core, Apart: true, Words: []string{
+			"persistentvolumeclaims", "persistentvolumeclaim", "pvc",
+		}},
 	}
 }
 

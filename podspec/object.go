@@ -83,7 +83,14 @@ func kindOf(o API) string { return reflect.TypeOf(o).Elem().Name() }
 
 // DeepCopy returns a copy that shares only Volume.
 func (o *Object) DeepCopy() *Object {
-	return &Object{ConfigMap: o.ConfigMap.DeepCopy(), Secret: o.Secret.DeepCopy(), Claim: o.Claim.DeepCopy(), Service: o.Service.DeepCopy(), Volume: o.Volume, Origin: o.Origin}
+	return &Object{
+		ConfigMap: o.ConfigMap.DeepCopy(),
+		Secret:    o.Secret.DeepCopy(),
+		Claim:     o.Claim.DeepCopy(),
+		Service:   o.Service.DeepCopy(),
+		Volume:    o.Volume,
+		Origin:    o.Origin,
+	}
 }
 
 // ReferredObjects returns the ConfigMaps, Secrets and claims that a pod names, without duplicates.

@@ -57,8 +57,11 @@ func HostPorts(pod *v1.Pod) []Port {
 		for i, p := range ref.Ports {
 			if number := hostPort(pod, &p); number != 0 {
 				ports = append(ports, Port{
-					Protocol: cmp.Or(p.Protocol, v1.ProtocolTCP), Number: number, HostIP: p.HostIP, ContainerPort: p.ContainerPort,
-					Path: ref.Path + "." + fieldpath.Index("ports", i),
+					Protocol:      cmp.Or(p.Protocol, v1.ProtocolTCP),
+					Number:        number,
+					HostIP:        p.HostIP,
+					ContainerPort: p.ContainerPort,
+					Path:          ref.Path + "." + fieldpath.Index("ports", i),
 				})
 			}
 		}

@@ -44,10 +44,10 @@ func EnvReferences(ref ContainerRef) []Reference {
 	for i, from := range ref.EnvFrom {
 		path := ref.Path + "." + fieldpath.Index("envFrom", i)
 		if s := from.ConfigMapRef; s != nil {
-			refs = append(refs, Reference{KindConfigMap, s.Name, nil, ptr.Deref(s.Optional, false), path + ".configMapRef.name"})
+			refs = append(refs, reference(KindConfigMap, s.Name, nil, s.Optional, path+".configMapRef.name"))
 		}
 		if s := from.SecretRef; s != nil {
-			refs = append(refs, Reference{KindSecret, s.Name, nil, ptr.Deref(s.Optional, false), path + ".secretRef.name"})
+			refs = append(refs, reference(KindSecret, s.Name, nil, s.Optional, path+".secretRef.name"))
 		}
 	}
 	for i, env := range ref.Env {
@@ -56,10 +56,10 @@ func EnvReferences(ref ContainerRef) []Reference {
 		}
 		path := ref.Path + "." + fieldpath.Index("env", i) + ".valueFrom"
 		if s := env.ValueFrom.ConfigMapKeyRef; s != nil {
-			refs = append(refs, Reference{KindConfigMap, s.Name, []string{s.Key}, ptr.Deref(s.Optional, false), path + ".configMapKeyRef"})
+			refs = append(refs, reference(KindConfigMap, s.Name, []string{s.Key}, s.Optional, path+".configMapKeyRef"))
 		}
 		if s := env.ValueFrom.SecretKeyRef; s != nil {
-			refs = append(refs, Reference{KindSecret, s.Name, []string{s.Key}, ptr.Deref(s.Optional, false), path + ".secretKeyRef"})
+			refs = append(refs, reference(KindSecret, s.Name, []string{s.Key}, s.Optional, path+".secretKeyRef"))
 		}
 	}
 	return refs
@@ -70,10 +70,11 @@ func EnvReferences(ref ContainerRef) []Reference {
 func VolumeReferences(vol *v1.Volume, path string) []Reference {
 	var refs []Reference
 	if s := vol.ConfigMap; s != nil {
-		refs = append(refs, Reference{KindConfigMap, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), path + ".configMap.name"})
+		refs = append(refs, reference(KindConfigMap, s.Name, itemKeys(s.Items), s.Optional, path+".configMap.name"))
 	}
 	if s := vol.Secret; s != nil {
-		refs = append(refs, Reference{KindSecret, s.SecretName, itemKeys(s.Items), ptr.Deref(s.Optional, false), path + ".secret.secretName"})
+		keys := itemKeys(s.Items)
+		refs = append(refs, reference(KindSecret, s.SecretName, keys, s.Optional, path+".secret.secretName"))
 	}
 	if vol.Projected == nil {
 		return refs
@@ -81,13 +82,18 @@ func VolumeReferences(vol *v1.Volume, path string) []Reference {
 	for i, source := range vol.Projected.Sources {
 		at := path + ".projected." + fieldpath.Index("sources", i)
 		if s := source.ConfigMap; s != nil {
-			refs = append(refs, Reference{KindConfigMap, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), at + ".configMap.name"})
+			refs = append(refs, reference(KindConfigMap, s.Name, itemKeys(s.Items), s.Optional, at+".configMap.name"))
 		}
 		if s := source.Secret; s != nil {
-			refs = append(refs, Reference{KindSecret, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), at + ".secret.name"})
+			refs = append(refs, reference(KindSecret, s.Name, itemKeys(s.Items), s.Optional, at+".secret.name"))
 		}
 	}
 	return refs
+}
+
+// reference returns a reference that is not optional unless the manifest sets that.
+func reference(kind, name string, keys []string, optional *bool, path string) Reference {
+	return Reference{Kind: kind, Name: name, Keys: keys, Optional: ptr.Deref(optional, false), Path: path}
 }
 
 func itemKeys(items []v1.KeyToPath) []string {
@@ -128,7 +134,8 @@ func (d *Desired) Missing(r Reference, container, volume string) []MissingRefere
 	}
 	out := MissingReference{Kind: r.Kind, Name: r.Name, Container: container, Volume: volume, Path: r.Path}
 	if !d.Objects.Has(r.Kind, r.Name) {
-		out.Detail = fmt.Sprintf("%s %s/%s%s is missing: apply a file that has it, or add it with --configmap FILE", r.Kind, d.Pod.Namespace, r.Name, out.of())
+		out.Detail = fmt.Sprintf("%s %s/%s%s is missing: apply a file that has it, or add it with --configmap FILE",
+			r.Kind, d.Pod.Namespace, r.Name, out.of())
 		return []MissingReference{out}
 	}
 	var missing []MissingReference

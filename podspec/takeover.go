@@ -39,7 +39,8 @@ func TakeoverProblems(pod *v1.Pod) []TakeoverProblem {
 type takeover struct{ list []TakeoverProblem }
 
 func (t *takeover) refuse(path, kind string) {
-	t.list = append(t.list, TakeoverProblem{Path: path, Detail: fmt.Sprintf("a static pod may not refer to a %s", kind), Refused: true})
+	detail := fmt.Sprintf("a static pod may not refer to a %s", kind)
+	t.list = append(t.list, TakeoverProblem{Path: path, Detail: detail, Refused: true})
 }
 
 func (t *takeover) restart(path, why string) {
@@ -58,18 +59,24 @@ func (t *takeover) pod(pod *v1.Pod) {
 	}
 	for i := range pod.Spec.SchedulingGates {
 		t.list = append(t.list, TakeoverProblem{
-			Path: fieldpath.Index("spec.schedulingGates", i), Detail: "a static pod has a node, and so may not have scheduling gates", Refused: true,
+			Path:    fieldpath.Index("spec.schedulingGates", i),
+			Detail:  "a static pod has a node, and so may not have scheduling gates",
+			Refused: true,
 		})
 	}
 	for i := range pod.Spec.EphemeralContainers {
 		t.list = append(t.list, TakeoverProblem{
-			Path: fieldpath.Index("spec.ephemeralContainers", i), Detail: "a static pod may not have ephemeral containers", Refused: true,
+			Path:    fieldpath.Index("spec.ephemeralContainers", i),
+			Detail:  "a static pod may not have ephemeral containers",
+			Refused: true,
 		})
 	}
 	if RuntimeHandler(pod) != "" {
 		// Its runtimeClassManager is nil without an API server (kubelet: NamespacesForPod).
 		t.list = append(t.list, TakeoverProblem{
-			Path: "spec.runtimeClassName", Detail: "a kubelet 1.36 without an API server panics on a RuntimeClass, and starts no pod until the manifest is removed",
+			Path: "spec.runtimeClassName",
+			Detail: "a kubelet 1.36 without an API server panics on a RuntimeClass, " +
+				"and starts no pod until the manifest is removed",
 			Panics: true,
 		})
 	}
@@ -82,8 +89,9 @@ func (t *takeover) container(ref ContainerRef) {
 	for _, r := range EnvReferences(ref) {
 		t.refuse(r.Path, r.Kind)
 	}
+	hasResources := len(ref.Resources.Limits) > 0 || len(ref.Resources.Requests) > 0
 	for i, p := range ref.ResizePolicy {
-		if p.RestartPolicy == v1.RestartContainer && (len(ref.Resources.Limits) > 0 || len(ref.Resources.Requests) > 0) {
+		if p.RestartPolicy == v1.RestartContainer && hasResources {
 			t.restart(ref.Path+"."+fieldpath.Index("resizePolicy", i),
 				"a kubelet has no record of the applied resources, treats them as changed, and restarts the container")
 		}
@@ -105,7 +113,8 @@ func (t *takeover) volume(path string, vol *v1.Volume) {
 // projected reports a volume that only a kubelet with an API server can mount, independent of its sources (kubelet:
 // projectedVolumeMounter.collectData).
 func (t *takeover) projected(path string, vol *v1.ProjectedVolumeSource) {
-	t.restart(path, "a kubelet without an API server cannot mount a projected volume: a container that exits is not restarted")
+	t.restart(path,
+		"a kubelet without an API server cannot mount a projected volume: a container that exits is not restarted")
 	for i, source := range vol.Sources {
 		if source.ServiceAccountToken != nil {
 			t.refuse(path+"."+fieldpath.Index("sources", i)+".serviceAccountToken", "ServiceAccount")

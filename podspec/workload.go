@@ -38,8 +38,12 @@ const (
 // DeepCopy returns a copy that shares only the pod of its template, which no longer changes.
 func (w *Workload) DeepCopy() *Workload {
 	other := *w
-	other.Deployment, other.ReplicaSet, other.StatefulSet = w.Deployment.DeepCopy(), w.ReplicaSet.DeepCopy(), w.StatefulSet.DeepCopy()
-	other.DaemonSet, other.Job, other.CronJob = w.DaemonSet.DeepCopy(), w.Job.DeepCopy(), w.CronJob.DeepCopy()
+	other.Deployment = w.Deployment.DeepCopy()
+	other.ReplicaSet = w.ReplicaSet.DeepCopy()
+	other.StatefulSet = w.StatefulSet.DeepCopy()
+	other.DaemonSet = w.DaemonSet.DeepCopy()
+	other.Job = w.Job.DeepCopy()
+	other.CronJob = w.CronJob.DeepCopy()
 	return &other
 }
 
@@ -137,7 +141,10 @@ func SelectJob(job *batchv1.Job) {
 		job.Spec.Template.Labels = map[string]string{}
 	}
 	for label, value := range map[string]string{
-		legacyJobName: job.Name, batchv1.JobNameLabel: job.Name, legacyControllerUID: uid, batchv1.ControllerUidLabel: uid,
+		legacyJobName:              job.Name,
+		batchv1.JobNameLabel:       job.Name,
+		legacyControllerUID:        uid,
+		batchv1.ControllerUidLabel: uid,
 	} {
 		if _, given := job.Spec.Template.Labels[label]; !given {
 			job.Spec.Template.Labels[label] = value

@@ -93,7 +93,8 @@ func (d *Document) duplicateKeys(n *yamlv3.Node, path string, found []Problem) [
 			key, name := n.Content[i], keyName(n.Content[i])
 			at := fieldpath.Join(path, name)
 			if first := seen[name]; first != nil {
-				found = append(found, d.problem(key, d.shownKey(path, name), fmt.Sprintf("is given twice, first in line %d", d.line+first.Line)))
+				detail := fmt.Sprintf("is given twice, first in line %d", d.line+first.Line)
+				found = append(found, d.problem(key, d.shownKey(path, name), detail))
 			}
 			seen[name] = key
 			found = d.duplicateKeys(n.Content[i+1], at, found)
@@ -108,7 +109,14 @@ func (d *Document) duplicateKeys(n *yamlv3.Node, path string, found []Problem) [
 }
 
 func (d *Document) problem(n *yamlv3.Node, path, detail string) Problem {
-	return Problem{Class: ClassInvalid, File: d.File, Line: d.line + n.Line, Column: n.Column, Path: d.shown(path), Detail: detail}
+	return Problem{
+		Class:  ClassInvalid,
+		File:   d.File,
+		Line:   d.line + n.Line,
+		Column: n.Column,
+		Path:   d.shown(path),
+		Detail: detail,
+	}
 }
 
 // Whole returns a problem with the document as a whole.
@@ -145,7 +153,14 @@ func (d *Document) Note(pod, path, detail string) Note {
 // Part returns the object at a field of a document. Its paths begin at that field. Its problems and notes have the
 // paths of the whole document.
 func (d *Document) Part(path string, json []byte) *Document {
-	part := &Document{File: d.File, line: d.line, JSON: json, Kind: d.Kind, prefix: d.Full(path), root: value(d.root, fieldpath.Split(path))}
+	part := &Document{
+		File:   d.File,
+		line:   d.line,
+		JSON:   json,
+		Kind:   d.Kind,
+		prefix: d.Full(path),
+		root:   value(d.root, fieldpath.Split(path)),
+	}
 	if part.root == nil {
 		part.root = find(d.root, fieldpath.Split(path))
 	}

@@ -154,7 +154,8 @@ func (s Skipped) String() string {
 
 // IsSame reports whether both are the same object.
 func (s Skipped) IsSame(other Skipped) bool {
-	return s.APIVersion == other.APIVersion && s.Kind == other.Kind && s.Namespace == other.Namespace && s.Name == other.Name
+	return s.APIVersion == other.APIVersion && s.Kind == other.Kind &&
+		s.Namespace == other.Namespace && s.Name == other.Name
 }
 
 // Counted returns a number with its noun, in the plural if necessary.

@@ -76,7 +76,12 @@ func (p *renaming) rename(n *yamlv3.Node, key string) {
 			continue
 		}
 		n.Content[i+1] = &yamlv3.Node{
-			Kind: yamlv3.ScalarNode, Tag: "!!str", Value: renamed, Style: value.Style, Anchor: value.Anchor, LineComment: value.LineComment,
+			Kind:        yamlv3.ScalarNode,
+			Tag:         "!!str",
+			Value:       renamed,
+			Style:       value.Style,
+			Anchor:      value.Anchor,
+			LineComment: value.LineComment,
 		}
 	}
 }

@@ -78,7 +78,9 @@ func isShowable(t reflect.Type, part string) bool {
 		_, err := strconv.Atoi(part)
 		return err == nil
 	}
-	return t.Kind() != reflect.Map || len(validation.IsConfigMapKey(part)) == 0 || len(validation.IsQualifiedName(part)) == 0
+	return t.Kind() != reflect.Map ||
+		len(validation.IsConfigMapKey(part)) == 0 ||
+		len(validation.IsQualifiedName(part)) == 0
 }
 
 // shownKey returns the path of an invalid key. In a Secret it omits the key.

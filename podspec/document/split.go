@@ -37,7 +37,8 @@ func Split(s input.Source) ([]*Document, []Problem) {
 		return nil, []Problem{hidden}
 	}
 	if line := overfullLine(s.Text, maxMarks); line > 0 {
-		return nil, refuse(line, fmt.Sprintf("holds more than %d lines, commas and brackets: podctl does not read a source of that size", maxMarks))
+		return nil, refuse(line, fmt.Sprintf(
+			"holds more than %d lines, commas and brackets: podctl does not read a source of that size", maxMarks))
 	}
 	docs := splitDocuments(s)
 	if len(docs) == 0 {
@@ -167,10 +168,12 @@ func placeIn(text []byte, at int) (line, column int) {
 
 func lineEndDetail(end string) string {
 	if end == "\r" {
-		return `is a carriage return without a line feed, which YAML treats as the end of a line: end lines with LF or CRLF, and write "\r" in double quotes for the character`
+		return `is a carriage return without a line feed, which YAML treats as the end of a line: ` +
+			`end lines with LF or CRLF, and write "\r" in double quotes for the character`
 	}
 	r, _ := utf8.DecodeRuneInString(end)
-	return fmt.Sprintf(`is the character U+%04X, which YAML treats as the end of a line: remove it, or write "\u%04x" in double quotes`, r, r)
+	return fmt.Sprintf(`is the character U+%04X, which YAML treats as the end of a line: `+
+		`remove it, or write "\u%04x" in double quotes`, r, r)
 }
 
 // inUTF8 converts a source to UTF-8. YAML may also be in UTF-16, which begins with a byte order mark.

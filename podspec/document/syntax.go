@@ -23,7 +23,8 @@ func (d *Document) syntaxProblem(err error) Problem {
 	p := Problem{Class: ClassInvalid, File: d.File, Line: d.line + 1, Column: 1}
 	if name, ok := strings.CutPrefix(text, "unknown anchor '"); ok {
 		p.Line, p.Column = d.aliasPlace(strings.TrimSuffix(name, "' referenced"))
-		p.Detail = "is not valid YAML: an alias (*name) refers to an anchor (&name) that is not defined before it; if no alias is meant, put the value in quotes"
+		p.Detail = "is not valid YAML: an alias (*name) refers to an anchor (&name) that is not defined before it; " +
+			"if no alias is meant, put the value in quotes"
 		return p
 	}
 	line, text := cutLine(text)
@@ -106,7 +107,10 @@ func plainWords(text string) string {
 		{"did not find expected ',' or '}'", "a map {...} is not closed, or lacks a comma"},
 		{"could not find expected ':'", "a key needs a colon and a space after it"},
 		{"found unexpected end of stream", "a quote is not closed"},
-		{"mapping values are not allowed", "this line has a second colon, or is indented too far; put the value in quotes"},
+		{
+			"mapping values are not allowed",
+			"this line has a second colon, or is indented too far; put the value in quotes",
+		},
 		{"found character that cannot start any token", "a value cannot begin with this character; put it in quotes"},
 		{"found a tab character", "a tab is used where spaces are expected; YAML indents with spaces"},
 	} {
@@ -140,10 +144,22 @@ func isAnchorLetter(r rune) bool {
 // yamlWords lists the beginnings of the library's messages that do not repeat text of the document.
 func yamlWords() []string {
 	return []string{
-		"did not find expected", "could not find expected", "found ", "mapping values are not allowed", "block sequence entries are not allowed",
-		"mapping keys are not allowed", "block collection entries are not allowed", "exceeded max depth", "control characters are not allowed",
-		"invalid leading UTF-8 octet", "invalid trailing UTF-8 octet", "invalid length of a UTF-8 sequence", "invalid Unicode character",
-		"incomplete UTF-8 octet sequence", "document contains excessive aliasing", "map merge requires",
+		"did not find expected",
+		"could not find expected",
+		"found ",
+		"mapping values are not allowed",
+		"block sequence entries are not allowed",
+		"mapping keys are not allowed",
+		"block collection entries are not allowed",
+		"exceeded max depth",
+		"control characters are not allowed",
+		"invalid leading UTF-8 octet",
+		"invalid trailing UTF-8 octet",
+		"invalid length of a UTF-8 sequence",
+		"invalid Unicode character",
+		"incomplete UTF-8 octet sequence",
+		"document contains excessive aliasing",
+		"map merge requires",
 	}
 }
 

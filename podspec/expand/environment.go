@@ -65,7 +65,9 @@ func (e *Environment) All() iter.Seq2[string, string] {
 // Set sets a variable. It returns an error, without the value, if the variable exceeds the limits of Linux.
 func (e *Environment) Set(name, value string) error {
 	if len(name)+len("=")+len(value)+1 > maxArgument {
-		return fmt.Errorf("the variable %s is too long: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", quote.Value(name), maxArgument)
+		return fmt.Errorf(
+			"the variable %s is too long: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)",
+			quote.Value(name), maxArgument)
 	}
 	old, has := e.values[name]
 	size := e.size + len(value) - len(old)
@@ -82,7 +84,8 @@ func (e *Environment) Set(name, value string) error {
 	return nil
 }
 
-var errTooManyVariables = fmt.Errorf("the variables together have more than the %d bytes that Linux can pass to a process", maxArguments)
+var errTooManyVariables = fmt.Errorf(
+	"the variables together have more than the %d bytes that Linux can pass to a process", maxArguments)
 
 // SetExpanded sets a variable to a text with each $(NAME) replaced by the variables set so far.
 func (e *Environment) SetExpanded(name, text string) error {
@@ -91,7 +94,8 @@ func (e *Environment) SetExpanded(name, text string) error {
 	}
 	value, err := expand(text, e.reference, maxArgument-len(name)-len("=")-1)
 	if err != nil {
-		return fmt.Errorf("the variable %s is too long once $(NAME) is expanded in it: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", quote.Value(name), maxArgument)
+		return fmt.Errorf("the variable %s is too long once $(NAME) is expanded in it: "+
+			"with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", quote.Value(name), maxArgument)
 	}
 	return e.Set(name, value)
 }
@@ -117,10 +121,14 @@ func (e *Environment) Command(command, args []string) (outCommand, outArgs []str
 		for i, word := range *list.in {
 			text, err := expand(word, e.reference, maxArgument-1)
 			if err != nil {
-				return nil, nil, &ArgumentError{fieldpath.Index(list.field, i), fmt.Errorf("is too long once $(NAME) is expanded in it: with a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", maxArgument)}
+				tooLong := fmt.Errorf("is too long once $(NAME) is expanded in it: "+
+					"with a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", maxArgument)
+				return nil, nil, &ArgumentError{fieldpath.Index(list.field, i), tooLong}
 			}
 			if size += len(text) + perArgument; size > maxArguments {
-				return nil, nil, &ArgumentError{list.field, fmt.Errorf("has, together with the variables, more than the %d bytes that Linux can pass to a process", maxArguments)}
+				tooMany := fmt.Errorf("has, together with the variables, "+
+					"more than the %d bytes that Linux can pass to a process", maxArguments)
+				return nil, nil, &ArgumentError{list.field, tooMany}
 			}
 			*list.out = append(*list.out, text)
 		}
@@ -166,7 +174,10 @@ func (e *Environment) SubPath(text string) (path string, missing []string, err e
 // knows, and false if one is optional and absent. The map beside holds the variables of Services, which apply unless
 // the manifest sets them. The error names the variable or missing reference. EnvironmentOf never builds more than Linux
 // can pass to a process.
-func EnvironmentOf(d *podspec.Desired, c podspec.ContainerRef, beside map[string]string, from func(*v1.EnvVarSource) (string, bool, error)) (*Environment, error) {
+func EnvironmentOf(
+	d *podspec.Desired, c podspec.ContainerRef, beside map[string]string,
+	from func(*v1.EnvVarSource) (string, bool, error),
+) (*Environment, error) {
 	if EnvironmentSize(d, c.Container) > maxArguments {
 		return nil, &ArgumentError{c.Path + ".envFrom", errTooManyVariables}
 	}

@@ -65,9 +65,14 @@ func downwardSize(d *podspec.Desired, items []v1.DownwardAPIVolumeFile) int64 {
 	}
 	for i := range items {
 		size += perFile
-		if ref := items[i].FieldRef; ref != nil && (strings.HasPrefix(ref.FieldPath, "metadata.annotations") || strings.HasPrefix(ref.FieldPath, "metadata.labels")) {
+		if ref := items[i].FieldRef; ref != nil && isMetadataMap(ref.FieldPath) {
 			size += all
 		}
 	}
 	return size
+}
+
+// isMetadataMap reports whether a field can stand for all labels or all annotations of a pod.
+func isMetadataMap(path string) bool {
+	return strings.HasPrefix(path, "metadata.annotations") || strings.HasPrefix(path, "metadata.labels")
 }

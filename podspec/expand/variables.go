@@ -62,7 +62,8 @@ func envFrom(d *podspec.Desired, from *v1.EnvFromSource) []Variable {
 	case from.SecretRef != nil:
 		if s := d.Objects.Secrets[from.SecretRef.Name]; s != nil {
 			for _, key := range slices.Sorted(maps.Keys(s.Data)) {
-				env = append(env, Variable{Name: from.Prefix + key, Value: string(s.Data[key]), Sensitive: true, Secret: digest.SecretRef{Name: from.SecretRef.Name, Key: key}})
+				ref := digest.SecretRef{Name: from.SecretRef.Name, Key: key}
+				env = append(env, secretVariable(from.Prefix+key, ref, s.Data[key]))
 			}
 		}
 	}
@@ -83,10 +84,16 @@ func envVar(d *podspec.Desired, e *v1.EnvVar) (Variable, bool) {
 	case from.SecretKeyRef != nil:
 		if s := d.Objects.Secrets[from.SecretKeyRef.Name]; s != nil {
 			value, ok := s.Data[from.SecretKeyRef.Key]
-			return Variable{Name: e.Name, Value: string(value), Sensitive: true, Secret: digest.SecretRef{Name: from.SecretKeyRef.Name, Key: from.SecretKeyRef.Key}}, ok
+			ref := digest.SecretRef{Name: from.SecretKeyRef.Name, Key: from.SecretKeyRef.Key}
+			return secretVariable(e.Name, ref, value), ok
 		}
 		return Variable{}, false
 	default:
 		return Variable{Name: e.Name, From: from}, true
 	}
+}
+
+// secretVariable returns a variable with the value of a Secret's key.
+func secretVariable(name string, secret digest.SecretRef, value []byte) Variable {
+	return Variable{Name: name, Value: string(value), Sensitive: true, Secret: secret}
 }

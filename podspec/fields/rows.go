@@ -2,6 +2,13 @@ package fields
 
 import "slices"
 
+// Notes of several rows.
+const (
+	devices    = "Claims of devices need an API server, which podctl does not have."
+	unmeasured = "podctl does not measure how much a pod writes to disk."
+	windows    = "Windows pods cannot run here."
+)
+
 // All returns the table of all fields of v1.Pod. A test walks the API types and fails for a field without a row.
 // docs/fields.md is generated from the table.
 func All() []Field {
@@ -14,13 +21,19 @@ func metadataFields() []Field {
 		{Path: "apiVersion", Support: Honoured, Change: NoChange},
 		{Path: "kind", Support: Honoured, Change: NoChange},
 		{Path: "metadata.name", Support: Honoured, Change: NoChange},
-		{Path: "metadata.generateName", Support: NoEffect, Change: NoChange, Note: "Only an API server generates names; set metadata.name."},
+		{
+			Path: "metadata.generateName", Support: NoEffect, Change: NoChange,
+			Note: "Only an API server generates names; set metadata.name.",
+		},
 		{Path: "metadata.namespace", Support: Honoured, Change: NoChange},
 		{Path: "metadata.uid", Support: Honoured, Change: NoChange},
 		{Path: "metadata.labels", Support: Honoured, Change: Live},
 		{Path: "metadata.annotations", Support: Honoured, Change: Live},
 		{Path: "metadata", Support: NoEffect, Change: NoChange, Note: server},
-		{Path: "status", Support: NoEffect, Change: NoChange, Note: "podctl reports the status, and ignores it in a manifest."},
+		{
+			Path: "status", Support: NoEffect, Change: NoChange,
+			Note: "podctl reports the status, and ignores it in a manifest.",
+		},
 	}
 }
 
@@ -40,8 +53,11 @@ func placementFields() []Field {
 		{Path: "spec.serviceAccountName", Support: NoEffect, Change: NoChange, Note: account},
 		{Path: "spec.serviceAccount", Support: NoEffect, Change: NoChange, Note: account},
 		{Path: "spec.automountServiceAccountToken", Support: NoEffect, Change: NoChange, Note: account},
-		{Path: "spec.enableServiceLinks", Support: Honoured, Change: NextStart, Note: "Sets variables for the Services that exist when a container starts."},
-		{Path: "spec.resourceClaims", Support: Refused, Change: NoChange, Note: "Claims of devices need an API server, which podctl does not have."},
+		{
+			Path: "spec.enableServiceLinks", Support: Honoured, Change: NextStart,
+			Note: "Sets variables for the Services that exist when a container starts.",
+		},
+		{Path: "spec.resourceClaims", Support: Refused, Change: NoChange, Note: devices},
 	}
 }
 
@@ -57,7 +73,10 @@ func podFields() []Field {
 		{Path: "spec.readinessGates", Support: Honoured, Change: Live},
 		{Path: "spec.os", Support: Honoured, Change: NoChange},
 		{Path: "spec.resources", Support: Honoured, Change: InPlace},
-		{Path: DNSPolicy, Support: Honoured, Change: NewSandbox, Note: "podctl has no cluster DNS: ClusterFirst and ClusterFirstWithHostNet fall back to Default."},
+		{
+			Path: DNSPolicy, Support: Honoured, Change: NewSandbox,
+			Note: "podctl has no cluster DNS: ClusterFirst and ClusterFirstWithHostNet fall back to Default.",
+		},
 		{Path: "spec.dnsConfig", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostname", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostnameOverride", Support: Honoured, Change: NewSandbox},
@@ -66,24 +85,39 @@ func podFields() []Field {
 		{Path: "spec.hostNetwork", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostPID", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostIPC", Support: Honoured, Change: NewSandbox},
-		{Path: "spec.hostUsers", Support: Honoured, Change: NewSandbox, Needs: "user namespaces: containerd 2.0 or newer"},
+		{
+			Path: "spec.hostUsers", Support: Honoured, Change: NewSandbox,
+			Needs: "user namespaces: containerd 2.0 or newer",
+		},
 		{Path: "spec.shareProcessNamespace", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.runtimeClassName", Support: Honoured, Change: NewSandbox, Needs: "a runtime handler of that name"},
 		{Path: "spec.overhead", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.securityContext", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.securityContext.runAsNonRoot", Support: Honoured, Change: Replace},
 		{Path: "spec.securityContext.seccompProfile", Support: Honoured, Change: Replace},
-		{Path: "spec.securityContext.appArmorProfile", Support: Honoured, Change: Replace, Needs: "AppArmor in the kernel"},
-		{Path: "spec.securityContext.seLinuxOptions", Support: Honoured, Change: NewSandbox, Needs: "SELinux in the kernel"},
-		{Path: "spec.securityContext.fsGroupChangePolicy", Support: NoEffect, Change: NoChange, Note: "podctl always changes the whole volume, as the kubelet does for these kinds of volumes."},
-		{Path: "spec.securityContext.seLinuxChangePolicy", Support: NoEffect, Change: NoChange, Note: "Only storage drivers of a cluster mount volumes with a label."},
-		{Path: "spec.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: "Windows pods cannot run here."},
+		{
+			Path: "spec.securityContext.appArmorProfile", Support: Honoured, Change: Replace,
+			Needs: "AppArmor in the kernel",
+		},
+		{
+			Path: "spec.securityContext.seLinuxOptions", Support: Honoured, Change: NewSandbox,
+			Needs: "SELinux in the kernel",
+		},
+		{
+			Path: "spec.securityContext.fsGroupChangePolicy", Support: NoEffect, Change: NoChange,
+			Note: "podctl always changes the whole volume, as the kubelet does for these kinds of volumes.",
+		},
+		{
+			Path: "spec.securityContext.seLinuxChangePolicy", Support: NoEffect, Change: NoChange,
+			Note: "Only storage drivers of a cluster mount volumes with a label.",
+		},
+		{Path: "spec.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: windows},
 	}
 }
 
 func containerFields() []Field {
-	const unmeasured = "podctl does not measure how much a pod writes to disk."
-	const published = "Only for regular containers: as with a kubelet, ports of init containers and sidecars are not published."
+	const published = "Only for regular containers: " +
+		"as with a kubelet, ports of init containers and sidecars are not published."
 	return []Field{
 		{Path: "container.name", Support: Honoured, Change: Replace},
 		{Path: "container.image", Support: Honoured, Change: Replace},
@@ -98,25 +132,37 @@ func containerFields() []Field {
 		{Path: "container.resources", Support: Honoured, Change: InPlace},
 		// A limit is part of the hash, so an edit of it still replaces the container.
 		{Path: "container.resources.limits.ephemeral-storage", Support: NoEffect, Change: Replace, Note: unmeasured},
-		{Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange, Note: "Only the agent counts it, to admit pods and to choose which one to evict. podctl does not measure how much a pod writes to disk."},
-		{Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: "Claims of devices need an API server, which podctl does not have."},
+		{
+			Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange,
+			Note: "Only the agent counts it, to admit pods and to choose which one to evict. " + unmeasured,
+		},
+		{Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: devices},
 		{Path: "container.resizePolicy", Support: Honoured, Change: Live},
 		{Path: "container.restartPolicy", Support: Honoured, Change: Live},
 		{Path: "container.restartPolicyRules", Support: Honoured, Change: Live},
 		{Path: "container.volumeMounts", Support: Honoured, Change: Replace},
-		{Path: "container.volumeMounts.recursiveReadOnly", Support: Honoured, Change: Replace, Needs: "recursive read-only mounts: containerd 2.0 or newer"},
-		{Path: "container.volumeDevices", Support: Refused, Change: NoChange, Note: "Block devices come from claims of a cluster; use a hostPath volume of type BlockDevice."},
+		{
+			Path: "container.volumeMounts.recursiveReadOnly", Support: Honoured, Change: Replace,
+			Needs: "recursive read-only mounts: containerd 2.0 or newer",
+		},
+		{
+			Path: "container.volumeDevices", Support: Refused, Change: NoChange,
+			Note: "Block devices come from claims of a cluster; use a hostPath volume of type BlockDevice.",
+		},
 		{Path: "container.livenessProbe", Support: Honoured, Change: Live},
 		{Path: "container.readinessProbe", Support: Honoured, Change: Live},
 		{Path: "container.startupProbe", Support: Honoured, Change: Live},
 		{Path: "container.lifecycle", Support: Honoured, Change: Live},
 		{Path: "container.lifecycle.postStart", Support: Honoured, Change: NextStart},
-		{Path: "container.lifecycle.stopSignal", Support: Honoured, Change: Replace, Needs: "stop signals: containerd 2.1 or newer"},
+		{
+			Path: "container.lifecycle.stopSignal", Support: Honoured, Change: Replace,
+			Needs: "stop signals: containerd 2.1 or newer",
+		},
 		{Path: "container.terminationMessagePath", Support: Honoured, Change: Replace},
 		{Path: "container.terminationMessagePolicy", Support: Honoured, Change: Replace},
 		{Path: "container.imagePullPolicy", Support: Honoured, Change: NextStart},
 		{Path: "container.securityContext", Support: Honoured, Change: Replace},
-		{Path: "container.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: "Windows pods cannot run here."},
+		{Path: "container.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: windows},
 		{Path: "container.stdin", Support: Honoured, Change: Replace},
 		{Path: "container.stdinOnce", Support: Honoured, Change: Replace},
 		{Path: "container.tty", Support: Honoured, Change: Replace},
@@ -127,10 +173,14 @@ func containerFields() []Field {
 func volumeFields() []Field {
 	const token = "Only an API server issues it, and podctl has none."
 	return []Field{
-		{Path: "volume", Support: Refused, Change: NoChange, Note: "This kind of volume is not supported; podctl has emptyDir, hostPath, configMap, secret, downwardAPI, projected, image and persistentVolumeClaim."},
+		{
+			Path: "volume", Support: Refused, Change: NoChange,
+			Note: "This kind of volume is not supported; podctl has emptyDir, hostPath, configMap, secret, " +
+				"downwardAPI, projected, image and persistentVolumeClaim.",
+		},
 		{Path: "volume.name", Support: Honoured, Change: Replace},
 		{Path: "volume.emptyDir", Support: Honoured, Change: Replace},
-		{Path: SizeLimit, Support: Honoured, Change: NewPod, Note: "Only for a volume in memory: podctl does not measure how much a pod writes to disk."},
+		{Path: SizeLimit, Support: Honoured, Change: NewPod, Note: "Only for a volume in memory: " + unmeasured},
 		{Path: "volume.hostPath", Support: Honoured, Change: Replace},
 		// Like a kubelet, podctl checks the type before the mount; the mount itself is the same.
 		{Path: "volume.hostPath.type", Support: Honoured, Change: NextStart},

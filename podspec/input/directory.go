@@ -28,7 +28,8 @@ const (
 var (
 	errFiles    = fmt.Errorf("there are more than %d manifests; move some into another directory", maxFiles)
 	errEntries  = fmt.Errorf("there are more than %d files; move those that are not manifests", maxEntries)
-	errTogether = fmt.Errorf("the manifests have more than %d bytes together; move some into another directory", maxTogether)
+	errTogether = fmt.Errorf(
+		"the manifests have more than %d bytes together; move some into another directory", maxTogether)
 )
 
 // manifestsIn returns the files of a directory that can be manifests.

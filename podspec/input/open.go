@@ -25,9 +25,11 @@ const (
 // ofKernel reports whether a file system is an interface of the kernel.
 func ofKernel(magic int64) bool {
 	return slices.Contains([]int64{
-		unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.TRACEFS_MAGIC, unix.DEBUGFS_MAGIC, unix.SECURITYFS_MAGIC, unix.CGROUP_SUPER_MAGIC,
-		unix.CGROUP2_SUPER_MAGIC, unix.BPF_FS_MAGIC, unix.EFIVARFS_MAGIC, unix.PSTOREFS_MAGIC, unix.SELINUX_MAGIC, unix.SMACK_MAGIC,
-		unix.BINFMTFS_MAGIC, unix.NSFS_MAGIC, unix.RDTGROUP_SUPER_MAGIC, unix.XENFS_SUPER_MAGIC, unix.DEVPTS_SUPER_MAGIC,
+		unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.TRACEFS_MAGIC, unix.DEBUGFS_MAGIC,
+		unix.SECURITYFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.BPF_FS_MAGIC,
+		unix.EFIVARFS_MAGIC, unix.PSTOREFS_MAGIC, unix.SELINUX_MAGIC, unix.SMACK_MAGIC,
+		unix.BINFMTFS_MAGIC, unix.NSFS_MAGIC, unix.RDTGROUP_SUPER_MAGIC, unix.XENFS_SUPER_MAGIC,
+		unix.DEVPTS_SUPER_MAGIC,
 		configuring, fuseControl, messages, nfsServer, pipeOfRPC,
 	}, magic)
 }
@@ -37,8 +39,9 @@ var (
 	errNotRegular = errors.New("it is not a regular file")
 	errNotFile    = errors.New("it is neither a file nor a directory")
 	errNotInput   = errors.New("it is neither a file nor a pipe (- reads standard input)")
-	errOfKernel   = errors.New("it is on a file system of the kernel, such as /proc or /sys; podctl reads only stored files")
-	errNoWriter   = errors.New("no program has opened the pipe for writing")
+	errOfKernel   = errors.New(
+		"it is on a file system of the kernel, such as /proc or /sys; podctl reads only stored files")
+	errNoWriter = errors.New("no program has opened the pipe for writing")
 )
 
 // Open opens a regular file for reading, following links. It refuses other files: a pipe may never have a writer, and

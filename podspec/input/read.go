@@ -38,7 +38,8 @@ func ReadNamed(ctx context.Context, path string, limit int64) ([]byte, error) {
 }
 
 func readNamed(ctx context.Context, path string, limit int64, timeout time.Duration) ([]byte, error) {
-	if info, err := within(ctx, timeout, func() (os.FileInfo, error) { return os.Stat(path) }); err != nil || info.Mode().IsRegular() {
+	info, err := within(ctx, timeout, func() (os.FileInfo, error) { return os.Stat(path) })
+	if err != nil || info.Mode().IsRegular() {
 		return readFile(ctx, path, limit, timeout)
 	}
 	return Until(ctx, func() ([]byte, error) {

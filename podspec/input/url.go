@@ -70,7 +70,8 @@ func parseURL(name string) (*url.URL, error) {
 		return nil, fmt.Errorf("reading manifest: %w", err)
 	}
 	if !isTrusted(u) {
-		return nil, fmt.Errorf("reading manifest %s: plain http is only accepted from this machine; use https", shown(u))
+		return nil, fmt.Errorf(
+			"reading manifest %s: plain http is only accepted from this machine; use https", shown(u))
 	}
 	return u, nil
 }

@@ -132,7 +132,8 @@ func (a *reading) count(d *document.Document, values int64) bool {
 	case a.full:
 		return false
 	case a.values > document.MaxValues:
-		detail = fmt.Sprintf("has, with the documents before it, more than %d values: apply fewer at once", document.MaxValues)
+		detail = fmt.Sprintf(
+			"has, with the documents before it, more than %d values: apply fewer at once", document.MaxValues)
 	case a.counted > document.MaxDocuments:
 		detail = fmt.Sprintf("is one of more than %d documents: apply fewer at once", document.MaxDocuments)
 	default:
@@ -152,7 +153,8 @@ func (a *reading) addDocument(r *report) {
 	r.Kind = meta.Kind
 	if meta.Kind == "" || meta.APIVersion == "" {
 		if !r.isUndecoded("kind") && !r.isUndecoded("apiVersion") {
-			r.refuse(document.ClassInvalid, "", "apiVersion and kind are required, for example apiVersion: v1, kind: Pod"+kustomizeHint(r.File, meta))
+			required := "apiVersion and kind are required, for example apiVersion: v1, kind: Pod"
+			r.refuse(document.ClassInvalid, "", required+kustomizeHint(r.File, meta))
 		}
 		return
 	}
@@ -168,8 +170,8 @@ func (a *reading) addDocument(r *report) {
 		a.addItems(r, meta.Items)
 	case a.skip(r, meta):
 	default:
-		r.refuse(document.ClassUnsupported, "kind",
-			fmt.Sprintf("podctl does not run %s %s; it accepts %s%s", meta.APIVersion, meta.Kind, a.takes(), a.hint(r.File, meta)))
+		r.refuse(document.ClassUnsupported, "kind", fmt.Sprintf("podctl does not run %s %s; it accepts %s%s",
+			meta.APIVersion, meta.Kind, a.takes(), a.hint(r.File, meta)))
 	}
 }
 
@@ -218,7 +220,8 @@ func (a *reading) add(o *object) {
 	}
 	a.objects = append(a.objects, o)
 	if o.beside = a.beside; o.beside && o.ConfigMap == nil && o.Secret == nil {
-		o.report.refuse(document.ClassUnsupported, "kind", o.report.Kind+" is not accepted with --configmap, which takes only ConfigMaps and Secrets: give the file as a manifest")
+		o.report.refuse(document.ClassUnsupported, "kind", o.report.Kind+" is not accepted with --configmap, "+
+			"which takes only ConfigMaps and Secrets: give the file as a manifest")
 		o.damaged = true
 	}
 	switch {
@@ -300,9 +303,11 @@ func (a *assembly) manifest() *Manifest {
 	}
 	for _, o := range a.objects {
 		switch {
-		case o.pod != nil || o.workload != nil || o.volume != nil || o.damaged || used[o] && (!a.loader.Store || o.beside):
+		case o.pod != nil || o.workload != nil || o.volume != nil || o.damaged:
+		case used[o] && (!a.loader.Store || o.beside):
 		case o.beside:
-			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("no pod of the manifest uses %s", o)))
+			unused := fmt.Sprintf("no pod of the manifest uses %s", o)
+			a.notes = append(a.notes, o.report.Note("", "metadata.name", unused))
 		default:
 			m.Apart = append(m.Apart, o.object())
 		}
@@ -321,7 +326,9 @@ func (a *assembly) allProblems() []document.Problem {
 	for i, name := range a.sources {
 		rank[name] = i
 	}
-	slices.SortStableFunc(all, func(x, y document.Problem) int { return cmp.Or(cmp.Compare(rank[x.File], rank[y.File]), byPlace(x, y)) })
+	slices.SortStableFunc(all, func(x, y document.Problem) int {
+		return cmp.Or(cmp.Compare(rank[x.File], rank[y.File]), byPlace(x, y))
+	})
 	return all
 }
 

@@ -45,13 +45,15 @@ func (a *assembly) bindVolumes() {
 				volume, why = nil, fmt.Sprintf("the PersistentVolume %s is bound to another claim", volume.meta.Name)
 			}
 			if volume == nil {
-				a.notes = append(a.notes, c.report.Note(c.key(), "spec", why+". The claim is a directory of podctl's own"))
+				note := c.report.Note(c.key(), "spec", why+". The claim is a directory of podctl's own")
+				a.notes = append(a.notes, note)
 			}
 			bind(c, volume)
 		}
 	}
+	isReserved := func(v *object) bool { return taken[v] || v.volume.Spec.ClaimRef != nil }
 	for _, c := range others {
-		bind(c, smallestVolume(c, slices.DeleteFunc(slices.Clone(volumes), func(v *object) bool { return taken[v] || v.volume.Spec.ClaimRef != nil })))
+		bind(c, smallestVolume(c, slices.DeleteFunc(slices.Clone(volumes), isReserved)))
 	}
 	for _, v := range volumes {
 		a.notes = append(a.notes, volumeNotes(v, taken[v])...)
@@ -61,7 +63,9 @@ func (a *assembly) bindVolumes() {
 // reservedFor returns the volume that names a claim, or nil.
 func reservedFor(claim *object, volumes []*object) *object {
 	for _, v := range volumes {
-		if ref := v.volume.Spec.ClaimRef; ref != nil && ref.Name == claim.meta.Name && cmp.Or(ref.Namespace, v1.NamespaceDefault) == claim.meta.Namespace {
+		ref := v.volume.Spec.ClaimRef
+		if ref != nil && ref.Name == claim.meta.Name &&
+			cmp.Or(ref.Namespace, v1.NamespaceDefault) == claim.meta.Namespace {
 			return v
 		}
 	}
@@ -84,7 +88,8 @@ func namedVolume(claim *object, volumes []*object) (volume *object, why string) 
 	case volume.volume.Spec.ClaimRef != nil && reservedFor(claim, []*object{volume}) == nil:
 		return nil, fmt.Sprintf("the PersistentVolume %s is for another claim", volume.meta.Name)
 	case mismatch(claim.Claim, volume.volume) != "":
-		return nil, fmt.Sprintf("the PersistentVolume %s does not match: %s", volume.meta.Name, mismatch(claim.Claim, volume.volume))
+		return nil, fmt.Sprintf("the PersistentVolume %s does not match: %s",
+			volume.meta.Name, mismatch(claim.Claim, volume.volume))
 	default:
 		return volume, ""
 	}
@@ -98,7 +103,7 @@ func mismatch(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) stri
 		return fmt.Sprintf("it has %s, and the claim requests %s", size.String(), asked.String())
 	case ptr.Deref(claim.Spec.StorageClassName, "") != volume.Spec.StorageClassName:
 		return "its storage class differs"
-	case ptr.Deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem) != ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem):
+	case volumeModeOf(claim.Spec.VolumeMode) != volumeModeOf(volume.Spec.VolumeMode):
 		return "its volume mode differs"
 	}
 	for _, mode := range claim.Spec.AccessModes {
@@ -156,10 +161,16 @@ func volumeNotes(v *object, bound bool) (notes []document.Note) {
 	return notes
 }
 
+// volumeModeOf returns the volume mode of a claim or a volume, or the default.
+func volumeModeOf(mode *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
+	return ptr.Deref(mode, v1.PersistentVolumeFilesystem)
+}
+
 // checkVolume refuses a PersistentVolume that is not a directory of this machine.
 func checkVolume(r *report, volume *v1.PersistentVolume) {
 	if mode := volume.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
-		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a PersistentVolume is a directory here, not a block device")
+		r.refuse(document.ClassUnsupported, "spec.volumeMode",
+			"a PersistentVolume is a directory here, not a block device")
 	}
 	if bound := podspec.HostVolumeOf(volume); bound != nil {
 		path := "spec.hostPath.path"

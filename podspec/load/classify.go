@@ -54,7 +54,8 @@ func (c *classifier) visit(path string, value any) {
 	if c.o.pod != nil {
 		f = c.ofPod(path, value, f)
 	}
-	if !ok || f.Support == fields.Honoured || asksNothing(path, value, f) || c.o.ofDaemonSet && fields.ChoosesNodes(path) {
+	selectsNodes := c.o.ofDaemonSet && fields.ChoosesNodes(path)
+	if !ok || f.Support == fields.Honoured || asksNothing(path, value, f) || selectsNodes {
 		return
 	}
 	at := reportedPath(path, f)
@@ -72,13 +73,16 @@ func (c *classifier) visit(path string, value any) {
 // ofPod adapts the row of a pod's field to the field's value.
 func (c *classifier) ofPod(path string, value any, f fields.Field) fields.Field {
 	if text, ok := value.(string); ok && strings.HasPrefix(path, "spec.") && strings.Contains(text, "\x00") {
-		c.o.report.refuse(document.ClassInvalid, path, "has a NUL byte, which Linux treats as the end of a path, an argument or a variable")
+		c.o.report.refuse(document.ClassInvalid, path,
+			"has a NUL byte, which Linux treats as the end of a path, an argument or a variable")
 	}
 	if c.hasNoEffect(path, value, f) {
 		f.Support = fields.NoEffect
 	}
 	if isPodmans(path) {
-		f.Support, f.Note = fields.NoEffect, "Only podman reads annotations of podman. Set the same options, such as SELinux labels, with fields."
+		f.Support = fields.NoEffect
+		f.Note = "Only podman reads annotations of podman. " +
+			"Set the same options, such as SELinux labels, with fields."
 	}
 	return f
 }

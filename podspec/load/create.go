@@ -68,9 +68,15 @@ func created(pod *v1.Pod) (*core.Pod, error) {
 // server: mutatePodAffinity, mutateTopologySpreadConstraints).
 func mergeLabelKeys(pod *core.Pod) {
 	affinity := ptr.Deref(pod.Spec.Affinity, core.Affinity{})
-	own, anti := ptr.Deref(affinity.PodAffinity, core.PodAffinity{}), ptr.Deref(affinity.PodAntiAffinity, core.PodAntiAffinity{})
-	terms := slices.Concat(own.RequiredDuringSchedulingIgnoredDuringExecution, anti.RequiredDuringSchedulingIgnoredDuringExecution)
-	for _, p := range slices.Concat(own.PreferredDuringSchedulingIgnoredDuringExecution, anti.PreferredDuringSchedulingIgnoredDuringExecution) {
+	own := ptr.Deref(affinity.PodAffinity, core.PodAffinity{})
+	anti := ptr.Deref(affinity.PodAntiAffinity, core.PodAntiAffinity{})
+	terms := slices.Concat(
+		own.RequiredDuringSchedulingIgnoredDuringExecution,
+		anti.RequiredDuringSchedulingIgnoredDuringExecution)
+	preferred := slices.Concat(
+		own.PreferredDuringSchedulingIgnoredDuringExecution,
+		anti.PreferredDuringSchedulingIgnoredDuringExecution)
+	for _, p := range preferred {
 		terms = append(terms, p.PodAffinityTerm)
 	}
 	for i := range terms {
@@ -83,7 +89,9 @@ func mergeLabelKeys(pod *core.Pod) {
 }
 
 // mergeKeys adds the pod's labels with these keys to a selector. A nil selector selects nothing and stays nil.
-func mergeKeys(selector *metav1.LabelSelector, keys []string, operator metav1.LabelSelectorOperator, labels map[string]string) {
+func mergeKeys(
+	selector *metav1.LabelSelector, keys []string, operator metav1.LabelSelectorOperator, labels map[string]string,
+) {
 	if selector == nil {
 		return
 	}

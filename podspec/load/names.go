@@ -33,7 +33,8 @@ func podUID(uid string) []string {
 	if len(uid) <= most && strings.Trim(uid, first+"-") == "" && strings.IndexAny(uid, first) == 0 {
 		return nil
 	}
-	return []string{"a uid has 1 to 64 letters, digits and hyphens, and does not begin with a hyphen: it becomes part of the names of directories and cgroups"}
+	return []string{"a uid has 1 to 64 letters, digits and hyphens, and does not begin with a hyphen: " +
+		"it becomes part of the names of directories and cgroups"}
 }
 
 // hostIP is the rule for the address of a port, which is passed to CNI plugins.
@@ -116,7 +117,8 @@ func checkLogDirectory(r *report, pod *v1.Pod) {
 	length := len(pod.Namespace) + len("_") + len(pod.Name) + len("_") + len(pod.UID)
 	if bound := maxFileName - asideSuffix; length > bound && !r.hasProblem("metadata.name") {
 		r.refuse(document.ClassInvalid, "metadata.name", fmt.Sprintf(
-			"has %d bytes, so the name of its log directory, NAMESPACE_NAME_UID, would have %d bytes; at most %d are allowed: give the pod a shorter name",
+			"has %d bytes, so the name of its log directory, NAMESPACE_NAME_UID, would have %d bytes; "+
+				"at most %d are allowed: give the pod a shorter name",
 			len(pod.Name), length, bound))
 	}
 }

@@ -25,12 +25,15 @@ func checkPinned(text []byte, pins map[string]string) error {
 	}
 	m := Parse(input.Source{Name: "-", Text: text})
 	if err := m.Err(); err != nil {
-		return fmt.Errorf("the manifest is not valid once its images are pinned; write out its aliases (*) and pin again: %w", err)
+		return fmt.Errorf("the manifest is not valid once its images are pinned; "+
+			"write out its aliases (*) and pin again: %w", err)
 	}
 	for _, d := range m.Pods {
 		for _, name := range podspec.ImageNames(d.Pod) {
 			if pin, known := pins[name]; known && pin != name {
-				return fmt.Errorf("pod %s/%s: the image %s comes from a YAML merge (<<): write it out, and pin again", d.Pod.Namespace, d.Pod.Name, name)
+				return fmt.Errorf(
+					"pod %s/%s: the image %s comes from a YAML merge (<<): write it out, and pin again",
+					d.Pod.Namespace, d.Pod.Name, name)
 			}
 		}
 	}

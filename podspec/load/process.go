@@ -17,12 +17,16 @@ import (
 func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) (shared []podspec.ObjectName) {
 	wanted := podspec.ReferredObjects(d.Pod)
 	for _, o := range a.objects {
-		if o.pod != nil || o.workload != nil || o.duplicate || o.meta.Namespace != d.Pod.Namespace || !slices.Contains(wanted, podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name}) {
+		if o.pod != nil || o.workload != nil || o.duplicate || o.meta.Namespace != d.Pod.Namespace {
+			continue
+		}
+		if !slices.Contains(wanted, podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name}) {
 			continue
 		}
 		used[o] = true
 		if o.Claim != nil && o.Volume == nil {
-			a.notes = append(a.notes, o.report.Note(d.Pod.Namespace+"/"+d.Pod.Name, "spec", "A claim is a directory that podctl creates: its size, class and access modes have no effect."))
+			a.notes = append(a.notes, o.report.Note(d.Pod.Namespace+"/"+d.Pod.Name, "spec",
+				"A claim is a directory that podctl creates: its size, class and access modes have no effect."))
 			continue
 		}
 		d.Objects.Put(o.object())
@@ -49,7 +53,8 @@ func (a *assembly) complete(o *object, d *podspec.Desired) *podspec.Desired {
 		if a.loader.Store && !at.beside {
 			continue // It will replace the stored one.
 		}
-		a.notes = append(a.notes, at.report.Note(o.key(), "metadata.name", fmt.Sprintf("pod %s uses this one, not the stored %s of that name", o.key(), name.Kind)))
+		note := fmt.Sprintf("pod %s uses this one, not the stored %s of that name", o.key(), name.Kind)
+		a.notes = append(a.notes, at.report.Note(o.key(), "metadata.name", note))
 	}
 	return with
 }
@@ -81,7 +86,8 @@ func (a *assembly) makes(o *object, path string, size int64) bool {
 	}
 	if a.made += size; a.made > maxMade {
 		limit := o.report.At(document.ClassInvalid, path, fmt.Sprintf(
-			"takes, with the containers and volumes before it, more than %d bytes from ConfigMaps, Secrets and metadata: apply fewer pods at once", maxMade))
+			"takes, with the containers and volumes before it, more than %d bytes from ConfigMaps, Secrets and "+
+				"metadata: apply fewer pods at once", maxMade))
 		limit.Limit = true
 		o.report.add([]document.Problem{limit})
 	}
@@ -119,7 +125,11 @@ func refuseArgument(r *report, path string, err error) {
 // execActions returns the commands of a container's probes and hooks by field.
 func execActions(c *v1.Container) map[string]*v1.ExecAction {
 	actions := map[string]*v1.ExecAction{}
-	for field, probe := range map[string]*v1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
+	for field, probe := range map[string]*v1.Probe{
+		"livenessProbe":  c.LivenessProbe,
+		"readinessProbe": c.ReadinessProbe,
+		"startupProbe":   c.StartupProbe,
+	} {
 		if probe != nil && probe.Exec != nil {
 			actions[field] = probe.Exec
 		}
@@ -127,7 +137,10 @@ func execActions(c *v1.Container) map[string]*v1.ExecAction {
 	if c.Lifecycle == nil {
 		return actions
 	}
-	for field, hook := range map[string]*v1.LifecycleHandler{"lifecycle.postStart": c.Lifecycle.PostStart, "lifecycle.preStop": c.Lifecycle.PreStop} {
+	for field, hook := range map[string]*v1.LifecycleHandler{
+		"lifecycle.postStart": c.Lifecycle.PostStart,
+		"lifecycle.preStop":   c.Lifecycle.PreStop,
+	} {
 		if hook != nil && hook.Exec != nil {
 			actions[field] = hook.Exec
 		}

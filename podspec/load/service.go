@@ -23,9 +23,10 @@ func convertService(s *v1.Service, to *core.Service, scope conversion.Scope) err
 			p.TargetPort = intstr.FromInt32(1)
 		}
 	}
-	if s.Spec.Type == v1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal {
+	spec := &s.Spec
+	if spec.Type == v1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal {
 		// The API server assigns a port before it validates.
-		s.Spec.HealthCheckNodePort = cmp.Or(s.Spec.HealthCheckNodePort, 1)
+		spec.HealthCheckNodePort = cmp.Or(spec.HealthCheckNodePort, 1)
 	}
 	return corev1.Convert_v1_Service_To_core_Service(s, to, scope)
 }
@@ -35,8 +36,10 @@ func (a *reading) noteService(o *object) {
 	switch {
 	case o.damaged:
 	case o.Service.Spec.Type == v1.ServiceTypeExternalName:
-		a.notes = append(a.notes, o.report.Note(o.String(), "spec.type", "Pods find Services in their hosts files, which cannot map one name to another: add the address with hostAliases."))
+		a.notes = append(a.notes, o.report.Note(o.String(), "spec.type", "Pods find Services in their hosts files, "+
+			"which cannot map one name to another: add the address with hostAliases."))
 	case len(o.Service.Spec.Selector) == 0:
-		a.notes = append(a.notes, o.report.Note(o.String(), "spec.selector", "A Service without a selector has no endpoints: only its pods can be endpoints."))
+		a.notes = append(a.notes, o.report.Note(o.String(), "spec.selector",
+			"A Service without a selector has no endpoints: only its pods can be endpoints."))
 	}
 }

@@ -29,18 +29,30 @@ func useless(apiVersion, kind string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
 		return map[string]string{
-			"ServiceAccount": noServer, "Namespace": ofNamespace, "ResourceQuota": ofNamespace, "LimitRange": ofNamespace, "PersistentVolume": ownStorage,
-			"Endpoints": ownEndpoints,
+			"ServiceAccount":   noServer,
+			"Namespace":        ofNamespace,
+			"ResourceQuota":    ofNamespace,
+			"LimitRange":       ofNamespace,
+			"PersistentVolume": ownStorage,
+			"Endpoints":        ownEndpoints,
 		}[kind]
 	}
-	if group == "monitoring.coreos.com" && slices.Contains([]string{"ServiceMonitor", "PodMonitor", "Probe", "PrometheusRule", "ScrapeConfig"}, kind) {
+	monitoring := []string{"ServiceMonitor", "PodMonitor", "Probe", "PrometheusRule", "ScrapeConfig"}
+	if group == "monitoring.coreos.com" && slices.Contains(monitoring, kind) {
 		return noOperator
 	}
 	return map[string]string{
-		"rbac.authorization.k8s.io": noServer, "apiextensions.k8s.io": noServer, "apiregistration.k8s.io": noServer,
-		"admissionregistration.k8s.io": noServer, "networking.k8s.io": noTraffic, "gateway.networking.k8s.io": noTraffic,
-		"policy": oneMachine, "discovery.k8s.io": ownEndpoints, "storage.k8s.io": ownStorage, "scheduling.k8s.io": oneMachine,
-		"autoscaling": "podctl does not scale automatically; use `podctl scale`",
+		"rbac.authorization.k8s.io":    noServer,
+		"apiextensions.k8s.io":         noServer,
+		"apiregistration.k8s.io":       noServer,
+		"admissionregistration.k8s.io": noServer,
+		"networking.k8s.io":            noTraffic,
+		"gateway.networking.k8s.io":    noTraffic,
+		"policy":                       oneMachine,
+		"discovery.k8s.io":             ownEndpoints,
+		"storage.k8s.io":               ownStorage,
+		"scheduling.k8s.io":            oneMachine,
+		"autoscaling":                  "podctl does not scale automatically; use `podctl scale`",
 	}[group]
 }
 
@@ -93,7 +105,8 @@ func isKubernetes(apiVersion string) bool {
 // kustomizeHint returns advice for a kustomization that is used as a manifest.
 func kustomizeHint(file string, meta typeMeta) string {
 	name := filepath.Base(file)
-	if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") || strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".yaml"), ".yml") == "kustomization" {
+	stem := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".yaml"), ".yml")
+	if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") || stem == "kustomization" {
 		dir := "DIR"
 		if filepath.IsAbs(file) {
 			dir = filepath.Dir(file)
@@ -122,8 +135,12 @@ func (a *reading) skip(r *report, meta typeMeta) bool {
 // addSkipped lists a skipped object once, even if the manifests have it several times.
 func (a *reading) addSkipped(r *report, apiVersion, why string) {
 	s := document.Skipped{
-		APIVersion: apiVersion, Kind: r.Kind, Namespace: r.Scalar("metadata", "namespace"), Name: cmp.Or(r.Scalar("metadata", "name"), r.Scalar("metadata", "generateName")),
-		File: r.File, Reason: why,
+		APIVersion: apiVersion,
+		Kind:       r.Kind,
+		Namespace:  r.Scalar("metadata", "namespace"),
+		Name:       cmp.Or(r.Scalar("metadata", "name"), r.Scalar("metadata", "generateName")),
+		File:       r.File,
+		Reason:     why,
 	}
 	s.Line, s.Column = r.Position("kind")
 	if !slices.ContainsFunc(a.skipped, s.IsSame) {
@@ -135,7 +152,8 @@ func (a *reading) addSkipped(r *report, apiVersion, why string) {
 // resources are long and are skipped, so they do not count.
 func (a *reading) countedValues(d *document.Document) int64 {
 	meta := typeMeta{APIVersion: d.Scalar("apiVersion"), Kind: d.Scalar("kind")}
-	if a.loader.Workloads && (useless(meta.APIVersion, meta.Kind) != "" || a.loader.SkipUnknown && skippable(d.File, meta)) {
+	isUnknown := a.loader.SkipUnknown && skippable(d.File, meta)
+	if a.loader.Workloads && (isUnknown || useless(meta.APIVersion, meta.Kind) != "") {
 		return 0
 	}
 	return d.Values
@@ -152,12 +170,14 @@ func (a *reading) isLaterHook(r *report, apiVersion string) bool {
 		return false
 	}
 	at := "metadata.annotations[" + hookAnnotation + "]"
+	applied := []string{"pre-install", "post-install", "pre-upgrade", "post-upgrade", "crd-install"}
 	for word := range strings.SplitSeq(hook, ",") {
-		if slices.Contains([]string{"pre-install", "post-install", "pre-upgrade", "post-upgrade", "crd-install"}, strings.TrimSpace(word)) {
+		if slices.Contains(applied, strings.TrimSpace(word)) {
 			a.notes = append(a.notes, r.Note("", at, "A hook of helm is applied with everything else, in no order."))
 			return false
 		}
 	}
-	a.addSkipped(r, apiVersion, fmt.Sprintf("it is a hook, %s, which helm applies at another time than the chart", quote.Value(hook)))
+	a.addSkipped(r, apiVersion, fmt.Sprintf(
+		"it is a hook, %s, which helm applies at another time than the chart", quote.Value(hook)))
 	return true
 }

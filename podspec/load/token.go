@@ -17,8 +17,9 @@ const tokenPrefix = "kube-api-access-"
 // isInjectedToken reports whether admission added a volume. The name alone is not enough, because a user may choose
 // such a name.
 func isInjectedToken(vol *v1.Volume) bool {
+	isToken := func(s v1.VolumeProjection) bool { return s.ServiceAccountToken != nil }
 	return strings.HasPrefix(vol.Name, tokenPrefix) && vol.Projected != nil &&
-		slices.ContainsFunc(vol.Projected.Sources, func(s v1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
+		slices.ContainsFunc(vol.Projected.Sources, isToken)
 }
 
 // injectedTokens returns the names of the volumes that admission added. It omits a name that another volume also has,
@@ -51,7 +52,8 @@ func dropInjectedToken(o *object) []document.Note {
 			continue
 		}
 		path := fieldpath.Index("spec.volumes", i)
-		notes = append(notes, o.report.Note(o.key(), path, "the service account token that the cluster injected is left out, with its mounts"))
+		notes = append(notes, o.report.Note(o.key(), path,
+			"the service account token that the cluster injected is left out, with its mounts"))
 	}
 	o.pod.Spec.Volumes = kept
 	for _, ref := range podspec.Containers(o.pod) {

@@ -22,7 +22,8 @@ func (a *assembly) lack(m *Manifest, o *object, d *podspec.Desired) {
 			problems = append(problems, o.report.At(document.ClassUnresolved, path, detail))
 			m.missing = append(m.missing, o.report.Note(o.key(), path, detail))
 		} else if fault := podspec.PullSecretFault(secret); fault != "" {
-			a.notes = append(a.notes, o.report.Note(o.key(), path, fmt.Sprintf("images are pulled without Secret %s/%s: %s", d.Pod.Namespace, ref.Name, fault)))
+			detail := fmt.Sprintf("images are pulled without Secret %s/%s: %s", d.Pod.Namespace, ref.Name, fault)
+			a.notes = append(a.notes, o.report.Note(o.key(), path, detail))
 		}
 	}
 	o.report.add(a.notDamaged(d, problems))

@@ -62,25 +62,31 @@ func (o *object) createErrors() (field.ErrorList, error) {
 	defer func() { o.meta.Name = written }()
 	switch {
 	case o.ConfigMap != nil:
-		return wrong(o.ConfigMap.DeepCopy(), corev1.SetObjectDefaults_ConfigMap, corev1.Convert_v1_ConfigMap_To_core_ConfigMap, validation.ValidateConfigMap)
+		return wrong(o.ConfigMap.DeepCopy(), corev1.SetObjectDefaults_ConfigMap,
+			corev1.Convert_v1_ConfigMap_To_core_ConfigMap, validation.ValidateConfigMap)
 	case o.Secret != nil:
-		return wrong(o.Secret.DeepCopy(), corev1.SetObjectDefaults_Secret, corev1.Convert_v1_Secret_To_core_Secret, validation.ValidateSecret)
+		return wrong(o.Secret.DeepCopy(), corev1.SetObjectDefaults_Secret,
+			corev1.Convert_v1_Secret_To_core_Secret, validation.ValidateSecret)
 	case o.Service != nil:
 		return wrong(o.Service, corev1.SetObjectDefaults_Service, convertService, validation.ValidateServiceCreate)
 	case o.volume != nil:
-		return wrong(o.volume.DeepCopy(), corev1.SetObjectDefaults_PersistentVolume, corev1.Convert_v1_PersistentVolume_To_core_PersistentVolume,
+		return wrong(o.volume.DeepCopy(), corev1.SetObjectDefaults_PersistentVolume,
+			corev1.Convert_v1_PersistentVolume_To_core_PersistentVolume,
 			func(v *core.PersistentVolume) field.ErrorList {
 				return validation.ValidatePersistentVolume(v, validation.PersistentVolumeSpecValidationOptions{})
 			})
 	case o.Claim != nil:
-		return wrong(o.Claim.DeepCopy(), corev1.SetObjectDefaults_PersistentVolumeClaim, corev1.Convert_v1_PersistentVolumeClaim_To_core_PersistentVolumeClaim, claimErrors)
+		return wrong(o.Claim.DeepCopy(), corev1.SetObjectDefaults_PersistentVolumeClaim,
+			corev1.Convert_v1_PersistentVolumeClaim_To_core_PersistentVolumeClaim, claimErrors)
 	}
 	return workloadErrors(o.workload)
 }
 
 // wrong sets the defaults of an object and returns the errors of the API server's rules, which apply to the internal
 // form.
-func wrong[V interface{ DeepCopy() V }, I any](v V, defaults func(V), convert func(V, *I, conversion.Scope) error, rules func(*I) field.ErrorList) (field.ErrorList, error) {
+func wrong[V interface{ DeepCopy() V }, I any](
+	v V, defaults func(V), convert func(V, *I, conversion.Scope) error, rules func(*I) field.ErrorList,
+) (field.ErrorList, error) {
 	defaults(v)
 	internal := new(I)
 	if err := convert(v.DeepCopy(), internal, nil); err != nil {
@@ -136,7 +142,8 @@ func (o *object) detail(err *field.Error) string {
 	case o.Secret != nil && isKey && err.Type == field.ErrorTypeInvalid:
 		return "is not valid JSON, which a Secret of type " + string(o.Secret.Type) + " holds"
 	case o.Secret != nil && isKey && o.Secret.Type == v1.SecretTypeBasicAuth:
-		return fmt.Sprintf("the key %s or %s is required in a Secret of type %s", v1.BasicAuthUsernameKey, v1.BasicAuthPasswordKey, o.Secret.Type)
+		return fmt.Sprintf("the key %s or %s is required in a Secret of type %s",
+			v1.BasicAuthUsernameKey, v1.BasicAuthPasswordKey, o.Secret.Type)
 	case o.Secret != nil && isKey && err.Type == field.ErrorTypeRequired:
 		return fmt.Sprintf("the key %s is required in a Secret of type %s", key, o.Secret.Type)
 	case o.Secret != nil && err.Type == field.ErrorTypeRequired && o.Secret.Type == v1.SecretTypeServiceAccountToken:

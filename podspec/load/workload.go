@@ -25,7 +25,9 @@ func newReplicationController(r *report) *object {
 	r.decodeInto(rc)
 	corev1.SetDefaults_ReplicationController(rc)
 	set := &appsv1.ReplicaSet{ObjectMeta: rc.ObjectMeta, Spec: appsv1.ReplicaSetSpec{
-		Replicas: rc.Spec.Replicas, MinReadySeconds: rc.Spec.MinReadySeconds, Selector: &metav1.LabelSelector{MatchLabels: rc.Spec.Selector},
+		Replicas:        rc.Spec.Replicas,
+		MinReadySeconds: rc.Spec.MinReadySeconds,
+		Selector:        &metav1.LabelSelector{MatchLabels: rc.Spec.Selector},
 	}}
 	if rc.Spec.Template != nil {
 		set.Spec.Template = *rc.Spec.Template
@@ -39,7 +41,11 @@ func newReplicationController(r *report) *object {
 // completeTemplate completes and checks the pod of a workload's template by itself, and classifies the workload.
 func (o *object) completeTemplate(table *fields.Table) {
 	template, path := o.workload.PodTemplate()
-	pod := &object{report: o.report.part(path, rawPart(o.report.JSON, path)), pod: &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}, ofDaemonSet: o.workload.DaemonSet != nil}
+	pod := &object{
+		report:      o.report.part(path, rawPart(o.report.JSON, path)),
+		pod:         &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()},
+		ofDaemonSet: o.workload.DaemonSet != nil,
+	}
 	pod.meta = &pod.pod.ObjectMeta
 	pod.meta.Name, pod.meta.Namespace = o.workload.FirstPod(), o.meta.Namespace
 	o.workload.MountClaims(pod.pod)
@@ -51,7 +57,8 @@ func (o *object) completeTemplate(table *fields.Table) {
 	o.takeNames(pod.report)
 	o.notes = o.classify(fields.TableOf(fields.Kind(o.report.Kind)))
 	if o.oldKind != "" {
-		o.notes = append(o.notes, o.report.Note(o.String(), "kind", fmt.Sprintf("A %s is treated as a ReplicaSet of the same name.", o.oldKind)))
+		note := fmt.Sprintf("A %s is treated as a ReplicaSet of the same name.", o.oldKind)
+		o.notes = append(o.notes, o.report.Note(o.String(), "kind", note))
 	}
 }
 

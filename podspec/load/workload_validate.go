@@ -54,11 +54,13 @@ func checkNumbers(r *report, w *podspec.Workload) {
 		numbers["spec.parallelism"], numbers["spec.completions"] = w.Job.Spec.Parallelism, w.Job.Spec.Completions
 	case podspec.KindCronJob:
 		job := &w.CronJob.Spec.JobTemplate.Spec
-		numbers["spec.jobTemplate.spec.parallelism"], numbers["spec.jobTemplate.spec.completions"] = job.Parallelism, job.Completions
+		numbers["spec.jobTemplate.spec.parallelism"] = job.Parallelism
+		numbers["spec.jobTemplate.spec.completions"] = job.Completions
 	}
 	for path, number := range numbers {
 		if number != nil && *number > maxPods {
-			r.refuse(document.ClassUnsupported, path, fmt.Sprintf("%d pods are more than one machine can run; at most %d are accepted", *number, maxPods))
+			r.refuse(document.ClassUnsupported, path, fmt.Sprintf(
+				"%d pods are more than one machine can run; at most %d are accepted", *number, maxPods))
 		}
 	}
 }
@@ -81,7 +83,8 @@ func workloadErrors(w *podspec.Workload) (field.ErrorList, error) {
 				return appsvalidation.ValidateReplicaSet(s, options(&s.Spec.Template))
 			})
 	case podspec.KindStatefulSet:
-		return wrong(w.StatefulSet, appsv1.SetObjectDefaults_StatefulSet, appsv1.Convert_v1_StatefulSet_To_apps_StatefulSet,
+		return wrong(w.StatefulSet, appsv1.SetObjectDefaults_StatefulSet,
+			appsv1.Convert_v1_StatefulSet_To_apps_StatefulSet,
 			func(s *apps.StatefulSet) field.ErrorList {
 				return appsvalidation.ValidateStatefulSet(s, options(&s.Spec.Template))
 			})
@@ -91,12 +94,22 @@ func workloadErrors(w *podspec.Workload) (field.ErrorList, error) {
 				return appsvalidation.ValidateDaemonSet(s, options(&s.Spec.Template))
 			})
 	case podspec.KindJob:
-		return wrong(w.Job, func(j *v1batch.Job) { batchv1.SetObjectDefaults_Job(j); podspec.SelectJob(j) }, batchv1.Convert_v1_Job_To_batch_Job,
+		return wrong(w.Job, completeJob, batchv1.Convert_v1_Job_To_batch_Job,
 			func(j *batch.Job) field.ErrorList {
-				return batchvalidation.ValidateJob(j, batchvalidation.JobValidationOptions{PodValidationOptions: options(&j.Spec.Template), RequirePrefixedLabels: true})
+				return batchvalidation.ValidateJob(j, batchvalidation.JobValidationOptions{
+					PodValidationOptions:  options(&j.Spec.Template),
+					RequirePrefixedLabels: true,
+				})
 			})
 	}
-	return wrong(w.CronJob, batchv1.SetObjectDefaults_CronJob, batchv1.Convert_v1_CronJob_To_batch_CronJob, func(c *batch.CronJob) field.ErrorList {
-		return batchvalidation.ValidateCronJobCreate(c, options(&c.Spec.JobTemplate.Spec.Template))
-	})
+	return wrong(w.CronJob, batchv1.SetObjectDefaults_CronJob, batchv1.Convert_v1_CronJob_To_batch_CronJob,
+		func(c *batch.CronJob) field.ErrorList {
+			return batchvalidation.ValidateCronJobCreate(c, options(&c.Spec.JobTemplate.Spec.Template))
+		})
+}
+
+// completeJob sets the defaults of a Job and the selector of its pods.
+func completeJob(j *v1batch.Job) {
+	batchv1.SetObjectDefaults_Job(j)
+	podspec.SelectJob(j)
 }

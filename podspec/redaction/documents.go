@@ -84,7 +84,10 @@ func (p *parts) inner(key, text string, nesting int) {
 	words := strings.Fields(text)
 	for _, word := range append(words, strings.Join(words, "")) {
 		decoded, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(word, "="))
-		if inner := string(decoded); err == nil && len(word) >= shortestLeaf && utf8.ValidString(inner) && !strings.ContainsFunc(inner, notText) {
+		if err != nil || len(word) < shortestLeaf {
+			continue
+		}
+		if inner := string(decoded); utf8.ValidString(inner) && !strings.ContainsFunc(inner, notText) {
 			p.userInfo(inner)
 			p.add(key, inner, nesting-1)
 		}
@@ -110,7 +113,8 @@ func (p *parts) userInfo(text string) {
 // url adds the secret parts of a URL: user and password, the path, and values of the query.
 func (p *parts) url(text string, nesting int) (found bool) {
 	scheme, rest, isURL := strings.Cut(text, "://")
-	if !isURL || strings.ContainsAny(text, " \n\t") || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "" {
+	const schemeLetters = "abcdefghijklmnopqrstuvwxyz0123456789+-."
+	if !isURL || strings.ContainsAny(text, " \n\t") || strings.Trim(scheme, schemeLetters) != "" {
 		return false
 	}
 	if before, after, has := strings.Cut(rest, "@"); has {
@@ -243,8 +247,11 @@ func isOrdinary(key, text string) bool {
 	if key == "" || len(text) > longestKey || slices.ContainsFunc(secretKeys(), is) {
 		return false
 	}
-	return plainValue().MatchString(text) ||
-		slices.ContainsFunc(plainKeys(), func(word string) bool { return strings.HasSuffix(name, word) }) && plainWords().MatchString(text)
+	if plainValue().MatchString(text) {
+		return true
+	}
+	isPlain := func(word string) bool { return strings.HasSuffix(name, word) }
+	return slices.ContainsFunc(plainKeys(), isPlain) && plainWords().MatchString(text)
 }
 
 func lettersOnly(r rune) rune {
@@ -270,11 +277,13 @@ func expression(text string) func() *regexp.Regexp {
 
 // secretKeys are words in the names of secret values. plainKeys are endings of names of values that are not secret.
 func secretKeys() []string {
-	return strings.Fields("pass pwd secret token key auth cred pin cert salt private code seed sign hash phrase cookie session")
+	return strings.Fields(`pass pwd secret token key auth cred pin cert salt private code seed sign hash
+		phrase cookie session`)
 }
 
 func plainKeys() []string {
-	return strings.Fields(`host hostname hosts server addr address endpoint domain region zone port env environment mode
-		level driver dialect engine type kind format protocol scheme version timeout interval debug database dbname db schema
-		path dir file bucket encoding locale timezone registry namespace image service cluster user username`)
+	return strings.Fields(`host hostname hosts server addr address endpoint domain region zone port env environment
+		mode level driver dialect engine type kind format protocol scheme version timeout interval debug database
+		dbname db schema path dir file bucket encoding locale timezone registry namespace image service cluster
+		user username`)
 }

@@ -28,7 +28,12 @@ type index struct {
 }
 
 func newIndex(values [][]byte) *index {
-	x := &index{short: map[string]bool{}, lengths: map[uint32]uint32{}, heads: map[string]bool{}, tails: map[string]bool{}}
+	x := &index{
+		short:   map[string]bool{},
+		lengths: map[uint32]uint32{},
+		heads:   map[string]bool{},
+		tails:   map[string]bool{},
+	}
 	p := &parts{all: map[part]bool{}}
 	for _, value := range values {
 		for _, text := range []string{string(value), strings.TrimSpace(string(value))} {

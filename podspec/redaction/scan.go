@@ -130,7 +130,8 @@ func (s *scan) head(v view, end int) {
 // tail hides the end of a value where the beginning of the view is truncated, also after the rest of an escape.
 func (s *scan) tail(v view, begin int) {
 	s.longestTail(v, begin)
-	for at := begin; at < min(begin+longestEscape, len(v.text)) && (hexDigit(v.text[at]) >= 0 || v.text[at]|0x20 == 'u'); at++ {
+	end := min(begin+longestEscape, len(v.text))
+	for at := begin; at < end && (hexDigit(v.text[at]) >= 0 || v.text[at]|0x20 == 'u'); at++ {
 		s.longestTail(v, at+1)
 	}
 }

@@ -17,7 +17,9 @@ import (
 // tree. It has the fields of class replace without API defaults, and the environment with values of ConfigMaps. Digests
 // replace secret values.
 func ContainerProjection(d *podspec.Desired, c *v1.Container) map[string]any {
-	return containerProjection(d, c, func(e expand.Variable) string { return d.SecretDigest(e.Secret, []byte(e.Value)) })
+	return containerProjection(d, c, func(e expand.Variable) string {
+		return d.SecretDigest(e.Secret, []byte(e.Value))
+	})
 }
 
 // containerProjection is ContainerProjection with a custom replacement for secret values.
@@ -107,7 +109,8 @@ func projectEnv(d *podspec.Desired, tree map[string]any, c *v1.Container, standI
 		entries = append(entries, entry)
 	}
 	for _, r := range missing {
-		entries = append(entries, map[string]any{"name": strings.TrimSuffix(r.Kind+"/"+r.Name+"/"+r.Key, "/"), "value": "missing"})
+		name := strings.TrimSuffix(r.Kind+"/"+r.Name+"/"+r.Key, "/")
+		entries = append(entries, map[string]any{"name": name, "value": "missing"})
 	}
 	if len(entries) > 0 {
 		tree["env"] = entries
@@ -215,7 +218,8 @@ func projectSecurity(d *podspec.Desired, tree map[string]any, c *v1.Container) {
 	if ptr.Deref(pod.RunAsNonRoot, false) {
 		inherit("runAsNonRoot", true)
 	}
-	if c.SecurityContext != nil && c.SecurityContext.ProcMount != nil && *c.SecurityContext.ProcMount == v1.DefaultProcMount {
+	security := c.SecurityContext
+	if security != nil && ptr.Deref(security.ProcMount, "") == v1.DefaultProcMount {
 		delete(own, "procMount")
 	}
 	tree["securityContext"] = own
