@@ -125,8 +125,12 @@ func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
 		return verdict{hold: waits(going, found), refused: true}
 	case runs:
 		return verdict{hold: &Hold{
-			Reason: found.Reason, Message: found.Message + "; the edit is not applied, and the pod continues unchanged", Status: found.Message,
-			Blocking: true, Admission: true, Unapplied: true,
+			Reason:    found.Reason,
+			Message:   found.Message + "; the edit is not applied, and the pod continues unchanged",
+			Status:    found.Message,
+			Blocking:  true,
+			Admission: true,
+			Unapplied: true,
 		}, refused: true}
 	}
 	return a.reject(found)
@@ -135,8 +139,9 @@ func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
 // reject rejects the pod. If it was rejected before for the same reason, the earlier rejection stays.
 func (a *admitter) reject(found *model.Rejection) verdict {
 	found.At, found.Settings = a.Now, a.how.String()
-	if a.before != nil && a.before.Reason == found.Reason && a.before.Message == found.Message && a.before.Settings == found.Settings {
-		found = a.before
+	last := a.before
+	if last != nil && last.Reason == found.Reason && last.Message == found.Message && last.Settings == found.Settings {
+		found = last
 	}
 	return verdict{rejection: found, hold: held(found)}
 }
@@ -147,7 +152,12 @@ func held(r *model.Rejection) *Hold {
 
 func (a *admitter) ask(pod, before *v1.Pod, others []model.Admitted) *model.Rejection {
 	return admission.Admit(&admission.Request{
-		Pod: pod, Before: before, Others: others, Machine: &a.Observed.Machine, Settings: &a.how.Settings, Conditions: a.how.Conditions,
+		Pod:        pod,
+		Before:     before,
+		Others:     others,
+		Machine:    &a.Observed.Machine,
+		Settings:   &a.how.Settings,
+		Conditions: a.how.Conditions,
 	})
 }
 
@@ -176,7 +186,10 @@ func (a *admitter) goingFor(before *v1.Pod, others []model.Admitted) *model.PodR
 // waits holds the pod until another pod is gone.
 func waits(going *model.PodRef, found *model.Rejection) *Hold {
 	return &Hold{
-		Reason: found.Reason, Message: fmt.Sprintf("%s; it is tried again when pod %s is gone", found.Message, going), Status: found.Message,
-		Admission: true, Unapplied: true,
+		Reason:    found.Reason,
+		Message:   fmt.Sprintf("%s; it is tried again when pod %s is gone", found.Message, going),
+		Status:    found.Message,
+		Admission: true,
+		Unapplied: true,
 	}
 }

@@ -100,7 +100,10 @@ func otherImage(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (s
 		}
 	}
 	for _, name := range names {
-		if rec.Hash != "" && name != spec.Image && spechash.Kubelet(&v1.Container{Name: spec.Name, Image: name}) == rec.Hash {
+		if rec.Hash == "" || name == spec.Image {
+			continue
+		}
+		if spechash.Kubelet(&v1.Container{Name: spec.Name, Image: name}) == rec.Hash {
 			return name, true
 		}
 	}

@@ -70,7 +70,8 @@ func (c *chooser) finish() {
 	c.cause.reason, c.cause.message = model.Completed, fmt.Sprintf("the pod has finished: %s", c.Phase)
 	if c.DeadlineExceeded() && c.Phase != v1.PodSucceeded && c.Phase != v1.PodFailed {
 		c.cause.reason = model.DeadlineExceeded
-		c.cause.message = fmt.Sprintf("active for longer than its activeDeadlineSeconds, %d", *c.Manifest.Spec.ActiveDeadlineSeconds)
+		seconds := *c.Manifest.Spec.ActiveDeadlineSeconds
+		c.cause.message = fmt.Sprintf("active for longer than its activeDeadlineSeconds, %d", seconds)
 	}
 	for _, ref := range podspec.Containers(c.Manifest) {
 		if rec := c.Newest(ref.Name); rec != nil && rec.State == model.Exited {
@@ -144,8 +145,8 @@ func (c *chooser) keepSandbox() {
 	})
 }
 
-// inNewSandbox returns the start of a container in a new sandbox. A container that an edit stops has not ended by itself, so it
-// starts again without delay.
+// inNewSandbox returns the start of a container in a new sandbox. A container that an edit stops has not ended by
+// itself, so it starts again without delay.
 func (c *chooser) inNewSandbox(ref podspec.ContainerRef) start {
 	rec := c.Newest(ref.Name)
 	if rec == nil {
@@ -238,9 +239,11 @@ func leftovers(pod *podstatus.Pod) []removal {
 	for _, rec := range pod.Containers {
 		switch {
 		case leftManifest(pod, rec):
-			records = append(records, removal{cause{reason: model.RemovedFromSpec, message: "is no longer in the manifest"}, rec})
+			why := cause{reason: model.RemovedFromSpec, message: "is no longer in the manifest"}
+			records = append(records, removal{why, rec})
 		case podstatus.NeverStarted(rec):
-			records = append(records, removal{cause{reason: model.NeverStarted, message: "was created and never started"}, rec})
+			why := cause{reason: model.NeverStarted, message: "was created and never started"}
+			records = append(records, removal{why, rec})
 		}
 	}
 	return records

@@ -6,8 +6,8 @@
 //
 // Planning has three stages, each a function of the one before:
 //
-//   - Decide: choose what the pod's state requires and take out what cannot be done now. The decision does not change any
-//     more.
+//   - Decide: choose what the pod's state requires and take out what cannot be done now. The decision does not change
+//     any more.
 //   - Lay out: turn the decision into steps, with edges that order them.
 //   - Explain: describe what needs no step.
 //

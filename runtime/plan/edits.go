@@ -40,8 +40,12 @@ const (
 // effectOf returns the effect of an edit by the class of its field.
 func effectOf(class fields.ChangeClass) Effect {
 	return cmp.Or(map[fields.ChangeClass]Effect{
-		fields.Live: EffectLive, fields.NextStart: EffectNextStart, fields.Replace: EffectNextStart, fields.InPlace: EffectNextStart,
-		fields.NewSandbox: EffectNewSandbox, fields.NewPod: EffectNewPod,
+		fields.Live:       EffectLive,
+		fields.NextStart:  EffectNextStart,
+		fields.Replace:    EffectNextStart,
+		fields.InPlace:    EffectNextStart,
+		fields.NewSandbox: EffectNewSandbox,
+		fields.NewPod:     EffectNewPod,
 	}[class], EffectNone)
 }
 
@@ -113,12 +117,23 @@ func treeOf(d *podspec.Desired) map[string]any {
 	maps, secrets := map[string]any{}, map[string]any{}
 	for name, m := range d.Objects.ConfigMaps {
 		if m != nil {
-			maps[name] = map[string]any{"data": m.Data, "binaryData": m.BinaryData, "immutable": m.Immutable, "labels": m.Labels, "annotations": m.Annotations}
+			maps[name] = map[string]any{
+				"data":        m.Data,
+				"binaryData":  m.BinaryData,
+				"immutable":   m.Immutable,
+				"labels":      m.Labels,
+				"annotations": m.Annotations,
+			}
 		}
 	}
 	for name, s := range d.Objects.Secrets {
 		if s != nil {
-			secrets[name] = map[string]any{"data": digestsOf(d, name), "type": cmp.Or(s.Type, v1.SecretTypeOpaque), "immutable": s.Immutable, "labels": s.Labels}
+			secrets[name] = map[string]any{
+				"data":      digestsOf(d, name),
+				"type":      cmp.Or(s.Type, v1.SecretTypeOpaque),
+				"immutable": s.Immutable,
+				"labels":    s.Labels,
+			}
 		}
 	}
 	pod[configMapsRoot], pod[secretsRoot] = maps, secrets
@@ -174,7 +189,8 @@ func (e edits) done(path string) bool {
 		})
 	}
 	if class == fields.NextStart {
-		return len(e.steps.of(StartContainer)) > 0 && !slices.ContainsFunc(e.keeps, func(k Keep) bool { return k.State == string(model.Running) })
+		keepsRunning := slices.ContainsFunc(e.keeps, func(k Keep) bool { return k.State == string(model.Running) })
+		return len(e.steps.of(StartContainer)) > 0 && !keepsRunning
 	}
 	return len(e.steps.of(StartContainer))+len(e.steps.of(UpdatePod)) > 0
 }
@@ -194,7 +210,9 @@ func (e edits) writesNothing(path string) bool {
 			continue
 		}
 		state, known := e.Observed.Volumes[name]
-		written := slices.ContainsFunc(e.steps, func(s Step) bool { return s.Kind == PrepareVolume && s.Volume == name })
+		written := slices.ContainsFunc(e.steps, func(s Step) bool {
+			return s.Kind == PrepareVolume && s.Volume == name
+		})
 		return known && !state.Prepared && !written
 	}
 	return false
@@ -325,7 +343,11 @@ func (e edits) redefines(path string) bool {
 // redefined reports whether a container's definition differs from the applied one.
 func (e edits) redefined(ref podspec.ContainerRef) bool {
 	before, ok := podspec.FindContainer(e.applied.Pod, ref.Name)
-	return !ok || digest.Compare(spechash.Container(e.applied, before.Container), spechash.Container(e.Desired, ref.Container)) == digest.Different
+	if !ok {
+		return true
+	}
+	applied := spechash.Container(e.applied, before.Container)
+	return digest.Compare(applied, spechash.Container(e.Desired, ref.Container)) == digest.Different
 }
 
 // containerOf returns the container of the manifest that a field belongs to; false for a field of the pod.

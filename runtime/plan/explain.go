@@ -106,7 +106,8 @@ func (e *explainer) addDrift() {
 		e.driftf("the pod's cgroup is missing while containers run: limits of the whole pod have no effect")
 	}
 	for _, c := range e.Observed.Unmanaged {
-		e.driftf("container %s (%s) in the pod's sandbox is unmanaged: podctl does not change it", cmp.Or(c.Name, "without a name"), model.ShortID(c.ID))
+		e.driftf("container %s (%s) in the pod's sandbox is unmanaged: podctl does not change it",
+			cmp.Or(c.Name, "without a name"), model.ShortID(c.ID))
 	}
 	last := e.Observed.Memory.LastRun
 	if last == nil || e.terminal || e.sandboxDrifted(last.Sandbox) {
@@ -148,7 +149,8 @@ func (e *explainer) addContainerDrift(name, id string) {
 	case rec == nil:
 		e.driftf("container %s (%s) is gone: removed outside podctl", name, model.ShortID(id))
 	case rec.State == model.Exited && endedBySignal(rec):
-		e.driftf("container %s (%s) was stopped outside podctl: exit code %s", name, model.ShortID(id), model.ExitText(rec.ExitCode))
+		e.driftf("container %s (%s) was stopped outside podctl: exit code %s",
+			name, model.ShortID(id), model.ExitText(rec.ExitCode))
 	}
 }
 

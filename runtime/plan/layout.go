@@ -43,7 +43,8 @@ func layOut(pod *podstatus.Pod, opts *Options, d *decision) []Step {
 // again.
 func (l *layout) removeCgroup(ended []string) {
 	if exists := l.Observed.CgroupExists; exists != nil && *exists || l.Observed.CgroupRemains {
-		l.steps.add(l.cause.explains(Step{ID: "remove-cgroup", Kind: RemoveCgroup, Needs: after(ended), OnFailure: Continue}))
+		step := Step{ID: "remove-cgroup", Kind: RemoveCgroup, Needs: after(ended), OnFailure: Continue}
+		l.steps.add(l.cause.explains(step))
 	}
 }
 
@@ -91,8 +92,13 @@ func (l *layout) resizeContainers() []string {
 		why := cause{reason: model.Resized, diff: diff.Diff{Changes: u.changes}}
 		why.message = why.diff.Text()
 		ids = append(ids, l.steps.add(why.explains(Step{
-			ID: "update-" + u.ref.Name, Kind: UpdateContainer, OnFailure: Continue, Needs: after(l.steps.of(UpdatePod), ids),
-			Container: u.ref.Name, ContainerType: u.ref.Type, ContainerID: u.container.ID,
+			ID:            "update-" + u.ref.Name,
+			Kind:          UpdateContainer,
+			OnFailure:     Continue,
+			Needs:         after(l.steps.of(UpdatePod), ids),
+			Container:     u.ref.Name,
+			ContainerType: u.ref.Type,
+			ContainerID:   u.container.ID,
 		})))
 	}
 	return ids

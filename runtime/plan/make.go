@@ -87,12 +87,14 @@ func (p *Plan) fill(pod *podstatus.Pod, opts *Options, d *decision) {
 	p.Record = recordEdits(pod, d, p.Steps)
 	p.ChangesAt = changesAt(pod, p.Holds)
 	p.Adopted, p.Found = adoptions(pod, p.Steps), foundResources(pod)
-	p.Adopts = (pod.Observed.Unrecorded && len(p.Keeps) > 0) || (appliedOf(pod) != nil && p.adopts(&pod.Observed.Memory))
+	p.Adopts = (pod.Observed.Unrecorded && len(p.Keeps) > 0) ||
+		(appliedOf(pod) != nil && p.adopts(&pod.Observed.Memory))
 }
 
 // halt stops a pod for a while. A pod with restartPolicy Never does not start again in a later pass.
 func (p *Plan) halt(pod *podstatus.Pod, opts *Options) {
-	d := &decision{choice: choice{cause: cause{reason: model.Terminated, message: "the pod is stopped until its next pass"}}}
+	stopped := cause{reason: model.Terminated, message: "the pod is stopped until its next pass"}
+	d := &decision{choice: choice{cause: stopped}}
 	l := &layout{Pod: pod, opts: opts, decision: d}
 	stopper{l}.stopPod(&proof{})
 	p.Steps = l.steps

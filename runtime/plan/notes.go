@@ -57,21 +57,24 @@ func (e *explainer) editedAfterEnd() bool {
 // Secrets: its digests were made with another key. The container is not stopped for that.
 func (e *explainer) noteUnknownSecrets(ref podspec.ContainerRef, rec *model.Container) {
 	if digest.Compare(rec.SpecHash, spechash.Container(e.Desired, ref.Container)) == digest.Unknown {
-		e.notef("container %s: it is unknown whether the Secrets in its environment have changed, because their digests were made with another key; `podctl restart %s %s` applies the values of the manifest",
+		e.notef("container %s: it is unknown whether the Secrets in its environment have changed, "+
+			"because their digests were made with another key; "+
+			"`podctl restart %s %s` applies the values of the manifest",
 			ref.Name, e.Manifest.Name, ref.Name)
 	}
 }
 
-// noteFound adds notes about a container that podctl did not create: that its definition is unknown, and which resources
-// differ from the manifest and stay.
+// noteFound adds notes about a container that podctl did not create: that its definition is unknown, and which
+// resources differ from the manifest and stay.
 func (e *explainer) noteFound(ref podspec.ContainerRef, rec *model.Container) {
 	if unreadable(ref.Container, rec) && e.Observed.Memory.Adopted[rec.ID] == "" {
-		e.notef("container %s has no hash that podctl can read (an older kubelet made it?): it is adopted as it is, and replaced when its manifest changes", ref.Name)
+		e.notef("container %s has no hash that podctl can read (an older kubelet made it?): "+
+			"it is adopted as it is, and replaced when its manifest changes", ref.Name)
 	}
 	r := resizingOf(e.Pod, ref.Container, rec)
 	for _, c := range r.changesOf(r.kept) {
-		e.notef("container %s runs with other resources than the manifest's (%s), and no edit is recorded: podctl restart %s %s applies the manifest's",
-			ref.Name, c, e.Manifest.Name, ref.Name)
+		e.notef("container %s runs with other resources than the manifest's (%s), and no edit is recorded: "+
+			"podctl restart %s %s applies the manifest's", ref.Name, c, e.Manifest.Name, ref.Name)
 	}
 }
 
@@ -79,8 +82,9 @@ func (e *explainer) noteFound(ref podspec.ContainerRef, rec *model.Container) {
 func (e *explainer) noteNewImage(ref podspec.ContainerRef, rec *model.Container) {
 	image := e.Observed.Images[ref.Image]
 	if image.Other(rec.ImageID) {
+		running, current := shortDigest(rec.ImageID), shortDigest(image.NameLike(rec.ImageID))
 		e.notef("%s runs image %s, while %s now names %s: podctl restart %s %s uses the new one",
-			ref.Name, shortDigest(rec.ImageID), ref.Image, shortDigest(image.NameLike(rec.ImageID)), e.Manifest.Name, ref.Name)
+			ref.Name, running, ref.Image, current, e.Manifest.Name, ref.Name)
 	}
 }
 
@@ -91,7 +95,8 @@ func shortDigest(id string) string {
 // noteUnresolved notes that a volume of a running container keeps its content because the manifest's objects are
 // missing. A container that starts is held for that.
 func (e *explainer) noteUnresolved() {
-	if !slices.ContainsFunc(e.plan.Keeps, func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) }) {
+	keepsRunning := func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) }
+	if !slices.ContainsFunc(e.plan.Keeps, keepsRunning) {
 		return
 	}
 	for _, lacks := range e.Desired.Unresolved() {
@@ -108,7 +113,8 @@ func (e *explainer) noteFaults() {
 		fault, known := e.Observed.Faults[ref.Name]
 		rec := e.Newest(ref.Name)
 		held := slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Container == ref.Name || h.Container == "" })
-		if known && !held && !fault.ImageUser && rec != nil && rec.State == model.Running && !e.steps.does(StopContainer, rec.ID) {
+		isRunning := rec != nil && rec.State == model.Running && !e.steps.does(StopContainer, rec.ID)
+		if known && !held && !fault.ImageUser && isRunning {
 			e.notef("container %s runs, but could not be started again: %s", ref.Name, fault.Message)
 		}
 	}
@@ -122,8 +128,10 @@ func (e *explainer) noteRuntime() {
 			e.noteNoSELinux(ref.Path + ".securityContext.seLinuxOptions")
 		}
 		runtime := e.Observed.Runtime
-		if ref.Lifecycle != nil && ref.Lifecycle.StopSignal != nil && runtime.Name == "containerd" && olderThan(runtime.Version, 2, 1) {
-			e.notef("%s.lifecycle.stopSignal has no effect: containerd %s does not know it, and sends the signal that the image names, or SIGTERM",
+		setsSignal := ref.Lifecycle != nil && ref.Lifecycle.StopSignal != nil
+		if setsSignal && runtime.Name == "containerd" && olderThan(runtime.Version, 2, 1) {
+			e.notef("%s.lifecycle.stopSignal has no effect: "+
+				"containerd %s does not know it, and sends the signal that the image names, or SIGTERM",
 				ref.Path, runtime.Version)
 		}
 	}

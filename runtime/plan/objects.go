@@ -144,7 +144,9 @@ func (p *Plan) containerOrSandbox(name string, t podspec.ContainerType) *Object 
 	if name == "" {
 		one.Name, one.place = "sandbox", sandboxPlace
 	}
-	i := slices.IndexFunc(p.Objects, func(o Object) bool { return o.Container == name && o.IsSandbox() == one.IsSandbox() })
+	i := slices.IndexFunc(p.Objects, func(o Object) bool {
+		return o.Container == name && o.IsSandbox() == one.IsSandbox()
+	})
 	if i < 0 {
 		return p.addObject(one)
 	}

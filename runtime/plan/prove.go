@@ -103,8 +103,14 @@ func (p *prover) pull(ref podspec.ContainerRef) {
 			id = "pull-volume/" + image.volume
 		}
 		p.pulls[image.name] = p.steps.add(Step{
-			ID: id, Kind: PullImage, Image: image.name, Container: ref.Name, ContainerType: ref.Type, OnFailure: SkipContainer,
-			Reason: reason, Message: message,
+			ID:            id,
+			Kind:          PullImage,
+			Image:         image.name,
+			Container:     ref.Name,
+			ContainerType: ref.Type,
+			OnFailure:     SkipContainer,
+			Reason:        reason,
+			Message:       message,
 		})
 		p.all = append(p.all, p.pulls[image.name])
 	}

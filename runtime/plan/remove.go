@@ -97,7 +97,8 @@ func layOutDeletion(in *Input) []Step {
 func newRemoval(in *Input, opts *Options, why cause) *layout {
 	facts := in.Input
 	facts.Desired = in.Observed.Memory.Applied
-	return &layout{Pod: podstatus.New(&facts), opts: opts, decision: &decision{choice: choice{cause: why, terminal: true}}}
+	d := &decision{choice: choice{cause: why, terminal: true}}
+	return &layout{Pod: podstatus.New(&facts), opts: opts, decision: d}
 }
 
 // stopAndRemove stops everything in order and removes all records. It returns the steps after which nothing runs.
@@ -194,7 +195,8 @@ func (in *Input) afterEviction() bool {
 func (p *Plan) evict(in *Input, why *model.Eviction) {
 	opts := in.Options
 	opts.GracePeriod = new(int64(evictionGrace))
-	l := newRemoval(in, &opts, cause{reason: model.Evicted, message: "the pod is evicted: " + why.Signal + " is below its threshold"})
+	message := "the pod is evicted: " + why.Signal + " is below its threshold"
+	l := newRemoval(in, &opts, cause{reason: model.Evicted, message: message})
 	ended := l.stopAndRemove(RemoveSupersededLogs)
 	if len(l.steps) > 0 || !why.Done {
 		l.removeData(ended)
@@ -206,10 +208,12 @@ func (p *Plan) evict(in *Input, why *model.Eviction) {
 
 // evictionHold explains why the pod does not run, and how it runs again.
 func evictionHold(in *Input, pod *podstatus.Pod, why *model.Eviction) Hold {
+	message := strings.TrimSuffix(strings.TrimSpace(why.Message), ".")
 	h := Hold{
 		Reason: model.Evicted, Blocking: true, Evicted: true, Status: why.Message,
-		Message: fmt.Sprintf("evicted %s: %s; it stays evicted until its manifest changes; podctl restart %s recreates it",
-			pod.Ago(why.At), strings.TrimSuffix(strings.TrimSpace(why.Message), "."), in.Pod),
+		Message: fmt.Sprintf(
+			"evicted %s: %s; it stays evicted until its manifest changes; podctl restart %s recreates it",
+			pod.Ago(why.At), message, in.Pod),
 	}
 	if in.afterEviction() {
 		h.Unapplied = true

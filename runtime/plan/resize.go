@@ -41,7 +41,12 @@ func resizingOf(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) *r
 	if !known {
 		return &resizing{}
 	}
-	r := &resizing{spec: spec, applied: before.resources, wanted: wantedResources(pod, spec), byKubelet: rec.SpecHash == ""}
+	r := &resizing{
+		spec:      spec,
+		applied:   before.resources,
+		wanted:    wantedResources(pod, spec),
+		byKubelet: rec.SpecHash == "",
+	}
 	for _, name := range resizable() {
 		switch {
 		case !differ(r.wanted, r.applied, name):
@@ -138,7 +143,8 @@ func found(told, last *v1.ResourceRequirements, wanted v1.ResourceRequirements) 
 	if sameCPU(r.Requests[v1.ResourceCPU], request, minMilliRequest) {
 		r.Requests = with(r.Requests, wanted.Requests)
 	}
-	if limit := wanted.Limits[v1.ResourceCPU]; !limit.IsZero() && sameCPU(r.Limits[v1.ResourceCPU], limit, minMilliLimit) {
+	limit := wanted.Limits[v1.ResourceCPU]
+	if !limit.IsZero() && sameCPU(r.Limits[v1.ResourceCPU], limit, minMilliLimit) {
 		r.Limits = with(r.Limits, wanted.Limits)
 	}
 	return r
@@ -247,7 +253,11 @@ func listChange(path string, before, after v1.ResourceList, name v1.ResourceName
 	if !differs(before, after, name) {
 		return nil
 	}
-	return []diff.Change{{Path: fmt.Sprintf("%s.%s", path, name), Before: quantity(before, name), After: quantity(after, name)}}
+	return []diff.Change{{
+		Path:   fmt.Sprintf("%s.%s", path, name),
+		Before: quantity(before, name),
+		After:  quantity(after, name),
+	}}
 }
 
 func quantity(list v1.ResourceList, name v1.ResourceName) string {
@@ -291,6 +301,8 @@ func podResized(pod *podstatus.Pod) bool {
 	default:
 		return false
 	}
-	before, after := ptr.Deref(had, v1.ResourceRequirements{}), ptr.Deref(pod.Manifest.Spec.Resources, v1.ResourceRequirements{})
-	return !equality.Semantic.DeepEqual(before.Limits, after.Limits) || !equality.Semantic.DeepEqual(before.Requests, after.Requests)
+	before := ptr.Deref(had, v1.ResourceRequirements{})
+	after := ptr.Deref(pod.Manifest.Spec.Resources, v1.ResourceRequirements{})
+	return !equality.Semantic.DeepEqual(before.Limits, after.Limits) ||
+		!equality.Semantic.DeepEqual(before.Requests, after.Requests)
 }

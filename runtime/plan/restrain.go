@@ -106,7 +106,13 @@ func (r *restrainer) spareBlocked() (kills []kill, keeps []Keep) {
 // missing returns a hold for something that no pass can provide: an object that the manifests do not contain, or an
 // image that may not be pulled.
 func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
-	h := &Hold{Container: ref.Name, Reason: model.CreateContainerConfigError, Blocking: true, Unstartable: true, Recheck: recheckRest}
+	h := &Hold{
+		Container:   ref.Name,
+		Reason:      model.CreateContainerConfigError,
+		Blocking:    true,
+		Unstartable: true,
+		Recheck:     recheckRest,
+	}
 	for _, lacks := range r.Desired.Unresolved() {
 		if lacks.Container == ref.Name {
 			h.Message, h.Lacks = lacks.Detail, true
@@ -147,7 +153,8 @@ func (r *restrainer) imageVolumeFault(ref podspec.ContainerRef) string {
 		return ""
 	}
 	if mounted := imageVolumes(r.Manifest, ref); len(mounted) > 0 {
-		return fmt.Sprintf("volume %s is an image volume, which containerd %s cannot mount: 2.1 and newer can", mounted[0].Name, runtime.Version)
+		return fmt.Sprintf("volume %s is an image volume, which containerd %s cannot mount: 2.1 and newer can",
+			mounted[0].Name, runtime.Version)
 	}
 	return ""
 }
@@ -217,8 +224,12 @@ func (r *restrainer) delayed(s start) *Hold {
 		return nil
 	}
 	return &Hold{
-		Container: s.ref.Name, Reason: model.CrashLoopBackOff, Until: &delay.Until, Estimated: delay.Estimated, Delay: &delay,
-		Message: "back-off " + delay.String(),
+		Container: s.ref.Name,
+		Reason:    model.CrashLoopBackOff,
+		Until:     &delay.Until,
+		Estimated: delay.Estimated,
+		Delay:     &delay,
+		Message:   "back-off " + delay.String(),
 	}
 }
 
@@ -263,16 +274,19 @@ func (r *restrainer) holdSandbox() []Hold {
 	}
 	var holds []Hold
 	if text := r.handlerFault(); text != "" {
-		holds = append(holds, Hold{Reason: model.CreatePodSandboxError, Message: text, Blocking: true, Recheck: recheckRest})
+		holds = append(holds, Hold{Reason: model.CreatePodSandboxError, Message: text})
 	}
 	if fault, known := r.Observed.Faults[""]; known {
-		holds = append(holds, Hold{Reason: fault.Reason, Message: fault.Message, Status: fault.Status, Blocking: true, Recheck: recheckRest})
+		holds = append(holds, Hold{Reason: fault.Reason, Message: fault.Message, Status: fault.Status})
 	}
 	for _, port := range podspec.HostPorts(r.Manifest) {
 		if owner, taken := r.Observed.Ports[port.String()]; taken {
 			message := fmt.Sprintf("%s: hostPort %s is used by %s", port.Path, port, owner)
-			holds = append(holds, Hold{Reason: model.HostPortConflict, Message: message, Blocking: true, Recheck: recheckRest})
+			holds = append(holds, Hold{Reason: model.HostPortConflict, Message: message})
 		}
+	}
+	for i := range holds {
+		holds[i].Blocking, holds[i].Recheck = true, recheckRest
 	}
 	return holds
 }

@@ -135,7 +135,8 @@ func (c *chooser) stopFailed(ref podspec.ContainerRef, rec *model.Container, t m
 	if t == model.Startup {
 		why.reason = model.StartupFailed
 	}
-	c.kills = append(c.kills, kill{container: rec, ref: ref, cause: why, grace: model.ProbeOf(ref.Container, t).TerminationGracePeriodSeconds})
+	grace := model.ProbeOf(ref.Container, t).TerminationGracePeriodSeconds
+	c.kills = append(c.kills, kill{container: rec, ref: ref, cause: why, grace: grace})
 	if podstatus.RestartsWhenStopped(c.Manifest, ref.Container) {
 		c.begin(start{ref: ref, cause: why})
 	}

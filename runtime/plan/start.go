@@ -92,7 +92,8 @@ func (s starter) removeSurplus(name string, ends Needs) {
 		case !kept && rec.State != model.Created:
 			kept = true
 		case rec.State == model.Exited || rec.State == model.Unknown:
-			why := cause{reason: model.Superseded, message: fmt.Sprintf("attempt %d has a newer record", rec.RestartCount)}
+			message := fmt.Sprintf("attempt %d has a newer record", rec.RestartCount)
+			why := cause{reason: model.Superseded, message: message}
 			s.removeContainer(removal{why, rec}, RemoveSupersededLogs, ends)
 		}
 	}

@@ -199,7 +199,8 @@ func (s *Step) Detail() string {
 	case StartContainer:
 		return withHook(fmt.Sprintf("attempt %d", s.Attempt), "postStart", s.PostStart)
 	case StopContainer:
-		return withHook(fmt.Sprintf("%s  grace %ds", model.ShortID(s.ContainerID), *s.GracePeriodSeconds), "preStop", s.PreStop)
+		text := fmt.Sprintf("%s  grace %ds", model.ShortID(s.ContainerID), *s.GracePeriodSeconds)
+		return withHook(text, "preStop", s.PreStop)
 	case RemoveContainer:
 		return fmt.Sprintf("%s  attempt %d", model.ShortID(s.ContainerID), s.Attempt)
 	case StopSandbox, RemoveSandbox:

@@ -132,15 +132,22 @@ func (s stopper) stopOutlived() {
 		if rec.State != model.Running || rec == newest || leftManifest(s.Pod, rec) || len(s.steps.record(rec.ID)) > 0 {
 			continue
 		}
-		why := cause{reason: model.Superseded, message: fmt.Sprintf("attempt %d has taken its place", newest.RestartCount)}
+		message := fmt.Sprintf("attempt %d has taken its place", newest.RestartCount)
+		why := cause{reason: model.Superseded, message: message}
 		s.stopContainer(kill{cause: why, container: rec, ref: s.refOf(rec)}, nil)
 	}
 }
 
 func (s stopper) stopContainer(k kill, needs Needs) string {
 	step := Step{
-		ID: byID("stop", k.container.ID), Kind: StopContainer, Needs: needs, OnFailure: Abort,
-		Container: k.container.Name, ContainerType: k.ref.Type, ContainerID: k.container.ID, SandboxID: k.container.SandboxID,
+		ID:            byID("stop", k.container.ID),
+		Kind:          StopContainer,
+		Needs:         needs,
+		OnFailure:     Abort,
+		Container:     k.container.Name,
+		ContainerType: k.ref.Type,
+		ContainerID:   k.container.ID,
+		SandboxID:     k.container.SandboxID,
 	}
 	// With a grace period of zero no hook runs. The runtime still gets at least the shortest grace period.
 	grace := s.grace(k)
@@ -212,7 +219,11 @@ func (s stopper) resetContainers() {
 	why := cause{reason: model.RestartAllContainers, message: "a restart rule asks to restart all containers"}
 	for _, r := range s.resets {
 		step := Step{
-			Needs: after(last), OnFailure: Abort, Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
+			Needs:         after(last),
+			OnFailure:     Abort,
+			Container:     r.ref.Name,
+			ContainerType: r.ref.Type,
+			ContainerID:   r.container.ID,
 		}
 		if r.kill {
 			stop, shortest := step, int64(ShortestStop)

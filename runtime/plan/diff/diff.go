@@ -121,7 +121,8 @@ func (c *comparison) compareValues(path string, before, after any) {
 	if okBefore && okAfter {
 		known := len(c.diff.Changes)
 		c.compareKeyed(path, beforeList, afterList)
-		if names, now := valueText(namesOf(before)), valueText(namesOf(after)); len(c.diff.Changes) == known && names != now {
+		names, now := valueText(namesOf(before)), valueText(namesOf(after))
+		if len(c.diff.Changes) == known && names != now {
 			// Only the order differs.
 			c.diff.Changes = append(c.diff.Changes, Change{Path: path, Before: names, After: now})
 		}

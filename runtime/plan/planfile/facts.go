@@ -46,7 +46,8 @@ func (f facts) addSandbox(s *model.Sandbox) {
 	if s.HostNetwork {
 		network = nodeNetwork
 	}
-	f["sandbox "+model.ShortID(s.ID)] = line(string(s.State), number(attempt, s.Attempt), network, strings.Join(s.IPs, ","), s.SpecHash, s.ID)
+	f["sandbox "+model.ShortID(s.ID)] = line(
+		string(s.State), number(attempt, s.Attempt), network, strings.Join(s.IPs, ","), s.SpecHash, s.ID)
 }
 
 func (f facts) addContainer(c *model.Container, probes map[model.ProbeType]model.ProbeRecord) {

@@ -33,7 +33,8 @@ type StaleError struct {
 
 // Error lists the changes, one per line.
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("the saved plan of pod %s is out of date: create a new one\n  %s", e.Pod, strings.Join(e.Changes, "\n  "))
+	changes := strings.Join(e.Changes, "\n  ")
+	return fmt.Sprintf("the saved plan of pod %s is out of date: create a new one\n  %s", e.Pod, changes)
 }
 
 // ErrNotThisPod reports that a saved plan belongs to another pod.
@@ -45,7 +46,8 @@ var ErrNotThisPod = errors.New("the saved plan is for another pod")
 // neither add nor remove a step.
 func MakeAgain(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
 	if saved.Pod != in.Pod {
-		return nil, fmt.Errorf("%w: %s (uid %s), not %s (uid %s)", ErrNotThisPod, saved.Pod, saved.Pod.UID, in.Pod, in.Pod.UID)
+		return nil, fmt.Errorf("%w: %s (uid %s), not %s (uid %s)",
+			ErrNotThisPod, saved.Pod, saved.Pod.UID, in.Pod, in.Pod.UID)
 	}
 	again := *in
 	again.Options.IgnoreBackoff, again.Options.KeepBasis = true, true
@@ -81,7 +83,8 @@ func changesSince(saved, now *plan.Plan) []string {
 
 // added lists the steps of a saved plan that would not be made now.
 func added(saved, now *plan.Plan) []string {
-	return missing(saved.Steps, now.Steps, "would not be planned now (was the plan created with other flags, or long ago?)")
+	return missing(saved.Steps, now.Steps,
+		"would not be planned now (was the plan created with other flags, or long ago?)")
 }
 
 // leftOut lists the steps that the plan had when it was saved and that the file lacks. It makes the plan again for its
@@ -92,7 +95,8 @@ func leftOut(saved *plan.Plan, in *plan.Input) []string {
 	var shortest []string
 	for i, ignore := range []bool{false, true} {
 		then.Options.IgnoreBackoff = ignore
-		gone := missing(plan.Make(&then).Steps, saved.Steps, "is not in the saved plan (was it created with other flags, or was the file changed?)")
+		gone := missing(plan.Make(&then).Steps, saved.Steps,
+			"is not in the saved plan (was it created with other flags, or was the file changed?)")
 		if i == 0 || len(gone) < len(shortest) {
 			shortest = gone
 		}
@@ -122,7 +126,8 @@ func desiredChanges(saved, now *plan.Plan) []string {
 		return []string{"the manifest changed"}
 	}
 	if digest.Compare(saved.DesiredDigest, now.DesiredDigest) == digest.Unknown {
-		return []string{"manifest: the values of its Secrets cannot be compared, because the plan was saved with another key for their digests"}
+		return []string{"manifest: the values of its Secrets cannot be compared, " +
+			"because the plan was saved with another key for their digests"}
 	}
 	var texts []string
 	for _, c := range plan.Edited(saved.Basis.Desired, now.Basis.Desired) {

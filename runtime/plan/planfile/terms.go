@@ -40,9 +40,18 @@ func lengths() map[string]int {
 // spoken returns readable words for terms. Terms with an empty word are left out.
 func spoken() map[string]string {
 	return map[string]string{
-		string(model.Running): "running", string(model.Exited): "exited", string(model.Created): "created", string(model.Unknown): "unknown",
-		string(model.SandboxReady): "ready", string(model.SandboxNotReady): "not ready", podNetwork: "", nodeNetwork: "in the node's network",
-		truth(exists, true): "there", truth(exists, false): "missing", truth(prepared, true): "prepared", truth(prepared, false): "not prepared",
+		string(model.Running):         "running",
+		string(model.Exited):          "exited",
+		string(model.Created):         "created",
+		string(model.Unknown):         "unknown",
+		string(model.SandboxReady):    "ready",
+		string(model.SandboxNotReady): "not ready",
+		podNetwork:                    "",
+		nodeNetwork:                   "in the node's network",
+		truth(exists, true):           "there",
+		truth(exists, false):          "missing",
+		truth(prepared, true):         "prepared",
+		truth(prepared, false):        "not prepared",
 	}
 }
 
