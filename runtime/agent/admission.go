@@ -37,7 +37,11 @@ type refusal struct {
 
 func newAdmitter(s *loopState) *admitter {
 	return &admitter{
-		loopState: s, settings: s.settings.Admission, refused: map[types.UID]refusal{}, recheck: map[types.UID]bool{}, changesAt: map[types.UID]int{},
+		loopState: s,
+		settings:  s.settings.Admission,
+		refused:   map[types.UID]refusal{},
+		recheck:   map[types.UID]bool{},
+		changesAt: map[types.UID]int{},
 	}
 }
 
@@ -47,7 +51,13 @@ func (a *admitter) optionsFor(uid types.UID, conditions []v1.NodeConditionType) 
 		return nil
 	}
 	a.changesAt[uid] = a.changes
-	return &plan.Admission{Settings: *a.settings, Final: !a.recheck[uid], First: a.earlierPods(uid), Going: a.reconciler.going(), Conditions: conditions}
+	return &plan.Admission{
+		Settings:   *a.settings,
+		Final:      !a.recheck[uid],
+		First:      a.earlierPods(uid),
+		Going:      a.reconciler.going(),
+		Conditions: conditions,
+	}
 }
 
 // earlierPods returns the pods that come before a pod and are not admitted yet, in the order of sources and names.

@@ -108,9 +108,14 @@ func New(w World, s Settings) *Agent {
 	var a *Agent
 	st := newLoopState(w, s, func() { a.handleDecision() })
 	a = &Agent{
-		loopState: st, shownPods: newShownPods(st, st.metrics.WatchDropped),
-		probes: newProbeRunner(st), admitter: newAdmitter(st), evictor: &evictor{loopState: st, results: map[types.UID]chan error{}},
-		reader: &recordReader{st}, pulls: &pullQueue{loopState: st, turns: map[types.UID][]chan struct{}{}}, stopper: &podStopper{loopState: st},
+		loopState: st,
+		shownPods: newShownPods(st, st.metrics.WatchDropped),
+		probes:    newProbeRunner(st),
+		admitter:  newAdmitter(st),
+		evictor:   &evictor{loopState: st, results: map[types.UID]chan error{}},
+		reader:    &recordReader{st},
+		pulls:     &pullQueue{loopState: st, turns: map[types.UID][]chan struct{}{}},
+		stopper:   &podStopper{loopState: st},
 		paths: &pathWatch{
 			missing: map[types.UID][]string{}, watchers: map[types.UID]*fsnotify.Watcher{},
 			wake: func(ctx context.Context, uid types.UID) { st.inbox.post(ctx, func() { st.wakePod(uid) }) },

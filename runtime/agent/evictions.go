@@ -109,7 +109,8 @@ func (p *passResult) idle(before bool) bool {
 	if p.planned() == nil || p.outcome.Input == nil {
 		return before
 	}
-	return p.outcome.Input.Observed.Memory.Completion != nil || p.outcome.Plan.Rejection != nil || p.outcome.Plan.Eviction != nil
+	ended := p.outcome.Input.Observed.Memory.Completion != nil
+	return ended || p.outcome.Plan.Rejection != nil || p.outcome.Plan.Eviction != nil
 }
 
 // pressure returns the names of the node's conditions.

@@ -63,7 +63,8 @@ func (p *passResult) found(now time.Time) (f finding) {
 	if p.outcome == nil || p.outcome.Input == nil || p.pod() == nil {
 		return f
 	}
-	status := podstatus.Of(podstatus.New(&podstatus.Input{Desired: p.pod(), Observed: p.outcome.Input.Observed, Now: now}))
+	input := &podstatus.Input{Desired: p.pod(), Observed: p.outcome.Input.Observed, Now: now}
+	status := podstatus.Of(podstatus.New(input))
 	f.phase = status.Phase
 	for i := range status.Conditions {
 		if c := &status.Conditions[i]; c.Type == v1.PodReady {

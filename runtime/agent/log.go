@@ -40,7 +40,15 @@ func (p loggedProblem) compare(other loggedProblem) int {
 }
 
 func newLogger(l *slog.Logger) *logger {
-	return &logger{Logger: l, problems: map[loggedProblem]bool{}, failures: map[model.PodRef]string{}, holds: map[model.PodRef][]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}, takeovers: map[string]map[loggedProblem]bool{}}
+	return &logger{
+		Logger:    l,
+		problems:  map[loggedProblem]bool{},
+		failures:  map[model.PodRef]string{},
+		holds:     map[model.PodRef][]string{},
+		notes:     map[string]map[string]bool{},
+		records:   map[string]bool{},
+		takeovers: map[string]map[loggedProblem]bool{},
+	}
 }
 
 // handleEvent logs what passes do.

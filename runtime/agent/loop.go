@@ -102,7 +102,8 @@ func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 	delete(a.running, uid)
 	delete(a.pulls.turns, uid)
 	found := p.found(now)
-	a.notify(ctx, &Event{Kind: Passed, Pod: p.pass.Ref, Outcome: p.outcome, Changed: p.hasChanged() || found != a.last[uid].found, pass: p})
+	changed := p.hasChanged() || found != a.last[uid].found
+	a.notify(ctx, &Event{Kind: Passed, Pod: p.pass.Ref, Outcome: p.outcome, Changed: changed, pass: p})
 	a.paths.watch(ctx, uid, p.missing)
 	a.admitter.handlePass(now, p)
 	a.evictor.handlePass(p)

@@ -90,7 +90,8 @@ func hasStarted(p *passResult) bool {
 		return false
 	}
 	for _, ref := range podspec.RegularContainers(p.pass.Pod.Pod) {
-		if !slices.ContainsFunc(p.outcome.Input.Observed.Containers, func(c model.Container) bool { return c.Name == ref.Name && !c.StartedAt.IsZero() }) {
+		isStarted := func(c model.Container) bool { return c.Name == ref.Name && !c.StartedAt.IsZero() }
+		if !slices.ContainsFunc(p.outcome.Input.Observed.Containers, isStarted) {
 			return false
 		}
 	}
@@ -115,7 +116,8 @@ func (m *agentMetrics) countStep(ctx context.Context, e executor.Event) {
 
 // countPull records a pull by the size of its image.
 func (m *agentMetrics) countPull(ctx context.Context, e executor.Event) {
-	reply, err := m.client.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: e.Step.Image}})
+	image := &runtimeapi.ImageSpec{Image: e.Step.Image}
+	reply, err := m.client.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: image})
 	if err == nil && reply.GetImage() != nil {
 		m.Pulled(reply.GetImage().GetSize(), e.Took)
 	}
@@ -147,7 +149,9 @@ func failureOf(err error) string {
 // countRunning counts running pods and containers (metrics.CountFunc). It includes all that the runtime has, as in a
 // kubelet.
 func (m *agentMetrics) countRunning(ctx context.Context) (pods int, states map[string]int, err error) {
-	ready := &runtimeapi.PodSandboxFilter{State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}}
+	ready := &runtimeapi.PodSandboxFilter{
+		State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
+	}
 	sandboxes, err := m.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: ready})
 	if err != nil {
 		return 0, nil, err

@@ -68,7 +68,10 @@ func (s *shownPods) Pods(ctx context.Context) (*v1.PodList, error) {
 	if pods == nil && err != nil {
 		return nil, err
 	}
-	list := &v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: make([]v1.Pod, 0, len(pods))}
+	list := &v1.PodList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"},
+		Items:    make([]v1.Pod, 0, len(pods)),
+	}
 	for _, p := range pods {
 		list.Items = append(list.Items, *p)
 	}

@@ -38,10 +38,19 @@ type reconciler struct {
 	notifyResolved func()
 }
 
-func newReconciler(workers *podworkers.Workers, from []sources.Source, byHand bool, read func(types.UID) (*Stored, error), resolved func()) *reconciler {
+func newReconciler(
+	workers *podworkers.Workers, from []sources.Source, byHand bool,
+	read func(types.UID) (*Stored, error), resolved func(),
+) *reconciler {
 	r := &reconciler{
-		workers: workers, ledger: owner.New(owner.Pods, byHand), stored: map[types.UID]Stored{}, unreadable: map[types.UID]bool{},
-		kept: map[types.UID]*podspec.Desired{}, leaving: map[types.UID]*podspec.Desired{}, read: read, notifyResolved: resolved,
+		workers:        workers,
+		ledger:         owner.New(owner.Pods, byHand),
+		stored:         map[types.UID]Stored{},
+		unreadable:     map[types.UID]bool{},
+		kept:           map[types.UID]*podspec.Desired{},
+		leaving:        map[types.UID]*podspec.Desired{},
+		read:           read,
+		notifyResolved: resolved,
 	}
 	for _, s := range from {
 		r.ledger.Add(s)
@@ -111,7 +120,10 @@ func (r *reconciler) resolveIfDue(now time.Time) time.Time {
 func (r *reconciler) resolve(now time.Time) {
 	decision, wanted := r.decide(now)
 	for uid, d := range r.kept {
-		if wanted[uid] == nil && r.mayHaveCheckpoint(d) && r.ledger.ActionFor(now, &owner.Record{Resource: owner.Pod(d)}) == owner.Keep {
+		if wanted[uid] != nil || !r.mayHaveCheckpoint(d) {
+			continue
+		}
+		if r.ledger.ActionFor(now, &owner.Record{Resource: owner.Pod(d)}) == owner.Keep {
 			wanted[uid] = asStored(d)
 		}
 	}
@@ -180,7 +192,8 @@ func (r *reconciler) records() []owner.Record {
 func (r *reconciler) collectProblems(now time.Time, decision *owner.Decision) {
 	var problems []sources.Problem
 	for _, name := range r.ledger.Order {
-		problems = append(append(problems, r.ledger.Updates[name].Problems...), sources.Few(name, decision.Problems[name])...)
+		problems = append(problems, r.ledger.Updates[name].Problems...)
+		problems = append(problems, sources.Few(name, decision.Problems[name])...)
 	}
 	sources.Stamp(problems, now, r.problems)
 	r.problems = problems
@@ -254,7 +267,8 @@ func (r *reconciler) release(now time.Time, d *podspec.Desired, decision *owner.
 // warnings returns the warnings of a pod: a file has taken it over, or other manifests of the same pod have no effect.
 func (r *reconciler) warnings(uid types.UID) (warnings []executor.PodWarning) {
 	if p, is := r.takeover(uid); is {
-		warnings = append(warnings, executor.PodWarning{Reason: "TakenOver", Text: p.File + " " + p.Text, Since: p.Since})
+		text := p.File + " " + p.Text
+		warnings = append(warnings, executor.PodWarning{Reason: "TakenOver", Text: text, Since: p.Since})
 	}
 	for _, p := range r.problems {
 		if p.Pod == uid {

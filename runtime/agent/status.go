@@ -24,10 +24,21 @@ func (a *Agent) Metrics() http.Handler { return a.metrics.Handler() }
 
 func (a *Agent) status() *api.Status {
 	s := &api.Status{
-		APIVersion: model.APIVersion, Kind: "AgentStatus", PID: os.Getpid(), StartedAt: a.started, Ready: a.ready, Applied: a.settings.Applied,
-		Runtime: api.Runtime{Endpoint: a.world.Client.Endpoint.Address, Answers: a.runtime.up, Since: a.runtime.since, Error: a.runtime.err},
-		Sources: make([]api.Source, 0, len(a.reconciler.ledger.Order)),
-		Pods:    []api.Pod{}, Pressure: a.evictor.pressure(),
+		APIVersion: model.APIVersion,
+		Kind:       "AgentStatus",
+		PID:        os.Getpid(),
+		StartedAt:  a.started,
+		Ready:      a.ready,
+		Applied:    a.settings.Applied,
+		Runtime: api.Runtime{
+			Endpoint: a.world.Client.Endpoint.Address,
+			Answers:  a.runtime.up,
+			Since:    a.runtime.since,
+			Error:    a.runtime.err,
+		},
+		Sources:  make([]api.Source, 0, len(a.reconciler.ledger.Order)),
+		Pods:     []api.Pod{},
+		Pressure: a.evictor.pressure(),
 	}
 	between := slices.Clone(a.reconciler.problems)
 	for _, name := range a.reconciler.ledger.Order {
@@ -66,8 +77,15 @@ func (b *probeRunner) statuses() map[types.UID][]api.Probe {
 func (a *Agent) podStatus(w *podworkers.State) api.Pod {
 	last := a.last[w.Ref.UID]
 	p := api.Pod{
-		PodRef: w.Ref, Doing: string(w.Kind), Deleting: w.Ending, NextPass: w.Due,
-		LastPass: last.at, Error: last.failure, Waiting: last.waiting, Rejection: last.rejection, Eviction: last.eviction,
+		PodRef:    w.Ref,
+		Doing:     string(w.Kind),
+		Deleting:  w.Ending,
+		NextPass:  w.Due,
+		LastPass:  last.at,
+		Error:     last.failure,
+		Waiting:   last.waiting,
+		Rejection: last.rejection,
+		Eviction:  last.eviction,
 	}
 	if d := a.reconciler.kept[w.Ref.UID]; d != nil {
 		p.Source, p.File = d.Owner, d.Source

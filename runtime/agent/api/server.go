@@ -58,7 +58,8 @@ func Serve(ctx context.Context, socket string, b Backend) error {
 // port may read them, so they contain no details of pods beyond names. name is the host name under which the port was
 // opened, if it is not an address.
 func ServePublic(ctx context.Context, l net.Listener, name string, b Backend) error {
-	return serve(ctx, l, maxConnections, &http.Server{Handler: forHosts(hostNames(name), public(b)), WriteTimeout: writeTimeout})
+	server := &http.Server{Handler: forHosts(hostNames(name), public(b)), WriteTimeout: writeTimeout}
+	return serve(ctx, l, maxConnections, server)
 }
 
 func serve(ctx context.Context, l net.Listener, connections int, server *http.Server) error {
@@ -159,7 +160,9 @@ func public(b Backend) *http.ServeMux {
 func handler(b Backend) http.Handler {
 	rest, mux := public(b), http.NewServeMux()
 	mux.Handle("/", rest)
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { answerReady(w, notReady(r.Context(), b)) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		answerReady(w, notReady(r.Context(), b))
+	})
 	for request, ask := range map[string]func(context.Context) (any, error){
 		"GET /pods":    func(ctx context.Context) (any, error) { return b.Pods(ctx) },
 		"GET /status":  func(ctx context.Context) (any, error) { return b.Status(ctx) },

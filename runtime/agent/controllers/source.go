@@ -83,14 +83,22 @@ type Source struct {
 // New returns a source.
 func New(s Settings) *Source {
 	t := &s.Times
-	for value, usual := range map[*time.Duration]time.Duration{&t.Store: time.Second, &t.Settle: 50 * time.Millisecond, &t.Retry: 5 * time.Second} {
+	for value, usual := range map[*time.Duration]time.Duration{
+		&t.Store:  time.Second,
+		&t.Settle: 50 * time.Millisecond,
+		&t.Retry:  5 * time.Second,
+	} {
 		if *value == 0 {
 			*value = usual
 		}
 	}
 	return &Source{
-		Settings: s, podChanged: make(chan struct{}, 1), declaredChanged: make(chan struct{}, 1), requests: make(chan chan struct{}), own: map[types.UID]bool{},
-		declared: declared.New(s.Workloads, s.Objects, s.Now, t.Retry),
+		Settings:        s,
+		podChanged:      make(chan struct{}, 1),
+		declaredChanged: make(chan struct{}, 1),
+		requests:        make(chan chan struct{}),
+		own:             map[types.UID]bool{},
+		declared:        declared.New(s.Workloads, s.Objects, s.Now, t.Retry),
 	}
 }
 
@@ -170,7 +178,9 @@ func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, notify fu
 }
 
 // wait waits for a possible change. It returns the channel to close after the next look, or nil.
-func (s *Source) wait(ctx context.Context, reread <-chan chan struct{}, looks <-chan time.Time, changed [2]time.Time, next time.Time) (requested chan struct{}) {
+func (s *Source) wait(
+	ctx context.Context, reread <-chan chan struct{}, looks <-chan time.Time, changed [2]time.Time, next time.Time,
+) (requested chan struct{}) {
 	var due <-chan time.Time
 	if !next.IsZero() {
 		timer := time.NewTimer(max(next.Sub(s.Now()), s.Times.Settle))
@@ -295,7 +305,8 @@ func (s *Source) kept() ([]*controller.Record, error) {
 	if s.ByHand {
 		return records, err
 	}
-	return slices.DeleteFunc(slices.Clone(records), func(r *controller.Record) bool { return !s.declared.Provides(ownerOf(r, records)) }), err
+	isUnclaimed := func(r *controller.Record) bool { return !s.declared.Provides(ownerOf(r, records)) }
+	return slices.DeleteFunc(slices.Clone(records), isUnclaimed), err
 }
 
 func (s *Source) keepJob(ctx context.Context, r *controller.Record, x *controller.Expanded) {
@@ -314,7 +325,8 @@ func (s *Source) stable(key state.ObjectKey, pods []*podspec.Desired) []*podspec
 	stable := make([]*podspec.Desired, 0, len(pods))
 	for _, d := range pods {
 		i := slices.IndexFunc(s.wanted[key], func(other *podspec.Desired) bool {
-			return other.Pod.UID == d.Pod.UID && other.Source == d.Source && slices.Equal(other.Shared, d.Shared) && other.SameAs(d)
+			return other.Pod.UID == d.Pod.UID && other.Source == d.Source &&
+				slices.Equal(other.Shared, d.Shared) && other.SameAs(d)
 		})
 		if i >= 0 {
 			stable = append(stable, s.wanted[key][i])

@@ -18,7 +18,12 @@ func (s *Source) States() []api.Workload {
 func stateOf(r *controller.Record, x *controller.Expanded, err error) api.Workload {
 	key := r.Key()
 	w := api.Workload{
-		Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Source: r.Workload.Owner, File: r.Workload.Source, Pods: len(x.Pods),
+		Kind:      key.Kind,
+		Namespace: key.Namespace,
+		Name:      key.Name,
+		Source:    r.Workload.Owner,
+		File:      r.Workload.Source,
+		Pods:      len(x.Pods),
 	}
 	if err == nil {
 		err = x.UnknownErr()

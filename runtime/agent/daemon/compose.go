@@ -43,9 +43,15 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	})
 	setGCPercent(startPercent)
 	s := agent.Settings{
-		Applied: d.Applied, Parallel: d.Parallel, Admission: d.Admission, AllowKubelet: d.AllowKubelet, Now: d.Now, Log: d.Log,
-		Workloads: workloads, Listeners: []agent.Listener{d.services(ctx, workloads.Changed)},
-		Started: func() { notify(sd.SdNotifyReady) },
+		Applied:      d.Applied,
+		Parallel:     d.Parallel,
+		Admission:    d.Admission,
+		AllowKubelet: d.AllowKubelet,
+		Now:          d.Now,
+		Log:          d.Log,
+		Workloads:    workloads,
+		Listeners:    []agent.Listener{d.services(ctx, workloads.Changed)},
+		Started:      func() { notify(sd.SdNotifyReady) },
 		Ready: func() {
 			d.Log.Info("ready")
 			setGCPercent(gcPercent)
@@ -59,8 +65,13 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	}
 	s.Sources = append(s.Sources, workloads)
 	a := agent.New(agent.World{
-		Passes: d.engine.Pods, Records: agent.Checkpoints{Layout: d.Layout, Ignores: workloads.Ignores}, Prober: d.engine.Prober,
-		Client: d.engine.Client, Lister: d.engine.Lister, Exits: d.engine.Exits.Watch, Renew: d.engine.Host.Renew,
+		Passes:  d.engine.Pods,
+		Records: agent.Checkpoints{Layout: d.Layout, Ignores: workloads.Ignores},
+		Prober:  d.engine.Prober,
+		Client:  d.engine.Client,
+		Lister:  d.engine.Lister,
+		Exits:   d.engine.Exits.Watch,
+		Renew:   d.engine.Host.Renew,
 	}, s)
 	stopping(ctx, s.StopPods)
 	return a
@@ -78,7 +89,8 @@ func setGCPercent(percent int) {
 }
 
 func (d *daemon) newHousekeeper() *housekeeping.Housekeeper {
-	return housekeeping.New(housekeeping.World{Garbage: d.engine.Garbage, Images: d.engine.Images, Disk: diskOf}, housekeeping.Settings{
+	world := housekeeping.World{Garbage: d.engine.Garbage, Images: d.engine.Images, Disk: diskOf}
+	return housekeeping.New(world, housekeeping.Settings{
 		MaxRecords: d.MaxRecords, Images: d.Images, Now: d.Now, Log: d.Log,
 		OwnRuntime: d.engine.Client.ImageEndpoint.Socket() == node.Socket(d.Layout.NodeDir()),
 	})
@@ -102,10 +114,13 @@ func (d *daemon) newEvictor() *eviction.Manager {
 	}
 	machine := &eviction.Machine{NodeDirs: d.Layout.DiskDirs(), ImageFs: d.engine.Images.FileSystem}
 	meter := &eviction.Meter{Client: d.engine.Client, Layout: d.Layout, Node: d.engine.Host.Node}
-	return eviction.New(
-		eviction.World{Measure: machine.Measure, Usage: meter.Measure, RemoveGarbage: d.housekeeper.RemoveGarbage, RemoveImages: d.housekeeper.RemoveImages},
-		eviction.Settings{Thresholds: d.Eviction, Now: d.Now, Log: d.Log},
-	)
+	world := eviction.World{
+		Measure:       machine.Measure,
+		Usage:         meter.Measure,
+		RemoveGarbage: d.housekeeper.RemoveGarbage,
+		RemoveImages:  d.housekeeper.RemoveImages,
+	}
+	return eviction.New(world, eviction.Settings{Thresholds: d.Eviction, Now: d.Now, Log: d.Log})
 }
 
 // guard makes a shutdown of the machine wait for the pods.

@@ -114,13 +114,16 @@ func (s *Settings) listener(ctx context.Context) (net.Listener, error) {
 		return nil, nil //nolint:nilnil // none was requested
 	}
 	name := net.JoinHostPort(s.Listen.Host, s.Listen.Port)
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(s.Listen.Host, "127.0.0.1"), s.Listen.Port))
+	address := net.JoinHostPort(cmp.Or(s.Listen.Host, "127.0.0.1"), s.Listen.Port)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--listen %s: %w", name, err)
 	}
-	number := l.Addr().(*net.TCPAddr).Port                                                                  //nolint:forcetypeassert // it listens on TCP
-	if by := s.Objects.Publisher(podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)}); by != "" { //nolint:gosec // 16 bits
-		return nil, errors.Join(fmt.Errorf("--listen %s: connections to this port lead to %s: choose another port", name, by), l.Close())
+	number := l.Addr().(*net.TCPAddr).Port                                //nolint:forcetypeassert // it listens on TCP
+	port := podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)} //nolint:gosec // 16 bits
+	if by := s.Objects.Publisher(port); by != "" {
+		err = fmt.Errorf("--listen %s: connections to this port lead to %s: choose another port", name, by)
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
@@ -150,8 +153,9 @@ func (s *Settings) lockRuntime(ctx context.Context, endpoint string) (release fu
 	case err == nil:
 		return lock.Unlock, nil
 	case errors.As(err, &locked) && !s.AllowOtherAgent:
-		return nil, fmt.Errorf("another agent, %s, keeps pods on %s, and each would undo the work of the other: stop it, or use another "+
-			"runtime (podctl node up); --allow-other-agent permits both", locked.Holder, endpoint)
+		return nil, fmt.Errorf("another agent, %s, keeps pods on %s, and each would undo the work of the other: "+
+			"stop it, or use another runtime (podctl node up); --allow-other-agent permits both",
+			locked.Holder, endpoint)
 	case locked != nil:
 		s.Log.Warn("another agent keeps pods on the same runtime", "agent", locked.Holder, "runtime", endpoint)
 	default:

@@ -29,11 +29,15 @@ func (d *daemon) serve(ctx context.Context, public net.Listener) error {
 			}
 		})
 	}
-	serveInParallel("the socket of the agent cannot be served", func() error { return api.Serve(serving, d.Layout.AgentSocket(), d) })
+	serveInParallel("the socket of the agent cannot be served", func() error {
+		return api.Serve(serving, d.Layout.AgentSocket(), d)
+	})
 	serveInParallel("the socket of the Pods API cannot be served", func() error { return d.servePods(serving) })
 	if public != nil {
 		d.Log.Info("serving metrics", "address", public.Addr().String())
-		serveInParallel("the metrics cannot be served", func() error { return api.ServePublic(serving, public, d.Listen.Host, d) })
+		serveInParallel("the metrics cannot be served", func() error {
+			return api.ServePublic(serving, public, d.Listen.Host, d)
+		})
 	}
 	go d.reloadOnSignals(serving)
 	go watchdog(serving, d.Agent)

@@ -113,8 +113,11 @@ func (m *Manager) updateConditions(ctx context.Context, look *Measurement, starv
 	if text := strings.Join(names, " "); m.isNew("starved", text) && text != "" {
 		t := &starved[0]
 		left, _ := look.below(t)
-		m.settings.Log.Warn("attempting to reclaim "+string(t.Signal.resource()), "event", "EvictionThresholdMet", "signals", text,
-			"threshold", t.of(left.Capacity).String(), "available", left.available(t.Signal).String())
+		m.settings.Log.Warn("attempting to reclaim "+string(t.Signal.resource()),
+			"event", "EvictionThresholdMet",
+			"signals", text,
+			"threshold", t.of(left.Capacity).String(),
+			"available", left.available(t.Signal).String())
 	}
 }
 

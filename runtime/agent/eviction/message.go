@@ -23,7 +23,8 @@ func message(t *Threshold, left Amount, pod *v1.Pod, usage *Usage) string {
 	if what == v1.ResourceMemory && resourcehelper.IsPodLevelResourcesSet(pod) {
 		if request, asks := pod.Spec.Resources.Requests[what]; asks {
 			used := resource.NewQuantity(usage.memory(), resource.BinarySI)
-			fmt.Fprintf(&b, "Pod %s was using %s, request is %s, has larger consumption of %v. ", pod.Name, used, &request, what)
+			fmt.Fprintf(&b, "Pod %s was using %s, request is %s, has larger consumption of %v. ",
+				pod.Name, used, &request, what)
 		}
 	}
 	for i := range usage.Containers {
@@ -44,7 +45,8 @@ func (c *ContainerUsage) message(what v1.ResourceName, pod *v1.Pod) string {
 	if used.Cmp(request) <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("Container %s was using %s, request is %s, has larger consumption of %v. ", c.Name, used, &request, what)
+	return fmt.Sprintf("Container %s was using %s, request is %s, has larger consumption of %v. ",
+		c.Name, used, &request, what)
 }
 
 // of returns the container's usage of a resource. It is nil if the usage is unknown or not part of the message.

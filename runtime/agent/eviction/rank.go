@@ -95,7 +95,11 @@ func rank(s Signal, look *Measurement, pods []*v1.Pod, usage map[types.UID]*Usag
 		if s == PIDAvailable {
 			return cmp.Or(a.byPriority(&b), first(!a.known, !b.known), cmp.Compare(b.above, a.above))
 		}
-		return cmp.Or(first(!a.known, !b.known), first(a.exceeds, b.exceeds), a.byPriority(&b), cmp.Compare(b.above, a.above))
+		return cmp.Or(
+			first(!a.known, !b.known),
+			first(a.exceeds, b.exceeds),
+			a.byPriority(&b),
+			cmp.Compare(b.above, a.above))
 	})
 	order := make([]*v1.Pod, 0, len(all))
 	for i := range all {

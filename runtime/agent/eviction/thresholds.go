@@ -24,7 +24,8 @@ const (
 )
 
 // Default are the kubelet's thresholds (DefaultEvictionHard), in the syntax of the flag.
-const Default = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%"
+const Default = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%," +
+	"imagefs.available<15%,imagefs.inodesFree<5%"
 
 // The kubelet's names for resources that pods cannot request.
 const (

@@ -12,7 +12,6 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
@@ -62,8 +61,9 @@ func (m *Meter) container(s *runtimeapi.ContainerStats, labels map[string]string
 	if layer := s.GetWritableLayer(); layer.GetUsedBytes() != nil {
 		c.Root = &Disk{bounded(layer.GetUsedBytes().GetValue()), bounded(layer.GetInodesUsed().GetValue())}
 	}
-	ref := model.PodRef{Namespace: labels[criconfig.LabelPodNamespace], Name: labels[criconfig.LabelPodName], UID: types.UID(labels[criconfig.LabelPodUID])}
-	if dir, err := m.Layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).Dir(); err == nil && c.Name == filepath.Base(c.Name) {
+	uid := types.UID(labels[criconfig.LabelPodUID])
+	logs := m.Layout.Pod(uid).Logs(labels[criconfig.LabelPodNamespace], labels[criconfig.LabelPodName])
+	if dir, err := logs.Dir(); err == nil && c.Name == filepath.Base(c.Name) {
 		c.Logs = new(diskOf(filepath.Join(dir, c.Name)))
 	}
 	return c

@@ -25,7 +25,8 @@ func (t Thresholds) Check() error {
 	case t.Low < 0 || t.Low > 100:
 		return fmt.Errorf("the low threshold of images is %d: it must be between 0 and 100 percent", t.Low)
 	case t.Low > t.High:
-		return fmt.Errorf("the low threshold of images, %d percent, is higher than the high one, %d percent", t.Low, t.High)
+		return fmt.Errorf(
+			"the low threshold of images, %d percent, is higher than the high one, %d percent", t.Low, t.High)
 	}
 	return nil
 }

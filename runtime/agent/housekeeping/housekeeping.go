@@ -84,8 +84,12 @@ func (h *Housekeeper) runTask(ctx context.Context, c task) {
 	defer h.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, limits(c))
 	defer cancel()
-	work := [taskCount]func(context.Context) error{logTask: h.rotateLogs, recordTask: h.removeRecords, imageTask: h.removeImages}[c]
-	err := work(limited)
+	work := [taskCount]func(context.Context) error{
+		logTask:    h.rotateLogs,
+		recordTask: h.removeRecords,
+		imageTask:  h.removeImages,
+	}
+	err := work[c](limited)
 	if ctx.Err() == nil {
 		h.logFailures(c, err)
 	}

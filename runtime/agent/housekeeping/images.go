@@ -64,7 +64,8 @@ func (h *Housekeeper) free(ctx context.Context, notes images.Notes, excess int64
 		return 0, err
 	}
 	if len(unreadable) > 0 {
-		return 0, fmt.Errorf("no image is removed, because the needed images are unknown: %w", errors.Join(unreadable...))
+		return 0, fmt.Errorf(
+			"no image is removed, because the needed images are unknown: %w", errors.Join(unreadable...))
 	}
 	now, all := h.settings.Now(), h.convert(found, notes)
 	h.images.record(now, all)

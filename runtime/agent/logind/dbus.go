@@ -51,7 +51,11 @@ func Connect(ctx context.Context) (Manager, error) {
 // isUnknown reports whether an error means that the service is not on the bus.
 func isUnknown(err error) bool {
 	dbusErr := dbus.Error{}
-	return errors.As(err, &dbusErr) && (dbusErr.Name == "org.freedesktop.DBus.Error.ServiceUnknown" || dbusErr.Name == "org.freedesktop.DBus.Error.NameHasNoOwner")
+	if !errors.As(err, &dbusErr) {
+		return false
+	}
+	return dbusErr.Name == "org.freedesktop.DBus.Error.ServiceUnknown" ||
+		dbusErr.Name == "org.freedesktop.DBus.Error.NameHasNoOwner"
 }
 
 func (b bus) Close() error { return b.conn.Close() }
@@ -72,11 +76,13 @@ func (b bus) RaiseMaxDelay(ctx context.Context, to time.Duration) error {
 	if err := os.MkdirAll(filepath.Dir(dropIn), 0o755); err != nil { //nolint:gosec // as logind's own
 		return err
 	}
-	text := fmt.Sprintf("# Written by podctl agent: pods have this long to stop before a shutdown.\n[Login]\nInhibitDelayMaxSec=%.0f\n", to.Seconds())
+	text := fmt.Sprintf("# Written by podctl agent: pods have this long to stop before a shutdown.\n"+
+		"[Login]\nInhibitDelayMaxSec=%.0f\n", to.Seconds())
 	if err := os.WriteFile(dropIn, []byte(text), 0o644); err != nil { //nolint:gosec // as logind's own
 		return err
 	}
-	call := b.conn.Object(systemd, systemdObject).CallWithContext(ctx, systemd+".Manager.KillUnit", 0, "systemd-logind.service", "all", int32(1))
+	call := b.conn.Object(systemd, systemdObject).
+		CallWithContext(ctx, systemd+".Manager.KillUnit", 0, "systemd-logind.service", "all", int32(1))
 	if call.Err != nil {
 		return fmt.Errorf("reloading the configuration of systemd-logind: %w", call.Err)
 	}
@@ -85,8 +91,9 @@ func (b bus) RaiseMaxDelay(ctx context.Context, to time.Duration) error {
 
 func (b bus) Inhibit(ctx context.Context) (io.Closer, error) {
 	var fd dbus.UnixFD
-	err := b.conn.Object(service, object).
-		CallWithContext(ctx, manager+".Inhibit", 0, "shutdown", "podctl agent", "Pods stop before the machine does", "delay").Store(&fd)
+	call := b.conn.Object(service, object).CallWithContext(ctx, manager+".Inhibit", 0,
+		"shutdown", "podctl agent", "Pods stop before the machine does", "delay")
+	err := call.Store(&fd)
 	if err != nil {
 		return nil, fmt.Errorf("requesting an inhibitor lock from systemd-logind: %w", err)
 	}
@@ -104,7 +111,10 @@ func (l *lock) Close() error {
 }
 
 func (b bus) Shutdowns(ctx context.Context) (<-chan bool, error) {
-	err := b.conn.AddMatchSignalContext(ctx, dbus.WithMatchInterface(manager), dbus.WithMatchMember("PrepareForShutdown"), dbus.WithMatchObjectPath(object))
+	err := b.conn.AddMatchSignalContext(ctx,
+		dbus.WithMatchInterface(manager),
+		dbus.WithMatchMember("PrepareForShutdown"),
+		dbus.WithMatchObjectPath(object))
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to signals of systemd-logind: %w", err)
 	}

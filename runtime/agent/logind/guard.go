@@ -135,5 +135,6 @@ func raise(ctx context.Context, m Manager, need time.Duration) error {
 			return err
 		}
 	}
-	return fmt.Errorf("systemd-logind waits for %s at most, and pods may take %s: set InhibitDelayMaxSec in logind.conf", has, need)
+	return fmt.Errorf(
+		"systemd-logind waits for %s at most, and pods may take %s: set InhibitDelayMaxSec in logind.conf", has, need)
 }

@@ -41,47 +41,102 @@ type Metrics struct {
 // kubelet is the prefix of most names.
 const kubelet = "kubelet"
 
-// The buckets are the kubelet's.
-var (
-	podStartBuckets  = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600} //nolint:gochecknoglobals // a list
-	imagePullBuckets = []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}                         //nolint:gochecknoglobals // a list
-)
+// podStartBuckets are the kubelet's.
+func podStartBuckets() []float64 {
+	return []float64{
+		0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600,
+		900, 1200, 1800, 2700, 3600,
+	}
+}
+
+// imagePullBuckets are the kubelet's.
+func imagePullBuckets() []float64 {
+	return []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
+}
 
 // New returns the metrics of an agent. It calls look to count running pods and containers each time the metrics are
 // read.
 func New(look CountFunc) *Metrics {
-	m := &Metrics{
-		registry:       prometheus.NewRegistry(),
-		desired:        gauges("desired_pods", "The number of pods the agent is being instructed to run. static is true: none is from an API server.", "static"),
-		problems:       prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "podctl", Subsystem: "agent", Name: "source_problems", Help: "Number of problems of sources and between them."}),
-		podStart:       histogram("pod_start_duration_seconds", "Duration in seconds from the agent seeing a pod for the first time to the pod starting to run", podStartBuckets),
-		podWorker:      histograms("pod_worker_duration_seconds", "Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync or kill", prometheus.DefBuckets, "operation_type"),
-		perPod:         histogram("containers_per_pod_count", "The number of containers per pod.", prometheus.ExponentialBuckets(1, 2, 5)),
-		relist:         histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.", prometheus.DefBuckets),
-		lastSeen:       prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: kubelet, Name: "pleg_last_seen_seconds", Help: "Timestamp in seconds when PLEG was last seen active."}),
-		operations:     counters("runtime_operations_total", "Cumulative number of runtime operations by operation type.", "operation_type"),
-		operationFails: counters("runtime_operations_errors_total", "Cumulative number of runtime operation errors by operation type.", "operation_type"),
-		operationTimes: histograms("runtime_operations_duration_seconds", "Duration in seconds of runtime operations. Broken down by operation type.", prometheus.ExponentialBuckets(.005, 2.5, 14), "operation_type"),
-		pods:           counter("started_pods_total", "Cumulative number of pods started"),
-		podFails:       counter("started_pods_errors_total", "Cumulative number of errors when starting pods"),
-		containers:     counters("started_containers_total", "Cumulative number of containers started", "container_type"),
-		containerFails: counters("started_containers_errors_total", "Cumulative number of errors when starting containers", "container_type", "code"),
-		imagePull:      histograms("image_pull_duration_seconds", "Duration in seconds to pull an image.", imagePullBuckets, "image_size_in_bytes"),
-		rejections:     counters("admission_rejections_total", "Cumulative number pod admission rejections by the agent.", "reason"),
-		evictions:      counters("evictions", "Cumulative number of pod evictions by eviction signal", "eviction_signal"),
-		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Subsystem: "prober", Name: "probe_total", Help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
-		}, []string{"probe_type", "result", "container", "pod", "namespace", "pod_uid"}),
-		probeTimes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Subsystem: "prober", Name: "probe_duration_seconds", Help: "Duration in seconds for a probe response.",
-		}, []string{"probe_type", "container", "pod", "namespace"}),
-		watchDrops: counter("pod_watch_events_dropped_total", "Cumulative number of pod watch events dropped."),
-	}
-	m.registry.MustRegister(m.desired, m.problems, m.podStart, m.podWorker, m.perPod, m.relist, m.lastSeen, m.operations, m.operationFails, m.operationTimes,
-		m.pods, m.podFails, m.containers, m.containerFails, m.imagePull, m.rejections, m.evictions, m.probes, m.probeTimes, m.watchDrops, newRunning(look),
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.addAgent()
+	m.addPods()
+	m.addRuntime()
+	m.addProbes()
+	m.registry.MustRegister(
+		newRunning(look),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.shown = &recent{from: m.registry, now: time.Now}
 	return m
+}
+
+// addAgent adds the metrics of sources, admission and watches.
+func (m *Metrics) addAgent() {
+	m.desired = gauges("desired_pods",
+		"The number of pods the agent is being instructed to run. static is true: none is from an API server.",
+		"static")
+	m.problems = prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "podctl", Subsystem: "agent", Name: "source_problems",
+		Help: "Number of problems of sources and between them.",
+	})
+	m.rejections = counters("admission_rejections_total",
+		"Cumulative number pod admission rejections by the agent.", "reason")
+	m.watchDrops = counter("pod_watch_events_dropped_total", "Cumulative number of pod watch events dropped.")
+	m.registry.MustRegister(m.desired, m.problems, m.rejections, m.watchDrops)
+}
+
+// addPods adds the metrics of the agent's work on pods and containers.
+func (m *Metrics) addPods() {
+	m.podStart = histogram("pod_start_duration_seconds",
+		"Duration in seconds from the agent seeing a pod for the first time to the pod starting to run",
+		podStartBuckets())
+	m.podWorker = histograms("pod_worker_duration_seconds",
+		"Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync or kill",
+		prometheus.DefBuckets, "operation_type")
+	m.perPod = histogram("containers_per_pod_count",
+		"The number of containers per pod.", prometheus.ExponentialBuckets(1, 2, 5))
+	m.pods = counter("started_pods_total", "Cumulative number of pods started")
+	m.podFails = counter("started_pods_errors_total", "Cumulative number of errors when starting pods")
+	m.containers = counters("started_containers_total",
+		"Cumulative number of containers started", "container_type")
+	m.containerFails = counters("started_containers_errors_total",
+		"Cumulative number of errors when starting containers", "container_type", "code")
+	m.evictions = counters("evictions",
+		"Cumulative number of pod evictions by eviction signal", "eviction_signal")
+	m.registry.MustRegister(m.podStart, m.podWorker, m.perPod, m.pods, m.podFails, m.containers, m.containerFails,
+		m.evictions)
+}
+
+// addRuntime adds the metrics of calls to the runtime.
+func (m *Metrics) addRuntime() {
+	m.relist = histogram("pleg_relist_duration_seconds",
+		"Duration in seconds for relisting pods in PLEG.", prometheus.DefBuckets)
+	m.lastSeen = prometheus.NewGauge(prometheus.GaugeOpts{
+		Subsystem: kubelet, Name: "pleg_last_seen_seconds",
+		Help: "Timestamp in seconds when PLEG was last seen active.",
+	})
+	m.operations = counters("runtime_operations_total",
+		"Cumulative number of runtime operations by operation type.", "operation_type")
+	m.operationFails = counters("runtime_operations_errors_total",
+		"Cumulative number of runtime operation errors by operation type.", "operation_type")
+	m.operationTimes = histograms("runtime_operations_duration_seconds",
+		"Duration in seconds of runtime operations. Broken down by operation type.",
+		prometheus.ExponentialBuckets(.005, 2.5, 14), "operation_type")
+	m.imagePull = histograms("image_pull_duration_seconds",
+		"Duration in seconds to pull an image.", imagePullBuckets(), "image_size_in_bytes")
+	m.registry.MustRegister(m.relist, m.lastSeen, m.operations, m.operationFails, m.operationTimes, m.imagePull)
+}
+
+func (m *Metrics) addProbes() {
+	m.probes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Subsystem: "prober", Name: "probe_total",
+		Help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
+	}, []string{"probe_type", "result", "container", "pod", "namespace", "pod_uid"})
+	m.probeTimes = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Subsystem: "prober", Name: "probe_duration_seconds",
+		Help: "Duration in seconds for a probe response.",
+	}, []string{"probe_type", "container", "pod", "namespace"})
+	m.registry.MustRegister(m.probes, m.probeTimes)
 }
 
 func counter(name, help string) prometheus.Counter {
@@ -97,11 +152,13 @@ func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 }
 
 func histogram(name, help string, buckets []float64) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: kubelet, Name: name, Help: help, Buckets: buckets})
+	opts := prometheus.HistogramOpts{Subsystem: kubelet, Name: name, Help: help, Buckets: buckets}
+	return prometheus.NewHistogram(opts)
 }
 
 func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: kubelet, Name: name, Help: help, Buckets: buckets}, labels)
+	opts := prometheus.HistogramOpts{Subsystem: kubelet, Name: name, Help: help, Buckets: buckets}
+	return prometheus.NewHistogramVec(opts, labels)
 }
 
 // Handler serves the metrics. Values that cannot be read are left out. Requests within a second get the same values, so
@@ -192,8 +249,8 @@ func (m *Metrics) Evicted(signal string) { m.evictions.WithLabelValues(signal).I
 // rejectionOf returns the kubelet's label for the reason of a rejection (recordAdmissionRejection).
 func rejectionOf(reason string) string {
 	switch reason {
-	case "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods", "SysctlForbidden", "AppArmor", "PodOSNotSupported",
-		"PodOSSelectorNodeLabelDoesNotMatch", "SupplementalGroupsPolicyNotSupported":
+	case "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods", "SysctlForbidden", "AppArmor",
+		"PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch", "SupplementalGroupsPolicyNotSupported":
 		return reason
 	}
 	if strings.HasPrefix(reason, "OutOf") {

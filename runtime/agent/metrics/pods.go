@@ -30,21 +30,29 @@ func newPodStates(pods Pods) *podStates {
 		return prometheus.NewDesc("kube_pod_"+name, help, append([]string{"namespace", "pod", "uid"}, labels...), nil)
 	}
 	return &podStates{
-		pods:           pods,
-		phase:          desc("status_phase", "The pods current phase.", "phase"),
-		ready:          desc("status_ready", "Describes whether the pod is ready to serve requests.", "condition"),
-		containerReady: desc("container_status_ready", "Describes whether the containers readiness check succeeded.", "container"),
-		restarts:       desc("container_status_restarts_total", "The number of container restarts per container.", "container"),
-		initReady:      desc("init_container_status_ready", "Describes whether the init containers readiness check succeeded.", "container"),
-		initRestarts:   desc("init_container_status_restarts_total", "The number of restarts for the init container.", "container"),
-		waitingReason:  desc("container_status_waiting_reason", "Describes the reason the container is currently in waiting state.", "container", "reason"),
-		terminated:     desc("container_status_last_terminated_reason", "Describes the last reason the container was in terminated state.", "container", "reason"),
+		pods:  pods,
+		phase: desc("status_phase", "The pods current phase.", "phase"),
+		ready: desc("status_ready", "Describes whether the pod is ready to serve requests.", "condition"),
+		containerReady: desc("container_status_ready",
+			"Describes whether the containers readiness check succeeded.", "container"),
+		restarts: desc("container_status_restarts_total",
+			"The number of container restarts per container.", "container"),
+		initReady: desc("init_container_status_ready",
+			"Describes whether the init containers readiness check succeeded.", "container"),
+		initRestarts: desc("init_container_status_restarts_total",
+			"The number of restarts for the init container.", "container"),
+		waitingReason: desc("container_status_waiting_reason",
+			"Describes the reason the container is currently in waiting state.", "container", "reason"),
+		terminated: desc("container_status_last_terminated_reason",
+			"Describes the last reason the container was in terminated state.", "container", "reason"),
 	}
 }
 
 // Describe sends the descriptions of the metrics.
 func (s *podStates) Describe(to chan<- *prometheus.Desc) {
-	for _, one := range []*prometheus.Desc{s.phase, s.ready, s.containerReady, s.restarts, s.initReady, s.initRestarts, s.waitingReason, s.terminated} {
+	for _, one := range []*prometheus.Desc{
+		s.phase, s.ready, s.containerReady, s.restarts, s.initReady, s.initRestarts, s.waitingReason, s.terminated,
+	} {
 		to <- one
 	}
 }
@@ -72,7 +80,11 @@ func (s *podStates) collect(pod *v1.Pod, to chan<- prometheus.Metric) {
 		send(s.phase, prometheus.GaugeValue, one[pod.Status.Phase == phase], string(phase))
 	}
 	at := slices.IndexFunc(pod.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady })
-	for label, status := range map[string]v1.ConditionStatus{"true": v1.ConditionTrue, "false": v1.ConditionFalse, "unknown": v1.ConditionUnknown} {
+	for label, status := range map[string]v1.ConditionStatus{
+		"true":    v1.ConditionTrue,
+		"false":   v1.ConditionFalse,
+		"unknown": v1.ConditionUnknown,
+	} {
 		if at >= 0 {
 			send(s.ready, prometheus.GaugeValue, one[pod.Status.Conditions[at].Status == status], label)
 		}

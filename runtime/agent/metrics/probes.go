@@ -9,8 +9,14 @@ import (
 )
 
 // Probed records a probe result. As in a kubelet, failures are counted and not timed (worker.doProbe).
-func (m *Metrics) Probed(pod model.PodRef, container string, t model.ProbeType, verdict model.ProbeResult, took time.Duration) {
-	result := map[model.ProbeResult]string{model.ProbeSuccess: "successful", model.ProbeFailure: "failed", model.ProbeUnknown: "unknown"}[verdict]
+func (m *Metrics) Probed(
+	pod model.PodRef, container string, t model.ProbeType, verdict model.ProbeResult, took time.Duration,
+) {
+	result := map[model.ProbeResult]string{
+		model.ProbeSuccess: "successful",
+		model.ProbeFailure: "failed",
+		model.ProbeUnknown: "unknown",
+	}[verdict]
 	m.probes.WithLabelValues(t.Title(), result, container, pod.Name, pod.Namespace, string(pod.UID)).Inc()
 	if verdict != model.ProbeFailure {
 		m.probeTimes.WithLabelValues(t.Title(), container, pod.Name, pod.Namespace).Observe(took.Seconds())

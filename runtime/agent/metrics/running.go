@@ -22,9 +22,10 @@ type running struct {
 
 func newRunning(look CountFunc) *running {
 	return &running{
-		look:       look,
-		pods:       prometheus.NewDesc("kubelet_running_pods", "Number of pods that have a running pod sandbox", nil, nil),
-		containers: prometheus.NewDesc("kubelet_running_containers", "Number of containers currently running", []string{"container_state"}, nil),
+		look: look,
+		pods: prometheus.NewDesc("kubelet_running_pods", "Number of pods that have a running pod sandbox", nil, nil),
+		containers: prometheus.NewDesc("kubelet_running_containers",
+			"Number of containers currently running", []string{"container_state"}, nil),
 	}
 }
 

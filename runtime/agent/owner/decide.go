@@ -104,14 +104,15 @@ func (c *claim) duplicateOf(first *claim) sources.Problem {
 	if c.name != first.name {
 		what = fmt.Sprintf("the uid %q of %s", c.uid, what)
 	}
-	return sources.Problem{File: c.File, Pod: first.uid, Text: fmt.Sprintf("%s: %s is given twice, first in %s", c.File, what, first.File)}
+	text := fmt.Sprintf("%s: %s is given twice, first in %s", c.File, what, first.File)
+	return sources.Problem{File: c.File, Pod: first.uid, Text: text}
 }
 
 // nameInUse returns the problem of a pod whose name is used by a pod that was applied by hand.
 func nameInUse(d *podspec.Desired, holder *Record) sources.Problem {
-	return sources.Problem{File: d.Source, Pod: holder.uid, Text: fmt.Sprintf(
-		"pod %s is not created: a pod that was applied by hand has its name, with uid %s; to remove that pod, run `podctl delete %s`",
-		model.RefOf(d.Pod), holder.uid, holder.uid)}
+	text := fmt.Sprintf("pod %s is not created: a pod that was applied by hand has its name, with uid %s; "+
+		"to remove that pod, run `podctl delete %s`", model.RefOf(d.Pod), holder.uid, holder.uid)
+	return sources.Problem{File: d.Source, Pod: holder.uid, Text: text}
 }
 
 // Holder returns the stored pod that prevents a pod of a source from using its name. Such a pod was applied by hand,

@@ -30,12 +30,14 @@ type ID struct {
 
 // Pod returns the resource of a pod.
 func Pod(d *podspec.Desired) Resource {
-	return Resource{Pod: d, Owner: d.Owner, File: d.Source, name: nameOf(podspec.KindPod, &d.Pod.ObjectMeta), uid: d.Pod.UID}
+	name := nameOf(podspec.KindPod, &d.Pod.ObjectMeta)
+	return Resource{Pod: d, Owner: d.Owner, File: d.Source, name: name, uid: d.Pod.UID}
 }
 
 // Workload returns the resource of a workload.
 func Workload(w *podspec.Workload) Resource {
-	return Resource{Workload: w, Owner: w.Owner, File: w.Source, name: nameOf(w.Kind(), w.Meta()), uid: w.Template.Pod.UID}
+	name := nameOf(w.Kind(), w.Meta())
+	return Resource{Workload: w, Owner: w.Owner, File: w.Source, name: name, uid: w.Template.Pod.UID}
 }
 
 // Object returns the resource of an object that is stored for pods.

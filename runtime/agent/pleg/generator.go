@@ -37,7 +37,13 @@ type Times struct {
 
 // Usual returns the times of an agent.
 func Usual() Times {
-	return Times{Relist: time.Second, Resync: time.Minute, ReopenMin: 100 * time.Millisecond, ReopenMax: 5 * time.Second, Quiet: 2 * time.Second}
+	return Times{
+		Relist:    time.Second,
+		Resync:    time.Minute,
+		ReopenMin: 100 * time.Millisecond,
+		ReopenMax: 5 * time.Second,
+		Quiet:     2 * time.Second,
+	}
 }
 
 // Generator watches the containers of a runtime.
@@ -65,7 +71,14 @@ type Generator struct {
 
 // New returns a generator. It calls notify from one goroutine.
 func New(client runtimeapi.RuntimeServiceClient, times Times, notify func(Event)) *Generator {
-	return &Generator{client: client, times: times, notify: notify, records: records{}, streams: make(chan message), reopen: make(chan struct{}, 1)}
+	return &Generator{
+		client:  client,
+		times:   times,
+		notify:  notify,
+		records: records{},
+		streams: make(chan message),
+		reopen:  make(chan struct{}, 1),
+	}
 }
 
 // message is a message of a listener: an event, the container of an ended process, or the state of the stream.

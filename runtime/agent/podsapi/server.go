@@ -46,12 +46,13 @@ func New(agent Agent, dropped func()) *Server {
 // Serve serves a listener until the context ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	limit := rate.NewLimiter(callsPerSecond, burst)
-	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any, error) {
+	limited := func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any, error) {
 		if !limit.Allow() {
 			return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
 		}
 		return answer(ctx, request)
-	}))
+	}
+	server := grpc.NewServer(grpc.UnaryInterceptor(limited))
 	podsv1alpha1.RegisterPodsServer(server, s)
 	go s.watches.run(ctx)
 	defer context.AfterFunc(ctx, server.Stop)()
@@ -62,7 +63,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 // ListPods lists all pods by UID.
-func (s *Server) ListPods(ctx context.Context, _ *podsv1alpha1.ListPodsRequest) (*podsv1alpha1.ListPodsResponse, error) {
+func (s *Server) ListPods(
+	ctx context.Context, _ *podsv1alpha1.ListPodsRequest,
+) (*podsv1alpha1.ListPodsResponse, error) {
 	shown, err := s.agent.Shown(ctx)
 	if err != nil {
 		return nil, unavailable(err)
@@ -73,7 +76,9 @@ func (s *Server) ListPods(ctx context.Context, _ *podsv1alpha1.ListPodsRequest) 
 }
 
 // GetPod returns one pod by its UID.
-func (s *Server) GetPod(ctx context.Context, request *podsv1alpha1.GetPodRequest) (*podsv1alpha1.GetPodResponse, error) {
+func (s *Server) GetPod(
+	ctx context.Context, request *podsv1alpha1.GetPodRequest,
+) (*podsv1alpha1.GetPodResponse, error) {
 	shown, err := s.agent.Shown(ctx)
 	if err != nil {
 		return nil, unavailable(err)

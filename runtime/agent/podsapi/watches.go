@@ -144,7 +144,9 @@ func (w *watches) turn(ctx context.Context) {
 }
 
 // collect returns events for the pods that may have changed and for new pods.
-func (w *watches) collect(ctx context.Context, ended map[types.UID]bool, changed func(types.UID) bool) (events []*podsv1alpha1.WatchPodsEvent, err error) {
+func (w *watches) collect(
+	ctx context.Context, ended map[types.UID]bool, changed func(types.UID) bool,
+) (events []*podsv1alpha1.WatchPodsEvent, err error) {
 	for _, uid := range slices.Sorted(maps.Keys(ended)) {
 		events = append(events, w.goneEvents(uid)...)
 	}
@@ -219,7 +221,8 @@ func (w *watches) send(events, list []*podsv1alpha1.WatchPodsEvent, err error) {
 			case one.queue <- events:
 			default:
 				w.dropped()
-				w.drop(one, status.Error(codes.ResourceExhausted, "the watch does not read its events fast enough; list the pods and watch again"))
+				w.drop(one, status.Error(codes.ResourceExhausted,
+					"the watch does not read its events fast enough; list the pods and watch again"))
 			}
 		}
 	}

@@ -22,7 +22,9 @@ func (r *roster) byDue() []*worker {
 	for _, x := range r.workers {
 		all = append(all, x)
 	}
-	slices.SortFunc(all, func(a, b *worker) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.arrived, b.arrived)) })
+	slices.SortFunc(all, func(a, b *worker) int {
+		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.arrived, b.arrived))
+	})
 	return all
 }
 

@@ -109,7 +109,13 @@ func (s *Set) Sync(now time.Time, seen Observation) []probe.Report {
 		if !ok {
 			continue
 		}
-		c := &container{spec: ref.Container, id: r.ID, address: r.Address, startedAt: r.StartedAt, workers: map[model.ProbeType]*worker{}}
+		c := &container{
+			spec:      ref.Container,
+			id:        r.ID,
+			address:   r.Address,
+			startedAt: r.StartedAt,
+			workers:   map[model.ProbeType]*worker{},
+		}
 		old := s.find(p.ref.UID, r.Name)
 		for _, t := range seen.types() {
 			if model.ProbeOf(c.spec, t) != nil {

@@ -134,7 +134,14 @@ func (w *worker) isEvent(now time.Time, result probe.Result) bool {
 // report returns the state of the worker.
 func (w *worker) report(pod model.PodRef, c *container, t model.ProbeType) probe.Report {
 	return probe.Report{
-		Pod: pod, Container: c.spec.Name, ContainerID: c.id, Type: t, Probe: w.probe, Ran: true, Record: w.record, Known: w.recorded,
+		Pod:         pod,
+		Container:   c.spec.Name,
+		ContainerID: c.id,
+		Type:        t,
+		Probe:       w.probe,
+		Ran:         true,
+		Record:      w.record,
+		Known:       w.recorded,
 	}
 }
 

@@ -33,7 +33,9 @@ type Shutdown struct {
 
 // New starts a shutdown with a time limit.
 func New(now time.Time, within time.Duration, pods []*v1.Pod) *Shutdown {
-	sorted := slices.SortedFunc(slices.Values(pods), func(a, b *v1.Pod) int { return int(podspec.Priority(a)) - int(podspec.Priority(b)) })
+	sorted := slices.SortedFunc(slices.Values(pods), func(a, b *v1.Pod) int {
+		return int(podspec.Priority(a)) - int(podspec.Priority(b))
+	})
 	s := &Shutdown{end: now.Add(within), until: now}
 	for i, pod := range sorted {
 		if i == 0 || podspec.Priority(pod) != podspec.Priority(sorted[i-1]) {

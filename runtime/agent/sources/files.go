@@ -33,7 +33,8 @@ func NewFiles(path string, s Settings) (*Files, error) {
 	s = s.completed()
 	reader := s.Loader.Reader
 	reader.Timeout = fileTimeout
-	return &Files{textSource: textSource(path), path: path, settings: s, tree: &input.Tree{Reader: reader, Path: path}}, nil
+	tree := &input.Tree{Reader: reader, Path: path}
+	return &Files{textSource: textSource(path), path: path, settings: s, tree: tree}, nil
 }
 
 // Run reads the files when they change. Each interval, it also reads the files that changed without an event.

@@ -75,7 +75,8 @@ type Update struct {
 
 // Takeover returns the notice that an object applied by hand belongs to a source from now on.
 func Takeover(file, what string, now time.Time) Problem {
-	return Problem{File: file, Since: now, Text: "takes over " + what + ", which was applied by hand: deleting the file deletes it"}
+	text := "takes over " + what + ", which was applied by hand: deleting the file deletes it"
+	return Problem{File: file, Since: now, Text: text}
 }
 
 // Problem is a problem of a source.
@@ -128,10 +129,13 @@ func unlisted(n int, what string) string { return "not listed: " + document.Coun
 
 // SameAs reports whether two updates are equal.
 func (u Update) SameAs(other Update) bool {
-	return u.Complete == other.Complete && slices.Equal(u.Pods, other.Pods) && slices.Equal(u.Problems, other.Problems) &&
-		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Missing, other.Missing) && slices.Equal(u.Notes, other.Notes) &&
-		slices.Equal(u.Workloads, other.Workloads) && slices.Equal(u.Objects, other.Objects) && slices.Equal(u.Absent, other.Absent) &&
-		maps.Equal(u.WorkloadSources, other.WorkloadSources) && maps.Equal(u.Ending, other.Ending) && slices.Equal(u.Takeovers, other.Takeovers)
+	return u.Complete == other.Complete &&
+		slices.Equal(u.Pods, other.Pods) && slices.Equal(u.Workloads, other.Workloads) &&
+		slices.Equal(u.Objects, other.Objects) && maps.Equal(u.WorkloadSources, other.WorkloadSources) &&
+		slices.Equal(u.Problems, other.Problems) && slices.Equal(u.Notes, other.Notes) &&
+		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Missing, other.Missing) &&
+		slices.Equal(u.Absent, other.Absent) && maps.Equal(u.Ending, other.Ending) &&
+		slices.Equal(u.Takeovers, other.Takeovers)
 }
 
 // Settings configure how sources are read.

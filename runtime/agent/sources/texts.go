@@ -56,7 +56,14 @@ type Texts struct {
 
 // NewTexts returns the texts of a source that has not been read.
 func NewTexts(name string, loader load.Loader) *Texts {
-	return &Texts{name: name, loader: loader, texts: map[string]*text{}, pods: wants{}, workloads: wants{}, objects: wants{}}
+	return &Texts{
+		name:      name,
+		loader:    loader,
+		texts:     map[string]*text{},
+		pods:      wants{},
+		workloads: wants{},
+		objects:   wants{},
+	}
 }
 
 // Take processes a reading. The times of readings must ascend.

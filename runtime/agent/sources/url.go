@@ -42,7 +42,8 @@ func (u *URL) read(ctx context.Context) Reading {
 	}
 	if !answer.Unchanged {
 		if document.IsEmpty(answer.Text) {
-			return Reading{Err: errors.New("reading manifest " + u.Name() + ": the response contains no Kubernetes object")}
+			empty := errors.New("reading manifest " + u.Name() + ": the response contains no Kubernetes object")
+			return Reading{Err: empty}
 		}
 		u.answer = answer
 	}

@@ -27,7 +27,10 @@ type want struct {
 type key struct{ kind, namespace, name string }
 
 func (k key) compare(other key) int {
-	return cmp.Or(cmp.Compare(k.kind, other.kind), cmp.Compare(k.namespace, other.namespace), cmp.Compare(k.name, other.name))
+	return cmp.Or(
+		cmp.Compare(k.kind, other.kind),
+		cmp.Compare(k.namespace, other.namespace),
+		cmp.Compare(k.name, other.name))
 }
 
 // identify returns the name of the object, its text, and the UID of the pod or of the workload's first pod.
@@ -36,8 +39,8 @@ func (w *want) identify() (name key, source string, uid types.UID) {
 	case w.pod != nil:
 		return key{namespace: w.pod.Pod.Namespace, name: w.pod.Pod.Name}, w.pod.Source, w.pod.Pod.UID
 	case w.workload != nil:
-		meta := w.workload.Meta()
-		return key{w.workload.Kind(), meta.Namespace, meta.Name}, w.workload.Template.Source, w.workload.Template.Pod.UID
+		meta, template := w.workload.Meta(), w.workload.Template
+		return key{w.workload.Kind(), meta.Namespace, meta.Name}, template.Source, template.Pod.UID
 	}
 	meta := w.object.Meta()
 	return key{w.object.Kind(), meta.Namespace, meta.Name}, w.object.Source, ""
@@ -68,7 +71,8 @@ func (w *want) keepPointer(before *want) {
 
 // isSame reports whether a pod is unchanged.
 func isSame(a, b *podspec.Desired) bool {
-	return a == b || a.Source == b.Source && a.WrittenUID == b.WrittenUID && slices.Equal(a.Shared, b.Shared) && a.SameAs(b)
+	return a == b || a.Source == b.Source && a.WrittenUID == b.WrittenUID &&
+		slices.Equal(a.Shared, b.Shared) && a.SameAs(b)
 }
 
 // wants are the wanted pods, workloads or objects of a source. A missing object stays wanted for a while, because files
