@@ -45,7 +45,8 @@ func (x *starter) check(ref podspec.ContainerRef, attempt uint32) error {
 // checkTarget returns an error if the target container, whose processes another one joins, does not run and this pass
 // does not start it.
 func (x *starter) checkTarget(container string) error {
-	if container == "" || slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.StartContainer && s.Container == container }) {
+	starts := func(s plan.Step) bool { return s.Kind == plan.StartContainer && s.Container == container }
+	if container == "" || slices.ContainsFunc(x.plan.Steps, starts) {
 		return nil
 	}
 	_, err := x.target(container)

@@ -93,7 +93,8 @@ func (x *checkpointer) beginSync() error {
 	}
 	adopted, judged := !maps.Equal(j.Adopted, x.plan.Adopted), j.Rejection != x.plan.Rejection
 	j.Adopted, j.Rejection = x.plan.Adopted, x.plan.Rejection
-	if j.Applied != nil && j.Applied.SameAs(x.desired) && slices.Equal(j.Applied.Shared, x.desired.Shared) && j.Deletion == nil {
+	isSame := j.Applied != nil && j.Applied.SameAs(x.desired) && slices.Equal(j.Applied.Shared, x.desired.Shared)
+	if isSame && j.Deletion == nil {
 		// The plan and --all compare with the file that was applied last, even if an earlier file has the same content.
 		// podctl's own copy may be older than the set that the pod now belongs to.
 		set := x.desired.Set
@@ -101,8 +102,10 @@ func (x *checkpointer) beginSync() error {
 			set = j.Applied.Set
 		}
 		elsewhere := j.Source != x.desired.Source || j.Applied.Owner != x.desired.Owner || j.Applied.Set != set
-		if starts || adopted || judged || evicted || elsewhere || moves(x.checkpoint, x.client.Endpoint.Address, x.snapshot) {
-			j.Endpoint, j.Source, j.Applied.Owner, j.Applied.Set = x.client.Endpoint.Address, x.desired.Source, x.desired.Owner, set
+		address := x.client.Endpoint.Address
+		if starts || adopted || judged || evicted || elsewhere || moves(x.checkpoint, address, x.snapshot) {
+			j.Endpoint, j.Source = address, x.desired.Source
+			j.Applied.Owner, j.Applied.Set = x.desired.Owner, set
 			// Written even without a change: this shows that there is disk space for the results of the pass.
 			return x.write()
 		}
@@ -264,14 +267,18 @@ func (x *checkpointer) noteLastRun(r *results) {
 // resetContainers returns the containers whose records a restart of all containers removed, in this pass or an earlier
 // one. reset lists those not started since, since those started in the same sandbox. Nothing else shows that they ran
 // before.
-func (x *checkpointer) resetContainers(r *results, before *model.LastRun, started map[string]string) (reset, since []string) {
+func (x *checkpointer) resetContainers(
+	r *results, before *model.LastRun, started map[string]string,
+) (reset, since []string) {
 	all := slices.Clone(before.Reset)
 	for i := range x.plan.Steps {
 		if s := &x.plan.Steps[i]; s.RestartsAll && !r.undone(s) {
 			all = append(all, s.Container)
 		}
 	}
-	since = slices.DeleteFunc(slices.Clone(before.AfterReset), func(name string) bool { return slices.Contains(all, name) })
+	since = slices.DeleteFunc(slices.Clone(before.AfterReset), func(name string) bool {
+		return slices.Contains(all, name)
+	})
 	for _, name := range all {
 		if started[name] == "" {
 			reset = append(reset, name)

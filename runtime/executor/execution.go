@@ -95,29 +95,57 @@ type Executor struct {
 // New returns an Executor.
 func New(w observe.World, host *observe.Host, garbage *gc.Collector) *Executor {
 	return &Executor{
-		client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, garbage: garbage, rotator: gc.NewRotator(w),
-		puller: images.NewPuller(w.Pulls), pulled: w.Layout.PulledImages(),
+		client:  w.Client,
+		layout:  w.Layout,
+		cgroups: w.Cgroups,
+		now:     w.Now,
+		host:    host,
+		garbage: garbage,
+		rotator: gc.NewRotator(w),
+		puller:  images.NewPuller(w.Pulls),
+		pulled:  w.Layout.PulledImages(),
 	}
 }
 
 // Run executes a plan that was made from an input and a snapshot. The caller holds the pod's lock.
-func (e *Executor) Run(ctx context.Context, in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) (*Outcome, error) {
+func (e *Executor) Run(
+	ctx context.Context, in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options,
+) (*Outcome, error) {
 	return e.newExecution(in, p, s, opts).run(ctx)
 }
 
 func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) *execution {
 	sub := &subject{
-		Executor: e, opts: opts, plan: p, desired: in.Desired, snapshot: s, observed: &in.Observed, applied: s.Checkpoint.Applied,
-		pod: e.layout.Pod(p.Pod.UID), outputs: newOutputs(p, &in.Observed),
+		Executor: e,
+		opts:     opts,
+		plan:     p,
+		desired:  in.Desired,
+		snapshot: s,
+		observed: &in.Observed,
+		applied:  s.Checkpoint.Applied,
+		pod:      e.layout.Pod(p.Pod.UID),
+		outputs:  newOutputs(p, &in.Observed),
 	}
 	sub.report = &reporter{
-		pod: p.Pod, plan: p, manifest: sub.manifest(), now: e.now, redactor: s.Checkpoint.Redactor(in.Desired), notify: opts.Report, warnings: opts.Warnings,
+		pod:      p.Pod,
+		plan:     p,
+		manifest: sub.manifest(),
+		now:      e.now,
+		redactor: s.Checkpoint.Redactor(in.Desired),
+		notify:   opts.Report,
+		warnings: opts.Warnings,
 	}
 	sub.report.recorder.Pod = sub.manifest()
 	sub.schedule = newScheduler(p, sub.report)
 	sub.checkpoint = &checkpointer{subject: sub, checkpoint: s.Checkpoint.Clone()}
 	stop := &stopper{subject: sub, hooks: &hooks{sub}, slots: make(semaphore, maxConcurrent)}
-	x := &execution{subject: sub, prepare: &preparer{sub}, start: &starter{sub, stop}, stop: stop, remove: &remover{sub}}
+	x := &execution{
+		subject: sub,
+		prepare: &preparer{sub},
+		start:   &starter{sub, stop},
+		stop:    stop,
+		remove:  &remover{sub},
+	}
 	sub.schedule.act, sub.schedule.create, sub.schedule.drop = x.do, x.start.createEarly, x.start.dropCreated
 	return x
 }

@@ -36,7 +36,9 @@ func (x *subject) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, e
 
 // sandbox returns the sandbox in which containers of this pass start, with its message.
 func (x *subject) sandbox() (sandboxOutput, error) {
-	return x.outputs.sandboxWith(func() (*runtimeapi.PodSandboxConfig, error) { return x.sandboxConfig(x.plan.Attempt) })
+	return x.outputs.sandboxWith(func() (*runtimeapi.PodSandboxConfig, error) {
+		return x.sandboxConfig(x.plan.Attempt)
+	})
 }
 
 // prover returns a Prover for the current volumes, images and node.
@@ -89,7 +91,8 @@ func (x *subject) writeHosts(ips []string, known service.Known) error {
 	if err != nil {
 		return err
 	}
-	return volume.WriteEtcHosts(x.pod, service.WithHosts(hosts, service.Hosts(x.desired.Pod, x.node().Name, known.Names)))
+	ofServices := service.Hosts(x.desired.Pod, x.node().Name, known.Names)
+	return volume.WriteEtcHosts(x.pod, service.WithHosts(hosts, ofServices))
 }
 
 // services returns the Services for the environment and hosts of containers. They are derived from stored data, and
@@ -128,7 +131,8 @@ func (x *subject) target(container string) (string, error) {
 		return id, nil
 	}
 	for _, c := range x.snapshot.Containers {
-		if c.Status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && c.Status.GetLabels()[criconfig.LabelContainerName] == container {
+		isRunning := c.Status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
+		if isRunning && c.Status.GetLabels()[criconfig.LabelContainerName] == container {
 			return c.Status.GetId(), nil
 		}
 	}

@@ -57,11 +57,14 @@ func (x *checkpointer) noteFailure(container string, err error) {
 		x.checkpoint.StartErrors = map[string]model.StartError{}
 	}
 	failure := model.StartError{
-		Reason: model.ReasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(kubeletText(err)), At: x.now(),
+		Reason:  model.ReasonOf(err, model.RunContainerError),
+		Message: x.report.redactor.Text(kubeletText(err)),
+		At:      x.now(),
 	}
 	if image := (*images.Error)(nil); x.opts.PullBackoff && errors.As(err, &image) {
 		credentials := x.desired.PullDigest()
-		failure = failure.Postponed(image.Image, credentials, model.PullFailure(x.checkpoint.StartErrors, image.Image, credentials))
+		last := model.PullFailure(x.checkpoint.StartErrors, image.Image, credentials)
+		failure = failure.Postponed(image.Image, credentials, last)
 		x.report.pullPaused(container, image.Image)
 	}
 	x.checkpoint.StartErrors[container] = failure
@@ -76,7 +79,8 @@ func (x *checkpointer) noteHolds() bool {
 		if !h.Unstartable {
 			continue
 		}
-		if before, text := x.checkpoint.StartErrors[h.Container], statusText(h); before.Reason != h.Reason || before.Message != text {
+		before, text := x.checkpoint.StartErrors[h.Container], statusText(h)
+		if before.Reason != h.Reason || before.Message != text {
 			x.noteFailure(h.Container, model.WithReason(h.Reason, errors.New(text)))
 			news = true
 		}

@@ -71,7 +71,10 @@ func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.Po
 		ended = x.opts.Pulling()
 	}
 	_, err := x.puller.Pull(ctx, x.client.Images, images.Request{
-		Image: s.Image, Annotations: x.desired.Pod.Annotations, SandboxConfig: config, Secrets: images.PullSecrets(x.desired),
+		Image:         s.Image,
+		Annotations:   x.desired.Pod.Annotations,
+		SandboxConfig: config,
+		Secrets:       images.PullSecrets(x.desired),
 	})
 	if err != nil {
 		err = pullReason(err)
@@ -122,7 +125,9 @@ func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error)
 	if err != nil {
 		return "", model.WithReason(model.CreatePodSandboxError, reservedOr(err, "", s.Attempt))
 	}
-	status, err := x.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: reply.GetPodSandboxId()})
+	status, err := x.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{
+		PodSandboxId: reply.GetPodSandboxId(),
+	})
 	if err != nil {
 		return "", model.WithReason(model.CreatePodSandboxError, err)
 	}

@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +42,11 @@ func recordSpan(r *events.Recorder, ev *Event, failed bool) {
 		return
 	}
 	r.Span(state.Span{
-		Kind: string(ev.Step.Kind), Object: ev.Step.Object(), Begin: ev.Time.Add(-ev.Took), End: ev.Time, Failed: failed,
+		Kind:   string(ev.Step.Kind),
+		Object: ev.Step.Object(),
+		Begin:  ev.Time.Add(-ev.Took),
+		End:    ev.Time,
+		Failed: failed,
 	})
 }
 
@@ -63,7 +66,8 @@ func recordStart(r *events.Recorder, p *plan.Plan, manifest *v1.Pod, ev *Event) 
 		}
 	case plan.StartContainer:
 		if !pullsFor(p, s) {
-			r.Normal(ev.Time, "Pulled", s.Container, fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", s.Image))
+			r.Normal(ev.Time, "Pulled", s.Container, fmt.Sprintf(
+				"Container image %q already present on machine and can be accessed by the pod", s.Image))
 		}
 	}
 }
@@ -80,7 +84,8 @@ func recordDone(r *events.Recorder, ev *Event) {
 	s := ev.Step
 	switch s.Kind { //nolint:exhaustive // the others cause no event
 	case plan.PullImage:
-		r.Normal(ev.Time, "Pulled", s.Container, fmt.Sprintf("Successfully pulled image %q in %s", s.Image, ev.Took.Round(time.Millisecond)))
+		r.Normal(ev.Time, "Pulled", s.Container, fmt.Sprintf(
+			"Successfully pulled image %q in %s", s.Image, ev.Took.Round(time.Millisecond)))
 	case plan.RunSandbox:
 		r.Normal(ev.Time, "SandboxCreated", "", fmt.Sprintf("Pod sandbox created, attempt %d", s.Attempt))
 	case plan.StartContainer:
@@ -103,7 +108,10 @@ func recordFailure(r *events.Recorder, ev *Event) {
 	case plan.RunSandbox:
 		r.Warning(ev.Time, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+cri.Raw(step.Err))
 	case plan.PrepareVolume, plan.UpdateVolume:
-		text := cmp.Or(model.KubeletText(step.Err), fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", s.Volume, step.Err))
+		text := model.KubeletText(step.Err)
+		if text == "" {
+			text = fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", s.Volume, step.Err)
+		}
 		r.Warning(ev.Time, "FailedMount", "", text)
 	case plan.CreateCgroup:
 		r.Warning(ev.Time, "FailedCreatePodContainer", "", "unable to ensure pod container exists: "+step.Err.Error())
@@ -127,7 +135,8 @@ func recordFailedPull(r *events.Recorder, ev *Event, failure *StepError) {
 	case model.InvalidImageName:
 		r.Warning(ev.Time, "InspectFailed", container, text)
 	case model.ImageInspectError:
-		r.Warning(ev.Time, "InspectFailed", container, fmt.Sprintf("Failed to inspect image %q: %s", ev.Step.Image, text))
+		text = fmt.Sprintf("Failed to inspect image %q: %s", ev.Step.Image, text)
+		r.Warning(ev.Time, "InspectFailed", container, text)
 	default:
 		r.Warning(ev.Time, "Failed", container, fmt.Sprintf("Failed to pull image %q: %s", ev.Step.Image, text))
 	}

@@ -53,7 +53,10 @@ func (r *reporter) progress(s *plan.Step, text string) { r.progressEvent(s, Even
 
 // killedAt reports when a container that was asked to stop is killed.
 func (r *reporter) killedAt(s *plan.Step, left int64) {
-	r.progressEvent(s, Event{Detail: fmt.Sprintf("asked to exit, killed after %ds", left), Until: r.now().Add(model.Seconds(left))})
+	r.progressEvent(s, Event{
+		Detail: fmt.Sprintf("asked to exit, killed after %ds", left),
+		Until:  r.now().Add(model.Seconds(left)),
+	})
 }
 
 // pulled reports the progress of a pull.

@@ -33,7 +33,8 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 	hook := &hookMark{hooks: x.pod.Hooks(), wanted: s.PostStart != ""}
 	defer func() {
 		if endErr := hook.end(); endErr != nil {
-			x.report.warn(fmt.Sprintf("container %s: its hook has finished, but its mark could not be removed: %v", s.Container, endErr))
+			x.report.warn(fmt.Sprintf(
+				"container %s: its hook has finished, but its mark could not be removed: %v", s.Container, endErr))
 		}
 	}()
 	id, err := x.createAndStart(context.WithoutCancel(ctx), ref, s, hook)
@@ -55,7 +56,9 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 
 // createAndStart starts a container, and creates it unless that was done earlier. A container with a postStart hook is
 // marked before it runs, so that no process takes it for started before the hook has finished.
-func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, s *plan.Step, hook *hookMark) (string, error) {
+func (x *starter) createAndStart(
+	ctx context.Context, ref podspec.ContainerRef, s *plan.Step, hook *hookMark,
+) (string, error) {
 	created, ok := x.outputs.takeCreated(s.ID)
 	if !ok {
 		created.id, created.err = x.create(ctx, ref, s)
@@ -130,7 +133,8 @@ func (x *starter) dropCreated(ctx context.Context, s *plan.Step) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.client.BusyTime())
 	defer cancel()
 	if err := x.client.RemoveRecord(ctx, made.id); err != nil {
-		x.report.warn(fmt.Sprintf("container %s: the container created to replace it could not be removed: %v", s.Container, err))
+		x.report.warn(fmt.Sprintf(
+			"container %s: the container created to replace it could not be removed: %v", s.Container, err))
 	}
 }
 

@@ -44,7 +44,13 @@ type stopper struct {
 // ended.
 func (x *stopper) stopContainer(ctx context.Context, s *plan.Step) (string, error) {
 	handler, ref := x.hooks.preStopHandler(s)
-	summary, err := x.stop(ctx, &stopping{step: s, ref: ref, id: s.ContainerID, grace: *s.GracePeriodSeconds, preStop: handler})
+	summary, err := x.stop(ctx, &stopping{
+		step:    s,
+		ref:     ref,
+		id:      s.ContainerID,
+		grace:   *s.GracePeriodSeconds,
+		preStop: handler,
+	})
 	return summary, model.WithReason(model.KillContainerError, err)
 }
 
@@ -161,7 +167,8 @@ func (x *stopper) preStop(ctx context.Context, s *stopping) {
 	case ctx.Err() != nil:
 	case err != nil && hookCtx.Err() != nil:
 		// err is the error of an interrupted call, so a fixed text is used (kubelet: executePreStopHook).
-		x.report.warn(fmt.Sprintf("container %s: preStop hook not completed in the grace period of %ds", s.ref.Name, s.grace))
+		x.report.warn(fmt.Sprintf(
+			"container %s: preStop hook not completed in the grace period of %ds", s.ref.Name, s.grace))
 		x.report.record("FailedPreStopHook", s.ref.Name, "PreStop hook not completed in grace period")
 	case err != nil:
 		x.report.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))

@@ -61,7 +61,8 @@ func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
 		case err != nil:
 			// The claim has a directory, or the callback would not be called.
 			dir, _ := users.Dir(claim)
-			x.report.warn(fmt.Sprintf("the claim %s is kept: %v; once no pod uses it, remove %s by hand", name, err, dir))
+			x.report.warn(fmt.Sprintf(
+				"the claim %s is kept: %v; once no pod uses it, remove %s by hand", name, err, dir))
 		case used:
 			x.report.warn(fmt.Sprintf("the claim %s is kept: pod %s uses it", name, user))
 		}

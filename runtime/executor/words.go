@@ -58,7 +58,8 @@ func (e *hookFailure) KubeletText() string {
 	default:
 		return "Cannot run handler: " + e.err.Error()
 	}
-	return fmt.Sprintf("%s for Container %q in Pod %q failed - error: %s", what, e.ref.Name, e.pod.Full(), cmp.Or(model.KubeletText(e.err), cri.Said(e.err)))
+	text := cmp.Or(model.KubeletText(e.err), cri.Said(e.err))
+	return fmt.Sprintf("%s for Container %q in Pod %q failed - error: %s", what, e.ref.Name, e.pod.Full(), text)
 }
 
 // killMessage explains why a container is stopped. A reason that no kubelet has follows the kubelet's text (kubelet:

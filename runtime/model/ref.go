@@ -24,7 +24,10 @@ func (r PodRef) Full() string { return fmt.Sprintf("%s_%s(%s)", r.Name, r.Namesp
 
 // Compare orders pods by namespace and name.
 func (r PodRef) Compare(other PodRef) int {
-	return cmp.Or(strings.Compare(r.Namespace, other.Namespace), strings.Compare(r.Name, other.Name), strings.Compare(string(r.UID), string(other.UID)))
+	return cmp.Or(
+		strings.Compare(r.Namespace, other.Namespace),
+		strings.Compare(r.Name, other.Name),
+		strings.Compare(string(r.UID), string(other.UID)))
 }
 
 // SameName reports whether two pods have the same name, whatever their UIDs are.

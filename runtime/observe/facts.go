@@ -216,8 +216,9 @@ type LiveKubeletError struct{ machine.Kubelet }
 
 // Error names the kubelet and the possible fixes.
 func (e *LiveKubeletError) Error() string {
-	return fmt.Sprintf("%s (pid %d) uses %s and would kill containers that podctl starts there: use another runtime (podctl node up), "+
-		"stop it, or put the manifest into its static pod directory (podctl export); --allow-kubelet continues anyway",
+	return fmt.Sprintf("%s (pid %d) uses %s and would kill containers that podctl starts there: "+
+		"use another runtime (podctl node up), stop it, "+
+		"or put the manifest into its static pod directory (podctl export); --allow-kubelet continues anyway",
 		e.Process, e.PID, e.Endpoint)
 }
 

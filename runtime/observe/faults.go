@@ -26,17 +26,22 @@ type examiner struct {
 }
 
 // examine is called after everything else has been observed.
-func examine(s *snapshot.Pod, volumes volume.Context, found []volume.State, redactor *redaction.Redactor) *snapshot.Faults {
+func examine(
+	s *snapshot.Pod, volumes volume.Context, found []volume.State, redactor *redaction.Redactor,
+) *snapshot.Faults {
 	in, err := proof.Resolve(volumes, *s.Node)
 	in.Images = map[string]model.Image{}
 	for _, name := range podspec.ImageNames(volumes.Desired.Pod) {
 		// Any image with a permitted user will do: the user of the present image is checked separately.
 		in.Images[name] = model.Image{ID: "?", UID: ptr.To[int64](1)}
 	}
-	e := &examiner{
-		snapshot: s, redactor: redactor, faults: map[string]model.Fault{},
-		Prover: &proof.Prover{ContainerInput: in, Volumes: volumes, Runtime: s.Runtime.Name, Unfinished: map[string]bool{}},
+	prover := &proof.Prover{
+		ContainerInput: in,
+		Volumes:        volumes,
+		Runtime:        s.Runtime.Name,
+		Unfinished:     map[string]bool{},
 	}
+	e := &examiner{Prover: prover, snapshot: s, redactor: redactor, faults: map[string]model.Fault{}}
 	if err == nil {
 		var config *runtimeapi.PodSandboxConfig
 		if config, err = criconfig.Sandbox(in.Desired, in.Node, in.Paths, 0); err == nil {

@@ -29,7 +29,8 @@ type UIDTakenError struct {
 
 // Error names both pods and the fix.
 func (e *UIDTakenError) Error() string {
-	return fmt.Sprintf("pod %s has the uid %q, which is that of pod %s: give it another metadata.uid, or delete pod %s first",
+	return fmt.Sprintf(
+		"pod %s has the uid %q, which is that of pod %s: give it another metadata.uid, or delete pod %s first",
 		e.Pod, e.Pod.UID, e.Owner, e.Owner)
 }
 
@@ -44,8 +45,13 @@ func checkRecord(ref model.PodRef, j *state.Checkpoint) error {
 // checkLabels refuses a pod whose UID is on a sandbox or container of another pod.
 func checkLabels(ref model.PodRef, item labelled) error {
 	labels := item.GetLabels()
-	owner := model.PodRef{Namespace: labels[criconfig.LabelPodNamespace], Name: labels[criconfig.LabelPodName], UID: ref.UID}
-	if owner.Name == "" || owner == ref || labels[criconfig.LabelPodUID] != string(ref.UID) || isStaticPodOf(ref, owner, item) {
+	owner := model.PodRef{
+		Namespace: labels[criconfig.LabelPodNamespace],
+		Name:      labels[criconfig.LabelPodName],
+		UID:       ref.UID,
+	}
+	hasUID := labels[criconfig.LabelPodUID] == string(ref.UID)
+	if owner.Name == "" || owner == ref || !hasUID || isStaticPodOf(ref, owner, item) {
 		return nil
 	}
 	return &UIDTakenError{Pod: ref, Owner: owner}
@@ -98,8 +104,10 @@ func (o *Observer) checkEndpoint(ctx context.Context, ref model.PodRef, s *snaps
 		return nil
 	}
 	if !o.adopts {
-		return fmt.Errorf("pod %s runs on %s, not on %s: name that runtime with --runtime-endpoint, or delete the pod there first; "+
-			"if that runtime is gone for good, apply or delete the pod with --adopt-endpoint", ref, from, o.world.Client.Endpoint)
+		return fmt.Errorf("pod %s runs on %s, not on %s: "+
+			"name that runtime with --runtime-endpoint, or delete the pod there first; "+
+			"if that runtime is gone for good, apply or delete the pod with --adopt-endpoint",
+			ref, from, o.world.Client.Endpoint)
 	}
 	err := nothingAt(ctx, from, ref)
 	if err == nil {
@@ -130,7 +138,8 @@ func nothingAt(ctx context.Context, address string, ref model.PodRef) error {
 		return fmt.Errorf("it cannot list the sandboxes and containers of the pod: %w", err)
 	}
 	if count := len(sandboxes) + len(containers); count > 0 {
-		return fmt.Errorf("it answers, and has %d sandboxes and containers of the pod: delete the pod there first (podctl delete --runtime-endpoint %s)", count, address)
+		return fmt.Errorf("it answers, and has %d sandboxes and containers of the pod: "+
+			"delete the pod there first (podctl delete --runtime-endpoint %s)", count, address)
 	}
 	return nil
 }
@@ -161,7 +170,8 @@ func noProcesses(groups cgroup.Groups, ref model.PodRef, node criconfig.Node) er
 				return fmt.Errorf("reading the processes of cgroup %s: %w", name, err)
 			}
 			if len(pids) > 0 {
-				return fmt.Errorf("processes of the pod run in cgroup %s (pid %v): start that runtime again to delete the pod, or end them", name, pids)
+				return fmt.Errorf("processes of the pod run in cgroup %s (pid %v): "+
+					"start that runtime again to delete the pod, or end them", name, pids)
 			}
 		}
 	}

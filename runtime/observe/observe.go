@@ -57,7 +57,9 @@ type Observer struct {
 
 // New returns an Observer.
 func New(w World, host *Host, digests *Digests) *Observer {
-	taken := state.NewSummaries(w.Layout, func(c *state.Checkpoint) *model.Admitted { return snapshot.TakenBy(&c.Memory) })
+	taken := state.NewSummaries(w.Layout, func(c *state.Checkpoint) *model.Admitted {
+		return snapshot.TakenBy(&c.Memory)
+	})
 	return &Observer{world: w, host: host, digests: digests, taken: taken}
 }
 
@@ -72,7 +74,9 @@ func (o *Observer) Observe(ctx context.Context, ref model.PodRef, desired *podsp
 }
 
 // observeWith is like Observe, with podctl's record of the pod, and with the lists of all pods if they exist.
-func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *podspec.Desired, j *state.Checkpoint, lists *nodeLists) (s *snapshot.Pod, err error) {
+func (o *Observer) observeWith(
+	ctx context.Context, ref model.PodRef, desired *podspec.Desired, j *state.Checkpoint, lists *nodeLists,
+) (s *snapshot.Pod, err error) {
 	ctx, end := cri.StartSpan(ctx, "observe")
 	defer func() { end(err) }()
 	key, err := o.digests.Key()
@@ -109,7 +113,11 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 	node := o.host.Node()
 	s.Node = &node
 	if desired != nil {
-		volumes := volume.Context{Pod: o.world.Layout.Pod(desired.Pod.UID), Desired: desired, Allocatable: node.Allocatable}
+		volumes := volume.Context{
+			Pod:         o.world.Layout.Pod(desired.Pod.UID),
+			Desired:     desired,
+			Allocatable: node.Allocatable,
+		}
 		found := volume.Look(volumes)
 		o.observeDisk(s, desired, found)
 		s.Faults = examine(s, volumes, found, redactor)
@@ -139,7 +147,12 @@ func (o *Observer) observeImages(ctx context.Context, desired *podspec.Desired) 
 		group.Go(func() error {
 			info, present, err := images.Status(ctx, o.world.Client.Images, name)
 			if present {
-				found[i] = snapshot.Image{Reference: info.Reference, ID: info.ID, User: info.User, Digests: info.RepoDigests}
+				found[i] = snapshot.Image{
+					Reference: info.Reference,
+					ID:        info.ID,
+					User:      info.User,
+					Digests:   info.RepoDigests,
+				}
 			}
 			if bad := (*images.Error)(nil); errors.As(err, &bad) && bad.Invalid {
 				// The name is invalid in every runtime. The pull reports it; the other images are not affected.
@@ -167,7 +180,12 @@ func (o *Observer) Snapshot(ctx context.Context, desired *podspec.Desired) (*sna
 	}
 	for _, img := range reply.GetImages() {
 		for _, name := range slices.Concat(img.GetRepoTags(), img.GetRepoDigests()) {
-			s.Images = append(s.Images, snapshot.Image{Reference: name, ID: img.GetId(), User: images.UserOf(img), Digests: img.GetRepoDigests()})
+			s.Images = append(s.Images, snapshot.Image{
+				Reference: name,
+				ID:        img.GetId(),
+				User:      images.UserOf(img),
+				Digests:   img.GetRepoDigests(),
+			})
 		}
 	}
 	slices.SortStableFunc(s.Images, func(a, b snapshot.Image) int { return cmp.Compare(a.Reference, b.Reference) })
@@ -216,7 +234,9 @@ func settleInFlight(s *snapshot.Pod) {
 // Input observes a pod and returns the input of a plan, and its snapshot. It returns an error for a pod that was
 // applied to another runtime. The pod gets the current stored objects that its manifest does not contain. If an edit is
 // not admitted, the input is for the pod as it was applied.
-func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
+func (o *Observer) Input(
+	ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options,
+) (*plan.Input, *snapshot.Pod, error) {
 	desired, err := o.withStored(desired)
 	if err != nil {
 		return nil, nil, err

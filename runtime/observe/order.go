@@ -16,7 +16,9 @@ import (
 // time counts only if these are equal, because a clock may have been set back.
 func NewestFirst(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container) {
 	slices.SortStableFunc(sandboxes, func(a, b *runtimeapi.PodSandbox) int {
-		return cmp.Or(cmp.Compare(b.GetMetadata().GetAttempt(), a.GetMetadata().GetAttempt()), cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()))
+		return cmp.Or(
+			cmp.Compare(b.GetMetadata().GetAttempt(), a.GetMetadata().GetAttempt()),
+			cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()))
 	})
 	age := map[string]int{}
 	for i, s := range sandboxes {

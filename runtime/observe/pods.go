@@ -35,14 +35,19 @@ func (l *Lister) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 // Standing observes pods and reports for each whether it matches its manifest. A pod that cannot be observed has the
 // error in its own Standing. Standing itself fails only if the runtime answers for no pod.
 func (l *Lister) Standing(ctx context.Context, pods []*podspec.Desired) ([]model.Standing, error) {
-	all, err := each(ctx, l, pods, func(ctx context.Context, d *podspec.Desired, lists *nodeLists) (model.Standing, error) {
+	look := func(ctx context.Context, d *podspec.Desired, lists *nodeLists) (model.Standing, error) {
 		in, s, err := l.statusInput(ctx, d, lists)
 		if err != nil {
 			return model.Standing{Status: unknownStatus(err), Pending: true, Unknown: err}, err
 		}
 		p := plan.Make(in)
-		return model.Standing{Status: s.Shown(in).Status, Pending: !p.Complete, Stopping: len(p.PendingRestarts()) > 0}, nil
-	})
+		return model.Standing{
+			Status:   s.Shown(in).Status,
+			Pending:  !p.Complete,
+			Stopping: len(p.PendingRestarts()) > 0,
+		}, nil
+	}
+	all, err := each(ctx, l, pods, look)
 	if all == nil {
 		return nil, err
 	}
@@ -55,7 +60,10 @@ func unknownStatus(err error) v1.PodStatus {
 }
 
 // each observes pods concurrently.
-func each[T any](ctx context.Context, l *Lister, pods []*podspec.Desired, look func(context.Context, *podspec.Desired, *nodeLists) (T, error)) ([]T, error) {
+func each[T any](
+	ctx context.Context, l *Lister, pods []*podspec.Desired,
+	look func(context.Context, *podspec.Desired, *nodeLists) (T, error),
+) ([]T, error) {
 	lists, err := l.listFor(ctx, len(pods))
 	if err != nil {
 		return nil, err
@@ -88,7 +96,8 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 	}
 	pod := d.Pod.DeepCopy()
 	pod.Status = unknownStatus(err)
-	if j, journalErr := l.observer.world.Layout.Pod(pod.UID).Checkpoint().Read(); journalErr == nil && !j.StartTime.IsZero() {
+	j, journalErr := l.observer.world.Layout.Pod(pod.UID).Checkpoint().Read()
+	if journalErr == nil && !j.StartTime.IsZero() {
 		pod.Status.StartTime = &metav1.Time{Time: j.StartTime}
 		j.Deletion.Mark(pod)
 	}
@@ -97,7 +106,9 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 
 // statusInput returns the input for the status of a pod. If its checkpoint cannot be used, the status shows only what
 // the runtime reports.
-func (l *Lister) statusInput(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*plan.Input, *snapshot.Pod, error) {
+func (l *Lister) statusInput(
+	ctx context.Context, d *podspec.Desired, lists *nodeLists,
+) (*plan.Input, *snapshot.Pod, error) {
 	ref := model.RefOf(d.Pod)
 	j, err := l.observer.world.Layout.Pod(ref.UID).Checkpoint().Read()
 	if unusable := (*state.CheckpointError)(nil); errors.As(err, &unusable) {

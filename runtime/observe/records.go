@@ -35,7 +35,9 @@ type records struct {
 	sandboxes  []*runtimeapi.PodSandboxStatus
 }
 
-func (o *Observer) observeRecords(ctx context.Context, ref model.PodRef, s *snapshot.Pod, known string, lists *nodeLists) error {
+func (o *Observer) observeRecords(
+	ctx context.Context, ref model.PodRef, s *snapshot.Pod, known string, lists *nodeLists,
+) error {
 	r := &records{observer: o, ref: ref, lists: lists, seen: map[string]bool{}}
 	r.group, ctx = errgroup.WithContext(ctx)
 	r.group.Go(func() error { return r.listSandboxes(ctx, known) })
@@ -85,7 +87,9 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 // sandbox, the entry of the list is used, because the sandbox is replaced anyway. A runtime does so after a restart
 // without the sandbox's files.
 func (r *records) askSandbox(ctx context.Context, item *runtimeapi.PodSandbox) (*runtimeapi.PodSandboxStatus, error) {
-	reply, err := r.observer.world.Client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
+	reply, err := r.observer.world.Client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{
+		PodSandboxId: item.GetId(),
+	})
 	err = cri.IgnoreNotFound(err)
 	if err != nil && cri.IsAnswer(err) && item.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
 		return &runtimeapi.PodSandboxStatus{
@@ -155,7 +159,10 @@ func (l *Lister) listFor(ctx context.Context, pods int) (*nodeLists, error) {
 	if err != nil {
 		return nil, err
 	}
-	lists := &nodeLists{sandboxes: map[string][]*runtimeapi.PodSandbox{}, containers: map[string][]*runtimeapi.Container{}}
+	lists := &nodeLists{
+		sandboxes:  map[string][]*runtimeapi.PodSandbox{},
+		containers: map[string][]*runtimeapi.Container{},
+	}
 	for _, item := range sandboxes {
 		uid := item.GetLabels()[criconfig.LabelPodUID]
 		lists.sandboxes[uid] = append(lists.sandboxes[uid], item)
@@ -222,15 +229,19 @@ func (o *Observer) ListContainers(ctx context.Context, ref model.PodRef) ([]*run
 }
 
 // list lists the sandboxes and containers of a runtime with some labels. The error contains whose.
-func list(ctx context.Context, client *cri.Client, whose string, labels map[string]string) (boxes []*runtimeapi.PodSandbox, all []*runtimeapi.Container, err error) {
+func list(
+	ctx context.Context, client *cri.Client, whose string, labels map[string]string,
+) (boxes []*runtimeapi.PodSandbox, all []*runtimeapi.Container, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		reply, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: labels}})
+		filter := &runtimeapi.PodSandboxFilter{LabelSelector: labels}
+		reply, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
 		boxes = reply.GetItems()
 		return cri.Wrap("listing "+whose+" sandboxes", err)
 	})
 	group.Go(func() error {
-		reply, err := client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: labels}})
+		filter := &runtimeapi.ContainerFilter{LabelSelector: labels}
+		reply, err := client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
 		all = reply.GetContainers()
 		return cri.Wrap("listing "+whose+" containers", err)
 	})

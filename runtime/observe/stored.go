@@ -33,7 +33,8 @@ func (o *Observer) withStored(d *podspec.Desired) (*podspec.Desired, error) {
 	d.UseKey(key)
 	with.UseKey(key)
 	for _, ref := range podspec.Containers(d.Pod) {
-		if digest.Compare(spechash.Container(d, ref.Container), spechash.Container(with, ref.Container)) == digest.Different {
+		before, now := spechash.Container(d, ref.Container), spechash.Container(with, ref.Container)
+		if digest.Compare(before, now) == digest.Different {
 			return d, nil
 		}
 	}

@@ -47,7 +47,8 @@ func ownMessage(s *runtimeapi.ContainerStatus) (text string, ofLog bool) {
 	if err != nil {
 		return err.Error(), false
 	}
-	fallback := annotations[criconfig.AnnotationTerminationMessagePolicy] == string(v1.TerminationMessageFallbackToLogsOnError)
+	policy := annotations[criconfig.AnnotationTerminationMessagePolicy]
+	fallback := policy == string(v1.TerminationMessageFallbackToLogsOnError)
 	return text, text == "" && fallback && s.GetExitCode() != 0 && s.GetReason() != "ContainerCannotRun"
 }
 

@@ -34,7 +34,9 @@ func (l *Lister) Unmanaged(ctx context.Context, known map[types.UID]bool) ([]*po
 		return nil, err
 	}
 	pods := map[types.UID]*v1.Pod{}
-	slices.SortFunc(sandboxes, func(a, b *runtimeapi.PodSandbox) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
+	slices.SortFunc(sandboxes, func(a, b *runtimeapi.PodSandbox) int {
+		return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt())
+	})
 	for _, s := range sandboxes {
 		if uid := types.UID(s.GetLabels()[criconfig.LabelPodUID]); uid != "" && !known[uid] {
 			pods[uid] = unmanagedPod(s)
@@ -63,8 +65,11 @@ func unmanagedPod(s *runtimeapi.PodSandbox) *v1.Pod {
 	return &v1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: s.GetMetadata().GetName(), Namespace: s.GetMetadata().GetNamespace(), UID: types.UID(s.GetMetadata().GetUid()),
-			Labels: labels, Annotations: map[string]string{AnnotationOwner: owner},
+			Name:        s.GetMetadata().GetName(),
+			Namespace:   s.GetMetadata().GetNamespace(),
+			UID:         types.UID(s.GetMetadata().GetUid()),
+			Labels:      labels,
+			Annotations: map[string]string{AnnotationOwner: owner},
 		},
 		// A reader must not conclude that something has to be restarted.
 		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever},
@@ -72,7 +77,9 @@ func unmanagedPod(s *runtimeapi.PodSandbox) *v1.Pod {
 }
 
 func addUnmanagedContainers(pods map[types.UID]*v1.Pod, containers []*runtimeapi.Container) {
-	slices.SortFunc(containers, func(a, b *runtimeapi.Container) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
+	slices.SortFunc(containers, func(a, b *runtimeapi.Container) int {
+		return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt())
+	})
 	for _, c := range containers {
 		pod := pods[types.UID(c.GetLabels()[criconfig.LabelPodUID])]
 		name := c.GetLabels()[criconfig.LabelContainerName]
@@ -99,13 +106,16 @@ func splitInits(pod *v1.Pod) {
 	isInit := map[string]bool{}
 	for i := range statuses {
 		ended := statuses[i].State.Terminated
-		isInit[statuses[i].Name] = ended != nil && ended.ExitCode == 0 && slices.ContainsFunc(statuses, func(s v1.ContainerStatus) bool {
+		beginsAfter := func(s v1.ContainerStatus) bool {
 			began := beganAt(&s)
 			return s.RestartCount == 0 && !began.IsZero() && !began.Before(&ended.FinishedAt)
-		})
+		}
+		isInit[statuses[i].Name] = ended != nil && ended.ExitCode == 0 && slices.ContainsFunc(statuses, beginsAfter)
 	}
-	pod.Spec.InitContainers, pod.Spec.Containers = split(pod.Spec.Containers, func(c v1.Container) bool { return isInit[c.Name] })
-	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = split(statuses, func(s v1.ContainerStatus) bool { return isInit[s.Name] })
+	pod.Spec.InitContainers, pod.Spec.Containers = split(pod.Spec.Containers,
+		func(c v1.Container) bool { return isInit[c.Name] })
+	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = split(statuses,
+		func(s v1.ContainerStatus) bool { return isInit[s.Name] })
 }
 
 // split divides the items into chosen ones and the rest.

@@ -67,7 +67,12 @@ func Running(d *podspec.Desired) *World {
 // Sandbox adds a sandbox that podctl created from the manifest.
 func (w *World) Sandbox(id string, attempt uint32, state model.SandboxState) *World {
 	w.Sandboxes = append(w.Sandboxes, model.Sandbox{
-		ID: id, Attempt: attempt, State: state, CreatedAt: Noon().Add(-time.Hour), IPs: []string{"10.0.0.2"}, SpecHash: spechash.Sandbox(w.Desired),
+		ID:        id,
+		Attempt:   attempt,
+		State:     state,
+		CreatedAt: Noon().Add(-time.Hour),
+		IPs:       []string{"10.0.0.2"},
+		SpecHash:  spechash.Sandbox(w.Desired),
 	})
 	return w
 }
@@ -76,8 +81,14 @@ func (w *World) Sandbox(id string, attempt uint32, state model.SandboxState) *Wo
 // added.
 func (w *World) Container(sandbox, name string, attempt uint32, state model.ContainerState) *model.Container {
 	c := model.Container{
-		ID: fmt.Sprintf("%s-%d-of-%s", name, attempt, sandbox), SandboxID: sandbox, Name: name, Attempt: attempt, RestartCount: attempt,
-		State: state, CreatedAt: Noon().Add(-time.Minute + time.Duration(attempt)*time.Second), StartedAt: Noon().Add(-time.Minute),
+		ID:           fmt.Sprintf("%s-%d-of-%s", name, attempt, sandbox),
+		SandboxID:    sandbox,
+		Name:         name,
+		Attempt:      attempt,
+		RestartCount: attempt,
+		State:        state,
+		CreatedAt:    Noon().Add(-time.Minute + time.Duration(attempt)*time.Second),
+		StartedAt:    Noon().Add(-time.Minute),
 	}
 	if ref, ok := podspec.FindContainer(w.Desired.Pod, name); ok {
 		c.SpecHash, c.Hash = spechash.Container(w.Desired, ref.Container), spechash.Kubelet(ref.Container)
@@ -131,7 +142,12 @@ func (w *World) Probed(id string, t model.ProbeType, result model.ProbeResult, a
 	if w.Memory.Probes[id] == nil {
 		w.Memory.Probes[id] = map[model.ProbeType]model.ProbeRecord{}
 	}
-	w.Memory.Probes[id][t] = model.ProbeRecord{Result: result, Last: result, CountedAt: Noon().Add(-ago), Message: "refused"}
+	w.Memory.Probes[id][t] = model.ProbeRecord{
+		Result:    result,
+		Last:      result,
+		CountedAt: Noon().Add(-ago),
+		Message:   "refused",
+	}
 }
 
 // Pod returns the manifest of the pod web with a spec in YAML, indented by two spaces.
