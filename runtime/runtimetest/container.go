@@ -27,7 +27,9 @@ type container struct {
 }
 
 // CreateContainer creates a container that does not run yet.
-func (s *runtimeService) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
+func (s *runtimeService) CreateContainer(
+	_ context.Context, r *runtimeapi.CreateContainerRequest,
+) (*runtimeapi.CreateContainerResponse, error) {
 	config, sandbox := r.GetConfig(), s.sandboxes[r.GetPodSandboxId()]
 	meta := config.GetMetadata()
 	s.log("CreateContainer %s %d", meta.GetName(), meta.GetAttempt())
@@ -35,7 +37,8 @@ func (s *runtimeService) CreateContainer(_ context.Context, r *runtimeapi.Create
 		return nil, notFound("sandbox", r.GetPodSandboxId())
 	}
 	pod := sandbox.config.GetMetadata()
-	name := fmt.Sprintf("%s_%s_%s_%s_%d", meta.GetName(), pod.GetName(), pod.GetNamespace(), pod.GetUid(), meta.GetAttempt())
+	name := fmt.Sprintf("%s_%s_%s_%s_%d",
+		meta.GetName(), pod.GetName(), pod.GetNamespace(), pod.GetUid(), meta.GetAttempt())
 	for id, other := range s.containers {
 		if other.name == name {
 			return nil, reserved("container", name, id)
@@ -53,18 +56,27 @@ func (s *runtimeService) CreateContainer(_ context.Context, r *runtimeapi.Create
 	s.containers[id] = &container{
 		sandboxID: r.GetPodSandboxId(), name: name, config: config,
 		status: &runtimeapi.ContainerStatus{
-			Id: id, Metadata: meta, State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: s.now() + int64(s.serial),
-			Image: config.GetImage(), ImageRef: img.GetId(), ImageId: img.GetId(), Labels: config.GetLabels(), Annotations: config.GetAnnotations(),
-			LogPath:   filepath.Join(sandbox.config.GetLogDirectory(), config.GetLogPath()),
-			Resources: &runtimeapi.ContainerResources{Linux: config.GetLinux().GetResources()},
-			Mounts:    config.GetMounts(),
+			Id:          id,
+			Metadata:    meta,
+			State:       runtimeapi.ContainerState_CONTAINER_CREATED,
+			CreatedAt:   s.now() + int64(s.serial),
+			Image:       config.GetImage(),
+			ImageRef:    img.GetId(),
+			ImageId:     img.GetId(),
+			Labels:      config.GetLabels(),
+			Annotations: config.GetAnnotations(),
+			LogPath:     filepath.Join(sandbox.config.GetLogDirectory(), config.GetLogPath()),
+			Resources:   &runtimeapi.ContainerResources{Linux: config.GetLinux().GetResources()},
+			Mounts:      config.GetMounts(),
 		},
 	}
 	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil
 }
 
 // StartContainer starts a container, which then follows the Behaviour for its name.
-func (s *runtimeService) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
+func (s *runtimeService) StartContainer(
+	_ context.Context, r *runtimeapi.StartContainerRequest,
+) (*runtimeapi.StartContainerResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
@@ -108,7 +120,9 @@ func makeLog(path string) error {
 }
 
 // StopContainer ends a container like SIGTERM.
-func (s *runtimeService) StopContainer(_ context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
+func (s *runtimeService) StopContainer(
+	_ context.Context, r *runtimeapi.StopContainerRequest,
+) (*runtimeapi.StopContainerResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
@@ -120,13 +134,16 @@ func (s *runtimeService) StopContainer(_ context.Context, r *runtimeapi.StopCont
 	}
 	s.exit(c, code, s.now())
 	if c.status.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
-		c.status.State, c.status.FinishedAt, c.status.ExitCode = runtimeapi.ContainerState_CONTAINER_EXITED, s.now(), 255
+		c.status.State = runtimeapi.ContainerState_CONTAINER_EXITED
+		c.status.FinishedAt, c.status.ExitCode = s.now(), 255
 	}
 	return &runtimeapi.StopContainerResponse{}, nil
 }
 
 // RemoveContainer removes a container, running or not.
-func (s *runtimeService) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
+func (s *runtimeService) RemoveContainer(
+	_ context.Context, r *runtimeapi.RemoveContainerRequest,
+) (*runtimeapi.RemoveContainerResponse, error) {
 	if c := s.containers[r.GetContainerId()]; c != nil {
 		s.log("RemoveContainer %s %d", c.status.GetMetadata().GetName(), c.status.GetMetadata().GetAttempt())
 		delete(s.containers, r.GetContainerId())
@@ -135,7 +152,9 @@ func (s *runtimeService) RemoveContainer(_ context.Context, r *runtimeapi.Remove
 }
 
 // ContainerStatus returns the status of one container.
-func (s *runtimeService) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+func (s *runtimeService) ContainerStatus(
+	_ context.Context, r *runtimeapi.ContainerStatusRequest,
+) (*runtimeapi.ContainerStatusResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
@@ -148,7 +167,9 @@ func (s *runtimeService) ContainerStatus(_ context.Context, r *runtimeapi.Contai
 }
 
 // ListContainers lists containers.
-func (s *runtimeService) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+func (s *runtimeService) ListContainers(
+	_ context.Context, r *runtimeapi.ListContainersRequest,
+) (*runtimeapi.ListContainersResponse, error) {
 	filter := r.GetFilter()
 	reply := &runtimeapi.ListContainersResponse{}
 	for _, id := range slices.Sorted(maps.Keys(s.containers)) {
@@ -157,15 +178,24 @@ func (s *runtimeService) ListContainers(_ context.Context, r *runtimeapi.ListCon
 			continue
 		}
 		reply.Containers = append(reply.Containers, &runtimeapi.Container{
-			Id: id, PodSandboxId: c.sandboxID, Metadata: c.status.GetMetadata(), Image: c.status.GetImage(), ImageRef: c.status.GetImageRef(),
-			State: c.status.GetState(), CreatedAt: c.status.GetCreatedAt(), Labels: c.status.GetLabels(), Annotations: c.status.GetAnnotations(),
+			Id:           id,
+			PodSandboxId: c.sandboxID,
+			Metadata:     c.status.GetMetadata(),
+			Image:        c.status.GetImage(),
+			ImageRef:     c.status.GetImageRef(),
+			State:        c.status.GetState(),
+			CreatedAt:    c.status.GetCreatedAt(),
+			Labels:       c.status.GetLabels(),
+			Annotations:  c.status.GetAnnotations(),
 		})
 	}
 	return reply, nil
 }
 
 // ListContainerStats returns the running containers with zero usage.
-func (s *runtimeService) ListContainerStats(_ context.Context, r *runtimeapi.ListContainerStatsRequest) (*runtimeapi.ListContainerStatsResponse, error) {
+func (s *runtimeService) ListContainerStats(
+	_ context.Context, r *runtimeapi.ListContainerStatsRequest,
+) (*runtimeapi.ListContainerStatsResponse, error) {
 	filter := r.GetFilter()
 	asked := &runtimeapi.ContainerFilter{
 		Id: filter.GetId(), PodSandboxId: filter.GetPodSandboxId(), LabelSelector: filter.GetLabelSelector(),
@@ -175,7 +205,10 @@ func (s *runtimeService) ListContainerStats(_ context.Context, r *runtimeapi.Lis
 	for _, id := range slices.Sorted(maps.Keys(s.containers)) {
 		if c := s.containers[id]; c.matches(asked) {
 			reply.Stats = append(reply.Stats, &runtimeapi.ContainerStats{Attributes: &runtimeapi.ContainerAttributes{
-				Id: id, Metadata: c.status.GetMetadata(), Labels: c.status.GetLabels(), Annotations: c.status.GetAnnotations(),
+				Id:          id,
+				Metadata:    c.status.GetMetadata(),
+				Labels:      c.status.GetLabels(),
+				Annotations: c.status.GetAnnotations(),
 			}})
 		}
 	}
@@ -194,7 +227,9 @@ func (c *container) matches(filter *runtimeapi.ContainerFilter) bool {
 }
 
 // UpdateContainerResources stores the new resources.
-func (s *runtimeService) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+func (s *runtimeService) UpdateContainerResources(
+	_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest,
+) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
@@ -205,7 +240,9 @@ func (s *runtimeService) UpdateContainerResources(_ context.Context, r *runtimea
 }
 
 // ExecSync returns the answer set with OnExec.
-func (s *runtimeService) ExecSync(_ context.Context, r *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+func (s *runtimeService) ExecSync(
+	_ context.Context, r *runtimeapi.ExecSyncRequest,
+) (*runtimeapi.ExecSyncResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil || c.status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return nil, status.Errorf(codes.Unknown, "container %q is not running", r.GetContainerId())
@@ -218,7 +255,9 @@ func (s *runtimeService) ExecSync(_ context.Context, r *runtimeapi.ExecSyncReque
 }
 
 // ReopenContainerLog recreates the log file.
-func (s *runtimeService) ReopenContainerLog(_ context.Context, r *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
+func (s *runtimeService) ReopenContainerLog(
+	_ context.Context, r *runtimeapi.ReopenContainerLogRequest,
+) (*runtimeapi.ReopenContainerLogResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())

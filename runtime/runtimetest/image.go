@@ -12,12 +12,16 @@ import (
 )
 
 // ImageStatus returns an image, or none.
-func (s *imageService) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
+func (s *imageService) ImageStatus(
+	_ context.Context, r *runtimeapi.ImageStatusRequest,
+) (*runtimeapi.ImageStatusResponse, error) {
 	return &runtimeapi.ImageStatusResponse{Image: s.find(r.GetImage().GetImage())}, nil
 }
 
 // ListImages lists images.
-func (s *imageService) ListImages(context.Context, *runtimeapi.ListImagesRequest) (*runtimeapi.ListImagesResponse, error) {
+func (s *imageService) ListImages(
+	context.Context, *runtimeapi.ListImagesRequest,
+) (*runtimeapi.ListImagesResponse, error) {
 	reply := &runtimeapi.ListImagesResponse{}
 	for _, id := range slices.Sorted(maps.Keys(s.images)) {
 		reply.Images = append(reply.Images, s.images[id])
@@ -26,14 +30,18 @@ func (s *imageService) ListImages(context.Context, *runtimeapi.ListImagesRequest
 }
 
 // ImageFsInfo reports that images are on the file system of the root directory.
-func (s *imageService) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
+func (s *imageService) ImageFsInfo(
+	context.Context, *runtimeapi.ImageFsInfoRequest,
+) (*runtimeapi.ImageFsInfoResponse, error) {
 	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{
 		{Timestamp: s.now(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/"}},
 	}}, nil
 }
 
 // PullImage pulls any image except those of the registry "absent.local".
-func (s *imageService) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
+func (s *imageService) PullImage(
+	_ context.Context, r *runtimeapi.PullImageRequest,
+) (*runtimeapi.PullImageResponse, error) {
 	name := r.GetImage().GetImage()
 	s.log("PullImage %s", name)
 	if strings.HasPrefix(name, "absent.local/") {
@@ -43,7 +51,9 @@ func (s *imageService) PullImage(_ context.Context, r *runtimeapi.PullImageReque
 }
 
 // RemoveImage removes an image.
-func (s *imageService) RemoveImage(_ context.Context, r *runtimeapi.RemoveImageRequest) (*runtimeapi.RemoveImageResponse, error) {
+func (s *imageService) RemoveImage(
+	_ context.Context, r *runtimeapi.RemoveImageRequest,
+) (*runtimeapi.RemoveImageResponse, error) {
 	s.log("RemoveImage %s", r.GetImage().GetImage())
 	if img := s.find(r.GetImage().GetImage()); img != nil {
 		delete(s.images, img.GetId())

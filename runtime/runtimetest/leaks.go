@@ -18,7 +18,8 @@ const leakTimeout = 10 * time.Second
 func Main(m *testing.M) {
 	code := m.Run()
 	if left := untilNone(func() []string { return goroutines(nil) }); code == 0 && len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "%d goroutines are left:\n\n%s\n", len(left), strings.Join(left, "\n\n")) //nolint:forbidigo // there is no other way to report it
+		//nolint:forbidigo // there is no other way to report it
+		fmt.Fprintf(os.Stderr, "%d goroutines are left:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
 		code = 1
 	}
 	os.Exit(code) //nolint:forbidigo // it is what a main function of tests does
@@ -81,7 +82,9 @@ func idOf(stack string) string {
 // libraries for the whole process, and of connections if connections is set.
 func belongsToAll(stack string, connections bool) bool {
 	for _, of := range []string{
-		"runtimetest.goroutines(", "testing.(*M).", "testing.tRunner(", "testing.runTests", "testing.(*T).Run(", "klog/v2.(*flushDaemon)",
+		"runtimetest.goroutines(",
+		"testing.(*M).", "testing.tRunner(", "testing.runTests", "testing.(*T).Run(",
+		"klog/v2.(*flushDaemon)",
 		"os/signal.loop", "os/signal.signal_recv",
 		// The library of cgroups keeps its connection to systemd.
 		"godbus/dbus/", "go-systemd/",
@@ -90,7 +93,8 @@ func belongsToAll(stack string, connections bool) bool {
 			return true
 		}
 	}
-	return connections && (strings.Contains(stack, "grpc/internal/") || strings.Contains(stack, "google.golang.org/grpc."))
+	return connections &&
+		(strings.Contains(stack, "grpc/internal/") || strings.Contains(stack, "google.golang.org/grpc."))
 }
 
 // openFiles returns the open files of this process.

@@ -81,8 +81,9 @@ func (p *Proxy) Reset() {
 
 // Writes returns the calls that change state.
 func (p *Proxy) Writes() []string {
+	queries := []string{"List", "Status", "Version", "RuntimeConfig", "ImageFsInfo", "GetContainerEvents"}
 	return slices.DeleteFunc(p.Calls(), func(method string) bool {
-		for _, reads := range []string{"List", "Status", "Version", "RuntimeConfig", "ImageFsInfo", "GetContainerEvents"} {
+		for _, reads := range queries {
 			if strings.HasPrefix(method, reads) || strings.HasSuffix(method, reads) {
 				return true
 			}

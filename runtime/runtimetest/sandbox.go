@@ -18,7 +18,9 @@ type sandbox struct {
 }
 
 // RunPodSandbox creates a sandbox that is ready at once.
-func (s *runtimeService) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
+func (s *runtimeService) RunPodSandbox(
+	_ context.Context, r *runtimeapi.RunPodSandboxRequest,
+) (*runtimeapi.RunPodSandboxResponse, error) {
 	config := r.GetConfig()
 	meta := config.GetMetadata()
 	s.log("RunPodSandbox %s %d", meta.GetName(), meta.GetAttempt())
@@ -29,11 +31,12 @@ func (s *runtimeService) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSa
 		}
 	}
 	id := s.newID()
+	namespaces := &runtimeapi.Namespace{Options: config.GetLinux().GetSecurityContext().GetNamespaceOptions()}
 	one := &sandbox{config: config, name: name, status: &runtimeapi.PodSandboxStatus{
 		Id: id, Metadata: meta, State: runtimeapi.PodSandboxState_SANDBOX_READY, CreatedAt: s.now(),
 		Labels: config.GetLabels(), Annotations: config.GetAnnotations(), RuntimeHandler: r.GetRuntimeHandler(),
 		Network: &runtimeapi.PodSandboxNetworkStatus{},
-		Linux:   &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: config.GetLinux().GetSecurityContext().GetNamespaceOptions()}},
+		Linux:   &runtimeapi.LinuxPodSandboxStatus{Namespaces: namespaces},
 	}}
 	if one.status.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_POD {
 		one.status.Network.Ip = fmt.Sprintf("10.0.%d.%d", s.serial/250, s.serial%250+2)
@@ -49,7 +52,9 @@ func (s *runtimeService) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSa
 }
 
 // StopPodSandbox stops a sandbox and its containers.
-func (s *runtimeService) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
+func (s *runtimeService) StopPodSandbox(
+	_ context.Context, r *runtimeapi.StopPodSandboxRequest,
+) (*runtimeapi.StopPodSandboxResponse, error) {
 	s.log("StopPodSandbox %s", s.sandboxName(r.GetPodSandboxId()))
 	if one := s.sandboxes[r.GetPodSandboxId()]; one != nil {
 		s.end(one)
@@ -58,7 +63,9 @@ func (s *runtimeService) StopPodSandbox(_ context.Context, r *runtimeapi.StopPod
 }
 
 // RemovePodSandbox removes a sandbox and its containers.
-func (s *runtimeService) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
+func (s *runtimeService) RemovePodSandbox(
+	_ context.Context, r *runtimeapi.RemovePodSandboxRequest,
+) (*runtimeapi.RemovePodSandboxResponse, error) {
 	s.log("RemovePodSandbox %s", s.sandboxName(r.GetPodSandboxId()))
 	if one := s.sandboxes[r.GetPodSandboxId()]; one != nil {
 		s.end(one)
@@ -69,7 +76,9 @@ func (s *runtimeService) RemovePodSandbox(_ context.Context, r *runtimeapi.Remov
 }
 
 // PodSandboxStatus returns the status of one sandbox.
-func (s *runtimeService) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
+func (s *runtimeService) PodSandboxStatus(
+	_ context.Context, r *runtimeapi.PodSandboxStatusRequest,
+) (*runtimeapi.PodSandboxStatusResponse, error) {
 	one := s.sandboxes[r.GetPodSandboxId()]
 	if one == nil {
 		return nil, notFound("sandbox", r.GetPodSandboxId())
@@ -78,7 +87,9 @@ func (s *runtimeService) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSa
 }
 
 // ListPodSandbox lists sandboxes.
-func (s *runtimeService) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+func (s *runtimeService) ListPodSandbox(
+	_ context.Context, r *runtimeapi.ListPodSandboxRequest,
+) (*runtimeapi.ListPodSandboxResponse, error) {
 	filter := r.GetFilter()
 	reply := &runtimeapi.ListPodSandboxResponse{}
 	for _, id := range slices.Sorted(maps.Keys(s.sandboxes)) {
@@ -90,7 +101,12 @@ func (s *runtimeService) ListPodSandbox(_ context.Context, r *runtimeapi.ListPod
 			continue
 		}
 		reply.Items = append(reply.Items, &runtimeapi.PodSandbox{
-			Id: id, Metadata: st.GetMetadata(), State: st.GetState(), CreatedAt: st.GetCreatedAt(), Labels: st.GetLabels(), Annotations: st.GetAnnotations(),
+			Id:          id,
+			Metadata:    st.GetMetadata(),
+			State:       st.GetState(),
+			CreatedAt:   st.GetCreatedAt(),
+			Labels:      st.GetLabels(),
+			Annotations: st.GetAnnotations(),
 		})
 	}
 	return reply, nil

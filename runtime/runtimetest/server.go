@@ -119,7 +119,9 @@ func (s *Server) Created() Created {
 }
 
 // intercept logs calls, lets containers exit whose time has come, and applies faults.
-func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (s *Server) intercept(
+	ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (any, error) {
 	method := path.Base(info.FullMethod)
 	fault := s.faultFor(method, req)
 	if fault != nil && fault.Hangs {

@@ -19,16 +19,25 @@ type Shape struct {
 // Their commands are those of the demo program.
 func Shapes() map[string]Shape {
 	two := shapePod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")
-	done := map[string][]Behaviour{"first": {{After: time.Second}}, "second": {{After: time.Second}}}
-	inits := shapePod("  initContainers: [{name: first, image: 'i:1'}, {name: second, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
-	sidecars := shapePod("  initContainers: [{name: s, image: 'i:1', restartPolicy: Always}]\n  containers: [{name: a, image: 'i:1'}]\n")
+	once := []Behaviour{{After: time.Second}}
+	done := map[string][]Behaviour{"first": once, "second": once}
+	all := map[string][]Behaviour{"first": once, "second": once, "a": once}
+	inits := shapePod("  initContainers: [{name: first, image: 'i:1'}, {name: second, image: 'i:1'}]\n" +
+		"  containers: [{name: a, image: 'i:1'}]\n")
+	sidecars := shapePod("  initContainers: [{name: s, image: 'i:1', restartPolicy: Always}]\n" +
+		"  containers: [{name: a, image: 'i:1'}]\n")
 	hooks := shapePod(`  containers:
   - name: a
     image: 'i:1'
     lifecycle: {postStart: {exec: {command: [/demo, exit, '0']}}, preStop: {exec: {command: [/demo, exit, '0']}}}
   - {name: b, image: 'i:1'}
 `)
-	limited := strings.Replace(two, "{name: a, image: 'i:1'}", "{name: a, image: 'i:1', resources: {limits: {cpu: 1}}}", 1)
+	slower := strings.Replace(hooks, "postStart: {exec: {command: [/demo, exit,",
+		"postStart: {exec: {command: [/demo, exit, --after, 1ms,", 1)
+	newImage := strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'i:2'}", 1)
+	limited := strings.Replace(two, "{name: a, image: 'i:1'}",
+		"{name: a, image: 'i:1', resources: {limits: {cpu: 1}}}", 1)
+	fails := Behaviour{After: time.Second, ExitCode: 1}
 	return map[string]Shape{
 		"two containers":      {After: two},
 		"init containers":     {After: inits, Behave: done},
@@ -36,14 +45,14 @@ func Shapes() map[string]Shape {
 		"hooks":               {After: hooks},
 		"volumes":             {After: shapeVolumes()},
 		"a pull":              {After: strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'new:1'}", 1)},
-		"completion":          {After: never(inits), Behave: map[string][]Behaviour{"first": {{After: time.Second}}, "second": {{After: time.Second}}, "a": {{After: time.Second}}}},
-		"crashes":             {After: two, Behave: map[string][]Behaviour{"a": {{After: time.Second, ExitCode: 1}, {After: time.Second, ExitCode: 1}}}},
-		"replace":             {Before: two, After: strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'i:2'}", 1)},
-		"replace with a hook": {Before: hooks, After: strings.Replace(hooks, "postStart: {exec: {command: [/demo, exit,", "postStart: {exec: {command: [/demo, exit, --after, 1ms,", 1)},
-		"replace, Never":      {Before: never(two), After: never(strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'i:2'}", 1))},
+		"completion":          {After: never(inits), Behave: all},
+		"crashes":             {After: two, Behave: map[string][]Behaviour{"a": {fails, fails}}},
+		"replace":             {Before: two, After: newImage},
+		"replace with a hook": {Before: hooks, After: slower},
+		"replace, Never":      {Before: never(two), After: never(newImage)},
 		"sandbox change":      {Before: two, After: strings.Replace(two, "spec:\n", "spec:\n  hostname: other\n", 1)},
 		"removed container":   {Before: two, After: strings.Replace(two, ", {name: b, image: 'i:1'}", "", 1)},
-		"added container":     {Before: two, After: strings.Replace(two, "[{name: a", "[{name: c, image: 'i:1'}, {name: a", 1)},
+		"added container":     {Before: two, After: strings.Replace(two, "[{", "[{name: c, image: 'i:1'}, {", 1)},
 		"resize":              {Before: limited, After: strings.Replace(limited, "cpu: 1", "cpu: 2", 1)},
 		"delete":              {Before: sidecars},
 		"delete with hooks":   {Before: hooks},

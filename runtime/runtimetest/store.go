@@ -124,5 +124,6 @@ func notFound(kind, id string) error {
 
 // reserved returns containerd's error for a name that is already in use.
 func reserved(kind, name, owner string) error {
-	return status.Errorf(codes.Unknown, "failed to reserve %s name %q: name %q is reserved for %q", kind, name, name, owner)
+	return status.Errorf(codes.Unknown,
+		"failed to reserve %s name %q: name %q is reserved for %q", kind, name, name, owner)
 }

@@ -39,7 +39,9 @@ func Trace(ctx context.Context, p Program, nth int) (*Traced, error) {
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	process, err := os.StartProcess(os.Args[0], append([]string{os.Args[0]}, p.Args...), &os.ProcAttr{
-		Env: append(p.Env, tracedVar+"=1"), Files: []*os.File{nil, p.Output, p.Output}, Sys: &unix.SysProcAttr{Ptrace: true},
+		Env:   append(p.Env, tracedVar+"=1"),
+		Files: []*os.File{nil, p.Output, p.Output},
+		Sys:   &unix.SysProcAttr{Ptrace: true},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("tracing %s: %w", p.Args[0], err)
@@ -48,7 +50,8 @@ func Trace(ctx context.Context, p Program, nth int) (*Traced, error) {
 		p.Started(process.Pid)
 	}
 	t := &tracer{pid: process.Pid, nth: nth, result: &Traced{ExitCode: -1}}
-	stop := context.AfterFunc(ctx, func() { unix.Kill(t.pid, unix.SIGKILL) }) //nolint:errcheck // it may be gone already
+	//nolint:errcheck // it may be gone already
+	stop := context.AfterFunc(ctx, func() { unix.Kill(t.pid, unix.SIGKILL) })
 	defer stop()
 	if err := errors.Join(t.follow(), process.Release()); err != nil {
 		return nil, fmt.Errorf("tracing %s: %w", p.Args[0], err)
@@ -181,7 +184,10 @@ func (s *syscallInfo) change(tid int) string {
 // file returns the regular file of a descriptor.
 func file(tid int, fd uint64) string {
 	path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, fd))
-	if err != nil || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
+	if err != nil || !strings.HasPrefix(path, "/") {
+		return ""
+	}
+	if strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
 		return ""
 	}
 	return path
@@ -247,7 +253,8 @@ func changesOfPaths() map[uint64]change {
 // changesOfFiles returns the calls that change an open file.
 func changesOfFiles() map[uint64]change {
 	return map[uint64]change{
-		unix.SYS_WRITE: {"write", 0}, unix.SYS_PWRITE64: {"write", 0}, unix.SYS_WRITEV: {"write", 0}, unix.SYS_PWRITEV: {"write", 0},
+		unix.SYS_WRITE: {"write", 0}, unix.SYS_PWRITE64: {"write", 0},
+		unix.SYS_WRITEV: {"write", 0}, unix.SYS_PWRITEV: {"write", 0},
 		unix.SYS_SENDFILE: {"write", 0}, unix.SYS_COPY_FILE_RANGE: {"write", 2}, unix.SYS_SPLICE: {"write", 2},
 		unix.SYS_FTRUNCATE: {"truncate", 0}, unix.SYS_FALLOCATE: {"allocate", 0},
 		unix.SYS_FCHMOD: {"chmod", 0}, unix.SYS_FCHOWN: {"chown", 0}, unix.SYS_FSETXATTR: {"setxattr", 0},

@@ -56,12 +56,19 @@ const (
 
 // filter stops at the calls that may change a file system.
 func filter() []unix.SockFilter {
-	numbers := slices.Concat(slices.Sorted(maps.Keys(changesOfPaths())), slices.Sorted(maps.Keys(changesOfFiles())), []uint64{unix.SYS_OPENAT2})
+	numbers := slices.Concat(
+		slices.Sorted(maps.Keys(changesOfPaths())),
+		slices.Sorted(maps.Keys(changesOfFiles())),
+		[]uint64{unix.SYS_OPENAT2})
 	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: numberOffset}}
 	for i, number := range numbers {
 		// Jump to the last instruction.
 		toTrace := uint8(len(numbers) - i + 3)
-		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: toTrace, K: uint32(number)})
+		program = append(program, unix.SockFilter{
+			Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
+			Jt:   toTrace,
+			K:    uint32(number),
+		})
 	}
 	return append(program,
 		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 2, K: unix.SYS_OPENAT},

@@ -8,19 +8,31 @@ import (
 
 // Version names the runtime.
 func (s *runtimeService) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "memory", RuntimeVersion: "1", RuntimeApiVersion: "v1"}, nil
+	return &runtimeapi.VersionResponse{
+		Version:           "0.1.0",
+		RuntimeName:       "memory",
+		RuntimeVersion:    "1",
+		RuntimeApiVersion: "v1",
+	}, nil
 }
 
 // Status reports whether the network is ready.
 func (s *runtimeService) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
-	network := &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: s.notReady == "", Message: s.notReady}
+	conditions := []*runtimeapi.RuntimeCondition{
+		{Type: runtimeapi.RuntimeReady, Status: true},
+		{Type: runtimeapi.NetworkReady, Status: s.notReady == "", Message: s.notReady},
+	}
 	return &runtimeapi.StatusResponse{
-		Status:          &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{{Type: runtimeapi.RuntimeReady, Status: true}, network}},
+		Status:          &runtimeapi.RuntimeStatus{Conditions: conditions},
 		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: ""}},
 	}, nil
 }
 
 // RuntimeConfig returns the cgroup driver.
-func (s *runtimeService) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest) (*runtimeapi.RuntimeConfigResponse, error) {
-	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
+func (s *runtimeService) RuntimeConfig(
+	context.Context, *runtimeapi.RuntimeConfigRequest,
+) (*runtimeapi.RuntimeConfigResponse, error) {
+	return &runtimeapi.RuntimeConfigResponse{
+		Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS},
+	}, nil
 }
