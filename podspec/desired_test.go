@@ -61,10 +61,16 @@ func TestSecretsOfADesired(t *testing.T) {
 	if !digest.IsSecret(string(without.Objects.Secrets["login"].Data["password"])) {
 		t.Errorf("no digest replaces the value: %q", without.Objects.Secrets["login"].Data)
 	}
-	if !d.SameAs(podspectest.Desired(t, podspectest.WithEnv)) || d.SameAs(podspectest.Desired(t, strings.Replace(podspectest.WithEnv, "hunter2", "hunter3", 1))) {
+	if !d.SameAs(podspectest.Desired(t, podspectest.WithEnv)) ||
+		d.SameAs(podspectest.Desired(t, strings.Replace(podspectest.WithEnv, "hunter2", "hunter3", 1))) {
 		t.Error("SameAs does not compare the values of Secrets")
 	}
-	for kind, want := range map[string]bool{"secret: {secretName: s}": true, "projected: {sources: [{secret: {name: s}}]}": true, "configMap: {name: s}": false, "emptyDir: {}": false} {
+	for kind, want := range map[string]bool{
+		"secret: {secretName: s}":                     true,
+		"projected: {sources: [{secret: {name: s}}]}": true,
+		"configMap: {name: s}":                        false,
+		"emptyDir: {}":                                false,
+	} {
 		pod := podspectest.Desired(t, podspectest.Minimal+"  volumes:\n  - name: v\n    "+kind+"\n").Pod
 		if got := podspec.UsesSecret(&pod.Spec.Volumes[0]); got != want {
 			t.Errorf("%s uses a Secret: %t", kind, got)
@@ -79,7 +85,8 @@ func TestOwnerIsNotHashed(t *testing.T) {
 	if !d.SameAs(kept) || !d.SameManifest(kept) || d.Digest() != kept.Digest() {
 		t.Error("the owner changes the wanted state or its digest")
 	}
-	if c := &d.Pod.Spec.Containers[0]; spechash.Container(d, c) != spechash.Container(kept, c) || spechash.Sandbox(d) != spechash.Sandbox(kept) {
+	if c := &d.Pod.Spec.Containers[0]; spechash.Container(d, c) != spechash.Container(kept, c) ||
+		spechash.Sandbox(d) != spechash.Sandbox(kept) {
 		t.Error("the owner changes the hashes of container and sandbox")
 	}
 	text, err := json.Marshal(kept)

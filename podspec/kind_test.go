@@ -17,7 +17,15 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	for word, want := range map[string]string{
-		"po": KindPod, "SVC": KindService, "deployments.apps": KindDeployment, "cj": KindCronJob, "jobs.batch": KindJob, "jobs.apps": "", "all": "", "": "", "widgets": "",
+		"po":               KindPod,
+		"SVC":              KindService,
+		"deployments.apps": KindDeployment,
+		"cj":               KindCronJob,
+		"jobs.batch":       KindJob,
+		"jobs.apps":        "",
+		"all":              "",
+		"":                 "",
+		"widgets":          "",
 	} {
 		if got := KindOfWord(word).Name; got != want {
 			t.Errorf("%q is %q, want %q", word, got, want)

@@ -13,7 +13,12 @@ func TestPublishedPorts(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{
 		InitContainers: []v1.Container{{Ports: []v1.ContainerPort{{ContainerPort: 1, HostPort: 1}}}},
 		Containers: []v1.Container{
-			{Ports: []v1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 81, HostPort: 8081, Protocol: v1.ProtocolTCP, HostIP: "127.0.0.1"}}},
+			{
+				Ports: []v1.ContainerPort{
+					{ContainerPort: 80},
+					{ContainerPort: 81, HostPort: 8081, Protocol: v1.ProtocolTCP, HostIP: "127.0.0.1"},
+				},
+			},
 			{Ports: []v1.ContainerPort{{ContainerPort: 53, HostPort: 53, Protocol: v1.ProtocolUDP}}},
 		},
 	}}

@@ -20,7 +20,8 @@ func TestUnresolved(t *testing.T) {
 	for _, r := range m.Pods[0].Unresolved() {
 		details = append(details, r.Container+": "+r.Detail)
 	}
-	want := `app: ConfigMap default/settings has no key "absent"; app: Secret default/absent is missing: apply a file that has it, or add it with --configmap FILE`
+	want := `app: ConfigMap default/settings has no key "absent"; ` +
+		`app: Secret default/absent is missing: apply a file that has it, or add it with --configmap FILE`
 	if got := strings.Join(details, "; "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -29,7 +29,13 @@ func TestLimits(t *testing.T) {
 		"one container":      {[]v1.ResourceRequirements{limited("1", "1Gi"), limited("1", "")}, nil, true, false, "1Gi"},
 		"the last container": {[]v1.ResourceRequirements{limited("", ""), limited("1", "1Gi")}, nil, false, false, "1Gi"},
 		"the pod":            {[]v1.ResourceRequirements{limited("", "")}, new(limited("", "3Gi")), false, true, "3Gi"},
-		"the pod, and some":  {[]v1.ResourceRequirements{limited("1", "1Gi"), limited("", "")}, new(limited("2", "3Gi")), true, true, "3Gi"},
+		"the pod, and some": {
+			[]v1.ResourceRequirements{limited("1", "1Gi"), limited("", "")},
+			new(limited("2", "3Gi")),
+			true,
+			true,
+			"3Gi",
+		},
 	} {
 		pod := &v1.Pod{Spec: v1.PodSpec{Resources: c.pod}}
 		for _, r := range c.containers {

@@ -58,7 +58,8 @@ func TestTakeoverProblems(t *testing.T) {
 	if want := []string{"spec.runtimeClassName"}; !slices.Equal(panics, want) {
 		t.Errorf("panics %v, want %v", panics, want)
 	}
-	if want := []string{"spec.activeDeadlineSeconds", "spec.containers[0].resizePolicy[0]", "spec.volumes[1].projected"}; !slices.Equal(restarts, want) {
+	want := []string{"spec.activeDeadlineSeconds", "spec.containers[0].resizePolicy[0]", "spec.volumes[1].projected"}
+	if !slices.Equal(restarts, want) {
 		t.Errorf("restarts %v, want %v", restarts, want)
 	}
 }

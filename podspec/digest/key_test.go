@@ -32,7 +32,8 @@ func TestSecretsOfTwoKeysCannotBeCompared(t *testing.T) {
 	if here.ID() == there.ID() || (*Key)(nil).ID() != "none" {
 		t.Errorf("ids %s, %s and %s", here.ID(), there.ID(), (*Key)(nil).ID())
 	}
-	if digest(here, "1") == here.Secret("default/other", ref, []byte("1")) || digest(here, "1") == here.Secret("default/web", SecretRef{Name: "loginpin"}, []byte("1")) {
+	if digest(here, "1") == here.Secret("default/other", ref, []byte("1")) ||
+		digest(here, "1") == here.Secret("default/web", SecretRef{Name: "loginpin"}, []byte("1")) {
 		t.Error("equal values have the same digest in two places")
 	}
 }
@@ -40,7 +41,8 @@ func TestSecretsOfTwoKeysCannotBeCompared(t *testing.T) {
 // TestSeal checks that the open part is readable without the key, and the secret part is not.
 func TestSeal(t *testing.T) {
 	one := here.Seal("sha256:open", "default/web", []byte("1"))
-	if !strings.HasPrefix(one, "sha256:open:"+here.ID()+":") || Compare(one, here.Seal("sha256:open", "default/web", []byte("2"))) != Different {
+	if !strings.HasPrefix(one, "sha256:open:"+here.ID()+":") ||
+		Compare(one, here.Seal("sha256:open", "default/web", []byte("2"))) != Different {
 		t.Errorf("sealed as %s", one)
 	}
 	if got := Compare(one, there.Seal("sha256:open", "default/web", []byte("1"))); got != Unknown {

@@ -10,7 +10,12 @@ func TestGroupNotes(t *testing.T) {
 	note := func(line int, path, detail string) Note {
 		return Note{File: "a.yaml", Line: line, Column: 1, Path: path, Detail: detail}
 	}
-	got := GroupNotes([]Note{note(1, "spec.x", "no effect"), note(2, "spec.y", "no effect"), note(3, "spec.x", "no effect"), note(4, "spec.x", "other")})
+	got := GroupNotes([]Note{
+		note(1, "spec.x", "no effect"),
+		note(2, "spec.y", "no effect"),
+		note(3, "spec.x", "no effect"),
+		note(4, "spec.x", "other"),
+	})
 	want := []string{"a.yaml:1:1: spec.x: no effect (also at a.yaml:3)", "a.yaml:2:1: spec.y: no effect", "a.yaml:4:1: spec.x: other"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

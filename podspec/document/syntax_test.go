@@ -12,7 +12,10 @@ import (
 func TestFaultsAreTold(t *testing.T) {
 	const head = "a:\n  b:\n  - c: 1\n    d: 2\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"too little indented":        {head + "   e: 3\nf: 4\n", "5: a key is expected here; check the indentation, and quotes and brackets above"},
+		"too little indented": {
+			head + "   e: 3\nf: 4\n",
+			"5: a key is expected here; check the indentation, and quotes and brackets above",
+		},
 		"a tab":                      {head + "\te: 3\nf: 4\n", "5: a tab is used where spaces are expected; YAML indents with spaces"},
 		"a tab before the first key": {"a:\n\te: 3\nf: 4\n", "2: a tab is used where spaces are expected; YAML indents with spaces"},
 		"a tab after blanks":         {"a:\n  b:\n  \tc: 3\n", "3: a tab is used where spaces are expected; YAML indents with spaces"},
@@ -20,10 +23,19 @@ func TestFaultsAreTold(t *testing.T) {
 		"an open bracket":            {head + "    e: [x\n    f: 4\n", "5: a list [...] is not closed, or lacks a comma"},
 		"an open quote":              {head + "    e: \"x\n    f: 4\n", "5: a quote is not closed"},
 		"no colon":                   {head + "    e\n    f: 4\n", "5: a key needs a colon and a space after it"},
-		"two colons":                 {head + "    e: f: 4\ng: 5\n", "5: this line has a second colon, or is indented too far; put the value in quotes"},
-		"an at sign":                 {head + "    e: @f\ng: 5\n", "5: a value cannot begin with this character; put it in quotes"},
-		"a list that is none":        {"a:\n- b\n- c\nd: 1\n- e\nf: 1\n", "5: a key is expected here; check the indentation, and quotes and brackets above"},
-		"lists over lines":           {"a: [\n  b,\n  c,\n]\nd: {e: 1,\n  f: 2}\n  g: 3\n", "7: a key is expected here; check the indentation, and quotes and brackets above"},
+		"two colons": {
+			head + "    e: f: 4\ng: 5\n",
+			"5: this line has a second colon, or is indented too far; put the value in quotes",
+		},
+		"an at sign": {head + "    e: @f\ng: 5\n", "5: a value cannot begin with this character; put it in quotes"},
+		"a list that is none": {
+			"a:\n- b\n- c\nd: 1\n- e\nf: 1\n",
+			"5: a key is expected here; check the indentation, and quotes and brackets above",
+		},
+		"lists over lines": {
+			"a: [\n  b,\n  c,\n]\nd: {e: 1,\n  f: 2}\n  g: 3\n",
+			"7: a key is expected here; check the indentation, and quotes and brackets above",
+		},
 	} {
 		docs, problems := Split(input.Source{Name: "x", Text: []byte(c.text)})
 		if len(problems) > 0 {

@@ -9,7 +9,10 @@ import (
 )
 
 func TestResolve(t *testing.T) {
-	d := podspectest.Desired(t, strings.Replace(podspectest.WithEnv, "    env:\n", "    envFrom: [{configMapRef: {name: settings}, prefix: P_}, {secretRef: {name: absent, optional: true}}]\n    env:\n", 1))
+	d := podspectest.Desired(t,
+		strings.Replace(podspectest.WithEnv, "    env:\n",
+			"    envFrom: [{configMapRef: {name: settings}, prefix: P_}, {secretRef: {name: absent, "+
+				"optional: true}}]\n    env:\n", 1))
 	env, missing := expand.Resolve(d, &d.Pod.Spec.Containers[0])
 	var got []string
 	for _, e := range env {

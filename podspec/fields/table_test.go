@@ -71,8 +71,12 @@ func TestEveryFieldIsClassified(t *testing.T) {
 // TestEveryFieldOfWorkloadsIsClassified checks that no field is ignored silently.
 func TestEveryFieldOfWorkloadsIsClassified(t *testing.T) {
 	for kind, of := range map[string]reflect.Type{
-		"Deployment": reflect.TypeFor[appsv1.Deployment](), "ReplicaSet": reflect.TypeFor[appsv1.ReplicaSet](), "StatefulSet": reflect.TypeFor[appsv1.StatefulSet](),
-		"DaemonSet": reflect.TypeFor[appsv1.DaemonSet](), "Job": reflect.TypeFor[batchv1.Job](), "CronJob": reflect.TypeFor[batchv1.CronJob](),
+		"Deployment":  reflect.TypeFor[appsv1.Deployment](),
+		"ReplicaSet":  reflect.TypeFor[appsv1.ReplicaSet](),
+		"StatefulSet": reflect.TypeFor[appsv1.StatefulSet](),
+		"DaemonSet":   reflect.TypeFor[appsv1.DaemonSet](),
+		"Job":         reflect.TypeFor[batchv1.Job](),
+		"CronJob":     reflect.TypeFor[batchv1.CronJob](),
 	} {
 		rows, used := Kind(kind), map[string]bool{}
 		table := TableOf(rows)

@@ -52,7 +52,11 @@ func TestRedirectsStayTrusted(t *testing.T) {
 		"to something that cannot be parsed": {true, "https://me:hunter2@a b/", "redirects to an invalid URL"},
 	} {
 		place := c.place
-		reader, from := served(t, map[bool]func(*httptest.Server){true: (*httptest.Server).StartTLS, false: (*httptest.Server).Start}[c.tls], sendTo(&place))
+		start := (*httptest.Server).Start
+		if c.tls {
+			start = (*httptest.Server).StartTLS
+		}
+		reader, from := served(t, start, sendTo(&place))
 		read, err := reader.Read(t.Context(), from)
 		if c.want == "" && (err != nil || len(read) != 1 || string(read[0].Text) != manifest) {
 			t.Errorf("%s: %v", name, err)
@@ -150,7 +154,11 @@ func TestMissingFileIsAnError(t *testing.T) {
 func TestDirectoryTakesManifestsOnly(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"b.yaml": strings.Replace(manifest, "name: web", "name: b", 1), "a.yml": manifest, "c.yaml.bak": "garbage", ".hidden.yaml": "garbage", "notes.txt": "garbage",
+		"b.yaml":       strings.Replace(manifest, "name: web", "name: b", 1),
+		"a.yml":        manifest,
+		"c.yaml.bak":   "garbage",
+		".hidden.yaml": "garbage",
+		"notes.txt":    "garbage",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

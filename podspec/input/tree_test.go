@@ -39,7 +39,9 @@ func TestEach(t *testing.T) {
 	if err != nil || len(files) != 5 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	for i, want := range []string{"a.yaml a", "b.yaml larger than 4 bytes", "f.yaml no such file", "g.yaml not a regular file", "h.yaml known"} {
+	for i, want := range []string{
+		"a.yaml a", "b.yaml larger than 4 bytes", "f.yaml no such file", "g.yaml not a regular file", "h.yaml known",
+	} {
 		name, words, _ := strings.Cut(want, " ")
 		f, told := files[i], string(files[i].Text)
 		if f.Err != nil {
@@ -66,11 +68,16 @@ func TestEachMissing(t *testing.T) {
 		}
 	}
 	// A directory may have the name of a file, and a file that of a directory.
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "d.yaml"), 0o700), os.WriteFile(filepath.Join(dir, "d.yaml", "a.yml"), nil, 0o600), os.WriteFile(filepath.Join(dir, "f"), nil, 0o600)); err != nil {
+	err := errors.Join(
+		os.Mkdir(filepath.Join(dir, "d.yaml"), 0o700),
+		os.WriteFile(filepath.Join(dir, "d.yaml", "a.yml"), nil, 0o600),
+		os.WriteFile(filepath.Join(dir, "f"), nil, 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"d.yaml", "f", "d.yaml/a.yml"} {
-		if files, err := (&Tree{Path: filepath.Join(dir, name)}).Each(t.Context(), nothing); err != nil || len(files) != 1 || files[0].Err != nil {
+		if files, err := (&Tree{Path: filepath.Join(dir, name)}).Each(t.Context(), nothing); err != nil ||
+			len(files) != 1 || files[0].Err != nil {
 			t.Errorf("%s: %v, %v", name, files, err)
 		}
 	}
@@ -98,7 +105,8 @@ func TestFilesOfTheKernel(t *testing.T) {
 	if err != nil || len(files) != 4 || !strings.Contains(files[0].Err.Error(), "0.yaml: it is on a file system of the kernel") {
 		t.Errorf("%+v, %v", files, err)
 	}
-	if _, err = (Reader{}).Read(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "0.yaml: it is on a file system of the kernel") {
+	if _, err = (Reader{}).Read(t.Context(), dir); err == nil ||
+		!strings.Contains(err.Error(), "0.yaml: it is on a file system of the kernel") {
 		t.Errorf("as a directory: %v", err)
 	}
 }
@@ -155,7 +163,10 @@ func TestDirectoriesAreBounded(t *testing.T) {
 		}
 	}
 	other := t.TempDir()
-	if err := errors.Join(os.WriteFile(filepath.Join(other, "a"), nil, 0o600), os.WriteFile(filepath.Join(other, ".b"), nil, 0o600)); err != nil {
+	err := errors.Join(
+		os.WriteFile(filepath.Join(other, "a"), nil, 0o600),
+		os.WriteFile(filepath.Join(other, ".b"), nil, 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	l := lister{ctx: t.Context(), entries: maxEntries - 2}

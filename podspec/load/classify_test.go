@@ -59,10 +59,11 @@ func TestWhatNobodyMeasuresIsNoted(t *testing.T) {
 // TestPortsOfInitContainersAreNoted checks the notes for ports that neither podctl nor a kubelet publishes on the node.
 func TestPortsOfInitContainersAreNoted(t *testing.T) {
 	const ports = "ports: [{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}, {containerPort: 81}]"
+	const ofInit = "spec.initContainers[0].ports[0].hostIP spec.initContainers[0].ports[0].hostPort"
 	for text, want := range map[string]string{
 		"    " + ports + "\n": "",
-		"  initContainers: [{name: i, image: i, " + ports + "}]\n":                                                   "spec.initContainers[0].ports[0].hostIP spec.initContainers[0].ports[0].hostPort",
-		"  initContainers: [{name: i, image: i, restartPolicy: Always, " + ports + "}]\n":                            "spec.initContainers[0].ports[0].hostIP spec.initContainers[0].ports[0].hostPort",
+		"  initContainers: [{name: i, image: i, " + ports + "}]\n":                                                   ofInit,
+		"  initContainers: [{name: i, image: i, restartPolicy: Always, " + ports + "}]\n":                            ofInit,
 		"  initContainers: [{name: i, image: i, ports: [{containerPort: 80}]}]\n":                                    "",
 		"  hostNetwork: true\n  initContainers: [{name: i, image: i, ports: [{containerPort: 80, hostPort: 80}]}]\n": "",
 	} {

@@ -22,9 +22,12 @@ func TestStoredAsByTheAPIServersScheme(t *testing.T) {
 		"two accounts":         minimal + "  serviceAccount: a\n  serviceAccountName: b\n",
 		"a negative period":    minimal + "  terminationGracePeriodSeconds: -5\n",
 		"no period":            minimal + "  terminationGracePeriodSeconds: 0\n",
-		"of the host":          minimal + "    ports: [{containerPort: 80}]\n  hostNetwork: true\n  hostPID: true\n  shareProcessNamespace: false\n",
-		"a uid, a namespace":   strings.Replace(minimal, "  name: web\n", "  name: web\n  namespace: ns\n  uid: u\n  annotations: {a: b}\n", 1),
-		"resources":            minimal + "    resources: {limits: {cpu: 100m, memory: 1Gi}}\n  overhead: {cpu: 1m}\n  runtimeClassName: r\n",
+		"of the host": minimal +
+			"    ports: [{containerPort: 80}]\n  hostNetwork: true\n  hostPID: true\n  shareProcessNamespace: false\n",
+		"a uid, a namespace": strings.Replace(minimal, "  name: web\n",
+			"  name: web\n  namespace: ns\n  uid: u\n  annotations: {a: b}\n", 1),
+		"resources": minimal +
+			"    resources: {limits: {cpu: 100m, memory: 1Gi}}\n  overhead: {cpu: 1m}\n  runtimeClassName: r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := schemesPod(t, text)
@@ -89,7 +92,10 @@ func TestStoredAfterPreparation(t *testing.T) {
 		}
 	}
 	local := "p"
-	want := map[string]*v1.AppArmorProfile{"app": {Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: &local}, "own": {Type: v1.AppArmorProfileTypeUnconfined}}
+	want := map[string]*v1.AppArmorProfile{
+		"app": {Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: &local},
+		"own": {Type: v1.AppArmorProfileTypeUnconfined},
+	}
 	if diff := cmp.Diff(want, profiles); diff != "" {
 		t.Error(diff)
 	}
@@ -110,18 +116,36 @@ func TestStoredAfterPreparation(t *testing.T) {
 
 // TestValidatedAsAPod checks rules for pods that do not apply to their templates.
 func TestValidatedAsAPod(t *testing.T) {
-	for text, want := range map[string]string{
-		minimal + "  volumes: [{name: v, image: {}}]\n":                                                                                                 "-:9:23: spec.volumes[0].image.reference: is required",
-		minimal + "  volumes: [{name: v, image: {reference: \"\"}}]\n":                                                                                  "spec.volumes[0].image.reference: is required",
-		minimal + "  ephemeralContainers: [{name: app, image: i}]\n":                                                                                    "spec.ephemeralContainers[0].name: \"app\" is given twice",
-		minimal + "  ephemeralContainers: [{name: d, image: i, targetContainerName: x}]\n":                                                              "spec.ephemeralContainers[0].targetContainerName: \"x\" does not exist",
-		minimal + "  ephemeralContainers: [{name: d, image: i, ports: [{containerPort: 1}]}]\n":                                                         "spec.ephemeralContainers[0].ports: is not allowed here",
-		strings.Replace(minimal, "  name: web\n", "  name: web\n  annotations: {container.apparmor.security.beta.kubernetes.io/none: unconfined}\n", 1): "container not found",
+	const debug = minimal + "  ephemeralContainers: [{name: "
+	for _, c := range []struct{ text, want string }{
+		{
+			minimal + "  volumes: [{name: v, image: {}}]\n",
+			"-:9:23: spec.volumes[0].image.reference: is required",
+		},
+		{
+			minimal + "  volumes: [{name: v, image: {reference: \"\"}}]\n",
+			"spec.volumes[0].image.reference: is required",
+		},
+		{debug + "app, image: i}]\n", "spec.ephemeralContainers[0].name: \"app\" is given twice"},
+		{
+			debug + "d, image: i, targetContainerName: x}]\n",
+			"spec.ephemeralContainers[0].targetContainerName: \"x\" does not exist",
+		},
+		{
+			debug + "d, image: i, ports: [{containerPort: 1}]}]\n",
+			"spec.ephemeralContainers[0].ports: is not allowed here",
+		},
+		{
+			strings.Replace(minimal, "  name: web\n", "  name: web\n"+
+				"  annotations: {container.apparmor.security.beta.kubernetes.io/none: unconfined}\n", 1),
+			"container not found",
+		},
 	} {
-		if m := parsed(t, text); len(m.Problems) != 1 || !strings.Contains(problemsOf(m), want) {
-			t.Errorf("want %q:\n%s", want, problemsOf(m))
+		if m := parsed(t, c.text); len(m.Problems) != 1 || !strings.Contains(problemsOf(m), c.want) {
+			t.Errorf("want %q:\n%s", c.want, problemsOf(m))
 		}
 	}
-	annotated := strings.Replace(minimal, "  name: web\n", "  name: web\n  annotations: {container.apparmor.security.beta.kubernetes.io/debug: unconfined}\n", 1)
+	annotated := strings.Replace(minimal, "  name: web\n",
+		"  name: web\n  annotations: {container.apparmor.security.beta.kubernetes.io/debug: unconfined}\n", 1)
 	accepted(t, annotated+"  ephemeralContainers: [{name: debug, image: i}]\n")
 }

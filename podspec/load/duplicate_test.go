@@ -11,7 +11,9 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-const withConfig = minimal + "    envFrom: [{configMapRef: {name: c}}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: first}\n"
+const withConfig = minimal +
+	"    envFrom: [{configMapRef: {name: c}}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n" +
+	"data: {a: first}\n"
 
 func source(name, text string) input.Source { return input.Source{Name: name, Text: []byte(text)} }
 
@@ -21,21 +23,33 @@ func TestDuplicatesAreLeftOut(t *testing.T) {
 	derived := podspec.UID("default", "web")
 	other := strings.Replace(minimal, "name: web", "name: other", 1)
 	for name, c := range map[string]struct{ second, problem string }{
-		"a name":           {strings.Replace(minimal, "app:1", "app:2", 1), "Pod default/web is given twice, first in a:4"},
-		"a ConfigMap":      {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: second}\n", "ConfigMap default/c is given twice, first in a:13"},
-		"a uid":            {strings.Replace(other, "name: other", fmt.Sprintf("name: other\n  uid: %s", derived), 1), fmt.Sprintf("the uid %q is given twice, first in a:4", derived)},
-		"a name, two uids": {strings.Replace(minimal, "name: web", "name: web\n  uid: other", 1), "Pod default/web is given twice, first in a:4"},
+		"a name": {strings.Replace(minimal, "app:1", "app:2", 1), "Pod default/web is given twice, first in a:4"},
+		"a ConfigMap": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: second}\n",
+			"ConfigMap default/c is given twice, first in a:13",
+		},
+		"a uid": {
+			strings.Replace(other, "name: other", fmt.Sprintf("name: other\n  uid: %s", derived), 1),
+			fmt.Sprintf("the uid %q is given twice, first in a:4", derived),
+		},
+		"a name, two uids": {
+			strings.Replace(minimal, "name: web", "name: web\n  uid: other", 1),
+			"Pod default/web is given twice, first in a:4",
+		},
 	} {
 		third := strings.Replace(minimal, "name: web", "name: third", 1)
 		m := Parse(source("a", withConfig), source("b", c.second+"---\n"+third))
-		if len(m.Problems) != 1 || !m.Problems[0].Duplicate || m.Problems[0].Detail != c.problem || m.Problems[0].File != "b" || m.Err() == nil {
+		if len(m.Problems) != 1 || !m.Problems[0].Duplicate || m.Problems[0].Detail != c.problem ||
+			m.Problems[0].File != "b" || m.Err() == nil {
 			t.Errorf("%s: %v", name, m.Problems)
 		}
-		if len(m.Pods) != 2 || m.Pods[0].Source != "a" || m.Pods[0].Objects.ConfigMaps["c"].Data["a"] != "first" || m.Pods[1].Pod.Name != "third" {
+		if len(m.Pods) != 2 || m.Pods[0].Source != "a" || m.Pods[0].Objects.ConfigMaps["c"].Data["a"] != "first" ||
+			m.Pods[1].Pod.Name != "third" {
 			t.Errorf("%s: pods %v", name, m.Pods)
 		}
 	}
-	if m := Parse(source("a", minimal), source("b", strings.Replace(minimal, "name: web", "name: web\n  namespace: b", 1))); len(m.Problems) > 0 {
+	apart := strings.Replace(minimal, "name: web", "name: web\n  namespace: b", 1)
+	if m := Parse(source("a", minimal), source("b", apart)); len(m.Problems) > 0 {
 		t.Errorf("one name in two namespaces: %v", m.Problems)
 	}
 }

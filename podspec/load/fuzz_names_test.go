@@ -39,7 +39,15 @@ func (f *fuzzed) objects() []any {
 	pod.Spec.Volumes = []v1.Volume{
 		{Name: f.volume, VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 		{Name: "v2", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: f.claim}}},
-		{Name: "v3", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: f.config}, Items: item}}},
+		{
+			Name: "v3",
+			VolumeSource: v1.VolumeSource{
+				ConfigMap: &v1.ConfigMapVolumeSource{
+					LocalObjectReference: v1.LocalObjectReference{Name: f.config},
+					Items:                item,
+				},
+			},
+		},
 		{Name: "v4", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: f.secret}}},
 		{Name: "v5", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: f.hostPath}}},
 	}
@@ -49,15 +57,26 @@ func (f *fuzzed) objects() []any {
 			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}},
 		}},
-		&v1.ConfigMap{TypeMeta: object("ConfigMap"), ObjectMeta: meta(f.config), Data: map[string]string{f.configKey: "a"}, BinaryData: map[string][]byte{f.binaryKey: nil}},
-		&v1.Secret{TypeMeta: object("Secret"), ObjectMeta: meta(f.secret), Data: map[string][]byte{f.secretKey: nil}, StringData: map[string]string{f.textKey: "a"}},
+		&v1.ConfigMap{
+			TypeMeta:   object("ConfigMap"),
+			ObjectMeta: meta(f.config),
+			Data:       map[string]string{f.configKey: "a"},
+			BinaryData: map[string][]byte{f.binaryKey: nil},
+		},
+		&v1.Secret{
+			TypeMeta:   object("Secret"),
+			ObjectMeta: meta(f.secret),
+			Data:       map[string][]byte{f.secretKey: nil},
+			StringData: map[string]string{f.textKey: "a"},
+		},
 	}
 }
 
 // FuzzNames checks an accepted manifest with arbitrary names. Each path built from them has the name as one element,
 // and each argument of a CNI plugin has it as one value.
 func FuzzNames(f *testing.F) {
-	for _, name := range append(badNames, "a", "a-1.b", "A_1", "..2026", "a;IP=10.94.0.77", "a\x00b", "/srv", strings.Repeat("a", 63), strings.Repeat("a.b", 84), "e\u0301") {
+	for _, name := range append(badNames, "a", "a-1.b", "A_1", "..2026", "a;IP=10.94.0.77", "a\x00b", "/srv",
+		strings.Repeat("a", 63), strings.Repeat("a.b", 84), "e\u0301") {
 		for field := range (&fuzzed{}).fields() {
 			f.Add(uint8(field), name)
 		}
@@ -93,7 +112,14 @@ func safePaths(t *testing.T, d *podspec.Desired) {
 	t.Helper()
 	pod := d.Pod
 	aside := strings.Join([]string{pod.Namespace, pod.Name, string(pod.UID)}, "_") + ".20060102-150405.000000"
-	elements := []string{aside, string(pod.UID), string(pod.UID) + ".lock", "kubepods-besteffort-pod" + string(pod.UID) + ".slice", pod.Namespace, pod.Name}
+	elements := []string{
+		aside,
+		string(pod.UID),
+		string(pod.UID) + ".lock",
+		"kubepods-besteffort-pod" + string(pod.UID) + ".slice",
+		pod.Namespace,
+		pod.Name,
+	}
 	for _, ref := range podspec.Containers(pod) {
 		elements = append(elements, ref.Name)
 	}
@@ -142,5 +168,6 @@ func keysOf(d *podspec.Desired) []string {
 }
 
 func isElement(name string) bool {
-	return filepath.IsLocal(name) && name != "." && len(name) <= 255 && !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
+	return filepath.IsLocal(name) && name != "." && len(name) <= 255 &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
 }

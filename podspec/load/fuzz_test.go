@@ -18,7 +18,8 @@ func FuzzLoad(f *testing.F) {
 		minimal + "  <<: &m {schedulerName: zz}\n  volumes: [{name: &n hostname, <<: {emptyDir: {}}}]\n  *n : h\n",
 		"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]\n",
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: b}\ndata: {c: ZA==}\n---\n" +
-			strings.Replace(minimal, "    image:", "    envFrom: [{secretRef: {name: a}}]\n    resources: {limits: {cpu: 1}}\n    image:", 1),
+			strings.Replace(minimal, "    image:",
+				"    envFrom: [{secretRef: {name: a}}]\n    resources: {limits: {cpu: 1}}\n    image:", 1),
 	} {
 		f.Add([]byte(seed))
 	}

@@ -12,16 +12,21 @@ import (
 // TestJoin checks that texts that were read once result in the same manifest as when they are read together, in any
 // combination. They are neither decoded again nor changed.
 func TestJoin(t *testing.T) {
-	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a, image: '%s', envFrom: [{configMapRef: {name: c}}]}]}\n"
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\n" +
+		"spec: {containers: [{name: a, image: '%s', envFrom: [{configMapRef: {name: c}}]}]}\n"
 	l := Loader{Workloads: true}
 	var sources []input.Source
 	for i, text := range []string{
 		fmt.Sprintf(pod, "web", "1"), fmt.Sprintf(pod, "web", "2"), fmt.Sprintf(pod, "bad", ""),
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n",
-		"apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n---\napiVersion: v1\nkind: ReplicationController\nmetadata: {name: rc}\n" +
-			"spec: {template: {metadata: {labels: {app: a}}, spec: {restartPolicy: Sometimes, containers: [{name: a, image: i, envFrom: [{secretRef: {name: s}}]}]}}}\n",
-		"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: d}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: ''}\n",
-		"apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\nspec: {accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, hostPath: {path: /d}}\n",
+		"apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n---\napiVersion: v1\n" +
+			"kind: ReplicationController\nmetadata: {name: rc}\n" +
+			"spec: {template: {metadata: {labels: {app: a}}, spec: {restartPolicy: Sometimes, containers: [{name: a, " +
+			"image: i, envFrom: [{secretRef: {name: s}}]}]}}}\n",
+		"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: d}\n" +
+			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: ''}\n",
+		"apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\n" +
+			"spec: {accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, hostPath: {path: /d}}\n",
 	} {
 		sources = append(sources, input.Source{Name: fmt.Sprintf("/%d", i), Text: []byte(text)})
 	}

@@ -16,31 +16,78 @@ func TestProblems(t *testing.T) {
 	cases := map[string]struct {
 		text, want string
 	}{
-		"nothing at all":          {"", "-:1:1: contains no Kubernetes object"},
-		"only comments":           {"# nothing\n---\n", "-:1:1: contains no Kubernetes object"},
-		"broken YAML":             {"apiVersion: v1\nkind: [Pod\nmetadata: {}\n", "is not valid YAML"},
-		"a list at the top":       {"- a\n- b\n", "-:1:1: is not a Kubernetes object"},
-		"no kind":                 {"apiVersion: v1\n", "apiVersion and kind are required"},
-		"another kind":            {"apiVersion: apps/v1\nkind: Deployment\n", "-:2:1: kind: podctl does not run apps/v1 Deployment"},
-		"an unknown list field":   {"apiVersion: v1\nkind: List\nitem: []\nitems: []\n", "-:3:1: unknown field; did you mean items?"},
-		"an unknown field":        {strings.Replace(minimal, "image:", "imagee:", 1), "-:8:5: spec.containers[0].imagee: unknown field; did you mean image?"},
-		"a field in wrong case":   {strings.Replace(minimal, "    image:", "    Image:", 1), "-:8:5: spec.containers[0].Image: unknown field; did you mean image?"},
-		"a field twice":           {minimal + "  - name: b\n    image: a\n    image: b\n", "-:11:5: spec.containers[1].image: is given twice, first in line 10"},
-		"a wrong type":            {strings.Replace(minimal, "containers:\n  - name", "containers:\n  - stdin: maybe\n    name", 1), "spec.containers[0].stdin: is a string, true or false is expected"},
-		"a colon without a space": {strings.Replace(minimal, "spec:\n", "spec:\n  securityContext:\n    runAsUser:5\n", 1), "-:7:5: spec.securityContext: is a string, a map of fields (PodSecurityContext) is expected; write a field as its name, a colon, a space and its value"},
-		"a list that is a text":   {strings.Replace(minimal, "  - name: app\n", "  - name: app\n    args: run\n", 1), "-:8:5: spec.containers[0].args: is a string, a list is expected"},
-		"a text without quotes":   {minimal + "    env: [{name: A, value: no}]\n", "spec.containers[0].env[0].value: is a bool, a string is expected; put it in quotes"},
-		"a policy unquoted":       {minimal + "  restartPolicy: on\n", "-:9:3: spec.restartPolicy: is a bool, a string is expected; put it in quotes"},
-		"a bad quantity":          {minimal + "    resources: {limits: {cpu: plenty}}\n", `spec.containers[0].resources.limits.cpu: "plenty" is not a quantity`},
-		"no name":                 {strings.Replace(minimal, "  name: web\n", "  labels: {a: b}\n", 1), "metadata.name: is required"},
-		"only generateName":       {strings.Replace(minimal, "  name: web\n", "  generateName: web-\n", 1), "there is no API server to complete it"},
-		"a uid with a slash":      {strings.Replace(minimal, "  name: web\n", "  name: web\n  uid: a/b\n", 1), "-:5:3: metadata.uid:"},
-		"a refused volume":        {minimal + "  volumes:\n  - name: v\n    nfs: {server: a, path: /b}\n", "-:11:5: spec.volumes[0].nfs: This kind of volume is not supported"},
-		"the same pod twice":      {minimal + "---\n" + minimal, "-:13:3: metadata.name: Pod default/web is given twice, first in -:4"},
-		"an invalid port":         {minimal + "    ports: [{containerPort: 800000}]\n", "spec.containers[0].ports[0].containerPort: 800000 is not valid"},
-		"a missing volume":        {minimal + "    volumeMounts: [{name: x, mountPath: /x}]\n", `spec.containers[0].volumeMounts[0].name: "x" does not exist in this pod`},
-		"a second document":       {minimal + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\nspec: {containers: [{name: a, imag: b}]}\n", "-:13:31: spec.containers[0].imag: unknown field"},
-		"an item of a list":       {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: b}\n  spec: {contaners: []}\n", "-:7:10: spec.contaners: unknown field; did you mean containers?"},
+		"nothing at all":        {"", "-:1:1: contains no Kubernetes object"},
+		"only comments":         {"# nothing\n---\n", "-:1:1: contains no Kubernetes object"},
+		"broken YAML":           {"apiVersion: v1\nkind: [Pod\nmetadata: {}\n", "is not valid YAML"},
+		"a list at the top":     {"- a\n- b\n", "-:1:1: is not a Kubernetes object"},
+		"no kind":               {"apiVersion: v1\n", "apiVersion and kind are required"},
+		"another kind":          {"apiVersion: apps/v1\nkind: Deployment\n", "-:2:1: kind: podctl does not run apps/v1 Deployment"},
+		"an unknown list field": {"apiVersion: v1\nkind: List\nitem: []\nitems: []\n", "-:3:1: unknown field; did you mean items?"},
+		"an unknown field": {
+			strings.Replace(minimal, "image:", "imagee:", 1),
+			"-:8:5: spec.containers[0].imagee: unknown field; did you mean image?",
+		},
+		"a field in wrong case": {
+			strings.Replace(minimal, "    image:", "    Image:", 1),
+			"-:8:5: spec.containers[0].Image: unknown field; did you mean image?",
+		},
+		"a field twice": {
+			minimal + "  - name: b\n    image: a\n    image: b\n",
+			"-:11:5: spec.containers[1].image: is given twice, first in line 10",
+		},
+		"a wrong type": {
+			strings.Replace(minimal, "containers:\n  - name", "containers:\n  - stdin: maybe\n    name", 1),
+			"spec.containers[0].stdin: is a string, true or false is expected",
+		},
+		"a colon without a space": {
+			strings.Replace(minimal, "spec:\n", "spec:\n  securityContext:\n    runAsUser:5\n", 1),
+			"-:7:5: spec.securityContext: is a string, a map of fields (PodSecurityContext) is expected; " +
+				"write a field as its name, a colon, a space and its value",
+		},
+		"a list that is a text": {
+			strings.Replace(minimal, "  - name: app\n", "  - name: app\n    args: run\n", 1),
+			"-:8:5: spec.containers[0].args: is a string, a list is expected",
+		},
+		"a text without quotes": {
+			minimal + "    env: [{name: A, value: no}]\n",
+			"spec.containers[0].env[0].value: is a bool, a string is expected; put it in quotes",
+		},
+		"a policy unquoted": {
+			minimal + "  restartPolicy: on\n",
+			"-:9:3: spec.restartPolicy: is a bool, a string is expected; put it in quotes",
+		},
+		"a bad quantity": {
+			minimal + "    resources: {limits: {cpu: plenty}}\n",
+			`spec.containers[0].resources.limits.cpu: "plenty" is not a quantity`,
+		},
+		"no name": {strings.Replace(minimal, "  name: web\n", "  labels: {a: b}\n", 1), "metadata.name: is required"},
+		"only generateName": {
+			strings.Replace(minimal, "  name: web\n", "  generateName: web-\n", 1),
+			"there is no API server to complete it",
+		},
+		"a uid with a slash": {strings.Replace(minimal, "  name: web\n", "  name: web\n  uid: a/b\n", 1), "-:5:3: metadata.uid:"},
+		"a refused volume": {
+			minimal + "  volumes:\n  - name: v\n    nfs: {server: a, path: /b}\n",
+			"-:11:5: spec.volumes[0].nfs: This kind of volume is not supported",
+		},
+		"the same pod twice": {minimal + "---\n" + minimal, "-:13:3: metadata.name: Pod default/web is given twice, first in -:4"},
+		"an invalid port": {
+			minimal + "    ports: [{containerPort: 800000}]\n",
+			"spec.containers[0].ports[0].containerPort: 800000 is not valid",
+		},
+		"a missing volume": {
+			minimal + "    volumeMounts: [{name: x, mountPath: /x}]\n",
+			`spec.containers[0].volumeMounts[0].name: "x" does not exist in this pod`,
+		},
+		"a second document": {
+			minimal + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\nspec: {containers: [{name: a, imag: b}]}\n",
+			"-:13:31: spec.containers[0].imag: unknown field",
+		},
+		"an item of a list": {
+			"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: b}\n" +
+				"  spec: {contaners: []}\n",
+			"-:7:10: spec.contaners: unknown field; did you mean containers?",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -111,21 +158,52 @@ data: {a.txt: "=", b: 5}
 // TestNoFaultIsToldTwice checks that a value that could not be decoded is not also reported as missing.
 func TestNoFaultIsToldTwice(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"a misspelt list":             {strings.Replace(minimal, "containers:", "contaners:", 1), "6 spec.contaners: unknown field; did you"},
-		"a misspelt field":            {strings.Replace(minimal, "image:", "imagee:", 1), "8 spec.containers[0].imagee: unknown field; did you"},
-		"a misspelt name":             {strings.Replace(minimal, "  name: web", "  nam: web", 1), "4 metadata.nam: unknown field; did you"},
-		"a probe without handler":     {minimal + "    livenessProbe: {httpGet: 80}\n", "9 spec.containers[0].livenessProbe.httpGet: is a number 80,"},
-		"a port that is a list":       {minimal + "    livenessProbe: {httpGet: {port: [80]}}\n", "9 spec.containers[0].livenessProbe.httpGet.port: is a list, a"},
-		"a container of text":         {minimal + "  - app2\n", "9 spec.containers[1]: is a string, a"},
-		"volumes of text":             {minimal + "    volumeMounts: [{name: a, mountPath: /a}]\n  volumes: a\n", "10 spec.volumes: is a string, a"},
+		"a misspelt list": {
+			strings.Replace(minimal, "containers:", "contaners:", 1),
+			"6 spec.contaners: unknown field; did you",
+		},
+		"a misspelt field": {
+			strings.Replace(minimal, "image:", "imagee:", 1),
+			"8 spec.containers[0].imagee: unknown field; did you",
+		},
+		"a misspelt name": {strings.Replace(minimal, "  name: web", "  nam: web", 1), "4 metadata.nam: unknown field; did you"},
+		"a probe without handler": {
+			minimal + "    livenessProbe: {httpGet: 80}\n",
+			"9 spec.containers[0].livenessProbe.httpGet: is a number 80,",
+		},
+		"a port that is a list": {
+			minimal + "    livenessProbe: {httpGet: {port: [80]}}\n",
+			"9 spec.containers[0].livenessProbe.httpGet.port: is a list, a",
+		},
+		"a container of text": {minimal + "  - app2\n", "9 spec.containers[1]: is a string, a"},
+		"volumes of text": {
+			minimal + "    volumeMounts: [{name: a, mountPath: /a}]\n  volumes: a\n",
+			"10 spec.volumes: is a string, a",
+		},
 		"a name that is not a string": {strings.Replace(minimal, "name: web", "name: 5", 1), "4 metadata.name: is a number 5,"},
 		"a spec that is a list":       {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: []\n", "4 spec: is a list, a"},
 		"a kind that is a list":       {"apiVersion: v1\nkind: [Pod]\n", "2 kind: is a list, a"},
-		"a limit that is a list":      {minimal + "    resources: {limits: {cpu: [1]}, requests: {cpu: 1}}\n", "9 spec.containers[0].resources.limits.cpu: is a list, a"},
-		"an unknown volume":           {minimal + "  volumes: [{name: a, emptyDirr: {}}]\n", "9 spec.volumes[0].emptyDirr: unknown field; did you"},
-		"a time that is none":         {strings.Replace(minimal, "  name: web", "  name: web\n  creationTimestamp: today", 1), `5 metadata.creationTimestamp: "today" is not a`},
-		"data of a ConfigMap":         {minimal + "    env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: k}}}]\n---\n" + configMapHead[:len(configMapHead)-3] + "c}\ndata: {k: 1}\n", "14 data.k: is a number 1,"},
-		"a field of a refused one":    {minimal + "  volumes: [{name: a, emptyDir: {sizeLimit: much}}]\n", `9 spec.volumes[0].emptyDir.sizeLimit: "much" is not a`},
+		"a limit that is a list": {
+			minimal + "    resources: {limits: {cpu: [1]}, requests: {cpu: 1}}\n",
+			"9 spec.containers[0].resources.limits.cpu: is a list, a",
+		},
+		"an unknown volume": {
+			minimal + "  volumes: [{name: a, emptyDirr: {}}]\n",
+			"9 spec.volumes[0].emptyDirr: unknown field; did you",
+		},
+		"a time that is none": {
+			strings.Replace(minimal, "  name: web", "  name: web\n  creationTimestamp: today", 1),
+			`5 metadata.creationTimestamp: "today" is not a`,
+		},
+		"data of a ConfigMap": {
+			minimal + "    env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: k}}}]\n---\n" +
+				configMapHead[:len(configMapHead)-3] + "c}\ndata: {k: 1}\n",
+			"14 data.k: is a number 1,",
+		},
+		"a field of a refused one": {
+			minimal + "  volumes: [{name: a, emptyDir: {sizeLimit: much}}]\n",
+			`9 spec.volumes[0].emptyDir.sizeLimit: "much" is not a`,
+		},
 	} {
 		if diff := cmp.Diff([]string{c.want}, told(parsed(t, c.text))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -166,7 +244,10 @@ func TestExportedPodLoads(t *testing.T) {
 	for _, n := range m.NoEffect {
 		noted[n.Path] = true
 	}
-	for _, path := range []string{"status", "spec.nodeName", "spec.tolerations", "spec.serviceAccountName", "metadata.resourceVersion", "metadata.ownerReferences", "spec.volumes[1]"} {
+	for _, path := range []string{
+		"status", "spec.nodeName", "spec.tolerations", "spec.serviceAccountName", "metadata.resourceVersion",
+		"metadata.ownerReferences", "spec.volumes[1]",
+	} {
 		if !noted[path] {
 			t.Errorf("%s is not noted: %v", path, m.NoEffect)
 		}
@@ -175,7 +256,8 @@ func TestExportedPodLoads(t *testing.T) {
 
 // TestNamespaceOfTheSource checks that objects without a namespace get that of their source and find each other.
 func TestNamespaceOfTheSource(t *testing.T) {
-	text := strings.Replace(minimal, "image: registry.local/app:1", "image: registry.local/app:1\n    envFrom: [{configMapRef: {name: c}}]", 1) +
+	text := strings.Replace(minimal, "image: registry.local/app:1",
+		"image: registry.local/app:1\n    envFrom: [{configMapRef: {name: c}}]", 1) +
 		"---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n"
 	m := Parse(input.Source{Name: "-", Text: []byte(text), Namespace: "other"})
 	if m.Err() != nil || len(m.Problems) > 0 || len(m.Pods) != 1 {
@@ -200,13 +282,29 @@ func TestOnlyInjectedTokensAreLeftOut(t *testing.T) {
 		kept    int
 		refused string
 	}{
-		"the token":              {token, 0, ""},
-		"an emptyDir":            {"{name: kube-api-access-x, emptyDir: {}}", 1, ""},
-		"a projected ConfigMap":  {"{name: kube-api-access-x, projected: {sources: [{configMap: {name: a, optional: true}}]}}", 1, ""},
-		"an nfs volume":          {"{name: kube-api-access-x, nfs: {server: a, path: /x}}", 1, "spec.volumes[0].nfs: This kind of volume is not supported"},
-		"a token by its name":    {strings.Replace(token, "kube-api-access-x", "own", 1), 1, "spec.volumes[0].projected.sources[0].serviceAccountToken"},
-		"two of the same name":   {token + ", {name: kube-api-access-x, emptyDir: {}}", 2, "spec.volumes[0].projected.sources[0].serviceAccountToken"},
-		"sources beside a token": {token + ", {name: kube-api-access-y, nfs: {server: a, path: /x}}", 1, "spec.volumes[1].nfs: This kind of volume is not supported"},
+		"the token":             {token, 0, ""},
+		"an emptyDir":           {"{name: kube-api-access-x, emptyDir: {}}", 1, ""},
+		"a projected ConfigMap": {"{name: kube-api-access-x, projected: {sources: [{configMap: {name: a, optional: true}}]}}", 1, ""},
+		"an nfs volume": {
+			"{name: kube-api-access-x, nfs: {server: a, path: /x}}",
+			1,
+			"spec.volumes[0].nfs: This kind of volume is not supported",
+		},
+		"a token by its name": {
+			strings.Replace(token, "kube-api-access-x", "own", 1),
+			1,
+			"spec.volumes[0].projected.sources[0].serviceAccountToken",
+		},
+		"two of the same name": {
+			token + ", {name: kube-api-access-x, emptyDir: {}}",
+			2,
+			"spec.volumes[0].projected.sources[0].serviceAccountToken",
+		},
+		"sources beside a token": {
+			token + ", {name: kube-api-access-y, nfs: {server: a, path: /x}}",
+			1,
+			"spec.volumes[1].nfs: This kind of volume is not supported",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := parsed(t, minimal+mounts+c.volumes+"]\n")

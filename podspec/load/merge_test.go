@@ -54,7 +54,9 @@ func TestMergesAndAliasesAreAsWrittenOut(t *testing.T) {
 			bare + app + "  schedulerName: zz\n  nodeName: b\n",
 		},
 		"a merge of an alias": {
-			bare + app + "    resources: {limits: &l {cpu: 1}}\n    <<: &m {stdin: maybe}\n  - {name: b, image: a:1, resources: {limits: {<<: *l}}}\n",
+			bare + app +
+				"    resources: {limits: &l {cpu: 1}}\n    <<: &m {stdin: maybe}\n" +
+				"  - {name: b, image: a:1, resources: {limits: {<<: *l}}}\n",
 			bare + app + "    resources: {limits: {cpu: 1}}\n    stdin: maybe\n  - {name: b, image: a:1, resources: {limits: {cpu: 1}}}\n",
 		},
 		"an alias for a field's name": {

@@ -9,21 +9,33 @@ import (
 func TestProblemsRepeatNothingOfASecret(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"an alias":                 {head + "stringData: {k: *s3cret}\n", "-:4:17: is not valid YAML: an alias (*name) refers to an anchor"},
-		"an alias like another":    {head + "data: {k: \"*s3cret1\"}\nstringData: {k: *s3cret}\n", "-:5:17: is not valid YAML: an alias"},
-		"an alias of itself":       {head + "stringData: &s3cret {k: *s3cret}\n", "-:4:25: is not valid YAML: an alias refers to a value that contains it"},
-		"a tag":                    {head + "stringData: {k: !!int s3cret}\n", "-:4:17: stringData.k: is not valid YAML: a tag"},
-		"a tag of a time":          {head + "stringData: {k: !!timestamp s3cret}\n", "-:4:17: stringData.k: is not valid YAML: a tag"},
-		"a handle":                 {head + "stringData: {k: !s3cret!x y}\n", "is not valid YAML: found undefined tag handle"},
-		"base64 by a tag":          {head + "stringData: {k: !!binary s3cret!}\n", "-:4:17: stringData.k: is not valid YAML: a tag"},
-		"a list for a key":         {head + "stringData: {? [s3cret] : x}\n", "-:4:16: stringData: has a key that is not a string"},
-		"a map for a key":          {head + "stringData: {? {s3cret: x} : x}\n", "-:4:16: stringData: has a key that is not a string"},
-		"nothing for a key":        {head + "stringData: {~: s3cret}\n", "-:4:14: stringData: has a key that is not a string"},
-		"not a number":             {head + "stringData: {k: .inf}\n", "-:4:17: stringData.k: is not a number"},
-		"a number":                 {head + "stringData: {k: 5311373}\n", "-:4:14: stringData.k: is a number, a string is expected; put it in quotes"},
-		"a time":                   {head + "stringData: {k: 2001-02-03}\n", ""},
-		"a key twice":              {head + "stringData: {s3cret: a, s3cret: b}\n", "-:4:25: stringData: is given twice, first in line 4"},
-		"a key twice by a merge":   {head + "stringData: {<<: {s3cret: a}, s3cret: b}\n", "-:4:1: is not valid YAML: a merge (<<) adds a key that already exists"},
+		"an alias": {
+			head + "stringData: {k: *s3cret}\n",
+			"-:4:17: is not valid YAML: an alias (*name) refers to an anchor",
+		},
+		"an alias like another": {head + "data: {k: \"*s3cret1\"}\nstringData: {k: *s3cret}\n", "-:5:17: is not valid YAML: an alias"},
+		"an alias of itself": {
+			head + "stringData: &s3cret {k: *s3cret}\n",
+			"-:4:25: is not valid YAML: an alias refers to a value that contains it",
+		},
+		"a tag":             {head + "stringData: {k: !!int s3cret}\n", "-:4:17: stringData.k: is not valid YAML: a tag"},
+		"a tag of a time":   {head + "stringData: {k: !!timestamp s3cret}\n", "-:4:17: stringData.k: is not valid YAML: a tag"},
+		"a handle":          {head + "stringData: {k: !s3cret!x y}\n", "is not valid YAML: found undefined tag handle"},
+		"base64 by a tag":   {head + "stringData: {k: !!binary s3cret!}\n", "-:4:17: stringData.k: is not valid YAML: a tag"},
+		"a list for a key":  {head + "stringData: {? [s3cret] : x}\n", "-:4:16: stringData: has a key that is not a string"},
+		"a map for a key":   {head + "stringData: {? {s3cret: x} : x}\n", "-:4:16: stringData: has a key that is not a string"},
+		"nothing for a key": {head + "stringData: {~: s3cret}\n", "-:4:14: stringData: has a key that is not a string"},
+		"not a number":      {head + "stringData: {k: .inf}\n", "-:4:17: stringData.k: is not a number"},
+		"a number": {
+			head + "stringData: {k: 5311373}\n",
+			"-:4:14: stringData.k: is a number, a string is expected; put it in quotes",
+		},
+		"a time":      {head + "stringData: {k: 2001-02-03}\n", ""},
+		"a key twice": {head + "stringData: {s3cret: a, s3cret: b}\n", "-:4:25: stringData: is given twice, first in line 4"},
+		"a key twice by a merge": {
+			head + "stringData: {<<: {s3cret: a}, s3cret: b}\n",
+			"-:4:1: is not valid YAML: a merge (<<) adds a key that already exists",
+		},
 		"no base64":                {head + "data: {k: s3cret}\n", "-:4:8: data.k: is not base64"},
 		"a list":                   {head + "stringData: [s3cret]\n", "-:4:1: stringData: is a list"},
 		"a text":                   {head + "stringData: s3cret\n", "-:4:1: stringData: is a string"},
@@ -34,18 +46,47 @@ func TestProblemsRepeatNothingOfASecret(t *testing.T) {
 		"no indentation":           {head + "stringData:\n  k: |\n  a\ns3cret\n", "is not valid YAML: "},
 		"an open quote":            {head + "stringData: {k: \"s3cret}\n", "is not valid YAML: "},
 		"an escape":                {head + "stringData: {k: \"s3cret\\q\"}\n", "is not valid YAML: found unknown escape character"},
-		"an annotation":            {head[:len(head)-2] + ", annotations: {kubectl.kubernetes.io/last-applied-configuration: {s3cret: a}}}\n", "metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]: is a map"},
-		"a bad annotation":         {head[:len(head)-2] + ", annotations: {\"s3cret x\": a}}\n", "-:3:21: metadata.annotations: the value is not valid"},
-		"a bad label":              {head[:len(head)-2] + ", labels: {a: \"s3cret x\"}}\n", "-:3:21: metadata.labels: the value is not valid"},
-		"a bad name":               {"apiVersion: v1\nkind: Secret\nmetadata: {name: \"s3cret x\"}\n", "-:3:12: metadata.name: the value is not valid"},
-		"a bad time":               {head[:len(head)-2] + ", creationTimestamp: s3cret}\n", "-:3:21: metadata.creationTimestamp: the value is not a time"},
-		"in a List":                {"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {s3cret: a, s3cret: b}}\n", "-:4:79: items[0]: is given twice"},
-		"in an item of a List":     {"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: 5311373}}\n", "-:4:68: stringData.k: is a number, a string"},
+		"an annotation": {
+			head[:len(head)-2] + ", annotations: {kubectl.kubernetes.io/last-applied-configuration: {s3cret: a}}}\n",
+			"metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]: is a map",
+		},
+		"a bad annotation": {
+			head[:len(head)-2] + ", annotations: {\"s3cret x\": a}}\n",
+			"-:3:21: metadata.annotations: the value is not valid",
+		},
+		"a bad label": {
+			head[:len(head)-2] + ", labels: {a: \"s3cret x\"}}\n",
+			"-:3:21: metadata.labels: the value is not valid",
+		},
+		"a bad name": {
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: \"s3cret x\"}\n",
+			"-:3:12: metadata.name: the value is not valid",
+		},
+		"a bad time": {
+			head[:len(head)-2] + ", creationTimestamp: s3cret}\n",
+			"-:3:21: metadata.creationTimestamp: the value is not a time",
+		},
+		"in a List": {
+			"apiVersion: v1\nkind: List\nitems:\n" +
+				"- {apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {s3cret: a, s3cret: b}}\n",
+			"-:4:79: items[0]: is given twice",
+		},
+		"in an item of a List": {
+			"apiVersion: v1\nkind: List\nitems:\n" +
+				"- {apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: 5311373}}\n",
+			"-:4:68: stringData.k: is a number, a string",
+		},
 		"a List of something else": {"apiVersion: v1\nkind: List\nitems: {s3cret: a}\n", "-:3:1: items: is a map"},
-		"a kind that is hidden":    {"apiVersion: v1\nkind: ConfigMap\nkind: Secret\nmetadata: {name: a}\nstringData: {s3cret: a, s3cret: b}\n", "-:5:25: stringData: is given twice"},
-		"a kind that is missing":   {"apiVersion: v1\nstringData: {s3cret: a, s3cret: b}\n", "-:2:25: stringData: is given twice"},
-		"a kind by a merge":        {"<<: {kind: Secret}\napiVersion: v1\nmetadata: {name: a}\nstringData: {s3cret: 5311373}\n", "stringData"},
-		"not yet a Secret":         {"stringData: {k: *s3cret}\nkind: Secret\n", "-:1:17: is not valid YAML: an alias"},
+		"a kind that is hidden": {
+			"apiVersion: v1\nkind: ConfigMap\nkind: Secret\nmetadata: {name: a}\nstringData: {s3cret: a, s3cret: b}\n",
+			"-:5:25: stringData: is given twice",
+		},
+		"a kind that is missing": {"apiVersion: v1\nstringData: {s3cret: a, s3cret: b}\n", "-:2:25: stringData: is given twice"},
+		"a kind by a merge": {
+			"<<: {kind: Secret}\napiVersion: v1\nmetadata: {name: a}\nstringData: {s3cret: 5311373}\n",
+			"stringData",
+		},
+		"not yet a Secret": {"stringData: {k: *s3cret}\nkind: Secret\n", "-:1:17: is not valid YAML: an alias"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := parsed(t, c.text)

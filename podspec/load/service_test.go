@@ -41,12 +41,14 @@ spec:
 // TestServiceIsGivenAPortForHealthChecks checks healthCheckNodePort with externalTrafficPolicy: Local, which charts of
 // ingress controllers use. The API server assigns it if it is missing; a given one must be valid.
 func TestServiceIsGivenAPortForHealthChecks(t *testing.T) {
-	const local = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80}]"
+	const local = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n" +
+		"spec: {selector: {app: web}, type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80}]"
 	m := loadServices(t, local+"}\n")
 	if m.Err() != nil || m.Apart[0].Service.Spec.HealthCheckNodePort != 0 {
 		t.Errorf("%+v %v", m.Apart, m.Err())
 	}
-	if err := loadServices(t, local+", healthCheckNodePort: 70000}\n").Err(); err == nil || !strings.Contains(err.Error(), "spec.healthCheckNodePort") {
+	if err := loadServices(t, local+", healthCheckNodePort: 70000}\n").Err(); err == nil ||
+		!strings.Contains(err.Error(), "spec.healthCheckNodePort") {
 		t.Errorf("%v", err)
 	}
 }
@@ -55,10 +57,22 @@ func TestServiceIsGivenAPortForHealthChecks(t *testing.T) {
 // would allow more clients than they list.
 func TestServicesThatAreRefused(t *testing.T) {
 	for text, want := range map[string][]string{
-		"spec: {ports: [{port: 0}, {port: 70000, name: UP}]}":                      {"4 problems", "-:4:16: spec.ports[0].name: is required", "-:4:28: spec.ports[1].port: 70000 is not valid", "-:4:41: "},
-		"spec: {ports: [{port: 80}], loadBalancerSourceRanges: [10.0.0.0/8]}":      {"-:4:29: spec.loadBalancerSourceRanges: podctl does not filter clients", "-:4:29: spec.loadBalancerSourceRanges: is not allowed here"},
-		"spec: {ports: [{port: 80}], externalIPs: [8.8.8.8]}":                      {"-:4:29: spec.externalIPs: podctl accepts traffic only on"},
-		"spec: {ports: [{port: 80}], selektor: {a: b}}":                            {"-:4:29: spec.selektor: unknown field; did you mean selector?"},
+		"spec: {ports: [{port: 0}, {port: 70000, name: UP}]}": {
+			"4 problems",
+			"-:4:16: spec.ports[0].name: is required",
+			"-:4:28: spec.ports[1].port: 70000 is not valid",
+			"-:4:41: ",
+		},
+		"spec: {ports: [{port: 80}], loadBalancerSourceRanges: [10.0.0.0/8]}": {
+			"-:4:29: spec.loadBalancerSourceRanges: podctl does not filter clients",
+			"-:4:29: spec.loadBalancerSourceRanges: is not allowed here",
+		},
+		"spec: {ports: [{port: 80}], externalIPs: [8.8.8.8]}": {
+			"-:4:29: spec.externalIPs: podctl accepts traffic only on",
+		},
+		"spec: {ports: [{port: 80}], selektor: {a: b}}": {
+			"-:4:29: spec.selektor: unknown field; did you mean selector?",
+		},
 		"spec: {ports: [{port: 80, nodePort: 30000}]}":                             {"-:4:27: spec.ports[0].nodePort: is not allowed here"},
 		"spec: {type: ExternalName, ports: [{port: 80}]}":                          {"is required"},
 		"spec: {clusterIP: None, type: NodePort, ports: [{port: 80}]}":             {"may not be set to 'None'"},

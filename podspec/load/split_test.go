@@ -24,35 +24,51 @@ func TestDocumentsAreNotLost(t *testing.T) {
 		// want lists the objects that are read, as line and name. refused is the expected problem.
 		want, refused string
 	}{
-		"a marker":                   {one + "\n---\n" + two + "\n", "1 one, 3 two", ""},
-		"an object after a marker":   {one + "\n--- " + two + "\n", "1 one, 2 two", ""},
-		"after a tab":                {one + "\n---\t" + two + "\n", "1 one, 2 two", ""},
-		"a marker first":             {"--- " + one + "\n--- " + two + "\n", "1 one, 2 two", ""},
-		"a comment after it":         {one + "\n--- # two\n" + two + "\n", "1 one, 3 two", ""},
-		"a tag after it":             {one + "\n--- !!map\n" + two + "\n", "1 one, 3 two", ""},
-		"an anchor after it":         {one + "\n--- &a\n" + two + "\n", "1 one, 3 two", ""},
-		"a text after it":            {one + "\n--- |\n " + two + "\n", "1 one", "-:2:1: is not a Kubernetes object"},
-		"an end":                     {one + "\n...\n" + two + "\n", "1 one, 3 two", ""},
-		"an end and a marker":        {one + "\n...\n---\n" + two + "\n", "1 one, 4 two", ""},
-		"an end with a comment":      {one + "\n... # end\n" + two + "\n", "1 one, 3 two", ""},
-		"an end with an object":      {one + "\n... " + two + "\n", "1 one", `-:2:1: "..." ends a document`},
-		"Windows":                    {one + "\r\n---\r\n" + two + "\r\n", "1 one, 3 two", ""},
-		"a BOM":                      {"\uFEFF" + one + "\n---\n" + two + "\n", "1 one, 3 two", ""},
-		"a BOM before a marker":      {"\uFEFF--- " + one + "\n---\n" + two + "\n", "1 one, 3 two", ""},
-		"a directive":                {"%YAML 1.1\n---\n" + two + "\n", "3 two", "-:1:1: is a directive, which podctl does not read: remove the line"},
-		"a directive after a BOM":    {"\uFEFF%TAG ! x:\n---\n" + two + "\n", "3 two", "-:1:1: is a directive"},
-		"after a BOM of a document":  {one + "\n---\n\uFEFF\uFEFF%TAG ! x:\n---\n" + two + "\n", "1 one, 5 two", "-:3:1: is a directive"},
-		"an end after a BOM":         {one + "\n---\n\uFEFF... " + two + "\n", "1 one", `-:3:1: "..." ends a document`},
-		"UTF-16 in the middle":       {one + "\n---\n\xff\xfe%\x00T\x00\n\x00", "1 one", "-:3:1: is not valid UTF-8"},
-		"a directive later":          {one + "\n...\n# tags\n%TAG ! x:\n---\n" + two + "\n", "1 one, 6 two", "-:4:1: is a directive"},
-		"objects in lines":           {one + "\n" + two + "\n", "", "-:2:1: begins a second object: put a line with \"---\" before it"},
-		"JSON objects":               {`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}` + "\n\n" + `{"apiVersion": "v1"}`, "", "-:3:1: begins a second object"},
-		"JSON objects in a line":     {`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}{"apiVersion": "v1"}`, "", "-:1:1: begins a second object"},
+		"a marker":                 {one + "\n---\n" + two + "\n", "1 one, 3 two", ""},
+		"an object after a marker": {one + "\n--- " + two + "\n", "1 one, 2 two", ""},
+		"after a tab":              {one + "\n---\t" + two + "\n", "1 one, 2 two", ""},
+		"a marker first":           {"--- " + one + "\n--- " + two + "\n", "1 one, 2 two", ""},
+		"a comment after it":       {one + "\n--- # two\n" + two + "\n", "1 one, 3 two", ""},
+		"a tag after it":           {one + "\n--- !!map\n" + two + "\n", "1 one, 3 two", ""},
+		"an anchor after it":       {one + "\n--- &a\n" + two + "\n", "1 one, 3 two", ""},
+		"a text after it":          {one + "\n--- |\n " + two + "\n", "1 one", "-:2:1: is not a Kubernetes object"},
+		"an end":                   {one + "\n...\n" + two + "\n", "1 one, 3 two", ""},
+		"an end and a marker":      {one + "\n...\n---\n" + two + "\n", "1 one, 4 two", ""},
+		"an end with a comment":    {one + "\n... # end\n" + two + "\n", "1 one, 3 two", ""},
+		"an end with an object":    {one + "\n... " + two + "\n", "1 one", `-:2:1: "..." ends a document`},
+		"Windows":                  {one + "\r\n---\r\n" + two + "\r\n", "1 one, 3 two", ""},
+		"a BOM":                    {"\uFEFF" + one + "\n---\n" + two + "\n", "1 one, 3 two", ""},
+		"a BOM before a marker":    {"\uFEFF--- " + one + "\n---\n" + two + "\n", "1 one, 3 two", ""},
+		"a directive": {
+			"%YAML 1.1\n---\n" + two + "\n",
+			"3 two",
+			"-:1:1: is a directive, which podctl does not read: remove the line",
+		},
+		"a directive after a BOM":   {"\uFEFF%TAG ! x:\n---\n" + two + "\n", "3 two", "-:1:1: is a directive"},
+		"after a BOM of a document": {one + "\n---\n\uFEFF\uFEFF%TAG ! x:\n---\n" + two + "\n", "1 one, 5 two", "-:3:1: is a directive"},
+		"an end after a BOM":        {one + "\n---\n\uFEFF... " + two + "\n", "1 one", `-:3:1: "..." ends a document`},
+		"UTF-16 in the middle":      {one + "\n---\n\xff\xfe%\x00T\x00\n\x00", "1 one", "-:3:1: is not valid UTF-8"},
+		"a directive later":         {one + "\n...\n# tags\n%TAG ! x:\n---\n" + two + "\n", "1 one, 6 two", "-:4:1: is a directive"},
+		"objects in lines":          {one + "\n" + two + "\n", "", "-:2:1: begins a second object: put a line with \"---\" before it"},
+		"JSON objects": {
+			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}` + "\n\n" + `{"apiVersion": "v1"}`,
+			"",
+			"-:3:1: begins a second object",
+		},
+		"JSON objects in a line": {
+			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}{"apiVersion": "v1"}`,
+			"",
+			"-:1:1: begins a second object",
+		},
 		"something that is not YAML": {one + "\n}\n", "", "-:2:1: begins a second object"},
-		"a marker in a text":         {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata:\n  a: |\n    ---\n    ...\n    %b\n", "1 one", ""},
-		"no markers":                 {"---x: 1\n...y: 2\n", "", "apiVersion and kind are required"},
-		"a form feed":                {one + "\n---\f\n" + two + "\n", "", "is not valid YAML"},
-		"a space that is none":       {one + "\n\u00a0\n", "", "-:2:1: "},
+		"a marker in a text": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata:\n  a: |\n    ---\n    ...\n    %b\n",
+			"1 one",
+			"",
+		},
+		"no markers":           {"---x: 1\n...y: 2\n", "", "apiVersion and kind are required"},
+		"a form feed":          {one + "\n---\f\n" + two + "\n", "", "is not valid YAML"},
+		"a space that is none": {one + "\n\u00a0\n", "", "-:2:1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &assembly{}
@@ -119,7 +135,8 @@ func TestUTF16(t *testing.T) {
 		if m.Err() != nil || len(m.Pods) != 2 {
 			t.Errorf("%v: %d pods, %v", order, len(m.Pods), m.Err())
 		}
-		if told := problemsOf(parsed(t, encoded(order, minimal+"#\u2028  hostNetwork: true\n"))); !strings.Contains(told, "-:9:2: is the character U+2028") {
+		told := problemsOf(parsed(t, encoded(order, minimal+"#\u2028  hostNetwork: true\n")))
+		if !strings.Contains(told, "-:9:2: is the character U+2028") {
 			t.Errorf("%v:\n%s", order, told)
 		}
 		if told := problemsOf(parsed(t, encoded(order, minimal)+"a")); !strings.Contains(told, "is not valid UTF-16: save it as UTF-8") {

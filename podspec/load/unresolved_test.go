@@ -40,8 +40,10 @@ stringData: {.dockercfg: '{}'}
 		got = append(got, n.String())
 	}
 	want := []string{
-		"-:9:49: spec.imagePullSecrets[2]: images are pulled without Secret default/opaque: its type is Opaque, not kubernetes.io/dockerconfigjson",
-		"-:9:65: spec.imagePullSecrets[3]: images are pulled without Secret default/empty: its type is Opaque, not kubernetes.io/dockerconfigjson",
+		"-:9:49: spec.imagePullSecrets[2]: images are pulled without Secret default/opaque: its type is Opaque, " +
+			"not kubernetes.io/dockerconfigjson",
+		"-:9:65: spec.imagePullSecrets[3]: images are pulled without Secret default/empty: its type is Opaque, " +
+			"not kubernetes.io/dockerconfigjson",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("noted:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -91,13 +91,28 @@ var objects = map[string][]string{
 		"metadata: {name: a}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, storageClassName: A_b}\n",
 		"metadata: {name: a}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, storageClassName: \"\"}\n",
 		"metadata: {name: a}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, volumeMode: File}\n",
-		"metadata: {name: a}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, selector: {matchLabels: {\"a b\": c}}}\n",
-		"metadata: {name: a}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, dataSourceRef: {kind: Pod, name: b}}\n",
-		"metadata: {name: a}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, dataSource: {kind: Pod, name: b}}\n",
-		"metadata: {name: a}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, dataSourceRef: {kind: Pod, name: b, namespace: c}}\n",
-		"metadata: {name: a}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, dataSource: {kind: PersistentVolumeClaim, name: b}, dataSourceRef: {kind: PersistentVolumeClaim, name: c}}\n",
-		"metadata: {name: a}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, dataSourceRef: {kind: PersistentVolumeClaim}}\n",
-		"metadata: {name: a}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, volumeAttributesClassName: A_b}\n",
+		"metadata: {name: a}\n" +
+			"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, " +
+			"selector: {matchLabels: {\"a b\": c}}}\n",
+		"metadata: {name: a}\n" +
+			"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, dataSourceRef: {kind: Pod, " +
+			"name: b}}\n",
+		"metadata: {name: a}\n" +
+			"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, dataSource: {kind: Pod, " +
+			"name: b}}\n",
+		"metadata: {name: a}\n" +
+			"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, dataSourceRef: {kind: Pod, " +
+			"name: b, namespace: c}}\n",
+		"metadata: {name: a}\n" +
+			"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, " +
+			"dataSource: {kind: PersistentVolumeClaim, name: b}, dataSourceRef: {kind: PersistentVolumeClaim, " +
+			"name: c}}\n",
+		"metadata: {name: a}\n" +
+			"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, " +
+			"dataSourceRef: {kind: PersistentVolumeClaim}}\n",
+		"metadata: {name: a}\n" +
+			"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, " +
+			"volumeAttributesClassName: A_b}\n",
 	},
 }
 
@@ -188,20 +203,39 @@ func place(kind, path string) string {
 
 // TestWordsForObjects checks that a problem names the missing part, even if the path of a Secret does not.
 func TestWordsForObjects(t *testing.T) {
-	for text, want := range map[string]string{
-		"kind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/tls\n":                                                                                     "the key tls.crt is required in a Secret of type kubernetes.io/tls",
-		"kind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: s3cret}\n":                               "-:5:14: stringData[.dockerconfigjson]: is not valid JSON, which a Secret of type kubernetes.io/dockerconfigjson holds",
-		"kind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/service-account-token\n":                                                                   "kubernetes.io/service-account.name is required",
-		"kind: ConfigMap\nmetadata: {name: a}\ndata: {\"a/b\": x}\n":                                                                                       "-:4:8: data[a/b]: is not a valid key: ",
-		"kind: ConfigMap\nmetadata: {generateName: a-}\n":                                                                                                  "-:3:12: metadata.generateName: is not a complete name",
-		"kind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: -1Gi}}}\n":                 `-:4:61: spec.resources.requests[storage]: "-1Gi" is not valid: must be greater than zero`,
-		"kind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: much}}}\n":                 `"much" is not a quantity`,
-		"kind: ConfigMap\nmetadata: {name: a}\ndata: {k: \"" + strings.Repeat("x", 1<<20+1) + "\"}\n":                                                      "-:4:1: data: is too long: may not be more than 1048576 bytes",
-		"kind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1}}, volumeMode: Block}\n": "a claim is a directory here",
+	const claimHead = "kind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {accessModes: [ReadWriteOnce], "
+	for _, c := range []struct{ text, want string }{
+		{
+			"kind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/tls\n",
+			"the key tls.crt is required in a Secret of type kubernetes.io/tls",
+		},
+		{
+			"kind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/dockerconfigjson\n" +
+				"stringData: {.dockerconfigjson: s3cret}\n",
+			"-:5:14: stringData[.dockerconfigjson]: is not valid JSON, " +
+				"which a Secret of type kubernetes.io/dockerconfigjson holds",
+		},
+		{
+			"kind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/service-account-token\n",
+			"kubernetes.io/service-account.name is required",
+		},
+		{"kind: ConfigMap\nmetadata: {name: a}\ndata: {\"a/b\": x}\n", "-:4:8: data[a/b]: is not a valid key: "},
+		{"kind: ConfigMap\nmetadata: {generateName: a-}\n", "-:3:12: metadata.generateName: is not a complete name"},
+		{
+			claimHead + "resources: {requests: {storage: -1Gi}}}\n",
+			`-:4:61: spec.resources.requests[storage]: "-1Gi" is not valid: must be greater than zero`,
+		},
+		{claimHead + "resources: {requests: {storage: much}}}\n", `"much" is not a quantity`},
+		{claimHead + "resources: {requests: {storage: 1}}, volumeMode: Block}\n", "a claim is a directory here"},
+		{
+			"kind: ConfigMap\nmetadata: {name: a}\ndata: {k: \"" + strings.Repeat("x", 1<<20+1) + "\"}\n",
+			"-:4:1: data: is too long: may not be more than 1048576 bytes",
+		},
 	} {
-		m := parsed(t, "apiVersion: v1\n"+text)
-		if told := problemsOf(m); !strings.Contains(told, want) || (len(m.Problems) != 1 && !strings.Contains(text, "tls")) {
-			t.Errorf("want %q in:\n%.500s", want, told)
+		m := parsed(t, "apiVersion: v1\n"+c.text)
+		told := problemsOf(m)
+		if !strings.Contains(told, c.want) || (len(m.Problems) != 1 && !strings.Contains(c.text, "tls")) {
+			t.Errorf("want %q in:\n%.500s", c.want, told)
 		}
 	}
 }

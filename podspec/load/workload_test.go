@@ -79,24 +79,64 @@ func TestWorkloads(t *testing.T) {
 func TestWorkloadProblems(t *testing.T) {
 	edited := func(before, after string) string { return strings.Replace(deployment, before, after, 1) }
 	for name, c := range map[string]struct{ text, want string }{
-		"an unknown field":                 {edited("replicas: 3", "replica: 3"), "-:5:3: spec.replica: unknown field; did you mean replicas?"},
-		"an unknown field of the template": {edited("image:", "imag:"), "-:12:9: spec.template.spec.containers[0].imag: unknown field; did you mean image?"},
-		"a wrong value":                    {edited("replicas: 3", "replicas: -1"), "-:5:3: spec.replicas: -1 is not valid: must be greater than or equal to 0"},
-		"another selector":                 {edited("{app: web}}\n  template", "{app: other}}\n  template"), "-:8:16: spec.template.metadata.labels: the value is not valid: `selector` does not match template `labels`"},
-		"a wrong value of the template":    {edited("name: app", "name: App"), "-:11:9: spec.template.spec.containers[0].name:"},
-		"a policy of Jobs":                 {deployment + "      restartPolicy: Never\n", `-:13:7: spec.template.spec.restartPolicy: "Never" is not one of the allowed values: supported values: "Always"`},
-		"a path for a name":                {edited("name: web", "name: ../web"), `-:3:12: metadata.name: "../web" is not valid`},
-		"too long a name":                  {edited("name: web", "name: "+strings.Repeat("w", 252)), "-:3:12: metadata.name:"},
-		"a refused volume":                 {deployment + "      volumes: [{name: v, nfs: {server: a, path: /b}}]\n", "-:13:27: spec.template.spec.volumes[0].nfs: This kind of volume is not supported"},
-		"a ConfigMap as volume":            {deployment + "      volumes: [{name: v, configMap: {name: A_b}}]\n", "spec.template.spec.volumes[0].configMap.name:"},
-		"the same one twice":               {deployment + "---\n" + deployment, "metadata.name: Deployment default/web is given twice, first in -:3"},
-		"a Job without a policy":           {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + strings.Replace(jobSpec, "Never", "Always", 1), `spec.template.spec.restartPolicy: is required: valid values: "OnFailure", "Never"`},
-		"too many pods":                    {edited("replicas: 3", "replicas: 1001"), "-:5:3: spec.replicas: 1001 pods are more than one machine can run"},
-		"another controller's Job":         {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + jobSpec + "  managedBy: example.com/other\n", "-:10:3: spec.managedBy: Another controller would manage the Job"},
-		"a CronJob without a schedule":     {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  jobTemplate:" + strings.ReplaceAll(jobSpec, "\n", "\n    "), "spec.schedule: is required"},
+		"an unknown field": {
+			edited("replicas: 3", "replica: 3"),
+			"-:5:3: spec.replica: unknown field; did you mean replicas?",
+		},
+		"an unknown field of the template": {
+			edited("image:", "imag:"),
+			"-:12:9: spec.template.spec.containers[0].imag: unknown field; did you mean image?",
+		},
+		"a wrong value": {
+			edited("replicas: 3", "replicas: -1"),
+			"-:5:3: spec.replicas: -1 is not valid: must be greater than or equal to 0",
+		},
+		"another selector": {
+			edited("{app: web}}\n  template", "{app: other}}\n  template"),
+			"-:8:16: spec.template.metadata.labels: " +
+				"the value is not valid: `selector` does not match template `labels`",
+		},
+		"a wrong value of the template": {edited("name: app", "name: App"), "-:11:9: spec.template.spec.containers[0].name:"},
+		"a policy of Jobs": {
+			deployment + "      restartPolicy: Never\n",
+			`-:13:7: spec.template.spec.restartPolicy: "Never" is not one of the allowed values: ` +
+				`supported values: "Always"`,
+		},
+		"a path for a name": {edited("name: web", "name: ../web"), `-:3:12: metadata.name: "../web" is not valid`},
+		"too long a name":   {edited("name: web", "name: "+strings.Repeat("w", 252)), "-:3:12: metadata.name:"},
+		"a refused volume": {
+			deployment + "      volumes: [{name: v, nfs: {server: a, path: /b}}]\n",
+			"-:13:27: spec.template.spec.volumes[0].nfs: This kind of volume is not supported",
+		},
+		"a ConfigMap as volume": {
+			deployment + "      volumes: [{name: v, configMap: {name: A_b}}]\n",
+			"spec.template.spec.volumes[0].configMap.name:",
+		},
+		"the same one twice": {
+			deployment + "---\n" + deployment,
+			"metadata.name: Deployment default/web is given twice, first in -:3",
+		},
+		"a Job without a policy": {
+			"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + strings.Replace(jobSpec, "Never", "Always", 1),
+			`spec.template.spec.restartPolicy: is required: valid values: "OnFailure", "Never"`,
+		},
+		"too many pods": {
+			edited("replicas: 3", "replicas: 1001"),
+			"-:5:3: spec.replicas: 1001 pods are more than one machine can run",
+		},
+		"another controller's Job": {
+			"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + jobSpec + "  managedBy: example.com/other\n",
+			"-:10:3: spec.managedBy: Another controller would manage the Job",
+		},
+		"a CronJob without a schedule": {
+			"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  jobTemplate:" +
+				strings.ReplaceAll(jobSpec, "\n", "\n    "),
+			"spec.schedule: is required",
+		},
 	} {
 		m := withWorkloads(t, c.text)
-		if refused := (*RefusedError)(nil); !errors.As(m.Err(), &refused) || !strings.Contains(refused.Error(), c.want) || len(refused.Problems) != 1 {
+		if refused := (*RefusedError)(nil); !errors.As(m.Err(), &refused) ||
+			!strings.Contains(refused.Error(), c.want) || len(refused.Problems) != 1 {
 			t.Errorf("%s: want %q alone in: %v", name, c.want, m.Err())
 		}
 	}
@@ -112,7 +152,9 @@ func TestWorkloadNotes(t *testing.T) {
 
 // TestWorkloadNotesOfItsOwnFields checks that fields without effect outside of the template are noted too.
 func TestWorkloadNotesOfItsOwnFields(t *testing.T) {
-	m := withWorkloads(t, strings.Replace(deployment, "replicas: 3", "progressDeadlineSeconds: 3", 1)+"status: {replicas: 3, readyReplicas: 2}\n")
+	m := withWorkloads(t,
+		strings.Replace(deployment, "replicas: 3", "progressDeadlineSeconds: 3", 1)+
+			"status: {replicas: 3, readyReplicas: 2}\n")
 	var notes []string
 	for _, n := range m.NoEffect {
 		path, _, _ := strings.Cut(n.String(), ": ")
@@ -126,7 +168,9 @@ func TestWorkloadNotesOfItsOwnFields(t *testing.T) {
 // TestKindsWithoutEffect checks that other kinds in charts are noted once if workloads are accepted, and that unknown
 // kinds are refused.
 func TestKindsWithoutEffect(t *testing.T) {
-	text := deployment + "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: shop}\nspec: {rules: [{host: a}]}\n" +
+	text := deployment +
+		"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n---\napiVersion: networking.k8s.io/v1\n" +
+		"kind: Ingress\nmetadata: {name: web, namespace: shop}\nspec: {rules: [{host: a}]}\n" +
 		"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\n"
 	m := withWorkloads(t, text)
 	var skipped []string
@@ -140,17 +184,26 @@ func TestKindsWithoutEffect(t *testing.T) {
 	if m.Err() != nil || !slices.Equal(skipped, want) || len(m.NoEffect) > 0 {
 		t.Errorf("%v\n%s\nwant\n%s", m.Err(), strings.Join(skipped, "\n"), strings.Join(want, "\n"))
 	}
-	for _, want := range []string{"-:15:1: kind: podctl does not run example.com/v1 Widget; it accepts Pod, Service", "; --skip-unknown of apply"} {
-		if m := withWorkloads(t, deployment+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error(), want) {
+	for _, want := range []string{
+		"-:15:1: kind: podctl does not run example.com/v1 Widget; it accepts Pod, Service",
+		"; --skip-unknown of apply",
+	} {
+		m := withWorkloads(t, deployment+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\n")
+		if m.Err() == nil || !strings.Contains(m.Err().Error(), want) {
 			t.Errorf("an unknown kind: %v, want %s", m.Err(), want)
 		}
 	}
 	for old, hint := range map[string]string{
-		"apps/v1beta1\nkind: Deployment": "; the apiVersion of Deployment is apps/v1", "extensions/v1beta1\nkind: Ingress": "; --skip-unknown of apply",
-		"batch/v1beta1\nkind: CronJob": "; the apiVersion of CronJob is batch/v1", "kustomize.config.k8s.io/v1beta1\nkind: Kustomization": "; podctl does not build kustomizations: write kustomize build DIR | podctl apply -f -",
-		"example.com/v1\nkind: Job": "; --skip-unknown of apply", "apps/v1\nkind: Deploymnet": "of apiVersion batch/v1\n",
+		"apps/v1beta1\nkind: Deployment":    "; the apiVersion of Deployment is apps/v1",
+		"extensions/v1beta1\nkind: Ingress": "; --skip-unknown of apply",
+		"batch/v1beta1\nkind: CronJob":      "; the apiVersion of CronJob is batch/v1",
+		"kustomize.config.k8s.io/v1beta1\nkind: Kustomization": "; podctl does not build kustomizations: " +
+			"write kustomize build DIR | podctl apply -f -",
+		"example.com/v1\nkind: Job": "; --skip-unknown of apply",
+		"apps/v1\nkind: Deploymnet": "of apiVersion batch/v1\n",
 	} {
-		if m := withWorkloads(t, "apiVersion: "+old+"\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error()+"\n", hint) {
+		if m := withWorkloads(t, "apiVersion: "+old+"\nmetadata: {name: web}\n"); m.Err() == nil ||
+			!strings.Contains(m.Err().Error()+"\n", hint) {
 			t.Errorf("%s: %v, want %s", old, m.Err(), hint)
 		}
 	}
@@ -164,7 +217,8 @@ func TestKindsWithoutEffect(t *testing.T) {
 func TestSkipUnknown(t *testing.T) {
 	widget := "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\nspec: {pods: 3}\n"
 	foreign := "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: web, namespace: shop}\n"
-	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(widget), "\n", "\n  ") + "\n- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: w.example.com}}\n"
+	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(widget), "\n", "\n  ") +
+		"\n- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: w.example.com}}\n"
 	l := Loader{Workloads: true, SkipUnknown: true}
 	m, err := l.Parse(input.Source{Name: "-", Text: []byte(deployment + "---\n" + widget + "---\n" + foreign + "---\n" + list)})
 	if err != nil || m.Err() != nil || len(m.Workloads) != 1 {
@@ -179,8 +233,10 @@ func TestSkipUnknown(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	for _, meta := range []string{
-		"apps/v1beta1\nkind: Deployment", "batch/v1beta1\nkind: CronJob", "extensions/v1beta1\nkind: DaemonSet", "v2\nkind: Pod", "apps/v1\nkind: Deploymnet",
-		"apps/v1\nkind: DeploymentList", "v1\nkind: Confgimap", "batch/v1\nkind: job", "kustomize.config.k8s.io/v1beta1\nkind: Kustomization",
+		"apps/v1beta1\nkind: Deployment", "batch/v1beta1\nkind: CronJob", "extensions/v1beta1\nkind: DaemonSet",
+		"v2\nkind: Pod", "apps/v1\nkind: Deploymnet",
+		"apps/v1\nkind: DeploymentList", "v1\nkind: Confgimap", "batch/v1\nkind: job",
+		"kustomize.config.k8s.io/v1beta1\nkind: Kustomization",
 	} {
 		m, err := l.Parse(input.Source{Name: "-", Text: []byte("apiVersion: " + meta + "\nmetadata: {name: web}\n")})
 		if err != nil || m.Err() == nil || len(m.Skipped) > 0 || strings.Contains(m.Err().Error(), "--skip-unknown") {
@@ -191,7 +247,9 @@ func TestSkipUnknown(t *testing.T) {
 
 // TestSkippedObjectsHaveNoLimit checks long definitions of custom resources, which are not kept.
 func TestSkippedObjectsHaveNoLimit(t *testing.T) {
-	crd := "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: w%d.example.com}\nspec: {names: [" + strings.Repeat("a,", 30_000) + "]}\n"
+	crd := "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
+		"metadata: {name: w%d.example.com}\nspec: {names: [" +
+		strings.Repeat("a,", 30_000) + "]}\n"
 	var all strings.Builder
 	for i := range 4 {
 		fmt.Fprintf(&all, crd, i)
@@ -203,7 +261,9 @@ func TestSkippedObjectsHaveNoLimit(t *testing.T) {
 
 // TestStatefulSetClaims checks that containers may mount the claims of a StatefulSet by name.
 func TestStatefulSetClaims(t *testing.T) {
-	set := strings.NewReplacer("Deployment", "StatefulSet", "replicas: 3", "serviceName: web\n  volumeClaimTemplates:\n  - metadata: {name: data}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}")
+	set := strings.NewReplacer("Deployment", "StatefulSet", "replicas: 3",
+		"serviceName: web\n  volumeClaimTemplates:\n  - metadata: {name: data}\n"+
+			"    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}")
 	m := withWorkloads(t, set.Replace(deployment)+"        volumeMounts: [{name: data, mountPath: /data}]\n")
 	if m.Err() != nil || len(m.Workloads) != 1 {
 		t.Fatal(m.Err())
@@ -216,9 +276,12 @@ func TestStatefulSetClaims(t *testing.T) {
 // TestWorkloadObjects checks that the pod of a template gets the ConfigMaps of the manifest, and that missing ones are
 // reported at their position.
 func TestWorkloadObjects(t *testing.T) {
-	text := deployment + "        envFrom: [{configMapRef: {name: one}}, {configMapRef: {name: two}}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {a: b}\n"
+	text := deployment +
+		"        envFrom: [{configMapRef: {name: one}}, {configMapRef: {name: two}}]\n---\napiVersion: v1\n" +
+		"kind: ConfigMap\nmetadata: {name: one}\ndata: {a: b}\n"
 	m := withWorkloads(t, text)
-	if m.Err() != nil || len(m.Apart) > 0 || len(m.Problems) != 1 || !strings.HasPrefix(m.Problems[0].Path, "spec.template.spec.containers[0].envFrom[1]") {
+	if m.Err() != nil || len(m.Apart) > 0 || len(m.Problems) != 1 ||
+		!strings.HasPrefix(m.Problems[0].Path, "spec.template.spec.containers[0].envFrom[1]") {
 		t.Fatalf("%v, %d objects apart, %v", m.Err(), len(m.Apart), fmt.Sprint(m.Problems))
 	}
 	if w := m.Workloads[0]; w.Template.Objects.ConfigMaps["one"] == nil {
@@ -238,10 +301,12 @@ spec:
     spec: {containers: [{name: a, image: i}]}
 `
 	m := loadServices(t, text)
-	if m.Err() != nil || len(m.Workloads) != 1 || len(m.NoEffect) != 1 || !strings.Contains(m.NoEffect[0].Detail, "treated as a ReplicaSet") {
+	if m.Err() != nil || len(m.Workloads) != 1 || len(m.NoEffect) != 1 ||
+		!strings.Contains(m.NoEffect[0].Detail, "treated as a ReplicaSet") {
 		t.Fatalf("%+v %v", m.NoEffect, m.Err())
 	}
-	if w := m.Workloads[0]; w.ReplicaSet == nil || *w.ReplicaSet.Spec.Replicas != 2 || w.ReplicaSet.Spec.Selector.MatchLabels["app"] != "old" {
+	if w := m.Workloads[0]; w.ReplicaSet == nil || *w.ReplicaSet.Spec.Replicas != 2 ||
+		w.ReplicaSet.Spec.Selector.MatchLabels["app"] != "old" {
 		t.Errorf("%+v", w.ReplicaSet)
 	}
 	for bad, want := range map[string]string{
@@ -283,9 +348,12 @@ func TestNodesOfDaemonSets(t *testing.T) {
 // TestForgedControllers checks that a manifest cannot set the controller of its pod or workload, so that no workload
 // adopts it.
 func TestForgedControllers(t *testing.T) {
-	const owner = "ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: 2a4ae4ae-6b3d-4b9f-8a0b-3f0b7b1c0b11, controller: true}]"
-	m := withWorkloads(t, "{apiVersion: v1, kind: Pod, metadata: {name: web-0, "+owner+"}, spec: {containers: [{name: a, image: i}]}}\n---\n"+
-		"{apiVersion: batch/v1, kind: Job, metadata: {name: j, "+owner+"}, spec: {template: {metadata: {"+owner+"}, spec: {restartPolicy: Never, containers: [{name: a, image: i}]}}}}")
+	const owner = "ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, " +
+		"uid: 2a4ae4ae-6b3d-4b9f-8a0b-3f0b7b1c0b11, controller: true}]"
+	m := withWorkloads(t,
+		"{apiVersion: v1, kind: Pod, metadata: {name: web-0, "+owner+"}, spec: {containers: [{name: a, image: i}]}}\n"+
+			"---\n{apiVersion: batch/v1, kind: Job, metadata: {name: j, "+owner+"}, spec: {template: {metadata: {"+owner+"}, "+
+			"spec: {restartPolicy: Never, containers: [{name: a, image: i}]}}}}")
 	if len(m.Pods) != 1 || len(m.Workloads) != 1 {
 		t.Fatal(m.Problems)
 	}
@@ -304,13 +372,17 @@ func TestForgedControllers(t *testing.T) {
 func TestOnlyGeneratedNames(t *testing.T) {
 	const pod = "{restartPolicy: %s, containers: [{name: a, image: i}]}"
 	for kind, spec := range map[string]string{
-		"v1\nkind: Pod":              fmt.Sprintf(pod, "Always"),
-		"apps/v1\nkind: Deployment":  "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " + fmt.Sprintf(pod, "Always") + "}}",
-		"apps/v1\nkind: StatefulSet": "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " + fmt.Sprintf(pod, "Always") + "}}",
-		"apps/v1\nkind: DaemonSet":   "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " + fmt.Sprintf(pod, "Always") + "}}",
-		"batch/v1\nkind: Job":        "{template: {spec: " + fmt.Sprintf(pod, "Never") + "}}",
-		"batch/v1\nkind: CronJob":    "{schedule: '* * * * *', jobTemplate: {spec: {template: {spec: " + fmt.Sprintf(pod, "Never") + "}}}}",
-		"v1\nkind: Service":          "{ports: [{port: 80}]}",
+		"v1\nkind: Pod": fmt.Sprintf(pod, "Always"),
+		"apps/v1\nkind: Deployment": "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " +
+			fmt.Sprintf(pod, "Always") + "}}",
+		"apps/v1\nkind: StatefulSet": "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, " +
+			"spec: " +
+			fmt.Sprintf(pod, "Always") + "}}",
+		"apps/v1\nkind: DaemonSet": "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " +
+			fmt.Sprintf(pod, "Always") + "}}",
+		"batch/v1\nkind: Job":     "{template: {spec: " + fmt.Sprintf(pod, "Never") + "}}",
+		"batch/v1\nkind: CronJob": "{schedule: '* * * * *', jobTemplate: {spec: {template: {spec: " + fmt.Sprintf(pod, "Never") + "}}}}",
+		"v1\nkind: Service":       "{ports: [{port: 80}]}",
 	} {
 		m := withWorkloads(t, "apiVersion: "+kind+"\nmetadata: {generateName: a-}\nspec: "+spec+"\n")
 		if len(m.Problems) != 1 || !strings.Contains(m.Problems[0].Detail, "is not a complete name") || len(m.Notes()) > 0 {

@@ -14,7 +14,13 @@ func TestQuoted(t *testing.T) {
 			t.Errorf("%.20q: %s, want %s", text, got, want)
 		}
 	}
-	for text, want := range map[string]string{"a é b": "a é b", "a\nb": `a\nb`, "a\u202eb": `a\u202eb`, "a\xffb": `a\xffb`, "\uFFFD": "\uFFFD"} {
+	for text, want := range map[string]string{
+		"a é b":    "a é b",
+		"a\nb":     `a\nb`,
+		"a\u202eb": `a\u202eb`,
+		"a\xffb":   `a\xffb`,
+		"\uFFFD":   "\uFFFD",
+	} {
 		if got := OneLine(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}

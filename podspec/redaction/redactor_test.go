@@ -101,7 +101,10 @@ func wrapped(text string, width int) string {
 // not.
 func TestPartsOfValues(t *testing.T) {
 	docker := jsonOf(t, map[string]any{"auths": map[string]any{"registry.example.com": map[string]string{
-		"username": "robot", "password": "s3cr&t", "auth": base64.StdEncoding.EncodeToString([]byte("robot:s3cr&t")), "identitytoken": "eyJhbGciOi",
+		"username":      "robot",
+		"password":      "s3cr&t",
+		"auth":          base64.StdEncoding.EncodeToString([]byte("robot:s3cr&t")),
+		"identitytoken": "eyJhbGciOi",
 	}}})
 	pem := "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ2xvdWQ\nc2lnbmVkQ2VydA==\n-----END CERTIFICATE-----\n"
 	for _, tt := range []struct{ secret, text, want string }{
@@ -109,20 +112,40 @@ func TestPartsOfValues(t *testing.T) {
 		{docker, "password s3cr&t, token eyJhbGciOi", "password (secret), token (secret)"},
 		{docker, "password s3cr\\u0026t", "password (secret)"},
 		{docker, `{"auths":{"registry.example.com":{}}}`, `{"auths":{"registry.example.com":{}}}`},
-		{`{"db":{"host":"db.example.com","port":5432,"tls":true,"password":"xY7-open"}}`, "db.example.com:5432 true xY7-open", "db.example.com:5432 true (secret)"},
+		{
+			`{"db":{"host":"db.example.com","port":5432,"tls":true,"password":"xY7-open"}}`,
+			"db.example.com:5432 true xY7-open",
+			"db.example.com:5432 true (secret)",
+		},
 		{`{"a":["one-of-them"]}`, "says one-of-them.", "says (secret)."},
-		{"db:\n  host: db.example.com\n  password: \"xY7-op\\u0065n\"\n", "db.example.com refused xY7-open", "db.example.com refused (secret)"},
+		{
+			"db:\n  host: db.example.com\n  password: \"xY7-op\\u0065n\"\n",
+			"db.example.com refused xY7-open",
+			"db.example.com refused (secret)",
+		},
 		{"list:\n- first-item\n- |\n  block-text\n", "first-item block-text list", "(secret) (secret) list"},
-		{"DB_HOST=db.example.com\n# why\nexport DB_PASSWORD='xY7-open'\n", "DB_PASSWORD of db.example.com is xY7-open", "DB_PASSWORD of db.example.com is (secret)"},
+		{
+			"DB_HOST=db.example.com\n# why\nexport DB_PASSWORD='xY7-open'\n",
+			"DB_PASSWORD of db.example.com is xY7-open",
+			"DB_PASSWORD of db.example.com is (secret)",
+		},
 		{"[client]\nuser = admin\npassword = \"xY7-open\"\n", "[client] admin xY7-open", "[client] admin (secret)"},
 		{"password=xY7-open", "with xY7-open", "with (secret)"},
 		{"host=db.example.com user=web password=xY7", "host db", "host db"},
 		{"host=db.example.com user=web password=xY7-open", "password is xY7-open", "password is (secret)"},
 		{"Server=db;Password=xY7-open;", "password is xY7-open", "password is (secret)"},
 		{"postgres://web:xY7%2Dopen@db.example.com:5432/app", "dial db.example.com:5432: xY7-open", "dial db.example.com:5432: (secret)"},
-		{"postgres://web:xY7-open@db.example.com:5432/app", "cannot use postgres://web:xY7-open@db.example.com:5432/other", "cannot use postgres://(secret)@db.example.com:5432/other"},
+		{
+			"postgres://web:xY7-open@db.example.com:5432/app",
+			"cannot use postgres://web:xY7-open@db.example.com:5432/other",
+			"cannot use postgres://(secret)@db.example.com:5432/other",
+		},
 		{"web:xY7-open@tcp(db:3306)/app", "with xY7-open", "with (secret)"},
-		{"https://hooks.example.com/services/T0001/B0002/XXXXyyyy", "POST /services/T0001/B0002/XXXXyyyy to hooks.example.com", "POST /(secret) to hooks.example.com"},
+		{
+			"https://hooks.example.com/services/T0001/B0002/XXXXyyyy",
+			"POST /services/T0001/B0002/XXXXyyyy to hooks.example.com",
+			"POST /(secret) to hooks.example.com",
+		},
 		{pem, "-----BEGIN CERTIFICATE----- MIIBszCCAVmgAwIBAgIUQ2xvdWQ", "-----BEGIN CERTIFICATE----- (secret)"},
 		{"first-line-of-it\nsecond-line-of-it", "got second-line-of-it", "got (secret)"},
 		{`{"nested":"{\"password\":\"xY7-open\"}"}`, "with xY7-open", "with (secret)"},
@@ -186,14 +209,18 @@ func runLeft(value, text string) string {
 // TestOrdinaryTextsStayReadable checks that an ordinary configuration in a Secret hides only its passwords.
 func TestOrdinaryTextsStayReadable(t *testing.T) {
 	r := of(
-		"server:\n  host: db.example.com\n  port: 5432\n  level: info\n  mode: production\n  tls: true\n  driver: postgres\npassword: Tr0ub4dor&3\n",
+		"server:\n  host: db.example.com\n  port: 5432\n  level: info\n  mode: production\n  tls: true\n"+
+			"  driver: postgres\npassword: Tr0ub4dor&3\n",
 		"DB_USER=postgres\nDB_NAME=orders\nDB_TIMEOUT=30s\nDB_PASSWORD=Tr0ub4dor&3\n",
 		"-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ2xvdWQ\n-----END CERTIFICATE-----\n",
 	)
 	for _, text := range []string{
 		"dial tcp: lookup db.example.com on 10.96.0.10:53: no such host",
-		"failed to connect to `host=db.example.com user=postgres database=orders`: server error (FATAL: password authentication failed for user \"postgres\" (SQLSTATE 28P01))",
-		"rpc error: code = Unknown desc = failed to create containerd task: failed to create shim task: OCI runtime create failed: exec: \"/bin/app\": stat /bin/app: no such file or directory: unknown",
+		"failed to connect to `host=db.example.com user=postgres database=orders`: server error (FATAL: " +
+			"password authentication failed for user \"postgres\" (SQLSTATE 28P01))",
+		"rpc error: code = Unknown desc = failed to create containerd task: " +
+			"failed to create shim task: OCI runtime create failed: exec: \"/bin/app\": stat /bin/app: no such file " +
+			"or directory: unknown",
 		"level=info msg=\"listening on :5432\" mode=production tls=true",
 		"Readiness probe failed: HTTP probe failed with statuscode: 503",
 		"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----",
@@ -265,13 +292,23 @@ func TestLargeValues(t *testing.T) {
 	same, combed := strings.Repeat("a", 1<<18), comb.String()
 	r := of(string(large), same, combed, strings.Repeat("\\", 1<<18), strings.Repeat("k=v1234567\n", 1<<13))
 	for name, text := range map[string]string{
-		"random": string(large[:1<<17]), "the same": same[:1<<17], "combed": combed[:1<<17], "base64": base64.StdEncoding.EncodeToString(large[:1<<16]), "half": string(large[7<<17:]),
+		"random":   string(large[:1<<17]),
+		"the same": same[:1<<17],
+		"combed":   combed[:1<<17],
+		"base64":   base64.StdEncoding.EncodeToString(large[:1<<16]),
+		"half":     string(large[7<<17:]),
 	} {
 		if got := r.Text("x " + text + " y"); got != "x "+Hidden+" y" && got != "x "+Hidden+"== y" && got != "x "+Hidden+"= y" {
 			t.Errorf("%s: %.60q…", name, got)
 		}
 	}
-	for _, text := range []string{strings.Repeat("%25", 1<<15), strings.Repeat(`\\`, 1<<16), strings.Repeat("b", 1<<17), strings.Repeat("…", 1<<15), strings.Repeat("\xff", 1<<16)} {
+	for _, text := range []string{
+		strings.Repeat("%25", 1<<15),
+		strings.Repeat(`\\`, 1<<16),
+		strings.Repeat("b", 1<<17),
+		strings.Repeat("…", 1<<15),
+		strings.Repeat("\xff", 1<<16),
+	} {
 		if got := r.Text(text); got == "" {
 			t.Errorf("nothing is left of %.20q", text)
 		}
@@ -281,7 +318,12 @@ func TestLargeValues(t *testing.T) {
 // TestRunesStayWhole checks that valid UTF-8 stays valid.
 func TestRunesStayWhole(t *testing.T) {
 	r := of("geheimnis-über-alles-größer")
-	for _, text := range []string{"é geheimnis-über-alles-größer é", "größer und so", "das ist geheimnis-ü", "geheimnis-über-alles-gr\xc3\xb6"} {
+	for _, text := range []string{
+		"é geheimnis-über-alles-größer é",
+		"größer und so",
+		"das ist geheimnis-ü",
+		"geheimnis-über-alles-gr\xc3\xb6",
+	} {
 		if got := r.Text(text); !utf8.ValidString(got) || !strings.Contains(got, Hidden) {
 			t.Errorf("%q", got)
 		}
@@ -290,7 +332,8 @@ func TestRunesStayWhole(t *testing.T) {
 
 func BenchmarkText(b *testing.B) {
 	r := of("hunter2", `{"a":"some-longer-password","b":"kJ8vQ2mX9pLw4RtY7bNc3HsD6fGz1AeU"}`)
-	text := "rpc error: code = Unknown desc = failed to create containerd task: failed to create shim task: OCI runtime create failed: exec: \"/bin/app\": no such file"
+	text := "rpc error: code = Unknown desc = failed to create containerd task: " +
+		"failed to create shim task: OCI runtime create failed: exec: \"/bin/app\": no such file"
 	for b.Loop() {
 		r.Text(text)
 	}

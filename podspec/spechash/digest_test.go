@@ -28,13 +28,21 @@ func digestsOf(t *testing.T, d *podspec.Desired) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{Container(d, &d.Pod.Spec.Containers[0]), d.Digest(), string(spec), string(without), d.Seal("sha256:open", []byte("271828"))}
+	return []string{
+		Container(d, &d.Pod.Spec.Containers[0]),
+		d.Digest(),
+		string(spec),
+		string(without),
+		d.Seal("sha256:open", []byte("271828")),
+	}
 }
 
 // TestDigestsTakeTheKey checks that every digest that depends on a secret value also depends on the key, so that values
 // cannot be tried without it.
 func TestDigestsTakeTheKey(t *testing.T) {
-	here, there, other := digestsOf(t, pinned(t, "271828", podspectest.Key())), digestsOf(t, pinned(t, "271828", podspectest.OtherKey())), digestsOf(t, pinned(t, "314159", podspectest.Key()))
+	here := digestsOf(t, pinned(t, "271828", podspectest.Key()))
+	there := digestsOf(t, pinned(t, "271828", podspectest.OtherKey()))
+	other := digestsOf(t, pinned(t, "314159", podspectest.Key()))
 	for i := range here {
 		if here[i] == there[i] {
 			t.Errorf("%s is the same with two keys", here[i])

@@ -68,7 +68,12 @@ kind: Pod
 metadata: {name: web}
 spec:
   containers:
-  - {name: a, image: i, ports: [{containerPort: 80, hostPort: 8080, hostIP: 127.0.0.1}, {containerPort: 81}, {containerPort: 53, hostPort: 53, protocol: UDP}]}
+  - name: a
+    image: i
+    ports:
+    - {containerPort: 80, hostPort: 8080, hostIP: 127.0.0.1}
+    - {containerPort: 81}
+    - {containerPort: 53, hostPort: 53, protocol: UDP}
   - {name: b, image: i, ports: [{containerPort: 90, hostPort: 9090}]}
 `)
 	if got, want := Sandbox(published), "v1:c028af8ffe83a696afbacb3b0ba1e6fb"; got != want {
