@@ -12,7 +12,9 @@ import (
 // TestProofsChangeNothing checks a container without its sandbox, volumes and files: the check creates none of them.
 func TestProofsChangeNothing(t *testing.T) {
 	l := newLab(t, "i:1")
-	text := pod("  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v, subPath: s}]}]\n  volumes: [{name: v, emptyDir: {}}]\n")
+	text := pod(
+		"  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v, subPath: s}]}]\n" +
+			"  volumes: [{name: v, emptyDir: {}}]\n")
 	p := l.plan(model.PodRef{}, text)
 	x := p.execution(Options{})
 	if err := x.start.checkContainer(&plan.Step{Kind: plan.CheckContainer, Container: "a"}); err != nil {
@@ -33,7 +35,12 @@ func TestProofsThatFail(t *testing.T) {
 	}{
 		"image absent:1 is not present": {"CreateContainerConfigError", "  containers: [{name: a, image: 'absent:1'}]\n", ""},
 		"not an absolute path":          {"CreateContainerConfigError", "  containers: [{name: a, image: 'i:1', workingDir: data}]\n", ""},
-		"seccompProfile":                {"CreateContainerError", "  containers: [{name: a, image: 'i:1', securityContext: {seccompProfile: {type: Localhost, localhostProfile: missing.json}}}]\n", "cannot load seccomp profile"},
+		"seccompProfile": {
+			"CreateContainerError",
+			"  containers: [{name: a, image: 'i:1', securityContext: {seccompProfile: {type: Localhost, " +
+				"localhostProfile: missing.json}}}]\n",
+			"cannot load seccomp profile",
+		},
 	} {
 		l := newLab(t, "i:1")
 		x := l.plan(model.PodRef{}, pod(c.spec)).execution(Options{})
@@ -41,7 +48,8 @@ func TestProofsThatFail(t *testing.T) {
 		if model.ReasonOf(err, "") != c.reason || !strings.Contains(err.Error(), word) {
 			t.Errorf("%q: %v", word, err)
 		}
-		if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != c.reason || !strings.HasPrefix(e.Message, c.status) || (c.status == "" && !strings.Contains(e.Message, word)) {
+		if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != c.reason ||
+			!strings.HasPrefix(e.Message, c.status) || (c.status == "" && !strings.Contains(e.Message, word)) {
 			t.Errorf("%q: written down %+v", word, e)
 		}
 	}

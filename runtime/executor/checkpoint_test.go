@@ -27,7 +27,8 @@ func TestCheckpointBeforeTheSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := l.checkpoint(p.in.Pod)
-	if len(l.server.Calls()) > 0 || !j.Applied.SameAs(p.in.Desired) || j.Generation != 1 || !j.StartTime.Equal(l.clock.Now()) || j.Endpoint != l.client.Endpoint.Address {
+	if len(l.server.Calls()) > 0 || !j.Applied.SameAs(p.in.Desired) || j.Generation != 1 ||
+		!j.StartTime.Equal(l.clock.Now()) || j.Endpoint != l.client.Endpoint.Address {
 		t.Errorf("after %v: generation %d, started %v, at %s", l.server.Calls(), j.Generation, j.StartTime, j.Endpoint)
 	}
 	if _, sandbox := j.InFlight[state.ThePod]; !sandbox || len(j.InFlight) != 2 || j.InFlight["a"].Resources == nil || j.Backoffs == nil {
@@ -115,7 +116,8 @@ func TestNothingIsDoneThatCannotBeWrittenDown(t *testing.T) {
 	p = l.plan(p.in.Pod, "")
 	blocked(t, path)
 	_, err := p.run(Options{})
-	if warned := l.warnings(); l.count("RemovePodSandbox") != 1 || len(warned) == 0 || !strings.Contains(warned[0], "could not be marked as being deleted") {
+	if warned := l.warnings(); l.count("RemovePodSandbox") != 1 || len(warned) == 0 ||
+		!strings.Contains(warned[0], "could not be marked as being deleted") {
 		t.Errorf("the deletion: %v, warned %q, calls %v", err, warned, l.server.Calls())
 	}
 }
@@ -194,7 +196,8 @@ func TestStartsAreRemembered(t *testing.T) {
 		t.Fatal(err, outcome.Err())
 	}
 	j := l.checkpoint(ref)
-	if e := j.StartErrors["a"]; e.Reason != "RunContainerError" || !strings.Contains(e.Message, "no such program") || !e.At.Equal(l.clock.Now()) {
+	if e := j.StartErrors["a"]; e.Reason != "RunContainerError" || !strings.Contains(e.Message, "no such program") ||
+		!e.At.Equal(l.clock.Now()) {
 		t.Errorf("the failure is %+v", e)
 	}
 	if b := j.Backoffs["a"]; b.Duration != model.BackoffInitial || !b.LastUpdate.Equal(l.clock.Now()) || b.Key == "" {
@@ -221,7 +224,8 @@ func TestFailuresTellNoSecrets(t *testing.T) {
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: correct horse}\n"
 	x := l.plan(model.PodRef{}, text).execution(Options{})
 	x.checkpoint.noteFailure("a", model.WithReason("X", errors.New("it says correct horse")))
-	if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != "X" || strings.Contains(e.Message, "correct horse") || !strings.Contains(e.Message, "it says") {
+	if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != "X" || strings.Contains(e.Message, "correct horse") ||
+		!strings.Contains(e.Message, "it says") {
 		t.Errorf("written down: %+v", e)
 	}
 }
@@ -274,7 +278,8 @@ func TestCompletionIsRemembered(t *testing.T) {
 	if c == nil || c.Phase != v1.PodFailed || c.DesiredDigest != p.in.Desired.Digest() || !c.At.Equal(l.clock.Now()) {
 		t.Fatalf("written down: %+v", c)
 	}
-	if end := c.Containers["a"]; len(c.Containers) != 1 || end.ExitCode != 3 || end.Reason != "Error" || end.ID == "" || end.FinishedAt.IsZero() {
+	if end := c.Containers["a"]; len(c.Containers) != 1 || end.ExitCode != 3 || end.Reason != "Error" || end.ID == "" ||
+		end.FinishedAt.IsZero() {
 		t.Errorf("how its container ended: %+v", c.Containers)
 	}
 	l.clock.Advance(time.Minute)
@@ -319,7 +324,8 @@ func TestLastRunIsRemembered(t *testing.T) {
 	}
 	l.apply(strings.Replace(two, "name: b, image: 'i:1'", "name: b, image: 'i:2'", 1))
 	second := l.checkpoint(ref).LastRun
-	if second.Sandbox != first.Sandbox || second.Containers["a"] != first.Containers["a"] || second.Containers["b"] == first.Containers["b"] {
+	if second.Sandbox != first.Sandbox || second.Containers["a"] != first.Containers["a"] ||
+		second.Containers["b"] == first.Containers["b"] {
 		t.Errorf("after b was replaced: %+v, before %+v", second, first)
 	}
 	removed := pod("  containers: [{name: a, image: 'i:1'}]\n")
@@ -350,10 +356,19 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 		results results
 		want    model.LastRun
 	}{
-		"nothing was done":    {results{skipped: []*plan.Step{stop, sandbox}}, model.LastRun{Sandbox: p.plan.SandboxID, IPs: ips, Containers: map[string]string{"a": id}}},
-		"the stop failed":     {results{failed: []StepError{{Step: stop}}, skipped: []*plan.Step{sandbox}}, model.LastRun{Sandbox: p.plan.SandboxID, IPs: ips, Containers: map[string]string{"a": id}}},
-		"only it was stopped": {results{failed: []StepError{{Step: sandbox}}}, model.LastRun{Sandbox: p.plan.SandboxID, IPs: ips, Containers: map[string]string{}}},
-		"all was stopped":     {results{}, model.LastRun{IPs: ips, Stopped: []string{p.plan.SandboxID}}},
+		"nothing was done": {
+			results{skipped: []*plan.Step{stop, sandbox}},
+			model.LastRun{Sandbox: p.plan.SandboxID, IPs: ips, Containers: map[string]string{"a": id}},
+		},
+		"the stop failed": {
+			results{failed: []StepError{{Step: stop}}, skipped: []*plan.Step{sandbox}},
+			model.LastRun{Sandbox: p.plan.SandboxID, IPs: ips, Containers: map[string]string{"a": id}},
+		},
+		"only it was stopped": {
+			results{failed: []StepError{{Step: sandbox}}},
+			model.LastRun{Sandbox: p.plan.SandboxID, IPs: ips, Containers: map[string]string{}},
+		},
+		"all was stopped": {results{}, model.LastRun{IPs: ips, Stopped: []string{p.plan.SandboxID}}},
 	} {
 		x.checkpoint.checkpoint.LastRun = nil
 		x.checkpoint.noteLastRun(&c.results)
@@ -362,10 +377,13 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 		}
 	}
 	// A sandbox that an earlier pass stopped stays recorded as stopped.
-	x.checkpoint.checkpoint.LastRun, x.plan.Steps = &model.LastRun{IPs: []string{"10.0.0.9"}, Stopped: []string{"gone", p.plan.SandboxID}}, nil
+	stopped := []string{"gone", p.plan.SandboxID}
+	x.checkpoint.checkpoint.LastRun = &model.LastRun{IPs: []string{"10.0.0.9"}, Stopped: stopped}
+	x.plan.Steps = nil
 	x.checkpoint.outputs.setSandbox(sandboxOutput{})
 	x.checkpoint.noteLastRun(&results{})
-	if got := x.checkpoint.checkpoint.LastRun; !slices.Equal(got.Stopped, []string{p.plan.SandboxID}) || !slices.Equal(got.IPs, []string{"10.0.0.9"}) {
+	if got := x.checkpoint.checkpoint.LastRun; !slices.Equal(got.Stopped, []string{p.plan.SandboxID}) ||
+		!slices.Equal(got.IPs, []string{"10.0.0.9"}) {
 		t.Errorf("a pass later: %+v", got)
 	}
 }

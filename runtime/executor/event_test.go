@@ -17,10 +17,17 @@ func TestStepErrorsNameTheirObject(t *testing.T) {
 		step   plan.Step
 		reason model.Reason
 	}{
-		"pod ns/web: container a: ErrImagePull: no space":                                            {plan.Step{Kind: plan.PullImage, Container: "a"}, "ErrImagePull"},
-		"pod ns/web: volume v: FailedMount: no space":                                                {plan.Step{Kind: plan.PrepareVolume, Volume: "v"}, "FailedMount"},
-		"pod ns/web: RunSandbox: SomeReason: no space":                                               {plan.Step{Kind: plan.RunSandbox}, "SomeReason"},
-		"pod ns/web: " + (&plan.Step{Kind: plan.RemoveCgroup}).Object() + ": RemoveCgroup: no space": {plan.Step{Kind: plan.RemoveCgroup}, "RemoveCgroup"},
+		"pod ns/web: container a: ErrImagePull: no space": {
+			plan.Step{Kind: plan.PullImage, Container: "a"},
+			"ErrImagePull",
+		},
+		"pod ns/web: volume v: FailedMount: no space": {
+			plan.Step{Kind: plan.PrepareVolume, Volume: "v"},
+			"FailedMount",
+		},
+		"pod ns/web: RunSandbox: SomeReason: no space": {plan.Step{Kind: plan.RunSandbox}, "SomeReason"},
+		"pod ns/web: " + (&plan.Step{Kind: plan.RemoveCgroup}).Object() +
+			": RemoveCgroup: no space": {plan.Step{Kind: plan.RemoveCgroup}, "RemoveCgroup"},
 	} {
 		err := &StepError{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Step: &c.step, Reason: c.reason, Err: cause}
 		if err.Error() != want || !errors.Is(err, cause) {
@@ -36,7 +43,8 @@ func TestReasonsOfErrors(t *testing.T) {
 		t.Errorf("no error became %v", err)
 	}
 	err := fmt.Errorf("beside: %w", model.WithReason(model.ErrImagePull, cause))
-	if got := model.ReasonOf(err, model.Reason(plan.PullImage)); got != "ErrImagePull" || !errors.Is(err, cause) || err.Error() != "beside: injected failure" {
+	if got := model.ReasonOf(err, model.Reason(plan.PullImage)); got != "ErrImagePull" || !errors.Is(err, cause) ||
+		err.Error() != "beside: injected failure" {
 		t.Errorf("reason %s of %v", got, err)
 	}
 	if got := model.ReasonOf(cause, "PullImage"); got != "PullImage" {
@@ -58,7 +66,8 @@ func TestWhatFollowsFromAFailure(t *testing.T) {
 		"no reason":       {cause, StepError{Reason: model.Reason(plan.StartContainer)}},
 	} {
 		got := stepError(model.PodRef{Name: "web"}, step, c.err)
-		if got.Reason != c.want.Reason || got.Retryable != c.want.Retryable || got.Stopped != c.want.Stopped || !errors.Is(got.Err, cause) || got.Pod.Name != "web" || got.Step != step {
+		if got.Reason != c.want.Reason || got.Retryable != c.want.Retryable || got.Stopped != c.want.Stopped ||
+			!errors.Is(got.Err, cause) || got.Pod.Name != "web" || got.Step != step {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -90,11 +90,17 @@ func TestInterruptedPassesSayDuringWhat(t *testing.T) {
 	l := newLab(t, "i:1")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := errors.New("interrupted")
-	l.server.Fail(runtimetest.Fault{Method: "StopContainer", Times: 1, Err: errors.New("cut off"), Only: func(any) bool { cancel(ended); return true }})
+	l.server.Fail(runtimetest.Fault{
+		Method: "StopContainer",
+		Times:  1,
+		Err:    errors.New("cut off"),
+		Only:   func(any) bool { cancel(ended); return true },
+	})
 	p := l.plan(l.apply(onePod()).in.Pod, "")
 	outcome, err := p.executor.Run(ctx, p.in, p.plan, p.snapshot, Options{})
 	stop := p.step(plan.StopContainer, "")
-	if !errors.Is(err, ended) || !strings.HasPrefix(err.Error(), "pod default/web: interrupted during: ") || !strings.HasSuffix(err.Error(), stop.Kind.Verb()+" "+stop.Object()) {
+	if !errors.Is(err, ended) || !strings.HasPrefix(err.Error(), "pod default/web: interrupted during: ") ||
+		!strings.HasSuffix(err.Error(), stop.Kind.Verb()+" "+stop.Object()) {
 		t.Errorf("error %v", err)
 	}
 	if len(outcome.Skipped) == 0 || l.checkpoint(p.in.Pod).Applied == nil {
@@ -110,15 +116,24 @@ func TestInterruptedPassesSayDuringWhat(t *testing.T) {
 // Secret.
 func TestSurprisesEndThePass(t *testing.T) {
 	l := newLab(t, "i:1")
-	text := pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1', env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: p}}}]}]\n") +
+	text := pod(
+		"  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1', env: [{name: P, "+
+			"valueFrom: {secretKeyRef: {name: s, key: p}}}]}]\n") +
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: correct horse}\n"
-	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: errors.New(`name "correct horse" is reserved for "y"`), Only: func(request any) bool {
-		return request.(*runtimeapi.CreateContainerRequest).GetConfig().GetMetadata().GetName() == "b"
-	}})
+	l.server.Fail(runtimetest.Fault{
+		Method: "CreateContainer",
+		Times:  1,
+		Err:    errors.New(`name "correct horse" is reserved for "y"`),
+		Only: func(request any) bool {
+			return request.(*runtimeapi.CreateContainerRequest).GetConfig().GetMetadata().GetName() == "b"
+		},
+	})
 	p := l.plan(model.PodRef{}, text)
 	_, err := p.run(Options{})
 	surprise := (*SurpriseError)(nil)
-	if !errors.As(err, &surprise) || !strings.HasPrefix(err.Error(), "pod default/web: the runtime's state changed meanwhile") || strings.Contains(err.Error(), "correct horse") {
+	if !errors.As(err, &surprise) ||
+		!strings.HasPrefix(err.Error(), "pod default/web: the runtime's state changed meanwhile") ||
+		strings.Contains(err.Error(), "correct horse") {
 		t.Errorf("error %v", err)
 	}
 	if j := l.checkpoint(p.in.Pod); j.LastRun == nil || j.LastRun.Sandbox == "" {
@@ -145,7 +160,14 @@ func TestEventsOfAPass(t *testing.T) {
 		t.Fatal(err, outcome.Err())
 	}
 	history := l.history(ref)
-	for _, want := range []string{"Normal Pulling a: ", "Normal Pulled a: ", "Normal SandboxCreated: ", "Normal Created a: Container created", "Normal Started a: ", "Normal Killing a: "} {
+	for _, want := range []string{
+		"Normal Pulling a: ",
+		"Normal Pulled a: ",
+		"Normal SandboxCreated: ",
+		"Normal Created a: Container created",
+		"Normal Started a: ",
+		"Normal Killing a: ",
+	} {
 		if !slices.ContainsFunc(history, func(e string) bool { return strings.HasPrefix(e, want) }) {
 			t.Errorf("no %q in:\n%s", want, strings.Join(history, "\n"))
 		}

@@ -14,7 +14,12 @@ import (
 
 // TestOutputsBeginWithWhatIsThere checks that a plan that keeps its sandbox starts with the addresses of that sandbox.
 func TestOutputsBeginWithWhatIsThere(t *testing.T) {
-	observed := &model.Observed{Sandboxes: []model.Sandbox{{ID: "old", IPs: []string{"10.0.0.1"}}, {ID: "new", IPs: []string{"10.0.0.2", "fd00::2"}}}}
+	observed := &model.Observed{
+		Sandboxes: []model.Sandbox{
+			{ID: "old", IPs: []string{"10.0.0.1"}},
+			{ID: "new", IPs: []string{"10.0.0.2", "fd00::2"}},
+		},
+	}
 	o := newOutputs(&plan.Plan{SandboxID: "new"}, observed)
 	if got := o.sandbox(); got.ID != "new" || len(got.IPs) != 2 || got.IPs[0] != "10.0.0.2" {
 		t.Errorf("the sandbox is %+v", got)

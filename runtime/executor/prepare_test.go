@@ -74,7 +74,8 @@ func TestSandboxFailures(t *testing.T) {
 		p := l.plan(model.PodRef{}, onePod())
 		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("injected failure")})
 		outcome, err := p.run(Options{})
-		if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "CreatePodSandboxError" || len(l.server.Created().Containers) > 0 {
+		if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "CreatePodSandboxError" ||
+			len(l.server.Created().Containers) > 0 {
 			t.Errorf("%s: %v, %v", method, err, outcome.Failed)
 		}
 	}
@@ -154,7 +155,8 @@ func TestCgroupsOfPods(t *testing.T) {
 		t.Errorf("%v, marked %t", err, mark.IsSet())
 	}
 	l.cgroups.Fail(&cgroup.UnavailableError{})
-	if err := x.prepare.applyCgroup(); err != nil || len(l.warnings()) != 1 || !strings.Contains(l.warnings()[0], "without a cgroup of its own") {
+	if err := x.prepare.applyCgroup(); err != nil || len(l.warnings()) != 1 ||
+		!strings.Contains(l.warnings()[0], "without a cgroup of its own") {
 		t.Errorf("without cgroups: %v, warned %q", err, l.warnings())
 	}
 }
@@ -166,7 +168,8 @@ func TestVolumesThatFail(t *testing.T) {
 	text := pod("  containers: [{name: a, image: 'i:1', volumeMounts: [{name: h, mountPath: /h}]}]\n" +
 		"  volumes: [{name: h, hostPath: {path: /not/there/f, type: FileOrCreate}}]\n")
 	outcome, err := l.plan(model.PodRef{}, text).run(Options{})
-	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "FailedMount" || !strings.Contains(outcome.Err().Error(), "volume h") {
+	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "FailedMount" ||
+		!strings.Contains(outcome.Err().Error(), "volume h") {
 		t.Fatal(err, outcome.Err())
 	}
 	if len(l.server.Created().Containers) > 0 {

@@ -59,7 +59,10 @@ func TestEventsAreTheKubelets(t *testing.T) {
 		"a new sandbox": {
 			plan.Step{Kind: plan.RunSandbox, Attempt: 1},
 			nil,
-			[]string{"Normal SandboxChanged: Pod sandbox changed, it will be killed and re-created.", "Normal SandboxCreated: Pod sandbox created, attempt 1"},
+			[]string{
+				"Normal SandboxChanged: Pod sandbox changed, it will be killed and re-created.",
+				"Normal SandboxCreated: Pod sandbox created, attempt 1",
+			},
 		},
 		"start": {start, []plan.Step{{Kind: plan.PullImage, Container: "b", Image: "i:1"}}, []string{
 			`Normal Pulled a: Container image "i:1" already present on machine and can be accessed by the pod`,
@@ -70,7 +73,11 @@ func TestEventsAreTheKubelets(t *testing.T) {
 			[]plan.Step{{Kind: plan.PullImage, Container: "a", Image: "i:1"}},
 			[]string{"Normal Created a: Container created", "Normal Started a: Container started"},
 		},
-		"resize":    {plan.Step{Kind: plan.UpdateContainer, Container: "a", Message: "cpu 1 → 2"}, nil, []string{"Normal ResizeCompleted a: cpu 1 → 2"}},
+		"resize": {
+			plan.Step{Kind: plan.UpdateContainer, Container: "a", Message: "cpu 1 → 2"},
+			nil,
+			[]string{"Normal ResizeCompleted a: cpu 1 → 2"},
+		},
 		"no news":   {plan.Step{Kind: plan.PrepareVolume, Volume: "v"}, nil, []string{}},
 		"a removal": {plan.Step{Kind: plan.RemoveContainer, Container: "a"}, nil, []string{}},
 	} {
@@ -98,18 +105,59 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"sandbox": {plan.Step{Kind: plan.RunSandbox}, cause, []string{"Warning FailedCreatePodSandBox: Failed to create pod sandbox: injected failure"}},
-		"mount":   {plan.Step{Kind: plan.PrepareVolume, Volume: "v"}, &model.KubeletError{Err: cause, Text: "as a kubelet says it"}, []string{"Warning FailedMount: as a kubelet says it"}},
-		"volume":  {plan.Step{Kind: plan.UpdateVolume, Volume: "v"}, cause, []string{`Warning FailedMount: MountVolume.SetUp failed for volume "v" : injected failure`}},
-		"cgroup":  {plan.Step{Kind: plan.CreateCgroup}, cause, []string{"Warning FailedCreatePodContainer: unable to ensure pod container exists: injected failure"}},
-		"stop":    {plan.Step{Kind: plan.StopContainer, Container: "a"}, cause, []string{"Warning FailedKillPod a: error killing pod: injected failure"}},
-		"pull": {image, pullReason(&images.Error{Reason: images.ErrImagePull, Image: "i:1", Hint: "do this", Err: cause}), []string{
-			`Warning Failed a: Failed to pull image "i:1": injected failure`, "Warning Failed a: Error: ErrImagePull",
-		}},
-		"name": {image, pullReason(&images.Error{Reason: images.InvalidImageName, Invalid: true, Image: "i:1", Hint: "do this", Err: cause}), []string{
-			`Warning InspectFailed a: Failed to apply default image tag "i:1": couldn't parse image name "i:1": injected failure`, "Warning Failed a: Error: InvalidImageName",
-		}},
-		"check":  {plan.Step{Kind: plan.CheckContainer, Container: "a"}, model.WithReason(model.CreateContainerConfigError, cause), []string{"Warning Failed a: Error: injected failure"}},
+		"sandbox": {
+			plan.Step{Kind: plan.RunSandbox},
+			cause,
+			[]string{"Warning FailedCreatePodSandBox: Failed to create pod sandbox: injected failure"},
+		},
+		"mount": {
+			plan.Step{Kind: plan.PrepareVolume, Volume: "v"},
+			&model.KubeletError{Err: cause, Text: "as a kubelet says it"},
+			[]string{"Warning FailedMount: as a kubelet says it"},
+		},
+		"volume": {
+			plan.Step{Kind: plan.UpdateVolume, Volume: "v"},
+			cause,
+			[]string{`Warning FailedMount: MountVolume.SetUp failed for volume "v" : injected failure`},
+		},
+		"cgroup": {
+			plan.Step{Kind: plan.CreateCgroup},
+			cause,
+			[]string{"Warning FailedCreatePodContainer: unable to ensure pod container exists: injected failure"},
+		},
+		"stop": {
+			plan.Step{Kind: plan.StopContainer, Container: "a"},
+			cause,
+			[]string{"Warning FailedKillPod a: error killing pod: injected failure"},
+		},
+		"pull": {
+			image,
+			pullReason(&images.Error{Reason: images.ErrImagePull, Image: "i:1", Hint: "do this", Err: cause}),
+			[]string{
+				`Warning Failed a: Failed to pull image "i:1": injected failure`,
+				"Warning Failed a: Error: ErrImagePull",
+			},
+		},
+		"name": {
+			image,
+			pullReason(&images.Error{
+				Reason:  images.InvalidImageName,
+				Invalid: true,
+				Image:   "i:1",
+				Hint:    "do this",
+				Err:     cause,
+			}),
+			[]string{
+				`Warning InspectFailed a: Failed to apply default image tag "i:1": ` +
+					`couldn't parse image name "i:1": injected failure`,
+				"Warning Failed a: Error: InvalidImageName",
+			},
+		},
+		"check": {
+			plan.Step{Kind: plan.CheckContainer, Container: "a"},
+			model.WithReason(model.CreateContainerConfigError, cause),
+			[]string{"Warning Failed a: Error: injected failure"},
+		},
 		"create": {a, model.WithReason(model.CreateContainerError, cause), []string{"Warning Failed a: Error: injected failure"}},
 		"start":  {a, startError(cause), []string{"Normal Created a: Container created", "Warning Failed a: Error: injected failure"}},
 		"postStart": {a, hook(cause), []string{
@@ -145,12 +193,20 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 func TestWordsOfFailures(t *testing.T) {
 	ref := podspec.ContainerRef{Container: &v1.Container{Name: "a"}}
 	hook := func(h v1.LifecycleHandler) error {
-		return hookError(&hookFailure{pod: model.PodRef{Namespace: "ns", Name: "web", UID: "u"}, ref: ref, handler: &h, err: errors.New("injected failure")})
+		return hookError(&hookFailure{
+			pod:     model.PodRef{Namespace: "ns", Name: "web", UID: "u"},
+			ref:     ref,
+			handler: &h,
+			err:     errors.New("injected failure"),
+		})
 	}
 	for want, err := range map[string]error{
-		`Exec lifecycle hook ([false x]) for Container "a" in Pod "web_ns(u)" failed - error: injected failure`: hook(v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"false", "x"}}}),
-		`HTTP lifecycle hook (/p) for Container "a" in Pod "web_ns(u)" failed - error: injected failure`:        hook(v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/p"}}),
-		`Sleep lifecycle hook (3) for Container "a" in Pod "web_ns(u)" failed - error: injected failure`:        hook(v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3}}),
+		`Exec lifecycle hook ([false x]) for Container "a" in Pod "web_ns(u)" failed - error: injected failure`: hook(
+			v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"false", "x"}}}),
+		`HTTP lifecycle hook (/p) for Container "a" in Pod "web_ns(u)" failed - error: injected failure`: hook(
+			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/p"}}),
+		`Sleep lifecycle hook (3) for Container "a" in Pod "web_ns(u)" failed - error: injected failure`: hook(
+			v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3}}),
 		"Cannot run handler: injected failure": hook(v1.LifecycleHandler{}),
 		"injected failure":                     startError(errors.New("injected failure")),
 		"as a kubelet says it":                 fmt.Errorf("spec.containers[0].%w", model.InKubeletWords("as a kubelet says it")),
@@ -168,7 +224,13 @@ func TestSpansOfAStart(t *testing.T) {
 	r := &events.Recorder{}
 	for _, s := range []*plan.Step{start, stop} {
 		recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepDone, Step: s, Time: at, Took: time.Second})
-		recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepFailed, Step: s, Time: at.Add(time.Minute), Took: time.Minute, Err: &SurpriseError{err: errors.New("x")}})
+		recordStep(r, &plan.Plan{}, nil, &Event{
+			Kind: StepFailed,
+			Step: s,
+			Time: at.Add(time.Minute),
+			Took: time.Minute,
+			Err:  &SurpriseError{err: errors.New("x")},
+		})
 	}
 	want := []state.Span{
 		{Kind: "StartContainer", Object: start.Object(), Begin: at.Add(-time.Second), End: at},
@@ -183,8 +245,11 @@ func TestSpansOfAStart(t *testing.T) {
 func TestHoldsAreEvents(t *testing.T) {
 	r := &events.Recorder{}
 	recordPlan(r, time.Now(), &plan.Plan{
-		Pod:   model.PodRef{Namespace: "ns", Name: "web", UID: "u"},
-		Steps: []plan.Step{{Kind: plan.StopContainer, Reason: model.DeadlineExceeded}, {Kind: plan.StopSandbox, Reason: model.DeadlineExceeded}},
+		Pod: model.PodRef{Namespace: "ns", Name: "web", UID: "u"},
+		Steps: []plan.Step{
+			{Kind: plan.StopContainer, Reason: model.DeadlineExceeded},
+			{Kind: plan.StopSandbox, Reason: model.DeadlineExceeded},
+		},
 		Holds: []plan.Hold{
 			{Container: "a", Reason: model.CrashLoopBackOff, Message: "back-off 10s"},
 			{Reason: model.NetworkNotReady, Message: "cni plugin not initialized"},
@@ -224,7 +289,12 @@ func TestDelaysAreToldOnce(t *testing.T) {
 		now   time.Duration
 		until time.Duration
 		want  int
-	}{{time.Second, 10 * time.Second, 1}, {2 * time.Second, 10 * time.Second, 1}, {30 * time.Second, 45 * time.Second, 2}, {31 * time.Second, 45 * time.Second, 2}} {
+	}{
+		{time.Second, 10 * time.Second, 1},
+		{2 * time.Second, 10 * time.Second, 1},
+		{30 * time.Second, 45 * time.Second, 2},
+		{31 * time.Second, 45 * time.Second, 2},
+	} {
 		r := &events.Recorder{}
 		recordPlan(r, at.Add(c.now), &plan.Plan{Holds: []plan.Hold{{
 			Container: "a", Reason: model.CrashLoopBackOff, Delay: &podstatus.Delay{Duration: 20 * time.Second, Until: at.Add(c.until)},

@@ -24,7 +24,12 @@ import (
 
 // recordOf returns a record of an attempt of container a.
 func recordOf(id string, attempt uint32) snapshot.Container {
-	return snapshot.Container{Status: &runtimeapi.ContainerStatus{Id: id, Metadata: &runtimeapi.ContainerMetadata{Name: "a", Attempt: attempt}}}
+	return snapshot.Container{
+		Status: &runtimeapi.ContainerStatus{
+			Id:       id,
+			Metadata: &runtimeapi.ContainerMetadata{Name: "a", Attempt: attempt},
+		},
+	}
 }
 
 // TestLogsThatGoWithARecord checks that the logs of a container that left the manifest or never ran are removed, and
@@ -52,7 +57,9 @@ func TestLogsThatGoWithARecord(t *testing.T) {
 		s := plan.Step{Kind: plan.RemoveContainer, Container: "a", ContainerID: "id", Attempt: c.attempt, Logs: c.logs}
 		x := &remover{&subject{
 			plan: &plan.Plan{Pod: model.PodRef{Namespace: "ns", Name: "web", UID: "u"}, Steps: []plan.Step{
-				s, {Kind: plan.StartContainer, Container: "a", Attempt: c.starts}, {Kind: plan.RemoveContainer, Logs: plan.RemoveSupersededLogs, ContainerID: c.superseded},
+				s,
+				{Kind: plan.StartContainer, Container: "a", Attempt: c.starts},
+				{Kind: plan.RemoveContainer, Logs: plan.RemoveSupersededLogs, ContainerID: c.superseded},
 			}},
 			snapshot: &snapshot.Pod{Containers: []snapshot.Container{recordOf("1", 1), recordOf("2", 2), recordOf("3", 3)}}, pod: logs,
 		}}
@@ -126,10 +133,12 @@ func TestTerminationMessagesGoWithTheirRecord(t *testing.T) {
 		t.Errorf("the record of another container: %v, left %v", err, files())
 	}
 	made, err := x.start.terminationLog("a")
-	if got := files(); err != nil || len(got) != 2 || slices.Contains(got, filepath.Base(orphan)) || !slices.Contains(got, filepath.Base(made)) {
+	if got := files(); err != nil || len(got) != 2 || slices.Contains(got, filepath.Base(orphan)) ||
+		!slices.Contains(got, filepath.Base(made)) {
 		t.Errorf("after another start: %v, %v", got, err)
 	}
-	if err := x.remove.removeTerminationMessage(&plan.Step{Container: "a", ContainerID: p.snapshot.Containers[0].Status.GetId()}); err != nil || slices.Contains(files(), used[0]) {
+	step := &plan.Step{Container: "a", ContainerID: p.snapshot.Containers[0].Status.GetId()}
+	if err := x.remove.removeTerminationMessage(step); err != nil || slices.Contains(files(), used[0]) {
 		t.Errorf("the record is removed: %v, left %v", err, files())
 	}
 }
@@ -168,7 +177,12 @@ func TestClaimsOutliveTheirPods(t *testing.T) {
 	}{
 		"not asked for": {func(*lab) {}, Options{}, true, ""},
 		"asked for":     {func(*lab) {}, Options{Options: plan.Options{RemoveVolumes: true}}, false, ""},
-		"another's too": {func(l *lab) { l.apply(claimPod("other")) }, Options{Options: plan.Options{RemoveVolumes: true}}, true, "the claim data is kept: pod default/other uses it"},
+		"another's too": {
+			func(l *lab) { l.apply(claimPod("other")) },
+			Options{Options: plan.Options{RemoveVolumes: true}},
+			true,
+			"the claim data is kept: pod default/other uses it",
+		},
 		"unknown user": {func(l *lab) {
 			other := l.apply(claimPod("other")).in.Pod
 			if err := os.WriteFile(l.layout.Pod(other.UID).Checkpoint().Path(), []byte("{"), 0o600); err != nil {
@@ -256,7 +270,8 @@ func TestSandboxesThatCannotBeStopped(t *testing.T) {
 	ref := l.apply(onePod()).in.Pod
 	l.server.Fail(runtimetest.Fault{Method: "StopPodSandbox", Times: 1, Err: errors.New("injected failure")})
 	outcome, err := l.plan(ref, "").run(Options{})
-	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "KillPodSandboxError" || len(outcome.Skipped) == 0 || l.count("RemovePodSandbox") > 0 {
+	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "KillPodSandboxError" ||
+		len(outcome.Skipped) == 0 || l.count("RemovePodSandbox") > 0 {
 		t.Errorf("%v, %v, left %d, calls %v", err, outcome.Failed, len(outcome.Skipped), l.server.Calls())
 	}
 }

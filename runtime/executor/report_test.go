@@ -40,7 +40,13 @@ func TestReportsComeOneAtATime(t *testing.T) {
 func TestReportsTellNoSecrets(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	var told []string
-	r := &reporter{pod: model.PodRef{UID: "u"}, plan: &plan.Plan{}, now: time.Now, redactor: redaction.New([]byte("correct horse")), notify: func(ev Event) { told = append(told, ev.Detail) }}
+	r := &reporter{
+		pod:      model.PodRef{UID: "u"},
+		plan:     &plan.Plan{},
+		now:      time.Now,
+		redactor: redaction.New([]byte("correct horse")),
+		notify:   func(ev Event) { told = append(told, ev.Detail) },
+	}
 	r.warn("the hook says: correct horse")
 	r.progress(&plan.Step{Container: "a"}, "still correct horse")
 	r.progress(nil, "of no step")
@@ -66,7 +72,12 @@ func TestHistoryThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []string
-	r := &reporter{pod: model.PodRef{UID: "u"}, plan: &plan.Plan{Holds: []plan.Hold{{Reason: model.NetworkNotReady}}}, now: time.Now, notify: func(ev Event) { told = append(told, string(ev.Kind)+" "+ev.Detail) }}
+	r := &reporter{
+		pod:    model.PodRef{UID: "u"},
+		plan:   &plan.Plan{Holds: []plan.Hold{{Reason: model.NetworkNotReady}}},
+		now:    time.Now,
+		notify: func(ev Event) { told = append(told, string(ev.Kind)+" "+ev.Detail) },
+	}
 	r.write(layout.Pod("u"))
 	if len(told) != 1 || !strings.HasPrefix(told[0], "Warning ") || !strings.Contains(told[0], "the pod's events") {
 		t.Errorf("told %q", told)

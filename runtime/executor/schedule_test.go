@@ -130,7 +130,10 @@ func TestStopsTakeNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var steps []plan.Step
 		for i := range 2 * maxConcurrent {
-			steps = append(steps, plan.Step{ID: fmt.Sprint("stop", i), Kind: plan.StopContainer}, plan.Step{ID: fmt.Sprint("start", i), Kind: plan.StartContainer})
+			steps = append(steps, plan.Step{ID: fmt.Sprint("stop", i), Kind: plan.StopContainer}, plan.Step{
+				ID:   fmt.Sprint("start", i),
+				Kind: plan.StartContainer,
+			})
 		}
 		var mu sync.Mutex
 		now, most := map[plan.Kind]int{}, map[plan.Kind]int{}
@@ -201,7 +204,8 @@ func TestInterruptionsSkip(t *testing.T) {
 	x := scheduled([]plan.Step{{ID: "a", OnFailure: plan.Continue}, waits(plan.Step{ID: "b", OnFailure: plan.Continue}, "a")}, nil,
 		func(context.Context, *plan.Step) (string, error) { cancel(); return "", nil })
 	x.run(ctx)
-	if len(x.failed) > 0 || len(x.skipped) != 1 || x.skipped[0].ID != "b" || x.complete() || !x.undone(&x.plan.Steps[1]) || x.undone(&x.plan.Steps[0]) {
+	if len(x.failed) > 0 || len(x.skipped) != 1 || x.skipped[0].ID != "b" || x.complete() ||
+		!x.undone(&x.plan.Steps[1]) || x.undone(&x.plan.Steps[0]) {
 		t.Errorf("failed %v, skipped %v", x.failed, x.skipped)
 	}
 }
@@ -221,7 +225,8 @@ func TestSurprisesAreNoFailures(t *testing.T) {
 
 // TestRefusalsAreComplete checks that a refused part is reported as a failure and counts as done.
 func TestRefusalsAreComplete(t *testing.T) {
-	x := scheduled([]plan.Step{{ID: "a", Kind: plan.RemoveVolume}}, nil, func(context.Context, *plan.Step) (string, error) { return "", nil })
+	x := scheduled([]plan.Step{{ID: "a", Kind: plan.RemoveVolume}}, nil,
+		func(context.Context, *plan.Step) (string, error) { return "", nil })
 	x.refuse(&x.plan.Steps[0], errors.New("no"))
 	if !x.complete() || len(x.refused) != 1 || x.refused[0].Reason != model.Reason(plan.RemoveVolume) {
 		t.Errorf("complete %t, refused %+v", x.complete(), x.refused)

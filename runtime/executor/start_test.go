@@ -124,15 +124,17 @@ func TestLogsOfStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome, err = l.plan(model.PodRef{}, onePod()).run(Options{})
-	if warned := l.warnings(); err != nil || outcome.Err() != nil || len(warned) != 1 || !strings.Contains(warned[0], "linking the log of container a") {
+	if warned := l.warnings(); err != nil || outcome.Err() != nil || len(warned) != 1 ||
+		!strings.Contains(warned[0], "linking the log of container a") {
 		t.Errorf("%v, %v, warned %q", err, outcome.Err(), warned)
 	}
 }
 
 // hookPod has a container with a postStart hook, which fails in the lab by default.
 func hookPod(grace string) string {
-	return strings.Replace(pod("  containers: [{name: a, image: 'i:1', lifecycle: {postStart: {exec: {command: [begin]}}, preStop: {exec: {command: [end]}}}}]\n"),
-		"Seconds: 1\n", "Seconds: "+grace+"\n", 1)
+	text := pod("  containers:\n  - {name: a, image: 'i:1', " +
+		"lifecycle: {postStart: {exec: {command: [begin]}}, preStop: {exec: {command: [end]}}}}\n")
+	return strings.Replace(text, "Seconds: 1\n", "Seconds: "+grace+"\n", 1)
 }
 
 // TestPostStartThatFails checks that the container is stopped like any other, with its preStop hook if there is time,
@@ -146,17 +148,21 @@ func TestPostStartThatFails(t *testing.T) {
 			return &runtimeapi.ExecSyncResponse{ExitCode: int32(map[string]int{"begin": 7}[command[0]])}
 		})
 		outcome, err := l.plan(model.PodRef{}, hookPod(grace)).run(Options{})
-		if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "PostStartHookError" || !outcome.Failed[0].Retryable || !outcome.Failed[0].Stopped || !strings.Contains(outcome.Err().Error(), "begin exited 7") {
+		if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "PostStartHookError" ||
+			!outcome.Failed[0].Retryable || !outcome.Failed[0].Stopped ||
+			!strings.Contains(outcome.Err().Error(), "begin exited 7") {
 			t.Fatal(err, outcome.Failed)
 		}
 		j := l.checkpoint(outcome.Plan.Pod)
 		if !slices.Equal(ran, want) || l.count("StopContainer a") != 1 || len(j.LastRun.Containers) > 0 {
 			t.Errorf("grace %s: ran %v, %d stops, left %v", grace, ran, l.count("StopContainer a"), j.LastRun.Containers)
 		}
-		if kept := j.StartErrors["a"]; kept.Reason != model.PostStartHookError || !strings.HasSuffix(kept.Message, "failed - error: command 'begin' exited with 7") {
+		if kept := j.StartErrors["a"]; kept.Reason != model.PostStartHookError ||
+			!strings.HasSuffix(kept.Message, "failed - error: command 'begin' exited with 7") {
 			t.Errorf("grace %s: kept %+v", grace, kept)
 		}
-		if !slices.ContainsFunc(l.history(outcome.Plan.Pod), func(e string) bool { return strings.HasPrefix(e, "Warning FailedPostStartHook a") }) {
+		isFailedHook := func(e string) bool { return strings.HasPrefix(e, "Warning FailedPostStartHook a") }
+		if !slices.ContainsFunc(l.history(outcome.Plan.Pod), isFailedHook) {
 			t.Errorf("the history is %q", l.history(outcome.Plan.Pod))
 		}
 	}
@@ -215,7 +221,8 @@ func TestReplacementsThatAreNotStarted(t *testing.T) {
 	x.start.createEarly(t.Context(), s)
 	l.server.Fail(runtimetest.Fault{Method: "RemoveContainer", Times: 99, Err: status.Error(codes.Internal, "injected failure")})
 	x.start.dropCreated(t.Context(), s)
-	if warned := l.warnings(); len(warned) != 1 || !strings.Contains(warned[0], "container a: the container created to replace it could not be removed") {
+	if warned := l.warnings(); len(warned) != 1 ||
+		!strings.Contains(warned[0], "container a: the container created to replace it could not be removed") {
 		t.Errorf("warned %q", warned)
 	}
 }
@@ -250,7 +257,8 @@ func TestEarlyCreationThatFails(t *testing.T) {
 	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: errors.New("injected failure")})
 	s := p.step(plan.StartContainer, "a")
 	x.start.createEarly(t.Context(), s)
-	if _, err := x.start.startContainer(t.Context(), s); model.ReasonOf(err, "") != "CreateContainerError" || l.count("CreateContainer") > 0 {
+	if _, err := x.start.startContainer(t.Context(), s); model.ReasonOf(err, "") != "CreateContainerError" ||
+		l.count("CreateContainer") > 0 {
 		t.Errorf("%v after %v", err, l.server.Calls())
 	}
 }
@@ -261,7 +269,11 @@ func TestContainersThatLeftTheManifest(t *testing.T) {
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
 	s := &plan.Step{ID: "start-z", Kind: plan.StartContainer, Container: "z"}
 	_, startErr := x.start.startContainer(t.Context(), s)
-	for name, err := range map[string]error{"start": startErr, "check": x.start.checkContainer(s), "update": x.start.updateContainer(t.Context(), s)} {
+	for name, err := range map[string]error{
+		"start":  startErr,
+		"check":  x.start.checkContainer(s),
+		"update": x.start.updateContainer(t.Context(), s),
+	} {
 		if err == nil || !strings.Contains(err.Error(), "container z is not in the manifest") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -309,10 +321,12 @@ func TestStatusWhileAHookRuns(t *testing.T) {
 	}
 	other := l.plan(model.PodRef{}, text)
 	status := podstatus.Of(other.in.State())
-	if c := status.ContainerStatuses[0]; status.Phase != v1.PodPending || c.State.Waiting == nil || c.State.Waiting.Reason != "ContainerCreating" || c.Ready || *c.Started {
+	if c := status.ContainerStatuses[0]; status.Phase != v1.PodPending || c.State.Waiting == nil ||
+		c.State.Waiting.Reason != "ContainerCreating" || c.Ready || *c.Started {
 		t.Errorf("while the hook runs: phase %s, container %+v", status.Phase, c)
 	}
-	if waits := other.plan.WaitingFor; !slices.Equal(waits, []string{"the postStart hook of a to finish"}) || other.plan.Complete || len(other.plan.Steps) > 0 {
+	if waits := other.plan.WaitingFor; !slices.Equal(waits, []string{"the postStart hook of a to finish"}) ||
+		other.plan.Complete || len(other.plan.Steps) > 0 {
 		t.Errorf("the plan of another process waits for %q: %+v", waits, other.plan.Steps)
 	}
 	cancel(ErrOutdated)

@@ -23,7 +23,9 @@ import (
 
 // endingPod has a container with a preStop hook and the given grace period in seconds.
 func endingPod(grace string) string {
-	return strings.Replace(pod("  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {exec: {command: [end]}}}}]\n"), "Seconds: 1\n", "Seconds: "+grace+"\n", 1)
+	return strings.Replace(
+		pod("  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {exec: {command: [end]}}}}]\n"),
+		"Seconds: 1\n", "Seconds: "+grace+"\n", 1)
 }
 
 // stopOf returns the execution of a plan that stops the container of a pod, and its step.
@@ -94,7 +96,8 @@ func TestNoTimeForHooks(t *testing.T) {
 	l := newLab(t, "i:1")
 	x, s := stopOf(t, l, endingPod("10"))
 	s.GracePeriodSeconds = new(int64)
-	if summary, err := x.stop.stopContainer(t.Context(), s); err != nil || l.count("ExecSync") > 0 || l.count("StopContainer") != 1 || len(l.warnings()) > 0 {
+	if summary, err := x.stop.stopContainer(t.Context(), s); err != nil || l.count("ExecSync") > 0 ||
+		l.count("StopContainer") != 1 || len(l.warnings()) > 0 {
 		t.Errorf("%q, %v after %v, warned %q", summary, err, l.server.Calls(), l.warnings())
 	}
 }
@@ -138,10 +141,12 @@ func TestStopsThatAreMadeSureOf(t *testing.T) {
 	if summary, err := stop(runtimetest.Fault{}, func(l *lab) { l.server.Lose("a") }); err != nil || summary != "" {
 		t.Errorf("its record was lost: %q, %v", summary, err)
 	}
-	if _, err := stop(runtimetest.Fault{Err: failed}, nothing); model.ReasonOf(err, "") != "KillContainerError" || !strings.Contains(err.Error(), failed.Error()) {
+	if _, err := stop(runtimetest.Fault{Err: failed}, nothing); model.ReasonOf(err, "") != "KillContainerError" ||
+		!strings.Contains(err.Error(), failed.Error()) {
 		t.Errorf("it runs on: %v", err)
 	}
-	if _, err := stop(runtimetest.Fault{Err: failed}, func(l *lab) { l.server.Forget("a") }); err == nil || !strings.Contains(err.Error(), failed.Error()) {
+	if _, err := stop(runtimetest.Fault{Err: failed}, func(l *lab) { l.server.Forget("a") }); err == nil ||
+		!strings.Contains(err.Error(), failed.Error()) {
 		t.Errorf("no one is notified: %v", err)
 	}
 }
@@ -209,7 +214,12 @@ func TestOrderOfStops(t *testing.T) {
 
 // TestWhoWaitsForAnExit checks that processes are watched only if a step waits for their exit.
 func TestWhoWaitsForAnExit(t *testing.T) {
-	steps := []plan.Step{{ID: "stop-a"}, {ID: "stop-b"}, waitsForExit(plan.Step{ID: "start-a"}, "stop-a"), waits(plan.Step{ID: "start-b"}, "stop-b")}
+	steps := []plan.Step{
+		{ID: "stop-a"},
+		{ID: "stop-b"},
+		waitsForExit(plan.Step{ID: "start-a"}, "stop-a"),
+		waits(plan.Step{ID: "start-b"}, "stop-b"),
+	}
 	x := &stopper{subject: &subject{plan: &plan.Plan{Steps: steps}}}
 	if !x.exitAwaited(&steps[0]) || x.exitAwaited(&steps[1]) || x.exitAwaited(nil) {
 		t.Error("a start waits for the exit of a, and for the stop of b")
@@ -272,11 +282,24 @@ func TestHandlersOfHooks(t *testing.T) {
 	exec := func(word string) *v1.LifecycleHandler {
 		return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{word}}}
 	}
-	manifest := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Lifecycle: &v1.Lifecycle{PreStop: exec("of the manifest")}}, {Name: "b"}}}}
+	manifest := &v1.Pod{
+		Spec: v1.PodSpec{
+			Containers: []v1.Container{
+				{Name: "a", Lifecycle: &v1.Lifecycle{PreStop: exec("of the manifest")}},
+				{Name: "b"},
+			},
+		},
+	}
 	status := &runtimeapi.ContainerStatus{Id: "id", Annotations: map[string]string{
-		criconfig.AnnotationPreStopHandler: `{"exec":{"command":["of the container"]}}`, criconfig.AnnotationContainerPorts: `[{"containerPort":80}]`,
+		criconfig.AnnotationPreStopHandler: `{"exec":{"command":["of the container"]}}`,
+		criconfig.AnnotationContainerPorts: `[{"containerPort":80}]`,
 	}}
-	x := &hooks{subject: &subject{desired: &podspec.Desired{Pod: manifest}, snapshot: &snapshot.Pod{Containers: []snapshot.Container{{Status: status}}}}}
+	x := &hooks{
+		subject: &subject{
+			desired:  &podspec.Desired{Pod: manifest},
+			snapshot: &snapshot.Pod{Containers: []snapshot.Container{{Status: status}}},
+		},
+	}
 	for name, c := range map[string]struct {
 		step plan.Step
 		want string
@@ -319,7 +342,8 @@ func TestKindsOfHooks(t *testing.T) {
 	if err := x.run(t.Context(), &v1.LifecycleHandler{Sleep: &v1.SleepAction{}}, podspec.ContainerRef{}, ""); err != nil {
 		t.Errorf("a sleep of no time: %v", err)
 	}
-	if err := x.run(t.Context(), &v1.LifecycleHandler{}, podspec.ContainerRef{}, ""); err == nil || !strings.Contains(err.Error(), "exec, httpGet or sleep") {
+	if err := x.run(t.Context(), &v1.LifecycleHandler{}, podspec.ContainerRef{}, ""); err == nil ||
+		!strings.Contains(err.Error(), "exec, httpGet or sleep") {
 		t.Errorf("an empty hook: %v", err)
 	}
 }
@@ -344,7 +368,11 @@ func TestAddressesOfHooks(t *testing.T) {
 		"it was started just now":  {pod, "new", "10.0.0.5"},
 		"that sandbox has no name": {model.Sandbox{}, "new", "10.0.0.5"},
 	} {
-		observed := &model.Observed{Machine: model.Machine{NodeIPs: node}, Sandboxes: []model.Sandbox{c.sandbox}, Containers: []model.Container{{ID: "old", SandboxID: "s"}}}
+		observed := &model.Observed{
+			Machine:    model.Machine{NodeIPs: node},
+			Sandboxes:  []model.Sandbox{c.sandbox},
+			Containers: []model.Container{{ID: "old", SandboxID: "s"}},
+		}
 		x := &hooks{&subject{observed: observed, outputs: newOutputs(&plan.Plan{}, observed)}}
 		x.outputs.setSandbox(sandboxOutput{Sandbox: model.Sandbox{ID: "n", State: model.SandboxReady, IPs: []string{"10.0.0.5"}}})
 		if to := x.target(podspec.ContainerRef{}, c.id); to.PodIP != c.want || to.ContainerID != c.id {

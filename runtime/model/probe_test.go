@@ -51,7 +51,8 @@ func TestStaleFailureIsAskedAgain(t *testing.T) {
 		}
 		late := modeltest.Noon().Add(time.Minute)
 		for verdict, onHold := range map[model.ProbeResult]bool{model.ProbeFailure: true, model.ProbeSuccess: kind == model.Startup} {
-			if r := failed.Reopened(p, late, time.Time{}).Fold(kind, p, verdict, late); r.Result != verdict || r.OnHold != onHold || r.Stale(p, late, time.Time{}) {
+			if r := failed.Reopened(p, late, time.Time{}).Fold(kind, p, verdict, late); r.Result != verdict ||
+				r.OnHold != onHold || r.Stale(p, late, time.Time{}) {
 				t.Errorf("%s: after one more %s it is %+v", kind, verdict, r)
 			}
 		}

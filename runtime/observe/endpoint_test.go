@@ -59,7 +59,10 @@ func TestAdoptedEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check("it has a sandbox", oldEndpoint, "it answers, and has 1 sandboxes and containers of the pod: delete the pod there first (podctl delete --runtime-endpoint "+oldEndpoint)
+	check("it has a sandbox", oldEndpoint,
+		"it answers, and has 1 sandboxes and containers of the pod: "+
+			"delete the pod there first (podctl delete --runtime-endpoint "+
+			oldEndpoint)
 }
 
 // deadSocket returns a socket without a listener.

@@ -46,7 +46,8 @@ func TestExits(t *testing.T) {
 		c.exit.ContainerID, c.exit.At = id, at
 		l.observer.world.Exits.note(t.Context(), c.exit)
 		got := observed()
-		if got.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || got.GetExitCode() != c.exit.Code || got.GetReason() != c.reason ||
+		if got.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || got.GetExitCode() != c.exit.Code ||
+			got.GetReason() != c.reason ||
 			got.GetFinishedAt() != at.UnixNano() {
 			t.Errorf("after exit %d: %v", c.exit.Code, got)
 		}
@@ -103,7 +104,8 @@ func TestResetThatIsInterrupted(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.observer.world.Exits = NewExits(l.client)
 	text := strings.Replace(podText("web"), "image: 'i:1'",
-		"image: 'i:1', restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]", 1)
+		"image: 'i:1', restartPolicy: Never, "+
+			"restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]", 1)
 	text = strings.Replace(text, "spec:\n", "spec:\n  initContainers: [{name: i, image: 'i:1'}]\n", 1)
 	d := loadPod(t, text)
 	ref := model.RefOf(d.Pod)

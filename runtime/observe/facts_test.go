@@ -99,13 +99,16 @@ func TestCgroupDrivers(t *testing.T) {
 	says := func(driver runtimeapi.CgroupDriver) *runtimeapi.RuntimeConfigResponse {
 		return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: driver}}
 	}
-	configured := map[string]string{"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"SystemdCgroup":true}}}}}`}
+	configured := map[string]string{
+		"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"SystemdCgroup":true}}}}}`,
+	}
 	for name, c := range map[string]struct {
 		config *runtimeapi.RuntimeConfigResponse
 		info   map[string]string
 		want   bool
 	}{
-		"systemd": {says(runtimeapi.CgroupDriver_SYSTEMD), nil, true}, "cgroupfs": {says(runtimeapi.CgroupDriver_CGROUPFS), configured, false},
+		"systemd":    {says(runtimeapi.CgroupDriver_SYSTEMD), nil, true},
+		"cgroupfs":   {says(runtimeapi.CgroupDriver_CGROUPFS), configured, false},
 		"configured": {nil, configured, true}, "unknown": {nil, nil, false},
 	} {
 		if got := usesSystemdCgroup(c.config, func() cri.Info { return cri.ReadInfo(c.info) }); got != c.want {
@@ -128,7 +131,10 @@ func TestOldRuntimes(t *testing.T) {
 func TestNode(t *testing.T) {
 	client := connect(t)
 	read := 0
-	h := NewHost(client, state.Layout{Root: "/state"}, Sources{CgroupRoot: "/own", Machine: func() criconfig.Node { read++; return criconfig.Node{Name: "n"} }})
+	h := NewHost(client, state.Layout{Root: "/state"}, Sources{
+		CgroupRoot: "/own",
+		Machine:    func() criconfig.Node { read++; return criconfig.Node{Name: "n"} },
+	})
 	if n := h.Node(); n.Name != "n" || n.CgroupRoot != "/own" || n.SeccompRoot == "" || n.Handlers != nil {
 		t.Errorf("before the runtime was queried: %+v", n)
 	}
@@ -175,7 +181,10 @@ func TestKubelets(t *testing.T) {
 func TestFactsAreRenewed(t *testing.T) {
 	machines := 0
 	l := newLab(t)
-	h := NewHost(l.client, l.layout, Sources{Machine: func() criconfig.Node { machines++; return criconfig.Node{} }, Kubelet: func() error { return nil }})
+	h := NewHost(l.client, l.layout, Sources{
+		Machine: func() criconfig.Node { machines++; return criconfig.Node{} },
+		Kubelet: func() error { return nil },
+	})
 	ask := func() {
 		if _, err := h.RuntimeFacts(t.Context()); err != nil {
 			t.Fatal(err)

@@ -21,15 +21,32 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := func(path, kind string) string {
-		return "  containers: [{name: a, image: 'i:1', volumeMounts: [{name: h, mountPath: /h}]}]\n  volumes: [{name: h, hostPath: {path: " + path + ", type: " + kind + "}}]\n"
+		return "  containers: [{name: a, image: 'i:1', volumeMounts: [{name: h, mountPath: /h}]}]\n" +
+			"  volumes: [{name: h, hostPath: {path: " +
+			path + ", type: " + kind + "}}]\n"
 	}
 	for name, c := range map[string]struct{ spec, of, reason, message string }{
-		"nothing":                       {"  containers: [{name: a, image: 'i:1'}]\n", "", "", ""},
-		"root":                          {"  containers: [{name: a, image: 'i:1', securityContext: {runAsNonRoot: true}}]\n", "a", "CreateContainerConfigError", "spec.containers[0].securityContext.runAsNonRoot: container has"},
-		"the root of an absent image":   {"  containers: [{name: a, image: 'i:2', securityContext: {runAsNonRoot: true}}]\n", "", "", ""},
-		"a name of no image":            {"  containers: [{name: a, image: 'i:1:1'}]\n", "a", "InvalidImageName", "i:1:1"},
-		"user namespaces":               {"  hostUsers: false\n  containers: [{name: a, image: 'i:1'}]\n", "", "CreatePodSandboxError", "spec.hostUsers"},
-		"a group without a user":        {"  securityContext: {runAsGroup: 7}\n  containers: [{name: a, image: 'i:1'}]\n", "", "CreatePodSandboxError", "runAsGroup"},
+		"nothing": {"  containers: [{name: a, image: 'i:1'}]\n", "", "", ""},
+		"root": {
+			"  containers: [{name: a, image: 'i:1', securityContext: {runAsNonRoot: true}}]\n",
+			"a",
+			"CreateContainerConfigError",
+			"spec.containers[0].securityContext.runAsNonRoot: container has",
+		},
+		"the root of an absent image": {"  containers: [{name: a, image: 'i:2', securityContext: {runAsNonRoot: true}}]\n", "", "", ""},
+		"a name of no image":          {"  containers: [{name: a, image: 'i:1:1'}]\n", "a", "InvalidImageName", "i:1:1"},
+		"user namespaces": {
+			"  hostUsers: false\n  containers: [{name: a, image: 'i:1'}]\n",
+			"",
+			"CreatePodSandboxError",
+			"spec.hostUsers",
+		},
+		"a group without a user": {
+			"  securityContext: {runAsGroup: 7}\n  containers: [{name: a, image: 'i:1'}]\n",
+			"",
+			"CreatePodSandboxError",
+			"runAsGroup",
+		},
 		"a directory that is a file":    {host(file, "Directory"), "a", "FailedMount", "MountVolume.SetUp failed for volume \"h\""},
 		"and its pod":                   {host(file, "Directory"), "", "FailedMount", "MountVolume.SetUp failed for volume \"h\""},
 		"a directory that is not there": {host(file+"x", "Directory"), "a", "FailedMount", "is not a directory"},
@@ -42,7 +59,8 @@ func TestFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, known := in.Observed.Faults[c.of]
-		if known != (c.reason != "") || string(got.Reason) != c.reason || !strings.Contains(got.Message, c.message) || got.ImageUser != (name == "root") {
+		if known != (c.reason != "") || string(got.Reason) != c.reason || !strings.Contains(got.Message, c.message) ||
+			got.ImageUser != (name == "root") {
 			t.Errorf("%s: %+v of %+v", name, got, in.Observed.Faults)
 		}
 		if (c.reason == "") && len(in.Observed.Faults) > 0 {
@@ -106,19 +124,57 @@ func TestFaultsInKubeletWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	mounting := func(env, mount string) string {
-		return "  containers: [{name: a, image: 'i:1', env: [{name: X, value: " + env + "}], volumeMounts: [{name: v, mountPath: /v, " + mount + "}]}]\n  volumes: [{name: v, hostPath: {path: /etc}}]\n"
+		return "  containers: [{name: a, image: 'i:1', env: [{name: X, value: " + env +
+			"}], volumeMounts: [{name: v, mountPath: /v, " + mount +
+			"}]}]\n  volumes: [{name: v, hostPath: {path: /etc}}]\n"
 	}
 	for name, c := range map[string]struct{ spec, of, want string }{
-		"root":                       {"  containers: [{name: a, image: 'i:1', securityContext: {runAsNonRoot: true}}]\n", "a", `container has runAsNonRoot and image will run as root (pod: "p_ns(u)", container: a)`},
-		"an invalid name":            {"  containers: [{name: a, image: 'REGISTRY/Foo:1'}]\n", "a", `Failed to apply default image tag "REGISTRY/Foo:1": couldn't parse image name "REGISTRY/Foo:1": invalid reference format: repository name (Foo) must be lowercase`},
-		"no user namespaces":         {"  hostUsers: false\n  containers: [{name: a, image: 'i:1'}]\n", "", "can't set `spec.hostUsers: false`, runtime does not support user namespaces"},
-		"a hostPath of another type": {"  containers: [{name: a, image: 'i:1', volumeMounts: [{name: h, mountPath: /h}]}]\n  volumes: [{name: h, hostPath: {path: " + file + ", type: Directory}}]\n", "", `MountVolume.SetUp failed for volume "h" : hostPath type check failed: ` + file + " is not a directory"},
-		"an unset variable":          {mounting("x", "subPathExpr: $(NOPE)"), "a", "missing value for NOPE"},
-		"an absolute subPath":        {mounting("/abs", "subPathExpr: $(X)"), "a", "error SubPath `/abs` must not be an absolute path"},
-		"a subPath that leaves":      {mounting("..", "subPathExpr: $(X)/y"), "a", "unable to provision SubPath `../y`: must not contain '..'"},
-		"a subPath in a file":        {mounting("x", "subPath: passwd/x"), "a", `failed to prepare subPath for volumeMount "v" of container "a"`},
-		"recursive read-only":        {mounting("x", "readOnly: true, recursiveReadOnly: Enabled"), "a", `failed to resolve recursive read-only mode: volume "v" requested recursive read-only mode, but it is not supported by the runtime`},
-		"strict groups":              {"  securityContext: {supplementalGroupsPolicy: Strict}\n  containers: [{name: a, image: 'i:1'}]\n", "a", "SupplementalGroupsPolicy=Strict is not supported in this node"},
+		"root": {
+			"  containers: [{name: a, image: 'i:1', securityContext: {runAsNonRoot: true}}]\n",
+			"a",
+			`container has runAsNonRoot and image will run as root (pod: "p_ns(u)", container: a)`,
+		},
+		"an invalid name": {
+			"  containers: [{name: a, image: 'REGISTRY/Foo:1'}]\n",
+			"a",
+			`Failed to apply default image tag "REGISTRY/Foo:1": couldn't parse image name "REGISTRY/Foo:1": ` +
+				`invalid reference format: repository name (Foo) must be lowercase`,
+		},
+		"no user namespaces": {
+			"  hostUsers: false\n  containers: [{name: a, image: 'i:1'}]\n",
+			"",
+			"can't set `spec.hostUsers: false`, runtime does not support user namespaces",
+		},
+		"a hostPath of another type": {
+			"  containers: [{name: a, image: 'i:1', volumeMounts: [{name: h, mountPath: /h}]}]\n" +
+				"  volumes: [{name: h, hostPath: {path: " +
+				file + ", type: Directory}}]\n",
+			"",
+			`MountVolume.SetUp failed for volume "h" : hostPath type check failed: ` + file + " is not a directory",
+		},
+		"an unset variable":   {mounting("x", "subPathExpr: $(NOPE)"), "a", "missing value for NOPE"},
+		"an absolute subPath": {mounting("/abs", "subPathExpr: $(X)"), "a", "error SubPath `/abs` must not be an absolute path"},
+		"a subPath that leaves": {
+			mounting("..", "subPathExpr: $(X)/y"),
+			"a",
+			"unable to provision SubPath `../y`: must not contain '..'",
+		},
+		"a subPath in a file": {
+			mounting("x", "subPath: passwd/x"),
+			"a",
+			`failed to prepare subPath for volumeMount "v" of container "a"`,
+		},
+		"recursive read-only": {
+			mounting("x", "readOnly: true, recursiveReadOnly: Enabled"),
+			"a",
+			`failed to resolve recursive read-only mode: volume "v" requested recursive read-only mode, ` +
+				`but it is not supported by the runtime`,
+		},
+		"strict groups": {
+			"  securityContext: {supplementalGroupsPolicy: Strict}\n  containers: [{name: a, image: 'i:1'}]\n",
+			"a",
+			"SupplementalGroupsPolicy=Strict is not supported in this node",
+		},
 	} {
 		l := newLab(t, "i:1")
 		d := loadPod(t, oddPod+c.spec)

@@ -22,8 +22,11 @@ func TestUIDsOfOtherPods(t *testing.T) {
 		of    model.PodRef
 		taken bool
 	}{
-		"nobody's": {model.PodRef{}, false}, "its own": {web, false}, "its own, of a checkpoint without uid": {model.PodRef{Namespace: "ns", Name: "web"}, false},
-		"another name": {model.PodRef{Namespace: "ns", Name: "db", UID: "u"}, true}, "another namespace": {model.PodRef{Namespace: "other", Name: "web", UID: "u"}, true},
+		"nobody's":                             {model.PodRef{}, false},
+		"its own":                              {web, false},
+		"its own, of a checkpoint without uid": {model.PodRef{Namespace: "ns", Name: "web"}, false},
+		"another name":                         {model.PodRef{Namespace: "ns", Name: "db", UID: "u"}, true},
+		"another namespace":                    {model.PodRef{Namespace: "other", Name: "web", UID: "u"}, true},
 	} {
 		err := checkRecord(web, &state.Checkpoint{Pod: c.of})
 		if errors.As(err, new(*UIDTakenError)) != c.taken {
@@ -55,14 +58,19 @@ func TestLabelsOfOtherPods(t *testing.T) {
 		taken               bool
 	}{
 		"none": {}, "its own": {labels: labelsOf(ref)}, "another's": {labels: other, taken: true},
-		"of another uid":             {labels: labelsOf(model.PodRef{Namespace: "default", Name: "other", UID: "x"})},
-		"without a name":             {labels: map[string]string{criconfig.LabelPodUID: string(ref.UID)}},
-		"other namespace":            {labels: labelsOf(model.PodRef{Namespace: "kube-system", Name: "web", UID: ref.UID}), taken: true},
-		"a kubelet's static pod":     {labels: static, annotations: map[string]string{criconfig.AnnotationRestartCount: "0"}},
-		"podctl's own of that name":  {labels: static, annotations: map[string]string{criconfig.AnnotationSandboxSpecHash: "1"}, taken: true},
+		"of another uid":         {labels: labelsOf(model.PodRef{Namespace: "default", Name: "other", UID: "x"})},
+		"without a name":         {labels: map[string]string{criconfig.LabelPodUID: string(ref.UID)}},
+		"other namespace":        {labels: labelsOf(model.PodRef{Namespace: "kube-system", Name: "web", UID: ref.UID}), taken: true},
+		"a kubelet's static pod": {labels: static, annotations: map[string]string{criconfig.AnnotationRestartCount: "0"}},
+		"podctl's own of that name": {
+			labels:      static,
+			annotations: map[string]string{criconfig.AnnotationSandboxSpecHash: "1"},
+			taken:       true,
+		},
 		"a static pod of other name": {labels: labelsOf(model.PodRef{Namespace: "default", Name: "website", UID: ref.UID}), taken: true},
 	} {
-		if err := checkLabels(ref, &runtimeapi.Container{Labels: c.labels, Annotations: c.annotations}); errors.As(err, new(*UIDTakenError)) != c.taken {
+		err := checkLabels(ref, &runtimeapi.Container{Labels: c.labels, Annotations: c.annotations})
+		if errors.As(err, new(*UIDTakenError)) != c.taken {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -91,16 +99,30 @@ func TestPodsOfOtherRuntimes(t *testing.T) {
 		"never applied": {snapshot.Pod{Checkpoint: &state.Checkpoint{}}, false},
 		"applied here":  {snapshot.Pod{Checkpoint: &state.Checkpoint{Endpoint: l.client.Endpoint.Address}}, false},
 		"elsewhere":     {snapshot.Pod{Checkpoint: &state.Checkpoint{Endpoint: "unix:///other.sock"}}, true},
-		"has a sandbox": {snapshot.Pod{Checkpoint: &state.Checkpoint{Endpoint: "unix:///other.sock"}, Sandboxes: []*runtimeapi.PodSandboxStatus{{}}}, false},
-		"has a record":  {snapshot.Pod{Checkpoint: &state.Checkpoint{Endpoint: "unix:///other.sock"}, Containers: []snapshot.Container{{}}}, false},
+		"has a sandbox": {
+			snapshot.Pod{
+				Checkpoint: &state.Checkpoint{Endpoint: "unix:///other.sock"},
+				Sandboxes:  []*runtimeapi.PodSandboxStatus{{}},
+			},
+			false,
+		},
+		"has a record": {
+			snapshot.Pod{
+				Checkpoint: &state.Checkpoint{Endpoint: "unix:///other.sock"},
+				Containers: []snapshot.Container{{}},
+			},
+			false,
+		},
 	} {
 		err := l.observer.checkEndpoint(t.Context(), ref, &c.s)
-		if (err != nil) != c.failed || (err != nil && !strings.Contains(err.Error(), "pod default/web runs on unix:///other.sock, not on "+l.client.Endpoint.Address)) {
+		want := "pod default/web runs on unix:///other.sock, not on " + l.client.Endpoint.Address
+		if (err != nil) != c.failed || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	l.remember(d, &state.Checkpoint{Endpoint: "unix:///other.sock"})
-	if _, _, err := l.observer.Input(t.Context(), ref, d, plan.Options{}); err == nil || !strings.Contains(err.Error(), "--runtime-endpoint") {
+	if _, _, err := l.observer.Input(t.Context(), ref, d, plan.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "--runtime-endpoint") {
 		t.Errorf("the input of a plan: %v", err)
 	}
 }

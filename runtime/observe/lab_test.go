@@ -49,7 +49,9 @@ func newLab(t *testing.T, names ...string) *lab {
 		layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, calls: map[string][]any{},
 	}
 	w := World{Client: client, Layout: l.layout, Cgroups: l.cgroups, Now: clock.Now}
-	l.host = NewHost(client, l.layout, Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "node", MemoryBytes: 1 << 30} }})
+	l.host = NewHost(client, l.layout, Sources{
+		Machine: func() criconfig.Node { return criconfig.Node{Name: "node", MemoryBytes: 1 << 30} },
+	})
 	l.observer = New(w, l.host, NewDigests(l.layout))
 	l.lister = NewLister(l.observer)
 	for _, method := range []string{"ListPodSandbox", "ListContainers", "PodSandboxStatus", "ContainerStatus", "ImageStatus", "Version"} {
@@ -93,14 +95,19 @@ func podText(name string) string {
 // secretPod is like podText, with a Secret.
 func secretPod() string {
 	env := "image: 'i:1', env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: p}}}]"
-	return strings.Replace(podText("web"), "image: 'i:1'", env, 1) + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: correct horse}\n"
+	return strings.Replace(podText("web"), "image: 'i:1'", env, 1) +
+		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: correct horse}\n"
 }
 
 func (l *lab) pod(name string) *podspec.Desired { return loadPod(l.t, podText(name)) }
 
 // labelsOf returns a kubelet's labels on the records of a pod.
 func labelsOf(ref model.PodRef) map[string]string {
-	return map[string]string{criconfig.LabelPodName: ref.Name, criconfig.LabelPodNamespace: ref.Namespace, criconfig.LabelPodUID: string(ref.UID)}
+	return map[string]string{
+		criconfig.LabelPodName:      ref.Name,
+		criconfig.LabelPodNamespace: ref.Namespace,
+		criconfig.LabelPodUID:       string(ref.UID),
+	}
 }
 
 // sandbox creates a sandbox of a pod and returns its ID.

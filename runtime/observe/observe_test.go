@@ -30,7 +30,9 @@ import (
 // runtime, is left out and does not affect others.
 func TestImagesOfAPod(t *testing.T) {
 	l := newLab(t, "i:1")
-	d := loadPod(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}, {name: c, image: 'i:2'}]\n")
+	d := loadPod(t,
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"+
+			"  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}, {name: c, image: 'i:2'}]\n")
 	for name, c := range map[string]struct {
 		change func()
 		asked  int
@@ -74,7 +76,8 @@ func TestSnapshotHasAllImages(t *testing.T) {
 // for a deletion.
 func TestWhatLiesOnDisk(t *testing.T) {
 	l := newLab(t, "i:1")
-	d := loadPod(t, strings.Replace(podText("web"), "image: 'i:1'", "image: 'i:1', volumeMounts: [{name: v, mountPath: /v}, {name: w, mountPath: /w}]", 1)+
+	mounts := "image: 'i:1', volumeMounts: [{name: v, mountPath: /v}, {name: w, mountPath: /w}]"
+	d := loadPod(t, strings.Replace(podText("web"), "image: 'i:1'", mounts, 1)+
 		"  volumes: [{name: v, emptyDir: {}}, {name: w, emptyDir: {}}, {name: unused, emptyDir: {}}]\n")
 	ref, kept := model.RefOf(d.Pod), l.layout.Pod(d.Pod.UID)
 	look := func() *snapshot.Pod {
@@ -91,8 +94,13 @@ func TestWhatLiesOnDisk(t *testing.T) {
 	logs := kept.Logs("default", "web")
 	log, err := logs.File("a", 4)
 	cgroupName := criconfig.CgroupParent(d.Pod, l.host.Node())
-	err = errors.Join(err, logs.Make("a"), os.WriteFile(log, nil, 0o600), kept.CgroupMark().Set(), l.cgroups.Ensure(cgroupName, cgroup.Resources{}),
-		volume.Prepare(t.Context(), volume.Context{Pod: l.observer.world.Layout.Pod(d.Pod.UID), Desired: d}, "v"))
+	volumes := volume.Context{Pod: l.observer.world.Layout.Pod(d.Pod.UID), Desired: d}
+	err = errors.Join(err,
+		logs.Make("a"),
+		os.WriteFile(log, nil, 0o600),
+		kept.CgroupMark().Set(),
+		l.cgroups.Ensure(cgroupName, cgroup.Resources{}),
+		volume.Prepare(t.Context(), volumes, "v"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +126,16 @@ func TestWhatWasAboutToBeMade(t *testing.T) {
 		return v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse(n)}}
 	}
 	two := cpu("2")
-	j := &state.Checkpoint{Memory: model.Memory{Actuated: &model.Actuated{Containers: map[string]v1.ResourceRequirements{"a": cpu("1"), "b": cpu("1")}}}, InFlight: map[string]state.InFlight{"a": {Attempt: 1, Resources: &two}, "b": {Attempt: 1, Resources: &two}, state.ThePod: {Attempt: 3, Resources: &two}}}
+	j := &state.Checkpoint{
+		Memory: model.Memory{
+			Actuated: &model.Actuated{Containers: map[string]v1.ResourceRequirements{"a": cpu("1"), "b": cpu("1")}},
+		},
+		InFlight: map[string]state.InFlight{
+			"a":          {Attempt: 1, Resources: &two},
+			"b":          {Attempt: 1, Resources: &two},
+			state.ThePod: {Attempt: 3, Resources: &two},
+		},
+	}
 	record := func(name string, attempt uint32, state runtimeapi.ContainerState) snapshot.Container {
 		return snapshot.Container{Status: &runtimeapi.ContainerStatus{
 			Metadata: &runtimeapi.ContainerMetadata{Name: name, Attempt: attempt}, State: state,
@@ -126,7 +143,13 @@ func TestWhatWasAboutToBeMade(t *testing.T) {
 	}
 	const running, created = runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_CREATED
 	settleInFlight(&snapshot.Pod{
-		Checkpoint: j, Containers: []snapshot.Container{record("a", 0, running), record("a", 1, running), record("b", 0, running), record("b", 1, created)},
+		Checkpoint: j,
+		Containers: []snapshot.Container{
+			record("a", 0, running),
+			record("a", 1, running),
+			record("b", 0, running),
+			record("b", 1, created),
+		},
 		Sandboxes: []*runtimeapi.PodSandboxStatus{{Metadata: &runtimeapi.PodSandboxMetadata{Attempt: 3}}},
 	})
 	want := &model.Actuated{Containers: map[string]v1.ResourceRequirements{"a": cpu("2"), "b": cpu("1")}, Pod: &two}
@@ -145,13 +168,18 @@ func TestSecretsStayOut(t *testing.T) {
 		sandbox := l.sandbox(ref, 0)
 		l.container(ref, sandbox, "a", 0)
 		l.server.SetNetwork("the plugin says correct horse")
-		l.remember(loadPod(t, secretPod()), &state.Checkpoint{Memory: model.Memory{StartErrors: map[string]model.StartError{"a": {Message: "it says correct horse"}}}})
+		l.remember(loadPod(t, secretPod()), &state.Checkpoint{
+			Memory: model.Memory{StartErrors: map[string]model.StartError{"a": {Message: "it says correct horse"}}},
+		})
 		s, err := l.observer.Observe(t.Context(), ref, d)
 		if err != nil {
 			t.Fatal(err)
 		}
 		observed := s.Observed(ref, d)
-		for what, said := range map[string]string{"network": observed.Runtime.NetworkMessage, "start error": observed.Memory.StartErrors["a"].Message} {
+		for what, said := range map[string]string{
+			"network":     observed.Runtime.NetworkMessage,
+			"start error": observed.Memory.StartErrors["a"].Message,
+		} {
 			if strings.Contains(said, "correct horse") || !strings.Contains(said, "says") {
 				t.Errorf("%s, %s: %q", name, what, said)
 			}

@@ -25,17 +25,33 @@ func TestNewestFirst(t *testing.T) {
 		sandboxes, containers []record
 		want                  string
 	}{
-		"attempts":                 {nil, []record{{"old", "", 1, 10}, {"new", "", 2, 20}}, "new old"},
-		"the clock was set back":   {nil, []record{{"old", "", 1, 20}, {"new", "", 2, 10}}, "new old"},
-		"the same attempt":         {nil, []record{{"old", "", 1, 10}, {"new", "", 1, 20}}, "new old"},
-		"newer sandboxes first":    {[]record{{"s1", "", 1, 10}, {"s2", "", 2, 20}}, []record{{"old", "s1", 7, 30}, {"new", "s2", 0, 20}}, "new old"},
-		"sandboxes, set back":      {[]record{{"s1", "", 1, 20}, {"s2", "", 2, 10}}, []record{{"old", "s1", 7, 20}, {"new", "s2", 0, 10}}, "new old"},
-		"sandboxes of one attempt": {[]record{{"s1", "", 1, 10}, {"s2", "", 1, 20}}, []record{{"old", "s1", 0, 0}, {"new", "s2", 0, 0}}, "new old"},
-		"a sandbox that is gone":   {[]record{{"s1", "", 0, 10}}, []record{{"lost", "gone", 9, 99}, {"kept", "s1", 0, 10}}, "kept lost"},
+		"attempts":               {nil, []record{{"old", "", 1, 10}, {"new", "", 2, 20}}, "new old"},
+		"the clock was set back": {nil, []record{{"old", "", 1, 20}, {"new", "", 2, 10}}, "new old"},
+		"the same attempt":       {nil, []record{{"old", "", 1, 10}, {"new", "", 1, 20}}, "new old"},
+		"newer sandboxes first": {
+			[]record{{"s1", "", 1, 10}, {"s2", "", 2, 20}},
+			[]record{{"old", "s1", 7, 30}, {"new", "s2", 0, 20}},
+			"new old",
+		},
+		"sandboxes, set back": {
+			[]record{{"s1", "", 1, 20}, {"s2", "", 2, 10}},
+			[]record{{"old", "s1", 7, 20}, {"new", "s2", 0, 10}},
+			"new old",
+		},
+		"sandboxes of one attempt": {
+			[]record{{"s1", "", 1, 10}, {"s2", "", 1, 20}},
+			[]record{{"old", "s1", 0, 0}, {"new", "s2", 0, 0}},
+			"new old",
+		},
+		"a sandbox that is gone": {[]record{{"s1", "", 0, 10}}, []record{{"lost", "gone", 9, 99}, {"kept", "s1", 0, 10}}, "kept lost"},
 	} {
 		var sandboxes []*runtimeapi.PodSandbox
 		for _, s := range c.sandboxes {
-			sandboxes = append(sandboxes, &runtimeapi.PodSandbox{Id: s.id, Metadata: &runtimeapi.PodSandboxMetadata{Attempt: s.attempt}, CreatedAt: s.created})
+			sandboxes = append(sandboxes, &runtimeapi.PodSandbox{
+				Id:        s.id,
+				Metadata:  &runtimeapi.PodSandboxMetadata{Attempt: s.attempt},
+				CreatedAt: s.created,
+			})
 		}
 		for range 2 {
 			var containers []*runtimeapi.Container
@@ -100,7 +116,8 @@ func TestOrderThatCannotBeKnown(t *testing.T) {
 	for method, want := range map[string]string{"ListPodSandbox": "listing its sandboxes", "ListContainers": "listing its containers"} {
 		l := newLab(t, "i:1")
 		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("injected failure")})
-		if _, err := l.observer.ListNewestFirst(t.Context(), model.RefOf(l.pod("web").Pod)); err == nil || !strings.HasPrefix(err.Error(), "pod default/web: "+want) {
+		if _, err := l.observer.ListNewestFirst(t.Context(), model.RefOf(l.pod("web").Pod)); err == nil ||
+			!strings.HasPrefix(err.Error(), "pod default/web: "+want) {
 			t.Errorf("%s: %v", method, err)
 		}
 	}

@@ -40,9 +40,16 @@ func TestPortsOfOtherPods(t *testing.T) {
 		other *state.Checkpoint
 		taken bool
 	}{
-		"runs": {&state.Checkpoint{Memory: model.Memory{LastRun: ran}}, true}, "was stopped": {&state.Checkpoint{Memory: model.Memory{LastRun: &model.LastRun{}}}, false}, "never ran": {&state.Checkpoint{}, false},
+		"runs":            {&state.Checkpoint{Memory: model.Memory{LastRun: ran}}, true},
+		"was stopped":     {&state.Checkpoint{Memory: model.Memory{LastRun: &model.LastRun{}}}, false},
+		"never ran":       {&state.Checkpoint{}, false},
 		"is about to run": {&state.Checkpoint{InFlight: map[string]state.InFlight{state.ThePod: {}}}, true},
-		"has finished":    {&state.Checkpoint{Memory: model.Memory{LastRun: ran, Completion: &model.Completion{Phase: v1.PodSucceeded}}}, false},
+		"has finished": {
+			&state.Checkpoint{
+				Memory: model.Memory{LastRun: ran, Completion: &model.Completion{Phase: v1.PodSucceeded}},
+			},
+			false,
+		},
 	} {
 		l := newLab(t)
 		l.remember(loadPod(t, publishing("other", "18080")), c.other)
@@ -82,7 +89,10 @@ func TestPortsOfProcesses(t *testing.T) {
 	}{
 		"not on the node's network": {&snapshot.Pod{}, map[string]string{port + "/TCP": "a process of this machine"}},
 		"on it":                     {onNode(runtimeapi.PodSandboxState_SANDBOX_READY), map[string]string{}},
-		"on it, and stopped":        {onNode(runtimeapi.PodSandboxState_SANDBOX_NOTREADY), map[string]string{port + "/TCP": "a process of this machine"}},
+		"on it, and stopped": {
+			onNode(runtimeapi.PodSandboxState_SANDBOX_NOTREADY),
+			map[string]string{port + "/TCP": "a process of this machine"},
+		},
 	} {
 		if diff := cmp.Diff(c.want, l.observer.takenPorts(loadPod(t, publishing("web", port)).Pod, c.s)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
@@ -145,7 +155,19 @@ func TestPortsOfServicesAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &Observer{world: World{Layout: layout, Objects: store}}
-	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Ports: []v1.ContainerPort{{HostPort: 30999, Protocol: v1.ProtocolTCP}, {HostPort: 30999, Protocol: v1.ProtocolUDP}}}}}}
+	pod := &v1.Pod{
+		Spec: v1.PodSpec{
+			Containers: []v1.Container{
+				{
+					Name: "a",
+					Ports: []v1.ContainerPort{
+						{HostPort: 30999, Protocol: v1.ProtocolTCP},
+						{HostPort: 30999, Protocol: v1.ProtocolUDP},
+					},
+				},
+			},
+		},
+	}
 	if taken := o.takenPorts(pod, &snapshot.Pod{}); len(taken) != 1 || taken["30999/TCP"] != "service default/web" {
 		t.Errorf("%v", taken)
 	}

@@ -31,12 +31,16 @@ func TestPodsThatFailHideNoOthers(t *testing.T) {
 	ref := model.RefOf(good.Pod)
 	l.container(ref, l.sandbox(ref, 0), "a", 0)
 	began := l.clock.Now().Add(-time.Hour)
-	l.remember(bad, &state.Checkpoint{Memory: model.Memory{StartTime: began, Deletion: &model.Deletion{At: began, GracePeriodSeconds: 7}}, Endpoint: "unix:///other.sock"})
+	l.remember(bad, &state.Checkpoint{
+		Memory:   model.Memory{StartTime: began, Deletion: &model.Deletion{At: began, GracePeriodSeconds: 7}},
+		Endpoint: "unix:///other.sock",
+	})
 	pods, err := l.lister.List(t.Context(), []*podspec.Desired{bad, good})
 	if err == nil || len(pods) != 2 || !strings.Contains(err.Error(), "unix:///other.sock") {
 		t.Fatal(pods, err)
 	}
-	if s := pods[0].Status; s.Phase != v1.PodUnknown || s.Reason != StatusUnknown || s.Message != err.Error() || !s.StartTime.Time.Equal(began) {
+	if s := pods[0].Status; s.Phase != v1.PodUnknown || s.Reason != StatusUnknown || s.Message != err.Error() ||
+		!s.StartTime.Time.Equal(began) {
 		t.Errorf("the one that failed: %+v", s)
 	}
 	if d := pods[0].DeletionGracePeriodSeconds; d == nil || *d != 7 {
@@ -108,14 +112,18 @@ func TestUnmanagedPods(t *testing.T) {
 	l.container(kubelets, old, "a", 1)
 	l.containerWith(old, &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "nobody's"}})
 	l.containerWith(old, &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "nameless"}, Labels: labelsOf(kubelets)})
-	l.sandboxWith(lost, 0, &runtimeapi.PodSandboxConfig{Labels: labelsOf(lost), Annotations: map[string]string{"io.podctl.sandbox.spec-hash": "v1:0"}})
+	l.sandboxWith(lost, 0, &runtimeapi.PodSandboxConfig{
+		Labels:      labelsOf(lost),
+		Annotations: map[string]string{"io.podctl.sandbox.spec-hash": "v1:0"},
+	})
 	l.sandboxWith(model.PodRef{Name: "bare", UID: "3"}, 0, &runtimeapi.PodSandboxConfig{})
 	found, err := l.lister.Unmanaged(t.Context(), map[types.UID]bool{known.UID: true})
 	if err != nil || len(found) != 2 {
 		t.Fatal(found, err)
 	}
 	dns, other := found[0].Pod, found[1].Pod
-	if model.RefOf(dns) != kubelets || dns.Annotations[AnnotationOwner] != OwnerKubelet || !found[0].Rebuilt || dns.Spec.RestartPolicy != v1.RestartPolicyNever {
+	if model.RefOf(dns) != kubelets || dns.Annotations[AnnotationOwner] != OwnerKubelet || !found[0].Rebuilt ||
+		dns.Spec.RestartPolicy != v1.RestartPolicyNever {
 		t.Errorf("a kubelet's pod: %+v", dns)
 	}
 	if len(dns.Labels) != 1 || dns.Labels["app"] != "dns" {
@@ -142,10 +150,23 @@ func TestInitContainersOfRebuiltPods(t *testing.T) {
 		return metav1.NewTime(time.Date(2026, 5, 4, 12, 0, seconds, 0, time.UTC))
 	}
 	ended := func(name string, from, to, code int) v1.ContainerStatus {
-		return v1.ContainerStatus{Name: name, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{StartedAt: at(from), FinishedAt: at(to), ExitCode: int32(code)}}}
+		return v1.ContainerStatus{
+			Name: name,
+			State: v1.ContainerState{
+				Terminated: &v1.ContainerStateTerminated{
+					StartedAt:  at(from),
+					FinishedAt: at(to),
+					ExitCode:   int32(code),
+				},
+			},
+		}
 	}
 	runs := func(name string, from int, restarts int32) v1.ContainerStatus {
-		return v1.ContainerStatus{Name: name, RestartCount: restarts, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: at(from)}}}
+		return v1.ContainerStatus{
+			Name:         name,
+			RestartCount: restarts,
+			State:        v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: at(from)}},
+		}
 	}
 	for name, c := range map[string]struct {
 		statuses []v1.ContainerStatus
@@ -171,7 +192,8 @@ func TestInitContainersOfRebuiltPods(t *testing.T) {
 				t.Errorf("%s: %+v", name, pod.Status)
 			}
 		}
-		if !slices.Equal(got, c.want) || len(pod.Spec.Containers)+len(got) != len(c.statuses) || len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
+		if !slices.Equal(got, c.want) || len(pod.Spec.Containers)+len(got) != len(c.statuses) ||
+			len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
 			t.Errorf("%s: %v of %d, want %v", name, got, len(c.statuses), c.want)
 		}
 	}

@@ -53,7 +53,8 @@ func TestKnownSandboxTakesTwoLists(t *testing.T) {
 		if diff := cmp.Diff(want, ids(s)); diff != "" || len(s.Sandboxes) != 1 {
 			t.Errorf("%s: %d sandboxes, containers (-want +got)\n%s", name, len(s.Sandboxes), diff)
 		}
-		if l.count("ListContainers") != c.lists || l.count("ListPodSandbox") != 1 || l.count("ContainerStatus") != 2 || l.count("PodSandboxStatus") != 1 {
+		if l.count("ListContainers") != c.lists || l.count("ListPodSandbox") != 1 || l.count("ContainerStatus") != 2 ||
+			l.count("PodSandboxStatus") != 1 {
 			t.Errorf("%s: calls %v", name, l.calls)
 		}
 	}
@@ -118,9 +119,13 @@ func TestRecordsThatVanish(t *testing.T) {
 // TestQuestionsThatFail checks that the error names the pod and the query, and contains no Secret.
 func TestQuestionsThatFail(t *testing.T) {
 	for method, want := range map[string]string{
-		"ListPodSandbox": "listing its sandboxes", "ListContainers": "listing its containers", "PodSandboxStatus": "asking for its sandbox 00000001",
-		"ContainerStatus": "asking for container a (00000002", "ImageStatus": "asking for its images", "Version": "asking for the runtime's version",
-		"Status": "asking for the runtime's status", "RuntimeConfig": "asking for the runtime's cgroup driver",
+		"ListPodSandbox":   "listing its sandboxes",
+		"ListContainers":   "listing its containers",
+		"PodSandboxStatus": "asking for its sandbox 00000001",
+		"ContainerStatus":  "asking for container a (00000002",
+		"ImageStatus":      "asking for its images",
+		"Version":          "asking for the runtime's version",
+		"Status":           "asking for the runtime's status", "RuntimeConfig": "asking for the runtime's cgroup driver",
 	} {
 		l := newLab(t, "i:1")
 		d := loadPod(t, secretPod())
@@ -128,7 +133,8 @@ func TestQuestionsThatFail(t *testing.T) {
 		l.container(ref, l.sandbox(ref, 0), "a", 0)
 		l.server.Fail(runtimetest.Fault{Method: method, Times: 9, Err: status.Error(codes.Internal, "it says correct horse")})
 		_, err := l.observer.Observe(t.Context(), ref, d)
-		if err == nil || !strings.HasPrefix(err.Error(), "observing pod default/web: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "correct horse") {
+		if err == nil || !strings.HasPrefix(err.Error(), "observing pod default/web: ") ||
+			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "correct horse") {
 			t.Errorf("%s: %v, want %q", method, err, want)
 		}
 	}
@@ -161,7 +167,8 @@ func TestEndedSandboxWithoutAStatus(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if err == nil && (len(s.Sandboxes) != 1 || snapshot.ObservedSandbox(s.Sandboxes[0]).State != model.SandboxNotReady || s.Sandboxes[0].GetMetadata().GetAttempt() != 3) {
+		if err == nil && (len(s.Sandboxes) != 1 || s.Sandboxes[0].GetMetadata().GetAttempt() != 3 ||
+			snapshot.ObservedSandbox(s.Sandboxes[0]).State != model.SandboxNotReady) {
 			t.Errorf("%s: %v", name, s.Sandboxes)
 		}
 	}
@@ -264,7 +271,11 @@ func TestListedContainers(t *testing.T) {
 	}
 	l.containerWith(sandbox, &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "c"},
-		Labels:   map[string]string{criconfig.LabelPodUID: string(ref.UID), criconfig.LabelPodName: "evil", criconfig.LabelPodNamespace: "default"},
+		Labels: map[string]string{
+			criconfig.LabelPodUID:       string(ref.UID),
+			criconfig.LabelPodName:      "evil",
+			criconfig.LabelPodNamespace: "default",
+		},
 	})
 	if _, err := l.observer.ListContainers(t.Context(), ref); !errors.As(err, new(*UIDTakenError)) {
 		t.Errorf("with a container of another pod: %v", err)

@@ -51,14 +51,16 @@ func TestLastWordsFollowNoLinks(t *testing.T) {
 		if err := os.WriteFile(outside, []byte(secret), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(os.RemoveAll(base+link), os.Symlink(base+strings.Replace(link, "/uid", "/outside", 1), base+link)); err != nil {
+		target := base + strings.Replace(link, "/uid", "/outside", 1)
+		if err := errors.Join(os.RemoveAll(base+link), os.Symlink(target, base+link)); err != nil {
 			t.Fatal(err)
 		}
 		message := exited("")
 		message.Mounts = []*runtimeapi.Mount{{ContainerPath: "/dev/termination-log", HostPath: path}}
 		message.Annotations[criconfig.AnnotationTerminationMessagePath] = "/dev/termination-log"
 		for what, status := range map[string]*runtimeapi.ContainerStatus{"message": message, "log": exited(path)} {
-			if text := terminationMessage(t.Context(), status); strings.Contains(text, "secret") || !strings.Contains(text, "it is a link") {
+			if text := terminationMessage(t.Context(), status); strings.Contains(text, "secret") ||
+				!strings.Contains(text, "it is a link") {
 				t.Errorf("%s, %s is a link: %q", what, link, text)
 			}
 		}
@@ -132,9 +134,13 @@ func TestTerminationMessages(t *testing.T) {
 		"it does not ask for it": {silent, func(s *runtimeapi.ContainerStatus) {
 			delete(s.GetAnnotations(), criconfig.AnnotationTerminationMessagePolicy)
 		}, ""},
-		"it succeeded":            {silent, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 }, ""},
-		"it never ran":            {silent, func(s *runtimeapi.ContainerStatus) { s.Reason = "ContainerCannotRun" }, ""},
-		"it runs":                 {said, func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_RUNNING }, ""},
+		"it succeeded": {silent, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 }, ""},
+		"it never ran": {silent, func(s *runtimeapi.ContainerStatus) { s.Reason = "ContainerCannotRun" }, ""},
+		"it runs": {
+			said,
+			func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_RUNNING },
+			"",
+		},
 		"its path is not mounted": {said, func(s *runtimeapi.ContainerStatus) { s.Mounts[0].ContainerPath = "/other" }, "of the log\n"},
 		"no log exists": {said, func(s *runtimeapi.ContainerStatus) {
 			delete(s.GetAnnotations(), criconfig.AnnotationTerminationMessagePath)

@@ -20,7 +20,9 @@ import (
 // sized returns a pod that requests the given number of cores.
 func sized(t *testing.T, name, cores string) *podspec.Desired {
 	t.Helper()
-	d := modeltest.Load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: "+name+", uid: "+name+"-0000-0000}\nspec:\n  containers: [{name: a, image: i:1, resources: {requests: {cpu: "+cores+"}}}]\n")
+	d := modeltest.Load(t,
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: "+name+", uid: "+name+
+			"-0000-0000}\nspec:\n  containers: [{name: a, image: i:1, resources: {requests: {cpu: "+cores+"}}}]\n")
 	return d
 }
 
@@ -85,34 +87,88 @@ const starts = "CheckContainer RunSandbox StartContainer"
 // TestAdmission checks that a new pod that does not fit is rejected until its manifest changes, and that an admitted
 // pod stays admitted, whatever came later.
 func TestAdmission(t *testing.T) {
-	two, three, four, rejection := sized(t, "web", "2"), sized(t, "web", "3"), sized(t, "web", "4"), &model.Rejection{Reason: "OutOfcpu", Message: "m", Settings: "max-pods=110", At: modeltest.Noon()}
+	two, three, four := sized(t, "web", "2"), sized(t, "web", "3"), sized(t, "web", "4")
+	rejection := &model.Rejection{
+		Reason:   "OutOfcpu",
+		Message:  "m",
+		Settings: "max-pods=110",
+		At:       modeltest.Noon(),
+	}
 	other := sized(t, "other", "2")
 	for name, c := range map[string]struct {
 		bench  *bench
 		change func(*bench)
 		want   string
 	}{
-		"it fits":                           {newBench(two).others(other), nil, starts},
-		"it does not":                       {newBench(three).others(other), nil, "OutOfcpu rejected"},
-		"no admission":                      {newBench(three).others(other), func(b *bench) { b.how = nil }, starts},
-		"it was rejected":                   {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = two, rejection }, "OutOfcpu rejected"},
-		"and is checked again":              {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.Final = two, rejection, false }, starts},
-		"and is edited":                     {newBench(two).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, starts},
-		"and is edited badly":               {newBench(four).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, "OutOfcpu rejected"},
-		"and the settings have changed":     {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.MaxPods = two, rejection, 111 }, starts},
-		"without admission":                 {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how = two, rejection, nil }, starts},
-		"it was admitted":                   {newBench(three).others(other), func(b *bench) { b.Memory.Applied = three }, starts},
-		"it runs":                           {newBench(three).others(other).runs(three), nil, ""},
-		"it runs without a record":          {newBench(three).others(other).runs(nil), nil, ""},
-		"an edit that fits":                 {newBench(sized(t, "web", "2500m")).others(sized(t, "other", "1")).runs(two), nil, "UpdateContainer UpdatePod"},
-		"an edit that does not":             {newBench(three).others(other).runs(two), nil, "OutOfcpu refused unapplied"},
-		"of a pod that was not created yet": {newBench(three).others(other), func(b *bench) { b.Memory.Applied = two }, "OutOfcpu rejected"},
-		"the other is deleted":              {newBench(three).others(other), func(b *bench) { b.Others[0].Going = true }, "OutOfcpu refused unapplied"},
-		"the other is not needed":           {newBench(three).others(other), func(b *bench) { b.how.Going = []types.UID{other.Pod.UID} }, "OutOfcpu refused unapplied"},
-		"which is not enough":               {newBench(sized(t, "web", "5")).others(other), func(b *bench) { b.Others[0].Going = true }, "OutOfcpu rejected"},
-		"one comes first":                   {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, "OutOfcpu rejected"},
-		"one comes first and does not fit":  {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{sized(t, "other", "9").Pod} }, starts},
-		"one comes first and is there":      {newBench(two).others(other), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, starts},
+		"it fits":      {newBench(two).others(other), nil, starts},
+		"it does not":  {newBench(three).others(other), nil, "OutOfcpu rejected"},
+		"no admission": {newBench(three).others(other), func(b *bench) { b.how = nil }, starts},
+		"it was rejected": {
+			newBench(two),
+			func(b *bench) { b.Memory.Applied, b.Memory.Rejection = two, rejection },
+			"OutOfcpu rejected",
+		},
+		"and is checked again": {
+			newBench(two),
+			func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.Final = two, rejection, false },
+			starts,
+		},
+		"and is edited": {
+			newBench(two).others(other),
+			func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection },
+			starts,
+		},
+		"and is edited badly": {
+			newBench(four).others(other),
+			func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection },
+			"OutOfcpu rejected",
+		},
+		"and the settings have changed": {
+			newBench(two),
+			func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.MaxPods = two, rejection, 111 },
+			starts,
+		},
+		"without admission": {
+			newBench(two),
+			func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how = two, rejection, nil },
+			starts,
+		},
+		"it was admitted":          {newBench(three).others(other), func(b *bench) { b.Memory.Applied = three }, starts},
+		"it runs":                  {newBench(three).others(other).runs(three), nil, ""},
+		"it runs without a record": {newBench(three).others(other).runs(nil), nil, ""},
+		"an edit that fits": {
+			newBench(sized(t, "web", "2500m")).others(sized(t, "other", "1")).runs(two),
+			nil,
+			"UpdateContainer UpdatePod",
+		},
+		"an edit that does not": {newBench(three).others(other).runs(two), nil, "OutOfcpu refused unapplied"},
+		"of a pod that was not created yet": {
+			newBench(three).others(other),
+			func(b *bench) { b.Memory.Applied = two },
+			"OutOfcpu rejected",
+		},
+		"the other is deleted": {
+			newBench(three).others(other),
+			func(b *bench) { b.Others[0].Going = true },
+			"OutOfcpu refused unapplied",
+		},
+		"the other is not needed": {
+			newBench(three).others(other),
+			func(b *bench) { b.how.Going = []types.UID{other.Pod.UID} },
+			"OutOfcpu refused unapplied",
+		},
+		"which is not enough": {
+			newBench(sized(t, "web", "5")).others(other),
+			func(b *bench) { b.Others[0].Going = true },
+			"OutOfcpu rejected",
+		},
+		"one comes first": {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, "OutOfcpu rejected"},
+		"one comes first and does not fit": {
+			newBench(three),
+			func(b *bench) { b.how.First = []*v1.Pod{sized(t, "other", "9").Pod} },
+			starts,
+		},
+		"one comes first and is there": {newBench(two).others(other), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, starts},
 	} {
 		if c.change != nil {
 			c.change(c.bench)
@@ -130,7 +186,8 @@ func TestRejectionInWords(t *testing.T) {
 	b.how.Final = false
 	p := Make(b.input())
 	const why = "Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000"
-	if diff := cmp.Diff(&model.Rejection{Reason: "OutOfcpu", Message: why, Settings: "max-pods=110", At: modeltest.Noon()}, p.Rejection); diff != "" {
+	want := &model.Rejection{Reason: "OutOfcpu", Message: why, Settings: "max-pods=110", At: modeltest.Noon()}
+	if diff := cmp.Diff(want, p.Rejection); diff != "" {
 		t.Error(diff)
 	}
 	if h := p.Holds[0]; h.Message != "Pod was rejected: "+why || h.Status != why || !h.Blocking || h.Container != "" {
@@ -160,7 +217,8 @@ func TestRefusedEdits(t *testing.T) {
 	if got := result(Make(in)); got != "OutOfcpu refused" {
 		t.Error(got)
 	}
-	in.Observed.Containers[0].State, in.Observed.Containers[0].ExitCode, in.Observed.Containers[0].FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Hour)
+	ended := &in.Observed.Containers[0]
+	ended.State, ended.ExitCode, ended.FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Hour)
 	if got := result(Make(in)); got != "CheckContainer StartContainer OutOfcpu refused" {
 		t.Errorf("with a container that ended: %s", got)
 	}

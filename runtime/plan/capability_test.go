@@ -35,11 +35,17 @@ func TestWhatTheNodeCannotDoIsSaidFirst(t *testing.T) {
 		change func(*model.Observed)
 		want   string
 	}{
-		"unknown handlers":      {func(o *model.Observed) { o.Runtime.Handlers = nil }, ""},
-		"a handler it has":      {func(o *model.Observed) { o.Runtime.Handlers = []string{"", "kata"} }, ""},
-		"a handler it has not":  {func(o *model.Observed) { o.Runtime.Handlers = []string{"", "runc"} }, `has no handler "kata"; it has runc`},
-		"only the default":      {func(o *model.Observed) { o.Runtime.Handlers = []string{""} }, "only its default one"},
-		"a port that is taken":  {func(o *model.Observed) { o.Ports = map[string]string{"8080/TCP": "pod default/web"} }, "hostPort 8080/TCP is used by pod default/web"},
+		"unknown handlers": {func(o *model.Observed) { o.Runtime.Handlers = nil }, ""},
+		"a handler it has": {func(o *model.Observed) { o.Runtime.Handlers = []string{"", "kata"} }, ""},
+		"a handler it has not": {
+			func(o *model.Observed) { o.Runtime.Handlers = []string{"", "runc"} },
+			`has no handler "kata"; it has runc`,
+		},
+		"only the default": {func(o *model.Observed) { o.Runtime.Handlers = []string{""} }, "only its default one"},
+		"a port that is taken": {
+			func(o *model.Observed) { o.Ports = map[string]string{"8080/TCP": "pod default/web"} },
+			"hostPort 8080/TCP is used by pod default/web",
+		},
 		"another port is taken": {func(o *model.Observed) { o.Ports = map[string]string{"8080/UDP": "pod default/web"} }, ""},
 		"an old containerd":     {func(o *model.Observed) { o.Runtime.Version = "1.6.20~ds1" }, "which containerd 1.6.20~ds1 cannot mount"},
 		"a strange version":     {func(o *model.Observed) { o.Runtime.Version = "unknown" }, ""},
@@ -111,10 +117,19 @@ func TestHugePagesThatAreNotThereAreNoted(t *testing.T) {
 		capacity v1.ResourceList
 		want     []string
 	}{
-		"few": {v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"), v1.ResourceMemory: resource.MustParse("24Gi"), "hugepages-2Mi": resource.MustParse("32Mi")}, []string{
-			"the pod requests 1Gi of hugepages-1Gi, and this machine has 0: a kubelet would refuse it (OutOfhugepages-1Gi)",
-			"the pod requests 64Mi of hugepages-2Mi, and this machine has 32Mi: a kubelet would refuse it (OutOfhugepages-2Mi)",
-		}},
+		"few": {
+			v1.ResourceList{
+				v1.ResourceCPU:    resource.MustParse("2"),
+				v1.ResourceMemory: resource.MustParse("24Gi"),
+				"hugepages-2Mi":   resource.MustParse("32Mi"),
+			},
+			[]string{
+				"the pod requests 1Gi of hugepages-1Gi, and this machine has 0: " +
+					"a kubelet would refuse it (OutOfhugepages-1Gi)",
+				"the pod requests 64Mi of hugepages-2Mi, and this machine has 32Mi: " +
+					"a kubelet would refuse it (OutOfhugepages-2Mi)",
+			},
+		},
 		"unknown": {nil, []string{}},
 	} {
 		w := modeltest.New(modeltest.Load(t, pages))

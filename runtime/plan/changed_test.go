@@ -28,7 +28,8 @@ func TestAdoptedContainerIsReplacedWhenItChanges(t *testing.T) {
 	w := adoptedWorld(t)
 	id := w.Containers[0].ID
 	first := makePlan(w)
-	if len(first.Steps) > 0 || !first.Adopts || len(first.Notes) != 2 || !strings.HasPrefix(first.Notes[0], "container x has no hash that podctl can read") {
+	if len(first.Steps) > 0 || !first.Adopts || len(first.Notes) != 2 ||
+		!strings.HasPrefix(first.Notes[0], "container x has no hash that podctl can read") {
 		t.Errorf("steps %v, notes %q", lines(first), first.Notes)
 	}
 	if ids := slices.Collect(maps.Keys(first.Adopted)); !slices.Equal(ids, []string{id}) {
@@ -41,7 +42,8 @@ func TestAdoptedContainerIsReplacedWhenItChanges(t *testing.T) {
 	edited(t, w, modeltest.Pod("  containers: [{name: x, image: i:1, args: [a]}, {name: own, image: i:1}]\n"))
 	want := []string{"check-x BeforeStart", "stop-" + id + " SpecChanged after check-x"}
 	p := makePlan(w)
-	if got := lines(p); len(got) < 3 || !slices.Equal(got[:2], want) || !maps.Equal(p.Adopted, first.Adopted) || p.Steps[1].Message != `args: + ["a"]` {
+	if got := lines(p); len(got) < 3 || !slices.Equal(got[:2], want) || !maps.Equal(p.Adopted, first.Adopted) ||
+		p.Steps[1].Message != `args: + ["a"]` {
 		t.Errorf("%q (%s), adopted %v", got, p.Steps[1].Message, p.Adopted)
 	}
 	// The pass was interrupted after it was recorded.
@@ -80,20 +82,92 @@ func TestResourcesThatTheRuntimeReports(t *testing.T) {
 		kept     int
 		restarts bool
 	}{
-		"the same":                     {given, told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=50m")), true, "", "", 0, false},
-		"more memory":                  {given, told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), true, "", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
-		"of podctl's making":           {given, told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), false, "", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
-		"a request of cpu":             {given, told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=20m")), true, "", "resources.requests.cpu: 20m -> 50m", 0, false},
-		"none, and none reported":      {"{}", told(nil, amounts("cpu=2m")), true, "", "", 0, false},
-		"less than there is":           {"{limits: {cpu: 1m}, requests: {cpu: 1m}}", told(amounts("cpu=10m"), amounts("cpu=2m")), true, "", "", 0, false},
+		"the same": {given, told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=50m")), true, "", "", 0, false},
+		"more memory": {
+			given,
+			told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")),
+			true,
+			"",
+			"resources.limits.memory: 32Mi -> 64Mi",
+			0,
+			false,
+		},
+		"of podctl's making": {
+			given,
+			told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")),
+			false,
+			"",
+			"resources.limits.memory: 32Mi -> 64Mi",
+			0,
+			false,
+		},
+		"a request of cpu": {
+			given,
+			told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=20m")),
+			true,
+			"",
+			"resources.requests.cpu: 20m -> 50m",
+			0,
+			false,
+		},
+		"none, and none reported": {"{}", told(nil, amounts("cpu=2m")), true, "", "", 0, false},
+		"less than there is": {
+			"{limits: {cpu: 1m}, requests: {cpu: 1m}}",
+			told(amounts("cpu=10m"), amounts("cpu=2m")),
+			true,
+			"",
+			"",
+			0,
+			false,
+		},
 		"a limit, no request":          {"{limits: {cpu: 1}}", told(amounts("cpu=1"), amounts("cpu=1")), true, "", "", 0, false},
 		"a limit that was not applied": {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), false, "", "", 1, false},
-		"of a kubelet's":               {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), true, "", "resources.limits.memory: - 64Mi", 0, false},
-		"a limit that was":             {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), false, "{limits: {memory: 64Mi}}", "resources.limits.memory: - 64Mi, resources.requests.memory: - 64Mi", 0, true},
-		"a policy":                     {given + ", resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]", told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), true, "", "", 1, false},
-		"nothing told":                 {given, nil, false, "", "", 0, false},
-		"nothing reported, edited":     {given, nil, false, "{limits: {cpu: 100m, memory: 32Mi}, requests: {cpu: 50m, memory: 32Mi}}", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
-		"a kubelet's, not reported":    {"{limits: {cpu: 1}, requests: {cpu: 1}}", nil, true, "", "resources.limits.cpu: + 1, resources.requests.cpu: + 1", 0, false},
+		"of a kubelet's": {
+			"{}",
+			told(amounts("memory=64Mi"), amounts("cpu=2m")),
+			true,
+			"",
+			"resources.limits.memory: - 64Mi",
+			0,
+			false,
+		},
+		"a limit that was": {
+			"{}",
+			told(amounts("memory=64Mi"), amounts("cpu=2m")),
+			false,
+			"{limits: {memory: 64Mi}}",
+			"resources.limits.memory: - 64Mi, resources.requests.memory: - 64Mi",
+			0,
+			true,
+		},
+		"a policy": {
+			given + ", resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]",
+			told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")),
+			true,
+			"",
+			"",
+			1,
+			false,
+		},
+		"nothing told": {given, nil, false, "", "", 0, false},
+		"nothing reported, edited": {
+			given,
+			nil,
+			false,
+			"{limits: {cpu: 100m, memory: 32Mi}, requests: {cpu: 50m, memory: 32Mi}}",
+			"resources.limits.memory: 32Mi -> 64Mi",
+			0,
+			false,
+		},
+		"a kubelet's, not reported": {
+			"{limits: {cpu: 1}, requests: {cpu: 1}}",
+			nil,
+			true,
+			"",
+			"resources.limits.cpu: + 1, resources.requests.cpu: + 1",
+			0,
+			false,
+		},
 	} {
 		w := web(t, "  containers: [{name: x, image: i:1, resources: "+c.fields+"}]\n", "x=Running")
 		w.Unrecorded = c.last == ""
@@ -117,7 +191,8 @@ func TestResourcesThatTheRuntimeReports(t *testing.T) {
 		if found, ok := p.Found["x"]; (c.kept > 0 && c.told != nil) != (ok && found == nil) {
 			t.Errorf("%s: found %v", name, p.Found)
 		}
-		if kept := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "container x runs with other resources") }); kept != (c.kept > 0) {
+		isKept := func(n string) bool { return strings.HasPrefix(n, "container x runs with other resources") }
+		if slices.ContainsFunc(p.Notes, isKept) != (c.kept > 0) {
 			t.Errorf("%s: notes %q", name, p.Notes)
 		}
 	}

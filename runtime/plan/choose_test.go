@@ -87,18 +87,27 @@ func TestChooseSandbox(t *testing.T) {
 		change func(w *modeltest.World)
 		want   verdict
 	}{
-		"none":                   {func(w *modeltest.World) { w.Sandboxes = nil }, verdict{true, true, "", 0, model.SandboxMissing, 0}},
-		"none, and one is taken": {func(w *modeltest.World) { w.Sandboxes = nil; w.Reserved = map[string]uint32{"": 4} }, verdict{true, true, "", 5, model.SandboxMissing, 0}},
-		"it stays":               {func(*modeltest.World) {}, verdict{false, false, "s0", 3, model.Completed, 0}},
-		"not ready":              {func(w *modeltest.World) { w.Sandboxes[0].State = model.SandboxNotReady }, verdict{true, true, "s0", 4, model.SandboxNotReadyState, 0}},
+		"none": {func(w *modeltest.World) { w.Sandboxes = nil }, verdict{true, true, "", 0, model.SandboxMissing, 0}},
+		"none, and one is taken": {
+			func(w *modeltest.World) { w.Sandboxes = nil; w.Reserved = map[string]uint32{"": 4} },
+			verdict{true, true, "", 5, model.SandboxMissing, 0},
+		},
+		"it stays": {func(*modeltest.World) {}, verdict{false, false, "s0", 3, model.Completed, 0}},
+		"not ready": {
+			func(w *modeltest.World) { w.Sandboxes[0].State = model.SandboxNotReady },
+			verdict{true, true, "s0", 4, model.SandboxNotReadyState, 0},
+		},
 		"not ready, and one is taken": {func(w *modeltest.World) {
 			w.Sandboxes[0].State, w.Reserved = model.SandboxNotReady, map[string]uint32{"": 7, "app": 9}
 		}, verdict{true, true, "s0", 8, model.SandboxNotReadyState, 0}},
 		"a lower one is taken": {func(w *modeltest.World) {
 			w.Sandboxes[0].State, w.Reserved = model.SandboxNotReady, map[string]uint32{"": 1}
 		}, verdict{true, true, "s0", 4, model.SandboxNotReadyState, 0}},
-		"another network": {func(w *modeltest.World) { w.Sandboxes[0].HostNetwork = true }, verdict{true, true, "", 4, model.NetworkModeChanged, 0}},
-		"no address":      {func(w *modeltest.World) { w.Sandboxes[0].IPs = nil }, verdict{true, true, "s0", 4, model.NoIP, 0}},
+		"another network": {
+			func(w *modeltest.World) { w.Sandboxes[0].HostNetwork = true },
+			verdict{true, true, "", 4, model.NetworkModeChanged, 0},
+		},
+		"no address": {func(w *modeltest.World) { w.Sandboxes[0].IPs = nil }, verdict{true, true, "s0", 4, model.NoIP, 0}},
 		"edited": {func(w *modeltest.World) {
 			w.Memory.Applied = w.Desired
 			edited(t, w, strings.Replace(modeltest.WebPod, "spec:\n", "spec:\n  hostname: other\n", 1))
@@ -107,10 +116,13 @@ func TestChooseSandbox(t *testing.T) {
 			edited(t, w, strings.Replace(modeltest.WebPod, "spec:\n", "spec:\n  hostname: other\n", 1))
 		}, verdict{true, true, "s0", 4, model.SandboxConfigChanged, 0}},
 	} {
-		w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 3, model.SandboxReady).States("seed=Exited app=Running log=Running")
+		w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).
+			Sandbox("s0", 3, model.SandboxReady).States("seed=Exited app=Running log=Running")
 		c.change(w)
 		got := chosen(w, Options{})
-		if g := (verdict{got.killPod, got.createSandbox, got.sandboxID, got.attempt, got.cause.reason, len(got.cause.diff.Changes)}); g != c.want {
+		changes := len(got.cause.diff.Changes)
+		g := verdict{got.killPod, got.createSandbox, got.sandboxID, got.attempt, got.cause.reason, changes}
+		if g != c.want {
 			t.Errorf("%s: %+v, not %+v", name, g, c.want)
 		}
 	}
@@ -129,9 +141,12 @@ func TestChooseInANewSandbox(t *testing.T) {
 		"a new pod": {fmt.Sprintf(plain, "Always"), "", func(w *modeltest.World) { w.Sandboxes = nil }, []string{
 			"kill pod true, create sandbox true, attempt 0: SandboxMissing", "start app: NotCreated", "start log: NotCreated",
 		}},
-		"a new pod with init containers": {inits + fmt.Sprintf(plain, "Never"), "", func(w *modeltest.World) { w.Sandboxes = nil }, []string{
-			"kill pod true, create sandbox true, attempt 0: SandboxMissing", "start seed: NotCreated",
-		}},
+		"a new pod with init containers": {
+			inits + fmt.Sprintf(plain, "Never"),
+			"",
+			func(w *modeltest.World) { w.Sandboxes = nil },
+			[]string{"kill pod true, create sandbox true, attempt 0: SandboxMissing", "start seed: NotCreated"},
+		},
 		"the sandbox ended": {fmt.Sprintf(plain, "Always"), "app=Exited log=Exited:1", nil, []string{
 			"kill pod true, create sandbox true, attempt 1: SandboxNotReady", "start app: SandboxReplaced", "start log: SandboxReplaced",
 		}},
@@ -148,7 +163,8 @@ func TestChooseInANewSandbox(t *testing.T) {
 			"kill pod true, create sandbox true, attempt 1: SandboxNotReady", "start app: NotCreated", "start log: NotCreated",
 		}},
 		"a container that left the manifest is removed": {fmt.Sprintf(plain, "Always"), "gone=Exited app=Created", nil, []string{
-			"kill pod true, create sandbox true, attempt 1: SandboxNotReady", "remove app-0-of-s0: NeverStarted", "remove gone-0-of-s0: RemovedFromSpec",
+			"kill pod true, create sandbox true, attempt 1: SandboxNotReady", "remove app-0-of-s0: NeverStarted",
+			"remove gone-0-of-s0: RemovedFromSpec",
 			"start app: SandboxReplaced", "start log: NotCreated",
 		}},
 	} {
@@ -167,8 +183,12 @@ func TestChooseInANewSandbox(t *testing.T) {
 // restartPolicy Never stays as it is.
 func TestEditedSandboxStartsAtOnce(t *testing.T) {
 	for policy, want := range map[string][]string{
-		"Always": {"kill pod true, create sandbox true, attempt 1: SandboxConfigChanged", "start app: SandboxReplaced, fresh", "start new: NotCreated, fresh"},
-		"Never":  {"hold : SandboxConfigChanged"},
+		"Always": {
+			"kill pod true, create sandbox true, attempt 1: SandboxConfigChanged",
+			"start app: SandboxReplaced, fresh",
+			"start new: NotCreated, fresh",
+		},
+		"Never": {"hold : SandboxConfigChanged"},
 	} {
 		spec := "  restartPolicy: " + policy + "\n  containers: [{name: app, image: i:1}]\n"
 		w := web(t, spec, "app=Running")
@@ -191,10 +211,25 @@ func TestFinishedPodIsStopped(t *testing.T) {
 		want    []string
 		message string
 	}{
-		"its sandbox is there": {"app=Exited", model.SandboxReady, []string{"kill pod true, create sandbox false, attempt 0: Completed", "keep app: Exited"}, "the pod has finished: Succeeded"},
-		"it failed":            {"app=Exited:1", model.SandboxReady, []string{"kill pod true, create sandbox false, attempt 0: Completed", "keep app: Exited"}, "the pod has finished: Failed"},
-		"its sandbox is gone":  {"app=Exited", model.SandboxNotReady, []string{"keep app: Exited"}, "the pod has finished: Succeeded"},
-		"something runs":       {"app=Exited stray=Running", model.SandboxNotReady, []string{"kill pod true, create sandbox false, attempt 1: Completed", "keep app: Exited"}, "the pod has finished: Succeeded"},
+		"its sandbox is there": {
+			"app=Exited",
+			model.SandboxReady,
+			[]string{"kill pod true, create sandbox false, attempt 0: Completed", "keep app: Exited"},
+			"the pod has finished: Succeeded",
+		},
+		"it failed": {
+			"app=Exited:1",
+			model.SandboxReady,
+			[]string{"kill pod true, create sandbox false, attempt 0: Completed", "keep app: Exited"},
+			"the pod has finished: Failed",
+		},
+		"its sandbox is gone": {"app=Exited", model.SandboxNotReady, []string{"keep app: Exited"}, "the pod has finished: Succeeded"},
+		"something runs": {
+			"app=Exited stray=Running",
+			model.SandboxNotReady,
+			[]string{"kill pod true, create sandbox false, attempt 1: Completed", "keep app: Exited"},
+			"the pod has finished: Succeeded",
+		},
 	} {
 		w := web(t, "  restartPolicy: Never\n  containers: [{name: app, image: i:1}]\n", c.states)
 		w.Sandboxes[0].State = c.ready
@@ -222,11 +257,19 @@ func TestDeadlineStopsThePod(t *testing.T) {
 func TestRestartOfAllTakesItsCauseLast(t *testing.T) {
 	spec := `  initContainers: [{name: seed, image: i:1}]
   containers:
-  - {name: app, image: i:1, restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]}
+  - name: app
+    image: i:1
+    restartPolicy: Never
+    restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]
   - {name: log, image: i:1}
 `
 	w := web(t, spec, "seed=Exited app=Exited:4 log=Running")
-	want := []string{"reset log-0-of-s0, kill true", "reset seed-0-of-s0, kill false", "reset app-0-of-s0, kill false", "wait for the next pass, which starts from the first container again"}
+	want := []string{
+		"reset log-0-of-s0, kill true",
+		"reset seed-0-of-s0, kill false",
+		"reset app-0-of-s0, kill false",
+		"wait for the next pass, which starts from the first container again",
+	}
 	if diff := cmp.Diff(want, choiceText(chosen(w, Options{}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -242,7 +285,10 @@ func TestNothingLeftToRun(t *testing.T) {
 	w := web(t, spec, "app=Running")
 	w.Probed("app-0-of-s0", model.Liveness, model.ProbeFailure, 0)
 	got := chosen(w, Options{})
-	want := []string{"kill pod true, create sandbox false, attempt 0: Completed", "kill app-0-of-s0: LivenessFailed liveness probe failed: refused"}
+	want := []string{
+		"kill pod true, create sandbox false, attempt 0: Completed",
+		"kill app-0-of-s0: LivenessFailed liveness probe failed: refused",
+	}
 	if diff := cmp.Diff(want, choiceText(got)); diff != "" || got.cause.message != "the pod has finished" {
 		t.Errorf("%q, (-want +got)\n%s", got.cause.message, diff)
 	}
@@ -291,12 +337,41 @@ func TestKeepsAreDescribed(t *testing.T) {
 		record model.Container
 		want   Keep
 	}{
-		{"app", model.Container{State: model.Running, StartedAt: modeltest.Noon().Add(-time.Hour)}, Keep{State: "RUNNING", Reason: "Running", Message: "running, started 60m ago"}},
-		{"app", model.Container{State: model.Exited, ExitCode: 2, Reason: "Error", FinishedAt: modeltest.Noon().Add(-time.Minute)}, Keep{State: "EXITED", Reason: "Exited", Message: "exited 2 60s ago"}},
-		{"app", model.Container{State: model.Exited, ExitCode: 137, Reason: "OOMKilled"}, Keep{State: "EXITED", Reason: "Exited", Message: "exited 137 just now: OOMKilled"}},
-		{"seed", model.Container{State: model.Exited, Reason: "Completed"}, Keep{State: "EXITED", Reason: "InitDone", Message: "done, exited 0 just now"}},
-		{"seed", model.Container{State: model.Exited, ExitCode: 1, Reason: "Error"}, Keep{State: "EXITED", Reason: "InitFailed", Message: "failed, exited 1 just now"}},
-		{"seed", model.Container{State: model.Running, StartedAt: modeltest.Noon()}, Keep{State: "RUNNING", Reason: "InitRunning", Message: "running, started 0s ago"}},
+		{
+			"app",
+			model.Container{State: model.Running, StartedAt: modeltest.Noon().Add(-time.Hour)},
+			Keep{State: "RUNNING", Reason: "Running", Message: "running, started 60m ago"},
+		},
+		{
+			"app",
+			model.Container{
+				State:      model.Exited,
+				ExitCode:   2,
+				Reason:     "Error",
+				FinishedAt: modeltest.Noon().Add(-time.Minute),
+			},
+			Keep{State: "EXITED", Reason: "Exited", Message: "exited 2 60s ago"},
+		},
+		{
+			"app",
+			model.Container{State: model.Exited, ExitCode: 137, Reason: "OOMKilled"},
+			Keep{State: "EXITED", Reason: "Exited", Message: "exited 137 just now: OOMKilled"},
+		},
+		{
+			"seed",
+			model.Container{State: model.Exited, Reason: "Completed"},
+			Keep{State: "EXITED", Reason: "InitDone", Message: "done, exited 0 just now"},
+		},
+		{
+			"seed",
+			model.Container{State: model.Exited, ExitCode: 1, Reason: "Error"},
+			Keep{State: "EXITED", Reason: "InitFailed", Message: "failed, exited 1 just now"},
+		},
+		{
+			"seed",
+			model.Container{State: model.Running, StartedAt: modeltest.Noon()},
+			Keep{State: "RUNNING", Reason: "InitRunning", Message: "running, started 0s ago"},
+		},
 	} {
 		pod := inputOf(web(t, spec, "")).State()
 		ref, _ := podspec.FindContainer(pod.Manifest, c.name)
@@ -358,7 +433,8 @@ func TestSandboxesOwnRecordExplainsItsChange(t *testing.T) {
 
 // TestContainerThatWasNotApplied checks a changed container whose earlier definition is unknown.
 func TestContainerThatWasNotApplied(t *testing.T) {
-	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
+	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).
+		Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
 	w.Memory.Applied = modeltest.Load(t, modeltest.Pod("  containers: [{name: app, image: i:1}]\n"))
 	edited(t, w, ladderPod(podspec.Regular, "Always", ", command: [b]"))
 	want := []string{"kill x-0-of-s0: SpecChanged its definition changed", "start x: SpecChanged, fresh", "keep app: Running"}

@@ -24,7 +24,10 @@ func TestNeedsAreListedOnce(t *testing.T) {
 
 // TestNeedsOfTheParts checks that the phases of a step have separate needs, and that two phases may need the same step.
 func TestNeedsOfTheParts(t *testing.T) {
-	needs := After("check", "pull").with(Edge{Until: Exited}, []string{"stop", "check"}).with(Edge{Phase: Create}, []string{"check", "check"}).with(Edge{Phase: Stop}, []string{"other"})
+	needs := After("check", "pull").
+		with(Edge{Until: Exited}, []string{"stop", "check"}).
+		with(Edge{Phase: Create}, []string{"check", "check"}).
+		with(Edge{Phase: Stop}, []string{"other"})
 	for phase, want := range map[Phase]Needs{
 		Begin:  {{Step: "check"}, {Step: "pull"}, {Step: "stop", Until: Exited}},
 		Create: {{Step: "check", Phase: Create}},
@@ -45,17 +48,36 @@ func TestNeedsOfTheParts(t *testing.T) {
 func TestStepsAreWrittenAsLists(t *testing.T) {
 	grace := int64(30)
 	whole := Step{
-		ID: "start-app", Kind: StartContainer, OnFailure: Continue, Container: "app", ContainerType: podspec.Regular, ContainerID: "c", SandboxID: "s",
-		Attempt: 2, Image: "i:1", Volume: "v", GracePeriodSeconds: &grace, PreStop: "exec", PostStart: "sleep", Logs: RemoveOwnLogs, RestartsAll: true,
-		Needs:  After("check-app").with(Edge{Until: Exited}, []string{"stop-app"}).with(Edge{}, []string{"remove-app"}).with(Edge{Phase: Create}, []string{"check-app"}).with(Edge{Phase: Stop}, []string{"stop-b"}),
+		ID:                 "start-app",
+		Kind:               StartContainer,
+		OnFailure:          Continue,
+		Container:          "app",
+		ContainerType:      podspec.Regular,
+		ContainerID:        "c",
+		SandboxID:          "s",
+		Attempt:            2,
+		Image:              "i:1",
+		Volume:             "v",
+		GracePeriodSeconds: &grace,
+		PreStop:            "exec",
+		PostStart:          "sleep",
+		Logs:               RemoveOwnLogs,
+		RestartsAll:        true,
+		Needs: After("check-app").
+			with(Edge{Until: Exited}, []string{"stop-app"}).
+			with(Edge{}, []string{"remove-app"}).
+			with(Edge{Phase: Create}, []string{"check-app"}).
+			with(Edge{Phase: Stop}, []string{"stop-b"}),
 		Reason: "SpecChanged", Message: "changed", Changes: []diff.Change{{Path: "image", Before: "a", After: "b"}}, Unchanged: 4,
 	}
 	for name, c := range map[string]struct {
 		step Step
 		want string
 	}{
-		"all of it": {whole, `{"id":"start-app","kind":"StartContainer","after":["check-app","stop-app","remove-app"],"onFailure":"continue",` +
-			`"container":"app","containerType":"container","containerID":"c","sandboxID":"s","attempt":2,"image":"i:1","volume":"v","gracePeriodSeconds":30,` +
+		"all of it": {whole, `{"id":"start-app","kind":"StartContainer",` +
+			`"after":["check-app","stop-app","remove-app"],"onFailure":"continue",` +
+			`"container":"app","containerType":"container","containerID":"c","sandboxID":"s","attempt":2,` +
+			`"image":"i:1","volume":"v","gracePeriodSeconds":30,` +
 			`"stopAfter":["stop-b"],"createAfter":["check-app"],"afterExit":["stop-app"],"preStop":"exec","postStart":"sleep",` +
 			`"reason":"SpecChanged","message":"changed","changes":[{"path":"image","before":"a","after":"b"}],"unchanged":4}`},
 		"hardly anything": {Step{ID: "a", Kind: CreateCgroup}, `{"id":"a","kind":"CreateCgroup","onFailure":"","reason":"","message":""}`},
@@ -76,7 +98,8 @@ func TestStepsAreWrittenAsLists(t *testing.T) {
 // TestStepsAreReadWithoutWhatOrdersThem checks that the order of steps is never read from a file.
 func TestStepsAreReadWithoutWhatOrdersThem(t *testing.T) {
 	var got Step
-	text := `{"id":"a","kind":"StopContainer","after":["b"],"afterExit":["b"],"container":"app","gracePeriodSeconds":3,"reason":"Deleted","unchanged":1}`
+	text := `{"id":"a","kind":"StopContainer","after":["b"],"afterExit":["b"],"container":"app",` +
+		`"gracePeriodSeconds":3,"reason":"Deleted","unchanged":1}`
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +160,15 @@ func TestStepsInWords(t *testing.T) {
 		"rotate log app|":                  {Kind: RotateLog, Container: "app"},
 		"other |":                          {Kind: "Other"},
 		"stop app|0123456789ab  grace 30s": {Kind: StopContainer, Container: "app", ContainerID: id, GracePeriodSeconds: &grace},
-		"stop app|0123456789ab  grace 30s, preStop exec": {Kind: StopContainer, Container: "app", ContainerID: id, GracePeriodSeconds: &grace, PreStop: "exec"},
-		"start app|attempt 1, postStart sleep":           {Kind: StartContainer, Container: "app", Attempt: 1, PostStart: "sleep"},
-		"remove app|0123456789ab  attempt 3":             {Kind: RemoveContainer, Container: "app", ContainerID: id, Attempt: 3},
+		"stop app|0123456789ab  grace 30s, preStop exec": {
+			Kind:               StopContainer,
+			Container:          "app",
+			ContainerID:        id,
+			GracePeriodSeconds: &grace,
+			PreStop:            "exec",
+		},
+		"start app|attempt 1, postStart sleep": {Kind: StartContainer, Container: "app", Attempt: 1, PostStart: "sleep"},
+		"remove app|0123456789ab  attempt 3":   {Kind: RemoveContainer, Container: "app", ContainerID: id, Attempt: 3},
 	} {
 		if got := s.Kind.Verb() + " " + s.Object() + "|" + s.Detail(); got != want {
 			t.Errorf("%q, not %q", got, want)

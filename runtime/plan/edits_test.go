@@ -59,29 +59,47 @@ func TestEditsAreListedByWhenTheyTakeEffect(t *testing.T) {
 		before, after string
 		want          []string
 	}{
-		"nothing":                {"one.test", "one.test", nil},
-		"a probe":                {"Threshold: 1", "Threshold: 9", []string{live + "spec.containers[app].readinessProbe.failureThreshold"}},
-		"a grace period":         {"Seconds: 30", "Seconds: 9", []string{live + "spec.terminationGracePeriodSeconds"}},
-		"names in /etc/hosts":    {"one.test", "two.test", []string{start + "spec.hostAliases"}},
-		"memory":                 {"Memory, sizeLimit: 1Mi", "Memory, sizeLimit: 2Mi", []string{pod + "spec.volumes[mem].emptyDir.sizeLimit"}},
+		"nothing":             {"one.test", "one.test", nil},
+		"a probe":             {"Threshold: 1", "Threshold: 9", []string{live + "spec.containers[app].readinessProbe.failureThreshold"}},
+		"a grace period":      {"Seconds: 30", "Seconds: 9", []string{live + "spec.terminationGracePeriodSeconds"}},
+		"names in /etc/hosts": {"one.test", "two.test", []string{start + "spec.hostAliases"}},
+		"memory": {
+			"Memory, sizeLimit: 1Mi",
+			"Memory, sizeLimit: 2Mi",
+			[]string{pod + "spec.volumes[mem].emptyDir.sizeLimit"},
+		},
 		"memory without a limit": {"Memory, sizeLimit: 1Mi", "Memory", []string{pod + "spec.volumes[mem].emptyDir.sizeLimit"}},
 		"a disk":                 {"{sizeLimit: 1Mi}", "{sizeLimit: 2Mi}", []string{none + "spec.volumes[disk].emptyDir.sizeLimit"}},
 		"a check before a mount": {"type: File", "type: Socket", []string{start + "spec.volumes[host].hostPath.type"}},
 		"what places pods":       {"disk: fast", "disk: slow", []string{none + "spec.nodeSelector.disk"}},
 		"an init container":      {"args: [a]", "args: [z]", []string{sandbox + "spec.initContainers[seed].args"}},
-		"a new init container":   {"  containers:", "  - {name: new, image: \"i:1\"}\n  containers:", []string{sandbox + "spec.initContainers[new]"}},
-		"a finished container":   {"args: [b]", "args: [z]", []string{start + "spec.containers[log].args"}},
-		"a debug container":      {"args: [c]", "args: [z]", []string{pod + "spec.ephemeralContainers[look].args"}},
+		"a new init container": {
+			"  containers:",
+			"  - {name: new, image: \"i:1\"}\n  containers:",
+			[]string{sandbox + "spec.initContainers[new]"},
+		},
+		"a finished container": {"args: [b]", "args: [z]", []string{start + "spec.containers[log].args"}},
+		"a debug container":    {"args: [c]", "args: [z]", []string{pod + "spec.ephemeralContainers[look].args"}},
 		"the same in another way": {"value: fast", "valueFrom: {configMapKeyRef: {name: settings, key: mode}}", []string{
-			none + "configMaps.settings.data.mode", none + "spec.containers[app].env[MODE].value", none + "spec.containers[app].env[MODE].valueFrom",
+			none + "configMaps.settings.data.mode", none + "spec.containers[app].env[MODE].value",
+			none + "spec.containers[app].env[MODE].valueFrom",
 		}},
-		"a label":              {"{name: web}", "{name: web, labels: {tier: a}}", []string{live + "metadata.labels.tier"}},
-		"an annotation":        {"{name: web}", "{name: web, annotations: {a.b/c: d}}", []string{live + "metadata.annotations.a.b/c"}},
-		"the order of volumes": {"  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}\n  - {name: disk, emptyDir: {sizeLimit: 1Mi}}", "  - {name: disk, emptyDir: {sizeLimit: 1Mi}}\n  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}", []string{none + "spec.volumes"}},
+		"a label":       {"{name: web}", "{name: web, labels: {tier: a}}", []string{live + "metadata.labels.tier"}},
+		"an annotation": {"{name: web}", "{name: web, annotations: {a.b/c: d}}", []string{live + "metadata.annotations.a.b/c"}},
+		"the order of volumes": {
+			"  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}\n  - {name: disk, emptyDir: {sizeLimit: 1Mi}}",
+			"  - {name: disk, emptyDir: {sizeLimit: 1Mi}}\n  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}",
+			[]string{none + "spec.volumes"},
+		},
 
-		"a hook and its other half": {"    env:", "    lifecycle: {postStart: {sleep: {seconds: 1}}, preStop: {sleep: {seconds: 1}}}\n    env:", []string{
-			start + "spec.containers[app].lifecycle.postStart", live + "spec.containers[app].lifecycle.preStop",
-		}},
+		"a hook and its other half": {
+			"    env:",
+			"    lifecycle: {postStart: {sleep: {seconds: 1}}, preStop: {sleep: {seconds: 1}}}\n    env:",
+			[]string{
+				start + "spec.containers[app].lifecycle.postStart",
+				live + "spec.containers[app].lifecycle.preStop",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := modeltest.Load(t, editedPod), modeltest.Load(t, strings.Replace(editedPod, c.before, c.after, 1))
@@ -158,18 +176,33 @@ func TestRecordHasWhatNoStepDoes(t *testing.T) {
 		set           func(w *modeltest.World)
 		want          []string
 	}{
-		"a container that is replaced":  {"args: [a]", "args: [b]", nil, nil},
-		"a container that left":         {"  - {name: log, image: \"i:1\"}\n", "", nil, nil},
-		"a container that came":         {"  volumes:", "  - {name: new, image: \"i:1\"}\n  volumes:", nil, nil},
-		"a sandbox that is replaced":    {"spec:\n", "spec:\n  hostname: other\n", nil, nil},
-		"the environment":               {"k: one", "k: two", nil, nil},
-		"a volume that is updated":      {"path: k}", "path: kk}", updatedVolume, nil},
-		"a step, and what needs none":   {"args: [a]", "args: [b], livenessProbe: {exec: {command: [a]}}", nil, []string{"live: spec.containers[app].livenessProbe"}},
-		"what some containers keep":     {"[one.test]}]\n  containers:\n  - {name: app, image: \"i:1\", args: [a]", "[two.test]}]\n  containers:\n  - {name: app, image: \"i:1\", args: [b]", nil, []string{"nextStart: spec.hostAliases"}},
+		"a container that is replaced": {"args: [a]", "args: [b]", nil, nil},
+		"a container that left":        {"  - {name: log, image: \"i:1\"}\n", "", nil, nil},
+		"a container that came":        {"  volumes:", "  - {name: new, image: \"i:1\"}\n  volumes:", nil, nil},
+		"a sandbox that is replaced":   {"spec:\n", "spec:\n  hostname: other\n", nil, nil},
+		"the environment":              {"k: one", "k: two", nil, nil},
+		"a volume that is updated":     {"path: k}", "path: kk}", updatedVolume, nil},
+		"a step, and what needs none": {
+			"args: [a]",
+			"args: [b], livenessProbe: {exec: {command: [a]}}",
+			nil,
+			[]string{"live: spec.containers[app].livenessProbe"},
+		},
+		"what some containers keep": {
+			"[one.test]}]\n  containers:\n  - {name: app, image: \"i:1\", args: [a]",
+			"[two.test]}]\n  containers:\n  - {name: app, image: \"i:1\", args: [b]",
+			nil,
+			[]string{"nextStart: spec.hostAliases"},
+		},
 		"a container that is held":      {"args: [a]", "args: [b]", noImage, []string{"held: spec.containers[app].args"}},
 		"the environment of a held one": {"k: one", "k: two", noImage, []string{"held: configMaps.c.data.k"}},
-		"a deletion that is taken back": {"args: [a]", "args: [a]", func(w *modeltest.World) { w.Memory.Deletion = &model.Deletion{At: modeltest.Noon()} }, []string{"live: metadata.deletionTimestamp"}},
-		"an unknown pod":                {"args: [a]", "args: [b]", func(w *modeltest.World) { w.Memory.Applied = nil }, nil},
+		"a deletion that is taken back": {
+			"args: [a]",
+			"args: [a]",
+			func(w *modeltest.World) { w.Memory.Deletion = &model.Deletion{At: modeltest.Noon()} },
+			[]string{"live: metadata.deletionTimestamp"},
+		},
+		"an unknown pod": {"args: [a]", "args: [b]", func(w *modeltest.World) { w.Memory.Applied = nil }, nil},
 	} {
 		before, after := modeltest.Load(t, text), modeltest.Load(t, strings.Replace(text, c.before, c.after, 1))
 		w := modeltest.New(before).Sandbox("s", 0, model.SandboxReady)
@@ -211,7 +244,8 @@ func TestRecordTellsNoSecret(t *testing.T) {
 	w := modeltest.Running(before)
 	w.Memory.Applied, w.Desired = before, after
 	p := makePlan(w)
-	if got := recorded(p); !slices.Equal(got, []string{"live: metadata.annotations.a", "live: secrets.s.data.k"}) || !p.Record[1].Sensitive {
+	if got := recorded(p); !slices.Equal(got, []string{"live: metadata.annotations.a", "live: secrets.s.data.k"}) ||
+		!p.Record[1].Sensitive {
 		t.Errorf("%+v", p.Record)
 	}
 	if text := fmt.Sprintf("%+v", p.Record); strings.Contains(text, "hunter2") {

@@ -52,7 +52,10 @@ func TestKeepsAreInTheOrderOfTheManifest(t *testing.T) {
 
 // TestLater checks what follows the init container that starts, runs or is held.
 func TestLater(t *testing.T) {
-	spec := "  restartPolicy: OnFailure\n  initContainers: [{name: a, image: i:1}, {name: side, image: i:1, restartPolicy: Always}, {name: slow, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}, {name: log, image: i:1}]\n"
+	spec := "  restartPolicy: OnFailure\n" +
+		"  initContainers: [{name: a, image: i:1}, {name: side, image: i:1, restartPolicy: Always}, {name: slow, " +
+		"image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}}]\n" +
+		"  containers: [{name: app, image: i:1}, {name: log, image: i:1}]\n"
 	for states, want := range map[string]string{
 		"":                                    "sidecar side, then sidecar slow, then app, log (when a has exited 0)",
 		"a=Running":                           "sidecar side, then sidecar slow, then app, log (when a has exited 0)",
@@ -104,8 +107,11 @@ func TestDrift(t *testing.T) {
 		set  func(w *modeltest.World)
 		want []string
 	}{
-		"nothing":        {func(*modeltest.World) {}, []string{}},
-		"the cgroup":     {func(w *modeltest.World) { w.CgroupExists = new(false) }, []string{"the pod's cgroup is missing while containers run: limits of the whole pod have no effect"}},
+		"nothing": {func(*modeltest.World) {}, []string{}},
+		"the cgroup": {
+			func(w *modeltest.World) { w.CgroupExists = new(false) },
+			[]string{"the pod's cgroup is missing while containers run: limits of the whole pod have no effect"},
+		},
 		"a cgroup there": {func(w *modeltest.World) { w.CgroupExists = new(true) }, []string{}},
 		"an unmanaged container": {func(w *modeltest.World) {
 			w.Unmanaged = []model.Unmanaged{{ID: "0123456789abcdef", Name: "x"}, {ID: "fedcba9876543210"}}
@@ -170,7 +176,10 @@ func TestNotesOnImages(t *testing.T) {
 			w.Images["i:1"] = model.Image{ID: "sha256:ff", Digests: []string{"r/i@sha256:0123456789abcdef"}}
 			w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef"
 		}, []string{}},
-		"named by a digest of no image": {func(w *modeltest.World) { w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef" }, []string{}},
+		"named by a digest of no image": {
+			func(w *modeltest.World) { w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef" },
+			[]string{},
+		},
 		"another, named by a digest": {func(w *modeltest.World) {
 			w.Images["i:1"] = model.Image{ID: "sha256:ff", Digests: []string{"r/i@sha256:aaaabbbbccccdddd"}}
 			w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef"
@@ -199,7 +208,8 @@ func TestNotesOnSecrets(t *testing.T) {
 	w.Desired = modeltest.Load(t, text)
 	w.Desired.UseKey(digest.NewKey([]byte("another key of 32 bytes, just so.")))
 	p := makePlan(w)
-	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], "container app: it is unknown whether the Secrets in its environment have changed") || !p.Complete {
+	const unknown = "container app: it is unknown whether the Secrets in its environment have changed"
+	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], unknown) || !p.Complete {
 		t.Errorf("with another key: %q, %v", p.Notes, lines(p))
 	}
 }
@@ -213,15 +223,27 @@ func TestEditOfAFinishedPod(t *testing.T) {
 		set    func(w *modeltest.World)
 		want   []string
 	}{
-		"no edit":                    {"", nil, []string{}},
-		"an edit":                    {", command: [b]", nil, []string{note}},
-		"an edit since it completed": {", command: [b]", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) }, []string{note}},
-		"completed as it is now":     {"", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) }, []string{}},
-		"no record, and completed":   {", command: [b]", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired); w.Containers = nil }, []string{note}},
+		"no edit": {"", nil, []string{}},
+		"an edit": {", command: [b]", nil, []string{note}},
+		"an edit since it completed": {
+			", command: [b]",
+			func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) },
+			[]string{note},
+		},
+		"completed as it is now": {"", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) }, []string{}},
+		"no record, and completed": {
+			", command: [b]",
+			func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired); w.Containers = nil },
+			[]string{note},
+		},
 		"a container that never ran": {", command: [b]", func(w *modeltest.World) {
 			w.Memory.Completion, w.Containers = &model.Completion{Phase: v1.PodFailed}, nil
 		}, []string{}},
-		"a record without a hash": {", command: [b]", func(w *modeltest.World) { w.Containers[0].SpecHash, w.Containers[0].Hash = "", "" }, []string{}},
+		"a record without a hash": {
+			", command: [b]",
+			func(w *modeltest.World) { w.Containers[0].SpecHash, w.Containers[0].Hash = "", "" },
+			[]string{},
+		},
 	} {
 		w := web(t, fmt.Sprintf(spec, ""), "app=Exited")
 		if c.set != nil {
@@ -245,16 +267,46 @@ func TestSummaryCountsObjects(t *testing.T) {
 		steps []Step
 		want  Summary
 	}{
-		"nothing":               {nil, Summary{}},
-		"a start":               {[]Step{{Kind: CheckContainer, Container: "a"}, {Kind: PullImage, Container: "a"}, {Kind: StartContainer, Container: "a"}}, Summary{Start: 1}},
+		"nothing": {nil, Summary{}},
+		"a start": {
+			[]Step{
+				{Kind: CheckContainer, Container: "a"},
+				{Kind: PullImage, Container: "a"},
+				{Kind: StartContainer, Container: "a"},
+			},
+			Summary{Start: 1},
+		},
 		"a sandbox and a start": {[]Step{{Kind: RunSandbox}, {Kind: StartContainer, Container: "a"}}, Summary{Start: 2}},
-		"a replacement":         {[]Step{{Kind: StopContainer, Container: "a"}, {Kind: StartContainer, Container: "a"}, {Kind: RemoveContainer, Container: "a"}}, Summary{Replace: 1}},
-		"another sandbox":       {[]Step{{Kind: StopSandbox}, {Kind: RunSandbox}, {Kind: RemoveSandbox}}, Summary{Replace: 1}},
-		"a stop":                {[]Step{{Kind: StopContainer, Container: "a"}}, Summary{Stop: 1}},
-		"a removal":             {[]Step{{Kind: StopContainer, Container: "a"}, {Kind: RemoveContainer, Container: "a"}}, Summary{Remove: 1}},
-		"updates":               {[]Step{{Kind: UpdateContainer, Container: "a"}, {Kind: UpdatePod}, {Kind: UpdateVolume}}, Summary{Update: 3}},
-		"not an object":         {[]Step{{Kind: CreateCgroup}, {Kind: PrepareVolume}, {Kind: RotateLog, Container: "a"}, {Kind: ArchiveLogs}}, Summary{Prepare: 2, Rotate: 1, CleanUp: 1}},
-		"a pull for later":      {[]Step{{Kind: PullImage, Container: "a"}, {Kind: PullImage, Container: "b"}, {Kind: StopContainer, Container: "b"}}, Summary{Prepare: 1, Stop: 1}},
+		"a replacement": {
+			[]Step{
+				{Kind: StopContainer, Container: "a"},
+				{Kind: StartContainer, Container: "a"},
+				{Kind: RemoveContainer, Container: "a"},
+			},
+			Summary{Replace: 1},
+		},
+		"another sandbox": {[]Step{{Kind: StopSandbox}, {Kind: RunSandbox}, {Kind: RemoveSandbox}}, Summary{Replace: 1}},
+		"a stop":          {[]Step{{Kind: StopContainer, Container: "a"}}, Summary{Stop: 1}},
+		"a removal": {
+			[]Step{{Kind: StopContainer, Container: "a"}, {Kind: RemoveContainer, Container: "a"}},
+			Summary{Remove: 1},
+		},
+		"updates": {
+			[]Step{{Kind: UpdateContainer, Container: "a"}, {Kind: UpdatePod}, {Kind: UpdateVolume}},
+			Summary{Update: 3},
+		},
+		"not an object": {
+			[]Step{{Kind: CreateCgroup}, {Kind: PrepareVolume}, {Kind: RotateLog, Container: "a"}, {Kind: ArchiveLogs}},
+			Summary{Prepare: 2, Rotate: 1, CleanUp: 1},
+		},
+		"a pull for later": {
+			[]Step{
+				{Kind: PullImage, Container: "a"},
+				{Kind: PullImage, Container: "b"},
+				{Kind: StopContainer, Container: "b"},
+			},
+			Summary{Prepare: 1, Stop: 1},
+		},
 	} {
 		p := &Plan{Steps: c.steps}
 		if p.recordObjects(); p.Summary != c.want {
@@ -292,7 +344,15 @@ func TestDebugPlanStartsOneContainer(t *testing.T) {
 		"another one starts too":   {"app=Exited", nil, []string{"check-look BeforeStart", "start-look NotCreated after check-look"}},
 		"it was there":             {"app=Running look=Exited", nil, []string{}},
 		"the sandbox is to be new": {"app=Running", func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }, []string{}},
-		"its image is not there":   {"app=Running", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{"pull-look ImageAbsent", "check-look BeforeStart after pull-look", "start-look NotCreated after check-look"}},
+		"its image is not there": {
+			"app=Running",
+			func(w *modeltest.World) { w.Images["i:1"] = model.Image{} },
+			[]string{
+				"pull-look ImageAbsent",
+				"check-look BeforeStart after pull-look",
+				"start-look NotCreated after check-look",
+			},
+		},
 		"the network is not ready": {"app=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = new(false) }, []string{}},
 		"another one is held by it": {"app=Exited", func(w *modeltest.World) {
 			w.Memory.Backoffs["app"] = model.Backoff{Duration: time.Hour, LastUpdate: modeltest.Noon()}
@@ -322,7 +382,8 @@ func TestListsAreNeverNull(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	if p := makePlan(web(t, "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n", "seed=Running")); p.Complete || len(p.Steps)+len(p.Holds) > 0 {
+	spec := "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
+	if p := makePlan(web(t, spec, "seed=Running")); p.Complete || len(p.Steps)+len(p.Holds) > 0 {
 		t.Errorf("complete %t: %v", p.Complete, lines(p))
 	}
 }

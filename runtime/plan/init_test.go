@@ -12,7 +12,8 @@ import (
 
 // TestInitWalk checks that the last init container with a record decides.
 func TestInitWalk(t *testing.T) {
-	spec := "  restartPolicy: %s\n  initContainers: [{name: a, image: i:1}, {name: b, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
+	spec := "  restartPolicy: %s\n  initContainers: [{name: a, image: i:1}, {name: b, image: i:1}]\n" +
+		"  containers: [{name: app, image: i:1}]\n"
 	failed := []string{"kill pod true, create sandbox false, attempt 0: Completed"}
 	for _, c := range []struct {
 		policy, states string
@@ -50,7 +51,10 @@ func TestInitContainerKilledForItsMemory(t *testing.T) {
 		"Always":    {"start seed: InitFailed"},
 		"OnFailure": {"kill pod true, create sandbox false, attempt 0: Completed"},
 	} {
-		w := web(t, "  restartPolicy: "+policy+"\n  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n", "seed=Exited")
+		w := web(t,
+			"  restartPolicy: "+policy+
+				"\n  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n",
+			"seed=Exited")
 		w.Containers[0].Reason = "OOMKilled"
 		if diff := cmp.Diff(want, choiceText(chosen(w, Options{}))); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", policy, diff)
@@ -62,7 +66,9 @@ func TestInitContainerKilledForItsMemory(t *testing.T) {
 // code is.
 func TestStoppedInitContainerRunsAgain(t *testing.T) {
 	for _, states := range []string{"seed=Exited", "seed=Exited:1"} {
-		w := web(t, "  restartPolicy: Never\n  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n", states)
+		w := web(t,
+			"  restartPolicy: Never\n  initContainers: [{name: seed, image: i:1}]\n"+
+				"  containers: [{name: app, image: i:1}]\n", states)
 		w.Memory.PendingRestarts = map[string]string{"seed": "seed-0-of-s0"}
 		if diff := cmp.Diff([]string{"start seed: Exited, fresh"}, choiceText(chosen(w, Options{}))); diff != "" {
 			t.Errorf("%q: (-want +got)\n%s", states, diff)
@@ -97,7 +103,8 @@ func TestResizedInitContainer(t *testing.T) {
 	}
 }
 
-const sidecarSpec = "  initContainers: [{name: side, image: i:1, restartPolicy: Always%s}, {name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
+const sidecarSpec = "  initContainers: [{name: side, image: i:1, restartPolicy: Always%s}, {name: seed, " +
+	"image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
 
 // TestSidecarLetsTheNextOneStart checks that the next container starts once the sidecar runs, and that a sidecar that
 // ended restarts.
@@ -156,9 +163,11 @@ func TestSidecarGatesByItsStartupProbe(t *testing.T) {
 }
 
 func TestLastSidecarLetsRegularContainersStart(t *testing.T) {
-	spec := "  initContainers: [{name: side, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
+	spec := "  initContainers: [{name: side, image: i:1, restartPolicy: Always, " +
+		"startupProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
 	w := web(t, spec, "side=Running")
-	if diff := cmp.Diff([]string{"keep side: Running", "wait for sidecar side to pass its startup probe"}, choiceText(chosen(w, Options{}))); diff != "" {
+	want := []string{"keep side: Running", "wait for sidecar side to pass its startup probe"}
+	if diff := cmp.Diff(want, choiceText(chosen(w, Options{}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	w.Probed("side-0-of-s0", model.Startup, model.ProbeSuccess, 0)

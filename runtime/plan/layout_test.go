@@ -54,12 +54,17 @@ func TestCgroupOfAFinishedPodIsRemoved(t *testing.T) {
 		remains bool
 		want    []string
 	}{
-		"it is there":          {"app=Exited", new(true), false, []string{"remove-cgroup Completed after stop-sandbox-s0"}},
-		"parts of it remain":   {"app=Exited", new(false), true, []string{"remove-cgroup Completed after stop-sandbox-s0"}},
-		"it is gone":           {"app=Exited", new(false), false, nil},
-		"it is not podctl's":   {"app=Exited", nil, false, nil},
-		"the pod still runs":   {"app=Running", new(true), false, nil},
-		"a container is stray": {"app=Exited stray=Running", new(true), false, []string{"remove-cgroup Completed after stop-stray-0-of-s,stop-sandbox-s0"}},
+		"it is there":        {"app=Exited", new(true), false, []string{"remove-cgroup Completed after stop-sandbox-s0"}},
+		"parts of it remain": {"app=Exited", new(false), true, []string{"remove-cgroup Completed after stop-sandbox-s0"}},
+		"it is gone":         {"app=Exited", new(false), false, nil},
+		"it is not podctl's": {"app=Exited", nil, false, nil},
+		"the pod still runs": {"app=Running", new(true), false, nil},
+		"a container is stray": {
+			"app=Exited stray=Running",
+			new(true),
+			false,
+			[]string{"remove-cgroup Completed after stop-stray-0-of-s,stop-sandbox-s0"},
+		},
 	} {
 		w := web(t, "  restartPolicy: Never\n  containers: [{name: app, image: i:1}]\n", c.states)
 		w.CgroupExists, w.CgroupRemains = c.exists, c.remains
@@ -86,7 +91,8 @@ func TestVolumesAreReadyBeforeAnythingStarts(t *testing.T) {
 		want   []string
 	}{
 		"a new pod": {"", func(w *modeltest.World) { w.Sandboxes = nil }, []string{
-			"prepare-volume/dir VolumeMissing", "prepare-volume/empty VolumeMissing", "prepare-volume/file VolumeMissing after prepare-volume/dir",
+			"prepare-volume/dir VolumeMissing", "prepare-volume/empty VolumeMissing",
+			"prepare-volume/file VolumeMissing after prepare-volume/dir",
 			"check-app BeforeStart after prepare-volume/dir,prepare-volume/empty,prepare-volume/file",
 			"run-sandbox SandboxMissing after prepare-volume/dir,prepare-volume/empty,prepare-volume/file",
 			"start-app NotCreated after run-sandbox,check-app",
@@ -94,7 +100,8 @@ func TestVolumesAreReadyBeforeAnythingStarts(t *testing.T) {
 		"some are ready": {"", func(w *modeltest.World) {
 			w.Volumes["dir"], w.Volumes["empty"] = model.Volume{Prepared: true}, model.Volume{Prepared: false}
 		}, []string{
-			"prepare-volume/empty VolumeMissing", "prepare-volume/file VolumeMissing", "check-app BeforeStart after prepare-volume/empty,prepare-volume/file",
+			"prepare-volume/empty VolumeMissing", "prepare-volume/file VolumeMissing",
+			"check-app BeforeStart after prepare-volume/empty,prepare-volume/file",
 			"start-app NotCreated after check-app",
 		}},
 		"it runs": {"app=Running", func(*modeltest.World) {}, []string{}},
@@ -135,7 +142,11 @@ func TestPulls(t *testing.T) {
 			"pull-a PullAlways", "pull-volume/d PullAlways", "pull-c PullAlways",
 			"check-a BeforeStart after pull-a", "check-b BeforeStart after pull-a,pull-volume/d", "check-c BeforeStart after pull-c",
 		}},
-		"none is pulled": {"i:1 i:2 d:1", Options{PullPolicy: v1.PullNever}, []string{"check-a BeforeStart", "check-b BeforeStart", "check-c BeforeStart"}},
+		"none is pulled": {
+			"i:1 i:2 d:1",
+			Options{PullPolicy: v1.PullNever},
+			[]string{"check-a BeforeStart", "check-b BeforeStart", "check-c BeforeStart"},
+		},
 	} {
 		w := web(t, spec, "")
 		w.Images = map[string]model.Image{"i:1": {}, "i:2": {}, "d:1": {}}
@@ -237,7 +248,10 @@ func TestShortestGraceWithoutAnyWord(t *testing.T) {
 
 // TestStopsOfAPod checks that all stops begin at once, and that sidecars end after regular containers in reverse order.
 func TestStopsOfAPod(t *testing.T) {
-	spec := `  initContainers: [{name: s1, image: i:1, restartPolicy: Always}, {name: init, image: i:1}, {name: s2, image: i:1, restartPolicy: Always}]
+	spec := `  initContainers:
+  - {name: s1, image: i:1, restartPolicy: Always}
+  - {name: init, image: i:1}
+  - {name: s2, image: i:1, restartPolicy: Always}
   containers: [{name: a, image: i:1}, {name: b, image: i:1}]
 `
 	w := web(t, spec, "s1=Running s2=Running a=Running b=Exited stray=Running")
@@ -255,7 +269,9 @@ func TestStopsOfAPod(t *testing.T) {
 // TestStopHasItsOwnCause checks the cause of a container that would stop even if its pod stayed. The decision is not
 // modified.
 func TestStopHasItsOwnCause(t *testing.T) {
-	spec := "  restartPolicy: Never\n  containers: [{name: app, image: i:1, livenessProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 5}}]\n"
+	spec := "  restartPolicy: Never\n" +
+		"  containers: [{name: app, image: i:1, livenessProbe: {exec: {command: [a]}, " +
+		"terminationGracePeriodSeconds: 5}}]\n"
 	w := web(t, spec, "app=Running")
 	w.Probed("app-0-of-s0", model.Liveness, model.ProbeFailure, 0)
 	p := makePlan(w)
@@ -297,7 +313,10 @@ func TestSandboxesAreStoppedOnce(t *testing.T) {
 // older runs are removed.
 func TestResetStopsAndRemovesInTurn(t *testing.T) {
 	spec := `  containers:
-  - {name: app, image: i:1, restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]}
+  - name: app
+    image: i:1
+    restartPolicy: Never
+    restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]
   - {name: log, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}
 `
 	p := makePlan(web(t, spec, "app=Exited:4 log=Running"))
@@ -329,13 +348,22 @@ func TestRemovedRecordsTakeTheirLogs(t *testing.T) {
 		set  func(w *modeltest.World)
 		want map[string]Logs
 	}{
-		"it left the manifest": {func(w *modeltest.World) { w.States("gone=Exited") }, map[string]Logs{"remove-gone-0-of-s0": RemoveOwnLogs}},
-		"it never started":     {func(w *modeltest.World) { w.Container("s0", "app", 1, model.Created) }, map[string]Logs{"remove-app-1-of-s0": RemoveOwnLogs}},
+		"it left the manifest": {
+			func(w *modeltest.World) { w.States("gone=Exited") },
+			map[string]Logs{"remove-gone-0-of-s0": RemoveOwnLogs},
+		},
+		"it never started": {
+			func(w *modeltest.World) { w.Container("s0", "app", 1, model.Created) },
+			map[string]Logs{"remove-app-1-of-s0": RemoveOwnLogs},
+		},
 		"a newer one starts": {func(w *modeltest.World) {
 			w.Container("s0", "app", 1, model.Exited)
 			w.Containers[1].State = model.Exited
 		}, map[string]Logs{"remove-app-0-of-s0": RemoveSupersededLogs}},
-		"a new sandbox": {func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }, map[string]Logs{"remove-seed-0-of-s0": RemoveOwnLogs}},
+		"a new sandbox": {
+			func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" },
+			map[string]Logs{"remove-seed-0-of-s0": RemoveOwnLogs},
+		},
 	} {
 		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 		c.set(w)
@@ -446,7 +474,10 @@ func TestSurplusRecordsGo(t *testing.T) {
 // TestDeletionKnowsWhatWasApplied checks that without the applied manifest the annotations of the containers give hook
 // and grace period.
 func TestDeletionKnowsWhatWasApplied(t *testing.T) {
-	d := modeltest.Load(t, modeltest.Pod("  terminationGracePeriodSeconds: 9\n  containers: [{name: app, image: i:1, lifecycle: {preStop: {sleep: {seconds: 1}}}}]\n"))
+	d := modeltest.Load(t,
+		modeltest.Pod(
+			"  terminationGracePeriodSeconds: 9\n"+
+				"  containers: [{name: app, image: i:1, lifecycle: {preStop: {sleep: {seconds: 1}}}}]\n"))
 	for name, applied := range map[string]bool{"9 sleep": true, "11 exec": false} {
 		w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady).States("app=Running")
 		own := int64(11)
@@ -517,7 +548,9 @@ func TestWhatAFailureMeans(t *testing.T) {
 		RunSandbox: Abort, StopSandbox: Abort, StopContainer: Abort, RemoveSandbox: Continue, RemoveContainer: Continue,
 		StartContainer: Continue, UpdateContainer: Continue, UpdatePod: Continue, RotateLog: Continue,
 	}
-	spec := "  containers: [{name: app, image: i:1, volumeMounts: [{name: v, mountPath: /v}, {name: u, mountPath: /u}]}, {name: log, image: i:1, resources: {limits: {cpu: %d}, requests: {cpu: 1m}}}]\n  volumes: [{name: v, emptyDir: {}}, {name: u, emptyDir: {}}]\n"
+	spec := "  containers: [{name: app, image: i:1, volumeMounts: [{name: v, mountPath: /v}, {name: u, " +
+		"mountPath: /u}]}, {name: log, image: i:1, resources: {limits: {cpu: %d}, requests: {cpu: 1m}}}]\n" +
+		"  volumes: [{name: v, emptyDir: {}}, {name: u, emptyDir: {}}]\n"
 	anew := web(t, fmt.Sprintf(spec, 1), "gone=Exited app=Running")
 	anew.Sandbox("old", 0, model.SandboxNotReady)
 	anew.Sandboxes[0].Attempt, anew.Sandboxes[0].SpecHash, anew.CgroupExists = 1, "v1:00", new(false)

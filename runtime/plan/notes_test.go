@@ -13,9 +13,11 @@ import (
 // TestWhatTheRuntimeIgnoresIsNoted checks that a note appears only if the limitation is known.
 func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
 	const signal = "  os: {name: linux}\n  containers: [{name: a, image: i:1, lifecycle: {stopSignal: SIGUSR1}}]\n"
-	const label = "  securityContext: {seLinuxOptions: {level: s0}}\n  containers: [{name: a, image: i:1, securityContext: {seLinuxOptions: {level: s1}}}]\n"
+	const label = "  securityContext: {seLinuxOptions: {level: s0}}\n" +
+		"  containers: [{name: a, image: i:1, securityContext: {seLinuxOptions: {level: s1}}}]\n"
 	old := model.Runtime{Name: "containerd", Version: "1.6.20"}
-	ignored := "spec.containers[0].lifecycle.stopSignal has no effect: containerd 1.6.20 does not know it, and sends the signal that the image names, or SIGTERM"
+	ignored := "spec.containers[0].lifecycle.stopSignal has no effect: containerd 1.6.20 does not know it, " +
+		"and sends the signal that the image names, or SIGTERM"
 	off, on := false, true
 	for name, c := range map[string]struct {
 		spec    string
@@ -23,10 +25,13 @@ func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
 		selinux *bool
 		want    []string
 	}{
-		"a signal":                 {signal, old, nil, []string{ignored}},
-		"a newer runtime":          {signal, model.Runtime{Name: "containerd", Version: "2.1.0"}, nil, []string{}},
-		"another runtime":          {signal, model.Runtime{Name: "cri-o", Version: "1.0"}, nil, []string{}},
-		"a label":                  {label, old, &off, []string{"spec.containers[0].securityContext.seLinuxOptions has no effect: SELinux is not enabled on this machine", "spec.securityContext.seLinuxOptions has no effect: SELinux is not enabled on this machine"}},
+		"a signal":        {signal, old, nil, []string{ignored}},
+		"a newer runtime": {signal, model.Runtime{Name: "containerd", Version: "2.1.0"}, nil, []string{}},
+		"another runtime": {signal, model.Runtime{Name: "cri-o", Version: "1.0"}, nil, []string{}},
+		"a label": {label, old, &off, []string{
+			"spec.containers[0].securityContext.seLinuxOptions has no effect: SELinux is not enabled on this machine",
+			"spec.securityContext.seLinuxOptions has no effect: SELinux is not enabled on this machine",
+		}},
 		"a label with SELinux":     {label, old, &on, []string{}},
 		"a label, unknown support": {label, old, nil, []string{}},
 	} {
@@ -41,7 +46,8 @@ func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
 // TestVolumesThatKeepWhatTheyHaveAreNoted checks a running container whose volume lacks new content: a note names the
 // volume, and its edit has no effect. A container that starts is held.
 func TestVolumesThatKeepWhatTheyHaveAreNoted(t *testing.T) {
-	const spec = "  volumes: [{name: v, configMap: {name: %s}}]\n  containers: [{name: a, image: i:1, volumeMounts: [{name: v, mountPath: /v}]}]\n"
+	const spec = "  volumes: [{name: v, configMap: {name: %s}}]\n" +
+		"  containers: [{name: a, image: i:1, volumeMounts: [{name: v, mountPath: /v}]}]\n"
 	lacks := "ConfigMap default/none, which volume v names, is missing: apply a file that has it, or add it with --configmap FILE"
 	w := web(t, fmt.Sprintf(spec, "none"), "a=Running")
 	w.Volumes = map[string]model.Volume{"v": {}}

@@ -39,7 +39,12 @@ func TestObjects(t *testing.T) {
 	}{
 		"an edit": {
 			func(pod *v1.Pod) { pod.Spec.Containers[0].Args = []string{"x"} }, nil,
-			[]string{"sandbox kept Running", "seed kept InitDone", "log kept Running", "app replaced SpecChanged StopContainer StartContainer"},
+			[]string{
+				"sandbox kept Running",
+				"seed kept InitDone",
+				"log kept Running",
+				"app replaced SpecChanged StopContainer StartContainer",
+			},
 		},
 		"without the start": {
 			func(pod *v1.Pod) { pod.Spec.Containers[0].Args = []string{"x"} }, func(s *Step) bool { return s.Kind != StartContainer },
@@ -47,18 +52,28 @@ func TestObjects(t *testing.T) {
 		},
 		"one that left": {
 			func(pod *v1.Pod) { pod.Spec.Containers = pod.Spec.Containers[1:] }, nil,
-			[]string{"sandbox kept Running", "seed kept InitDone", "log kept Running", "app stopped RemovedFromSpec StopContainer RemoveContainer"},
+			[]string{
+				"sandbox kept Running",
+				"seed kept InitDone",
+				"log kept Running",
+				"app stopped RemovedFromSpec StopContainer RemoveContainer",
+			},
 		},
 		"a new sandbox": {
 			func(pod *v1.Pod) { pod.Spec.Hostname = "x" }, nil,
 			[]string{
-				"sandbox replaced SandboxConfigChanged StopSandbox RunSandbox", "seed started SandboxReplaced RemoveContainer StartContainer",
+				"sandbox replaced SandboxConfigChanged StopSandbox RunSandbox",
+				"seed started SandboxReplaced RemoveContainer StartContainer",
 				"app stopped SandboxConfigChanged StopContainer", "log stopped SandboxConfigChanged StopContainer",
 			},
 		},
 		"a held one": {
 			func(pod *v1.Pod) {
-				pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "new", Image: "absent:1", ImagePullPolicy: v1.PullNever})
+				pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{
+					Name:            "new",
+					Image:           "absent:1",
+					ImagePullPolicy: v1.PullNever,
+				})
 			}, nil,
 			[]string{"sandbox kept Running", "seed kept InitDone", "app kept Running", "log kept Running", "new held ErrImageNeverPull"},
 		},

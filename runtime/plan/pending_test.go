@@ -43,7 +43,8 @@ func TestPendingRestart(t *testing.T) {
 			w.Container("s1", "app", 1, c.later)
 		}
 		p := makePlan(w)
-		if starts := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Kind == StartContainer && s.Container == "app" }); starts != c.starts {
+		isStart := func(s Step) bool { return s.Kind == StartContainer && s.Container == "app" }
+		if starts := slices.ContainsFunc(p.Steps, isStart); starts != c.starts {
 			t.Errorf("%s: starts %t:\n%s", name, starts, strings.Join(lines(p), "\n"))
 		}
 		phase := podstatus.Of(inputOf(w).State()).Phase

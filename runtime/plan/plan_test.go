@@ -101,7 +101,8 @@ func TestMake(t *testing.T) {
 				d.Pod.Spec.Hostname, d.Pod.Spec.RestartPolicy = "other", v1.RestartPolicyNever
 			},
 			want: []string{
-				"hold  SandboxConfigChanged the pod's sandbox settings changed, and restartPolicy Never gives the pod no other; delete it to run it again",
+				"hold  SandboxConfigChanged the pod's sandbox settings changed, " +
+					"and restartPolicy Never gives the pod no other; delete it to run it again",
 			},
 		},
 		"a changed hostname replaces the sandbox after everything is proven": {
@@ -166,7 +167,8 @@ func TestMake(t *testing.T) {
 			world: func(d *podspec.Desired) *modeltest.World {
 				w := modeltest.Running(d)
 				w.Container("s0", "old", 0, model.Running)
-				w.Containers[2].State, w.Containers[2].ExitCode, w.Containers[2].FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Hour)
+				ended := &w.Containers[2]
+				ended.State, ended.ExitCode, ended.FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Hour)
 				return w
 			},
 			edit: func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
@@ -176,7 +178,8 @@ func TestMake(t *testing.T) {
 				"stop-app-0-of-s0 SpecChanged after check-app",
 				"stop-old-0-of-s0 RemovedFromSpec",
 				"remove-old-0-of-s0 RemovedFromSpec after stop-old-0-of-s0",
-				"start-app SpecChanged after check-app,stop-app-0-of-s0,stop-old-0-of-s0 created after check-app once exited stop-app-0-of-s0,stop-old-0-of-s0",
+				"start-app SpecChanged after check-app,stop-app-0-of-s0,stop-old-0-of-s0 " +
+					"created after check-app once exited stop-app-0-of-s0,stop-old-0-of-s0",
 				"start-log Exited after check-log,stop-app-0-of-s0,stop-old-0-of-s0 once exited stop-app-0-of-s0,stop-old-0-of-s0",
 			},
 		},
@@ -238,7 +241,8 @@ func TestMake(t *testing.T) {
 				"check-app BeforeStart",
 				"stop-app-0-of-s0 SpecChanged after check-app",
 				"remove-app-1-of-s0 NeverStarted",
-				"start-app SpecChanged after check-app,stop-app-0-of-s0,remove-app-1-of-s0 created after check-app,remove-app-1-of-s0 once exited stop-app-0-of-s0",
+				"start-app SpecChanged after check-app,stop-app-0-of-s0,remove-app-1-of-s0 " +
+					"created after check-app,remove-app-1-of-s0 once exited stop-app-0-of-s0",
 			},
 		},
 		"a network that is not ready holds a new pod": {
@@ -362,7 +366,9 @@ spec:
 }
 
 func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
-	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
+	d := modeltest.Load(t,
+		strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}",
+			1))
 	w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
 	w.Container("s0", "seed", 0, model.Running)
 	w.Container("s0", "app", 0, model.Running)
@@ -378,7 +384,8 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for i := range p.Steps {
-		if s := &p.Steps[i]; s.Kind == RemoveContainer && !slices.Equal(s.Needs.steps(), []string{"stop-app-0-of-s0", "stop-seed-0-of-s0"}) {
+		if s := &p.Steps[i]; s.Kind == RemoveContainer &&
+			!slices.Equal(s.Needs.steps(), []string{"stop-app-0-of-s0", "stop-seed-0-of-s0"}) {
 			t.Errorf("%s comes after %v: the ends of all containers, and no others", s.ID, s.Needs)
 		}
 	}
@@ -392,8 +399,12 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 // TestSidecarsOutliveRegularContainersAlone checks that a debug container that does not end uses up no sidecar's grace
 // period (kubelet: newTerminationOrdering).
 func TestSidecarsOutliveRegularContainersAlone(t *testing.T) {
-	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
-	d.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}}
+	d := modeltest.Load(t,
+		strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}",
+			1))
+	d.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{
+		{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}},
+	}
 	w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
 	for _, name := range []string{"seed", "app", "debug"} {
 		w.Container("s0", name, 0, model.Running)
@@ -408,7 +419,9 @@ func TestSidecarsOutliveRegularContainersAlone(t *testing.T) {
 
 // TestHooksRunInAPodThatEnds checks that a pod that ends has a second for its hooks, even with a grace period of zero.
 func TestHooksRunInAPodThatEnds(t *testing.T) {
-	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}", 1))
+	d := modeltest.Load(t,
+		strings.Replace(modeltest.WebPod, "{name: app, image: i:1}",
+			"{name: app, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}", 1))
 	none := int64(0)
 	d.Pod.Spec.TerminationGracePeriodSeconds = &none
 	w := modeltest.Running(d)
@@ -423,7 +436,9 @@ func TestHooksRunInAPodThatEnds(t *testing.T) {
 }
 
 func TestPostStartHoldsBackWhatComesAfter(t *testing.T) {
-	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, lifecycle: {postStart: {exec: {command: [a]}}}}", 1))
+	d := modeltest.Load(t,
+		strings.Replace(modeltest.WebPod, "{name: app, image: i:1}",
+			"{name: app, image: i:1, lifecycle: {postStart: {exec: {command: [a]}}}}", 1))
 	w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
 	w.Container("s0", "seed", 0, model.Exited)
 	for _, line := range lines(makePlan(w)) {

@@ -32,18 +32,116 @@ func TestResizing(t *testing.T) {
 		changes         []string
 		restarts, grows bool
 	}{
-		"nothing":              {"{limits: {cpu: 1}}", "", v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")}, false, nil, false, false},
-		"in other words":       {"{limits: {cpu: 1}}", "", v1.ResourceRequirements{Limits: amounts("cpu=1000m"), Requests: amounts("cpu=1000m")}, false, nil, false, false},
-		"more cpu":             {"{limits: {cpu: 2}, requests: {cpu: 1}}", "", v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")}, false, []string{"resources.limits.cpu: 1 -> 2"}, false, true},
-		"a request":            {"{requests: {cpu: 2}}", "", v1.ResourceRequirements{Requests: amounts("cpu=1")}, false, []string{"resources.requests.cpu: 1 -> 2"}, false, false},
-		"less memory":          {"{limits: {memory: 1Mi}, requests: {memory: 1Mi}}", "", v1.ResourceRequirements{Limits: amounts("memory=2Mi"), Requests: amounts("memory=1Mi")}, false, []string{"resources.limits.memory: 2Mi -> 1Mi"}, false, false},
-		"a limit that comes":   {"{limits: {cpu: 1}, requests: {cpu: 1}}", "", v1.ResourceRequirements{Requests: amounts("cpu=1")}, false, []string{"resources.limits.cpu: + 1"}, false, true},
-		"a removed limit":      {"{requests: {cpu: 1}}", "", v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")}, false, []string{"resources.limits.cpu: - 1"}, true, false},
-		"and a kubelet's":      {"{requests: {cpu: 1}}", "", v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")}, true, []string{"resources.limits.cpu: - 1"}, false, false},
-		"a policy":             {"{limits: {cpu: 2}, requests: {cpu: 1}}, resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}]", "", v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")}, false, []string{"resources.limits.cpu: 1 -> 2"}, true, true},
-		"another's policy":     {"{limits: {cpu: 2}, requests: {cpu: 1}}, resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]", "", v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")}, false, []string{"resources.limits.cpu: 1 -> 2"}, false, true},
-		"memory before cpu":    {"{limits: {cpu: 2, memory: 2Mi}}", "", v1.ResourceRequirements{Limits: amounts("cpu=1", "memory=1Mi"), Requests: amounts("cpu=2", "memory=2Mi")}, false, []string{"resources.limits.memory: 1Mi -> 2Mi", "resources.limits.cpu: 1 -> 2"}, false, true},
-		"a limit of the pod's": {"{}", "  resources: {limits: {cpu: 4}}\n", v1.ResourceRequirements{}, false, []string{"resources.limits.cpu: + 4"}, false, true},
+		"nothing": {
+			"{limits: {cpu: 1}}",
+			"",
+			v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")},
+			false,
+			nil,
+			false,
+			false,
+		},
+		"in other words": {
+			"{limits: {cpu: 1}}",
+			"",
+			v1.ResourceRequirements{Limits: amounts("cpu=1000m"), Requests: amounts("cpu=1000m")},
+			false,
+			nil,
+			false,
+			false,
+		},
+		"more cpu": {
+			"{limits: {cpu: 2}, requests: {cpu: 1}}",
+			"",
+			v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")},
+			false,
+			[]string{"resources.limits.cpu: 1 -> 2"},
+			false,
+			true,
+		},
+		"a request": {
+			"{requests: {cpu: 2}}",
+			"",
+			v1.ResourceRequirements{Requests: amounts("cpu=1")},
+			false,
+			[]string{"resources.requests.cpu: 1 -> 2"},
+			false,
+			false,
+		},
+		"less memory": {
+			"{limits: {memory: 1Mi}, requests: {memory: 1Mi}}",
+			"",
+			v1.ResourceRequirements{Limits: amounts("memory=2Mi"), Requests: amounts("memory=1Mi")},
+			false,
+			[]string{"resources.limits.memory: 2Mi -> 1Mi"},
+			false,
+			false,
+		},
+		"a limit that comes": {
+			"{limits: {cpu: 1}, requests: {cpu: 1}}",
+			"",
+			v1.ResourceRequirements{Requests: amounts("cpu=1")},
+			false,
+			[]string{"resources.limits.cpu: + 1"},
+			false,
+			true,
+		},
+		"a removed limit": {
+			"{requests: {cpu: 1}}",
+			"",
+			v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")},
+			false,
+			[]string{"resources.limits.cpu: - 1"},
+			true,
+			false,
+		},
+		"and a kubelet's": {
+			"{requests: {cpu: 1}}",
+			"",
+			v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")},
+			true,
+			[]string{"resources.limits.cpu: - 1"},
+			false,
+			false,
+		},
+		"a policy": {
+			"{limits: {cpu: 2}, requests: {cpu: 1}}, resizePolicy: [{resourceName: cpu, " +
+				"restartPolicy: RestartContainer}]",
+			"",
+			v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")},
+			false,
+			[]string{"resources.limits.cpu: 1 -> 2"},
+			true,
+			true,
+		},
+		"another's policy": {
+			"{limits: {cpu: 2}, requests: {cpu: 1}}, resizePolicy: [{resourceName: memory, " +
+				"restartPolicy: RestartContainer}]",
+			"",
+			v1.ResourceRequirements{Limits: amounts("cpu=1"), Requests: amounts("cpu=1")},
+			false,
+			[]string{"resources.limits.cpu: 1 -> 2"},
+			false,
+			true,
+		},
+		"memory before cpu": {
+			"{limits: {cpu: 2, memory: 2Mi}}",
+			"",
+			v1.ResourceRequirements{Limits: amounts("cpu=1", "memory=1Mi"), Requests: amounts("cpu=2", "memory=2Mi")},
+			false,
+			[]string{"resources.limits.memory: 1Mi -> 2Mi", "resources.limits.cpu: 1 -> 2"},
+			false,
+			true,
+		},
+		"a limit of the pod's": {
+			"{}",
+			"  resources: {limits: {cpu: 4}}\n",
+			v1.ResourceRequirements{},
+			false,
+			[]string{"resources.limits.cpu: + 4"},
+			false,
+			true,
+		},
 	} {
 		w := web(t, c.pod+"  containers: [{name: x, image: i:1, resources: "+c.fields+"}]\n", "x=Running")
 		w.Memory.Actuated = &model.Actuated{Containers: map[string]v1.ResourceRequirements{"x": c.applied}}
@@ -79,14 +177,39 @@ func TestPodResized(t *testing.T) {
 		applied        *v1.ResourceRequirements
 		resized, grows bool
 	}{
-		"none":            {"", nil, false, false},
-		"the same":        {"  resources: {limits: {cpu: 4}, requests: {cpu: 1}}\n", &v1.ResourceRequirements{Limits: amounts("cpu=4"), Requests: amounts("cpu=1")}, false, false},
-		"more":            {"  resources: {limits: {cpu: 4}, requests: {cpu: 1}}\n", &v1.ResourceRequirements{Limits: amounts("cpu=3"), Requests: amounts("cpu=1")}, true, true},
-		"less":            {"  resources: {limits: {cpu: 4}, requests: {cpu: 1}}\n", &v1.ResourceRequirements{Limits: amounts("cpu=5"), Requests: amounts("cpu=1")}, true, false},
-		"another request": {"  resources: {limits: {cpu: 4}, requests: {cpu: 1}}\n", &v1.ResourceRequirements{Limits: amounts("cpu=4"), Requests: amounts("cpu=2")}, true, false},
-		"they came":       {"  resources: {limits: {cpu: 4}, requests: {cpu: 1}}\n", nil, true, true},
-		"they went":       {"", &v1.ResourceRequirements{Limits: amounts("cpu=4")}, true, false},
-		"one more":        {"  resources: {limits: {cpu: 4, memory: 1Gi}, requests: {cpu: 1}}\n", &v1.ResourceRequirements{Limits: amounts("cpu=4"), Requests: amounts("cpu=1")}, true, true},
+		"none": {"", nil, false, false},
+		"the same": {
+			"  resources: {limits: {cpu: 4}, requests: {cpu: 1}}\n",
+			&v1.ResourceRequirements{Limits: amounts("cpu=4"), Requests: amounts("cpu=1")},
+			false,
+			false,
+		},
+		"more": {
+			"  resources: {limits: {cpu: 4}, requests: {cpu: 1}}\n",
+			&v1.ResourceRequirements{Limits: amounts("cpu=3"), Requests: amounts("cpu=1")},
+			true,
+			true,
+		},
+		"less": {
+			"  resources: {limits: {cpu: 4}, requests: {cpu: 1}}\n",
+			&v1.ResourceRequirements{Limits: amounts("cpu=5"), Requests: amounts("cpu=1")},
+			true,
+			false,
+		},
+		"another request": {
+			"  resources: {limits: {cpu: 4}, requests: {cpu: 1}}\n",
+			&v1.ResourceRequirements{Limits: amounts("cpu=4"), Requests: amounts("cpu=2")},
+			true,
+			false,
+		},
+		"they came": {"  resources: {limits: {cpu: 4}, requests: {cpu: 1}}\n", nil, true, true},
+		"they went": {"", &v1.ResourceRequirements{Limits: amounts("cpu=4")}, true, false},
+		"one more": {
+			"  resources: {limits: {cpu: 4, memory: 1Gi}, requests: {cpu: 1}}\n",
+			&v1.ResourceRequirements{Limits: amounts("cpu=4"), Requests: amounts("cpu=1")},
+			true,
+			true,
+		},
 	} {
 		w := web(t, c.spec+"  containers: [{name: x, image: i:1}]\n", "x=Running")
 		w.Memory.Actuated = &model.Actuated{Containers: map[string]v1.ResourceRequirements{}, Pod: c.applied}
@@ -100,14 +223,39 @@ func TestPodResized(t *testing.T) {
 // TestPodGrowsBeforeItsContainers checks that a pod grows before its containers and shrinks after them. Containers that
 // shrink go first, one after the other.
 func TestPodGrowsBeforeItsContainers(t *testing.T) {
-	spec := "  containers: [{name: a, image: i:1, resources: {limits: {cpu: %d}, requests: {cpu: 1m}}}, {name: b, image: i:1, resources: {limits: {cpu: %d}, requests: {cpu: 1m}}}]\n"
+	spec := "  containers: [{name: a, image: i:1, resources: {limits: {cpu: %d}, requests: {cpu: 1m}}}, {name: b, " +
+		"image: i:1, resources: {limits: {cpu: %d}, requests: {cpu: 1m}}}]\n"
 	for name, c := range map[string]struct {
 		before, after [2]int
 		want          []string
 	}{
-		"both get more":      {[2]int{1, 1}, [2]int{2, 2}, []string{"resize-pod Resized", "update-a Resized after resize-pod", "update-b Resized after resize-pod,update-a"}},
-		"both get less":      {[2]int{2, 2}, [2]int{1, 1}, []string{"update-a Resized", "update-b Resized after update-a", "resize-pod Resized after update-a,update-b"}},
-		"one gives to other": {[2]int{1, 2}, [2]int{2, 1}, []string{"update-b Resized", "update-a Resized after update-b", "resize-pod Resized after update-b,update-a"}},
+		"both get more": {
+			[2]int{1, 1},
+			[2]int{2, 2},
+			[]string{
+				"resize-pod Resized",
+				"update-a Resized after resize-pod",
+				"update-b Resized after resize-pod,update-a",
+			},
+		},
+		"both get less": {
+			[2]int{2, 2},
+			[2]int{1, 1},
+			[]string{
+				"update-a Resized",
+				"update-b Resized after update-a",
+				"resize-pod Resized after update-a,update-b",
+			},
+		},
+		"one gives to other": {
+			[2]int{1, 2},
+			[2]int{2, 1},
+			[]string{
+				"update-b Resized",
+				"update-a Resized after update-b",
+				"resize-pod Resized after update-b,update-a",
+			},
+		},
 	} {
 		w := web(t, fmt.Sprintf(spec, c.before[0], c.before[1]), "a=Running b=Running")
 		w.Memory.Actuated = actuatedOf(w)

@@ -52,21 +52,41 @@ func TestWhatIsMissingHoldsAStart(t *testing.T) {
 	}{
 		"nothing": {"app=Running", "", "", nil, []string{"start x"}},
 		"a ConfigMap": {"app=Running", missingRef, "", nil, []string{
-			"keep app", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE",
+			"keep app",
+			"hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, " +
+				"or add it with --configmap FILE",
 		}},
 		"a ConfigMap of one that runs": {"app=Running x=Running", missingRef, "", nil, []string{
-			"keep app", "keep x", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE",
+			"keep app", "keep x",
+			"hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, " +
+				"or add it with --configmap FILE",
 		}},
 		"a ConfigMap of one that has ended": {"app=Running x=Exited", missingRef, "", nil, []string{
-			"keep app", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE",
+			"keep app",
+			"hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, " +
+				"or add it with --configmap FILE",
 		}},
 		"an image": {"app=Running", "", "", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{"start x"}},
-		"an image that may not be pulled": {"app=Running", ", imagePullPolicy: Never", "", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{
-			"keep app", "hold x ErrImageNeverPull: Container image \"i:1\" is not present with pull policy of Never",
-		}},
-		"an image that was not observed": {"app=Running", ", imagePullPolicy: Never", "", func(w *modeltest.World) { delete(w.Images, "i:1") }, []string{"start x"}},
+		"an image that may not be pulled": {
+			"app=Running",
+			", imagePullPolicy: Never",
+			"",
+			func(w *modeltest.World) { w.Images["i:1"] = model.Image{} },
+			[]string{
+				"keep app",
+				"hold x ErrImageNeverPull: Container image \"i:1\" is not present with pull policy of Never",
+			},
+		},
+		"an image that was not observed": {
+			"app=Running",
+			", imagePullPolicy: Never",
+			"",
+			func(w *modeltest.World) { delete(w.Images, "i:1") },
+			[]string{"start x"},
+		},
 	} {
-		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States(c.states)
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).
+			Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		edited(t, w, ladderPod(podspec.Regular, "Always", c.fields))
 		if c.set != nil {
 			c.set(w)
@@ -83,7 +103,11 @@ func TestWhatIsMissingHoldsAStart(t *testing.T) {
 
 // TestVolumeThatIsMissingHoldsAll checks that every container needs the pod's volumes.
 func TestVolumeThatIsMissingHoldsAll(t *testing.T) {
-	w := modeltest.New(modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1}, {name: b, image: i:1, volumeMounts: [{name: v, mountPath: /v}]}]\n  volumes: [{name: v, configMap: {name: none}}]\n")))
+	w := modeltest.New(
+		modeltest.Load(t,
+			modeltest.Pod(
+				"  containers: [{name: a, image: i:1}, {name: b, image: i:1, volumeMounts: [{name: v, "+
+					"mountPath: /v}]}]\n  volumes: [{name: v, configMap: {name: none}}]\n")))
 	d := decided(w, Options{})
 	if len(d.starts) > 0 || len(d.holds) != 2 {
 		t.Fatalf("%v", decisionText(d))
@@ -108,17 +132,33 @@ func TestKnownFaultsHold(t *testing.T) {
 		opts   Options
 		want   string
 	}{
-		"nothing known":                   {nil, "", Options{}, "start x"},
-		"another's":                       {map[string]model.Fault{"app": fault, "": fault}, "", Options{}, "start x"},
-		"its own":                         {map[string]model.Fault{"x": fault}, "", Options{}, "hold x CreateContainerConfigError: so it is"},
-		"a volume's":                      {map[string]model.Fault{"x": ofVolume}, "", Options{}, "hold x FailedMount: so it is"},
-		"its image's":                     {map[string]model.Fault{"x": ofImage}, "", Options{}, "hold x CreateContainerConfigError: so it is"},
-		"of an image that is pulled":      {map[string]model.Fault{"x": ofImage}, always, Options{}, "start x"},
-		"of one that the user pulls":      {map[string]model.Fault{"x": ofImage}, "", Options{PullPolicy: "Always"}, "start x"},
-		"of one that the user pulls not":  {map[string]model.Fault{"x": ofImage}, always, Options{PullPolicy: "Never"}, "hold x CreateContainerConfigError: so it is"},
-		"its own, and an image is pulled": {map[string]model.Fault{"x": fault}, always, Options{}, "hold x CreateContainerConfigError: so it is"},
+		"nothing known": {nil, "", Options{}, "start x"},
+		"another's":     {map[string]model.Fault{"app": fault, "": fault}, "", Options{}, "start x"},
+		"its own":       {map[string]model.Fault{"x": fault}, "", Options{}, "hold x CreateContainerConfigError: so it is"},
+		"a volume's":    {map[string]model.Fault{"x": ofVolume}, "", Options{}, "hold x FailedMount: so it is"},
+		"its image's": {
+			map[string]model.Fault{"x": ofImage},
+			"",
+			Options{},
+			"hold x CreateContainerConfigError: so it is",
+		},
+		"of an image that is pulled": {map[string]model.Fault{"x": ofImage}, always, Options{}, "start x"},
+		"of one that the user pulls": {map[string]model.Fault{"x": ofImage}, "", Options{PullPolicy: "Always"}, "start x"},
+		"of one that the user pulls not": {
+			map[string]model.Fault{"x": ofImage},
+			always,
+			Options{PullPolicy: "Never"},
+			"hold x CreateContainerConfigError: so it is",
+		},
+		"its own, and an image is pulled": {
+			map[string]model.Fault{"x": fault},
+			always,
+			Options{},
+			"hold x CreateContainerConfigError: so it is",
+		},
 	} {
-		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).
+			Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
 		edited(t, w, ladderPod(podspec.Regular, "Always", ", command: [b]"+c.fields))
 		w.Faults = c.faults
 		d := decided(w, c.opts)
@@ -191,16 +231,32 @@ func TestDelayHoldsAStart(t *testing.T) {
 		opts   Options
 		want   []string
 	}{
-		"a crash":                {"", crash, Options{}, held},
-		"and an edit":            {", command: [b]", crash, Options{}, []string{"start x", "keep app"}},
-		"and a restart":          {"", crash, Options{Restart: []string{"x"}}, []string{"start x", "keep app"}},
-		"and another's restart":  {"", crash, Options{Restart: []string{"app"}}, []string{"start app", "kill app-0-of-s0", held[1]}},
-		"and no delays":          {"", crash, Options{IgnoreBackoff: true}, []string{"start x", "keep app"}},
-		"podctl stopped it":      {"", func(w *modeltest.World) { crash(w); w.Memory.PendingRestarts = map[string]string{"x": "x-0-of-s0"} }, Options{}, []string{"start x", "keep app"}},
-		"its sandbox was edited": {"", func(w *modeltest.World) { crash(w); w.Sandboxes[0].SpecHash = "v1:00" }, Options{}, []string{"start x", "start app"}},
-		"its sandbox ended":      {"", func(w *modeltest.World) { crash(w); w.Sandboxes[0].State = model.SandboxNotReady }, Options{}, []string{"start app", held[1]}},
+		"a crash":               {"", crash, Options{}, held},
+		"and an edit":           {", command: [b]", crash, Options{}, []string{"start x", "keep app"}},
+		"and a restart":         {"", crash, Options{Restart: []string{"x"}}, []string{"start x", "keep app"}},
+		"and another's restart": {"", crash, Options{Restart: []string{"app"}}, []string{"start app", "kill app-0-of-s0", held[1]}},
+		"and no delays":         {"", crash, Options{IgnoreBackoff: true}, []string{"start x", "keep app"}},
+		"podctl stopped it": {
+			"",
+			func(w *modeltest.World) { crash(w); w.Memory.PendingRestarts = map[string]string{"x": "x-0-of-s0"} },
+			Options{},
+			[]string{"start x", "keep app"},
+		},
+		"its sandbox was edited": {
+			"",
+			func(w *modeltest.World) { crash(w); w.Sandboxes[0].SpecHash = "v1:00" },
+			Options{},
+			[]string{"start x", "start app"},
+		},
+		"its sandbox ended": {
+			"",
+			func(w *modeltest.World) { crash(w); w.Sandboxes[0].State = model.SandboxNotReady },
+			Options{},
+			[]string{"start app", held[1]},
+		},
 	} {
-		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).
+			Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
 		c.set(w)
 		edited(t, w, ladderPod(podspec.Regular, "Always", c.fields))
 		if diff := cmp.Diff(c.want, decisionText(decided(w, c.opts))); diff != "" {
@@ -226,10 +282,22 @@ func TestHoldsSayHowTheyEnd(t *testing.T) {
 		"a network": {"  containers: [{name: a, image: i:1}]\n", "", func(w *modeltest.World) {
 			w.Runtime.NetworkReady = &notReady
 		}, model.NetworkNotReady, false, false, 0, time.Second},
-		"a stale failure": {"  containers: [{name: a, image: i:1, livenessProbe: {exec: {command: [a]}}}]\n", "a=Running", func(w *modeltest.World) {
-			w.Probed("a-0-of-s0", model.Liveness, model.ProbeFailure, time.Hour)
-		}, model.ProbeStale, false, false, 0, 0},
-		"a reference": {"  containers: [{name: a, image: i:1" + missingRef + "}]\n", "", nil, model.CreateContainerConfigError, true, true, 0, 10 * time.Second},
+		"a stale failure": {
+			"  containers: [{name: a, image: i:1, livenessProbe: {exec: {command: [a]}}}]\n",
+			"a=Running",
+			func(w *modeltest.World) { w.Probed("a-0-of-s0", model.Liveness, model.ProbeFailure, time.Hour) },
+			model.ProbeStale, false, false, 0, 0,
+		},
+		"a reference": {
+			"  containers: [{name: a, image: i:1" + missingRef + "}]\n",
+			"",
+			nil,
+			model.CreateContainerConfigError,
+			true,
+			true,
+			0,
+			10 * time.Second,
+		},
 		"an image": {"  containers: [{name: a, image: i:1, imagePullPolicy: Never}]\n", "", func(w *modeltest.World) {
 			w.Images["i:1"] = model.Image{}
 		}, model.ErrImageNeverPull, true, true, 0, 10 * time.Second},
@@ -256,7 +324,8 @@ func TestHoldsSayHowTheyEnd(t *testing.T) {
 		if h.Recheck != c.recheck || recheck(d.holds) != c.recheck {
 			t.Errorf("%s: looked at again after %s, %s", name, h.Recheck, recheck(d.holds))
 		}
-		if h.Reason != c.reason || h.Blocking != c.blocking || h.Unstartable != c.unstartable || (h.Until != nil) != (c.until > 0) || (h.Delay != nil) != (c.until > 0) {
+		if h.Reason != c.reason || h.Blocking != c.blocking || h.Unstartable != c.unstartable ||
+			(h.Until != nil) != (c.until > 0) || (h.Delay != nil) != (c.until > 0) {
 			t.Errorf("%s: %+v", name, h)
 		}
 		if h.Until != nil && (!h.Until.Equal(modeltest.Noon().Add(c.until)) || h.Delay.Duration != c.until || h.Delay.ExitCode != 1) {
@@ -279,22 +348,40 @@ func TestPodIsHeld(t *testing.T) {
 		"a taken port": {", ports: [{containerPort: 80, hostPort: 80}]", "app=Running x=Running", func(w *modeltest.World) {
 			replaced(w)
 			w.Ports = map[string]string{"80/TCP": "pod default/other"}
-		}, []string{"start x", "start app", "hold  HostPortConflict: spec.containers[0].ports[0]: hostPort 80/TCP is used by pod default/other", "all is held"}},
-		"a taken port, and the sandbox stays": {", ports: [{containerPort: 80, hostPort: 80}]", "app=Running x=Exited", func(w *modeltest.World) {
-			w.Ports = map[string]string{"80/TCP": "pod default/other"}
-		}, []string{"start x", "keep app"}},
+		}, []string{
+			"start x", "start app",
+			"hold  HostPortConflict: spec.containers[0].ports[0]: hostPort 80/TCP is used by pod default/other",
+			"all is held",
+		}},
+		"a taken port, and the sandbox stays": {
+			", ports: [{containerPort: 80, hostPort: 80}]",
+			"app=Running x=Exited",
+			func(w *modeltest.World) { w.Ports = map[string]string{"80/TCP": "pod default/other"} },
+			[]string{"start x", "keep app"},
+		},
 		"a network that is not ready": {"", "app=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = &notReady }, []string{
 			"start x", "keep app", "hold  NetworkNotReady: the runtime's network is not ready", "all is held",
 		}},
-		"a network that is not needed": {"", "app=Running x=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = &notReady }, []string{"keep x", "keep app"}},
+		"a network that is not needed": {
+			"",
+			"app=Running x=Running",
+			func(w *modeltest.World) { w.Runtime.NetworkReady = &notReady },
+			[]string{"keep x", "keep app"},
+		},
 		"a reference that is missing": {missingRef, "app=Running x=Running", replaced, []string{
-			"start app", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE", "all is held",
+			"start app",
+			"hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, " +
+				"or add it with --configmap FILE",
+			"all is held",
 		}},
 		"a reference, and nothing runs": {missingRef, "app=Exited x=Exited", replaced, []string{
-			"start app", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE",
+			"start app",
+			"hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, " +
+				"or add it with --configmap FILE",
 		}},
 	} {
-		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", c.fields))).Sandbox("s0", 0, model.SandboxReady).States(c.states)
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", c.fields))).
+			Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		c.set(w)
 		if diff := cmp.Diff(c.want, decisionText(decided(w, Options{}))); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
@@ -324,7 +411,8 @@ func TestWhatStartsLaterIsProvenToo(t *testing.T) {
 // TestRecreationNamesWhatStartsLater checks that the hold of a later container is reported although the init container
 // starts now.
 func TestRecreationNamesWhatStartsLater(t *testing.T) {
-	w := modeltest.New(modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: log, image: i:1}", "{name: log, image: i:1"+missingRef+"}", 1))).
+	broken := strings.Replace(modeltest.WebPod, "{name: log, image: i:1}", "{name: log, image: i:1"+missingRef+"}", 1)
+	w := modeltest.New(modeltest.Load(t, broken)).
 		Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
 	w.Sandboxes[0].SpecHash = "v1:00"
 	d := decided(w, Options{})
@@ -335,7 +423,8 @@ func TestRecreationNamesWhatStartsLater(t *testing.T) {
 
 // TestDecisionLeavesTheChoiceAlone checks that restrain works on a copy.
 func TestDecisionLeavesTheChoiceAlone(t *testing.T) {
-	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
+	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).
+		Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
 	edited(t, w, ladderPod(podspec.Regular, "Always", missingRef))
 	in := inputOf(w)
 	c := choose(in.State(), &in.Options)
@@ -349,7 +438,17 @@ func TestDecisionLeavesTheChoiceAlone(t *testing.T) {
 // TestVersionsAreCompared checks that only the first two numbers count.
 func TestVersionsAreCompared(t *testing.T) {
 	for version, older := range map[string]bool{
-		"1.6.20": true, "v1.7.0": true, "2.0.5": true, "2.0": true, "2.1.0": false, "2.10.0": false, "3.0": false, "2": false, "": false, "a.b": false, "1.x": false,
+		"1.6.20": true,
+		"v1.7.0": true,
+		"2.0.5":  true,
+		"2.0":    true,
+		"2.1.0":  false,
+		"2.10.0": false,
+		"3.0":    false,
+		"2":      false,
+		"":       false,
+		"a.b":    false,
+		"1.x":    false,
 	} {
 		if got := olderThan(version, 2, 1); got != older {
 			t.Errorf("%q: %t", version, got)
@@ -358,7 +457,12 @@ func TestVersionsAreCompared(t *testing.T) {
 }
 
 func TestImageVolumesAreThoseThatAreMounted(t *testing.T) {
-	d := modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, volumeMounts: [{name: x, mountPath: /x}, {name: e, mountPath: /e}]}, {name: b, image: i:1}]\n  volumes: [{name: x, image: {reference: \"d:1\"}}, {name: z, image: {reference: \"d:2\"}}, {name: e, emptyDir: {}}]\n"))
+	d := modeltest.Load(t,
+		modeltest.Pod(
+			"  containers: [{name: a, image: i:1, volumeMounts: [{name: x, mountPath: /x}, {name: e, "+
+				"mountPath: /e}]}, {name: b, image: i:1}]\n"+
+				"  volumes: [{name: x, image: {reference: \"d:1\"}}, {name: z, image: {reference: \"d:2\"}}, "+
+				"{name: e, emptyDir: {}}]\n"))
 	for name, want := range map[string]int{"a": 1, "b": 0} {
 		ref, _ := podspec.FindContainer(d.Pod, name)
 		if got := imageVolumes(d.Pod, ref); len(got) != want || (want > 0 && got[0].Name != "x") {
@@ -370,7 +474,8 @@ func TestImageVolumesAreThoseThatAreMounted(t *testing.T) {
 // TestDebugContainersWaitForTheirTarget checks that a debug container starts with its target or while the target runs,
 // and is held otherwise. The containers of the pod do not wait for it.
 func TestDebugContainersWaitForTheirTarget(t *testing.T) {
-	const spec = "  restartPolicy: OnFailure\n  initContainers: [{name: i, image: i:1}]\n  containers: [{name: a, image: i:1}, {name: b, image: i:1}]\n" +
+	const spec = "  restartPolicy: OnFailure\n  initContainers: [{name: i, image: i:1}]\n" +
+		"  containers: [{name: a, image: i:1}, {name: b, image: i:1}]\n" +
 		"  ephemeralContainers: [{name: look, image: i:1, targetContainerName: a}, {name: see, image: i:1}]\n"
 	for history, want := range map[string]struct{ starts, held string }{
 		"i=Running":                     {"see", "look"},

@@ -18,9 +18,13 @@ import (
 func restartedPod(t *testing.T, at string) *podspec.Desired {
 	t.Helper()
 	spec := "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
-	d := modeltest.Load(t, strings.Replace(modeltest.Pod(spec), "metadata: {name: web}", `metadata: {name: web, annotations: {kubectl.kubernetes.io/restartedAt: "`+at+`"}}`, 1))
+	d := modeltest.Load(t,
+		strings.Replace(modeltest.Pod(spec), "metadata: {name: web}",
+			`metadata: {name: web, annotations: {kubectl.kubernetes.io/restartedAt: "`+at+`"}}`, 1))
 	// A manifest names no controller: podctl sets it when it creates the pods of a workload.
-	d.Pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: podspec.KindDeployment, Name: "web", UID: "u", Controller: new(true)}}
+	d.Pod.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: podspec.KindDeployment, Name: "web", UID: "u", Controller: new(true)},
+	}
 	return d
 }
 

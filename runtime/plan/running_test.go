@@ -29,7 +29,9 @@ func actuatedOf(w *modeltest.World) *model.Actuated {
 func ladderPod(kind podspec.ContainerType, policy, fields string) string {
 	x := "{name: x, image: i:1" + fields + "}"
 	if kind == podspec.Sidecar {
-		return modeltest.Pod("  restartPolicy: " + policy + "\n  initContainers: [" + strings.TrimSuffix(x, "}") + ", restartPolicy: Always}]\n  containers: [{name: app, image: i:1}]\n")
+		return modeltest.Pod(
+			"  restartPolicy: " + policy + "\n  initContainers: [" + strings.TrimSuffix(x, "}") +
+				", restartPolicy: Always}]\n  containers: [{name: app, image: i:1}]\n")
 	}
 	return modeltest.Pod("  restartPolicy: " + policy + "\n  containers: [" + x + ", {name: app, image: i:1}]\n")
 }
@@ -70,11 +72,25 @@ func TestLadder(t *testing.T) {
 		"and was probed since": {probes, probes, stale, Options{ProbedSince: modeltest.Noon().Add(-time.Hour)}, []string{
 			"kill x-0-of-s0: LivenessFailed liveness probe failed: refused", "start x: LivenessFailed",
 		}, nil},
-		"more cpu":            {fmt.Sprintf(limits, "1"), fmt.Sprintf(limits, "2"), nil, Options{}, []string{"update x, grows true"}, nil},
-		"less cpu":            {fmt.Sprintf(limits, "2"), fmt.Sprintf(limits, "1"), nil, Options{}, []string{"update x, grows false"}, nil},
-		"less cpu, undecided": {probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), undecided, Options{}, []string{"update x, grows false"}, nil},
+		"more cpu": {fmt.Sprintf(limits, "1"), fmt.Sprintf(limits, "2"), nil, Options{}, []string{"update x, grows true"}, nil},
+		"less cpu": {fmt.Sprintf(limits, "2"), fmt.Sprintf(limits, "1"), nil, Options{}, []string{"update x, grows false"}, nil},
+		"less cpu, undecided": {
+			probes + fmt.Sprintf(limits, "2"),
+			probes + fmt.Sprintf(limits, "1"),
+			undecided,
+			Options{},
+			[]string{"update x, grows false"},
+			nil,
+		},
 		// A sidecar does not change while its health is unknown.
-		"less cpu, not requested": {probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), nil, Options{}, []string{"update x, grows false"}, []string{"keep x: Running"}},
+		"less cpu, not requested": {
+			probes + fmt.Sprintf(limits, "2"),
+			probes + fmt.Sprintf(limits, "1"),
+			nil,
+			Options{},
+			[]string{"update x, grows false"},
+			[]string{"keep x: Running"},
+		},
 		"less cpu, and it failed long ago": {
 			probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), stale,
 			Options{},
@@ -86,17 +102,26 @@ func TestLadder(t *testing.T) {
 			", resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}]" + fmt.Sprintf(limits, "2"), nil,
 			Options{},
 			[]string{
-				"kill x-0-of-s0: Resized resources.limits.cpu: 1 -> 2 (and 1 more); its resizePolicy requires a restart", "start x: Resized, fresh",
+				"kill x-0-of-s0: Resized resources.limits.cpu: 1 -> 2 (and 1 more); " +
+					"its resizePolicy requires a restart",
+				"start x: Resized, fresh",
 			},
 			nil,
 		},
-		"more cpu, and its liveness failed": {probes + fmt.Sprintf(limits, "1"), probes + fmt.Sprintf(limits, "2"), failed, Options{}, []string{
-			"kill x-0-of-s0: LivenessFailed liveness probe failed: refused", "start x: LivenessFailed",
-		}, nil},
+		"more cpu, and its liveness failed": {
+			probes + fmt.Sprintf(limits, "1"), probes + fmt.Sprintf(limits, "2"), failed,
+			Options{},
+			[]string{
+				"kill x-0-of-s0: LivenessFailed liveness probe failed: refused",
+				"start x: LivenessFailed",
+			},
+			nil,
+		},
 	} {
 		for _, kind := range []podspec.ContainerType{podspec.Regular, podspec.Sidecar} {
 			sidecar := kind == podspec.Sidecar
-			w := modeltest.New(modeltest.Load(t, ladderPod(kind, "Always", c.before))).Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
+			w := modeltest.New(modeltest.Load(t, ladderPod(kind, "Always", c.before))).
+				Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
 			w.Memory.Actuated = actuatedOf(w)
 			if c.set != nil {
 				c.set(w)
@@ -127,11 +152,28 @@ func TestStartupProbeOfARegularContainer(t *testing.T) {
 		startup, liveness model.ProbeResult
 		want              []string
 	}{
-		"both failed":    {model.ProbeFailure, model.ProbeFailure, []string{"kill x-0-of-s0: LivenessFailed liveness probe failed: refused", "start x: LivenessFailed", "keep app: Running"}},
-		"startup failed": {model.ProbeFailure, model.ProbeSuccess, []string{"kill x-0-of-s0: StartupFailed startup probe failed: refused", "start x: StartupFailed", "keep app: Running"}},
-		"undecided":      {model.ProbeUnknown, model.ProbeSuccess, []string{"keep x: Running", "keep app: Running"}},
+		"both failed": {
+			model.ProbeFailure,
+			model.ProbeFailure,
+			[]string{
+				"kill x-0-of-s0: LivenessFailed liveness probe failed: refused",
+				"start x: LivenessFailed",
+				"keep app: Running",
+			},
+		},
+		"startup failed": {
+			model.ProbeFailure,
+			model.ProbeSuccess,
+			[]string{
+				"kill x-0-of-s0: StartupFailed startup probe failed: refused",
+				"start x: StartupFailed",
+				"keep app: Running",
+			},
+		},
+		"undecided": {model.ProbeUnknown, model.ProbeSuccess, []string{"keep x: Running", "keep app: Running"}},
 	} {
-		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", probes))).Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", probes))).
+			Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
 		w.Probed("x-0-of-s0", model.Startup, c.startup, 0)
 		w.Probed("x-0-of-s0", model.Liveness, c.liveness, 0)
 		if diff := cmp.Diff(c.want, choiceText(chosen(w, Options{}))); diff != "" {
@@ -147,7 +189,8 @@ func TestFailedProbeUnderNever(t *testing.T) {
 		podspec.Regular: {"kill x-0-of-s0: LivenessFailed liveness probe failed: refused", "keep app: Running"},
 		podspec.Sidecar: {"kill x-0-of-s0: LivenessFailed liveness probe failed: refused", "start x: LivenessFailed", "keep app: Running"},
 	} {
-		w := modeltest.New(modeltest.Load(t, ladderPod(kind, "Never", probe))).Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
+		w := modeltest.New(modeltest.Load(t, ladderPod(kind, "Never", probe))).
+			Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
 		w.Probed("x-0-of-s0", model.Liveness, model.ProbeFailure, 0)
 		if diff := cmp.Diff(want, choiceText(chosen(w, Options{}))); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", kind, diff)
@@ -157,9 +200,11 @@ func TestFailedProbeUnderNever(t *testing.T) {
 
 // TestGraceOfAFailedProbe checks that the probe's grace period applies only to the stop that the probe causes.
 func TestGraceOfAFailedProbe(t *testing.T) {
-	const probes = ", livenessProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 7}, startupProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 8}"
+	const probes = ", livenessProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 7}, " +
+		"startupProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 8}"
 	for kind, want := range map[model.ProbeType]int64{model.Liveness: 7, model.Startup: 8} {
-		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", probes))).Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", probes))).
+			Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
 		w.Probed("x-0-of-s0", kind, model.ProbeFailure, 0)
 		kills := chosen(w, Options{}).kills
 		if len(kills) != 1 || kills[0].grace == nil || *kills[0].grace != want {
@@ -180,14 +225,20 @@ func TestRegularContainersThatDoNotRun(t *testing.T) {
 		{"Always", "", Options{}, []string{"start x: NotCreated"}},
 		{"Always", "x=Created", Options{}, []string{"remove x-0-of-s0: NeverStarted", "start x: NeverStarted"}},
 		{"Never", "x=Created", Options{}, []string{"remove x-0-of-s0: NeverStarted", "start x: NeverStarted"}},
-		{"Always", "x=Unknown", Options{}, []string{"kill x-0-of-s0: UnknownState the runtime does not know its state", "start x: UnknownState"}},
+		{
+			"Always",
+			"x=Unknown",
+			Options{},
+			[]string{"kill x-0-of-s0: UnknownState the runtime does not know its state", "start x: UnknownState"},
+		},
 		{"Always", "x=Exited", Options{}, []string{"start x: Exited"}},
 		{"OnFailure", "x=Exited", Options{}, []string{"keep x: Exited"}},
 		{"OnFailure", "x=Exited:1", Options{}, []string{"start x: Exited"}},
 		{"Never", "x=Exited:1", Options{}, []string{"keep x: Exited"}},
 		{"Never", "x=Exited:1", Options{Restart: []string{"x"}}, []string{"start x: Exited"}},
 	} {
-		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, c.policy, ""))).Sandbox("s0", 0, model.SandboxReady).States("app=Running " + c.states)
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, c.policy, ""))).
+			Sandbox("s0", 0, model.SandboxReady).States("app=Running " + c.states)
 		var got []string
 		for _, line := range choiceText(chosen(w, c.opts)) {
 			if line != "keep app: Running" {
@@ -203,7 +254,8 @@ func TestRegularContainersThatDoNotRun(t *testing.T) {
 // TestWhatEndedIsStartedAnewIfItChanged checks that an edit removes the delay, and that a record of another sandbox is
 // reported.
 func TestWhatEndedIsStartedAnewIfItChanged(t *testing.T) {
-	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Exited:1")
+	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).
+		Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Exited:1")
 	w.Memory.Applied = w.Desired
 	edited(t, w, ladderPod(podspec.Regular, "Always", ", command: [b]"))
 	c := chosen(w, Options{})
@@ -241,15 +293,40 @@ func TestDefinitionChanged(t *testing.T) {
 		changed bool
 		text    string
 	}{
-		"the same":                         {func(*model.Container) {}, "", false, ""},
-		"another command":                  {func(*model.Container) {}, ", command: [b]", true, "its definition changed"},
-		"another command, known by record": {func(rec *model.Container) { rec.Spec = projectionOf(t, ladderPod(podspec.Regular, "Always", ""), "x") }, ", command: [b]", true, `command: + ["b"]`},
-		"by a kubelet: another command":    {func(rec *model.Container) { rec.SpecHash = "" }, ", command: [b]", false, ""},
-		"by a kubelet: another image":      {func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "1234", "i:0" }, "", true, "image: i:0 -> i:1"},
-		"by a kubelet: no hash":            {func(rec *model.Container) { rec.SpecHash, rec.Hash = "", "" }, "", false, ""},
-		"by an older kubelet":              {func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "1234", "i:1" }, "", false, ""},
-		"no hash, another image":           {func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "", "i:0" }, "", true, "image: i:0 -> i:1"},
-		"no hash, an image without a name": {func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "", "sha256:00" }, "", false, ""},
+		"the same":        {func(*model.Container) {}, "", false, ""},
+		"another command": {func(*model.Container) {}, ", command: [b]", true, "its definition changed"},
+		"another command, known by record": {
+			func(rec *model.Container) { rec.Spec = projectionOf(t, ladderPod(podspec.Regular, "Always", ""), "x") },
+			", command: [b]",
+			true,
+			`command: + ["b"]`,
+		},
+		"by a kubelet: another command": {func(rec *model.Container) { rec.SpecHash = "" }, ", command: [b]", false, ""},
+		"by a kubelet: another image": {
+			func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "1234", "i:0" },
+			"",
+			true,
+			"image: i:0 -> i:1",
+		},
+		"by a kubelet: no hash": {func(rec *model.Container) { rec.SpecHash, rec.Hash = "", "" }, "", false, ""},
+		"by an older kubelet": {
+			func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "1234", "i:1" },
+			"",
+			false,
+			"",
+		},
+		"no hash, another image": {
+			func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "", "i:0" },
+			"",
+			true,
+			"image: i:0 -> i:1",
+		},
+		"no hash, an image without a name": {
+			func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "", "sha256:00" },
+			"",
+			false,
+			"",
+		},
 		"no hash, another name of its image": {func(rec *model.Container) {
 			rec.SpecHash, rec.Hash, rec.Image, rec.ImageID = "", "", "docker.io/library/i:1", "sha256:i:1"
 		}, "", false, ""},
@@ -260,12 +337,14 @@ func TestDefinitionChanged(t *testing.T) {
 			rec.SpecHash, rec.Hash, rec.Image, rec.ImageID = "", "", "docker.io/library/i:0", "docker.io/library/i@sha256:bb"
 		}, "", true, "image: docker.io/library/i:0 -> i:1"},
 		"by a kubelet: another name of its image": {func(rec *model.Container) {
-			rec.SpecHash, rec.Hash, rec.Image, rec.ImageID = "", spechash.Kubelet(&v1.Container{Name: "x", Image: "i:0"}), "i:0", "sha256:i:1"
+			rec.SpecHash, rec.Hash = "", spechash.Kubelet(&v1.Container{Name: "x", Image: "i:0"})
+			rec.Image, rec.ImageID = "i:0", "sha256:i:1"
 		}, "", true, "image: i:0 -> i:1"},
 		"a hash of an unknown version": {func(rec *model.Container) { rec.SpecHash = "v99:ab" }, ", command: [b]", false, ""},
 		"a record that cannot be read": {func(rec *model.Container) { rec.Spec = "{" }, ", command: [b]", true, "its definition changed"},
 	} {
-		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("x=Running")
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).
+			Sandbox("s0", 0, model.SandboxReady).States("x=Running")
 		c.record(&w.Containers[0])
 		edited(t, w, ladderPod(podspec.Regular, "Always", c.fields))
 		w.Images = map[string]model.Image{"i:1": {ID: "sha256:i:1", Digests: []string{"docker.io/library/i@sha256:aa"}}}

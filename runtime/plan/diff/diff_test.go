@@ -63,14 +63,34 @@ func TestTrees(t *testing.T) {
 		"a map that comes":        {`{}`, `{"a": {"b": 1}}`, []string{`a: + {"b":1}`}, 0},
 		"a map that becomes text": {`{"a": {"b": 1}}`, `{"a": "x"}`, []string{`a: {"b":1} -> x`}, 0},
 		"a list of values":        {`{"a": [1, 2]}`, `{"a": [2, 1]}`, []string{"a: [1,2] -> [2,1]"}, 0},
-		"named entries":           {`{"a": [{"name": "x", "v": 1}, {"name": "y", "v": 1}]}`, `{"a": [{"name": "y", "v": 1}, {"name": "x", "v": 2}]}`, []string{"a[x].v: 1 -> 2"}, 2},
-		"an entry that comes":     {`{"a": [{"name": "x"}]}`, `{"a": [{"name": "x"}, {"name": "y"}]}`, []string{`a[y]: + {"name":"y"}`}, 1},
-		"an entry with a value":   {`{"env": []}`, `{"env": [{"name": "A", "value": "1"}]}`, []string{"env[A]: + 1"}, 0},
-		"by where it is mounted":  {`{"m": [{"mountPath": "/a", "ro": true}]}`, `{"m": [{"mountPath": "/a", "ro": false}]}`, []string{"m[/a].ro: true -> false"}, 1},
-		"by its device":           {`{"m": [{"devicePath": "/dev/a", "v": 1}]}`, `{"m": [{"devicePath": "/dev/a", "v": 2}]}`, []string{"m[/dev/a].v: 1 -> 2"}, 1},
-		"a name that is twice":    {`{"a": [{"name": "x"}, {"name": "x"}]}`, `{"a": [{"name": "x"}]}`, []string{`a: [{"name":"x"},{"name":"x"}] -> [{"name":"x"}]`}, 0},
-		"entries without a name":  {`{"a": [{"v": 1}]}`, `{"a": [{"v": 2}]}`, []string{`a: [{"v":1}] -> [{"v":2}]`}, 0},
-		"a removed list":          {`{"a": [{"name": "x", "v": 1}]}`, `{}`, []string{`a[x]: - {"name":"x","v":1}`}, 0},
+		"named entries": {
+			`{"a": [{"name": "x", "v": 1}, {"name": "y", "v": 1}]}`,
+			`{"a": [{"name": "y", "v": 1}, {"name": "x", "v": 2}]}`,
+			[]string{"a[x].v: 1 -> 2"},
+			2,
+		},
+		"an entry that comes":   {`{"a": [{"name": "x"}]}`, `{"a": [{"name": "x"}, {"name": "y"}]}`, []string{`a[y]: + {"name":"y"}`}, 1},
+		"an entry with a value": {`{"env": []}`, `{"env": [{"name": "A", "value": "1"}]}`, []string{"env[A]: + 1"}, 0},
+		"by where it is mounted": {
+			`{"m": [{"mountPath": "/a", "ro": true}]}`,
+			`{"m": [{"mountPath": "/a", "ro": false}]}`,
+			[]string{"m[/a].ro: true -> false"},
+			1,
+		},
+		"by its device": {
+			`{"m": [{"devicePath": "/dev/a", "v": 1}]}`,
+			`{"m": [{"devicePath": "/dev/a", "v": 2}]}`,
+			[]string{"m[/dev/a].v: 1 -> 2"},
+			1,
+		},
+		"a name that is twice": {
+			`{"a": [{"name": "x"}, {"name": "x"}]}`,
+			`{"a": [{"name": "x"}]}`,
+			[]string{`a: [{"name":"x"},{"name":"x"}] -> [{"name":"x"}]`},
+			0,
+		},
+		"entries without a name": {`{"a": [{"v": 1}]}`, `{"a": [{"v": 2}]}`, []string{`a: [{"v":1}] -> [{"v":2}]`}, 0},
+		"a removed list":         {`{"a": [{"name": "x", "v": 1}]}`, `{}`, []string{`a[x]: - {"name":"x","v":1}`}, 0},
 	} {
 		d := Trees(tree(t, c.before), tree(t, c.after))
 		if diff := cmp.Diff(c.want, changesOf(d)); diff != "" || d.Unchanged != c.unchanged {

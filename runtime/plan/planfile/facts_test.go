@@ -21,7 +21,17 @@ func everything() *model.Observed {
 			{ID: "fedcba9876543210", State: model.SandboxNotReady, HostNetwork: true},
 		},
 		Containers: []model.Container{
-			{ID: "app1", SandboxID: "0123456789abcdef", Name: "app", RestartCount: 2, State: model.Exited, ExitCode: 137, Reason: "OOMKilled", Hash: "12ab", SpecHash: "v1:bbbbbb"},
+			{
+				ID:           "app1",
+				SandboxID:    "0123456789abcdef",
+				Name:         "app",
+				RestartCount: 2,
+				State:        model.Exited,
+				ExitCode:     137,
+				Reason:       "OOMKilled",
+				Hash:         "12ab",
+				SpecHash:     "v1:bbbbbb",
+			},
 			{ID: "log1", SandboxID: "0123456789abcdef", Name: "log", State: model.Running, LogFull: true},
 		},
 		Images:       map[string]model.Image{"i:1": {ID: "sha256:cc"}, "i:2": {}},
@@ -90,23 +100,31 @@ func TestEachFactMakesAPlanStale(t *testing.T) {
 		"sandbox 0123456789ab: ready, 10.0.0.2,fd00::2 -> not ready, 10.0.0.9": func(o *model.Observed) {
 			o.Sandboxes[0].State, o.Sandboxes[0].IPs = model.SandboxNotReady, []string{"10.0.0.9"}
 		},
-		"sandbox fedcba987654: gone":                                    func(o *model.Observed) { o.Sandboxes = o.Sandboxes[:1] },
-		"container app (app1): exit code 137, OOMKilled -> exit code 1": func(o *model.Observed) { o.Containers[0].ExitCode, o.Containers[0].Reason = 1, "" },
-		"container log (log1): no longer log full":                      func(o *model.Observed) { o.Containers[1].LogFull = false },
-		"container log (log1): no longer readiness Success":             func(o *model.Observed) { delete(o.Memory.Probes["log1"], model.Readiness) },
-		"container app (app1): created from another definition":         func(o *model.Observed) { o.Containers[0].SpecHash = "v1:0000bb" },
-		"image i:2: no longer absent":                                   func(o *model.Observed) { o.Images["i:2"] = model.Image{ID: "sha256:0123456"} },
-		"image i:1: gone":                                               func(o *model.Observed) { delete(o.Images, "i:1") },
-		"volume w: not prepared -> prepared":                            func(o *model.Observed) { o.Volumes["w"] = model.Volume{Prepared: true} },
-		"cgroup: there -> missing":                                      func(o *model.Observed) { o.CgroupExists = new(false) },
-		"cgroup: gone":                                                  func(o *model.Observed) { o.CgroupExists = nil },
-		"log of app: attempt 3 -> attempt 4":                            func(o *model.Observed) { o.LogAttempts["app"] = 4 },
-		"back-off of log: new: 10s":                                     func(o *model.Observed) { o.Memory.Backoffs["log"] = model.Backoff{Duration: 10 * time.Second} },
-		"left running: podctl has run another pass":                     func(o *model.Observed) { o.Memory.LastRun.Sandbox = "other" },
-		"left running: gone":                                            func(o *model.Observed) { o.Memory.LastRun = nil },
-		"completion: Failed -> Succeeded":                               func(o *model.Observed) { o.Memory.Completion.Phase = v1.PodSucceeded },
-		"resources applied: changed":                                    func(o *model.Observed) { o.Memory.Actuated.Pod = &v1.ResourceRequirements{} },
-		"reserved attempt of sandbox: 4 -> 6":                           func(o *model.Observed) { o.Reserved[""] = 6 },
+		"sandbox fedcba987654: gone": func(o *model.Observed) { o.Sandboxes = o.Sandboxes[:1] },
+		"container app (app1): exit code 137, OOMKilled -> exit code 1": func(o *model.Observed) {
+			o.Containers[0].ExitCode, o.Containers[0].Reason = 1, ""
+		},
+		"container log (log1): no longer log full": func(o *model.Observed) { o.Containers[1].LogFull = false },
+		"container log (log1): no longer readiness Success": func(o *model.Observed) {
+			delete(o.Memory.Probes["log1"], model.Readiness)
+		},
+		"container app (app1): created from another definition": func(o *model.Observed) {
+			o.Containers[0].SpecHash = "v1:0000bb"
+		},
+		"image i:2: no longer absent":        func(o *model.Observed) { o.Images["i:2"] = model.Image{ID: "sha256:0123456"} },
+		"image i:1: gone":                    func(o *model.Observed) { delete(o.Images, "i:1") },
+		"volume w: not prepared -> prepared": func(o *model.Observed) { o.Volumes["w"] = model.Volume{Prepared: true} },
+		"cgroup: there -> missing":           func(o *model.Observed) { o.CgroupExists = new(false) },
+		"cgroup: gone":                       func(o *model.Observed) { o.CgroupExists = nil },
+		"log of app: attempt 3 -> attempt 4": func(o *model.Observed) { o.LogAttempts["app"] = 4 },
+		"back-off of log: new: 10s": func(o *model.Observed) {
+			o.Memory.Backoffs["log"] = model.Backoff{Duration: 10 * time.Second}
+		},
+		"left running: podctl has run another pass": func(o *model.Observed) { o.Memory.LastRun.Sandbox = "other" },
+		"left running: gone":                        func(o *model.Observed) { o.Memory.LastRun = nil },
+		"completion: Failed -> Succeeded":           func(o *model.Observed) { o.Memory.Completion.Phase = v1.PodSucceeded },
+		"resources applied: changed":                func(o *model.Observed) { o.Memory.Actuated.Pod = &v1.ResourceRequirements{} },
+		"reserved attempt of sandbox: 4 -> 6":       func(o *model.Observed) { o.Reserved[""] = 6 },
 	} {
 		now := everything()
 		change(now)
@@ -154,7 +172,10 @@ func TestSecretsOfAnotherKeyCannotBeCompared(t *testing.T) {
 	other := modeltest.Load(t, text)
 	other.UseKey(digest.NewKey([]byte("another key of 32 bytes, just so.")))
 	now := savedCopy(t, inputOf(modeltest.New(other)))
-	want := []string{"manifest: the values of its Secrets cannot be compared, because the plan was saved with another key for their digests"}
+	want := []string{
+		"manifest: the values of its Secrets cannot be compared, " +
+			"because the plan was saved with another key for their digests",
+	}
 	if diff := cmp.Diff(want, changesSince(saved, now)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

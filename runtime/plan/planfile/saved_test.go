@@ -15,7 +15,10 @@ import (
 )
 
 func inputOf(w *modeltest.World) *plan.Input {
-	return &plan.Input{Pod: model.RefOf(w.Desired.Pod), Input: podstatus.Input{Desired: w.Desired, Observed: w.Observed, Now: modeltest.Noon()}}
+	return &plan.Input{
+		Pod:   model.RefOf(w.Desired.Pod),
+		Input: podstatus.Input{Desired: w.Desired, Observed: w.Observed, Now: modeltest.Noon()},
+	}
 }
 
 // lines lists the steps and holds of a plan.
@@ -68,10 +71,13 @@ func TestStalePlanNamesWhatChanged(t *testing.T) {
 		now  *plan.Input
 		want string
 	}{
-		"the manifest":   {inputOf(modeltest.Running(edited)), "manifest: spec.containers[app].image: i:1 -> i:2"},
-		"a container":    {inputOf(ended), "exit code 3"},
-		"it is gone":     {inputOf(modeltest.New(modeltest.Load(t, modeltest.WebPod))), "container app (app-0-of-s0): gone"},
-		"one that stays": {inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod)).Sandbox("s1", 1, model.SandboxReady)), "sandbox s1: new: ready, attempt 1"},
+		"the manifest": {inputOf(modeltest.Running(edited)), "manifest: spec.containers[app].image: i:1 -> i:2"},
+		"a container":  {inputOf(ended), "exit code 3"},
+		"it is gone":   {inputOf(modeltest.New(modeltest.Load(t, modeltest.WebPod))), "container app (app-0-of-s0): gone"},
+		"one that stays": {
+			inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod)).Sandbox("s1", 1, model.SandboxReady)),
+			"sandbox s1: new: ready, attempt 1",
+		},
 	}
 	saved := savedCopy(t, inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod))))
 	for name, c := range cases {
@@ -88,18 +94,26 @@ func TestStalePlanNamesWhatChanged(t *testing.T) {
 func TestChangesAreToldInWords(t *testing.T) {
 	runs := "RUNNING restarts 1 6cab2ae5 v1:5bc1d2aa5bc1d2aa5bc1d2aa5bc1d2aa 9d0e4c77aaaabbbb 7b2c1e0a99"
 	for object, c := range map[string]struct{ before, after, want string }{
-		"container app (9d0e4c77aaaa)": {runs, strings.Replace(runs, "RUNNING", "EXITED", 1) + " exit code 137 Error liveness Failure", "running -> exited, exit code 137, Error, liveness Failure"},
-		"container b (9d0e4c77aaaa)":   {runs, strings.Replace(runs, "5bc1", "5bc2", 1), "created from another definition"},
-		"container c (9d0e4c77aaaa)":   {"", runs, "new: running, restarts 1"},
-		"container d (9d0e4c77aaaa)":   {runs, "", "gone"},
-		"container e (9d0e4c77aaaa)":   {runs + " log full", runs, "no longer log full"},
-		"sandbox 7b2c1e0a99":           {"READY attempt 0 POD 10.0.0.5 v1:5bc1d2 7b2c1e0a99", "NOTREADY attempt 0 POD v1:5bc1d2 7b2c1e0a99", "ready, 10.0.0.5 -> not ready"},
-		"image i:1":                    {"absent", "sha256:5bc1d2aa", "no longer absent"},
-		"image i:2":                    {"sha256:5bc1d2aa", "sha256:5bc1d2ab", "the name refers to another image"},
-		"volume v":                     {"prepared true sha256:5bc1d2aa", "prepared true sha256:5bc1d2ab", "other content"},
-		"cgroup":                       {"exists true", "exists false", "there -> missing"},
-		"left running":                 {"sha256:5bc1d2aa", "sha256:5bc1d2ab", "podctl has run another pass"},
-		"back-off of app":              {"10s", "20s", "10s -> 20s"},
+		"container app (9d0e4c77aaaa)": {
+			runs,
+			strings.Replace(runs, "RUNNING", "EXITED", 1) + " exit code 137 Error liveness Failure",
+			"running -> exited, exit code 137, Error, liveness Failure",
+		},
+		"container b (9d0e4c77aaaa)": {runs, strings.Replace(runs, "5bc1", "5bc2", 1), "created from another definition"},
+		"container c (9d0e4c77aaaa)": {"", runs, "new: running, restarts 1"},
+		"container d (9d0e4c77aaaa)": {runs, "", "gone"},
+		"container e (9d0e4c77aaaa)": {runs + " log full", runs, "no longer log full"},
+		"sandbox 7b2c1e0a99": {
+			"READY attempt 0 POD 10.0.0.5 v1:5bc1d2 7b2c1e0a99",
+			"NOTREADY attempt 0 POD v1:5bc1d2 7b2c1e0a99",
+			"ready, 10.0.0.5 -> not ready",
+		},
+		"image i:1":       {"absent", "sha256:5bc1d2aa", "no longer absent"},
+		"image i:2":       {"sha256:5bc1d2aa", "sha256:5bc1d2ab", "the name refers to another image"},
+		"volume v":        {"prepared true sha256:5bc1d2aa", "prepared true sha256:5bc1d2ab", "other content"},
+		"cgroup":          {"exists true", "exists false", "there -> missing"},
+		"left running":    {"sha256:5bc1d2aa", "sha256:5bc1d2ab", "podctl has run another pass"},
+		"back-off of app": {"10s", "20s", "10s -> 20s"},
 	} {
 		was, is := facts{object: c.before}, facts{object: c.after}
 		if c.before == "" {

@@ -64,11 +64,17 @@ func tamper(value any, path string, set func(any), emit func(string)) {
 // TestAPlanFileIsData checks that a changed file is refused, or executed exactly like the unchanged one.
 func TestAPlanFileIsData(t *testing.T) {
 	replaced := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
-	replaced.Desired = modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:2, command: [run]}", 1))
+	replaced.Desired = modeltest.Load(t,
+		strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:2, command: [run]}", 1))
 	held := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
-	held.Containers[1].State, held.Containers[1].ExitCode, held.Containers[1].FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Second)
+	ended := &held.Containers[1]
+	ended.State, ended.ExitCode, ended.FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Second)
 	held.Memory.Backoffs["app"] = model.Backoff{Duration: 40 * time.Second, LastUpdate: modeltest.Noon().Add(-time.Minute)}
-	for name, w := range map[string]*modeltest.World{"a start": modeltest.New(modeltest.Load(t, modeltest.WebPod)), "a replacement": replaced, "a hold": held} {
+	for name, w := range map[string]*modeltest.World{
+		"a start":       modeltest.New(modeltest.Load(t, modeltest.WebPod)),
+		"a replacement": replaced,
+		"a hold":        held,
+	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(w)
 			text, err := json.Marshal(savedCopy(t, in))
@@ -128,11 +134,14 @@ func TestStepsTakenOutOfAFileAreMissed(t *testing.T) {
 // TestDocumentsAreBounded checks that an error names the line, and that a document that would grow is not decoded.
 func TestDocumentsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"cut off":         {"{\n\"kind\": \"Plan\",\n", "line 3: it is not valid JSON, or is truncated: unexpected end"},
-		"no JSON":         {"{\n}\nx", "line 3: it is not valid JSON, or is truncated: invalid character 'x'"},
-		"another type":    {"{\"pod\": {},\n \"steps\": [\n{\"id\": 1}]}", "line 3: steps.id cannot be a number"},
-		"a time":          {`{"observedAt": "yesterday"}`, "a value in it cannot be read: parsing time"},
-		"many values":     {"{\"steps\": [\n" + strings.Repeat("{},\n", model.MaxDocumentValues) + "{}]}", fmt.Sprintf("holds more than %d values", model.MaxDocumentValues)},
+		"cut off":      {"{\n\"kind\": \"Plan\",\n", "line 3: it is not valid JSON, or is truncated: unexpected end"},
+		"no JSON":      {"{\n}\nx", "line 3: it is not valid JSON, or is truncated: invalid character 'x'"},
+		"another type": {"{\"pod\": {},\n \"steps\": [\n{\"id\": 1}]}", "line 3: steps.id cannot be a number"},
+		"a time":       {`{"observedAt": "yesterday"}`, "a value in it cannot be read: parsing time"},
+		"many values": {
+			"{\"steps\": [\n" + strings.Repeat("{},\n", model.MaxDocumentValues) + "{}]}",
+			fmt.Sprintf("holds more than %d values", model.MaxDocumentValues),
+		},
 		"many characters": {`{"kind": "` + strings.Repeat(`,[{\"`, model.MaxDocumentValues) + `"}`, ""},
 	} {
 		err := model.DecodeDocument([]byte(c.text), &plan.Plan{})
