@@ -107,7 +107,8 @@ func TestAdmission(t *testing.T) {
 	l.until("two is rejected", func() bool { return l.rejected(a, "two") })
 	l.until("one runs", func() bool { return l.running()["one"] != "" })
 	ids, why := l.running(), *l.checkpoint("two").Rejection
-	if why.Message != "Node didn't have enough resource: cpu, requested: 2000, used: 3000, capacity: 4000" || log.count("pod rejected") != 1 {
+	if why.Message != "Node didn't have enough resource: cpu, requested: 2000, used: 3000, capacity: 4000" ||
+		log.count("pod rejected") != 1 {
 		t.Errorf("%+v, %d lines", why, log.count("pod rejected"))
 	}
 	events := func() (n int) {
@@ -144,7 +145,8 @@ func TestAdmission(t *testing.T) {
 	l.until("the edit waits", func() bool {
 		return strings.Contains(strings.Join(l.status(a, "two").Waiting, ""), "the edit is not applied")
 	})
-	if cpu := l.checkpoint("two").Applied.Pod.Spec.Containers[0].Resources.Requests.Cpu(); cpu.Value() != 1 || l.running()["two"] != ids["two"] {
+	if cpu := l.checkpoint("two").Applied.Pod.Spec.Containers[0].Resources.Requests.Cpu(); cpu.Value() != 1 ||
+		l.running()["two"] != ids["two"] {
 		t.Errorf("applied is %s, and %v runs", cpu, l.running())
 	}
 	c.updates <- []*podspec.Desired{l.sized("two", "2")}

@@ -51,7 +51,14 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	return &lab{t: t, server: server, socket: socket, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, node: criconfig.Node{Name: "node"}, log: slog.DiscardHandler}
+	return &lab{
+		t:      t,
+		server: server,
+		socket: socket,
+		layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()},
+		node:   criconfig.Node{Name: "node"},
+		log:    slog.DiscardHandler,
+	}
 }
 
 // connect opens a new connection, as a new process does.
@@ -103,10 +110,27 @@ func (l *lab) run(c *channel) (a *Agent, stop func()) {
 	l.t.Helper()
 	l.connect()
 	a = New(World{
-		Passes: l.engine.Pods, Records: Checkpoints{Layout: l.layout}, Prober: l.engine.Prober, Client: l.client, Lister: l.engine.Lister, Renew: l.engine.Host.Renew,
+		Passes:  l.engine.Pods,
+		Records: Checkpoints{Layout: l.layout},
+		Prober:  l.engine.Prober,
+		Client:  l.client,
+		Lister:  l.engine.Lister,
+		Renew:   l.engine.Host.Renew,
 	}, Settings{
-		Sources: []sources.Source{c}, Applied: true, StopPods: l.stopPods, Parallel: 4, Admission: l.admission, Now: time.Now, Log: slog.New(l.log),
-		Events: pleg.Times{Relist: 10 * time.Millisecond, Resync: time.Minute, ReopenMin: time.Millisecond, ReopenMax: time.Second, Quiet: time.Second},
+		Sources:   []sources.Source{c},
+		Applied:   true,
+		StopPods:  l.stopPods,
+		Parallel:  4,
+		Admission: l.admission,
+		Now:       time.Now,
+		Log:       slog.New(l.log),
+		Events: pleg.Times{
+			Relist:    10 * time.Millisecond,
+			Resync:    time.Minute,
+			ReopenMin: time.Millisecond,
+			ReopenMax: time.Second,
+			Quiet:     time.Second,
+		},
 	})
 	ctx, cancel := context.WithCancel(l.t.Context())
 	done := make(chan error, 1)

@@ -56,7 +56,8 @@ func TestEvictions(t *testing.T) {
 	three := l.sized("three", "1")
 	c.updates <- []*podspec.Desired{one, two, three}
 	l.until("three is rejected", func() bool { p := l.status(a, "three"); return p != nil && p.Rejection != nil })
-	if r := l.checkpoint("three").Rejection; r.Reason != model.Evicted || r.StatusMessage() != "Pod was rejected: The node had condition: [DiskPressure]. " {
+	if r := l.checkpoint("three").Rejection; r.Reason != model.Evicted ||
+		r.StatusMessage() != "Pod was rejected: The node had condition: [DiskPressure]. " {
 		t.Errorf("rejection %+v", r)
 	}
 	stop()

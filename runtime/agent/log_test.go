@@ -45,7 +45,8 @@ func TestInterruptedPasses(t *testing.T) {
 	p.interrupted = true
 	l.logStep(ctx, failed)
 	l.logFailure(&p)
-	if text := out.String(); strings.Contains(text, "ERROR") || !strings.Contains(text, "level=INFO msg=\"cut short\"") || p.failureText() != "" {
+	if text := out.String(); strings.Contains(text, "ERROR") ||
+		!strings.Contains(text, "level=INFO msg=\"cut short\"") || p.failureText() != "" {
 		t.Errorf("a pass that is cut short is written as\n%s", text)
 	}
 }

@@ -43,7 +43,9 @@ func (b *safeBuffer) lines(word string) (lines []string) {
 // withHostPath returns a pod of the source that mounts a directory of the node.
 func (l *lab) withHostPath(path string) *podspec.Desired {
 	l.t.Helper()
-	text := "{apiVersion: v1, kind: Pod, metadata: {name: one}, spec: {terminationGracePeriodSeconds: 1, volumes: [{name: v, hostPath: {path: " + path +
+	text := "{apiVersion: v1, kind: Pod, metadata: {name: one}, spec: {terminationGracePeriodSeconds: 1, " +
+		"volumes: [{name: v, hostPath: {path: " +
+		path +
 		", type: Directory}}], containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}]}]}}"
 	m, err := load.Load(l.t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil || m.Err() != nil {
@@ -85,7 +87,10 @@ func TestHostPathThatAppears(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(root, "data"), 0o755); err != nil { //nolint:gosec // a test
 		t.Fatal(err)
 	}
-	l.until("the directory below is watched", func() bool { dirs := watched(); return len(dirs) == 1 && dirs[0] == filepath.Join(root, "data") })
+	l.until("the directory below is watched", func() bool {
+		dirs := watched()
+		return len(dirs) == 1 && dirs[0] == filepath.Join(root, "data")
+	})
 	l.until("the pod was looked at", func() bool { return inLoop(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
 	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // a test
 		t.Fatal(err)

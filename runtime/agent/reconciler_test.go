@@ -174,7 +174,9 @@ func TestUnreadableCheckpointDeletesNothing(t *testing.T) {
 func TestOnlyTheOwningSourceDeletesAPod(t *testing.T) {
 	for _, byHand := range []bool{true, false} {
 		k := newTestReconciler(byHand, "dir")
-		k.handleRecords(at(0), stored(pod("hand", "h", "i:1", ""), pod("other", "o", "i:1", "elsewhere"), pod("web", "a", "i:1", "dir")), nil)
+		k.handleRecords(at(0),
+			stored(pod("hand", "h", "i:1", ""), pod("other", "o", "i:1", "elsewhere"), pod("web", "a", "i:1", "dir")),
+			nil)
 		k.handleSourceUpdate(at(1), update("dir"))
 		want(t, k, 1, map[bool]string{true: "sync a i:1; sync h i:1; sync o i:1", false: "sync a i:1"}[byHand])
 		end(k, 1, pod("web", "a", "i:1", "dir"), podworkers.Sync)
@@ -245,7 +247,8 @@ func TestSourceTakesOverPodsAppliedByHand(t *testing.T) {
 // source's own pods, those of another source and those of workloads are not reported.
 func TestTakeovers(t *testing.T) {
 	k := newTestReconciler(true, "dir", model.OwnerWorkloads)
-	hand, own, other, made := pod("web", "a", "i:1", ""), pod("own", "b", "i:1", "dir"), pod("other", "c", "i:1", "gone"), pod("made", "d", "i:1", "")
+	hand, own := pod("web", "a", "i:1", ""), pod("own", "b", "i:1", "dir")
+	other, made := pod("other", "c", "i:1", "gone"), pod("made", "d", "i:1", "")
 	k.handleRecords(at(0), stored(hand, own, other, made), nil)
 	k.handleSourceUpdate(at(1), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
 	k.handleSourceUpdate(at(1), update(model.OwnerWorkloads, pod("made", "d", "i:2", model.OwnerWorkloads)))
@@ -253,7 +256,8 @@ func TestTakeovers(t *testing.T) {
 	for now := range 3 {
 		k.handleSourceUpdate(at(float64(3+now)), update("dir", pod("web", "a", "i:2", "dir"), own, pod("other", "c", "i:1", "dir")))
 		all := k.takeoversOf("dir")
-		if len(all) != 1 || !all[0].Since.Equal(at(1)) || all[0].File != "/dir/web.yaml" || !strings.Contains(all[0].Text, "pod default/web, which was applied by hand: deleting the file deletes it") {
+		if len(all) != 1 || !all[0].Since.Equal(at(1)) || all[0].File != "/dir/web.yaml" ||
+			!strings.Contains(all[0].Text, "pod default/web, which was applied by hand: deleting the file deletes it") {
 			t.Errorf("%+v", all)
 		}
 	}
@@ -261,7 +265,8 @@ func TestTakeovers(t *testing.T) {
 		t.Errorf("of workloads: %+v", all)
 	}
 	warnings := k.warnings("a")
-	if len(warnings) != 1 || warnings[0].Reason != "TakenOver" || !strings.HasPrefix(warnings[0].Text, "/dir/web.yaml takes over") || len(k.warnings("b")) != 0 {
+	if len(warnings) != 1 || warnings[0].Reason != "TakenOver" ||
+		!strings.HasPrefix(warnings[0].Text, "/dir/web.yaml takes over") || len(k.warnings("b")) != 0 {
 		t.Errorf("%+v", warnings)
 	}
 	k.handleSourceUpdate(at(7), update("dir", own))

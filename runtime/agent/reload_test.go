@@ -13,7 +13,8 @@ func TestReloadReturnsPendingSources(t *testing.T) {
 		slow, soon, never := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		time.AfterFunc(rereadWait+time.Second, func() { close(slow) })
 		time.AfterFunc(rereadWait/2, func() { close(soon) })
-		if names := stillRead(t.Context(), []reread{{"never", never}, {"soon", soon}, {"slow", slow}}); !slices.Equal(names, []string{"never", "slow"}) {
+		names := stillRead(t.Context(), []reread{{"never", never}, {"soon", soon}, {"slow", slow}})
+		if !slices.Equal(names, []string{"never", "slow"}) {
 			t.Errorf("%v", names)
 		}
 	})

@@ -72,7 +72,13 @@ var sourceNames = []string{"one", "two"}
 func newWholeWorld(t *testing.T, seed uint64) *life {
 	l := &life{restless: seed%4 == 3, watchful: seed%8 == 6, wants: map[string]map[string]*podspec.Desired{"one": {}, "two": {}}}
 	l.world = newWorld(t, rand.New(rand.NewPCG(seed, 0)))
-	l.rules = &rules{life: l, newest: map[string]int{}, unwanted: map[types.UID]bool{}, ending: map[types.UID]bool{}, first: map[types.UID]int{}}
+	l.rules = &rules{
+		life:     l,
+		newest:   map[string]int{},
+		unwanted: map[types.UID]bool{},
+		ending:   map[types.UID]bool{},
+		first:    map[types.UID]int{},
+	}
 	l.world.rules, l.world.event = l.rules, l.event
 	return l
 }
@@ -567,7 +573,8 @@ func TestRandomLives(t *testing.T) {
 	}
 	for _, seed := range all(lives) {
 		if lines := live(t, seed); t.Failed() {
-			t.Fatalf("life %d (PODCTL_LIFE=%d shows all of it) ended so:\n%s", seed, seed, strings.Join(lines[max(len(lines)-60, 0):], "\n"))
+			t.Fatalf("life %d (PODCTL_LIFE=%d shows all of it) ended so:\n%s", seed, seed,
+				strings.Join(lines[max(len(lines)-60, 0):], "\n"))
 		}
 	}
 }

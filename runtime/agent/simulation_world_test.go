@@ -234,7 +234,8 @@ func (w *world) sync(ctx context.Context, d *podspec.Desired, seen []container, 
 	uid := d.Pod.UID
 	steps, until := w.stepsOf(d, seen, stop)
 	before := w.pods[uid]
-	if before == nil || before.deleting || len(steps) > 0 || before.desired.Owner != d.Owner || versionOf(before.desired) != versionOf(d) {
+	if before == nil || before.deleting || len(steps) > 0 || before.desired.Owner != d.Owner ||
+		versionOf(before.desired) != versionOf(d) {
 		if err := w.write("record "+versionOf(d), func() {
 			w.rules.mayWrite(w.current.pass, d)
 			kept := *d

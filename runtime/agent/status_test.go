@@ -32,14 +32,18 @@ func TestStatusHasVerdicts(t *testing.T) {
 	counted := l.now.Add(-time.Minute)
 	record := model.ProbeRecord{Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 1, CountedAt: counted, Message: "it is ready"}
 	l.agent.probes.set.Sync(l.now, probers.Observation{Desired: d, Running: []probers.Running{{
-		Name: d.Pod.Spec.Containers[0].Name, ID: "id", StartedAt: counted, Records: map[model.ProbeType]model.ProbeRecord{model.Readiness: record},
+		Name:      d.Pod.Spec.Containers[0].Name,
+		ID:        "id",
+		StartedAt: counted,
+		Records:   map[model.ProbeType]model.ProbeRecord{model.Readiness: record},
 	}}})
 	pods := l.agent.status().Pods
 	if len(pods) != 1 || len(pods[0].Probes) != 1 {
 		t.Fatalf("pods: %+v", pods)
 	}
 	p := pods[0].Probes[0]
-	if p.ContainerID != "id" || p.Type != model.Readiness || p.Result != model.ProbeSuccess || !p.Since.Equal(counted) || !p.AskedAt.Equal(counted) || p.Message != record.Message {
+	if p.ContainerID != "id" || p.Type != model.Readiness || p.Result != model.ProbeSuccess ||
+		!p.Since.Equal(counted) || !p.AskedAt.Equal(counted) || p.Message != record.Message {
 		t.Errorf("the verdict is %+v", p)
 	}
 }
@@ -67,7 +71,8 @@ func TestPods(t *testing.T) {
 	l.tellNow("one")
 	go func() { (<-l.agent.inbox)() }()
 	list, err := l.agent.Pods(t.Context())
-	if err != nil || list.Kind != "PodList" || len(list.Items) != 2 || list.Items[0].Spec.Containers[0].Image != "i:1" || list.Items[1].Name != "b" {
+	if err != nil || list.Kind != "PodList" || len(list.Items) != 2 ||
+		list.Items[0].Spec.Containers[0].Image != "i:1" || list.Items[1].Name != "b" {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -80,7 +85,13 @@ func TestOperationsOfPasses(t *testing.T) {
 	l.wants["one"]["a"] = d
 	l.tellNow("one")
 	l.agent.metrics.countWanted(l.agent.reconciler, l.agent.last)
-	runs := &executor.Outcome{Input: &plan.Input{Input: podstatus.Input{Observed: model.Observed{Containers: []model.Container{{Name: "a", StartedAt: l.now}}}}}}
+	runs := &executor.Outcome{
+		Input: &plan.Input{
+			Input: podstatus.Input{
+				Observed: model.Observed{Containers: []model.Container{{Name: "a", StartedAt: l.now}}},
+			},
+		},
+	}
 	for _, p := range []passResult{
 		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: d}, outcome: &executor.Outcome{Input: &plan.Input{}}},
 		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: d}, outcome: runs},
@@ -95,8 +106,10 @@ func TestOperationsOfPasses(t *testing.T) {
 	w := httptest.NewRecorder()
 	l.agent.Metrics().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	for _, line := range []string{
-		`kubelet_pod_worker_duration_seconds_count{operation_type="create"} 1`, `kubelet_pod_worker_duration_seconds_count{operation_type="sync"} 1`,
-		`kubelet_pod_worker_duration_seconds_count{operation_type="update"} 1`, `kubelet_pod_worker_duration_seconds_count{operation_type="kill"} 1`,
+		`kubelet_pod_worker_duration_seconds_count{operation_type="create"} 1`,
+		`kubelet_pod_worker_duration_seconds_count{operation_type="sync"} 1`,
+		`kubelet_pod_worker_duration_seconds_count{operation_type="update"} 1`,
+		`kubelet_pod_worker_duration_seconds_count{operation_type="kill"} 1`,
 		`kubelet_pod_start_duration_seconds_count 1`, `kubelet_desired_pods{static="true"} 1`,
 	} {
 		if !strings.Contains(w.Body.String(), line+"\n") {
@@ -110,6 +123,8 @@ type silent struct {
 	runtimeapi.RuntimeServiceClient
 }
 
-func (silent) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+func (silent) ListPodSandbox(
+	context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption,
+) (*runtimeapi.ListPodSandboxResponse, error) {
 	return nil, errFault
 }

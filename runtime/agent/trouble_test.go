@@ -210,7 +210,8 @@ func TestTwoManifestsOfAPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range history.Events {
-			if e.Reason == "DuplicateManifest" && strings.Contains(e.Message, "/second.yaml: Pod default/one is given twice, first in /first.yaml") {
+			if e.Reason == "DuplicateManifest" &&
+				strings.Contains(e.Message, "/second.yaml: Pod default/one is given twice, first in /first.yaml") {
 				count += e.Count
 			}
 		}
@@ -236,7 +237,10 @@ func (l *lab) withCredentials(name, image, password string) *podspec.Desired {
 	d.Pod.Spec.ImagePullSecrets = []v1.LocalObjectReference{{Name: "registry"}}
 	secret := &v1.Secret{Type: v1.SecretTypeDockerConfigJson}
 	secret.Namespace, secret.Name = "default", "registry"
-	secret.Data = map[string][]byte{v1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths": {"docker.io": {"username": "me", "password": %q}}}`, password)}
+	secret.Data = map[string][]byte{
+		v1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths": {"docker.io": {"username": "me", "password": %q}}}`,
+			password),
+	}
 	d.Objects.Put(&podspec.Object{Secret: secret})
 	return d
 }
@@ -263,7 +267,8 @@ func TestCorrectedCredentials(t *testing.T) {
 	first := failure()
 	c.updates <- []*podspec.Desired{l.withCredentials("one", "slow:1", "right")}
 	l.until("it is tried again", func() bool { return !failure().At.Equal(first.At) })
-	if again := failure(); again.Pause != first.Pause || again.Credentials == first.Credentials || strings.Contains(again.Credentials, "right") {
+	if again := failure(); again.Pause != first.Pause || again.Credentials == first.Credentials ||
+		strings.Contains(again.Credentials, "right") {
 		t.Errorf("the failures are %+v and %+v", first, again)
 	}
 	stop()

@@ -29,7 +29,9 @@ func (backend) Pods(context.Context) (*v1.PodList, error) {
 }
 
 func (backend) Metrics() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "counted 1\n") }) //nolint:errcheck // a recorder
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "counted 1\n") //nolint:errcheck // a recorder
+	})
 }
 
 // TestSocketPermissions checks that the owner of the socket may use all requests, and that a port serves only health
@@ -143,8 +145,16 @@ func TestHosts(t *testing.T) {
 	}
 	at := served(t)
 	for host, want := range map[string]int{
-		at: 200, "127.0.0.1": 200, "[::1]:9187": 200, "192.0.2.7:80": 200, "localhost:9187": 200, "LOCALHOST": 200, own: 200, "metrics.test:1": 200, "metrics.test.": 200,
-		"evil.test": 421, "localhost.evil.test": 421, "127.0.0.1.evil.test": 421, own + ".evil.test": 421, "evil.test:9187": 421,
+		at:               200,
+		"127.0.0.1":      200,
+		"[::1]:9187":     200,
+		"192.0.2.7:80":   200,
+		"localhost:9187": 200,
+		"LOCALHOST":      200,
+		own:              200,
+		"metrics.test:1": 200,
+		"metrics.test.":  200,
+		"evil.test":      421, "localhost.evil.test": 421, "127.0.0.1.evil.test": 421, own + ".evil.test": 421, "evil.test:9187": 421,
 	} {
 		for _, path := range []string{"/healthz", "/metrics", "/readyz"} {
 			r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+at+path, http.NoBody)

@@ -42,7 +42,12 @@ type house struct {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	h := &house{t: t, now: time.Unix(1_800_000_000, 0), layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, files: map[string]map[string]string{"/one": {}, "/two": {}}}
+	h := &house{
+		t:      t,
+		now:    time.Unix(1_800_000_000, 0),
+		layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()},
+		files:  map[string]map[string]string{"/one": {}, "/two": {}},
+	}
 	locker := &state.Locker{Layout: h.layout, Waiting: func(string) {}}
 	clock := func() time.Time { return h.now }
 	h.workloads, h.objects = controller.NewStore(locker, clock), objects.New(locker, clock)
@@ -192,8 +197,9 @@ func (h *house) deletes(kind, name string) {
 }
 
 func deployment(name, version string) string {
-	return fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %[1]s}\nspec:\n  selector: {matchLabels: {app: %[1]s}}\n"+
-		"  template:\n    metadata: {labels: {app: %[1]s}}\n    spec:\n      containers:\n      - {name: app, image: '%[2]s'}\n", name, version)
+	return fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %[1]s}\nspec:\n"+
+		"  selector: {matchLabels: {app: %[1]s}}\n  template:\n    metadata: {labels: {app: %[1]s}}\n"+
+		"    spec:\n      containers:\n      - {name: app, image: '%[2]s'}\n", name, version)
 }
 
 func configMap(word string) string {
@@ -201,10 +207,13 @@ func configMap(word string) string {
 }
 
 const (
-	separator   = "---\n"
-	webService  = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
-	onceJob     = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  ttlSecondsAfterFinished: 10\n  template:\n    spec: {restartPolicy: Never, containers: [{name: app, image: '1'}]}\n"
-	minutelyJob = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: tick}\nspec:\n  schedule: '* * * * *'\n  jobTemplate:\n    spec:\n      template:\n        spec: {restartPolicy: Never, containers: [{name: app, image: '1'}]}\n"
+	separator  = "---\n"
+	webService = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
+	onceJob    = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  ttlSecondsAfterFinished: 10\n" +
+		"  template:\n    spec: {restartPolicy: Never, containers: [{name: app, image: '1'}]}\n"
+	minutelyJob = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: tick}\nspec:\n  schedule: '* * * * *'\n" +
+		"  jobTemplate:\n    spec:\n      template:\n" +
+		"        spec: {restartPolicy: Never, containers: [{name: app, image: '1'}]}\n"
 )
 
 // problems returns the texts of the problems.
@@ -230,7 +239,8 @@ func TestStored(t *testing.T) {
 	h.files["/one"] = map[string]string{"b": deployment("web", "2") + separator + webService}
 	h.reads("/one")
 	h.wants("another version of another name", "deployment web:2@/one/b, configmap c:x@/two/c, service web:@/one/b")
-	if r, err := h.workloads.Get(state.ObjectKey{Namespace: "default", Kind: podspec.KindDeployment, Name: "web"}); err != nil || r.Revision() != 2 || h.followed != 1 {
+	r, err := h.workloads.Get(state.ObjectKey{Namespace: "default", Kind: podspec.KindDeployment, Name: "web"})
+	if err != nil || r.Revision() != 2 || h.followed != 1 {
 		t.Errorf("revision %d, followed %d times: %v", r.Revision(), h.followed, err)
 	}
 	h.files["/one"], h.files["/two"] = nil, map[string]string{"c": configMap("z")}
@@ -333,12 +343,15 @@ func TestStoredBesideUsers(t *testing.T) {
 // is a problem.
 func TestStoredTwice(t *testing.T) {
 	h := newHouse(t)
-	h.files["/one"]["z"], h.files["/two"]["a"] = deployment("web", "1")+separator+configMap("x"), deployment("web", "2")+separator+configMap("z")
+	h.files["/one"]["z"] = deployment("web", "1") + separator + configMap("x")
+	h.files["/two"]["a"] = deployment("web", "2") + separator + configMap("z")
 	h.reads("/two")
 	h.wants("the second is read first", "deployment web:2@/two/a, configmap c:z@/two/a")
 	h.reads("/one")
 	u := h.wants("both", "deployment web:1@/one/z, configmap c:x@/one/z")
-	if got := problems(u); got != "/two/a: ConfigMap default/c is given twice, first in /one/z\n/two/a: Deployment default/web is given twice, first in /one/z" {
+	const want = "/two/a: ConfigMap default/c is given twice, first in /one/z\n" +
+		"/two/a: Deployment default/web is given twice, first in /one/z"
+	if got := problems(u); got != want {
 		t.Error(got)
 	}
 	if p := u.Problems[1]; p.Pod != podspec.UID("default", "web-0") || !p.Since.Equal(h.now) || p.File != "/two/a" {
@@ -366,7 +379,8 @@ func TestStoredRefused(t *testing.T) {
 	h.files["/one"]["c"] = deployment("web", "1")
 	h.reads("/one")
 	u := h.wants("refused", "deployment web:1@/one/c, job once:1@/one/a, service web:@/one/b")
-	if got := problems(u); !strings.Contains(got, "spec.template cannot change") || !strings.Contains(got, "1.2.3.4") || len(u.Problems) != 2 {
+	if got := problems(u); !strings.Contains(got, "spec.template cannot change") || !strings.Contains(got, "1.2.3.4") ||
+		len(u.Problems) != 2 {
 		t.Error(got)
 	}
 	if u.Problems[0].File != "/one/a" || u.Problems[1].File != "/one/b" {
@@ -385,7 +399,8 @@ func TestStoredObjectInUse(t *testing.T) {
 	h.files["/one"]["c"] = configMap("x")
 	h.reads("/one", "/two")
 	h.wants("apart", "configmap c:x@/one/c")
-	h.files["/one"]["p"] = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: '1', envFrom: [{configMapRef: {name: c}}]}]}\n"
+	h.files["/one"]["p"] = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n" +
+		"spec: {containers: [{name: a, image: '1', envFrom: [{configMapRef: {name: c}}]}]}\n"
 	h.reads("/one")
 	h.wants("in use", "configmap c:x@/one/c")
 	h.files["/one"]["c"] = configMap("z")
@@ -434,7 +449,11 @@ func TestJobsOfFiles(t *testing.T) {
 
 // finished returns the status of a Job that completed at a time.
 func finished(at time.Time) *batchv1.JobStatus {
-	return &batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}}}
+	return &batchv1.JobStatus{
+		Conditions: []batchv1.JobCondition{
+			{Type: batchv1.JobComplete, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)},
+		},
+	}
 }
 
 // finishes completes a Job.

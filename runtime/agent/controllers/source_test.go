@@ -136,7 +136,14 @@ func (s *recorder) want(t *testing.T, after time.Duration, want ...string) {
 // run runs a source until the end of the test.
 func run(t *testing.T, w Workloads) (*Source, *recorder) {
 	t.Helper()
-	s, rec := New(Settings{Workloads: w, Objects: noObjects{}, ByHand: true, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), &recorder{}
+	rec := &recorder{}
+	s := New(Settings{
+		Workloads: w,
+		Objects:   noObjects{},
+		ByHand:    true,
+		Now:       time.Now,
+		Log:       slog.New(slog.DiscardHandler),
+	})
 	ctx, end := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { s.Run(ctx, nil, rec.record) })

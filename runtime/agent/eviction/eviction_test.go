@@ -17,7 +17,8 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "",
 		"memory.available<150Mi": "memory.available<150Mi",
-		Default:                  "memory.available<100Mi nodefs.available<10 nodefs.inodesFree<5 imagefs.available<15 imagefs.inodesFree<5",
+		Default: "memory.available<100Mi nodefs.available<10 nodefs.inodesFree<5 " +
+			"imagefs.available<15 imagefs.inodesFree<5",
 		" nodefs.available < 10.5% , memory.available<1Gi": "memory.available<1Gi nodefs.available<10.5",
 		"memory.available<0%,imagefs.available<100%":       "",
 		"pid.available<1k,imagefs.inodesFree<0.5%":         "imagefs.inodesFree<0.5 pid.available<1k",
@@ -36,7 +37,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"memory.available", "mem.available<1Gi", "containerfs.available<1%", "memory.available<-150Mi", "memory.available<0", "memory.available<-15%",
+		"memory.available", "mem.available<1Gi", "containerfs.available<1%", "memory.available<-150Mi",
+		"memory.available<0", "memory.available<-15%",
 		"memory.available<101%", "memory.available<a%", "memory.available<", "memory.available<1Gi,memory.available<2Gi",
 	} {
 		if all, err := Parse(text); err == nil {
@@ -70,12 +72,18 @@ func TestMet(t *testing.T) {
 		left map[Signal]Amount
 		want string
 	}{
-		"nothing is known":       {nil, ""},
-		"all is well":            {map[Signal]Amount{MemoryAvailable: {2048, 4096}, NodeFsAvailable: {11, 100}}, ""},
-		"at the threshold":       {map[Signal]Amount{MemoryAvailable: {1024, 4096}, NodeFsAvailable: {10, 100}}, ""},
-		"below, in bytes":        {map[Signal]Amount{MemoryAvailable: {1023, 4096}}, "memory.available"},
-		"below, in percent":      {map[Signal]Amount{NodeFsAvailable: {9, 100}, NodeFsInodesFree: {4, 100}}, "nodefs.available nodefs.inodesFree"},
-		"memory comes first":     {map[Signal]Amount{NodeFsAvailable: {0, 100}, PIDAvailable: {0, 100}, MemoryAvailable: {0, 100}}, "memory.available nodefs.available pid.available"},
+		"nothing is known": {nil, ""},
+		"all is well":      {map[Signal]Amount{MemoryAvailable: {2048, 4096}, NodeFsAvailable: {11, 100}}, ""},
+		"at the threshold": {map[Signal]Amount{MemoryAvailable: {1024, 4096}, NodeFsAvailable: {10, 100}}, ""},
+		"below, in bytes":  {map[Signal]Amount{MemoryAvailable: {1023, 4096}}, "memory.available"},
+		"below, in percent": {
+			map[Signal]Amount{NodeFsAvailable: {9, 100}, NodeFsInodesFree: {4, 100}},
+			"nodefs.available nodefs.inodesFree",
+		},
+		"memory comes first": {
+			map[Signal]Amount{NodeFsAvailable: {0, 100}, PIDAvailable: {0, 100}, MemoryAvailable: {0, 100}},
+			"memory.available nodefs.available pid.available",
+		},
 		"a signal without limit": {map[Signal]Amount{ImageFsAvailable: {0, 100}}, ""},
 	} {
 		var got []string
@@ -174,8 +182,19 @@ func TestRank(t *testing.T) {
 		{"below-low", 1, "1Gi", "100Mi"},
 		{"below-high", 2, "1Gi", "1Gi"},
 	}
-	byFiles := []ranked{{"above-low-most", -1, "", "900"}, {"above-low", -1, "", "300"}, {"above-high", 0, "", "800"}, {"none", -1, "", "0"}}
-	byProcesses := []ranked{{"low-most", -5, "", "200"}, {"low", -5, "", "20"}, {"unknown", 0, "", ""}, {"high-most", 0, "", "300"}, {"high", 0, "", "1"}}
+	byFiles := []ranked{
+		{"above-low-most", -1, "", "900"},
+		{"above-low", -1, "", "300"},
+		{"above-high", 0, "", "800"},
+		{"none", -1, "", "0"},
+	}
+	byProcesses := []ranked{
+		{"low-most", -5, "", "200"},
+		{"low", -5, "", "20"},
+		{"unknown", 0, "", ""},
+		{"high-most", 0, "", "300"},
+		{"high", 0, "", "1"},
+	}
 	for name, c := range map[string]struct {
 		signal Signal
 		own    bool
@@ -249,15 +268,36 @@ func TestMessage(t *testing.T) {
 		uses string
 		want string
 	}{
-		"no container exceeds memory usage":        {pod, "sidecar=150Mi app=100Mi", ""},
-		"an init container does":                   {pod, "init=150Mi", "Container init was using 150Mi, request is 100Mi, has larger consumption of memory. "},
-		"a sidecar does":                           {pod, "sidecar=250Mi app=200Mi", "Container sidecar was using 250Mi, request is 200Mi, has larger consumption of memory. "},
-		"a container without a request does":       {pod, "app=1Mi free=40Ki", "Container free was using 40Ki, request is 0, has larger consumption of memory. "},
-		"a debug container is not blamed":          {pod, "debug=1Gi", ""},
-		"one that is not in the manifest is not":   {pod, "gone=1Gi", ""},
-		"several":                                  {pod, "app=201Mi free=1Mi", "Container app was using 201Mi, request is 200Mi, has larger consumption of memory. Container free was using 1Mi, request is 0, has larger consumption of memory. "},
-		"the request of the whole pod is reported": {whole, "app=150Mi", "Pod web was using 150Mi, request is 300Mi, has larger consumption of memory. "},
-		"nothing is known of the pod":              {pod, "-", ""},
+		"no container exceeds memory usage": {pod, "sidecar=150Mi app=100Mi", ""},
+		"an init container does": {
+			pod,
+			"init=150Mi",
+			"Container init was using 150Mi, request is 100Mi, has larger consumption of memory. ",
+		},
+		"a sidecar does": {
+			pod,
+			"sidecar=250Mi app=200Mi",
+			"Container sidecar was using 250Mi, request is 200Mi, has larger consumption of memory. ",
+		},
+		"a container without a request does": {
+			pod,
+			"app=1Mi free=40Ki",
+			"Container free was using 40Ki, request is 0, has larger consumption of memory. ",
+		},
+		"a debug container is not blamed":        {pod, "debug=1Gi", ""},
+		"one that is not in the manifest is not": {pod, "gone=1Gi", ""},
+		"several": {
+			pod,
+			"app=201Mi free=1Mi",
+			"Container app was using 201Mi, request is 200Mi, has larger consumption of memory. " +
+				"Container free was using 1Mi, request is 0, has larger consumption of memory. ",
+		},
+		"the request of the whole pod is reported": {
+			whole,
+			"app=150Mi",
+			"Pod web was using 150Mi, request is 300Mi, has larger consumption of memory. ",
+		},
+		"nothing is known of the pod": {pod, "-", ""},
 	} {
 		var usage *Usage
 		if c.uses != "-" {
@@ -281,7 +321,8 @@ func TestMessageOfDisk(t *testing.T) {
 	usage := &Usage{Containers: []ContainerUsage{{Name: "a", Root: &Disk{1 << 20, 5}, Logs: &Disk{2 << 20, 5}}}}
 	all := thresholds(t, Default)
 	for i, want := range []string{
-		1: "The node was low on resource: ephemeral-storage. Threshold quantity: 104857601, available: 50Mi. Container a was using 3Mi, request is 0, has larger consumption of ephemeral-storage. ",
+		1: "The node was low on resource: ephemeral-storage. Threshold quantity: 104857601, available: 50Mi. " +
+			"Container a was using 3Mi, request is 0, has larger consumption of ephemeral-storage. ",
 		2: "The node was low on resource: inodes. Threshold quantity: 50Mi, available: 52428800. ",
 	} {
 		if want == "" {

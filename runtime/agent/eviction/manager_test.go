@@ -34,9 +34,15 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), usage: map[types.UID]int64{}, look: Measurement{Left: amounts(map[Signal]Amount{
-		MemoryAvailable: {1 << 30, 4 << 30}, NodeFsAvailable: {50 << 20, 100 << 20}, ImageFsAvailable: {50 << 20, 100 << 20},
-	})}}
+	l := &lab{
+		now:   time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		usage: map[types.UID]int64{},
+		look: Measurement{Left: amounts(map[Signal]Amount{
+			MemoryAvailable:  {1 << 30, 4 << 30},
+			NodeFsAvailable:  {50 << 20, 100 << 20},
+			ImageFsAvailable: {50 << 20, 100 << 20},
+		})},
+	}
 	world := World{
 		Measure: func(context.Context) (*Measurement, error) { return &l.look, nil },
 		Usage: func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error) {
@@ -125,16 +131,48 @@ func TestManager(t *testing.T) {
 		want  string
 	}{
 		"all is well": {func(*lab) {}, 3, ""},
-		"memory: one after the other, without garbage": {func(l *lab) { l.give(MemoryAvailable, -1000) }, 4, "[MemoryPressure], evict b, evict a"},
-		"memory: the first is enough":                  {func(l *lab) { l.give(MemoryAvailable, -950) }, 4, "[MemoryPressure], evict b"},
-		"disk: garbage is enough":                      {func(l *lab) { l.give(NodeFsAvailable, -45); l.garbage = 10 }, 3, "[DiskPressure], garbage, images"},
-		"disk: garbage, and a pod":                     {func(l *lab) { l.give(NodeFsAvailable, -49); l.garbage = 1 }, 3, "[DiskPressure], garbage, images, evict b"},
-		"disk of the node, images have their own":      {func(l *lab) { l.give(NodeFsAvailable, -45); l.look.OwnImageFs = true; l.garbage = 10 }, 1, "[DiskPressure], garbage"},
-		"disk of images: unused ones are enough":       {func(l *lab) { l.give(ImageFsAvailable, -45); l.look.OwnImageFs = true; l.images = 10 }, 2, "[DiskPressure], garbage, images"},
-		"critical pods stay":                           {func(l *lab) { *l.pods[1].Spec.Priority = critical; l.give(MemoryAvailable, -1000) }, 2, "[MemoryPressure], evict a, error"},
-		"pods without anything on the node stay":       {func(l *lab) { delete(l.usage, "b"); l.give(MemoryAvailable, -1000) }, 2, "[MemoryPressure], evict a, error"},
-		"no pods":                                      {func(l *lab) { l.pods = nil; l.give(MemoryAvailable, -1000) }, 2, "[MemoryPressure], error, error"},
-		"the runtime does not answer":                  {func(l *lab) { l.fail = errors.New("down"); l.give(MemoryAvailable, -1000) }, 2, "[MemoryPressure], error, error"},
+		"memory: one after the other, without garbage": {
+			func(l *lab) { l.give(MemoryAvailable, -1000) },
+			4,
+			"[MemoryPressure], evict b, evict a",
+		},
+		"memory: the first is enough": {func(l *lab) { l.give(MemoryAvailable, -950) }, 4, "[MemoryPressure], evict b"},
+		"disk: garbage is enough": {
+			func(l *lab) { l.give(NodeFsAvailable, -45); l.garbage = 10 },
+			3,
+			"[DiskPressure], garbage, images",
+		},
+		"disk: garbage, and a pod": {
+			func(l *lab) { l.give(NodeFsAvailable, -49); l.garbage = 1 },
+			3,
+			"[DiskPressure], garbage, images, evict b",
+		},
+		"disk of the node, images have their own": {
+			func(l *lab) { l.give(NodeFsAvailable, -45); l.look.OwnImageFs = true; l.garbage = 10 },
+			1,
+			"[DiskPressure], garbage",
+		},
+		"disk of images: unused ones are enough": {
+			func(l *lab) { l.give(ImageFsAvailable, -45); l.look.OwnImageFs = true; l.images = 10 },
+			2,
+			"[DiskPressure], garbage, images",
+		},
+		"critical pods stay": {
+			func(l *lab) { *l.pods[1].Spec.Priority = critical; l.give(MemoryAvailable, -1000) },
+			2,
+			"[MemoryPressure], evict a, error",
+		},
+		"pods without anything on the node stay": {
+			func(l *lab) { delete(l.usage, "b"); l.give(MemoryAvailable, -1000) },
+			2,
+			"[MemoryPressure], evict a, error",
+		},
+		"no pods": {func(l *lab) { l.pods = nil; l.give(MemoryAvailable, -1000) }, 2, "[MemoryPressure], error, error"},
+		"the runtime does not answer": {
+			func(l *lab) { l.fail = errors.New("down"); l.give(MemoryAvailable, -1000) },
+			2,
+			"[MemoryPressure], error, error",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -163,7 +201,8 @@ func TestManagerLogs(t *testing.T) {
 		t.Error(got)
 	}
 	text := l.log.String()
-	if strings.Count(text, "attempting to reclaim memory") != 1 || strings.Count(text, "conditions of the node") != 2 || strings.Count(text, "\n") != 3 {
+	if strings.Count(text, "attempting to reclaim memory") != 1 || strings.Count(text, "conditions of the node") != 2 ||
+		strings.Count(text, "\n") != 3 {
 		t.Error(text)
 	}
 }

@@ -128,7 +128,11 @@ func TestFree(t *testing.T) {
 		want  string
 		freed int64
 	}{
-		"nothing": {0, "", 0}, "a little": {1, "a", 1024}, "one": {1024, "a", 1024}, "more than one": {1025, "a b c", 2048}, "all": {1 << 40, "a b c d", 3072},
+		"nothing":       {0, "", 0},
+		"a little":      {1, "a", 1024},
+		"one":           {1024, "a", 1024},
+		"more than one": {1025, "a b c", 2048},
+		"all":           {1 << 40, "a b c d", 3072},
 	} {
 		var got []string
 		freed, err := free(imagesOf("a b c d"), c.bytes, func(img image) error {
@@ -155,7 +159,12 @@ func TestRandomImages(t *testing.T) {
 			now = now.Add(time.Duration(random.IntN(150)) * time.Second)
 			var all []image
 			for id := range 12 {
-				img := image{ID: strconv.Itoa(id), Size: int64(1 + random.IntN(100)), Used: random.IntN(4) == 0, Removable: random.IntN(4) > 0}
+				img := image{
+					ID:        strconv.Itoa(id),
+					Size:      int64(1 + random.IntN(100)),
+					Used:      random.IntN(4) == 0,
+					Removable: random.IntN(4) > 0,
+				}
 				if random.IntN(8) == 0 {
 					delete(came, img.ID)
 					continue

@@ -61,7 +61,11 @@ func newLab(t *testing.T, s Settings) *lab {
 		layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()},
 	}
 	w := observe.World{
-		Client: client, Layout: l.layout, Cgroups: runtimetest.NewCgroups(server), Now: clock.Now, Logs: logfile.Limits{Size: 1000, Files: 3},
+		Client:  client,
+		Layout:  l.layout,
+		Cgroups: runtimetest.NewCgroups(server),
+		Now:     clock.Now,
+		Logs:    logfile.Limits{Size: 1000, Files: 3},
 	}
 	host := observe.NewHost(client, w.Layout, observe.Sources{
 		Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }, Kubelet: func() error { return nil },
@@ -88,7 +92,8 @@ func (l *lab) pod(name, image string) (ref model.PodRef, sandbox string) {
 	ref = model.RefOf(m.Pods[0].Pod)
 	logs := l.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name)
 	dir, err := logs.Dir()
-	if err = errors.Join(err, logs.Make("a"), l.layout.Pod(ref.UID).Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: m.Pods[0]}})); err != nil {
+	j := &state.Checkpoint{Memory: model.Memory{Applied: m.Pods[0]}}
+	if err = errors.Join(err, logs.Make("a"), l.layout.Pod(ref.UID).Checkpoint().Write(j)); err != nil {
 		l.t.Fatal(err)
 	}
 	reply, err := l.client.RunPodSandbox(l.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
@@ -105,7 +110,11 @@ func (l *lab) pod(name, image string) (ref model.PodRef, sandbox string) {
 func ours() map[string]string { return map[string]string{criconfig.AnnotationSandboxSpecHash: "v1:x"} }
 
 func labelsOf(ref model.PodRef) map[string]string {
-	return map[string]string{criconfig.LabelPodName: ref.Name, criconfig.LabelPodNamespace: ref.Namespace, criconfig.LabelPodUID: string(ref.UID)}
+	return map[string]string{
+		criconfig.LabelPodName:      ref.Name,
+		criconfig.LabelPodNamespace: ref.Namespace,
+		criconfig.LabelPodUID:       string(ref.UID),
+	}
 }
 
 // run starts a container of a pod, and returns its ID and its log.
@@ -115,10 +124,16 @@ func (l *lab) run(ref model.PodRef, sandbox, image string, attempt uint32) (id, 
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	reply, err := l.client.CreateContainer(l.t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: &runtimeapi.ContainerConfig{
-		Metadata: &runtimeapi.ContainerMetadata{Name: "a", Attempt: attempt}, Image: &runtimeapi.ImageSpec{Image: image},
-		Labels: labelsOf(ref), Annotations: ours(), LogPath: "a/" + log[strings.LastIndex(log, "/")+1:],
-	}})
+	reply, err := l.client.CreateContainer(l.t.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: sandbox,
+		Config: &runtimeapi.ContainerConfig{
+			Metadata:    &runtimeapi.ContainerMetadata{Name: "a", Attempt: attempt},
+			Image:       &runtimeapi.ImageSpec{Image: image},
+			Labels:      labelsOf(ref),
+			Annotations: ours(),
+			LogPath:     "a/" + log[strings.LastIndex(log, "/")+1:],
+		},
+	})
 	if err == nil {
 		_, err = l.client.StartContainer(l.t.Context(), &runtimeapi.StartContainerRequest{ContainerId: reply.GetContainerId()})
 	}
@@ -325,13 +340,15 @@ func TestImagesAreRemoved(t *testing.T) {
 	l.clock.Advance(5 * time.Minute)
 	l.pull("new.local/n:1")
 	l.disk.Available = 10
-	if _, lines := l.calls(imageTask); !strings.Contains(lines, "a.local/a:1") || !strings.Contains(lines, "99% of the image disk is used") {
+	if _, lines := l.calls(imageTask); !strings.Contains(lines, "a.local/a:1") ||
+		!strings.Contains(lines, "99% of the image disk is used") {
 		t.Errorf("on a full disk:\n%s", lines)
 	}
 	if got, want := l.present(), "i:1 named.local/n:1 new.local/n:1 used.local/u:1"; got != want {
 		t.Errorf("left are %s, want %s", got, want)
 	}
-	if notes, err := l.world.Images.Notes(); err != nil || notes.Has("sha256:a.local/a:1") || notes.Has("sha256:i:1") || !notes.Has("sha256:used.local/u:1") {
+	if notes, err := l.world.Images.Notes(); err != nil || notes.Has("sha256:a.local/a:1") || notes.Has("sha256:i:1") ||
+		!notes.Has("sha256:used.local/u:1") {
 		t.Errorf("noted are %v %v", notes, err)
 	}
 }

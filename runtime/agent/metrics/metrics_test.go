@@ -122,9 +122,18 @@ func TestSilentRuntime(t *testing.T) {
 // TestOperations checks that methods of the CRI get the kubelet's names.
 func TestOperations(t *testing.T) {
 	for method, want := range map[string]string{
-		"Version": "version", "PodSandboxStatus": "podsandbox_status", "ListPodSandbox": "list_podsandbox", "StopPodSandbox": "stop_podsandbox",
-		"UpdateContainerResources": "update_container", "UpdatePodSandboxResources": "update_podsandbox_resources", "ReopenContainerLog": "reopen_container_log",
-		"ExecSync": "exec_sync", "ImageFsInfo": "image_fs_info", "PullImage": "pull_image", "GetContainerEvents": "get_container_events", "PortForward": "port_forward",
+		"Version":                   "version",
+		"PodSandboxStatus":          "podsandbox_status",
+		"ListPodSandbox":            "list_podsandbox",
+		"StopPodSandbox":            "stop_podsandbox",
+		"UpdateContainerResources":  "update_container",
+		"UpdatePodSandboxResources": "update_podsandbox_resources",
+		"ReopenContainerLog":        "reopen_container_log",
+		"ExecSync":                  "exec_sync",
+		"ImageFsInfo":               "image_fs_info",
+		"PullImage":                 "pull_image",
+		"GetContainerEvents":        "get_container_events",
+		"PortForward":               "port_forward",
 	} {
 		if got := operationOf(method); got != want {
 			t.Errorf("%s: %s, want %s", method, got, want)

@@ -20,7 +20,14 @@ func TestPodStates(t *testing.T) {
 			Conditions:            []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse}},
 			InitContainerStatuses: []v1.ContainerStatus{{Name: "init", Ready: true}},
 			ContainerStatuses: []v1.ContainerStatus{
-				{Name: "a", Ready: true, RestartCount: 3, LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "OOMKilled"}}},
+				{
+					Name:         "a",
+					Ready:        true,
+					RestartCount: 3,
+					LastTerminationState: v1.ContainerState{
+						Terminated: &v1.ContainerStateTerminated{Reason: "OOMKilled"},
+					},
+				},
 				{Name: "b", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}},
 			},
 		},

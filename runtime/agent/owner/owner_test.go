@@ -131,55 +131,175 @@ func TestPods(t *testing.T) {
 		want            string
 	}{
 		// Precedence.
-		"a pod of a source takes effect":                {updates: []string{"one: web/a"}, want: "web/a of one"},
-		"the first source wins a name":                  {updates: []string{"one: web/a", "two: web/b"}, want: "two/f lost, web/a of one"},
-		"the first source wins a uid":                   {updates: []string{"one: web/a", "two: db/a"}, want: "two/f lost, web/a of one"},
-		"a workload has the rank of its source":         {updates: []string{"two: web/a", "workloads: web/b<one"}, want: "two/f lost, web/b of workloads"},
-		"a workload of a later source loses":            {updates: []string{"one: web/a", "workloads: web/b<two"}, want: "two/f lost, web/a of one"},
-		"a workload that was applied by hand is last":   {updates: []string{"two: web/a", "workloads: web/b"}, want: "web/a of two, workloads/f lost"},
-		"a uid is its own name where uids identify":     {updates: []string{"one: web/a", "api: web/b web/c"}, want: "web/a of one, web/b of api, web/c of api"},
-		"one uid is one pod for all sources":            {updates: []string{"one: web/a", "api: web/a"}, want: "api/f lost, web/a of one"},
-		"it takes over what was applied by hand":        {updates: []string{"one: web/a"}, stored: []string{": web/a"}, want: "web/a of one"},
-		"it takes over from a source after it":          {updates: []string{"one: web/a", "two: ?"}, stored: []string{"two: web/a"}, want: "web/a of one"},
-		"it takes over what another agent's source had": {updates: []string{"one: web/a"}, stored: []string{"gone: web/a"}, want: "web/a of one"},
+		"a pod of a source takes effect": {updates: []string{"one: web/a"}, want: "web/a of one"},
+		"the first source wins a name":   {updates: []string{"one: web/a", "two: web/b"}, want: "two/f lost, web/a of one"},
+		"the first source wins a uid":    {updates: []string{"one: web/a", "two: db/a"}, want: "two/f lost, web/a of one"},
+		"a workload has the rank of its source": {
+			updates: []string{"two: web/a", "workloads: web/b<one"},
+			want:    "two/f lost, web/b of workloads",
+		},
+		"a workload of a later source loses": {
+			updates: []string{"one: web/a", "workloads: web/b<two"},
+			want:    "two/f lost, web/a of one",
+		},
+		"a workload that was applied by hand is last": {
+			updates: []string{"two: web/a", "workloads: web/b"},
+			want:    "web/a of two, workloads/f lost",
+		},
+		"a uid is its own name where uids identify": {
+			updates: []string{"one: web/a", "api: web/b web/c"},
+			want:    "web/a of one, web/b of api, web/c of api",
+		},
+		"one uid is one pod for all sources": {updates: []string{"one: web/a", "api: web/a"}, want: "api/f lost, web/a of one"},
+		"it takes over what was applied by hand": {
+			updates: []string{"one: web/a"},
+			stored:  []string{": web/a"},
+			want:    "web/a of one",
+		},
+		"it takes over from a source after it": {
+			updates: []string{"one: web/a", "two: ?"},
+			stored:  []string{"two: web/a"},
+			want:    "web/a of one",
+		},
+		"it takes over what another agent's source had": {
+			updates: []string{"one: web/a"},
+			stored:  []string{"gone: web/a"},
+			want:    "web/a of one",
+		},
 
 		// A source that may still want a stored pod blocks later sources.
-		"it waits for a source before that is not read":   {updates: []string{"one: ?", "two: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays"},
-		"it waits for a text before that is not read":     {updates: []string{"one: ?f", "two: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays"},
-		"it waits for workloads that are not read":        {updates: []string{"one: web/b", "workloads: ?"}, stored: []string{"workloads: web/a"}, want: "web/a stays"},
-		"it does not wait for a source after it":          {updates: []string{"one: web/b", "two: ?"}, stored: []string{"two: web/a"}, want: "web/a stays, web/b of one"},
-		"it does not wait where nothing is stored":        {updates: []string{"one: ?", "two: web/b"}, want: "web/b of two"},
-		"what waits keeps its name from others":           {updates: []string{"one: ?", "two: web/b", "api: db/b"}, stored: []string{"one: web/a"}, want: "api/f lost, web/a stays"},
-		"a uid does not wait for a name":                  {updates: []string{"one: ?", "api: web/b"}, stored: []string{"one: web/a"}, want: "web/a stays, web/b of api"},
-		"of two stored pods the one that does not end":    {updates: []string{"one: ?", "two: web/c"}, stored: []string{"one: web/a", "two: web/0!"}, want: "web/0 ends, web/a stays"},
-		"a pod that is being deleted is no reason either": {updates: []string{"two: web/b"}, stored: []string{"one: web/a!"}, want: "web/a ends, web/b of two"},
+		"it waits for a source before that is not read": {
+			updates: []string{"one: ?", "two: web/b"},
+			stored:  []string{"one: web/a"},
+			want:    "web/a stays",
+		},
+		"it waits for a text before that is not read": {
+			updates: []string{"one: ?f", "two: web/b"},
+			stored:  []string{"one: web/a"},
+			want:    "web/a stays",
+		},
+		"it waits for workloads that are not read": {
+			updates: []string{"one: web/b", "workloads: ?"},
+			stored:  []string{"workloads: web/a"},
+			want:    "web/a stays",
+		},
+		"it does not wait for a source after it": {
+			updates: []string{"one: web/b", "two: ?"},
+			stored:  []string{"two: web/a"},
+			want:    "web/a stays, web/b of one",
+		},
+		"it does not wait where nothing is stored": {updates: []string{"one: ?", "two: web/b"}, want: "web/b of two"},
+		"what waits keeps its name from others": {
+			updates: []string{"one: ?", "two: web/b", "api: db/b"},
+			stored:  []string{"one: web/a"},
+			want:    "api/f lost, web/a stays",
+		},
+		"a uid does not wait for a name": {
+			updates: []string{"one: ?", "api: web/b"},
+			stored:  []string{"one: web/a"},
+			want:    "web/a stays, web/b of api",
+		},
+		"of two stored pods the one that does not end": {
+			updates: []string{"one: ?", "two: web/c"},
+			stored:  []string{"one: web/a", "two: web/0!"},
+			want:    "web/0 ends, web/a stays",
+		},
+		"a pod that is being deleted is no reason either": {
+			updates: []string{"two: web/b"},
+			stored:  []string{"one: web/a!"},
+			want:    "web/a ends, web/b of two",
+		},
 
 		// A pod that was applied by hand keeps its name: the agent ends no pod that its sources did not provide.
-		"a pod by hand holds another uid":             {updates: []string{"one: web/b"}, stored: []string{": web/a"}, want: "web/a stays, web/b held by a"},
-		"also one of a source that is no more":        {updates: []string{"one: web/b"}, stored: []string{"gone: web/a"}, want: "web/a stays, web/b held by a"},
-		"also the same uid, of another workload":      {updates: []string{"one: web/a:x"}, stored: []string{": web/a:y"}, want: "web/a held by a, web/a stays"},
-		"not its own workload":                        {updates: []string{"one: web/a:x"}, stored: []string{": web/a:x"}, want: "web/a of one"},
-		"not while it is being deleted":               {updates: []string{"one: web/b"}, stored: []string{": web/a!"}, want: "web/a ends, web/b of one"},
-		"not where uids identify":                     {updates: []string{"api: web/b"}, stored: []string{": web/a"}, want: "web/a stays, web/b of api"},
-		"what it holds has won its name all the same": {updates: []string{"one: web/b", "two: web/c"}, stored: []string{": web/a"}, want: "two/f lost, web/a stays, web/b held by a"},
+		"a pod by hand holds another uid": {
+			updates: []string{"one: web/b"},
+			stored:  []string{": web/a"},
+			want:    "web/a stays, web/b held by a",
+		},
+		"also one of a source that is no more": {
+			updates: []string{"one: web/b"},
+			stored:  []string{"gone: web/a"},
+			want:    "web/a stays, web/b held by a",
+		},
+		"also the same uid, of another workload": {
+			updates: []string{"one: web/a:x"},
+			stored:  []string{": web/a:y"},
+			want:    "web/a held by a, web/a stays",
+		},
+		"not its own workload": {
+			updates: []string{"one: web/a:x"},
+			stored:  []string{": web/a:x"},
+			want:    "web/a of one",
+		},
+		"not while it is being deleted": {
+			updates: []string{"one: web/b"},
+			stored:  []string{": web/a!"},
+			want:    "web/a ends, web/b of one",
+		},
+		"not where uids identify": {
+			updates: []string{"api: web/b"},
+			stored:  []string{": web/a"},
+			want:    "web/a stays, web/b of api",
+		},
+		"what it holds has won its name all the same": {
+			updates: []string{"one: web/b", "two: web/c"},
+			stored:  []string{": web/a"},
+			want:    "two/f lost, web/a stays, web/b held by a",
+		},
 
 		// Pods that no source wants.
-		"a pod of a source lingers at the start":            {stored: []string{"one: web/a"}, want: "web/a stays"},
-		"it ends when it has lingered":                      {stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
-		"not before every source has been read":             {updates: []string{"two: ?"}, stored: []string{"one: web/a"}, later: true, want: "web/a stays"},
-		"not while its text cannot be read":                 {updates: []string{"one: ?f"}, stored: []string{"one: web/a"}, later: true, want: "web/a stays"},
-		"another text does not matter":                      {updates: []string{"two: ?f"}, stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
+		"a pod of a source lingers at the start": {stored: []string{"one: web/a"}, want: "web/a stays"},
+		"it ends when it has lingered":           {stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
+		"not before every source has been read": {
+			updates: []string{"two: ?"},
+			stored:  []string{"one: web/a"},
+			later:   true,
+			want:    "web/a stays",
+		},
+		"not while its text cannot be read": {
+			updates: []string{"one: ?f"},
+			stored:  []string{"one: web/a"},
+			later:   true,
+			want:    "web/a stays",
+		},
+		"another text does not matter": {
+			updates: []string{"two: ?f"},
+			stored:  []string{"one: web/a"},
+			later:   true,
+			want:    "web/a ends",
+		},
 		"nothing lingers that is absent at an API server":   {stored: []string{"api: web/a"}, want: "web/a ends"},
 		"a pod that was applied by hand stays":              {stored: []string{": web/a"}, later: true, want: "web/a stays"},
 		"also one of a source that the agent does not have": {stored: []string{"gone: web/a"}, later: true, want: "web/a stays"},
 		"a deletion that has begun is finished":             {stored: []string{": web/a!", "one: db/b!"}, want: "db/b ends, web/a ends"},
-		"a pod whose name another one got":                  {updates: []string{"one: web/b"}, stored: []string{"one: web/a"}, later: true, want: "web/a ends, web/b of one"},
-		"a pod that its source deletes ends with its grace": {updates: []string{"api: web/a!30"}, stored: []string{"api: web/a"}, want: "web/a ends in 30"},
-		"also before every source has been read":            {updates: []string{"two: ?", "api: web/a!30"}, stored: []string{"api: web/a"}, want: "web/a ends in 30"},
-		"one that is not stored needs no end":               {updates: []string{"api: web/a!30"}, want: ""},
-		"one that vanished from its source has its own":     {updates: []string{"api: db/b!30"}, stored: []string{"api: web/a", "api: db/b"}, want: "db/b ends in 30, web/a ends"},
-		"a pod that ends keeps its uid from others":         {updates: []string{"api: web/a!30", "late: db/a"}, want: "late/f lost"},
-		"a pod that is deleted and wanted is made again":    {updates: []string{"one: web/a"}, stored: []string{"one: web/a!"}, want: "web/a of one"},
+		"a pod whose name another one got": {
+			updates: []string{"one: web/b"},
+			stored:  []string{"one: web/a"},
+			later:   true,
+			want:    "web/a ends, web/b of one",
+		},
+		"a pod that its source deletes ends with its grace": {
+			updates: []string{"api: web/a!30"},
+			stored:  []string{"api: web/a"},
+			want:    "web/a ends in 30",
+		},
+		"also before every source has been read": {
+			updates: []string{"two: ?", "api: web/a!30"},
+			stored:  []string{"api: web/a"},
+			want:    "web/a ends in 30",
+		},
+		"one that is not stored needs no end": {updates: []string{"api: web/a!30"}, want: ""},
+		"one that vanished from its source has its own": {
+			updates: []string{"api: db/b!30"},
+			stored:  []string{"api: web/a", "api: db/b"},
+			want:    "db/b ends in 30, web/a ends",
+		},
+		"a pod that ends keeps its uid from others": {updates: []string{"api: web/a!30", "late: db/a"}, want: "late/f lost"},
+		"a pod that is deleted and wanted is made again": {
+			updates: []string{"one: web/a"},
+			stored:  []string{"one: web/a!"},
+			want:    "web/a of one",
+		},
 	} {
 		l := newLedger(Pods, "one", "two", "workloads", "api", "late")
 		l.expect(c.updates...)
@@ -256,7 +376,8 @@ func TestTakeovers(t *testing.T) {
 		now = now.Add(time.Second)
 	}
 	p := l.Takeovers[PodID("a")]
-	if len(l.Takeovers) != 1 || !p.Since.Equal(time.Unix(1000, 0)) || p.File != "one/f" || !strings.HasPrefix(p.Text, "takes over pod default/web, ") {
+	if len(l.Takeovers) != 1 || !p.Since.Equal(time.Unix(1000, 0)) || p.File != "one/f" ||
+		!strings.HasPrefix(p.Text, "takes over pod default/web, ") {
 		t.Errorf("%+v", l.Takeovers)
 	}
 }
@@ -269,7 +390,12 @@ func TestProblems(t *testing.T) {
 	want := []sources.Problem{
 		{File: "two/f", Pod: "a", Text: "two/f: Pod default/web is given twice, first in one/f"},
 		{File: "two/f", Pod: "a", Text: `two/f: the uid "a" of Pod default/db is given twice, first in one/f`},
-		{File: "two/f", Pod: "h", Text: "pod default/held is not created: a pod that was applied by hand has its name, with uid h; to remove that pod, run `podctl delete h`"},
+		{
+			File: "two/f",
+			Pod:  "h",
+			Text: "pod default/held is not created: a pod that was applied by hand has its name, with uid h; " +
+				"to remove that pod, run `podctl delete h`",
+		},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
@@ -279,7 +405,11 @@ func TestProblems(t *testing.T) {
 // others returns a Deployment and a ConfigMap with a name, from a source's file "f".
 func others(name, source string) (*podspec.Workload, *podspec.Object) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
-	return &podspec.Workload{Deployment: &appsv1.Deployment{ObjectMeta: meta}, Template: pod(name+"-0/"+name, source), Origin: podspec.Origin{Owner: source, Source: source + "/f"}},
+	return &podspec.Workload{
+			Deployment: &appsv1.Deployment{ObjectMeta: meta},
+			Template:   pod(name+"-0/"+name, source),
+			Origin:     podspec.Origin{Owner: source, Source: source + "/f"},
+		},
 		&podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: meta}, Origin: podspec.Origin{Owner: source, Source: source + "/f"}}
 }
 
@@ -315,11 +445,13 @@ func TestOthers(t *testing.T) {
 	}
 	l.Decide(now, slices.Concat(byHand, old))
 	got := show(l.Decide(now.Add(sources.DropDelay), slices.Concat(byHand, old)))
-	if want := "ConfigMap web of one, Deployment web of one, ConfigMap db of two, Deployment db of two, Deployment old ends, ConfigMap old ends, " +
+	if want := "ConfigMap web of one, Deployment web of one, ConfigMap db of two, Deployment db of two, " +
+		"Deployment old ends, ConfigMap old ends, " +
 		"two/f: ConfigMap web is given twice, first in one/f , two/f: Deployment web is given twice, first in one/f web"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if p := l.Takeovers[ID{Kind: podspec.KindDeployment, Namespace: "default", Name: "web"}]; len(l.Takeovers) != 2 || !strings.HasPrefix(p.Text, "takes over Deployment default/web, ") {
+	if p := l.Takeovers[ID{Kind: podspec.KindDeployment, Namespace: "default", Name: "web"}]; len(l.Takeovers) != 2 ||
+		!strings.HasPrefix(p.Text, "takes over Deployment default/web, ") {
 		t.Errorf("%+v", l.Takeovers)
 	}
 }

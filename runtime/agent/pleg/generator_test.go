@@ -57,7 +57,9 @@ func (s *fakeStream) Recv() (*runtimeapi.ContainerEventResponse, error) {
 	}
 }
 
-func (f *fakeRuntime) GetContainerEvents(ctx context.Context, _ *runtimeapi.GetEventsRequest, _ ...grpc.CallOption) (runtimeapi.RuntimeService_GetContainerEventsClient, error) {
+func (f *fakeRuntime) GetContainerEvents(
+	ctx context.Context, _ *runtimeapi.GetEventsRequest, _ ...grpc.CallOption,
+) (runtimeapi.RuntimeService_GetContainerEventsClient, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opened++
@@ -90,7 +92,9 @@ func (f *fakeRuntime) current() *fakeStream {
 	return f.stream
 }
 
-func (f *fakeRuntime) ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+func (f *fakeRuntime) ListContainers(
+	context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption,
+) (*runtimeapi.ListContainersResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lists++
@@ -257,7 +261,9 @@ func TestRuntimeGoesDown(t *testing.T) {
 // sends no events. The exit of a sandbox causes no list, and a broken connection is opened again.
 func TestExits(t *testing.T) {
 	f := &fakeRuntime{
-		tellsExits: true, noEvents: status.Error(codes.Unimplemented, "no"), containers: []*runtimeapi.Container{container("x", "p", running)},
+		tellsExits: true,
+		noEvents:   status.Error(codes.Unimplemented, "no"),
+		containers: []*runtimeapi.Container{container("x", "p", running)},
 	}
 	watched(t, f, func(events func() string) {
 		time.Sleep(100 * time.Millisecond)

@@ -121,7 +121,8 @@ func TestCalls(t *testing.T) {
 	k := &keeping{phases: map[types.UID]v1.PodPhase{"1": v1.PodRunning, "2": v1.PodPending}}
 	_, client := serve(t, k)
 	list, err := client.ListPods(t.Context(), &podsv1alpha1.ListPodsRequest{})
-	if err != nil || len(list.GetPods()) != 2 || describe(t, list.GetPods()[0])+describe(t, list.GetPods()[1]) != " ns/pod-1=1:Running ns/pod-2=2:Pending" {
+	if err != nil || len(list.GetPods()) != 2 ||
+		describe(t, list.GetPods()[0])+describe(t, list.GetPods()[1]) != " ns/pod-1=1:Running ns/pod-2=2:Pending" {
 		t.Errorf("the list is %v, %v", list, err)
 	}
 	k.set("2", v1.PodRunning)
@@ -221,7 +222,8 @@ func TestNoWatches(t *testing.T) {
 		s.Ended("1")
 		s.ListChanged()
 		if len(s.watches.wakeup) > 0 || len(s.watches.changed) > 0 || len(s.watches.sent) > 0 {
-			t.Errorf("%s: %d news, %d changes and %d pods are remembered", when, len(s.watches.wakeup), len(s.watches.changed), len(s.watches.sent))
+			t.Errorf("%s: %d news, %d changes and %d pods are remembered", when, len(s.watches.wakeup),
+				len(s.watches.changed), len(s.watches.sent))
 		}
 	}
 	quiet("before a watch")

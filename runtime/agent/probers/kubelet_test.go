@@ -65,7 +65,9 @@ func probeOf(s *Observation, kind model.ProbeType) *v1.Probe {
 func TestSidecarsAreProbed(t *testing.T) {
 	l := one(t, model.Readiness, every(10))
 	always := v1.ContainerRestartPolicyAlways
-	l.seen.Desired.Pod.Spec.InitContainers = []v1.Container{{Name: "s", RestartPolicy: &always, StartupProbe: every(10), LivenessProbe: every(10)}}
+	l.seen.Desired.Pod.Spec.InitContainers = []v1.Container{
+		{Name: "s", RestartPolicy: &always, StartupProbe: every(10), LivenessProbe: every(10)},
+	}
 	l.seen.Running = append(l.seen.Running, Running{Name: "s", ID: "2", StartedAt: noon})
 	l.Sync(l.now, l.seen)
 	if ran := l.tick(); !slices.Equal(ran, []model.ProbeType{model.Readiness, model.Startup}) {

@@ -46,7 +46,12 @@ func podOf(containers ...v1.Container) *podspec.Desired {
 // newLab returns a lab with a container that starts now.
 func newLab(t *testing.T, probes map[model.ProbeType]*v1.Probe) *lab {
 	t.Helper()
-	c := v1.Container{Name: "a", LivenessProbe: probes[model.Liveness], ReadinessProbe: probes[model.Readiness], StartupProbe: probes[model.Startup]}
+	c := v1.Container{
+		Name:           "a",
+		LivenessProbe:  probes[model.Liveness],
+		ReadinessProbe: probes[model.Readiness],
+		StartupProbe:   probes[model.Startup],
+	}
 	l := &lab{Set: New(noon.Add(-time.Hour), func() float64 { return 0.5 }), t: t, now: noon, fails: map[model.ProbeType]bool{}}
 	l.seen = Observation{Desired: podOf(c), Running: []Running{{Name: "a", ID: "1", Address: "10.0.0.2", StartedAt: noon}}}
 	l.Sync(l.now, l.seen)

@@ -92,7 +92,12 @@ func (l *life) edit() {
 		if l.rand.IntN(4) == 0 {
 			return nil
 		}
-		p := &v1.Probe{PeriodSeconds: 1 + l.rand.Int32N(9), InitialDelaySeconds: l.rand.Int32N(9), SuccessThreshold: 1, FailureThreshold: 2 + l.rand.Int32N(3)}
+		p := &v1.Probe{
+			PeriodSeconds:       1 + l.rand.Int32N(9),
+			InitialDelaySeconds: l.rand.Int32N(9),
+			SuccessThreshold:    1,
+			FailureThreshold:    2 + l.rand.Int32N(3),
+		}
 		if kind == model.Readiness {
 			p.SuccessThreshold += l.rand.Int32N(3)
 		}
@@ -193,7 +198,12 @@ func (l *life) sync() {
 
 // begin returns the model of a new probe.
 func (l *life) begin(r Running, kind model.ProbeType, p *v1.Probe) *probeModel {
-	k := &probeModel{result: map[model.ProbeType]model.ProbeResult{model.Liveness: good, model.Readiness: bad, model.Startup: unknown}[kind], within: l.now}
+	initial := map[model.ProbeType]model.ProbeResult{
+		model.Liveness:  good,
+		model.Readiness: bad,
+		model.Startup:   unknown,
+	}
+	k := &probeModel{result: initial[kind], within: l.now}
 	if on, ok := l.disk[r.ID][kind]; ok {
 		k.result, k.last, k.run, k.hold, k.counted, k.ranAt = on.Result, on.Last, on.Run, on.OnHold, on.CountedAt, on.CountedAt
 		if on.Last != on.Result && l.now.Sub(on.CountedAt) > model.Seconds(p.FailureThreshold*p.PeriodSeconds) {
@@ -244,7 +254,8 @@ func (l *life) next() time.Time {
 			return
 		}
 		period := model.Seconds(p.PeriodSeconds)
-		if by := later(r.StartedAt.Add(model.Seconds(p.InitialDelaySeconds)), later(k.ranAt, later(k.within, k.counted)).Add(period)); l.now.After(by) {
+		earliest := r.StartedAt.Add(model.Seconds(p.InitialDelaySeconds))
+		if by := later(earliest, later(k.ranAt, later(k.within, k.counted)).Add(period)); l.now.After(by) {
 			if startup := l.models[r.ID+string(model.Startup)]; startup == nil || l.now.After(startup.counted) {
 				l.fail("%s %s should have been asked by %s: %+v", r.ID, kind, by.Sub(noon), k)
 			}

@@ -17,7 +17,11 @@ import (
 
 func rule(action v1.ContainerRestartRuleAction, code int32) []v1.ContainerRestartRule {
 	return []v1.ContainerRestartRule{{
-		Action: action, ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{code}},
+		Action: action,
+		ExitCodes: &v1.ContainerRestartRuleOnExitCodes{
+			Operator: v1.ContainerRestartRuleOnExitCodesOpIn,
+			Values:   []int32{code},
+		},
 	}}
 }
 
@@ -74,19 +78,31 @@ func (e *end) apply(l *lab) (again bool) {
 // TestDoProbe_TerminatedRestartableInitContainerWithRestartPolicyNever).
 func TestContainersThatEnd(t *testing.T) {
 	restart := v1.ContainerRestartRuleActionRestart
-	always, onFailure, never := ptr.To(v1.ContainerRestartPolicyAlways), ptr.To(v1.ContainerRestartPolicyOnFailure), ptr.To(v1.ContainerRestartPolicyNever)
+	always := ptr.To(v1.ContainerRestartPolicyAlways)
+	onFailure := ptr.To(v1.ContainerRestartPolicyOnFailure)
+	never := ptr.To(v1.ContainerRestartPolicyNever)
 	for name, e := range map[string]end{
-		"failed, restartPolicy OnFailure":               {own: onFailure, code: 1, again: true},
-		"succeeded, restartPolicy OnFailure":            {own: onFailure},
-		"failed, restartPolicy Always":                  {own: always, code: 1, again: true},
-		"succeeded, restartPolicy Always":               {own: always, again: true},
-		"failed, restartPolicy Never":                   {own: never, code: 1},
-		"succeeded, restartPolicy Never":                {own: never},
-		"a restart rule that matches":                   {own: never, rules: rule(restart, 1), code: 1, again: true},
-		"a restart rule that does not match":            {own: never, rules: rule(restart, 99), code: 1},
-		"its end restarts all containers":               {own: never, rules: trigger("").RestartPolicyRules, code: 1, again: true},
-		"ended by another's RestartAllContainers":       {policy: v1.RestartPolicyNever, code: 137, beside: new(trigger("trigger")), again: true},
-		"removed by another's RestartAllContainers":     {policy: v1.RestartPolicyNever, removed: true, beside: new(trigger("trigger")), again: true},
+		"failed, restartPolicy OnFailure":    {own: onFailure, code: 1, again: true},
+		"succeeded, restartPolicy OnFailure": {own: onFailure},
+		"failed, restartPolicy Always":       {own: always, code: 1, again: true},
+		"succeeded, restartPolicy Always":    {own: always, again: true},
+		"failed, restartPolicy Never":        {own: never, code: 1},
+		"succeeded, restartPolicy Never":     {own: never},
+		"a restart rule that matches":        {own: never, rules: rule(restart, 1), code: 1, again: true},
+		"a restart rule that does not match": {own: never, rules: rule(restart, 99), code: 1},
+		"its end restarts all containers":    {own: never, rules: trigger("").RestartPolicyRules, code: 1, again: true},
+		"ended by another's RestartAllContainers": {
+			policy: v1.RestartPolicyNever,
+			code:   137,
+			beside: new(trigger("trigger")),
+			again:  true,
+		},
+		"removed by another's RestartAllContainers": {
+			policy:  v1.RestartPolicyNever,
+			removed: true,
+			beside:  new(trigger("trigger")),
+			again:   true,
+		},
 		"the pod's restartPolicy Never":                 {policy: v1.RestartPolicyNever, code: 1},
 		"the pod's restartPolicy Always":                {policy: v1.RestartPolicyAlways, again: true},
 		"a sidecar under the pod's restartPolicy Never": {policy: v1.RestartPolicyNever, own: always, sidecar: true, again: true},

@@ -170,7 +170,8 @@ func TestStaleFailures(t *testing.T) {
 		}
 		l.fails[model.Liveness] = !recovers
 		ran := l.tick()
-		if r := l.record(model.Liveness); len(ran) != 1 || (r.Result == good) != recovers || r.OnHold == recovers || !l.last.NeedsPass || !l.last.NeedsWrite() {
+		if r := l.record(model.Liveness); len(ran) != 1 || (r.Result == good) != recovers || r.OnHold == recovers ||
+			!l.last.NeedsPass || !l.last.NeedsWrite() {
 			t.Errorf("recovers %t: asked %v, %+v, %+v", recovers, ran, r, l.last)
 		}
 	}
@@ -294,7 +295,8 @@ func TestRecordedResults(t *testing.T) {
 	if want := []bool{true, false, false, false, true, false, true, false, false}; !slices.Equal(kept, want) {
 		t.Errorf("written down %v, not %v", kept, want)
 	}
-	if unkept := l.Sync(l.now, l.seen); len(unkept) != 1 || unkept[0].Record != l.record(model.Readiness) || !unkept[0].Changed || unkept[0].IsEvent {
+	if unkept := l.Sync(l.now, l.seen); len(unkept) != 1 || unkept[0].Record != l.record(model.Readiness) ||
+		!unkept[0].Changed || unkept[0].IsEvent {
 		t.Errorf("the checkpoint has nothing, and gets %+v", unkept)
 	}
 	l.seen.Running[0].Records = records{model.Readiness: l.record(model.Readiness)}
@@ -383,7 +385,10 @@ func TestVerdicts(t *testing.T) {
 	l := newLab(t, map[model.ProbeType]*v1.Probe{model.Startup: every(10), model.Liveness: every(10)})
 	later := podOf(v1.Container{Name: "b", ReadinessProbe: every(10)}, v1.Container{Name: "a", ReadinessProbe: every(10)})
 	later.Pod.Name, later.Pod.UID = "other", "v"
-	l.Sync(l.now, Observation{Desired: later, Running: []Running{{Name: "b", ID: "3", StartedAt: noon}, {Name: "a", ID: "4", StartedAt: noon}}})
+	l.Sync(l.now, Observation{
+		Desired: later,
+		Running: []Running{{Name: "b", ID: "3", StartedAt: noon}, {Name: "a", ID: "4", StartedAt: noon}},
+	})
 	var order []string
 	for range 20 {
 		order = nil
@@ -401,7 +406,16 @@ func TestVerdicts(t *testing.T) {
 	all := l.Verdicts()
 	got := all[0]
 	got.Record = model.ProbeRecord{}
-	if want := (Verdict{Pod: all[0].Pod, Container: "a", ContainerID: "4", Type: model.Readiness, Since: noon.Add(3 * time.Second), LastRun: noon.Add(2 * time.Second), Due: noon.Add(12 * time.Second)}); !reflect.DeepEqual(got, want) {
+	want := Verdict{
+		Pod:         all[0].Pod,
+		Container:   "a",
+		ContainerID: "4",
+		Type:        model.Readiness,
+		Since:       noon.Add(3 * time.Second),
+		LastRun:     noon.Add(2 * time.Second),
+		Due:         noon.Add(12 * time.Second),
+	}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, not %+v", got, want)
 	}
 	if v := all[1]; !v.Running || !v.Due.IsZero() || !v.Since.Equal(noon) {

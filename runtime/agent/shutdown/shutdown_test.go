@@ -58,7 +58,13 @@ func TestOrder(t *testing.T) {
 	}{
 		{"no pods", 30 * time.Second, nil, nil, "0: done"},
 		{"one", 30 * time.Second, []*v1.Pod{pod("a", "", 0, 10)}, map[types.UID]time.Duration{"a": 3 * time.Second}, "0: a 10s, 3: done"},
-		{"its own time is longer", 20 * time.Second, []*v1.Pod{pod("a", "", 0, 300)}, map[types.UID]time.Duration{"a": 25 * time.Second}, "0: a 20s, 20: done"},
+		{
+			"its own time is longer",
+			20 * time.Second,
+			[]*v1.Pod{pod("a", "", 0, 300)},
+			map[types.UID]time.Duration{"a": 25 * time.Second},
+			"0: a 20s, 20: done",
+		},
 		{
 			"two of one priority and a critical one", 30 * time.Second,
 			[]*v1.Pod{pod("node", "system-node-critical", 0, 60), pod("a", "", 5, 60), pod("b", "", 5, 2)},

@@ -132,7 +132,8 @@ func TestDirectory(t *testing.T) {
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "below.yaml"), 0o700))
 	l := watched(t, dir)
-	if u := l.wants(t, "one:1"); len(u.Problems)+len(u.Unread) > 0 || u.Source != dir || u.Pods[0].Owner != dir || u.Pods[0].Source != filepath.Join(dir, "one.yaml") {
+	if u := l.wants(t, "one:1"); len(u.Problems)+len(u.Unread) > 0 || u.Source != dir || u.Pods[0].Owner != dir ||
+		u.Pods[0].Source != filepath.Join(dir, "one.yaml") {
 		t.Errorf("%+v", u)
 	}
 	put(t, filepath.Join(dir, "two.yml"), manifest("two", "", "1"))
@@ -399,7 +400,8 @@ func TestFailedWatchNamesTheLimit(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.EMFILE: "fs.inotify.max_user_instances", syscall.ENOSPC: "fs.inotify.max_user_watches", syscall.EACCES: "permission denied",
 	} {
-		if err := noticedLate("/pods", fmt.Errorf("adding: %w", errno)); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "/pods") {
+		if err := noticedLate("/pods", fmt.Errorf("adding: %w", errno)); !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "/pods") {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}

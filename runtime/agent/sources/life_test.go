@@ -76,7 +76,9 @@ func (l *life) step() {
 		l.leaves(name)
 		delete(l.texts, name)
 	case 5:
-		if text, ok := l.texts[name]; ok && name != other && !l.unreadable[name] && l.pages[name] != nil && l.pages[name].here && strings.HasPrefix(text, "apiVersion") && strings.HasSuffix(text, "\n") && !strings.Contains(text, "No") {
+		if text, ok := l.texts[name]; ok && name != other && !l.unreadable[name] && l.pages[name] != nil &&
+			l.pages[name].here && strings.HasPrefix(text, "apiVersion") && strings.HasSuffix(text, "\n") &&
+			!strings.Contains(text, "No") {
 			l.arrives(other).lines = linesOf(text)
 			l.texts[other], l.unreadable[other] = text, false
 			l.leaves(name)

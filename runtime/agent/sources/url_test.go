@@ -47,7 +47,8 @@ func (s *site) fails(code int) {
 func (s *site) source(t *testing.T) *URL {
 	t.Helper()
 	name := strings.Replace(s.URL, "http://", "http://me:hunter2@", 1) + "/pods.yaml"
-	u, err := NewURL(name, Settings{Interval: 5 * time.Millisecond, Loader: load.Loader{Reader: input.Reader{HTTP: s.Client(), Timeout: patient}}})
+	reader := input.Reader{HTTP: s.Client(), Timeout: patient}
+	u, err := NewURL(name, Settings{Interval: 5 * time.Millisecond, Loader: load.Loader{Reader: reader}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,10 @@ func TestURL(t *testing.T) {
 		s.serves(manifest("one", "", "1"))
 		l.awaits(t, "no problem", func(u Update) bool { return len(u.Problems) == 0 })
 	}
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(manifest("one", "", "3"))) }))
+	other := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(manifest("one", "", "3")))
+		}))
 	defer other.Close()
 	s.answers(http.RedirectHandler(other.URL, http.StatusFound).ServeHTTP)
 	l.wants(t, "one:3")
@@ -168,7 +172,8 @@ func TestURLsThatAreRefused(t *testing.T) {
 		}
 	}
 	u, err := NewURL("https://me:hunter2@host/pods", Settings{})
-	if err != nil || u.Name() != "https://me:xxxxx@host/pods" || u.settings.Interval != interval || u.settings.Loader.Timeout != urlTimeout {
+	if err != nil || u.Name() != "https://me:xxxxx@host/pods" || u.settings.Interval != interval ||
+		u.settings.Loader.Timeout != urlTimeout {
 		t.Errorf("%+v, error %v", u, err)
 	}
 }

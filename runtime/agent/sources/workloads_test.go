@@ -13,8 +13,10 @@ import (
 
 // deployment returns a Deployment whose image is its version, and which uses the ConfigMap c.
 func deployment(name, version string) string {
-	return fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %[1]s}\nspec:\n  selector: {matchLabels: {app: %[1]s}}\n"+
-		"  template:\n    metadata: {labels: {app: %[1]s}}\n    spec:\n      containers:\n      - {name: app, image: 'app:%[2]s', envFrom: [{configMapRef: {name: c, optional: true}}]}\n", name, version)
+	return fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %[1]s}\nspec:\n"+
+		"  selector: {matchLabels: {app: %[1]s}}\n  template:\n    metadata: {labels: {app: %[1]s}}\n"+
+		"    spec:\n      containers:\n"+
+		"      - {name: app, image: 'app:%[2]s', envFrom: [{configMapRef: {name: c, optional: true}}]}\n", name, version)
 }
 
 const service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: %d}]}\n"
@@ -58,18 +60,21 @@ func (b *book) hasBeside(t *testing.T, what, want string) Update {
 // text changes. A renamed file only changes the source, and missing objects stay wanted for two seconds.
 func TestWorkloads(t *testing.T) {
 	b := newShop(t)
-	b.write("a", deployment("web", "1")+"---\n"+fmt.Sprintf(service, 80), "c", fmt.Sprintf(config, "x"), "s", "apiVersion: v1\nkind: Secret\nmetadata: {name: apart}\n")
+	b.write("a", deployment("web", "1")+"---\n"+fmt.Sprintf(service, 80), "c", fmt.Sprintf(config, "x"), "s",
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: apart}\n")
 	first := b.hasBeside(t, "at first", "web:1+x@a ConfigMap@c Secret@s Service@a")
 	for _, k := range []string{first.Workloads[0].Owner, first.Objects[0].Owner, first.Objects[2].Owner} {
 		if k != "/pods" {
 			t.Errorf("brought by %q", k)
 		}
 	}
-	if again := b.write("p", manifest("one", "", "1")); again.Workloads[0] != first.Workloads[0] || !slices.Equal(again.Objects, first.Objects) {
+	if again := b.write("p", manifest("one", "", "1")); again.Workloads[0] != first.Workloads[0] ||
+		!slices.Equal(again.Objects, first.Objects) {
 		t.Error("unchanged objects have new pointers")
 	}
 	b.write("a", deployment("web", "2")+"---\n"+fmt.Sprintf(service, 81))
-	if edited := b.hasBeside(t, "an edit", "web:2+x@a ConfigMap@c Secret@s Service@a"); edited.Objects[2].Service.Spec.Ports[0].Port != 81 || edited.Objects[1] != first.Objects[1] {
+	edited := b.hasBeside(t, "an edit", "web:2+x@a ConfigMap@c Secret@s Service@a")
+	if edited.Objects[2].Service.Spec.Ports[0].Port != 81 || edited.Objects[1] != first.Objects[1] {
 		t.Error("the Service is not told, or the Secret is")
 	}
 	b.texts["b"] = b.texts["a"]
@@ -89,7 +94,12 @@ func TestWorkloadsWrongTexts(t *testing.T) {
 	whole := deployment("web", "1") + "---\n" + fmt.Sprintf(service, 80)
 	b.write("a", whole)
 	const want = "web:1@a Service@a"
-	for _, text := range []string{"", "kind: [", whole[:len(whole)-60], deployment("web", "2") + "---\napiVersion: v1\nkind: Nothing\nmetadata: {name: x}\n"} {
+	for _, text := range []string{
+		"",
+		"kind: [",
+		whole[:len(whole)-60],
+		deployment("web", "2") + "---\napiVersion: v1\nkind: Nothing\nmetadata: {name: x}\n",
+	} {
 		b.write("a", text)
 		b.hasBeside(t, "damaged", want)
 		b.later(time.Minute)
@@ -114,7 +124,9 @@ func TestWorkloadsWrongTexts(t *testing.T) {
 func TestDuplicatesInASource(t *testing.T) {
 	b := newShop(t)
 	b.write("a", deployment("web", "1")+"---\n"+manifest("one", "", "1")+"---\n"+manifest("two", "x", "1")+"---\n"+fmt.Sprintf(service, 80))
-	b.write("b", deployment("web", "2")+"---\n"+manifest("one", "", "2")+"---\n"+manifest("three", "x", "2")+"---\n"+fmt.Sprintf(service, 81))
+	b.write("b",
+		deployment("web", "2")+"---\n"+manifest("one", "", "2")+"---\n"+manifest("three", "x", "2")+"---\n"+
+			fmt.Sprintf(service, 81))
 	b.later(reportDelay)
 	b.hasBeside(t, "both", "web:1@a Service@a")
 	var of []string
