@@ -21,11 +21,11 @@ func conditions(p *Pod, s *v1.PodStatus) []v1.PodCondition {
 	conditions := []v1.PodCondition{
 		sandbox,
 		initialisedCondition(p.Manifest, s),
-		readyCondition(p.Manifest, ready),
+		Ready(p.Manifest, ready, apiConditions(p)),
 		ready,
 		trueCondition(v1.PodScheduled),
 	}
-	if hasRestartAllRule(p.Manifest) {
+	if HasRestartAllRule(p.Manifest) {
 		conditions = append(conditions, restartAllCondition(p, s))
 	}
 	return conditions
@@ -101,22 +101,42 @@ func unready(pod *v1.Pod, s *v1.PodStatus) []string {
 	return unready
 }
 
-// readyCondition combines containersReady and the readiness gates. No program can fulfill a gate here.
-func readyCondition(pod *v1.Pod, containersReady v1.PodCondition) v1.PodCondition {
+// Ready returns the condition Ready: that of ContainersReady, and False if a readiness gate of the pod is not fulfilled
+// (kubelet: GeneratePodReadyCondition). The gates refer to conditions that other programs set in the API. Without a
+// cluster no program can set one.
+func Ready(pod *v1.Pod, containersReady v1.PodCondition, conditions []v1.PodCondition) v1.PodCondition {
 	ready := containersReady
 	ready.Type = v1.PodReady
 	if ready.Status != v1.ConditionTrue || len(pod.Spec.ReadinessGates) == 0 {
 		return ready
 	}
-	var missing []string
+	var unready []string
 	for _, gate := range pod.Spec.ReadinessGates {
-		missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+		if text := closedGate(gate.ConditionType, conditions); text != "" {
+			unready = append(unready, text)
+		}
 	}
-	return falseCondition(v1.PodReady, "ReadinessGatesNotReady", strings.Join(missing, ", "))
+	if len(unready) == 0 {
+		return ready
+	}
+	return falseCondition(v1.PodReady, "ReadinessGatesNotReady", strings.Join(unready, ", "))
 }
 
-// hasRestartAllRule reports whether a rule of a container can restart all containers.
-func hasRestartAllRule(pod *v1.Pod) bool {
+// closedGate explains why a readiness gate is not fulfilled; empty if it is.
+func closedGate(name v1.PodConditionType, conditions []v1.PodCondition) string {
+	i := slices.IndexFunc(conditions, func(c v1.PodCondition) bool { return c.Type == name })
+	switch {
+	case i < 0:
+		return fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", name)
+	case conditions[i].Status != v1.ConditionTrue:
+		return fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", name, conditions[i].Status)
+	}
+	return ""
+}
+
+// HasRestartAllRule reports whether a rule of a container can restart all containers (kubelet:
+// AllContainersCouldRestart).
+func HasRestartAllRule(pod *v1.Pod) bool {
 	return slices.ContainsFunc(Lasting(pod), func(ref podspec.ContainerRef) bool {
 		return slices.ContainsFunc(ref.RestartPolicyRules, func(rule v1.ContainerRestartRule) bool {
 			return rule.Action == v1.ContainerRestartRuleActionRestartAllContainers

@@ -16,4 +16,5 @@
 //	ShouldAllContainersRestart                 restart.go, reset.go
 //	doBackOff                                  delay.go
 //	PodSandboxChanged                          sandbox.go
+//	observed generations, resize conditions    cluster.go
 package podstatus

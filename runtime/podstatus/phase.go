@@ -88,7 +88,7 @@ func (t *tally) addInit(ref podspec.ContainerRef, s *v1.ContainerStatus) {
 	switch {
 	case ended == nil, t.pod.AwaitsRestart(ref.Name):
 		t.pendingInit++
-	case ended.ExitCode != 0 && !restartAfter(t.pod.Manifest, ref.Container, ended.ExitCode):
+	case ended.ExitCode != 0 && !RestartsAfter(t.pod.Manifest, ref.Container, ended.ExitCode):
 		t.failedInit++
 	}
 }
@@ -129,7 +129,7 @@ func (t *tally) addRegular(ref podspec.ContainerRef, s *v1.ContainerStatus) {
 		if s.State.Terminated != nil && ended.ExitCode == 0 {
 			t.succeeded++
 		}
-		if restartAfter(t.pod.Manifest, ref.Container, ended.ExitCode) {
+		if RestartsAfter(t.pod.Manifest, ref.Container, ended.ExitCode) {
 			t.restartable++
 		}
 	}

@@ -22,6 +22,9 @@ type Input struct {
 	// ProbedSince is the start of the caller's uninterrupted probing of the pod; zero if it does not probe. Failures
 	// since then count, however old they are.
 	ProbedSince time.Time
+	// Cluster is the pod's state in the API of a cluster; nil without a cluster. The status then has the fields that
+	// only a cluster needs.
+	Cluster *Cluster
 }
 
 // Pod is the current state of a pod: the input in the order in which rules read it, with sandboxes and containers
@@ -42,12 +45,14 @@ type Pod struct {
 
 	noBackoff   bool
 	probedSince time.Time
+	cluster     *Cluster
 }
 
 // New sorts the observed state of a pod.
 func New(in *Input) *Pod {
 	p := &Pod{
-		Desired: in.Desired, Observed: &in.Observed, Now: in.Now, noBackoff: in.NoBackoff, probedSince: in.ProbedSince,
+		Desired: in.Desired, Observed: &in.Observed, Now: in.Now,
+		noBackoff: in.NoBackoff, probedSince: in.ProbedSince, cluster: in.Cluster,
 		Sandboxes: model.SortedSandboxes(in.Observed.Sandboxes), Containers: in.Observed.NewestFirst(),
 	}
 	if len(p.Sandboxes) > 0 && p.Sandboxes[0].State == model.SandboxReady {

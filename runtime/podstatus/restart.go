@@ -22,11 +22,11 @@ func RestartWanted(pod *v1.Pod, spec *v1.Container, c *model.Container) bool {
 		return true
 	case model.Exited:
 	}
-	return restartAfter(pod, spec, c.ExitCode)
+	return RestartsAfter(pod, spec, c.ExitCode)
 }
 
-// restartAfter decides by an exit code alone (kubelet: ContainerShouldRestart).
-func restartAfter(pod *v1.Pod, spec *v1.Container, exitCode int32) bool {
+// RestartsAfter decides by an exit code alone (kubelet: ContainerShouldRestart).
+func RestartsAfter(pod *v1.Pod, spec *v1.Container, exitCode int32) bool {
 	if _, ok := matchingRule(spec, exitCode); ok {
 		return true
 	}

@@ -15,7 +15,9 @@ import (
 // Of returns the status that a kubelet would report for a pod: phase, conditions, container states and addresses.
 func Of(p *Pod) v1.PodStatus {
 	if rejection := p.Observed.Memory.Rejection; rejection != nil {
-		return rejected(p, rejection)
+		s := rejected(p, rejection)
+		addCluster(p, &s)
+		return s
 	}
 	r := &reporter{p}
 	s := v1.PodStatus{Phase: p.Phase, QOSClass: podspec.QOSClass(p.Manifest)}
@@ -39,6 +41,7 @@ func Of(p *Pod) v1.PodStatus {
 	if eviction := p.Observed.Memory.Eviction; eviction != nil {
 		addEviction(p, &s, eviction)
 	}
+	addCluster(p, &s)
 	addTransitions(p, &s)
 	return s
 }

@@ -1,0 +1,84 @@
+package statuses
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/podstatus"
+)
+
+// The end of a container that ran and has no record any more (kubelet: convertToAPIContainerStatuses).
+const (
+	unknownEnd     = "ContainerStatusUnknown"
+	unknownEndText = "The container could not be located when the pod was deleted.  The container used to be Running"
+	killed         = 137
+)
+
+// mergeContainers completes the statuses of the containers with those in the API.
+func (m *Merge) mergeContainers(s *v1.PodStatus) {
+	old := &m.API.Status
+	for _, lists := range []struct{ old, own []v1.ContainerStatus }{
+		{old.InitContainerStatuses, s.InitContainerStatuses},
+		{old.ContainerStatuses, s.ContainerStatuses},
+		{old.EphemeralContainerStatuses, s.EphemeralContainerStatuses},
+	} {
+		for i := range lists.own {
+			own := &lists.own[i]
+			if before := statusOf(lists.old, own.Name); before != nil {
+				m.mergeContainer(own, before.DeepCopy())
+			}
+		}
+	}
+}
+
+// mergeContainer completes the status of one container. Its restart count never goes back, and the end of its last run
+// stays (kubelet: convertToAPIContainerStatuses, checkContainerStateTransition).
+func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
+	ended := old.State.Terminated
+	switch {
+	case own.State.Terminated == nil && ended != nil && !m.mayLeave(own.Name, ended.ExitCode):
+		*own = *old
+		return
+	case own.ContainerID == "":
+		m.mergeWithoutRecord(own, old)
+	case own.State.Running != nil && ended != nil && old.RestartCount >= own.RestartCount:
+		own.RestartCount = old.RestartCount + 1
+	}
+	own.RestartCount = max(own.RestartCount, old.RestartCount)
+	if own.LastTerminationState.Terminated != nil {
+		return
+	}
+	own.LastTerminationState.Terminated = old.LastTerminationState.Terminated
+	if ended != nil && own.ContainerID != old.ContainerID {
+		own.LastTerminationState.Terminated = ended
+	}
+}
+
+// mergeWithoutRecord completes the status of a container without a record. One that had ended stays so, and one that
+// ran has ended in an unknown way.
+func (m *Merge) mergeWithoutRecord(own, old *v1.ContainerStatus) {
+	if own.State.Waiting == nil || (own.State.Waiting.Reason != "ContainerCreating" && own.State.Waiting.Reason != "PodInitializing") {
+		return
+	}
+	switch {
+	case old.State.Terminated != nil:
+		*own = *old
+	case old.State.Running != nil && own.LastTerminationState.Terminated == nil && old.LastTerminationState.Terminated == nil:
+		own.LastTerminationState.Terminated = &v1.ContainerStateTerminated{Reason: unknownEnd, Message: unknownEndText, ExitCode: killed}
+		if m.API.DeletionTimestamp == nil {
+			own.RestartCount = max(own.RestartCount, old.RestartCount+1)
+		}
+	}
+}
+
+// mayLeave reports whether a container that ended with an exit code may run again (kubelet:
+// checkContainerStateTransition). The API server refuses other changes.
+func (m *Merge) mayLeave(name string, exitCode int32) bool {
+	ref, ok := podspec.FindContainer(m.API, name)
+	if !ok || ref.Type == podspec.Ephemeral {
+		return false
+	}
+	policy := m.API.Spec.RestartPolicy
+	return ref.Type == podspec.Sidecar || policy == v1.RestartPolicyAlways || podstatus.HasRestartAllRule(m.API) ||
+		policy == v1.RestartPolicyOnFailure && exitCode != 0 || podstatus.RestartsAfter(m.API, ref.Container, exitCode)
+}

@@ -1,0 +1,380 @@
+package statuses
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+const (
+	// takeSoon is the delay of the first look at a changed pod, and takeEvery the shortest time between two looks. A
+	// status is therefore at most 50 ms older than the first change that it does not show.
+	takeSoon  = 5 * time.Millisecond
+	takeEvery = 50 * time.Millisecond
+	// compareEvery is the time between two comparisons of all pods (kubelet: syncPeriod).
+	compareEvery = 10 * time.Second
+	// requestsMax limits the requests in flight.
+	requestsMax = 8
+	// lastWords limits the time for the last statuses when the context ends.
+	lastWords = 2 * time.Second
+	// wakeAfter is the age from which a request in flight is canceled when the API server responds again. It may wait
+	// for a connection that is lost.
+	wakeAfter = 2 * time.Second
+)
+
+// Shown is a pod of the API server that the agent keeps.
+type Shown struct {
+	// Desired is the version that the last pass applied. Its metadata has the uid and the generation.
+	Desired *podspec.Desired
+	// MayRun reports that a container of the pod may run although its status shows none, because a pass is under way.
+	// The terminal phase is sent only after that (kubelet: PodCouldHaveRunningContainers).
+	MayRun bool
+	// Reclaimed reports that the pod has ended for good, and that its volumes and its cgroup are removed (kubelet:
+	// podIsFinished). Only then podctl sends DELETE.
+	Reclaimed bool
+}
+
+// Pods are the pods of the agent.
+type Pods interface {
+	// Shown returns all pods of the API server that the agent keeps.
+	Shown(ctx context.Context) ([]Shown, error)
+	// List returns pods with their current status. A pod that could not be observed has the phase Unknown or is
+	// missing.
+	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
+}
+
+// Copies are the watched copies of the pods in the API. They must not be changed. It must not block.
+type Copies interface {
+	// Get returns the newest watched copy of a pod; nil if the API has none.
+	Get(uid types.UID) *v1.Pod
+	// Listed reports whether the list of pods has been read. Until then a missing copy means nothing.
+	Listed() bool
+}
+
+// Sender makes requests to the API server, each once. A pod with the same name and another uid is a conflict.
+type Sender interface {
+	// Patch changes the status of a pod by a strategic merge patch, and returns the changed pod.
+	Patch(ctx context.Context, pod model.PodRef, body []byte) (*v1.Pod, error)
+	// Get reads a pod by its name. The answer may have another uid.
+	Get(ctx context.Context, pod model.PodRef) (*v1.Pod, error)
+	// Delete deletes a pod with the grace period 0, if it has this uid.
+	Delete(ctx context.Context, pod model.PodRef) error
+}
+
+// Settings are the settings of a Manager. Every field is required.
+type Settings struct {
+	Pods   Pods
+	Copies Copies
+	Sender Sender
+	Log    *slog.Logger
+}
+
+// Manager sends statuses. Its methods may be called from any goroutine, and none blocks except Run.
+type Manager struct {
+	Settings
+
+	// mu guards the following fields, and signal reports that they have changed.
+	mu      sync.Mutex
+	marked  map[types.UID]bool
+	changed map[types.UID]bool
+	woken   bool
+	summary Summary
+	signal  chan struct{}
+}
+
+// Summary is the state of a Manager.
+type Summary struct {
+	// Pending counts the pods whose newest status the API may not have.
+	Pending int
+	// LastSent is the time of the last successful request; zero before the first.
+	LastSent time.Time
+	// Failure is the last failure of a request for a pending pod; empty if there is none.
+	Failure string
+}
+
+// New returns a manager. It sends nothing before Run.
+func New(s Settings) *Manager {
+	return &Manager{
+		Settings: s, marked: map[types.UID]bool{}, changed: map[types.UID]bool{}, signal: make(chan struct{}, 1),
+	}
+}
+
+// Mark reports that the status of a pod may have changed on this machine.
+func (m *Manager) Mark(uid types.UID) { m.note(func() { m.marked[uid] = true }) }
+
+// Changed reports that the watched copy of a pod has changed.
+func (m *Manager) Changed(uid types.UID) { m.note(func() { m.changed[uid] = true }) }
+
+// Wake reports that the API server responds again, and that the list of pods is current. All pending statuses are sent
+// at once.
+func (m *Manager) Wake() { m.note(func() { m.woken = true }) }
+
+// Summary returns the state of the manager.
+func (m *Manager) Summary() Summary {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.summary
+}
+
+func (m *Manager) note(change func()) {
+	m.mu.Lock()
+	change()
+	m.mu.Unlock()
+	select {
+	case m.signal <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends statuses until the context ends, and then the last ones for at most 2 s.
+func (m *Manager) Run(ctx context.Context) {
+	l := newLoop(m)
+	for l.wait(ctx, l.next()) {
+		l.act(ctx)
+	}
+	l.finish(context.WithoutCancel(ctx))
+}
+
+// loop is the state of a running manager. Only one goroutine uses it.
+type loop struct {
+	*Manager
+
+	pods map[types.UID]*entry
+	// dirty are the pods whose status must be taken again, since dirtySince.
+	dirty      map[types.UID]bool
+	dirtySince time.Time
+	// missed are the pods that could not be observed. They are taken again after missedRetry.
+	missed      map[types.UID]bool
+	missedRetry backoff
+	takeFailure string
+	// taking is set while statuses are taken. tookAt is when that last began.
+	taking    bool
+	tookAt    time.Time
+	taken     chan harvest
+	compareAt time.Time
+	inFlight  int
+	results   chan result
+}
+
+// entry is a pod with the state of its requests.
+type entry struct {
+	known
+
+	// check is set while a decision is due, since the given time. retry delays it.
+	check bool
+	since time.Time
+	retry backoff
+	// busy is set while a request is in flight, which cancel ends.
+	busy   bool
+	sentAt time.Time
+	cancel context.CancelCauseFunc
+	// orphan is set if the agent does not show the pod any more, and unwatched if it has no watched copy yet.
+	orphan, unwatched bool
+	failure           string
+}
+
+func newLoop(m *Manager) *loop {
+	return &loop{
+		Manager: m, pods: map[types.UID]*entry{}, dirty: map[types.UID]bool{}, missed: map[types.UID]bool{},
+		compareAt: time.Now(), taken: make(chan harvest, 1), results: make(chan result, requestsMax),
+	}
+}
+
+// wait waits for the next event, at most until a time, and takes it in. It returns false if the context has ended.
+func (l *loop) wait(ctx context.Context, until time.Time) bool {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-l.signal:
+		l.readMarks(time.Now())
+	case h := <-l.taken:
+		l.store(h, time.Now())
+	case r := <-l.results:
+		l.complete(r, time.Now())
+	case <-timer.C:
+	}
+	return true
+}
+
+// next returns the time of the next action without an event.
+func (l *loop) next() time.Time {
+	next := l.compareAt
+	if at, due := l.takeAt(); due && at.Before(next) {
+		next = at
+	}
+	if l.inFlight >= requestsMax {
+		return next
+	}
+	for _, e := range l.pods {
+		if e.check && !e.busy && e.retry.until.Before(next) {
+			next = e.retry.until
+		}
+	}
+	return next
+}
+
+// act does everything that is due.
+func (l *loop) act(ctx context.Context) {
+	now := time.Now()
+	if !now.Before(l.compareAt) {
+		l.compareAt = now.Add(compareEvery)
+		l.checkAll(now)
+		// The pods are listed again, too: a mark may have come before the agent showed the pod.
+		l.beginTake(ctx, now)
+	}
+	if at, due := l.takeAt(); due && !now.Before(at) {
+		l.beginTake(ctx, now)
+	}
+	l.send(ctx, now)
+	l.summarize()
+}
+
+// readMarks takes in what other goroutines have reported.
+func (l *loop) readMarks(now time.Time) {
+	l.mu.Lock()
+	marked, changed, woken := l.marked, l.changed, l.woken
+	l.marked, l.changed, l.woken = map[types.UID]bool{}, map[types.UID]bool{}, false
+	l.mu.Unlock()
+	for uid := range marked {
+		l.soil(uid, now)
+	}
+	for uid := range changed {
+		if e := l.pods[uid]; e != nil && l.concerns(e) {
+			e.due(now)
+		}
+	}
+	if woken {
+		l.wake(now)
+	}
+}
+
+// concerns reports whether a change in the API must be looked at before the next comparison: a deletion, or a condition
+// that a readiness gate names. Other changes wait, so that podctl never fights with another program.
+func (l *loop) concerns(e *entry) bool {
+	pod := l.Copies.Get(e.pod.UID)
+	return e.unwatched || pod == nil || pod.DeletionTimestamp != nil || len(pod.Spec.ReadinessGates) > 0
+}
+
+// wake makes all requests due. Requests that have waited for long are made again.
+func (l *loop) wake(now time.Time) {
+	for _, e := range l.pods {
+		e.retry = backoff{}
+		e.due(now)
+		if e.busy && now.Sub(e.sentAt) >= wakeAfter {
+			e.cancel(errWoken)
+		}
+	}
+}
+
+func (l *loop) checkAll(now time.Time) {
+	for _, e := range l.pods {
+		e.due(now)
+	}
+}
+
+// due makes a decision due.
+func (e *entry) due(now time.Time) {
+	if !e.check {
+		e.check, e.since = true, now
+	}
+}
+
+// send makes the requests that are due, those that wait longest first.
+func (l *loop) send(ctx context.Context, now time.Time) {
+	var due []*entry
+	for _, e := range l.pods {
+		if e.check && !e.busy && !e.retry.until.After(now) {
+			due = append(due, e)
+		}
+	}
+	slices.SortFunc(due, func(a, b *entry) int {
+		return cmp.Or(a.since.Compare(b.since), a.pod.Compare(b.pod))
+	})
+	for _, e := range due {
+		if l.inFlight >= requestsMax {
+			return
+		}
+		l.sendNext(ctx, e, now)
+	}
+}
+
+// sendNext makes the next request for one pod, if one is due.
+func (l *loop) sendNext(ctx context.Context, e *entry, now time.Time) {
+	e.check = false
+	watched := l.Copies.Get(e.pod.UID)
+	e.unwatched = watched == nil
+	if e.unwatched {
+		// The list is not read yet, or the pod is gone. Nothing is sent for a pod that is gone.
+		return
+	}
+	r, err := e.decide(watched, now)
+	switch {
+	case err != nil:
+		l.fail(e, err)
+	case r.verb == nothing:
+		e.failure = ""
+	default:
+		l.begin(ctx, e, r, now)
+	}
+}
+
+// fail records a failure, and logs it if it differs from the one before.
+func (l *loop) fail(e *entry, err error) {
+	if failure := describe(err); failure != e.failure {
+		e.failure = failure
+		l.Log.Warn("cannot send the status of a pod", "pod", e.pod.String(), "uid", string(e.pod.UID), "error", failure)
+	}
+}
+
+// summarize updates the summary.
+func (l *loop) summarize() {
+	pending, failure, listed := 0, "", l.Copies.Listed()
+	for _, e := range l.pods {
+		if e.check || e.busy || (e.unwatched && !listed) {
+			pending++
+			failure = max(failure, e.failure)
+		}
+	}
+	l.mu.Lock()
+	l.summary.Pending, l.summary.Failure = pending, failure
+	l.mu.Unlock()
+}
+
+// finish takes and sends the last statuses, and then ends all requests. It makes no request that has just failed.
+func (l *loop) finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	l.readMarks(time.Now())
+	l.beginTake(ctx, time.Now())
+	for l.taking || l.inFlight > 0 || len(l.dirty) > 0 {
+		at, _ := l.takeAt()
+		if !l.wait(ctx, cmp.Or(at, time.Now().Add(lastWords))) {
+			break
+		}
+		now := time.Now()
+		if next, due := l.takeAt(); due && len(l.dirty) > 0 && !now.Before(next) {
+			l.beginTake(ctx, now)
+		}
+		l.send(ctx, now)
+	}
+	for _, e := range l.pods {
+		if e.busy {
+			e.cancel(context.Canceled)
+		}
+	}
+}
+
+// random returns the random part of a delay.
+func random() float64 { return rand.Float64() }

@@ -1,0 +1,187 @@
+package statuses
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// harvest is the result of one look at the pods of the agent.
+type harvest struct {
+	// shown are the shown pods, if they could be listed.
+	shown  []Shown
+	listed bool
+	// asked are the pods whose status was asked for, and pods those that could be observed.
+	asked map[types.UID]bool
+	pods  map[types.UID]*v1.Pod
+	err   error
+}
+
+// soil notes that the status of a pod must be taken again.
+func (l *loop) soil(uid types.UID, now time.Time) {
+	if len(l.dirty) == 0 {
+		l.dirtySince = now
+	}
+	l.dirty[uid] = true
+}
+
+// takeAt returns when the next statuses are taken. due is false if there are none, or if this is under way.
+func (l *loop) takeAt() (at time.Time, due bool) {
+	if l.taking || len(l.dirty)+len(l.missed) == 0 {
+		return time.Time{}, false
+	}
+	at = l.missedRetry.until
+	if soon := l.dirtySince.Add(takeSoon); len(l.dirty) > 0 && (len(l.missed) == 0 || soon.Before(at)) {
+		at = soon
+	}
+	if earliest := l.tookAt.Add(takeEvery); at.Before(earliest) {
+		at = earliest
+	}
+	return at, true
+}
+
+// beginTake takes the status of all dirty pods, and of those that the manager does not know yet.
+func (l *loop) beginTake(ctx context.Context, now time.Time) {
+	if l.taking {
+		return
+	}
+	asked := l.dirty
+	if !l.missedRetry.until.After(now) {
+		maps.Copy(asked, l.missed)
+	}
+	l.taking, l.tookAt, l.dirty = true, now, map[types.UID]bool{}
+	before := make(map[types.UID]taken, len(l.pods))
+	for uid, e := range l.pods {
+		before[uid] = e.taken
+	}
+	ctx = context.WithoutCancel(ctx)
+	go func() { l.taken <- l.take(ctx, asked, before) }()
+}
+
+// take lists the pods, and then their statuses, so that a status is never older than what Shown reports about the pod.
+func (m *Manager) take(ctx context.Context, asked map[types.UID]bool, before map[types.UID]taken) harvest {
+	h := harvest{asked: asked, pods: map[types.UID]*v1.Pod{}}
+	shown, err := m.Pods.Shown(ctx)
+	if err != nil {
+		h.err = fmt.Errorf("list the pods of the API server: %w", err)
+		return h
+	}
+	h.shown, h.listed = shown, true
+	var list []*podspec.Desired
+	for i := range h.shown {
+		s := &h.shown[i]
+		uid := s.Desired.Pod.UID
+		last, known := before[uid]
+		if !known || last.mayRun != s.MayRun || last.reclaimed != s.Reclaimed || last.generation != s.Desired.Pod.Generation {
+			asked[uid] = true
+		}
+		if asked[uid] {
+			list = append(list, s.Desired)
+		}
+	}
+	if len(list) == 0 {
+		return h
+	}
+	pods, err := m.Pods.List(ctx, list)
+	h.err = err
+	for _, p := range pods {
+		if p.Status.Phase != "" && p.Status.Phase != v1.PodUnknown {
+			h.pods[p.UID] = p
+		}
+	}
+	return h
+}
+
+// store takes in the result of a look. Pods that could not be observed are taken again later, without a delay for the
+// others.
+func (l *loop) store(h harvest, now time.Time) {
+	l.taking = false
+	l.noteTake(h.err)
+	missed := h.asked
+	if h.listed {
+		missed = l.storeAll(&h, now)
+	}
+	for uid := range h.asked {
+		delete(l.missed, uid)
+	}
+	maps.Copy(l.missed, missed)
+	switch {
+	case len(missed) > 0:
+		l.missedRetry = l.missedRetry.failed(now, 0, random())
+	case len(l.missed) == 0:
+		l.missedRetry = backoff{}
+	}
+}
+
+// noteTake logs why statuses could not be taken, once for each reason.
+func (l *loop) noteTake(err error) {
+	failure := ""
+	if err != nil {
+		failure = describe(err)
+	}
+	if failure != "" && failure != l.takeFailure {
+		l.Log.Warn("cannot read the status of pods", "error", failure)
+	}
+	l.takeFailure = failure
+}
+
+// storeAll takes in the statuses of a look, and returns the shown pods without one.
+func (l *loop) storeAll(h *harvest, now time.Time) map[types.UID]bool {
+	shown, missed := map[types.UID]bool{}, map[types.UID]bool{}
+	for i := range h.shown {
+		uid := h.shown[i].Desired.Pod.UID
+		shown[uid] = true
+		switch pod := h.pods[uid]; {
+		case pod != nil:
+			l.storeOne(&h.shown[i], pod, now)
+		case h.asked[uid]:
+			missed[uid] = true
+		}
+	}
+	l.forget(shown)
+	return missed
+}
+
+// storeOne takes in the status of one pod.
+func (l *loop) storeOne(s *Shown, pod *v1.Pod, now time.Time) {
+	p := s.Desired.Pod
+	e := l.pods[p.UID]
+	if e == nil {
+		e = &entry{known: known{pod: model.PodRef{Namespace: p.Namespace, Name: p.Name, UID: p.UID}}}
+		l.pods[p.UID] = e
+	}
+	next := taken{own: pod.Status, generation: p.Generation, mayRun: s.MayRun, reclaimed: s.Reclaimed}
+	e.orphan = false
+	if e.version > 0 && e.same(&next) {
+		return
+	}
+	e.taken = next
+	e.version++
+	e.due(now)
+}
+
+func (t *taken) same(other *taken) bool {
+	return t.generation == other.generation && t.mayRun == other.mayRun && t.reclaimed == other.reclaimed &&
+		equality.Semantic.DeepEqual(&t.own, &other.own)
+}
+
+// forget drops the pods that the agent does not show any more. A request in flight ends first.
+func (l *loop) forget(shown map[types.UID]bool) {
+	for uid, e := range l.pods {
+		switch {
+		case shown[uid]:
+		case e.busy:
+			e.orphan = true
+		default:
+			delete(l.pods, uid)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package podstatus
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Cluster is the state of a pod in the API of a cluster, as far as the status depends on it.
+type Cluster struct {
+	// Generation is metadata.generation of the version that the last pass applied; 0 for a mirror pod.
+	Generation int64
+	// Conditions are the conditions of the pod in the API. The readiness gates refer to them.
+	Conditions []v1.PodCondition
+	// Waiting is the resize that podctl cannot make; nil if there is none.
+	Waiting *PendingResize
+}
+
+// PendingResize explains why a resize is not made (kubelet: SetPodResizePendingCondition).
+type PendingResize struct {
+	// Infeasible reports that the node can never make it. Otherwise it waits for resources.
+	Infeasible bool
+	Message    string
+	// Generation is metadata.generation of the version that asks for it.
+	Generation int64
+}
+
+// apiConditions returns the conditions of the pod in the API; nil without a cluster.
+func apiConditions(p *Pod) []v1.PodCondition {
+	if p.cluster == nil {
+		return nil
+	}
+	return p.cluster.Conditions
+}
+
+// addCluster adds the fields of a status that only a cluster needs: the conditions of a resize, and the observed
+// generations.
+func addCluster(p *Pod, s *v1.PodStatus) {
+	if p.cluster == nil {
+		return
+	}
+	s.Conditions = append(resizeConditions(p, s), s.Conditions...)
+	s.ObservedGeneration = p.cluster.Generation
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; c.ObservedGeneration == 0 {
+			c.ObservedGeneration = p.cluster.Generation
+		}
+	}
+}
+
+// resizeConditions returns the conditions of a resize that is not complete. A finished pod has none (kubelet:
+// determinePodResizeStatus).
+func resizeConditions(p *Pod, s *v1.PodStatus) []v1.PodCondition {
+	if s.Phase == v1.PodSucceeded || s.Phase == v1.PodFailed {
+		return nil
+	}
+	var conditions []v1.PodCondition
+	if w := p.cluster.Waiting; w != nil {
+		c := trueCondition(v1.PodResizePending)
+		c.Reason, c.Message, c.ObservedGeneration = v1.PodReasonDeferred, w.Message, w.Generation
+		if w.Infeasible {
+			c.Reason = v1.PodReasonInfeasible
+		}
+		conditions = append(conditions, c)
+	}
+	if resizing(p) {
+		conditions = append(conditions, trueCondition(v1.PodResizeInProgress))
+	}
+	return conditions
+}
+
+// resizing reports whether a running container does not have the applied cpu and memory yet.
+func resizing(p *Pod) bool {
+	actuated := p.Observed.Memory.Actuated
+	if actuated == nil || p.Active == "" {
+		return false
+	}
+	return slices.ContainsFunc(Lasting(p.Manifest), func(ref podspec.ContainerRef) bool {
+		c := p.Current(ref.Name)
+		given, known := actuated.Containers[ref.Name]
+		if c == nil || c.State != model.Running || !known {
+			return false
+		}
+		return differ(given.Requests, ref.Resources.Requests) || differ(given.Limits, ref.Resources.Limits)
+	})
+}
+
+// differ reports whether two lists differ in cpu or memory.
+func differ(a, b v1.ResourceList) bool {
+	return a.Cpu().Cmp(*b.Cpu()) != 0 || a.Memory().Cmp(*b.Memory()) != 0
+}
