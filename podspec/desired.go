@@ -47,8 +47,9 @@ type Desired struct {
 type Origin struct {
 	// Source names the origin of the document: an absolute path, a URL, or "-".
 	Source string `json:"source"`
-	// Owner is the name of the agent's source that owns the object: the source that provides its manifest, or "workloads"
-	// for the pods of a workload. It is empty if the object was applied by hand. It is not related to ownerReferences.
+	// Owner is the name of the agent's source that owns the object: the source that provides its manifest, or
+	// "workloads" for the pods of a workload. It is empty if the object was applied by hand. It is not related to
+	// ownerReferences.
 	Owner string `json:"owner,omitempty"`
 	// Set is the set that it was applied with, as NAMESPACE/NAME, or empty.
 	Set string `json:"set,omitempty"`

@@ -2,8 +2,8 @@ package model
 
 import v1 "k8s.io/api/core/v1"
 
-// OwnerWorkloads is the owner of every pod of a workload (podspec.Origin): the agent's source of these pods. It does not
-// depend on who applied the workload.
+// OwnerWorkloads is the owner of every pod of a workload (podspec.Origin): the agent's source of these pods. It does
+// not depend on who applied the workload.
 const OwnerWorkloads = "workloads"
 
 // Standing is the state of a pod: its status, and whether its manifest asks for more.

@@ -13,8 +13,8 @@ type Resource struct {
 	Workload *podspec.Workload
 	Object   *podspec.Object
 
-	// Owner is the source that owns the resource (podspec.Origin). It is empty for one that was applied by hand. File is
-	// the text of the resource.
+	// Owner is the source that owns the resource (podspec.Origin). It is empty for one that was applied by hand. File
+	// is the text of the resource.
 	Owner, File string
 	// name is unique in sources that identify resources by name. uid is the UID of the pod, or of the workload's first
 	// pod.
