@@ -46,7 +46,9 @@ func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error
 		return nil, err
 	}
 	images := runtimeapi.NewImageServiceClient(n.conn)
-	image, err := images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: demoImage}})
+	image, err := images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{
+		Image: &runtimeapi.ImageSpec{Image: demoImage},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,12 @@ func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error
 	if err = json.Unmarshal([]byte(text), &messages); err != nil {
 		return nil, err
 	}
-	f := &floor{node: n, sandbox: &runtimeapi.PodSandboxConfig{}, inits: s.inits, ids: make([]string, len(messages.Containers))}
+	f := &floor{
+		node:    n,
+		sandbox: &runtimeapi.PodSandboxConfig{},
+		inits:   s.inits,
+		ids:     make([]string, len(messages.Containers)),
+	}
 	err = protojson.Unmarshal(messages.Sandbox, f.sandbox)
 	for _, one := range messages.Containers {
 		config := &runtimeapi.ContainerConfig{}
@@ -73,7 +80,11 @@ func (f *floor) prepare(context.Context) error {
 	for _, c := range f.containers {
 		err := os.MkdirAll(filepath.Join(f.sandbox.GetLogDirectory(), filepath.Dir(c.GetLogPath())), 0o755)
 		for _, m := range c.GetMounts() {
-			err = errors.Join(err, os.MkdirAll(filepath.Dir(m.GetHostPath()), 0o755), os.WriteFile(m.GetHostPath(), nil, 0o600))
+			err = errors.Join(
+				err,
+				os.MkdirAll(filepath.Dir(m.GetHostPath()), 0o755),
+				os.WriteFile(m.GetHostPath(), nil, 0o600),
+			)
 		}
 		if err != nil {
 			return err
@@ -89,7 +100,8 @@ func (f *floor) run(ctx context.Context, atATime int) error {
 		return err
 	}
 	f.sandboxID = reply.GetPodSandboxId()
-	if _, err = f.cri.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: f.sandboxID}); err != nil {
+	request := &runtimeapi.PodSandboxStatusRequest{PodSandboxId: f.sandboxID}
+	if _, err = f.cri.PodSandboxStatus(ctx, request); err != nil {
 		return err
 	}
 	for i := range f.inits {
@@ -106,7 +118,11 @@ func (f *floor) run(ctx context.Context, atATime int) error {
 }
 
 func (f *floor) start(ctx context.Context, i int) error {
-	created, err := f.cri.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: f.sandboxID, Config: f.containers[i], SandboxConfig: f.sandbox})
+	created, err := f.cri.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+		PodSandboxId:  f.sandboxID,
+		Config:        f.containers[i],
+		SandboxConfig: f.sandbox,
+	})
 	if err != nil {
 		return err
 	}

@@ -94,9 +94,10 @@ func (a *nodeAgent) usage(ctx context.Context) (u usage, err error) {
 	tasks, _ := filepath.Glob(process + "task/*") // The pattern is valid.
 	for _, task := range tasks {
 		var nanoseconds, voluntary int64
-		times, _ := os.ReadFile(filepath.Join(task, "schedstat"))                              // The thread may have ended.
-		fmt.Sscan(string(times), &nanoseconds)                                                 //nolint:errcheck // as above
-		fmt.Sscan(field(filepath.Join(task, "status"), "voluntary_ctxt_switches"), &voluntary) //nolint:errcheck // as above
+		times, _ := os.ReadFile(filepath.Join(task, "schedstat")) // The thread may have ended.
+		switches := field(filepath.Join(task, "status"), "voluntary_ctxt_switches")
+		fmt.Sscan(string(times), &nanoseconds) //nolint:errcheck // as above
+		fmt.Sscan(switches, &voluntary)        //nolint:errcheck // as above
 		u.cpu, u.wakeups = u.cpu+time.Duration(nanoseconds), u.wakeups+voluntary
 	}
 	return u, nil
@@ -108,7 +109,8 @@ func judgeLoads(loads []Load) (targets []Target) {
 		agent := &loads[i]
 		for j := range loads {
 			kubelet := &loads[j]
-			if agent.Agent != agentName || kubelet.Agent != kubeletName || agent.Pods != kubelet.Pods || agent.Probed != kubelet.Probed {
+			if agent.Agent != agentName || kubelet.Agent != kubeletName ||
+				agent.Pods != kubelet.Pods || agent.Probed != kubelet.Probed {
 				continue
 			}
 			with := fmt.Sprintf(" of a kubelet with %s pods", agent.pods())

@@ -47,17 +47,20 @@ func parse() *options {
 	flag.StringVar(&o.images, "images", "bin", "directory of pause.tar and demo.tar")
 	flag.StringVar(&o.podman, "podman", "podman", "podman and its global flags; left out if it is not installed")
 	flag.StringVar(&o.crictl, "crictl", "crictl", "crictl; left out if it is not installed")
-	flag.StringVar(&o.kubelet, "kubelet", "", "with -agent: a kubelet to time, too; it manages cgroups and mounts of this machine, so it has no default")
+	flag.StringVar(&o.kubelet, "kubelet", "",
+		"with -agent: a kubelet to time, too; it manages cgroups and mounts of this machine, so it has no default")
 	flag.Func("only", "regular expression of the workloads to run", func(text string) (err error) {
 		o.only, err = regexp.Compile(text)
 		return err
 	})
-	flag.IntVar(&o.rounds, "rounds", 0, "how often each contender of a workload runs; 0 means as often as the documentation needs")
+	flag.IntVar(&o.rounds, "rounds", 0,
+		"how often each contender of a workload runs; 0 means as often as the documentation needs")
 	flag.BoolVar(&o.agent, "agent", false, "measure only podctl's agent, beside the kubelet if there is one")
 	flag.IntVar(&o.pods, "pods", 110, "with -agent: how many pods run while nothing happens")
 	flag.DurationVar(&o.window, "window", time.Minute, "with -agent: how long the idle usage is measured")
 	flag.StringVar(&o.markdown, "markdown", "", "page of the documentation that gets the tables")
-	flag.StringVar(&o.summary, "summary", "", "page of the documentation that gets the ratios of all tables in -markdown")
+	flag.StringVar(&o.summary, "summary", "",
+		"page of the documentation that gets the ratios of all tables in -markdown")
 	flag.Parse()
 	return o
 }

@@ -49,8 +49,8 @@ type workload struct {
 // usualRounds is how often each contender of a workload runs.
 const usualRounds = 15
 
-// measure runs the contenders in turn, A B C A B C …, so that a machine whose speed drifts is equally slow for all. The
-// first round warms up and does not count. If rounds is not zero, it replaces that of the workload.
+// measure runs the contenders in turn, A B C A B C …, so that a machine whose speed drifts is equally slow for all.
+// The first round warms up and does not count. If rounds is not zero, it replaces that of the workload.
 func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err error) {
 	defer func() { err = errors.Join(err, w.end.do(context.WithoutCancel(ctx))) }()
 	if w.begin != nil {
@@ -98,7 +98,9 @@ func (w *workload) summarize(rounds [][]sample) *Result {
 		f.Wall = spreadOf(of(func(a, _ sample) float64 { return milliseconds(a.wall) }))
 		f.CPU = quantile(of(func(a, _ sample) float64 { return milliseconds(a.cpu) }), 0.5)
 		if i > 0 {
-			f.Ratio = quantile(of(func(a, podctl sample) float64 { return float64(podctl.wall) / float64(a.wall) }), 0.5)
+			f.Ratio = quantile(of(func(a, podctl sample) float64 {
+				return float64(podctl.wall) / float64(a.wall)
+			}), 0.5)
 		}
 		r.Contenders = append(r.Contenders, f)
 	}

@@ -79,7 +79,10 @@ func (n *node) cgroupRoot() string { return filepath.Base(n.dir) }
 
 // args returns the arguments of a command after the flags for this node.
 func (n *node) args(args ...string) []string {
-	return append([]string{"--state-dir", n.dir, "--log-root", filepath.Join(n.dir, "logs"), "--cgroup-root", n.cgroupRoot()}, args...)
+	return append(
+		[]string{"--state-dir", n.dir, "--log-root", filepath.Join(n.dir, "logs"), "--cgroup-root", n.cgroupRoot()},
+		args...,
+	)
 }
 
 // podctl runs podctl and ignores its output.

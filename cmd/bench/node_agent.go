@@ -111,7 +111,12 @@ func newKubelet(ctx context.Context, n *node) (*nodeAgent, error) {
 		return runningPods(text)
 	}
 	text := fmt.Appendf(nil, kubeletConfig, a.dir(""), n.socket(), n.cgroupRoot(), port, readOnly, agentPods)
-	return a, errors.Join(portErr, readOnlyErr, os.MkdirAll(a.dir("manifests"), 0o755), os.WriteFile(a.dir("config.yaml"), text, 0o600))
+	return a, errors.Join(
+		portErr,
+		readOnlyErr,
+		os.MkdirAll(a.dir("manifests"), 0o755),
+		os.WriteFile(a.dir("config.yaml"), text, 0o600),
+	)
 }
 
 // freePort returns a port of this machine on which no process listens.
@@ -228,7 +233,9 @@ func (a *nodeAgent) drop(ctx context.Context, names ...string) (err error) {
 	}
 	for _, name := range names {
 		err = errors.Join(err, a.until(ctx, "stop "+name, func() (bool, error) {
-			left, failed := a.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: a.labels(name)}})
+			left, failed := a.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+				Filter: &runtimeapi.PodSandboxFilter{LabelSelector: a.labels(name)},
+			})
 			for _, s := range left.GetItems() {
 				if a.name == kubeletName && s.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
 					// The kubelet may be removing it, too.
@@ -248,7 +255,9 @@ func (a *nodeAgent) labels(name string) map[string]string {
 
 // containers returns the running containers of a pod, or of all pods for an empty name.
 func (a *nodeAgent) containers(ctx context.Context, name string) ([]*runtimeapi.Container, error) {
-	filter := &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}
+	filter := &runtimeapi.ContainerFilter{
+		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+	}
 	if name != "" {
 		filter.LabelSelector = a.labels(name)
 	}
@@ -257,7 +266,9 @@ func (a *nodeAgent) containers(ctx context.Context, name string) ([]*runtimeapi.
 }
 
 // awaitNew waits until count regular containers of a pod run and the last of them is newer than a time.
-func (a *nodeAgent) awaitNew(ctx context.Context, name string, count int, than time.Time) (regular []*runtimeapi.Container, err error) {
+func (a *nodeAgent) awaitNew(
+	ctx context.Context, name string, count int, than time.Time,
+) (regular []*runtimeapi.Container, err error) {
 	last := fmt.Sprint(regularPrefix, count-1)
 	err = a.until(ctx, "start "+name, func() (bool, error) {
 		time.Sleep(listPause)

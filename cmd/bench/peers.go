@@ -17,7 +17,11 @@ func (n *node) peersStart(f *floor, manifest string) (peers []contender) {
 		peers = append(peers, contender{name: "crictl by hand", before: f.prepare, run: f.byCrictl, after: f.discard})
 	}
 	if n.podman != nil {
-		peers = append(peers, contender{name: "podman kube play", run: n.timedPodman("kube", "play", manifest), after: n.doPodman("kube", "down", manifest)})
+		peers = append(peers, contender{
+			name:  "podman kube play",
+			run:   n.timedPodman("kube", "play", manifest),
+			after: n.doPodman("kube", "down", manifest),
+		})
 	}
 	return peers
 }
@@ -27,7 +31,11 @@ func (n *node) peersDelete(manifest string) []contender {
 	if n.podman == nil {
 		return nil
 	}
-	return []contender{{name: "podman kube down", before: n.doPodman("kube", "play", manifest), run: n.timedPodman("kube", "down", manifest)}}
+	return []contender{{
+		name:   "podman kube down",
+		before: n.doPodman("kube", "play", manifest),
+		run:    n.timedPodman("kube", "down", manifest),
+	}}
 }
 
 // tryPodman loads the image into podman, and checks whether podman can run a pod. It needs capabilities that the
@@ -67,7 +75,8 @@ func (f *floor) byCrictl(ctx context.Context) (sum sample, err error) {
 		if err != nil {
 			return ""
 		}
-		s, id, failed := timed(ctx, f.crictl[0], slices.Concat(f.crictl[1:], []string{"--runtime-endpoint", "unix://" + f.socket()}, args)...)
+		args = slices.Concat(f.crictl[1:], []string{"--runtime-endpoint", "unix://" + f.socket()}, args)
+		s, id, failed := timed(ctx, f.crictl[0], args...)
 		sum.wall, sum.cpu, err = sum.wall+s.wall, sum.cpu+s.cpu, failed
 		return strings.TrimSpace(id)
 	}

@@ -39,7 +39,9 @@ func (s shape) manifest(name string) string {
 	rest := "args: [sleep]"
 	if s.probed {
 		const probe = "httpGet: {path: /healthz, port: 8080}}"
-		rest = `args: [serve, --http, ":8080"], livenessProbe: {periodSeconds: 10, ` + probe + ", readinessProbe: {periodSeconds: 5, " + probe
+		rest = `args: [serve, --http, ":8080"]` +
+			", livenessProbe: {periodSeconds: 10, " + probe +
+			", readinessProbe: {periodSeconds: 5, " + probe
 	}
 	for i := range s.containers {
 		if i == s.containers-1 && s.mark != "" {

@@ -32,7 +32,8 @@ func benchAgent(ctx context.Context, o *options) (r report, err error) {
 	return r, err
 }
 
-// newNodeAgents starts each agent on its own node. After an error it also returns the agents that it has begun to start.
+// newNodeAgents starts each agent on its own node. After an error it also returns the agents that it has begun to
+// start.
 func newNodeAgents(ctx context.Context, o *options) (list nodeAgents, err error) {
 	makers := []func(context.Context, *node) (*nodeAgent, error){newPodctlAgent}
 	if o.kubelet != "" {
@@ -53,7 +54,8 @@ func newNodeAgents(ctx context.Context, o *options) (list nodeAgents, err error)
 		if err != nil {
 			return list, err
 		}
-		if err = errors.Join(a.podctl(ctx, "apply", "--wait=started", path), a.podctl(ctx, "delete", "warm")); err != nil {
+		err = errors.Join(a.podctl(ctx, "apply", "--wait=started", path), a.podctl(ctx, "delete", "warm"))
+		if err != nil {
 			return list, err
 		}
 		if err = a.start(ctx, 0); err != nil {
@@ -134,7 +136,8 @@ func (list nodeAgents) workloads(pods int) []workload {
 		}, (*nodeAgent).flooded},
 		{workload{
 			name: fmt.Sprintf("restart-%d", pods), rounds: 5, limit: limit{ms: 1000},
-			what: fmt.Sprintf("the agent or the kubelet is killed and started with %d running pods, until it reports all of them; no container restarts", pods),
+			what: fmt.Sprintf("the agent or the kubelet is killed and started with %d running pods, "+
+				"until it reports all of them; no container restarts", pods),
 		}, func(a *nodeAgent) contender { return a.restarting(pods) }},
 	}
 	workloads := make([]workload, len(all))
@@ -246,7 +249,8 @@ func (a *nodeAgent) stillRun(ctx context.Context, before []*runtimeapi.Container
 	}
 	for _, c := range before {
 		if !slices.ContainsFunc(now, func(n *runtimeapi.Container) bool { return n.GetId() == c.GetId() }) {
-			return fmt.Errorf("%s has stopped container %s of pod %s", a.name, c.GetId(), c.GetLabels()["io.kubernetes.pod.name"])
+			return fmt.Errorf("%s has stopped container %s of pod %s",
+				a.name, c.GetId(), c.GetLabels()["io.kubernetes.pod.name"])
 		}
 	}
 	return nil

@@ -59,13 +59,16 @@ func (t Target) sentence() string {
 // page returns the report as a part of a page of the documentation.
 func (r *report) page(target, method string) string {
 	var b, notes strings.Builder
-	fmt.Fprintf(&b, "## %s\n\n| | | runs | median ms | quartiles | CPU ms | the first is |\n|---|---|---|---|---|---|---|\n", target)
+	fmt.Fprintf(&b, "## %s\n\n"+
+		"| | | runs | median ms | quartiles | CPU ms | the first is |\n"+
+		"|---|---|---|---|---|---|---|\n", target)
 	for i := range r.Results {
 		r.Results[i].rows(&b, &notes)
 	}
 	b.WriteString("\n" + notes.String() + "\n")
 	if len(r.Loads) > 0 {
-		b.WriteString("While nothing happens:\n\n| pods | | CPU ms/s | RSS MiB | anonymous MiB | heap MiB | calls/s | wake-ups/s |\n" +
+		b.WriteString("While nothing happens:\n\n" +
+			"| pods | | CPU ms/s | RSS MiB | anonymous MiB | heap MiB | calls/s | wake-ups/s |\n" +
 			"|---|---|---|---|---|---|---|---|\n")
 		for _, l := range r.Loads {
 			fmt.Fprintf(&b, "| %s | %s | %.2f | %.1f | %.1f | %.1f | %.2f | %.1f |\n",
@@ -91,7 +94,8 @@ func (r *Result) rows(b, notes *strings.Builder) {
 		if f.Ratio > 0 {
 			ratio = fmt.Sprintf("%.2f×", f.Ratio)
 		}
-		fmt.Fprintf(b, "| %s | %s | %d | %.1f | %.1f-%.1f | %s | %s |\n", name, f.Name, f.Runs, f.Wall.Median, f.Wall.Low, f.Wall.High, cpu, ratio)
+		fmt.Fprintf(b, "| %s | %s | %d | %.1f | %.1f-%.1f | %s | %s |\n",
+			name, f.Name, f.Runs, f.Wall.Median, f.Wall.Low, f.Wall.High, cpu, ratio)
 		name = ""
 	}
 	fmt.Fprintf(notes, "* %s: %s", r.Name, r.What)
@@ -102,20 +106,26 @@ func (r *Result) rows(b, notes *strings.Builder) {
 }
 
 // commandMethod explains the figures of commands.
-const commandMethod = `The **floor** is the time of the calls that every tool has to make. The bench makes them over one open connection, with the
-messages that podctl sends (` + "`podctl render --cri`" + `), one after the other or with the containers side by side. All contenders
-of a workload run in turn (A B C A B C …) on a private containerd, so a machine whose speed drifts is as slow for one as for the
-other. "The first is" is the median of the ratios within the same round. The first round and the clean-up between runs do not count.
-podctl, crictl and podman are timed as whole processes.
-`
+const commandMethod = "The **floor** is the time of the calls that every tool has to make. " +
+	"The bench makes them over one open connection, with the\n" +
+	"messages that podctl sends (`podctl render --cri`), one after the other or with the containers side by side. " +
+	"All contenders\n" +
+	"of a workload run in turn (A B C A B C …) on a private containerd, " +
+	"so a machine whose speed drifts is as slow for one as for the\n" +
+	"other. \"The first is\" is the median of the ratios within the same round. " +
+	"The first round and the clean-up between runs do not count.\n" +
+	"podctl, crictl and podman are timed as whole processes.\n"
 
 // agentMethod explains the figures of the agent.
-const agentMethod = `The agent and the kubelet run at the same time, each on a containerd of its own, with a directory of manifests. The pods of the
-idle measurement stay while reactions are timed in turn, and all of them still run at the end. Times of containers are those of the
-runtime. Idle usage is measured for both at the same time; the kernel reports it, except calls to the runtime and the heap (the less
-of two readings, because a part waits for the collection), which come from their own metrics. Probed pods have a liveness probe every ten
-seconds and a readiness probe every five.
-`
+const agentMethod = "The agent and the kubelet run at the same time, each on a containerd of its own, " +
+	"with a directory of manifests. The pods of the\n" +
+	"idle measurement stay while reactions are timed in turn, and all of them still run at the end. " +
+	"Times of containers are those of the\n" +
+	"runtime. Idle usage is measured for both at the same time; " +
+	"the kernel reports it, except calls to the runtime and the heap (the less\n" +
+	"of two readings, because a part waits for the collection), which come from their own metrics. " +
+	"Probed pods have a liveness probe every ten\n" +
+	"seconds and a readiness probe every five.\n"
 
 // savePart replaces a part of a page and keeps the others. An empty path saves nothing.
 func savePart(path, name, part string) error {
@@ -126,7 +136,8 @@ func savePart(path, name, part string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.WriteFile(path, []byte(withPart(string(page), name, part)), 0o644) //nolint:gosec // a page that everybody may read
+	text := withPart(string(page), name, part)
+	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a page that everybody may read
 }
 
 // saveSummary writes the ratios of a page of tables to another page. An empty path saves nothing.

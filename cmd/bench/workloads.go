@@ -37,10 +37,12 @@ func (u *suite) workloads() []workload {
 			name: "version", what: "`podctl version --client`: the start of the process alone", rounds: 40,
 			contenders: u.podctls(nil, nil, "version", "--client"),
 		},
-		u.creation("start-1", "a new pod of one container whose image is present", limit{against: floorName, factor: 1.15}, shape{containers: 1}),
-		u.creation("start-4", "the same with four containers", limit{against: floorSideBySide, factor: 1.15}, shape{containers: 4}),
-		u.creation("init-3", "three init containers, then one: `apply --wait=started`", limit{against: floorName, factor: 1.15},
-			shape{inits: 3, containers: 1}, "--wait=started"),
+		u.creation("start-1", "a new pod of one container whose image is present",
+			limit{against: floorName, factor: 1.15}, shape{containers: 1}),
+		u.creation("start-4", "the same with four containers",
+			limit{against: floorSideBySide, factor: 1.15}, shape{containers: 4}),
+		u.creation("init-3", "three init containers, then one: `apply --wait=started`",
+			limit{against: floorName, factor: 1.15}, shape{inits: 3, containers: 1}, "--wait=started"),
 		u.replacement(), u.deletion(), u.waiting(), u.plan(1, 25), u.plan(400, 37.5),
 	}
 }
@@ -62,7 +64,8 @@ func (u *suite) creation(name, what string, l limit, s shape, flags ...string) w
 		if err != nil {
 			return nil, err
 		}
-		list := append(u.podctls(nil, u.do("delete", "--force", name), append([]string{"apply", path}, flags...)...), f.creating(floorName, oneByOne))
+		apply := append([]string{"apply", path}, flags...)
+		list := append(u.podctls(nil, u.do("delete", "--force", name), apply...), f.creating(floorName, oneByOne))
 		if s.containers > 1 {
 			list = append(list, f.creating(floorSideBySide, sideBySide))
 		}
@@ -76,7 +79,8 @@ func (u *suite) creation(name, what string, l limit, s shape, flags ...string) w
 // replacement edits the environment of one container of four before each run.
 func (u *suite) replacement() workload {
 	w := workload{
-		name: "replace-1-of-4", what: "one container of four is replaced after an edit; the floor is stop, create, start",
+		name:  "replace-1-of-4",
+		what:  "one container of four is replaced after an edit; the floor is stop, create, start",
 		limit: limit{against: floorName, factor: 1.1},
 	}
 	var f *floor
@@ -105,7 +109,9 @@ func (u *suite) replacement() workload {
 
 func (u *suite) deletion() workload {
 	w := workload{
-		name: "delete", what: "`delete` of a pod of one container that obeys SIGTERM; the floor is stop, stop sandbox, remove, remove sandbox",
+		name: "delete",
+		what: "`delete` of a pod of one container that obeys SIGTERM; " +
+			"the floor is stop, stop sandbox, remove, remove sandbox",
 		limit: limit{against: floorName, factor: 1.1},
 	}
 	w.begin = func(ctx context.Context) ([]contender, error) {
@@ -113,7 +119,8 @@ func (u *suite) deletion() workload {
 		if err != nil {
 			return nil, err
 		}
-		return append(append(u.podctls(u.do("apply", path), nil, "delete", "delete"), f.removing()), u.peersDelete(path)...), nil
+		list := append(u.podctls(u.do("apply", path), nil, "delete", "delete"), f.removing())
+		return append(list, u.peersDelete(path)...), nil
 	}
 	return w
 }
@@ -122,7 +129,8 @@ func (u *suite) deletion() workload {
 func (u *suite) waiting() workload {
 	w := workload{
 		name: "wait-10s", what: "the processor time of `apply --wait` while an init container sleeps for ten seconds",
-		rounds: 2, limit: limit{cpuShare: 0.02},
+		rounds: 2,
+		limit:  limit{cpuShare: 0.02},
 	}
 	w.begin = func(context.Context) ([]contender, error) {
 		path, err := u.write("waiting.yaml", shape{inits: 1, sleep: "10s", containers: 1}.manifest("waiting"))
@@ -135,7 +143,8 @@ func (u *suite) waiting() workload {
 func (u *suite) plan(pods int, ms float64) workload {
 	w := workload{
 		name: fmt.Sprintf("plan-%d", pods), rounds: 25, limit: limit{ms: ms},
-		what: fmt.Sprintf("`plan` of a running pod of five containers, pods on the node: %d; beside it, its `apply` and the list of all pods", pods),
+		what: fmt.Sprintf("`plan` of a running pod of five containers, pods on the node: %d; "+
+			"beside it, its `apply` and the list of all pods", pods),
 	}
 	w.begin = func(ctx context.Context) ([]contender, error) {
 		path, err := u.write("plan.yaml", shape{containers: 5}.manifest("planned"))

@@ -125,12 +125,15 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 func fieldsPage() string {
 	var b strings.Builder
 	b.WriteString("# The fields of a Pod\n\n" +
-		"Generated from the table that the loader, the hashes and the plan use. A field stands for everything below it\n" +
+		"Generated from the table that the loader, the hashes and the plan use. " +
+		"A field stands for everything below it\n" +
 		"unless a longer path says otherwise; `container` stands for `spec.containers`, `spec.initContainers` and\n" +
 		"`spec.ephemeralContainers`, `volume` for `spec.volumes`.\n\n" +
 		"*Change* says what an edit does to a pod that runs: *replace* replaces the containers that have the field,\n" +
-		"*sandbox* recreates the sandbox, *in place* changes the running container, *live* takes effect without touching\n" +
-		"what runs, *next start* when a container starts next, and *new pod* once the pod has been deleted and applied again.\n\n" +
+		"*sandbox* recreates the sandbox, " +
+		"*in place* changes the running container, *live* takes effect without touching\n" +
+		"what runs, *next start* when a container starts next, " +
+		"and *new pod* once the pod has been deleted and applied again.\n\n" +
 		"| field | support | change | needs | why |\n|---|---|---|---|---|\n")
 	rows := fields.All()
 	slices.SortFunc(rows, func(a, b fields.Field) int { return strings.Compare(a.Path, b.Path) })

@@ -58,12 +58,14 @@ func draw(in io.Reader, out io.Writer) error {
 	}
 	var b strings.Builder
 	w, h := int(float64(width)*letter)+2*side, top+row*len(lines)+side
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`+"\n", w, h, w, h)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`+"\n",
+		w, h, w, h)
 	b.WriteString(`<rect width="100%" height="100%" rx="8" fill="#1d1f21"/>` + "\n")
 	for i, color := range []string{"#ff5f56", "#ffbd2e", "#27c93f"} {
 		fmt.Fprintf(&b, `<circle cx="%d" cy="16" r="5" fill="%s"/>`+"\n", side+4+16*i, color)
 	}
-	b.WriteString(`<g font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="13" fill="#d5d8d6">` + "\n")
+	const fonts = `ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace`
+	b.WriteString(`<g font-family="` + fonts + `" font-size="13" fill="#d5d8d6">` + "\n")
 	for i, text := range lines {
 		fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`+"\n", side, top+row*i+13, text)
 	}
@@ -133,6 +135,12 @@ func (s *style) change(codes []string) {
 // colorOf returns the colour of a code, or an empty string for one that podctl does not use.
 func colorOf(code string) string {
 	return map[string]string{
-		"31": "#e06c75", "32": "#98c379", "33": "#e5c07b", "34": "#61afef", "35": "#c678dd", "36": "#56b6c2", "37": "#d5d8d6",
+		"31": "#e06c75",
+		"32": "#98c379",
+		"33": "#e5c07b",
+		"34": "#61afef",
+		"35": "#c678dd",
+		"36": "#56b6c2",
+		"37": "#d5d8d6",
 	}[code]
 }

@@ -80,7 +80,10 @@ func describe(info *debug.BuildInfo, file binary, created time.Time) *document {
 		Version: "SPDX-2.3", License: "CC0-1.0", ID: documentID, Name: file.name + " " + file.version,
 		// The namespace includes the sum of the program, so no two documents share a name.
 		Namespace: "https://" + info.Main.Path + "/sbom/" + sum,
-		Creation:  creation{Created: created.Format(time.RFC3339), Creators: []string{"Tool: " + info.Main.Path + "/cmd/sbom"}},
+		Creation: creation{
+			Created:  created.Format(time.RFC3339),
+			Creators: []string{"Tool: " + info.Main.Path + "/cmd/sbom"},
+		},
 	}
 	program := module(programID, info.Main.Path, file.version)
 	program.File, program.Purpose, program.Declared = file.name, "APPLICATION", "Apache-2.0"
@@ -116,10 +119,17 @@ func dependency(m *debug.Module) component {
 }
 
 func module(id, path, version string) component {
+	url := "pkg:golang/" + strings.ToLower(path) + "@" + strings.ReplaceAll(version, "+", "%2B")
 	return component{
-		ID: id, Name: path, Version: version, Purpose: "LIBRARY", Location: unknown,
-		Concluded: unknown, Declared: unknown, Copyright: unknown,
-		Refs: []reference{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + strings.ToLower(path) + "@" + strings.ReplaceAll(version, "+", "%2B")}},
+		ID:        id,
+		Name:      path,
+		Version:   version,
+		Purpose:   "LIBRARY",
+		Location:  unknown,
+		Concluded: unknown,
+		Declared:  unknown,
+		Copyright: unknown,
+		Refs:      []reference{{"PACKAGE-MANAGER", "purl", url}},
 	}
 }
 
@@ -131,5 +141,7 @@ func elementID(path, version string) string {
 // escaped returns a path in the form of module proxies, with an exclamation mark and a small letter for each capital
 // letter.
 func escaped(path string) string {
-	return regexp.MustCompile(`[A-Z]`).ReplaceAllStringFunc(path, func(letter string) string { return "!" + strings.ToLower(letter) })
+	return regexp.MustCompile(`[A-Z]`).ReplaceAllStringFunc(path, func(letter string) string {
+		return "!" + strings.ToLower(letter)
+	})
 }

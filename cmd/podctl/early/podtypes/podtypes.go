@@ -15,7 +15,8 @@ import (
 
 func init() { //nolint:gochecknoinits // it is of use only beside the initialisation of other packages
 	// For other commands there is no measurable gain, or they need the processor themselves.
-	if slices.ContainsFunc(os.Args[1:], func(word string) bool { return word == "apply" || word == "plan" || word == "run" }) {
+	gains := func(word string) bool { return word == "apply" || word == "plan" || word == "run" }
+	if slices.ContainsFunc(os.Args[1:], gains) {
 		go meet()
 	}
 }
