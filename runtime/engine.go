@@ -95,8 +95,26 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 		s.Objects = objects.New(locker, s.Now)
 		s.Objects.Owner = func(p podspec.Port) string { return machine.Owner(p, s.Reserved) }
 	}
-	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs, Pulls: s.Pulls, Exits: observe.NewExits(client), Reserved: s.Reserved}
-	e := &Engine{Client: client, layout: s.Layout, now: s.Now, Exits: w.Exits, Objects: s.Objects, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
+	w := observe.World{
+		Client:   client,
+		Layout:   s.Layout,
+		Cgroups:  s.Cgroups,
+		Now:      s.Now,
+		Objects:  s.Objects,
+		Logs:     s.Logs,
+		Pulls:    s.Pulls,
+		Exits:    observe.NewExits(client),
+		Reserved: s.Reserved,
+	}
+	e := &Engine{
+		Client:  client,
+		layout:  s.Layout,
+		now:     s.Now,
+		Exits:   w.Exits,
+		Objects: s.Objects,
+		Host:    observe.NewHost(client, s.Layout, s.Sources),
+		Digests: observe.NewDigests(s.Layout),
+	}
 	e.Observer = observe.New(w, e.Host, e.Digests)
 	e.Lister = observe.NewLister(e.Observer)
 	e.Images = images.NewStore(client, s.Layout)

@@ -27,8 +27,8 @@ func oversized(pod *v1.Pod, machine *model.Machine) []string {
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		wants, has := requests[name], machine.Capacity[name]
 		if isCounted(name) && wants.Cmp(has) > 0 {
-			notes = append(notes, fmt.Sprintf("the pod requests %s of %s, and this machine has %s: a kubelet would refuse it (%s)",
-				wants.String(), name, has.String(), model.OutOf(name)))
+			notes = append(notes, fmt.Sprintf("the pod requests %s of %s, and this machine has %s: "+
+				"a kubelet would refuse it (%s)", wants.String(), name, has.String(), model.OutOf(name)))
 		}
 	}
 	return notes
@@ -49,7 +49,9 @@ func unsafeSysctls(pod *v1.Pod) []string {
 	for i, sysctl := range pod.Spec.SecurityContext.Sysctls {
 		if name := podspec.SysctlName(sysctl.Name); !slices.Contains(safeSysctls(), name) {
 			notes = append(notes, fmt.Sprintf(
-				"spec.securityContext.sysctls[%d]: a kubelet would refuse the pod unless its --allowed-unsafe-sysctls has it (SysctlForbidden): forbidden sysctl: %q not allowlisted",
+				"spec.securityContext.sysctls[%d]: "+
+					"a kubelet would refuse the pod unless its --allowed-unsafe-sysctls has it (SysctlForbidden): "+
+					"forbidden sysctl: %q not allowlisted",
 				i, name))
 		}
 	}
@@ -58,9 +60,10 @@ func unsafeSysctls(pod *v1.Pod) []string {
 
 func safeSysctls() []string {
 	return []string{
-		"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range",
-		"net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout",
-		"net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
+		"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies",
+		"net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports",
+		"net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl",
+		"net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
 	}
 }
 
@@ -73,13 +76,18 @@ func unlabelled(pod *v1.Pod, machine *model.Machine) []string {
 		has, known := machine.Labels[key]
 		switch {
 		case known && has != want:
-			notes = append(notes, fmt.Sprintf("spec.nodeSelector[%s] is %s, but this machine has %s: a kubelet would refuse the pod (NodeAffinity)", key, want, has))
+			notes = append(notes, fmt.Sprintf("spec.nodeSelector[%s] is %s, but this machine has %s: "+
+				"a kubelet would refuse the pod (NodeAffinity)", key, want, has))
 		case !known && machine.Labels != nil:
-			notes = append(notes, fmt.Sprintf("spec.nodeSelector[%s]: a kubelet would refuse the pod unless its node has the label %s=%s (NodeAffinity)", key, key, want))
+			notes = append(notes, fmt.Sprintf("spec.nodeSelector[%s]: "+
+				"a kubelet would refuse the pod unless its node has the label %s=%s (NodeAffinity)", key, key, want))
 		}
 	}
-	if affinity := pod.Spec.Affinity; affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		notes = append(notes, "spec.affinity.nodeAffinity: a kubelet would refuse the pod unless its node has the labels that it requires (NodeAffinity)")
+	affinity := pod.Spec.Affinity
+	if affinity != nil && affinity.NodeAffinity != nil &&
+		affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		notes = append(notes, "spec.affinity.nodeAffinity: "+
+			"a kubelet would refuse the pod unless its node has the labels that it requires (NodeAffinity)")
 	}
 	return notes
 }

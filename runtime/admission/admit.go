@@ -117,7 +117,8 @@ func otherSystem(pod *v1.Pod) string {
 // strictGroups corresponds to the kubelet's rejectPodAdmissionBasedOnSupplementalGroupsPolicy.
 func (r *Request) strictGroups(pod *v1.Pod) string {
 	own := pod.Spec.SecurityContext
-	if own == nil || ptr.Deref(own.SupplementalGroupsPolicy, "") != v1.SupplementalGroupsPolicyStrict || ptr.Deref(r.Machine.SupplementalGroups, true) {
+	if own == nil || ptr.Deref(own.SupplementalGroupsPolicy, "") != v1.SupplementalGroupsPolicyStrict ||
+		ptr.Deref(r.Machine.SupplementalGroups, true) {
 		return ""
 	}
 	return "SupplementalGroupsPolicy=Strict is not supported in this node"
@@ -155,7 +156,8 @@ func wantsAppArmor(pod *v1.Pod) bool {
 		}
 	}
 	for key, profile := range pod.Annotations {
-		if strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) && profile != v1.DeprecatedAppArmorBetaProfileNameUnconfined {
+		if strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) &&
+			profile != v1.DeprecatedAppArmorBetaProfileNameUnconfined {
 			return true
 		}
 	}

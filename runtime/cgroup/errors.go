@@ -61,5 +61,6 @@ func (e *BusyError) Error() string {
 		}
 		names = append(names, name)
 	}
-	return fmt.Sprintf("cgroup %s cannot be removed: processes run in it: %s%s; end them, then delete the pod again", e.Path, strings.Join(names, ", "), more)
+	return fmt.Sprintf("cgroup %s cannot be removed: processes run in it: %s%s; end them, then delete the pod again",
+		e.Path, strings.Join(names, ", "), more)
 }

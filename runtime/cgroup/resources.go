@@ -40,7 +40,10 @@ func (t *tree) translate(r Resources) *cgroups.Resources {
 	}
 	if t.has("hugetlb") {
 		for _, size := range slices.Sorted(maps.Keys(r.HugePages)) {
-			out.HugetlbLimit = append(out.HugetlbLimit, &cgroups.HugepageLimit{Pagesize: size, Limit: r.HugePages[size]})
+			out.HugetlbLimit = append(out.HugetlbLimit, &cgroups.HugepageLimit{
+				Pagesize: size,
+				Limit:    r.HugePages[size],
+			})
 		}
 	}
 	return out

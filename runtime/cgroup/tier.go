@@ -137,7 +137,8 @@ func RemoveTiers(ctx context.Context, root string) error {
 	}
 	names := []string{"kubepods/burstable", "kubepods/besteffort", "kubepods"}
 	if root == "" {
-		names = append(names, "kubepods.slice/kubepods-burstable.slice", "kubepods.slice/kubepods-besteffort.slice", "kubepods.slice")
+		names = append(names,
+			"kubepods.slice/kubepods-burstable.slice", "kubepods.slice/kubepods-besteffort.slice", "kubepods.slice")
 	}
 	var errs []error
 	for _, name := range append(names, ".") {

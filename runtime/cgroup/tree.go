@@ -71,7 +71,11 @@ func usualMounts(root, own string, fileSystem func(path string) int64) []*mounti
 	for line := range strings.Lines(own) {
 		_, rest, _ := strings.Cut(line, ":")
 		controllers, _, _ := strings.Cut(rest, ":")
-		m := &mountinfo.Info{FSType: "cgroup", Mountpoint: filepath.Join(root, strings.TrimPrefix(controllers, "name=")), VFSOptions: controllers}
+		m := &mountinfo.Info{
+			FSType:     "cgroup",
+			Mountpoint: filepath.Join(root, strings.TrimPrefix(controllers, "name=")),
+			VFSOptions: controllers,
+		}
 		kind := int64(unix.CGROUP_SUPER_MAGIC)
 		if controllers == "" {
 			m.FSType, m.Mountpoint, kind = "cgroup2", filepath.Join(root, "unified"), unix.CGROUP2_SUPER_MAGIC
@@ -106,7 +110,8 @@ func newTree(mounts []*mountinfo.Info) *tree {
 		case m.FSType == "cgroup":
 			h.controllers = controllersOf(m.VFSOptions)
 		}
-		if key := m.FSType + strings.Join(h.controllers, ","); !seen[key] { // A mount may also be bound to other places.
+		// A mount may also be bound to other places.
+		if key := m.FSType + strings.Join(h.controllers, ","); !seen[key] {
 			seen[key] = true
 			t.hierarchies = append(t.hierarchies, h)
 		}
@@ -122,7 +127,8 @@ func kubeletControllers() []string {
 // controllersOf parses a mount's options for the controllers of version 1, or for the name of a hierarchy without
 // controllers.
 func controllersOf(options string) []string {
-	known := append(kubeletControllers(), "blkio", "devices", "freezer", "net_cls", "net_prio", "perf_event", "rdma", "misc")
+	known := append(kubeletControllers(),
+		"blkio", "devices", "freezer", "net_cls", "net_prio", "perf_event", "rdma", "misc")
 	return slices.DeleteFunc(strings.Split(options, ","), func(option string) bool {
 		return !slices.Contains(known, option) && !strings.HasPrefix(option, "name=")
 	})

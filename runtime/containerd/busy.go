@@ -19,7 +19,8 @@ func IsStuckTask(err error) bool {
 // IsBusy reports whether containerd cannot handle a call for the moment. It is still processing an interrupted call, or
 // the shim has just ended, which containerd notices only later.
 func IsBusy(err error) bool {
-	return err != nil && slices.ContainsFunc([]string{"is in starting state", "is already in removing state", "ttrpc: closed"}, func(text string) bool {
+	texts := []string{"is in starting state", "is already in removing state", "ttrpc: closed"}
+	return err != nil && slices.ContainsFunc(texts, func(text string) bool {
 		return strings.Contains(err.Error(), text)
 	})
 }

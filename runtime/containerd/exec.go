@@ -81,7 +81,12 @@ func (p *Process) on(own *specs.Process) *specs.Process {
 		made.Cwd = p.Dir
 	}
 	if p.User != nil {
-		made.User = specs.User{UID: p.User.UID, GID: p.User.GID, Umask: own.User.Umask, AdditionalGids: p.User.AdditionalGroups}
+		made.User = specs.User{
+			UID:            p.User.UID,
+			GID:            p.User.GID,
+			Umask:          own.User.Umask,
+			AdditionalGids: p.User.AdditionalGroups,
+		}
 	}
 	return &made
 }

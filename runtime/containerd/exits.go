@@ -75,7 +75,11 @@ func (s *Store) stopped(ctx context.Context) []Exit {
 	var exits []Exit
 	for _, t := range reply.GetTasks() {
 		if t.GetStatus() == task.Status_STOPPED && t.GetExitedAt().AsTime().Unix() > 0 {
-			exits = append(exits, Exit{ContainerID: t.GetID(), Code: int32(t.GetExitStatus()), At: t.GetExitedAt().AsTime()}) //nolint:gosec // a code has 8 bits
+			exits = append(exits, Exit{
+				ContainerID: t.GetID(),
+				Code:        int32(t.GetExitStatus()), //nolint:gosec // a code has 8 bits
+				At:          t.GetExitedAt().AsTime(),
+			})
 		}
 	}
 	return exits
@@ -98,7 +102,12 @@ func (r exitReader) read(e *events.Envelope) (exit Exit, ok bool) {
 			// A process of an exec has exited.
 			return exit, false
 		}
-		exit = Exit{ContainerID: id, Code: int32(event.GetExitStatus()), At: event.GetExitedAt().AsTime(), OutOfMemory: r[id]} //nolint:gosec // a code has 8 bits
+		exit = Exit{
+			ContainerID: id,
+			Code:        int32(event.GetExitStatus()), //nolint:gosec // a code has 8 bits
+			At:          event.GetExitedAt().AsTime(),
+			OutOfMemory: r[id],
+		}
 		delete(r, id)
 		return exit, true
 	}

@@ -30,7 +30,8 @@ import (
 )
 
 // ErrNoNames reports an archive without a named image.
-var ErrNoNames = errors.New("none of its images has a name; write the archive with one (docker save NAME, skopeo copy … oci-archive:FILE:NAME:TAG)")
+var ErrNoNames = errors.New("none of its images has a name; " +
+	"write the archive with one (docker save NAME, skopeo copy … oci-archive:FILE:NAME:TAG)")
 
 // importLease is how long containerd keeps the content of an archive without an image, if podctl is killed meanwhile.
 const importLease = 24 * time.Hour
@@ -153,11 +154,13 @@ func imagesOf(index *ocispec.Index) ([]images.Image, error) {
 		case name == "":
 		case !isForThisMachine(target.Platform):
 			// Containerd would set the name and then remove the content.
-			return nil, fmt.Errorf("%s is for %s, and this machine is %s", name, platforms.Format(*target.Platform), platforms.DefaultString())
+			return nil, fmt.Errorf("%s is for %s, and this machine is %s",
+				name, platforms.Format(*target.Platform), platforms.DefaultString())
 		case i < 0:
 			found = append(found, images.Image{Name: name, Target: target})
 		case found[i].Target.Digest != target.Digest:
-			return nil, fmt.Errorf("it has two images of the name %s, %s and %s", name, found[i].Target.Digest, target.Digest)
+			return nil, fmt.Errorf("it has two images of the name %s, %s and %s",
+				name, found[i].Target.Digest, target.Digest)
 		}
 	}
 	if len(found) == 0 {
@@ -232,7 +235,8 @@ func keepChildren(ctx context.Context, store content.Store, top ocispec.Descript
 		}
 		return parts, err
 	}
-	handler := images.SetChildrenLabels(store, images.FilterPlatforms(images.HandlerFunc(children), platforms.Default()))
+	handler := images.SetChildrenLabels(store,
+		images.FilterPlatforms(images.HandlerFunc(children), platforms.Default()))
 	if err := images.WalkNotEmpty(ctx, handler, top); err != nil {
 		return fmt.Errorf("it has no image for this machine: %w", err)
 	}

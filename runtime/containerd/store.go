@@ -27,7 +27,8 @@ type NotContainerdError struct{ Socket string }
 
 // Error includes advice.
 func (e *NotContainerdError) Error() string {
-	return fmt.Sprintf("%s does not speak containerd's own API, and the CRI has no call for it: use the runtime's own tool, "+
+	return fmt.Sprintf("%s does not speak containerd's own API, and the CRI has no call for it: "+
+		"use the runtime's own tool, "+
 		"for CRI-O skopeo copy docker-archive:FILE containers-storage:NAME and the other way round", e.Socket)
 }
 

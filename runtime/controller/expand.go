@@ -77,7 +77,11 @@ func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.Applie
 		return nil, fmt.Errorf("%s: %w", r.Key(), err)
 	}
 	for i, p := range own {
-		in.Pods = append(in.Pods, workload.Pod{Applied: p.Desired, Standing: seen[i], Deleting: p.Checkpoint.Deletion != nil})
+		in.Pods = append(in.Pods, workload.Pod{
+			Applied:  p.Desired,
+			Standing: seen[i],
+			Deleting: p.Checkpoint.Deletion != nil,
+		})
 	}
 	out := workload.Expand(in)
 	for i, d := range out.Pods {

@@ -29,12 +29,18 @@ func frozenFields(w *podspec.Workload) map[string]any {
 	case podspec.KindStatefulSet:
 		s := &w.StatefulSet.Spec
 		return map[string]any{
-			"spec.selector": s.Selector, "spec.serviceName": s.ServiceName, "spec.podManagementPolicy": s.PodManagementPolicy,
+			"spec.selector":             s.Selector,
+			"spec.serviceName":          s.ServiceName,
+			"spec.podManagementPolicy":  s.PodManagementPolicy,
 			"spec.volumeClaimTemplates": s.VolumeClaimTemplates,
 		}
 	case podspec.KindJob:
 		s := &w.Job.Spec
-		return map[string]any{"spec.template": s.Template, "spec.selector": s.Selector, "spec.completionMode": s.CompletionMode}
+		return map[string]any{
+			"spec.template":       s.Template,
+			"spec.selector":       s.Selector,
+			"spec.completionMode": s.CompletionMode,
+		}
 	}
 	return nil
 }

@@ -139,7 +139,8 @@ func moves(before, after *podspec.Workload) bool {
 	if stays(before, after) {
 		return before.Set != after.Set
 	}
-	return before.Set != after.Set || before.Owner != after.Owner || after.Owner != "" && before.Source != after.Source
+	return before.Set != after.Set || before.Owner != after.Owner ||
+		after.Owner != "" && before.Source != after.Source
 }
 
 // normal returns a workload as it is stored: without the objects that are looked up for each pass.
@@ -171,11 +172,13 @@ func sameText(a, b any) bool {
 // could repeat a value of a Secret.
 func decode(key state.ObjectKey, text []byte) (*Record, error) {
 	r := &Record{}
-	if model.DecodeDocument(text, r) != nil || r.Workload == nil || r.Workload.Template == nil || len(r.Revisions) == 0 {
+	if model.DecodeDocument(text, r) != nil ||
+		r.Workload == nil || r.Workload.Template == nil || len(r.Revisions) == 0 {
 		return nil, fmt.Errorf("%w: it is not a record of a workload", state.ErrDamaged)
 	}
 	if r.Version > recordVersion {
-		return nil, fmt.Errorf("%w: its format is %s, and this podctl knows %d", state.ErrNewer, strconv.Itoa(r.Version), recordVersion)
+		return nil, fmt.Errorf("%w: its format is %s, and this podctl knows %d",
+			state.ErrNewer, strconv.Itoa(r.Version), recordVersion)
 	}
 	err := r.Workload.Template.Check()
 	for i := range r.Revisions {
@@ -193,5 +196,6 @@ func decode(key state.ObjectKey, text []byte) (*Record, error) {
 
 // hasKind reports whether one kind of a workload is set.
 func hasKind(w *podspec.Workload) bool {
-	return w.Deployment != nil || w.ReplicaSet != nil || w.StatefulSet != nil || w.DaemonSet != nil || w.Job != nil || w.CronJob != nil
+	return w.Deployment != nil || w.ReplicaSet != nil ||
+		w.StatefulSet != nil || w.DaemonSet != nil || w.Job != nil || w.CronJob != nil
 }

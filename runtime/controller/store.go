@@ -22,7 +22,11 @@ type Store struct {
 
 // NewStore returns a Store.
 func NewStore(locker *state.Locker, now func() time.Time) *Store {
-	return &Store{locker: locker, Files: objects.Files[Record]{Dir: locker.Layout.Workloads(), Decode: decode}, now: now}
+	return &Store{
+		locker: locker,
+		Files:  objects.Files[Record]{Dir: locker.Layout.Workloads(), Decode: decode},
+		now:    now,
+	}
 }
 
 // Change is the effect of applying a workload.
@@ -82,7 +86,8 @@ func (s *Store) checkRoom(c *Change) error {
 	}
 	keys, err := s.Dir.List()
 	if err == nil && len(keys) >= state.ObjectsMax {
-		err = fmt.Errorf("%d workloads are stored, and %s would exceed the limit: delete some", len(keys), c.Record.Key())
+		err = fmt.Errorf("%d workloads are stored, and %s would exceed the limit: delete some",
+			len(keys), c.Record.Key())
 	}
 	return err
 }

@@ -35,11 +35,15 @@ func (c *Client) RemoveRecord(ctx context.Context, id string) error {
 // stillListed returns notFound if the runtime still lists the container or sandbox. In that case the runtime has lost a
 // container of its own behind it and removed nothing.
 func (c *Client) stillListed(ctx context.Context, id string, notFound error) error {
-	containers, err := c.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: id}})
+	containers, err := c.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{Id: id},
+	})
 	if err != nil {
 		return err
 	}
-	sandboxes, err := c.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{Id: id}})
+	sandboxes, err := c.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+		Filter: &runtimeapi.PodSandboxFilter{Id: id},
+	})
 	if err != nil || len(containers.GetContainers())+len(sandboxes.GetItems()) == 0 {
 		return err
 	}
@@ -68,8 +72,14 @@ func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 
 // RunCommand runs a command in a container and returns its output and exit code. The timeout is cut to whole seconds; 0
 // means no limit.
-func (c *Client) RunCommand(ctx context.Context, id string, command []string, timeout time.Duration) (*runtimeapi.ExecSyncResponse, error) {
-	return c.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: int64(timeout / time.Second)})
+func (c *Client) RunCommand(
+	ctx context.Context, id string, command []string, timeout time.Duration,
+) (*runtimeapi.ExecSyncResponse, error) {
+	return c.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
+		ContainerId: id,
+		Cmd:         command,
+		Timeout:     int64(timeout / time.Second),
+	})
 }
 
 // Process returns the process id of a container's first process. The CRI has it only in the verbose details, whose form

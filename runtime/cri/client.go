@@ -105,7 +105,12 @@ func (c *Client) dial(endpoint Endpoint) (*grpc.ClientConn, error) {
 		grpc.WithAuthority("localhost"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize)),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: connectBackoffMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: connectBackoffMax},
+			Backoff: backoff.Config{
+				BaseDelay:  connectBackoffMin,
+				Multiplier: 1.6,
+				Jitter:     0.2,
+				MaxDelay:   connectBackoffMax,
+			},
 			MinConnectTimeout: connectTimeout,
 		}),
 		grpc.WithUnaryInterceptor(connection{c, endpoint, &atomic.Bool{}}.intercept),
@@ -159,7 +164,11 @@ func (c connection) call(ctx context.Context, method string, req, reply any, con
 	case status.Code(err) == codes.Unavailable:
 		return &UnavailableError{Endpoint: c.endpoint, Err: err, Reason: "does not answer; is it running?"}, err
 	case isUninitialised(err):
-		return &UnavailableError{Endpoint: c.endpoint, Err: status.Error(codes.Unavailable, err.Error()), Reason: "is starting; try again"}, err
+		return &UnavailableError{
+			Endpoint: c.endpoint,
+			Err:      status.Error(codes.Unavailable, err.Error()),
+			Reason:   "is starting; try again",
+		}, err
 	}
 	return &callError{err: err}, err
 }
@@ -208,7 +217,9 @@ func (c *Client) logCall(ctx context.Context, method string, took time.Duration,
 	}
 	if c.Log != nil {
 		c.Log.LogAttrs(ctx, slog.LevelDebug, "CRI call",
-			slog.String("method", path.Base(method)), slog.Duration("duration", took), slog.String("code", status.Code(err).String()))
+			slog.String("method", path.Base(method)),
+			slog.Duration("duration", took),
+			slog.String("code", status.Code(err).String()))
 	}
 }
 
@@ -240,7 +251,8 @@ func (e *callError) Error() string {
 // mount covers or holds it. `ip netns add` causes this by mounting over the directory of the runtime's namespaces.
 func advice(said string) string {
 	if strings.Contains(said, "netns") && strings.Contains(said, "device or resource busy") {
-		return "; something else has mounted the file, for example `ip netns add` after the runtime had started: run `umount` on it until it is no longer mounted, and apply again"
+		return "; something else has mounted the file, for example `ip netns add` after the runtime had started: " +
+			"run `umount` on it until it is no longer mounted, and apply again"
 	}
 	return ""
 }
@@ -300,7 +312,11 @@ func checkSocket(e Endpoint) error {
 	info, err := os.Stat(socket)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &UnavailableError{Endpoint: e, Err: err, Reason: "there is no such socket; is the runtime running? `podctl node up` starts one"}
+		return &UnavailableError{
+			Endpoint: e,
+			Err:      err,
+			Reason:   "there is no such socket; is the runtime running? `podctl node up` starts one",
+		}
 	case errors.Is(err, fs.ErrPermission):
 		return &UnavailableError{Endpoint: e, Err: err, Reason: "permission denied; run podctl as root"}
 	case err != nil:

@@ -77,7 +77,8 @@ func Discover(s EndpointSources) (Endpoint, error) {
 			return Endpoint{Address: "unix://" + path, Origin: "well-known socket"}, err
 		}
 	}
-	return Endpoint{}, fmt.Errorf("%w: none of %s exists; start one with `podctl node up`, or name one with --runtime-endpoint",
+	return Endpoint{}, fmt.Errorf("%w: none of %s exists; "+
+		"start one with `podctl node up`, or name one with --runtime-endpoint",
 		ErrNoEndpoint, strings.Join(s.WellKnown, ", "))
 }
 

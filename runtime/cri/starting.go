@@ -65,7 +65,8 @@ func (s *starter) again(ctx context.Context, c connection, conn *grpc.ClientConn
 // isStarting reports whether a call did not reach the runtime, or came before containerd was initialized. In both cases
 // the call had no effect.
 func isStarting(err error) bool {
-	return isUninitialised(err) || (status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "while dialing"))
+	return isUninitialised(err) ||
+		(status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "while dialing"))
 }
 
 // isUninitialised reports whether containerd has not loaded its state yet.

@@ -69,7 +69,8 @@ func PodCgroup(pod *v1.Pod, node Node) PodResources {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	limits, cpuLimited, memoryLimited := podspec.Limits(pod)
 	all := calculated(requests, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
-	shares, quota, period, memory := uint64(all.GetCpuShares()), all.GetCpuQuota(), uint64(cfsPeriod), all.GetMemoryLimitInBytes()
+	shares, quota := uint64(all.GetCpuShares()), all.GetCpuQuota()
+	period, memory := uint64(cfsPeriod), all.GetMemoryLimitInBytes()
 	r := PodResources{CPUShares: &shares, HugePages: hugePages(pod, node)}
 	qos := podspec.QOSClass(pod)
 	if qos == v1.PodQOSBestEffort {

@@ -17,7 +17,8 @@ import (
 
 // environment computes the container's variables (kubelet: makeEnvironmentVariables).
 func environment(in *ContainerInput) (*expand.Environment, error) {
-	return expand.EnvironmentOf(in.Desired, in.Container, in.Services, func(from *v1.EnvVarSource) (string, bool, error) { return sourced(in, from) })
+	source := func(from *v1.EnvVarSource) (string, bool, error) { return sourced(in, from) }
+	return expand.EnvironmentOf(in.Desired, in.Container, in.Services, source)
 }
 
 // variables converts an environment for the runtime.

@@ -19,20 +19,23 @@ const (
 func Hostname(pod *v1.Pod) (hostname, domain string, err error) {
 	if override := pod.Spec.HostnameOverride; override != nil {
 		if msgs := validation.IsDNS1123Subdomain(*override); len(msgs) > 0 {
-			return "", "", fmt.Errorf("spec.hostnameOverride: %q is not a valid DNS name: %s", *override, strings.Join(msgs, "; "))
+			return "", "", fmt.Errorf("spec.hostnameOverride: %q is not a valid DNS name: %s",
+				*override, strings.Join(msgs, "; "))
 		}
 		return truncated(*override), "", nil
 	}
 	hostname = pod.Name
 	if pod.Spec.Hostname != "" {
 		if msgs := validation.IsDNS1123Label(pod.Spec.Hostname); len(msgs) > 0 {
-			return "", "", fmt.Errorf("spec.hostname: %q is not a valid DNS label: %s", pod.Spec.Hostname, strings.Join(msgs, "; "))
+			return "", "", fmt.Errorf("spec.hostname: %q is not a valid DNS label: %s",
+				pod.Spec.Hostname, strings.Join(msgs, "; "))
 		}
 		hostname = pod.Spec.Hostname
 	}
 	if pod.Spec.Subdomain != "" {
 		if msgs := validation.IsDNS1123Label(pod.Spec.Subdomain); len(msgs) > 0 {
-			return "", "", fmt.Errorf("spec.subdomain: %q is not a valid DNS label: %s", pod.Spec.Subdomain, strings.Join(msgs, "; "))
+			return "", "", fmt.Errorf("spec.subdomain: %q is not a valid DNS label: %s",
+				pod.Spec.Subdomain, strings.Join(msgs, "; "))
 		}
 		// The cluster's domain is empty here, so the name ends with a dot.
 		domain = fmt.Sprintf("%s.%s.svc.", pod.Spec.Subdomain, pod.Namespace)

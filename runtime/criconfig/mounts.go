@@ -80,9 +80,14 @@ func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.
 func mountImage(in *ContainerInput, m *v1.VolumeMount, vol *v1.Volume, mount *runtimeapi.Mount) (err error) {
 	id := in.Images[vol.Image.Reference].ID
 	if id == "" {
-		return fmt.Errorf("image %s of volume %q is not present; pull it, or apply with --pull missing", vol.Image.Reference, vol.Name)
+		return fmt.Errorf("image %s of volume %q is not present; pull it, or apply with --pull missing",
+			vol.Image.Reference, vol.Name)
 	}
-	mount.Image = &runtimeapi.ImageSpec{Image: id, UserSpecifiedImage: vol.Image.Reference, Annotations: in.Desired.Pod.Annotations}
+	mount.Image = &runtimeapi.ImageSpec{
+		Image:              id,
+		UserSpecifiedImage: vol.Image.Reference,
+		Annotations:        in.Desired.Pod.Annotations,
+	}
 	mount.ImageSubPath, err = subPath(in, m)
 	return err
 }
@@ -99,7 +104,8 @@ func readOnlyByNature(vol *v1.Volume) bool {
 	if vol.PersistentVolumeClaim != nil {
 		return vol.PersistentVolumeClaim.ReadOnly
 	}
-	return vol.ConfigMap != nil || vol.Secret != nil || vol.Projected != nil || vol.DownwardAPI != nil || vol.Image != nil
+	return vol.ConfigMap != nil || vol.Secret != nil ||
+		vol.Projected != nil || vol.DownwardAPI != nil || vol.Image != nil
 }
 
 func propagation(mode *v1.MountPropagationMode) runtimeapi.MountPropagation {
@@ -126,8 +132,10 @@ func recursiveReadOnly(in *ContainerInput, m *v1.VolumeMount) (bool, error) {
 	case v1.RecursiveReadOnlyEnabled:
 		if !able {
 			return false, &model.KubeletError{
-				Err:  fmt.Errorf("recursiveReadOnly: %s does not support recursive read-only mounts (containerd 2.0 and newer do, with crun or runc 1.1)", nameOf(handler)),
-				Text: fmt.Sprintf("failed to resolve recursive read-only mode: volume %q requested recursive read-only mode, but it is not supported by the runtime", m.Name),
+				Err: fmt.Errorf("recursiveReadOnly: %s does not support recursive read-only mounts "+
+					"(containerd 2.0 and newer do, with crun or runc 1.1)", nameOf(handler)),
+				Text: fmt.Sprintf("failed to resolve recursive read-only mode: "+
+					"volume %q requested recursive read-only mode, but it is not supported by the runtime", m.Name),
 			}
 		}
 		return true, nil

@@ -21,7 +21,11 @@ func namespaces(pod *v1.Pod, targetID string, users *IDMapping) *runtimeapi.Name
 		UsernsOptions: &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE},
 	}
 	if OwnUsers(pod) && users != nil {
-		n.UsernsOptions = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD, Uids: users.messages(), Gids: users.messages()}
+		n.UsernsOptions = &runtimeapi.UserNamespace{
+			Mode: runtimeapi.NamespaceMode_POD,
+			Uids: users.messages(),
+			Gids: users.messages(),
+		}
 	}
 	if pod.Spec.HostNetwork {
 		n.Network = runtimeapi.NamespaceMode_NODE
@@ -56,10 +60,12 @@ func checkUsers(pod *v1.Pod, node Node, users *IDMapping) error {
 	if !node.Handlers[handler].UserNamespaces {
 		text := "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
 		if handler != "" {
-			text = fmt.Sprintf("can't set `spec.hostUsers: false`, RuntimeClass handler %q does not support user namespaces", handler)
+			text = fmt.Sprintf("can't set `spec.hostUsers: false`, "+
+				"RuntimeClass handler %q does not support user namespaces", handler)
 		}
 		return &model.KubeletError{
-			Err:  fmt.Errorf("spec.hostUsers: %s does not support user namespaces (containerd 2.0 and newer do, with crun or runc 1.2)", nameOf(handler)),
+			Err: fmt.Errorf("spec.hostUsers: %s does not support user namespaces "+
+				"(containerd 2.0 and newer do, with crun or runc 1.2)", nameOf(handler)),
 			Text: text,
 		}
 	}
@@ -101,7 +107,8 @@ func supplementalGroups(pod *v1.Pod) []int64 {
 }
 
 func groupsPolicy(pod *v1.Pod) runtimeapi.SupplementalGroupsPolicy {
-	if own := pod.Spec.SecurityContext; own != nil && ptr.Deref(own.SupplementalGroupsPolicy, "") == v1.SupplementalGroupsPolicyStrict {
+	if own := pod.Spec.SecurityContext; own != nil &&
+		ptr.Deref(own.SupplementalGroupsPolicy, "") == v1.SupplementalGroupsPolicyStrict {
 		return runtimeapi.SupplementalGroupsPolicy_Strict
 	}
 	return runtimeapi.SupplementalGroupsPolicy_Merge

@@ -96,7 +96,8 @@ func checkRunAsNonRoot(pod *v1.Pod, c *v1.Container, image model.Image) error {
 	case image.UID != nil && *image.UID == 0, image.UID == nil && image.Username == "":
 		return model.InKubeletWords("container has runAsNonRoot and image will run as root %s", at)
 	case image.UID == nil:
-		return model.InKubeletWords("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", image.Username, at)
+		return model.InKubeletWords("container has runAsNonRoot and image has non-numeric user (%s), "+
+			"cannot verify user is non-root %s", image.Username, at)
 	}
 	return nil
 }
@@ -139,7 +140,8 @@ func seccomp(pod *v1.Pod, c *v1.Container, root string) (*runtimeapi.SecurityPro
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}, nil
 	case v1.SeccompProfileTypeLocalhost:
 		if p.LocalhostProfile == nil || *p.LocalhostProfile == "" {
-			return nil, fmt.Errorf("securityContext.seccompProfile: localhostProfile must be set for the type Localhost")
+			return nil, fmt.Errorf("securityContext.seccompProfile: " +
+				"localhostProfile must be set for the type Localhost")
 		}
 		return &runtimeapi.SecurityProfile{
 			ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: filepath.Join(root, *p.LocalhostProfile),
@@ -158,7 +160,8 @@ func apparmorOf(pod *v1.Pod, c *v1.Container) (*runtimeapi.SecurityProfile, stri
 	}
 	switch p.Type {
 	case v1.AppArmorProfileTypeRuntimeDefault:
-		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}, v1.DeprecatedAppArmorBetaProfileRuntimeDefault
+		profile := &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
+		return profile, v1.DeprecatedAppArmorBetaProfileRuntimeDefault
 	case v1.AppArmorProfileTypeLocalhost:
 		if p.LocalhostProfile != nil {
 			return &runtimeapi.SecurityProfile{
@@ -167,5 +170,6 @@ func apparmorOf(pod *v1.Pod, c *v1.Container) (*runtimeapi.SecurityProfile, stri
 		}
 	case v1.AppArmorProfileTypeUnconfined:
 	}
-	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, v1.DeprecatedAppArmorBetaProfileNameUnconfined
+	profile := &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
+	return profile, v1.DeprecatedAppArmorBetaProfileNameUnconfined
 }

@@ -34,8 +34,12 @@ type Diagnosis struct {
 // Diagnose collects facts that show whether pods can run here. It changes nothing, and omits unknown facts.
 func Diagnose(ctx context.Context, d Diagnosis) *doctor.Facts {
 	f := &doctor.Facts{
-		Time: d.Now, Cgroups: cgroupFacts(), Process: machine.OwnProcess(), Kernel: machine.Kernel("/"), State: stateFacts(d.Layout),
-		Disks: []doctor.Disk{},
+		Time:    d.Now,
+		Cgroups: cgroupFacts(),
+		Process: machine.OwnProcess(),
+		Kernel:  machine.Kernel("/"),
+		State:   stateFacts(d.Layout),
+		Disks:   []doctor.Disk{},
 	}
 	addDisk(f, doctor.Disk{Name: "state directory", Path: d.Layout.Present(), LowPercent: 10})
 	if d.Client == nil {
@@ -77,7 +81,10 @@ func addRuntime(ctx context.Context, c *cri.Client, f *doctor.Facts) error {
 	}
 	for _, condition := range status.GetStatus().GetConditions() {
 		f.Runtime.Conditions = append(f.Runtime.Conditions, doctor.Condition{
-			Type: condition.GetType(), Status: condition.GetStatus(), Reason: condition.GetReason(), Message: condition.GetMessage(),
+			Type:    condition.GetType(),
+			Status:  condition.GetStatus(),
+			Reason:  condition.GetReason(),
+			Message: condition.GetMessage(),
 		})
 	}
 	info := cri.ReadInfo(status.GetInfo())
@@ -92,7 +99,9 @@ func addRuntime(ctx context.Context, c *cri.Client, f *doctor.Facts) error {
 // 1.7). For another runtime without pinned images it is unknown.
 func sandboxImage(ctx context.Context, c *cri.Client, runtime, name string) *doctor.SandboxImage {
 	if name != "" {
-		reply, err := c.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
+		reply, err := c.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{
+			Image: &runtimeapi.ImageSpec{Image: name},
+		})
 		if err != nil {
 			return nil
 		}
@@ -104,7 +113,10 @@ func sandboxImage(ctx context.Context, c *cri.Client, runtime, name string) *doc
 	}
 	for _, img := range reply.GetImages() {
 		if img.GetPinned() {
-			return &doctor.SandboxImage{Name: cmp.Or(slices.Concat(img.GetRepoTags(), []string{img.GetId()})...), Present: true}
+			return &doctor.SandboxImage{
+				Name:    cmp.Or(slices.Concat(img.GetRepoTags(), []string{img.GetId()})...),
+				Present: true,
+			}
 		}
 	}
 	if runtime != "containerd" {
@@ -145,7 +157,14 @@ func network(i *cri.Info) *doctor.CNI {
 	if i.Cni.PluginConfDir == "" {
 		return nil
 	}
-	c := &doctor.CNI{ConfDir: i.Cni.PluginConfDir, PluginDirs: i.Cni.PluginDirs, Configs: []string{}, Networks: []string{}, Wanted: []string{}, Installed: []string{}}
+	c := &doctor.CNI{
+		ConfDir:    i.Cni.PluginConfDir,
+		PluginDirs: i.Cni.PluginDirs,
+		Configs:    []string{},
+		Networks:   []string{},
+		Wanted:     []string{},
+		Installed:  []string{},
+	}
 	for _, pattern := range []string{"*.conf", "*.conflist", "*.json"} {
 		c.Configs = append(c.Configs, baseNames(filepath.Join(c.ConfDir, pattern))...)
 	}
@@ -179,7 +198,8 @@ func addDisk(f *doctor.Facts, d doctor.Disk) {
 	if err != nil {
 		return
 	}
-	d.Size, d.Free, d.Inodes, d.InodesFree = uint64(fs.Size), uint64(fs.Free), uint64(fs.Inodes), uint64(fs.InodesFree) //nolint:gosec // none is negative
+	d.Size, d.Free = uint64(fs.Size), uint64(fs.Free)                 //nolint:gosec // neither is negative
+	d.Inodes, d.InodesFree = uint64(fs.Inodes), uint64(fs.InodesFree) //nolint:gosec // as above
 	f.Disks = append(f.Disks, d)
 }
 

@@ -16,7 +16,9 @@ func checkCgroups(f *Facts) Check {
 	if driver := f.driver(); driver != "" {
 		found += ", driver " + driver
 	}
-	missing := slices.DeleteFunc([]string{"cpu", "cpuset", "memory", "pids"}, func(c string) bool { return slices.Contains(f.Cgroups.Controllers, c) })
+	missing := slices.DeleteFunc([]string{"cpu", "cpuset", "memory", "pids"}, func(c string) bool {
+		return slices.Contains(f.Cgroups.Controllers, c)
+	})
 	switch {
 	case f.driver() == "systemd" && !f.Kernel.Systemd:
 		return failed(found+", and systemd does not run", "set SystemdCgroup = false in the runtime's configuration")
@@ -24,7 +26,8 @@ func checkCgroups(f *Facts) Check {
 		return warning(fmt.Sprintf("%s, without the controllers %s", found, strings.Join(missing, ", ")),
 			"such limits have no effect; add cgroup_enable=CONTROLLER to the kernel's command line")
 	case !f.Cgroups.Writable:
-		return warning(found+", not writable", "limits apply to containers but not to whole pods; mount cgroups writable where podctl runs")
+		return warning(found+", not writable",
+			"limits apply to containers but not to whole pods; mount cgroups writable where podctl runs")
 	}
 	return ok(found)
 }
@@ -78,9 +81,11 @@ func checkCapabilities(f *Facts) Check {
 	case len(missing) == 0:
 		return ok("podctl has all that it needs")
 	case f.Process.UID != 0 && fatal:
-		return failed(fmt.Sprintf("podctl runs as user %d, without %s", f.Process.UID, strings.Join(missing, ", ")), "run podctl as root")
+		return failed(fmt.Sprintf("podctl runs as user %d, without %s", f.Process.UID, strings.Join(missing, ", ")),
+			"run podctl as root")
 	}
-	c := warning("without "+strings.Join(missing, ", "), "run podctl with them, or accept that "+strings.Join(without, "; "))
+	c := warning("without "+strings.Join(missing, ", "),
+		"run podctl with them, or accept that "+strings.Join(without, "; "))
 	if fatal {
 		c.Result = Failed
 	}
@@ -89,30 +94,36 @@ func checkCapabilities(f *Facts) Check {
 
 func checkOverlay(f *Facts) Check {
 	if !f.Kernel.Overlay {
-		return warning("not loaded in kernel "+f.Kernel.Release, "modprobe overlay; without it images need a slower snapshotter, such as native")
+		return warning("not loaded in kernel "+f.Kernel.Release,
+			"modprobe overlay; without it images need a slower snapshotter, such as native")
 	}
 	return ok("kernel " + f.Kernel.Release + " has it")
 }
 
 func checkSeccomp(f *Facts) Check {
 	if !f.Kernel.Seccomp {
-		return warning("the kernel does not have it", "pods with a seccompProfile do not start; use a kernel with CONFIG_SECCOMP_FILTER")
+		return warning("the kernel does not have it",
+			"pods with a seccompProfile do not start; use a kernel with CONFIG_SECCOMP_FILTER")
 	}
 	return ok("the kernel has it")
 }
 
 func checkNamespaces(f *Facts) Check {
 	lacking := func(kinds ...string) string {
-		return strings.Join(slices.DeleteFunc(kinds, func(k string) bool { return slices.Contains(f.Kernel.Namespaces, k) }), ", ")
+		return strings.Join(slices.DeleteFunc(kinds, func(k string) bool {
+			return slices.Contains(f.Kernel.Namespaces, k)
+		}), ", ")
 	}
 	if missing := lacking("ipc", "mnt", "net", "pid", "uts"); missing != "" {
-		return failed("the kernel does not have "+missing, "use a kernel with these namespaces; if podctl runs in a container, allow it to create them")
+		return failed("the kernel does not have "+missing,
+			"use a kernel with these namespaces; if podctl runs in a container, allow it to create them")
 	}
 	if missing := lacking("cgroup", "user"); missing != "" {
 		return warning("the kernel does not have "+missing, "pods with hostUsers: false do not start")
 	}
 	if f.Kernel.UserNamespaces == 0 {
-		return warning("user namespaces are disabled", "sysctl -w user.max_user_namespaces=65536; pods with hostUsers: false do not start otherwise")
+		return warning("user namespaces are disabled",
+			"sysctl -w user.max_user_namespaces=65536; pods with hostUsers: false do not start otherwise")
 	}
 	return ok("cgroup, ipc, mnt, net, pid, user, uts")
 }
@@ -123,14 +134,16 @@ func checkBridge(f *Facts) Check {
 		return warning("the module bridge is not loaded", "modprobe bridge, unless your network needs none")
 	case !f.Kernel.BridgeNetfilter:
 		return warning("br_netfilter is not active",
-			"modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1; pods may not reach host ports of other pods")
+			"modprobe br_netfilter; "+
+				"sysctl -w net.bridge.bridge-nf-call-iptables=1; pods may not reach host ports of other pods")
 	}
 	return ok("bridge and br_netfilter are loaded")
 }
 
 func checkForwarding(f *Facts) Check {
 	if !f.Kernel.IPForward {
-		return warning("net.ipv4.ip_forward is 0", "sysctl -w net.ipv4.ip_forward=1; pods may not reach addresses outside this machine")
+		return warning("net.ipv4.ip_forward is 0",
+			"sysctl -w net.ipv4.ip_forward=1; pods may not reach addresses outside this machine")
 	}
 	return ok("net.ipv4.ip_forward is 1")
 }

@@ -17,7 +17,8 @@ const (
 
 func checkEndpoint(f *Facts) Check {
 	if f.Endpoint.Problem != "" {
-		return failed(apart(f.Endpoint.Problem, "start the runtime or a private one with `podctl node up`, or name another with --runtime-endpoint"))
+		return failed(apart(f.Endpoint.Problem,
+			"start the runtime or a private one with `podctl node up`, or name another with --runtime-endpoint"))
 	}
 	return ok(fmt.Sprintf("%s (%s)", f.Endpoint.Address, f.Endpoint.Origin))
 }
@@ -49,7 +50,8 @@ func runtimeChecks(f *Facts) []Check {
 }
 
 func checkRuntime(r *Runtime) Check {
-	const advice = "read the runtime's log (journalctl -u containerd or journalctl -u crio; for a node, `podctl node status -o json` prints its path)"
+	const advice = "read the runtime's log (journalctl -u containerd or journalctl -u crio; " +
+		"for a node, `podctl node status -o json` prints its path)"
 	if r.Problem != "" {
 		return failed(r.Problem, advice)
 	}
@@ -63,7 +65,8 @@ func checkRuntime(r *Runtime) Check {
 func checkNetwork(r *Runtime) Check {
 	if c, known := r.condition(networkReady); !known || !c.Status {
 		return failed("not ready: "+c.said(),
-			"install a CNI configuration and its plugins, or use `podctl node up`, which includes them; pods with hostNetwork run without")
+			"install a CNI configuration and its plugins, or use `podctl node up`, which includes them; "+
+				"pods with hostNetwork run without")
 	}
 	return ok("ready")
 }
@@ -89,14 +92,18 @@ func checkCondition(c Condition) Check {
 		}
 		said = strings.Join(texts, " ")
 	}
-	return warning(fmt.Sprintf("%s is false: %s", c.Type, said), "pods run; see the runtime's documentation for this condition")
+	return warning(fmt.Sprintf("%s is false: %s", c.Type, said),
+		"pods run; see the runtime's documentation for this condition")
 }
 
 func checkCNI(c *CNI) Check {
 	if len(c.Configs) == 0 {
-		return failed("no network configuration in "+c.ConfDir, "put a .conflist there, or use `podctl node up`, which includes one")
+		return failed("no network configuration in "+c.ConfDir,
+			"put a .conflist there, or use `podctl node up`, which includes one")
 	}
-	missing := slices.DeleteFunc(slices.Clone(c.Wanted), func(plugin string) bool { return slices.Contains(c.Installed, plugin) })
+	missing := slices.DeleteFunc(slices.Clone(c.Wanted), func(plugin string) bool {
+		return slices.Contains(c.Installed, plugin)
+	})
 	dirs := strings.Join(c.PluginDirs, ", ")
 	if len(missing) > 0 {
 		return failed(fmt.Sprintf("plugins %s are not in %s", strings.Join(missing, ", "), dirs),
@@ -104,7 +111,8 @@ func checkCNI(c *CNI) Check {
 	}
 	if len(c.Networks) == 0 {
 		return warning(fmt.Sprintf("the runtime has loaded none of %s in %s", strings.Join(c.Configs, ", "), c.ConfDir),
-			"read the runtime's log for the reason; containerd ignores a file that was moved there until it is restarted")
+			"read the runtime's log for the reason; "+
+				"containerd ignores a file that was moved there until it is restarted")
 	}
 	return ok(fmt.Sprintf("%s; plugins %s in %s", strings.Join(c.Networks, ", "), strings.Join(c.Wanted, ", "), dirs))
 }
@@ -118,9 +126,12 @@ func checkSandboxImage(i *SandboxImage) Check {
 	case i.Present:
 		return ok("image " + i.Name)
 	case i.Name == "":
-		return warning("the runtime has no sandbox image", "the first pod pulls it; for a node of podctl, `podctl node up` prints how to load it")
+		return warning("the runtime has no sandbox image",
+			"the first pod pulls it; for a node of podctl, `podctl node up` prints how to load it")
 	case strings.HasPrefix(i.Name, localRegistry):
-		return failed("image "+i.Name+" is missing, and no registry has it", "load it: podctl image load pause.tar (`make images` builds bin/pause.tar, the package has it in /usr/lib/podctl)")
+		return failed("image "+i.Name+" is missing, and no registry has it",
+			"load it: podctl image load pause.tar (`make images` builds bin/pause.tar, "+
+				"the package has it in /usr/lib/podctl)")
 	}
 	return warning("image "+i.Name+" is missing: the first pod pulls it", "pull it now: podctl image pull "+i.Name)
 }
@@ -129,6 +140,8 @@ func checkKubelet(f *Facts) Check {
 	if f.Kubelet == nil {
 		return ok("none on this runtime")
 	}
-	return failed(fmt.Sprintf("%s (pid %d) uses this runtime and kills containers that podctl starts there", f.Kubelet.Process, f.Kubelet.PID),
+	found := fmt.Sprintf("%s (pid %d) uses this runtime and kills containers that podctl starts there",
+		f.Kubelet.Process, f.Kubelet.PID)
+	return failed(found,
 		"use another runtime (podctl node up), stop it, or put manifests into its static pod directory (podctl export)")
 }

@@ -44,10 +44,12 @@ func checkClock(f *Facts) Check {
 	if behind := f.State.NewestWrite.Sub(f.Time); behind > time.Second {
 		return warning(fmt.Sprintf("%s is %s before podctl's last write", now, behind.Round(time.Second)),
 			advice+"; until the clock has caught up, containers that ended later than now restart without delay, "+
-				"podctl acts on probe failures later than now only once they are confirmed, and deadlines of pods are late")
+				"podctl acts on probe failures later than now only once they are confirmed, "+
+				"and deadlines of pods are late")
 	}
 	if f.Time.Year() < 2025 {
-		return warning(now+" is before podctl was built", advice+"; certificates of registries appear to be not yet valid")
+		return warning(now+" is before podctl was built",
+			advice+"; certificates of registries appear to be not yet valid")
 	}
 	return ok(now)
 }
@@ -62,9 +64,11 @@ func checkState(f *Facts) Check {
 	case s.Problem != "":
 		return failed(apart(s.Problem, "run podctl as root, or choose another with --state-dir"))
 	case !s.Writable && !s.Exists:
-		return failed(s.Path+" does not exist and cannot be created", "run podctl as root, or choose another with --state-dir")
+		return failed(s.Path+" does not exist and cannot be created",
+			"run podctl as root, or choose another with --state-dir")
 	case !s.Writable:
-		return failed(found+", cannot be written", "run podctl as root, mount it writable, or choose another with --state-dir")
+		return failed(found+", cannot be written",
+			"run podctl as root, mount it writable, or choose another with --state-dir")
 	case !s.Exists:
 		return ok(s.Path + " does not exist yet; the first apply creates it")
 	case s.Open:
@@ -80,7 +84,8 @@ func checkCheckpoints(f *Facts) Check {
 	case len(s.Unreadable) > 0:
 		return warning(fmt.Sprintf("%s, %d cannot", found, len(s.Unreadable)), strings.Join(s.Unreadable, "; "))
 	case len(s.OpenCheckpoints) > 0:
-		return warning("other users can read "+strings.Join(s.OpenCheckpoints, ", "), "chmod 600 them: they contain values of Secrets")
+		return warning("other users can read "+strings.Join(s.OpenCheckpoints, ", "),
+			"chmod 600 them: they contain values of Secrets")
 	}
 	return ok(found)
 }
@@ -92,6 +97,8 @@ func checkMounts(f *Facts) Check {
 	if len(s.Hidden) == 0 {
 		return ok("none below " + s.Path + " is hidden")
 	}
-	return warning(fmt.Sprintf("%d below %s are hidden by the mount on %s, such as %s", len(s.Hidden), s.Path, s.HiddenBy, s.Hidden[0]),
-		"a container that restarts finds its volumes in memory empty: delete and apply the pods, or stop the programs that use "+s.HiddenBy+" and run umount "+s.HiddenBy)
+	found := fmt.Sprintf("%d below %s are hidden by the mount on %s, such as %s",
+		len(s.Hidden), s.Path, s.HiddenBy, s.Hidden[0])
+	return warning(found, "a container that restarts finds its volumes in memory empty: "+
+		"delete and apply the pods, or stop the programs that use "+s.HiddenBy+" and run umount "+s.HiddenBy)
 }

@@ -66,7 +66,12 @@ type start struct {
 
 // ofStart removes spans after the start: restarts, replacements, debug containers. The spans are ordered by their end.
 func ofStart(pod *v1.Pod, spans []state.Span) []state.Span {
-	st := start{missing: map[string]bool{}, inits: map[string]bool{}, began: map[string]int{}, passed: map[string]bool{}}
+	st := start{
+		missing: map[string]bool{},
+		inits:   map[string]bool{},
+		began:   map[string]int{},
+		passed:  map[string]bool{},
+	}
 	for _, ref := range podspec.RegularContainers(pod) {
 		st.missing[ref.Name] = true
 	}
@@ -103,8 +108,13 @@ func (st *start) note(s state.Span) {
 
 func rowKind(kind string) string {
 	return map[string]string{
-		string(plan.RunSandbox): "sandbox", string(plan.PullImage): "pull", string(plan.PrepareVolume): "volume",
-		string(plan.CreateCgroup): "cgroup", string(plan.StartContainer): "start", "Ready": "ready", "Started": "started",
+		string(plan.RunSandbox):     "sandbox",
+		string(plan.PullImage):      "pull",
+		string(plan.PrepareVolume):  "volume",
+		string(plan.CreateCgroup):   "cgroup",
+		string(plan.StartContainer): "start",
+		"Ready":                     "ready",
+		"Started":                   "started",
 	}[kind]
 }
 
@@ -143,7 +153,8 @@ func (t *Timeline) lastStart(name string) *TimelineRow {
 // addReady adds the time at which a container without a readiness probe counts as ready: its start.
 func (t *Timeline) addReady(pod *v1.Pod) {
 	for _, ref := range podspec.RegularContainers(pod) {
-		if row := t.lastStart(ref.Name); row != nil && !row.Failed && ref.ReadinessProbe == nil && ref.StartupProbe == nil {
+		row := t.lastStart(ref.Name)
+		if row != nil && !row.Failed && ref.ReadinessProbe == nil && ref.StartupProbe == nil {
 			t.Rows = append(t.Rows, TimelineRow{Kind: "ready", Object: ref.Name, Begin: row.End, End: row.End})
 		}
 	}

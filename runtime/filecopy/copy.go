@@ -192,7 +192,8 @@ func children(src *os.File, at *place, visit func(name string) error) error {
 }
 
 func tooDeep(at *place) error {
-	return fmt.Errorf("copying %s: directories are nested more than %d levels deep; copy the contents of the deepest separately, or remove it", at, DepthMax)
+	return fmt.Errorf("copying %s: directories are nested more than %d levels deep; "+
+		"copy the contents of the deepest separately, or remove it", at, DepthMax)
 }
 
 // child copies one entry of a directory to a target without following a link. It opens the file that it has checked,

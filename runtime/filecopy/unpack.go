@@ -18,7 +18,11 @@ import (
 // and adds to an existing directory. No name of the archive leads out of the directory, and no existing or archived
 // link is followed.
 func Unpack(ctx context.Context, r io.Reader, dir *os.File, opts Options) error {
-	u := &unpacker{copier: copier{ctx: ctx, opts: opts}, archive: tar.NewReader(interruptible(ctx, r)), onTheWay: map[string]bool{}}
+	u := &unpacker{
+		copier:   copier{ctx: ctx, opts: opts},
+		archive:  tar.NewReader(interruptible(ctx, r)),
+		onTheWay: map[string]bool{},
+	}
 	for {
 		h, err := u.archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -76,7 +80,9 @@ func (u *unpacker) entry(h *tar.Header, dir *os.File) (err error) {
 	case tar.TypeReg:
 		return at.wrap("creating", u.makeFile(parent, name, mode))
 	case tar.TypeSymlink:
-		return at.wrap("linking", u.replace(parent, name, func() error { return unix.Symlinkat(h.Linkname, int(parent.Fd()), name) }))
+		return at.wrap("linking", u.replace(parent, name, func() error {
+			return unix.Symlinkat(h.Linkname, int(parent.Fd()), name)
+		}))
 	case tar.TypeLink:
 		return at.wrap("linking", u.hardLink(dir, parent, name, h.Linkname))
 	case tar.TypeXGlobalHeader:
@@ -89,7 +95,9 @@ func (u *unpacker) entry(h *tar.Header, dir *os.File) (err error) {
 // placeOf returns the place of an entry and the elements of its name. As in other programs, a leading slash means the
 // target directory.
 func placeOf(name string) (*place, []string) {
-	names := slices.DeleteFunc(strings.Split(name, "/"), func(element string) bool { return element == "" || element == "." })
+	names := slices.DeleteFunc(strings.Split(name, "/"), func(element string) bool {
+		return element == "" || element == "."
+	})
 	return &place{name: name}, names
 }
 

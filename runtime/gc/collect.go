@@ -36,7 +36,15 @@ type Collector struct {
 
 // New returns a Collector.
 func New(w observe.World, host *observe.Host, store *images.Store) *Collector {
-	return &Collector{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, images: store, rotator: NewRotator(w)}
+	return &Collector{
+		client:  w.Client,
+		layout:  w.Layout,
+		cgroups: w.Cgroups,
+		now:     w.Now,
+		host:    host,
+		images:  store,
+		rotator: NewRotator(w),
+	}
 }
 
 // List returns podctl's leftovers that are no longer needed, in the order of their removal. It never includes files of
@@ -107,7 +115,9 @@ func (x *Collector) allLeftovers(ctx context.Context) ([]*leftovers, error) {
 
 // leftoversByPod returns the sandboxes and containers in the runtime by pod. With a selector there is only one pod.
 func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]string) (map[types.UID]*leftovers, error) {
-	sandboxes, err := x.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: selector}})
+	sandboxes, err := x.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: selector},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listing sandboxes: %w", err)
 	}
@@ -179,7 +189,11 @@ func oldEvents(layout state.Layout, before time.Time) ([]Garbage, error) {
 			continue
 		}
 		found = append(found, Garbage{
-			Kind: GarbageEvents, Pod: h.Pod, Path: pod.History().Path(), Reason: "the pod was deleted", Size: statedir.Size(pod.History().Path()),
+			Kind:   GarbageEvents,
+			Pod:    h.Pod,
+			Path:   pod.History().Path(),
+			Reason: "the pod was deleted",
+			Size:   statedir.Size(pod.History().Path()),
 		})
 	}
 	return found, err
@@ -299,7 +313,10 @@ func (x *Collector) removeLostSandbox(ctx context.Context, l *leftovers, g *Garb
 	if err != nil || l.checkpoint || len(l.sandboxes) > 1 {
 		return err
 	}
-	return errors.Join(x.removeCgroups(ctx, g.Pod.UID), x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).RemoveAll())
+	return errors.Join(
+		x.removeCgroups(ctx, g.Pod.UID),
+		x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).RemoveAll(),
+	)
 }
 
 // removeCgroups removes the cgroup of a pod whose QoS class is unknown.

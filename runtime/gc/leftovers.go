@@ -190,7 +190,8 @@ func (l *leftovers) orphans() []Garbage {
 	var found []Garbage
 	for _, s := range l.sandboxes {
 		keep := slices.ContainsFunc(l.in(s), func(c *runtimeapi.Container) bool {
-			over := c.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED || c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
+			over := c.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED ||
+				c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
 			return !over || !criconfig.MadeByPodctl(c.GetAnnotations())
 		})
 		if !keep && criconfig.MadeByPodctl(s.GetAnnotations()) {
@@ -201,12 +202,20 @@ func (l *leftovers) orphans() []Garbage {
 }
 
 func (l *leftovers) sandbox(s *runtimeapi.PodSandbox, reason string) Garbage {
-	return Garbage{Kind: GarbageSandbox, Pod: l.ref(), ID: s.GetId(), Attempt: s.GetMetadata().GetAttempt(), Reason: reason}
+	return Garbage{
+		Kind:    GarbageSandbox,
+		Pod:     l.ref(),
+		ID:      s.GetId(),
+		Attempt: s.GetMetadata().GetAttempt(),
+		Reason:  reason,
+	}
 }
 
 // in returns the containers of a sandbox.
 func (l *leftovers) in(s *runtimeapi.PodSandbox) []*runtimeapi.Container {
-	return slices.DeleteFunc(slices.Clone(l.containers), func(c *runtimeapi.Container) bool { return c.GetPodSandboxId() != s.GetId() })
+	return slices.DeleteFunc(slices.Clone(l.containers), func(c *runtimeapi.Container) bool {
+		return c.GetPodSandboxId() != s.GetId()
+	})
 }
 
 func (l *leftovers) sandboxOf(containerID string) string {

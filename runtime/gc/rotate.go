@@ -79,7 +79,8 @@ func (x *Rotator) moveAside(ctx context.Context, dir *safefs.Dir, name, aside, c
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if _, err := x.client.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: containerID}); err != nil {
+	request := &runtimeapi.ReopenContainerLogRequest{ContainerId: containerID}
+	if _, err := x.client.ReopenContainerLog(ctx, request); err != nil {
 		err = fmt.Errorf("rotating the log: %w", err)
 		return errors.Join(err, safefs.IgnoreMissing(dir.Rename(aside, dir, name)))
 	}
@@ -95,8 +96,12 @@ func (x *Rotator) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error)
 	}
 	for _, c := range l.containers {
 		g := Garbage{
-			Kind: GarbageFullLog, Pod: l.ref(), Name: c.GetMetadata().GetName(), ID: c.GetId(), Attempt: c.GetMetadata().GetAttempt(),
-			Reason: "it has reached its size limit",
+			Kind:    GarbageFullLog,
+			Pod:     l.ref(),
+			Name:    c.GetMetadata().GetName(),
+			ID:      c.GetId(),
+			Attempt: c.GetMetadata().GetAttempt(),
+			Reason:  "it has reached its size limit",
 		}
 		var err error
 		// Most logs are small, so the runtime is queried for few of them. A container whose name cannot be part of a
@@ -104,7 +109,8 @@ func (x *Rotator) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error)
 		if g.Path, err = x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).File(g.Name, g.Attempt); err != nil {
 			continue
 		}
-		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !criconfig.MadeByPodctl(c.GetAnnotations()) || !x.limits.Full(g.Path) {
+		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING ||
+			!criconfig.MadeByPodctl(c.GetAnnotations()) || !x.limits.Full(g.Path) {
 			continue
 		}
 		full, err := x.isFullLog(ctx, &g)

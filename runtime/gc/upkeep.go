@@ -70,7 +70,8 @@ func (r *recordCount) add(l *leftovers, garbage []Garbage) {
 	spares := l.spares()
 	for _, c := range l.containers {
 		of := func(g Garbage) bool { return g.ID == c.GetId() }
-		if c.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || !criconfig.MadeByPodctl(c.GetAnnotations()) || slices.ContainsFunc(garbage, of) {
+		if c.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED ||
+			!criconfig.MadeByPodctl(c.GetAnnotations()) || slices.ContainsFunc(garbage, of) {
 			continue
 		}
 		r.dead++
@@ -112,7 +113,14 @@ func (l *leftovers) spares() []Garbage {
 		}
 		seen[name] = true
 		if runs[name] && l.checkpoint && criconfig.MadeByPodctl(c.GetAnnotations()) {
-			found = append(found, Garbage{Kind: GarbageContainer, Pod: l.ref(), Name: name, ID: c.GetId(), Attempt: c.GetMetadata().GetAttempt(), spare: true})
+			found = append(found, Garbage{
+				Kind:    GarbageContainer,
+				Pod:     l.ref(),
+				Name:    name,
+				ID:      c.GetId(),
+				Attempt: c.GetMetadata().GetAttempt(),
+				spare:   true,
+			})
 		}
 	}
 	return found
@@ -144,7 +152,8 @@ func (x *Collector) GrownLogs(pods []model.PodRef) []GrownLog {
 		logs, _ := fs.Glob(os.DirFS(dir), "*/*.log")
 		for _, log := range logs {
 			path := filepath.Join(dir, log)
-			if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && x.rotator.limits.Reached(info.Size()) {
+			if info, err := os.Lstat(path); err == nil &&
+				info.Mode().IsRegular() && x.rotator.limits.Reached(info.Size()) {
 				grown = append(grown, GrownLog{Pod: ref, Path: path, Size: info.Size(), Changed: info.ModTime()})
 			}
 		}

@@ -34,7 +34,9 @@ type Found struct {
 // registry and path as in the kubelet, then those of podctl's user (docker's config.json, podman's auth.json,
 // credential helpers). Without any there is one anonymous try. The second result lists files and secrets that were left
 // out.
-func (p *Puller) credentials(ctx context.Context, name string, own []*runtimeapi.AuthConfig) ([]*runtimeapi.AuthConfig, []string, error) {
+func (p *Puller) credentials(
+	ctx context.Context, name string, own []*runtimeapi.AuthConfig,
+) ([]*runtimeapi.AuthConfig, []string, error) {
 	ref, err := reference.ParseDockerRef(name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading image name %s: %w", name, err)

@@ -52,7 +52,8 @@ func (e *Error) KubeletText() string {
 	if !e.Invalid {
 		return ""
 	}
-	return fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: %v", e.Image, e.Image, e.Err)
+	return fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: %v",
+		e.Image, e.Image, e.Err)
 }
 
 // sign identifies a runtime's error by its text.
@@ -65,12 +66,39 @@ type sign struct {
 // signs are tried in order: the first match explains the error. The texts are those of containerd and CRI-O.
 func signs() []sign {
 	return []sign{
-		{[]string{"no space left on device"}, "there is no space left for it; `podctl image prune` frees some", false},
-		{[]string{"server gave HTTP response to HTTPS client"}, "the registry speaks plain http; configure this in the runtime's registry settings", false},
-		{[]string{"certificate signed by unknown authority", "x509:"}, "the registry's certificate is not trusted", false},
-		{[]string{"401 Unauthorized", "403 Forbidden", "authorization failed", "authentication required", "denied", "insufficient_scope"}, "the registry denies access; check the name, and give credentials with imagePullSecrets or a docker config.json", false},
-		{[]string{"connection refused", "no such host", "i/o timeout", "network is unreachable", "TLS handshake timeout", "EOF", "connection reset", "503 Service Unavailable", "502 Bad Gateway", "429 Too Many Requests"}, "the registry cannot be reached", true},
-		{[]string{"not found", "manifest unknown", "does not exist"}, "the registry does not have it", false},
+		{
+			texts: []string{"no space left on device"},
+			hint:  "there is no space left for it; `podctl image prune` frees some",
+		},
+		{
+			texts: []string{"server gave HTTP response to HTTPS client"},
+			hint:  "the registry speaks plain http; configure this in the runtime's registry settings",
+		},
+		{
+			texts: []string{"certificate signed by unknown authority", "x509:"},
+			hint:  "the registry's certificate is not trusted",
+		},
+		{
+			texts: []string{
+				"401 Unauthorized", "403 Forbidden", "authorization failed", "authentication required",
+				"denied", "insufficient_scope",
+			},
+			hint: "the registry denies access; " +
+				"check the name, and give credentials with imagePullSecrets or a docker config.json",
+		},
+		{
+			texts: []string{
+				"connection refused", "no such host", "i/o timeout", "network is unreachable",
+				"TLS handshake timeout", "EOF", "connection reset",
+				"503 Service Unavailable", "502 Bad Gateway", "429 Too Many Requests",
+			},
+			hint:    "the registry cannot be reached",
+			passing: true,
+		},
+		{
+			texts: []string{"not found", "manifest unknown", "does not exist"},
+			hint:  "the registry does not have it",
+		},
 	}
 }
 
@@ -79,7 +107,8 @@ func explain(name string, err error) *Error {
 	text := status.Convert(err).Message()
 	e := &Error{Reason: ErrImagePull, Image: name, Err: err}
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		status.Code(err) == codes.DeadlineExceeded:
 		e.Hint, e.Passing = "pulling it took too long or was interrupted", true
 		return e
 	case strings.HasPrefix(text, RegistryUnavailable):

@@ -53,7 +53,8 @@ func askHelper(ctx context.Context, helper, host string) (types.AuthConfig, erro
 	case err != nil && credentials.IsErrCredentialsNotFoundMessage(string(answer)):
 		return none, nil
 	case err != nil:
-		return none, fmt.Errorf("the credential helper %s: %w; `echo %s | %s get` shows why", program.Path, err, host, program.Path)
+		return none, fmt.Errorf("the credential helper %s: %w; `echo %s | %s get` shows why",
+			program.Path, err, host, program.Path)
 	}
 	var found credentials.Credentials
 	if json.Unmarshal(answer, &found) != nil {

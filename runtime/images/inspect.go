@@ -17,7 +17,10 @@ type Details struct {
 
 // Inspect returns an image with its configuration from the runtime.
 func (s *Store) Inspect(ctx context.Context, img *Image) (*Details, error) {
-	reply, err := s.client.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: img.ID}, Verbose: true})
+	reply, err := s.client.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{
+		Image:   &runtimeapi.ImageSpec{Image: img.ID},
+		Verbose: true,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("inspecting image %s: %w", img.Name(), err)
 	}

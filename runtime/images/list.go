@@ -72,7 +72,11 @@ func (u User) compare(other User) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(running(u), running(other)), strings.Compare(u.Pod.String(), other.Pod.String()), strings.Compare(u.Container, other.Container))
+	return cmp.Or(
+		cmp.Compare(running(u), running(other)),
+		strings.Compare(u.Pod.String(), other.Pod.String()),
+		strings.Compare(u.Container, other.Container),
+	)
 }
 
 // Names returns all names of the image: its tags, or else its digests.
@@ -189,8 +193,11 @@ func (s *Store) listImages(ctx context.Context) ([]*Image, error) {
 	found := make([]*Image, 0, len(reply.GetImages()))
 	for _, img := range reply.GetImages() {
 		one := &Image{
-			ID: img.GetId(), Tags: slices.Sorted(slices.Values(img.GetRepoTags())), Digests: slices.Sorted(slices.Values(img.GetRepoDigests())),
-			Size: img.GetSize(), Pinned: img.GetPinned(),
+			ID:      img.GetId(),
+			Tags:    slices.Sorted(slices.Values(img.GetRepoTags())),
+			Digests: slices.Sorted(slices.Values(img.GetRepoDigests())),
+			Size:    img.GetSize(),
+			Pinned:  img.GetPinned(),
 		}
 		found = append(found, one)
 	}
@@ -263,7 +270,9 @@ func userOf(c *runtimeapi.Container) User {
 	labels := c.GetLabels()
 	return User{
 		Pod: model.PodRef{
-			Namespace: labels[criconfig.LabelPodNamespace], Name: labels[criconfig.LabelPodName], UID: types.UID(labels[criconfig.LabelPodUID]),
+			Namespace: labels[criconfig.LabelPodNamespace],
+			Name:      labels[criconfig.LabelPodName],
+			UID:       types.UID(labels[criconfig.LabelPodUID]),
 		},
 		Container: c.GetMetadata().GetName(),
 		Running:   c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING,
@@ -283,7 +292,8 @@ func Find(images []*Image, name string) (*Image, error) {
 	}
 	switch len(begins) {
 	case 0:
-		return nil, fmt.Errorf("no image %s: the runtime has none of that name or id (`podctl image ls` lists them)", name)
+		return nil, fmt.Errorf("no image %s: the runtime has none of that name or id (`podctl image ls` lists them)",
+			name)
 	case 1:
 		return begins[0], nil
 	}
@@ -292,7 +302,9 @@ func Find(images []*Image, name string) (*Image, error) {
 
 // Remove removes an image with all its names, because the CRI cannot remove a single name.
 func (s *Store) Remove(ctx context.Context, img *Image) error {
-	_, err := s.client.Images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: img.ID}})
+	_, err := s.client.Images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{
+		Image: &runtimeapi.ImageSpec{Image: img.ID},
+	})
 	if err = cri.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("removing image %s: %w", img.Name(), err)
 	}

@@ -57,5 +57,6 @@ func (i *Info) Pin(asked string) (string, error) {
 			return name, nil
 		}
 	}
-	return "", fmt.Errorf("image %s has no digest: it was loaded from an archive; push it to a registry and pull it from there", asked)
+	return "", fmt.Errorf("image %s has no digest: it was loaded from an archive; "+
+		"push it to a registry and pull it from there", asked)
 }

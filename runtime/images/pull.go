@@ -22,7 +22,13 @@ import (
 func WithTag(name string) (string, error) {
 	ref, err := reference.ParseAnyReference(name)
 	if err != nil {
-		return "", &Error{Reason: InvalidImageName, Invalid: true, Image: name, Hint: "is not a valid image name: " + err.Error(), Err: err}
+		return "", &Error{
+			Reason:  InvalidImageName,
+			Invalid: true,
+			Image:   name,
+			Hint:    "is not a valid image name: " + err.Error(),
+			Err:     err,
+		}
 	}
 	_, tagged := ref.(reference.Tagged)
 	_, digested := ref.(reference.Digested)
@@ -178,7 +184,9 @@ func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 }
 
 // pullInTurn waits for a free slot and pulls.
-func (p *Puller) pullInTurn(ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request) (string, error) {
+func (p *Puller) pullInTurn(
+	ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request,
+) (string, error) {
 	if p.slots != nil {
 		select {
 		case p.slots <- struct{}{}:
@@ -216,7 +224,9 @@ func (p *Puller) leave(what sharing, flight *pulling) {
 	close(flight.done)
 }
 
-func (p *Puller) pull(ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request) (string, error) {
+func (p *Puller) pull(
+	ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request,
+) (string, error) {
 	credentials, unused, err := p.credentials(ctx, name, own)
 	if err != nil {
 		return "", noCredentials(r.Image, err)

@@ -21,7 +21,8 @@ func (s *Store) Untag(ctx context.Context, img *Image, name string) (others []st
 		err = errors.Join(store.Untag(ctx, img.namesOf(name)), store.Close())
 	}
 	if refused := (*containerd.NotContainerdError)(nil); errors.As(err, &refused) {
-		return nil, fmt.Errorf("image %s has other names, and this runtime can only remove all of them: %s; remove it by its id %s",
+		return nil, fmt.Errorf("image %s has other names, and this runtime can only remove all of them: %s; "+
+			"remove it by its id %s",
 			name, strings.Join(others, ", "), img.ID)
 	}
 	if err == nil {

@@ -138,7 +138,8 @@ func (s *Store) Containerd() (*containerd.Store, error) { return openContainerd(
 func openContainerd(client *cri.Client) (*containerd.Store, error) {
 	socket := client.ImageEndpoint.Socket()
 	if socket == "" {
-		return nil, fmt.Errorf("the runtime at %s: containerd's own API is available only on a unix socket", client.ImageEndpoint)
+		return nil, fmt.Errorf("the runtime at %s: containerd's own API is available only on a unix socket",
+			client.ImageEndpoint)
 	}
 	return containerd.OpenStore(socket)
 }

@@ -81,7 +81,8 @@ func (d *logDir) rotated() ([]aside, error) {
 		}
 	}
 	if tooMany {
-		return files, fmt.Errorf("reading %s: more than %d files are named %s.…: remove those that no runtime wrote", d.path, rotatedMax, d.base)
+		return files, fmt.Errorf("reading %s: more than %d files are named %s.…: remove those that no runtime wrote",
+			d.path, rotatedMax, d.base)
 	}
 	return files, nil
 }

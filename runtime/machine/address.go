@@ -25,8 +25,24 @@ type family struct {
 func families() []family {
 	const none = "00000000"
 	return []family{
-		{routes: "proc/net/route", zero: map[int]string{1: none, 7: none}, iface: 0, flags: 3, metric: 6, base: 10, has: netip.Addr.Is4},
-		{routes: "proc/net/ipv6_route", zero: map[int]string{1: "00"}, iface: 9, flags: 8, metric: 5, base: 16, has: netip.Addr.Is6},
+		{
+			routes: "proc/net/route",
+			zero:   map[int]string{1: none, 7: none},
+			iface:  0,
+			flags:  3,
+			metric: 6,
+			base:   10,
+			has:    netip.Addr.Is4,
+		},
+		{
+			routes: "proc/net/ipv6_route",
+			zero:   map[int]string{1: "00"},
+			iface:  9,
+			flags:  8,
+			metric: 5,
+			base:   16,
+			has:    netip.Addr.Is6,
+		},
 	}
 }
 
@@ -111,7 +127,8 @@ func (f *family) parse(columns []string) (defaultRoute, bool) {
 	if wrong != nil {
 		metric = math.MaxUint64
 	}
-	return defaultRoute{iface: columns[f.iface], metric: metric}, err == nil && flags&routeUp != 0 && flags&routeReject == 0
+	usable := err == nil && flags&routeUp != 0 && flags&routeReject == 0
+	return defaultRoute{iface: columns[f.iface], metric: metric}, usable
 }
 
 // addressesOf returns the addresses of an interface, or of all interfaces if the name is empty.

@@ -20,7 +20,8 @@ func Kernel(root string) doctor.Kernel {
 		Seccomp:        statusField(contents(filepath.Join(root, "proc/self/status")), "Seccomp") != "",
 		Namespaces:     namespaces(filepath.Join(root, "proc/self/ns")),
 		UserNamespaces: limit,
-		Bridge: exists(filepath.Join(root, "sys/module/bridge")) || exists(filepath.Join(root, "proc/sys/net/bridge")) ||
+		Bridge: exists(filepath.Join(root, "sys/module/bridge")) ||
+			exists(filepath.Join(root, "proc/sys/net/bridge")) ||
 			strings.Contains(text(filepath.Join("lib/modules", release, "modules.builtin")), "/bridge.ko"),
 		BridgeNetfilter: text("proc/sys/net/bridge/bridge-nf-call-iptables") == "1",
 		IPForward:       text("proc/sys/net/ipv4/ip_forward") == "1",

@@ -135,7 +135,8 @@ func hugePages(dir string) v1.ResourceList {
 		text := contents(filepath.Join(dir, fmt.Sprintf("hugepages-%dkB", kib), "nr_hugepages"))
 		count, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 		size := resource.NewQuantity(kib<<10, resource.BinarySI)
-		list[v1.ResourceName(v1.ResourceHugePagesPrefix+size.String())] = *resource.NewQuantity(count*kib<<10, resource.BinarySI)
+		name := v1.ResourceName(v1.ResourceHugePagesPrefix + size.String())
+		list[name] = *resource.NewQuantity(count*kib<<10, resource.BinarySI)
 	}
 	return list
 }

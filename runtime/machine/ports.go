@@ -68,7 +68,11 @@ func sockets(proc string, protocol v1.Protocol) []podspec.Port {
 	var ports []podspec.Port
 	for _, s := range found {
 		if ip, ok := netip.AddrFromSlice(s.LocalAddr); ok && slices.Contains(states, s.St) {
-			ports = append(ports, podspec.Port{Protocol: protocol, Number: int32(s.LocalPort), HostIP: ip.Unmap().String()}) //nolint:gosec // 16 bits
+			ports = append(ports, podspec.Port{
+				Protocol: protocol,
+				Number:   int32(s.LocalPort), //nolint:gosec // 16 bits
+				HostIP:   ip.Unmap().String(),
+			})
 		}
 	}
 	return ports
@@ -102,7 +106,11 @@ func sctpSockets(table string) []podspec.Port {
 			continue
 		}
 		for _, ip := range columns[sctpAddresses:] {
-			ports = append(ports, podspec.Port{Protocol: v1.ProtocolSCTP, Number: int32(number), HostIP: ip}) //nolint:gosec // 16 bits
+			ports = append(ports, podspec.Port{
+				Protocol: v1.ProtocolSCTP,
+				Number:   int32(number), //nolint:gosec // 16 bits
+				HostIP:   ip,
+			})
 		}
 	}
 	return ports

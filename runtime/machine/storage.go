@@ -23,11 +23,16 @@ func FileSystemOf(dir string) (FileSystem, error) {
 	if err := errors.Join(unix.Stat(dir, &st), unix.Statfs(dir, &fs)); err != nil {
 		return FileSystem{}, err
 	}
-	block := uint64(fs.Bsize)                                                 //nolint:gosec,unconvert,nolintlint // another type on other machines
-	count := func(n uint64) int64 { return int64(min(n, math.MaxInt64/100)) } //nolint:gosec // bounded
+	block := uint64(fs.Bsize) //nolint:gosec,unconvert,nolintlint // another type on other machines
+	count := func(n uint64) int64 {
+		return int64(min(n, math.MaxInt64/100)) //nolint:gosec // bounded
+	}
 	return FileSystem{
-		Size: count(fs.Blocks * block), Free: count(fs.Bavail * block), Inodes: count(fs.Files), InodesFree: count(fs.Ffree),
-		Device: uint64(st.Dev), //nolint:unconvert,nolintlint // another type on other machines
+		Size:       count(fs.Blocks * block),
+		Free:       count(fs.Bavail * block),
+		Inodes:     count(fs.Files),
+		InodesFree: count(fs.Ffree),
+		Device:     uint64(st.Dev), //nolint:unconvert,nolintlint // another type on other machines
 	}, nil
 }
 

@@ -159,6 +159,7 @@ func (w *writer) guard() {
 	lo := append([]byte("lo"), make([]byte, unix.IFNAMSIZ-2)...)
 	for _, address := range []expr.Any{w.family.loadDestination(), w.family.loadSource()} {
 		w.rule(chain, &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: first}, differs(lo),
-			address, masked(4, []byte{255, 0, 0, 0}), equals([]byte{127, 0, 0, 0}), &expr.Verdict{Kind: expr.VerdictDrop})
+			address, masked(4, []byte{255, 0, 0, 0}), equals([]byte{127, 0, 0, 0}),
+			&expr.Verdict{Kind: expr.VerdictDrop})
 	}
 }

@@ -45,7 +45,9 @@ func (Kernel) Has(name string) bool {
 		return false
 	}
 	tables, err := conn.ListTables()
-	return err == nil && slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == name || t.Name == guardTable(name) })
+	return err == nil && slices.ContainsFunc(tables, func(t *nftables.Table) bool {
+		return t.Name == name || t.Name == guardTable(name)
+	})
 }
 
 // Write replaces the tables under a name with these rules. Without routes it removes the tables. It keeps the guard of
@@ -127,7 +129,8 @@ func protect(conn *nftables.Conn, name string) error {
 		err = conn.Flush()
 	}
 	if err != nil {
-		return fmt.Errorf("protecting the node's 127.0.0.1 (nftables table ip %s): %w", guardTable(name), unsupported(err))
+		return fmt.Errorf("protecting the node's 127.0.0.1 (nftables table ip %s): %w",
+			guardTable(name), unsupported(err))
 	}
 	return nil
 }
@@ -167,7 +170,8 @@ func replace(conn *nftables.Conn, name string, f family, r Rules) error {
 // unsupported adds the missing kernel options to the error of a kernel without nftables.
 func unsupported(err error) error {
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EPROTONOSUPPORT) {
-		return fmt.Errorf("%w: the kernel has no nftables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ)", err)
+		return fmt.Errorf("%w: the kernel has no nftables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ)",
+			err)
 	}
 	return err
 }
@@ -177,7 +181,9 @@ func (r Rules) of(f family) Rules {
 	var mine Rules
 	for _, route := range r.Routes {
 		route.Addresses = slices.DeleteFunc(slices.Clone(route.Addresses), func(a netip.Addr) bool { return !f.has(a) })
-		route.Endpoints = slices.DeleteFunc(slices.Clone(route.Endpoints), func(a netip.AddrPort) bool { return !f.has(a.Addr()) })
+		route.Endpoints = slices.DeleteFunc(slices.Clone(route.Endpoints), func(a netip.AddrPort) bool {
+			return !f.has(a.Addr())
+		})
 		if len(route.Addresses) > 0 {
 			mine.Routes = append(mine.Routes, route)
 		}

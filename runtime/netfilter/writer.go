@@ -82,7 +82,8 @@ func (w *writer) routes(routes []service.Route) {
 	}{{"prerouting", nftables.ChainHookPrerouting}, {"output", nftables.ChainHookOutput}} {
 		base := w.base(at.name, nftables.ChainTypeNAT, at.hook, nftables.ChainPriorityNATDest)
 		w.rule(base, w.family.loadDestination(), in(w.services), jump(services))
-		w.rule(base, &expr.Fib{Register: first, ResultADDRTYPE: true, FlagDADDR: true}, equals(binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)), jump(node))
+		w.rule(base, &expr.Fib{Register: first, ResultADDRTYPE: true, FlagDADDR: true},
+			equals(binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)), jump(node))
 	}
 	for i := range routes {
 		route := &routes[i]
@@ -91,7 +92,8 @@ func (w *writer) routes(routes []service.Route) {
 		}
 		to := w.endpoints(route)
 		for _, addr := range route.Addresses {
-			w.rule(services, append(w.port(route.Protocol, route.Port), w.family.loadDestination(), equals(addr.AsSlice()), jump(to))...)
+			match := append(w.port(route.Protocol, route.Port), w.family.loadDestination(), equals(addr.AsSlice()))
+			w.rule(services, append(match, jump(to))...)
 		}
 		for _, number := range route.NodePorts {
 			w.rule(node, append(w.port(route.Protocol, number), jump(to))...)
@@ -112,15 +114,25 @@ func (w *writer) endpoints(r *service.Route) *nftables.Chain {
 		case r.Sticky:
 			chosen = []expr.Any{
 				w.family.loadSource(),
-				&expr.Hash{SourceRegister: first, DestRegister: second, Length: w.family.size, Modulus: count, Type: expr.HashTypeJenkins},
+				&expr.Hash{
+					SourceRegister: first,
+					DestRegister:   second,
+					Length:         w.family.size,
+					Modulus:        count,
+					Type:           expr.HashTypeJenkins,
+				},
 				&expr.Cmp{Op: expr.CmpOpEq, Register: second, Data: binaryutil.NativeEndian.PutUint32(i)},
 			}
 		case i+1 < count:
 			// Each of the remaining endpoints has the same chance.
-			chosen = []expr.Any{&expr.Numgen{Register: first, Modulus: count - i, Type: unix.NFT_NG_RANDOM}, equals(binaryutil.NativeEndian.PutUint32(0))}
+			chosen = []expr.Any{
+				&expr.Numgen{Register: first, Modulus: count - i, Type: unix.NFT_NG_RANDOM},
+				equals(binaryutil.NativeEndian.PutUint32(0)),
+			}
 		}
 		w.rule(chain, append(chosen,
-			&expr.Immediate{Register: first, Data: e.Addr().AsSlice()}, &expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(e.Port())},
+			&expr.Immediate{Register: first, Data: e.Addr().AsSlice()},
+			&expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(e.Port())},
 			&expr.NAT{Type: expr.NATTypeDestNAT, Family: w.family.nat, RegAddrMin: first, RegProtoMin: second})...)
 	}
 	return chain
@@ -129,14 +141,17 @@ func (w *writer) endpoints(r *service.Route) *nftables.Chain {
 // masquerade makes endpoints answer through the node if they would otherwise answer pods directly, or if a process of
 // the node has connected from a loopback address.
 func (w *writer) masquerade() {
-	chain := w.base("postrouting", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
+	chain := w.base("postrouting", nftables.ChainTypeNAT,
+		nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
 	led := []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATUS, Register: first}, masked(4, binaryutil.NativeEndian.PutUint32(statusDNAT)), differs(make([]byte, 4)),
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: first},
+		masked(4, binaryutil.NativeEndian.PutUint32(statusDNAT)), differs(make([]byte, 4)),
 		w.family.loadDestination(), in(w.pods), w.family.loadSource(),
 	}
 	w.rule(chain, append(slices.Clip(led), in(w.pods), &expr.Masq{})...)
 	if w.family.word == "ip" {
-		w.rule(chain, append(slices.Clip(led), masked(4, []byte{255, 0, 0, 0}), equals([]byte{127, 0, 0, 0}), &expr.Masq{})...)
+		fromLoopback := []expr.Any{masked(4, []byte{255, 0, 0, 0}), equals([]byte{127, 0, 0, 0})}
+		w.rule(chain, append(append(slices.Clip(led), fromLoopback...), &expr.Masq{})...)
 	}
 }
 
@@ -146,10 +161,18 @@ const statusDNAT = 1 << 5
 // refuse rejects packets whose destination is still the address of a Service: the Service has no such port, or no ready
 // pod.
 func (w *writer) refuse() {
-	for name, hook := range map[string]*nftables.ChainHook{"refuse-forward": nftables.ChainHookForward, "refuse-output": nftables.ChainHookOutput} {
+	hooks := map[string]*nftables.ChainHook{
+		"refuse-forward": nftables.ChainHookForward,
+		"refuse-output":  nftables.ChainHookOutput,
+	}
+	for name, hook := range hooks {
 		chain := w.base(name, nftables.ChainTypeFilter, hook, nftables.ChainPriorityFilter)
 		led := []expr.Any{w.family.loadDestination(), in(w.services)}
-		tcp := []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: first}, equals([]byte{unix.IPPROTO_TCP}), &expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}
+		tcp := []expr.Any{
+			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: first},
+			equals([]byte{unix.IPPROTO_TCP}),
+			&expr.Reject{Type: unix.NFT_REJECT_TCP_RST},
+		}
 		w.rule(chain, append(led[:2:2], tcp...)...)
 		w.rule(chain, append(led[:2:2], &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: w.family.refused})...)
 	}
@@ -159,7 +182,9 @@ func (w *writer) chain(name string) *nftables.Chain {
 	return w.conn.AddChain(&nftables.Chain{Name: name, Table: w.table})
 }
 
-func (w *writer) base(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {
+func (w *writer) base(
+	name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority,
+) *nftables.Chain {
 	return w.conn.AddChain(&nftables.Chain{Name: name, Table: w.table, Type: kind, Hooknum: hook, Priority: priority})
 }
 
@@ -169,10 +194,16 @@ func (w *writer) rule(chain *nftables.Chain, exprs ...expr.Any) {
 
 // port matches a protocol and a destination port.
 func (*writer) port(protocol v1.Protocol, number uint16) []expr.Any {
-	numbers := map[v1.Protocol]byte{v1.ProtocolTCP: unix.IPPROTO_TCP, v1.ProtocolUDP: unix.IPPROTO_UDP, v1.ProtocolSCTP: unix.IPPROTO_SCTP}
+	numbers := map[v1.Protocol]byte{
+		v1.ProtocolTCP:  unix.IPPROTO_TCP,
+		v1.ProtocolUDP:  unix.IPPROTO_UDP,
+		v1.ProtocolSCTP: unix.IPPROTO_SCTP,
+	}
 	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: first}, equals([]byte{numbers[protocol]}),
-		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, equals(binaryutil.BigEndian.PutUint16(number)),
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: first},
+		equals([]byte{numbers[protocol]}),
+		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		equals(binaryutil.BigEndian.PutUint16(number)),
 	}
 }
 

@@ -117,7 +117,9 @@ func cniCleanUp(text, network string) string {
 			}
 		}
 	}
-	targets = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(targets))), func(chain string) bool { return !slices.Contains(known, chain) })
+	targets = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(targets))), func(chain string) bool {
+		return !slices.Contains(known, chain)
+	})
 	return cleanUpScript(own, targets)
 }
 

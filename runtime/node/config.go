@@ -60,7 +60,8 @@ func configV2(in configInput) string {
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = %q
     conf_dir = %q
-`, in.layout.path("opt"), in.sandboxImage, in.restrictOOM, in.snapshotter, in.systemdCgroup, in.cniBin, in.layout.path("cni", "net.d"))
+`, in.layout.path("opt"), in.sandboxImage, in.restrictOOM, in.snapshotter, in.systemdCgroup,
+		in.cniBin, in.layout.path("cni", "net.d"))
 }
 
 // configV3 is for containerd 2.
@@ -93,5 +94,6 @@ func configV3(in configInput) string {
   [plugins.'io.containerd.cri.v1.runtime'.cni]
     bin_dirs = [%q]
     conf_dir = %q
-`, in.layout.path("opt"), in.snapshotter, in.sandboxImage, in.restrictOOM, in.systemdCgroup, in.cniBin, in.layout.path("cni", "net.d"))
+`, in.layout.path("opt"), in.snapshotter, in.sandboxImage, in.restrictOOM, in.systemdCgroup,
+		in.cniBin, in.layout.path("cni", "net.d"))
 }

@@ -91,7 +91,10 @@ const removeTimeout = 2 * time.Minute
 
 // removePods removes sandboxes. A sandbox that containerd does not remove in time does not block the others or the next
 // steps; its processes end with the shims.
-func (l layout) removePods(ctx context.Context, client runtimeapi.RuntimeServiceClient, pods []*runtimeapi.PodSandbox, limit time.Duration, report func(string, ...any)) error {
+func (l layout) removePods(
+	ctx context.Context, client runtimeapi.RuntimeServiceClient,
+	pods []*runtimeapi.PodSandbox, limit time.Duration, report func(string, ...any),
+) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	stuck := make([]error, len(pods))
@@ -109,7 +112,8 @@ func (l layout) removePods(ctx context.Context, client runtimeapi.RuntimeService
 	err := group.Wait()
 	for _, one := range stuck {
 		if one != nil {
-			report("containerd does not remove a pod in time; podctl ends its processes and removes its mounts: %v", one)
+			report("containerd does not remove a pod in time; podctl ends its processes and removes its mounts: %v",
+				one)
 		}
 	}
 	return err
@@ -167,9 +171,8 @@ func stopContainerd(ctx context.Context, l layout) error {
 }
 
 func waitGone(ctx context.Context, l layout, p *process) bool {
-	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, stopTimeout, true, func(context.Context) (bool, error) {
-		return !p.alive(l), nil
-	}) == nil
+	gone := func(context.Context) (bool, error) { return !p.alive(l), nil }
+	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, stopTimeout, true, gone) == nil
 }
 
 // killShims ends shims that still serve this node's socket, and the processes of their containers, which would
@@ -196,7 +199,9 @@ func killShims(l layout) error {
 func killChildren(parent int, meant func() bool) error {
 	var errs []error
 	for _, pid := range childrenOf(parent) {
-		errs = append(errs, signalIf(pid, unix.SIGKILL, func() bool { return meant() && slices.Contains(childrenOf(parent), pid) }))
+		errs = append(errs, signalIf(pid, unix.SIGKILL, func() bool {
+			return meant() && slices.Contains(childrenOf(parent), pid)
+		}))
 	}
 	return errors.Join(errs...)
 }
@@ -264,7 +269,9 @@ func clean(ctx context.Context, l layout) error {
 // sharedDirs returns the directories that each containerd and its shims create outside of their own, the innermost
 // first.
 func sharedDirs() []string {
-	return []string{"/run/containerd/runc/k8s.io", "/run/containerd/runc", "/run/containerd/s", "/run/containerd", "/run/netns"}
+	return []string{
+		"/run/containerd/runc/k8s.io", "/run/containerd/runc", "/run/containerd/s", "/run/containerd", "/run/netns",
+	}
 }
 
 // Unmount removes all mounts below a directory.

@@ -30,9 +30,11 @@ func checkDriver(driver string, before *process) error {
 	case driver == "" || driver == had:
 		return nil
 	case had != "":
-		return fmt.Errorf("preparing the node: it has the cgroup driver %s, which cannot change to %s while the node exists; take it down first (podctl node down)", had, driver)
+		return fmt.Errorf("preparing the node: it has the cgroup driver %s, "+
+			"which cannot change to %s while the node exists; take it down first (podctl node down)", had, driver)
 	case driver == Systemd && !hasSystemd("/"):
-		return fmt.Errorf("preparing the node: the cgroup driver %s needs systemd, which does not run on this machine", driver)
+		return fmt.Errorf("preparing the node: the cgroup driver %s needs systemd, which does not run on this machine",
+			driver)
 	}
 	return nil
 }

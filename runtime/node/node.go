@@ -162,7 +162,8 @@ func layoutOf(o *Options) (layout, error) {
 	}
 	l := layout(dir)
 	if len(l.socket()) >= maxSocketPath {
-		return "", fmt.Errorf("preparing the node: the path of its socket %s is longer than %d characters; choose a shorter --state-dir", l.socket(), maxSocketPath)
+		return "", fmt.Errorf("preparing the node: the path of its socket %s is longer than %d characters; "+
+			"choose a shorter --state-dir", l.socket(), maxSocketPath)
 	}
 	if os.Geteuid() != 0 {
 		return "", errors.New("preparing the node: a container runtime needs root")

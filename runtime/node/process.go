@@ -229,13 +229,14 @@ var errEnded = errors.New("containerd exited soon after its start")
 // waitHealthy waits until the CRI reports that it is ready.
 func waitHealthy(ctx context.Context, l layout, p *process) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, healthTimeout, true, func(ctx context.Context) (bool, error) {
+	check := func(ctx context.Context) (bool, error) {
 		if !p.alive(l) {
 			return false, fmt.Errorf("%w; the end of its log %s:\n%s", errEnded, l.log(), tail(l.log()))
 		}
 		last = healthy(ctx, l)
 		return last == nil, nil
-	})
+	}
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, healthTimeout, true, check)
 	switch {
 	case err == nil:
 		return errors.Join(os.Chmod(l.socket(), 0o600), os.Chmod(l.shimSocket(), 0o600))
@@ -268,7 +269,9 @@ func healthy(ctx context.Context, l layout) error {
 
 // withRuntime calls the node's CRI over a separate connection.
 func withRuntime(l layout, talk func(runtimeapi.RuntimeServiceClient) error) error {
-	return withConnection(l, func(conn *grpc.ClientConn) error { return talk(runtimeapi.NewRuntimeServiceClient(conn)) })
+	return withConnection(l, func(conn *grpc.ClientConn) error {
+		return talk(runtimeapi.NewRuntimeServiceClient(conn))
+	})
 }
 
 func withConnection(l layout, talk func(*grpc.ClientConn) error) error {
@@ -311,7 +314,11 @@ func lockDir(ctx context.Context, l layout) (unlock func(), err error) {
 	if err = safefs.CheckDir(filepath.Dir(string(l))); err != nil {
 		return nil, fmt.Errorf("the state directory cannot be trusted: %w", err)
 	}
-	lock, err := filelock.Take(ctx, filelock.File{Path: string(l) + ".lock", Keeps: func() (bool, error) { return true, nil }}, func(string) {})
+	file := filelock.File{
+		Path:  string(l) + ".lock",
+		Keeps: func() (bool, error) { return true, nil },
+	}
+	lock, err := filelock.Take(ctx, file, func(string) {})
 	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
 		locked.What = "the node"
 		return nil, err

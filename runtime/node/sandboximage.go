@@ -72,7 +72,9 @@ func hasImage(ctx context.Context, l layout, name string) (there bool, err error
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	err = withConnection(l, func(conn *grpc.ClientConn) error {
-		reply, askErr := runtimeapi.NewImageServiceClient(conn).ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
+		reply, askErr := runtimeapi.NewImageServiceClient(conn).ImageStatus(ctx, &runtimeapi.ImageStatusRequest{
+			Image: &runtimeapi.ImageSpec{Image: name},
+		})
 		there = reply.GetImage() != nil
 		return askErr
 	})

@@ -64,7 +64,8 @@ type RedactedError struct {
 
 // Error names the fix.
 func (e *RedactedError) Error() string {
-	return fmt.Sprintf("%s: the value of key %s is the placeholder that podctl prints instead of values: set the real value", e.Key, e.Data)
+	return fmt.Sprintf("%s: the value of key %s is the placeholder that podctl prints instead of values: "+
+		"set the real value", e.Key, e.Data)
 }
 
 // IsRefusal reports whether the object itself causes the error, and not the store.
@@ -110,7 +111,13 @@ func changeOf(key state.ObjectKey, before, after *podspec.Object) (Change, error
 	if len(fields) == 0 {
 		return Change{Key: key, Outcome: Unchanged}, nil
 	}
-	return Change{Key: key, Outcome: Configured, Fields: fields, Texts: textsThatDiffer(before.ConfigMap, after.ConfigMap)}, frozen(key, before, fields)
+	change := Change{
+		Key:     key,
+		Outcome: Configured,
+		Fields:  fields,
+		Texts:   textsThatDiffer(before.ConfigMap, after.ConfigMap),
+	}
+	return change, frozen(key, before, fields)
 }
 
 // textsThatDiffer returns the values in which two ConfigMaps differ. Values of Secrets are never returned.
@@ -161,7 +168,8 @@ func fieldsThatDiffer(before, after *podspec.Object) []string {
 	switch {
 	case after.ConfigMap != nil:
 		fields = append(fields, keysThatDiffer("data", before.ConfigMap.Data, after.ConfigMap.Data)...)
-		fields = append(fields, keysThatDiffer("binaryData", before.ConfigMap.BinaryData, after.ConfigMap.BinaryData)...)
+		binary := keysThatDiffer("binaryData", before.ConfigMap.BinaryData, after.ConfigMap.BinaryData)
+		fields = append(fields, binary...)
 		differs("immutable", before.ConfigMap.Immutable, after.ConfigMap.Immutable)
 	case after.Secret != nil:
 		fields = append(fields, keysThatDiffer("data", before.Secret.Data, after.Secret.Data)...)
@@ -197,8 +205,11 @@ func keysThatDiffer[T any](path string, before, after map[string]T) []string {
 func serviceFields(before, after *v1.ServiceSpec) []string {
 	var fields []string
 	for path, pair := range map[string][2]any{
-		"spec.selector": {before.Selector, after.Selector}, "spec.type": {before.Type, after.Type}, "spec.ports": {before.Ports, after.Ports},
-		"spec.clusterIPs": {before.ClusterIPs, after.ClusterIPs}, "spec.sessionAffinity": {before.SessionAffinity, after.SessionAffinity},
+		"spec.selector":                 {before.Selector, after.Selector},
+		"spec.type":                     {before.Type, after.Type},
+		"spec.ports":                    {before.Ports, after.Ports},
+		"spec.clusterIPs":               {before.ClusterIPs, after.ClusterIPs},
+		"spec.sessionAffinity":          {before.SessionAffinity, after.SessionAffinity},
 		"spec.publishNotReadyAddresses": {before.PublishNotReadyAddresses, after.PublishNotReadyAddresses},
 		"spec.externalName":             {before.ExternalName, after.ExternalName},
 	} {

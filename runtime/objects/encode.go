@@ -40,7 +40,12 @@ func KeyOf(o *podspec.Object) state.ObjectKey {
 func normal(o *podspec.Object) *podspec.Object {
 	o = o.DeepCopy()
 	meta := o.Meta()
-	*meta = metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace, Labels: meta.Labels, Annotations: meta.Annotations}
+	*meta = metav1.ObjectMeta{
+		Name:        meta.Name,
+		Namespace:   meta.Namespace,
+		Labels:      meta.Labels,
+		Annotations: meta.Annotations,
+	}
 	delete(meta.Annotations, lastApplied)
 	deleteOwn(meta)
 	if o.Owner == "" {
@@ -82,7 +87,13 @@ func encode(o *podspec.Object) ([]byte, error) {
 		}
 		volume = string(text)
 	}
-	for name, value := range map[string]string{setAnnotation: o.Set, ownerAnnotation: o.Owner, sourceAnnotation: o.Source, volumeAnnotation: volume} {
+	annotations := map[string]string{
+		setAnnotation:    o.Set,
+		ownerAnnotation:  o.Owner,
+		sourceAnnotation: o.Source,
+		volumeAnnotation: volume,
+	}
+	for name, value := range annotations {
 		if value != "" {
 			metav1.SetMetaDataAnnotation(o.Meta(), name, value)
 		}
@@ -98,7 +109,8 @@ func takeOwn(o *podspec.Object) error {
 			return err
 		}
 	}
-	o.Set, o.Owner, o.Source = meta.Annotations[setAnnotation], meta.Annotations[ownerAnnotation], meta.Annotations[sourceAnnotation]
+	own := meta.Annotations
+	o.Set, o.Owner, o.Source = own[setAnnotation], own[ownerAnnotation], own[sourceAnnotation]
 	deleteOwn(meta)
 	return nil
 }

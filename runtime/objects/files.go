@@ -41,7 +41,8 @@ func (f Files[T]) Find(key state.ObjectKey) (*T, error) {
 	}
 	found, err := f.Decode(key, text)
 	if errors.Is(err, state.ErrDamaged) {
-		err = fmt.Errorf("%w; apply it again, or delete it with podctl delete %s/%s -n %s", err, key.Word(), key.Name, key.Namespace)
+		err = fmt.Errorf("%w; apply it again, or delete it with podctl delete %s/%s -n %s",
+			err, key.Word(), key.Name, key.Namespace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored %s: %w", key, err)

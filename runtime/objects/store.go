@@ -118,7 +118,8 @@ func (s *Store) checkRoom(changes []Change) error {
 		}
 	}
 	if more > 0 && len(keys)+more > state.ObjectsMax {
-		return fmt.Errorf("%d ConfigMaps, Secrets, claims and Services are stored, and %d more would exceed the limit of %d: delete some", len(keys), more, state.ObjectsMax)
+		return fmt.Errorf("%d ConfigMaps, Secrets, claims and Services are stored, "+
+			"and %d more would exceed the limit of %d: delete some", len(keys), more, state.ObjectsMax)
 	}
 	return nil
 }
@@ -130,7 +131,8 @@ func (s *Store) put(c Change) error {
 	if err == nil && before != nil {
 		kept.Meta().CreationTimestamp = before.Meta().CreationTimestamp
 	}
-	if c.Outcome == Unchanged && (before == nil || before.Set == kept.Set && before.Owner == kept.Owner && before.Source == kept.Source) {
+	if c.Outcome == Unchanged && (before == nil ||
+		before.Set == kept.Set && before.Owner == kept.Owner && before.Source == kept.Source) {
 		return nil
 	}
 	text, err := encode(kept)

@@ -61,7 +61,8 @@ func initialisedCondition(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
 		}
 	}
 	if len(incomplete) > 0 {
-		return falseCondition(v1.PodInitialized, "ContainersNotInitialized", listing("containers with incomplete status", incomplete))
+		return falseCondition(v1.PodInitialized, "ContainersNotInitialized",
+			listing("containers with incomplete status", incomplete))
 	}
 	return trueCondition(v1.PodInitialized)
 }
@@ -80,7 +81,8 @@ func containersReady(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
 	case v1.PodPending, v1.PodRunning, v1.PodUnknown:
 	}
 	if unready := unready(pod, s); len(unready) > 0 {
-		return falseCondition(v1.ContainersReady, "ContainersNotReady", listing("containers with unready status", unready))
+		return falseCondition(v1.ContainersReady, "ContainersNotReady",
+			listing("containers with unready status", unready))
 	}
 	return trueCondition(v1.ContainersReady)
 }

@@ -28,7 +28,8 @@ func (r *reporter) status(ref podspec.ContainerRef) v1.ContainerStatus {
 	if newest != nil {
 		r.fillFrom(&s, newest)
 	}
-	if previous := r.Find(func(c *model.Container) bool { return c.Name == ref.Name && c != newest && !c.Starting }); previous != nil {
+	isPrevious := func(c *model.Container) bool { return c.Name == ref.Name && c != newest && !c.Starting }
+	if previous := r.Find(isPrevious); previous != nil {
 		s.LastTerminationState = r.stateOf(previous)
 	}
 	if !r.starting(ref.Name) {
@@ -106,8 +107,9 @@ func (r *reporter) stateWithout(ref podspec.ContainerRef) v1.ContainerState {
 	switch {
 	case ref.Type == podspec.Init && r.AnyRegular():
 		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
-			Reason:  "Completed",
-			Message: "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally",
+			Reason: "Completed",
+			Message: "Unable to get init container status from container runtime and pod has been initialized, " +
+				"treat it as exited normally",
 		}}
 	case r.wasReset(ref) && r.resetting():
 		return waiting(restartingAll, restartingAllText)
@@ -146,8 +148,9 @@ func (r *reporter) startError(ref podspec.ContainerRef, newest *model.Container)
 	if newest != nil && newest.State == model.Exited && ref.Type != podspec.Ephemeral {
 		if d, held := r.Delay(ref); held && !d.Estimated {
 			pod := r.Manifest
-			return model.StartError{Reason: model.CrashLoopBackOff, Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
-				d.Duration, ref.Name, pod.Name, pod.Namespace, pod.UID)}, true
+			text := fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+				d.Duration, ref.Name, pod.Name, pod.Namespace, pod.UID)
+			return model.StartError{Reason: model.CrashLoopBackOff, Message: text}, true
 		}
 	}
 	failure, ok := r.Observed.Memory.StartErrors[ref.Name]

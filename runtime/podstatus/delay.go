@@ -47,7 +47,13 @@ func (p *Pod) Delay(ref podspec.ContainerRef) (Delay, bool) {
 	if until.IsZero() || !p.Now.Before(until) || model.AheadOf(p.Now, exited.FinishedAt) {
 		return Delay{}, false
 	}
-	return Delay{Duration: backoff.Duration, Until: until, ExitCode: exited.ExitCode, Cause: p.cause(exited), Estimated: estimated}, true
+	return Delay{
+		Duration:  backoff.Duration,
+		Until:     until,
+		ExitCode:  exited.ExitCode,
+		Cause:     p.cause(exited),
+		Estimated: estimated,
+	}, true
 }
 
 // cause returns why a run of a container ended, as far as it is known.

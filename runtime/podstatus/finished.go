@@ -40,7 +40,11 @@ func (r *reporter) remembered(ref podspec.ContainerRef) (v1.ContainerStatus, boo
 	s := v1.ContainerStatus{
 		Name: ref.Name, Image: ref.Image, ContainerID: end.ID, RestartCount: end.Restarts,
 		State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
-			ExitCode: end.ExitCode, Reason: end.Reason, StartedAt: metav1.NewTime(end.StartedAt), FinishedAt: metav1.NewTime(end.FinishedAt), ContainerID: end.ID,
+			ExitCode:    end.ExitCode,
+			Reason:      end.Reason,
+			StartedAt:   metav1.NewTime(end.StartedAt),
+			FinishedAt:  metav1.NewTime(end.FinishedAt),
+			ContainerID: end.ID,
 		}},
 	}
 	r.addReadiness(ref, nil, &s)
@@ -53,7 +57,12 @@ func Ends(status *v1.PodStatus) map[string]model.ContainerEnd {
 	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
 		if t := s.State.Terminated; t != nil && t.ContainerID != "" {
 			ends[s.Name] = model.ContainerEnd{
-				ID: t.ContainerID, ExitCode: t.ExitCode, Reason: t.Reason, StartedAt: t.StartedAt.Time, FinishedAt: t.FinishedAt.Time, Restarts: s.RestartCount,
+				ID:         t.ContainerID,
+				ExitCode:   t.ExitCode,
+				Reason:     t.Reason,
+				StartedAt:  t.StartedAt.Time,
+				FinishedAt: t.FinishedAt.Time,
+				Restarts:   s.RestartCount,
 			}
 		}
 	}

@@ -27,7 +27,9 @@ func phaseOf(p *Pod) v1.PodPhase {
 // not wait to run again.
 func losesRecords(p *Pod) bool {
 	m := &p.Observed.Memory
-	return m.Deletion != nil && m.LastRun != nil && !anyRegular(p.Manifest, func(name string) bool { return m.LastRun.Containers[name] == "" })
+	return m.Deletion != nil && m.LastRun != nil && !anyRegular(p.Manifest, func(name string) bool {
+		return m.LastRun.Containers[name] == ""
+	})
 }
 
 // tally counts the containers of a pod by state; the phase follows from it (kubelet: getPhase).

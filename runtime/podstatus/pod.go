@@ -180,7 +180,9 @@ func (p *Pod) StartTime() time.Time {
 	if len(p.Sandboxes) == 0 {
 		return time.Time{}
 	}
-	return slices.MinFunc(p.Sandboxes, func(a, b model.Sandbox) int { return a.CreatedAt.Compare(b.CreatedAt) }).CreatedAt
+	return slices.MinFunc(p.Sandboxes, func(a, b model.Sandbox) int {
+		return a.CreatedAt.Compare(b.CreatedAt)
+	}).CreatedAt
 }
 
 // Over reports whether the pod has finished, or its deadline has passed.

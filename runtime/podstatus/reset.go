@@ -32,18 +32,23 @@ func (r *reporter) wasReset(ref podspec.ContainerRef) bool {
 // earlier ones.
 func (r *reporter) followsReset(ref podspec.ContainerRef) bool {
 	last := r.Observed.Memory.LastRun
-	return last != nil && last.Sandbox == r.Active && slices.Contains(last.AfterReset, ref.Name) && r.Newest(ref.Name) != nil
+	return last != nil && last.Sandbox == r.Active &&
+		slices.Contains(last.AfterReset, ref.Name) && r.Newest(ref.Name) != nil
 }
 
 // endByReset returns the end of a run whose record a restart of all containers removed.
 func endByReset() v1.ContainerState {
-	return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 137, Reason: restartingAll, Message: restartingAllText}}
+	return v1.ContainerState{
+		Terminated: &v1.ContainerStateTerminated{ExitCode: 137, Reason: restartingAll, Message: restartingAllText},
+	}
 }
 
 // resetting reports whether a restart of all containers is in progress: some records are still to be removed, or
 // nothing has started since.
 func (r *reporter) resetting() bool {
-	recorded := slices.ContainsFunc(Lasting(r.Manifest), func(ref podspec.ContainerRef) bool { return r.Newest(ref.Name) != nil })
+	recorded := slices.ContainsFunc(Lasting(r.Manifest), func(ref podspec.ContainerRef) bool {
+		return r.Newest(ref.Name) != nil
+	})
 	return !recorded || r.RestartsAll()
 }
 

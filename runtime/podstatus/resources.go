@@ -86,7 +86,8 @@ func (r *reporter) volumeMounts(spec *v1.Container) []v1.VolumeMountStatus {
 // (kubelet: resolveRecursiveReadOnly).
 func (r *reporter) recursiveMode(asked *v1.RecursiveReadOnlyMode) v1.RecursiveReadOnlyMode {
 	handler := podspec.RuntimeHandler(r.Manifest)
-	if asked == nil || *asked == v1.RecursiveReadOnlyDisabled || !slices.Contains(r.Observed.Runtime.RecursiveReadOnly, handler) {
+	if asked == nil || *asked == v1.RecursiveReadOnlyDisabled ||
+		!slices.Contains(r.Observed.Runtime.RecursiveReadOnly, handler) {
 		return v1.RecursiveReadOnlyDisabled
 	}
 	return v1.RecursiveReadOnlyEnabled

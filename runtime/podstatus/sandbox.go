@@ -33,7 +33,10 @@ func (p *Pod) SandboxFault() *SandboxFault {
 	latest, host := &p.Sandboxes[0], p.Manifest.Spec.HostNetwork
 	switch {
 	case ready > 1:
-		return &SandboxFault{Reason: model.MultipleSandboxes, Message: fmt.Sprintf("%d sandboxes are ready instead of one", ready)}
+		return &SandboxFault{
+			Reason:  model.MultipleSandboxes,
+			Message: fmt.Sprintf("%d sandboxes are ready instead of one", ready),
+		}
 	case latest.State != model.SandboxReady:
 		return &SandboxFault{Reason: model.SandboxNotReadyState, Message: "the sandbox is not ready"}
 	case latest.HostNetwork != host:
@@ -42,7 +45,11 @@ func (p *Pod) SandboxFault() *SandboxFault {
 	case !host && !latest.NoNetwork && len(latest.IPs) == 0:
 		return &SandboxFault{Reason: model.NoIP, Message: "the sandbox has no address"}
 	case latest.SpecHash != "" && latest.SpecHash != spechash.Sandbox(p.Desired):
-		return &SandboxFault{Reason: model.SandboxConfigChanged, Message: "the pod's sandbox settings changed", Edited: true}
+		return &SandboxFault{
+			Reason:  model.SandboxConfigChanged,
+			Message: "the pod's sandbox settings changed",
+			Edited:  true,
+		}
 	case p.outlived(latest):
 		at := podspec.RestartedAt(p.Manifest).UTC().Format(time.RFC3339)
 		return &SandboxFault{Reason: model.RolloutRestart, Message: "its workload was restarted at " + at, Edited: true}

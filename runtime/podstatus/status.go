@@ -60,7 +60,10 @@ func addEviction(p *Pod, s *v1.PodStatus, why *model.Eviction) {
 // rejected returns the status of a pod that was not admitted (kubelet: rejectPod).
 func rejected(p *Pod, why *model.Rejection) v1.PodStatus {
 	s := v1.PodStatus{
-		Phase: v1.PodFailed, Reason: string(why.Reason), Message: why.StatusMessage(), QOSClass: podspec.QOSClass(p.Manifest),
+		Phase:    v1.PodFailed,
+		Reason:   string(why.Reason),
+		Message:  why.StatusMessage(),
+		QOSClass: podspec.QOSClass(p.Manifest),
 	}
 	if started := p.StartTime(); !started.IsZero() {
 		s.StartTime = &metav1.Time{Time: started.Truncate(time.Second)}
@@ -121,9 +124,11 @@ const messagesMax = 12 << 10
 
 func truncateMessages(s *v1.PodStatus, containers int) {
 	limit := messagesMax / max(containers, 1)
-	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+	lists := [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
+	for _, list := range lists {
 		for i := range list {
-			for _, t := range []*v1.ContainerStateTerminated{list[i].State.Terminated, list[i].LastTerminationState.Terminated} {
+			ends := []*v1.ContainerStateTerminated{list[i].State.Terminated, list[i].LastTerminationState.Terminated}
+			for _, t := range ends {
 				if t != nil {
 					t.Message = t.Message[:min(len(t.Message), limit)]
 				}

@@ -39,7 +39,9 @@ func latestStart(s *v1.PodStatus, at time.Time) time.Time {
 
 // Transitions returns the conditions of a status with the times since which they have their status: recorded ones, and
 // now for changes. changed is false if all are recorded.
-func Transitions(before map[v1.PodConditionType]model.Transition, s *v1.PodStatus, now time.Time) (after map[v1.PodConditionType]model.Transition, changed bool) {
+func Transitions(
+	before map[v1.PodConditionType]model.Transition, s *v1.PodStatus, now time.Time,
+) (after map[v1.PodConditionType]model.Transition, changed bool) {
 	after = make(map[v1.PodConditionType]model.Transition, len(s.Conditions))
 	for i := range s.Conditions {
 		c := &s.Conditions[i]

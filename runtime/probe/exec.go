@@ -40,7 +40,9 @@ func (r Runner) execCheck(action *v1.ExecAction, t Target) check {
 			}
 			output := string(append(got.Stdout, got.Stderr...))
 			return answer{
-				verdict: kprobe.Failure, output: output[:min(len(output), outputMax)], note: fmt.Sprintf("exit code %d: ", got.ExitCode),
+				verdict: kprobe.Failure,
+				output:  output[:min(len(output), outputMax)],
+				note:    fmt.Sprintf("exit code %d: ", got.ExitCode),
 			}
 		},
 	}

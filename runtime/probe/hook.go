@@ -62,7 +62,8 @@ func hasHeader(action *v1.HTTPGetAction, name string) bool {
 func hookClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // as the kubelet: pods have their own certificates
+			// As in the kubelet, because pods have their own certificates.
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 			DisableKeepAlives: true,
 		},
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {

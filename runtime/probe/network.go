@@ -20,7 +20,9 @@ import (
 const userAgent = "kube-probe/1.36"
 
 // httpProber sends all HTTP probes. It does not reuse connections.
-var httpProber = sync.OnceValue(func() httpprobe.Prober { return httpprobe.New(false) }) //nolint:gochecknoglobals // created once, when it is needed
+//
+//nolint:gochecknoglobals // created once, when it is needed
+var httpProber = sync.OnceValue(func() httpprobe.Prober { return httpprobe.New(false) })
 
 // httpCheck sends a GET request. It follows redirects to the same host, does not verify TLS, and does not use proxies.
 func httpCheck(action *v1.HTTPGetAction, t Target) (check, error) {

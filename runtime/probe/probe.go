@@ -181,7 +181,8 @@ func (r Runner) judge(result *Result, a answer) {
 	case a.verdict == kprobe.Success:
 		result.Verdict, result.Output = Success, ""
 	case a.verdict == kprobe.Warning:
-		result.Verdict, result.Output, result.Message = Warning, "Probe terminated redirects", "redirected to another host"
+		result.Verdict, result.Output = Warning, "Probe terminated redirects"
+		result.Message = "redirected to another host"
 		return
 	default:
 		result.Verdict, result.Output = Failure, r.oneLine(a.output)

@@ -34,7 +34,8 @@ func recordAnswer(rec *events.Recorder, at time.Time, r *Report) {
 	case Failure:
 		rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe failed: %s", name, r.Result.Output))
 	case Unknown:
-		rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe errored and resulted in unknown state: %s", name, r.Result.Output))
+		rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe errored and resulted in unknown state: %s",
+			name, r.Result.Output))
 	case Warning:
 		rec.Warning(at, "ProbeWarning", r.Container, fmt.Sprintf("%s probe warning: %s", name, r.Result.Output))
 	case Success:

@@ -168,7 +168,13 @@ func (e *UnrecordedError) Unwrap() error { return e.Err }
 
 // RunAll runs the probes that can run now.
 func (p *Prober) RunAll(ctx context.Context, desired *podspec.Desired, s *snapshot.Pod, opts Options) []Report {
-	q := &round{e: p, desired: desired, observed: s.Observed(model.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
+	q := &round{
+		e:        p,
+		desired:  desired,
+		observed: s.Observed(model.RefOf(desired.Pod), desired),
+		now:      s.TakenAt,
+		opts:     opts,
+	}
 	q.redactor = s.Checkpoint.Redactor(desired)
 	if opts.Memory != nil {
 		for id, records := range q.observed.Memory.Probes {
@@ -206,7 +212,8 @@ func (q *round) list() []Report {
 	for _, ref := range podspec.Containers(q.desired.Pod) {
 		for _, t := range model.ProbeTypes() {
 			p := model.ProbeOf(ref.Container, t)
-			if p == nil || (q.opts.Container != "" && q.opts.Container != ref.Name) || (q.opts.Type != "" && q.opts.Type != t) {
+			if p == nil || (q.opts.Container != "" && q.opts.Container != ref.Name) ||
+				(q.opts.Type != "" && q.opts.Type != t) {
 				continue
 			}
 			reports = append(reports, q.report(ref, t, p))
@@ -239,7 +246,9 @@ func (q *round) report(ref podspec.ContainerRef, t model.ProbeType, p *v1.Probe)
 
 // skipReason returns why a running container's probe does not run now (kubelet: worker.doProbe): its initial delay has
 // not passed, its startup probe has not succeeded, or it is finally decided.
-func (q *round) skipReason(spec *v1.Container, c *model.Container, t model.ProbeType, p *v1.Probe, record *model.ProbeRecord) string {
+func (q *round) skipReason(
+	spec *v1.Container, c *model.Container, t model.ProbeType, p *v1.Probe, record *model.ProbeRecord,
+) string {
 	running := q.now.Sub(c.StartedAt)
 	delay := model.Seconds(p.InitialDelaySeconds)
 	started := spec.StartupProbe == nil || q.observed.Memory.Probes[c.ID][model.Startup].Result == model.ProbeSuccess

@@ -22,7 +22,8 @@ import (
 func (p *Prover) checkDemands(ref podspec.ContainerRef) error {
 	if own := p.Desired.Pod.Spec.SecurityContext; own != nil && !p.Node.SupplementalGroupsPolicy &&
 		ptr.Deref(own.SupplementalGroupsPolicy, "") == v1.SupplementalGroupsPolicyStrict {
-		return refusal(model.SupplementalGroupsPolicyNotSupported, "%w (spec.securityContext.supplementalGroupsPolicy; containerd 2.0 and newer support it)",
+		return refusal(model.SupplementalGroupsPolicyNotSupported,
+			"%w (spec.securityContext.supplementalGroupsPolicy; containerd 2.0 and newer support it)",
 			model.InKubeletWords("SupplementalGroupsPolicy=Strict is not supported in this node"))
 	}
 	if len(p.Node.Allocatable) == 0 {
@@ -33,7 +34,8 @@ func (p *Prover) checkDemands(ref podspec.ContainerRef) error {
 			wants, has := list[name], p.Node.Allocatable[name]
 			if podspec.IsExtendedResource(name) && wants.Cmp(has) > 0 {
 				return refusal(model.OutOf(name), "%s.resources: %w", ref.Path, model.InKubeletWords(
-					"Node didn't have enough resource: %s, requested: %d, used: 0, capacity: %d", name, wants.Value(), has.Value()))
+					"Node didn't have enough resource: %s, requested: %d, used: 0, capacity: %d",
+					name, wants.Value(), has.Value()))
 			}
 		}
 	}
@@ -50,10 +52,12 @@ func (p *Prover) checkAppArmor(ref podspec.ContainerRef, config *runtimeapi.Cont
 		return nil
 	}
 	if !p.Node.AppArmor {
-		return refusal(model.AppArmor, "%s: %w", ref.Path, model.InKubeletWords("Cannot enforce AppArmor: AppArmor is not enabled on the host"))
+		return refusal(model.AppArmor, "%s: %w", ref.Path,
+			model.InKubeletWords("Cannot enforce AppArmor: AppArmor is not enabled on the host"))
 	}
 	if name := profile.GetLocalhostRef(); name != "" && !isLoaded(loadedProfiles, name) {
-		return refusal(model.AppArmor, "%s: %w", ref.Path, model.InKubeletWords("Cannot enforce AppArmor: profile %q is not loaded", name))
+		return refusal(model.AppArmor, "%s: %w", ref.Path,
+			model.InKubeletWords("Cannot enforce AppArmor: profile %q is not loaded", name))
 	}
 	return nil
 }
@@ -78,7 +82,8 @@ func (p *Prover) Sandbox(config *runtimeapi.PodSandboxConfig) error {
 	if security.GetRunAsGroup() != nil && security.GetRunAsUser() == nil {
 		// The CRI requires runtimes to refuse it.
 		return refusal(model.CreatePodSandboxError,
-			"spec.securityContext.runAsGroup: runtimes refuse a group without a user; set runAsUser too, or runAsGroup of the containers")
+			"spec.securityContext.runAsGroup: runtimes refuse a group without a user; "+
+				"set runAsUser too, or runAsGroup of the containers")
 	}
 	sysctls := config.GetLinux().GetSysctls()
 	for _, name := range slices.Sorted(maps.Keys(sysctls)) {
@@ -107,8 +112,8 @@ func (p *Prover) checkSysctl(name string) error {
 // isNamespaced reports whether a sysctl belongs to a namespace of the pod (runc: validator, sysctl).
 func isNamespaced(name string) bool {
 	switch name {
-	case "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni",
-		"kernel.shm_rmid_forced", "kernel.domainname":
+	case "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
+		"kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced", "kernel.domainname":
 		return true
 	}
 	return strings.HasPrefix(name, "fs.mqueue.") || strings.HasPrefix(name, "net.")

@@ -84,7 +84,8 @@ func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerCo
 		case i < len(ref.VolumeMounts):
 			one.at = fmt.Sprintf("%s.volumeMounts[%d]", ref.Path, i)
 			vol, _ := podspec.FindVolume(p.Desired.Pod, ref.VolumeMounts[i].Name)
-			one.content = volume.HasContent(vol) && ref.VolumeMounts[i].SubPath == "" && ref.VolumeMounts[i].SubPathExpr == ""
+			one.content = volume.HasContent(vol) && ref.VolumeMounts[i].SubPath == "" &&
+				ref.VolumeMounts[i].SubPathExpr == ""
 			one.unfinished = one.content && p.Unfinished[vol.Name]
 			one.part = p.partOf(vol.Name, m.GetHostPath())
 		case m.GetContainerPath() == "/etc/hosts":
@@ -95,10 +96,15 @@ func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerCo
 	}
 	for _, implied := range []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"} {
 		if !own[implied] {
-			places = append(places, place{Mount: &runtimeapi.Mount{ContainerPath: implied, HostPath: standIn}, at: ref.Path + ": the runtime's " + implied})
+			places = append(places, place{
+				Mount: &runtimeapi.Mount{ContainerPath: implied, HostPath: standIn},
+				at:    ref.Path + ": the runtime's " + implied,
+			})
 		}
 	}
-	slices.SortStableFunc(places, func(a, b place) int { return strings.Count(a.target(), "/") - strings.Count(b.target(), "/") })
+	slices.SortStableFunc(places, func(a, b place) int {
+		return strings.Count(a.target(), "/") - strings.Count(b.target(), "/")
+	})
 	return places
 }
 
@@ -136,8 +142,9 @@ func checkTarget(m *place) error {
 // procMounts are the files of /proc at which runc allows mounts.
 func procMounts() []string {
 	return []string{
-		"/proc/cpuinfo", "/proc/diskstats", "/proc/meminfo", "/proc/stat", "/proc/swaps", "/proc/uptime", "/proc/loadavg", "/proc/slabinfo",
-		"/proc/net/dev", "/proc/sys/kernel/ns_last_pid", "/proc/sys/crypto/fips_enabled",
+		"/proc/cpuinfo", "/proc/diskstats", "/proc/meminfo", "/proc/stat", "/proc/swaps", "/proc/uptime",
+		"/proc/loadavg", "/proc/slabinfo", "/proc/net/dev",
+		"/proc/sys/kernel/ns_last_pid", "/proc/sys/crypto/fips_enabled",
 	}
 }
 
@@ -172,11 +179,14 @@ func fits(m, below *place) error {
 	case there == throughFile:
 		return fmt.Errorf("%s is below a file of the volume mounted at %s: not a directory", m.target(), below.target())
 	case there == missing && below.GetReadonly():
-		return fmt.Errorf("%s does not exist in the mount at %s, and cannot be created there: read-only file system", m.target(), below.target())
+		return fmt.Errorf("%s does not exist in the mount at %s, and cannot be created there: read-only file system",
+			m.target(), below.target())
 	case there == directory && what == file:
-		return fmt.Errorf("a file cannot be mounted on %s, which is a directory in the mount at %s: not a directory", m.target(), below.target())
+		return fmt.Errorf("a file cannot be mounted on %s, which is a directory in the mount at %s: not a directory",
+			m.target(), below.target())
 	case there == file && what == directory:
-		return fmt.Errorf("a directory cannot be mounted on %s, which is a file in the mount at %s: not a directory", m.target(), below.target())
+		return fmt.Errorf("a directory cannot be mounted on %s, which is a file in the mount at %s: not a directory",
+			m.target(), below.target())
 	}
 	return nil
 }
@@ -247,7 +257,8 @@ func checkWorkingDir(ref podspec.ContainerRef, dir string, places []place) error
 		return fmt.Errorf("%s.workingDir: %s is not a directory in the mount at %s", ref.Path, target, below.target())
 	case missing:
 		if below.GetReadonly() {
-			return fmt.Errorf("%s.workingDir: %s does not exist in the mount at %s, and cannot be created there: read-only file system",
+			return fmt.Errorf("%s.workingDir: %s does not exist in the mount at %s, and cannot be created there: "+
+				"read-only file system",
 				ref.Path, target, below.target())
 		}
 	case unknown, directory:

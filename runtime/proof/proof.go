@@ -72,7 +72,9 @@ const unfinished = "unfinished:"
 
 // input returns the input for the message of a container before its creation. It omits Services, because no check
 // depends on them.
-func (p *Prover) input(ref podspec.ContainerRef, attempt uint32, ips []string) (in criconfig.ContainerInput, err error) {
+func (p *Prover) input(
+	ref podspec.ContainerRef, attempt uint32, ips []string,
+) (in criconfig.ContainerInput, err error) {
 	in = p.ContainerInput
 	in.Container, in.Attempt, in.PodIPs = ref, attempt, knownOr(ips, p.Desired.Pod)
 	in.Paths.EtcHosts, in.Paths.TerminationLog, in.Paths.SubPaths = standIn, standIn, map[int]string{}

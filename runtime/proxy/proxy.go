@@ -108,7 +108,12 @@ func (p *Proxy) Sync(ctx context.Context) (err error) {
 		return err
 	}
 	names := p.names(services, pods)
-	return errors.Join(unreadable, p.writeKnown(service.NewKnown(services, names)), p.writeHosts(pods, names), p.writeRules(services, pods))
+	return errors.Join(
+		unreadable,
+		p.writeKnown(service.NewKnown(services, names)),
+		p.writeHosts(pods, names),
+		p.writeRules(services, pods),
+	)
 }
 
 // names returns the names of Services. Without rules of the kernel, all of them lead to pods.
@@ -244,7 +249,9 @@ func (p *Proxy) writeHosts(pods []*v1.Pod, names []service.Name) error {
 	var errs []error
 	for _, pod := range pods {
 		lines := service.Hosts(pod, node, names)
-		err := volume.ChangeEtcHosts(p.Locker.Layout.Pod(pod.UID), func(before []byte) []byte { return service.WithHosts(before, lines) })
+		err := volume.ChangeEtcHosts(p.Locker.Layout.Pod(pod.UID), func(before []byte) []byte {
+			return service.WithHosts(before, lines)
+		})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err))
 		}

@@ -32,7 +32,8 @@ func Forward(ctx context.Context, address string, f *Forwarding) error {
 		return err
 	}
 	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u)
-	forwarder, err := portforward.NewOnAddresses(dialer, f.Addresses, f.Ports, ctx.Done(), make(chan struct{}), f.Out, f.Err)
+	forwarder, err := portforward.NewOnAddresses(dialer, f.Addresses, f.Ports,
+		ctx.Done(), make(chan struct{}), f.Out, f.Err)
 	if err != nil {
 		return err
 	}
@@ -63,12 +64,13 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // refuses, after which the library closes all others. The returned function returns the first error.
 func heardErrors() func() error {
 	first := make(chan error, 1)
-	utilruntime.ErrorHandlers = append(utilruntime.ErrorHandlers, func(_ context.Context, err error, _ string, _ ...any) {
+	keepFirst := func(_ context.Context, err error, _ string, _ ...any) {
 		select {
 		case first <- err:
 		default:
 		}
-	})
+	}
+	utilruntime.ErrorHandlers = append(utilruntime.ErrorHandlers, keepFirst)
 	return func() error {
 		select {
 		case err := <-first:

@@ -44,7 +44,9 @@ func carry(ctx context.Context, s *Streams, open func() (string, error)) error {
 	})
 	if streamhttp.IsUpgradeFailure(err) {
 		var verdict atomic.Bool
-		err = carryBy(ctx, s, open, func(u *url.URL) (remotecommand.Executor, error) { return spdyExecutor(u, &verdict) })
+		err = carryBy(ctx, s, open, func(u *url.URL) (remotecommand.Executor, error) {
+			return spdyExecutor(u, &verdict)
+		})
 		if err == nil && !verdict.Load() {
 			err = ErrLost
 		}
@@ -76,7 +78,13 @@ func carryBy(ctx context.Context, s *Streams, open func() (string, error),
 	if err != nil {
 		return err
 	}
-	opts := remotecommand.StreamOptions{Stdin: s.In, Stdout: s.Out, Stderr: s.Err, Tty: s.Terminal, TerminalSizeQueue: s.Resize}
+	opts := remotecommand.StreamOptions{
+		Stdin:             s.In,
+		Stdout:            s.Out,
+		Stderr:            s.Err,
+		Tty:               s.Terminal,
+		TerminalSizeQueue: s.Resize,
+	}
 	if s.Terminal {
 		opts.Stderr = nil
 	}

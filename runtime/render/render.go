@@ -37,7 +37,8 @@ const (
 func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messages, error) {
 	out := &Messages{Pod: model.RefOf(d.Pod)}
 	var err error
-	if out.Sandbox, out.Containers, err = render(renderable(d), layout, renderNode(d.Pod, layout, cgroupRoot)); err != nil {
+	node := renderNode(d.Pod, layout, cgroupRoot)
+	if out.Sandbox, out.Containers, err = render(renderable(d), layout, node); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", out.Pod, err)
 	}
 	return out, nil
@@ -47,11 +48,15 @@ func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messag
 func renderNode(pod *v1.Pod, layout state.Layout, cgroupRoot string) criconfig.Node {
 	node := machine.Node("/")
 	node.CgroupRoot, node.SeccompRoot = cgroupRoot, layout.Seccomp()
-	node.Handlers = map[string]criconfig.Handler{podspec.RuntimeHandler(pod): {RecursiveReadOnlyMounts: true, UserNamespaces: true}}
+	node.Handlers = map[string]criconfig.Handler{
+		podspec.RuntimeHandler(pod): {RecursiveReadOnlyMounts: true, UserNamespaces: true},
+	}
 	return node
 }
 
-func render(d *podspec.Desired, layout state.Layout, node criconfig.Node) (sandbox json.RawMessage, containers []json.RawMessage, err error) {
+func render(
+	d *podspec.Desired, layout state.Layout, node criconfig.Node,
+) (sandbox json.RawMessage, containers []json.RawMessage, err error) {
 	in, err := placeholders(d, layout.Pod(d.Pod.UID), node)
 	if err != nil {
 		return nil, nil, err
@@ -90,7 +95,9 @@ func placeholders(d *podspec.Desired, pod state.Pod, node criconfig.Node) (crico
 	return in, err
 }
 
-func renderContainer(in criconfig.ContainerInput, pod state.Pod, ref podspec.ContainerRef) (text json.RawMessage, err error) {
+func renderContainer(
+	in criconfig.ContainerInput, pod state.Pod, ref podspec.ContainerRef,
+) (text json.RawMessage, err error) {
 	in.Container, in.Files, in.Paths.SubPaths = ref, criconfig.StandIns(ref, unknownFileValue), map[int]string{}
 	for i := range ref.VolumeMounts {
 		if in.Paths.SubPaths[i], err = pod.SubPath(ref.VolumeMounts[i].Name, ref.Name, i); err != nil {

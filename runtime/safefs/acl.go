@@ -41,7 +41,9 @@ func (p *place) readACL() ([]aclEntry, error) {
 	var entries []aclEntry
 	for text = text[min(aclHeader, n):n]; len(text) >= aclEntrySize; text = text[aclEntrySize:] {
 		entries = append(entries, aclEntry{
-			tag: binary.LittleEndian.Uint16(text), permissions: binary.LittleEndian.Uint16(text[2:]), id: binary.LittleEndian.Uint32(text[4:]),
+			tag:         binary.LittleEndian.Uint16(text),
+			permissions: binary.LittleEndian.Uint16(text[2:]),
+			id:          binary.LittleEndian.Uint32(text[4:]),
 		})
 	}
 	return entries, nil
@@ -62,7 +64,10 @@ func (p *place) checkGroups() error {
 	}
 	for _, e := range entries {
 		if who := e.foreigner(p.stat.Gid); who != "" {
-			return &UntrustedError{Path: p.path, Reason: fmt.Sprintf("can be written by %s: check its content, then run chmod g-w %s", who, p.path)}
+			return &UntrustedError{
+				Path:   p.path,
+				Reason: fmt.Sprintf("can be written by %s: check its content, then run chmod g-w %s", who, p.path),
+			}
 		}
 	}
 	return nil

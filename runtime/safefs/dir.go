@@ -190,7 +190,8 @@ func (d *Dir) Rename(name string, to *Dir, as string) error {
 // Missing reports whether an error means that the file does not exist or cannot be one of podctl's. The name does not
 // exist or is too long, or a directory was expected.
 func Missing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+	return errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
 // IgnoreMissing returns nil for an error about a missing file.

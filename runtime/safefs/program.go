@@ -137,7 +137,10 @@ func Environ(names ...string) []string {
 	}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if slices.ContainsFunc(names, func(n string) bool { return n == name || (strings.HasSuffix(n, "_") && strings.HasPrefix(name, n)) }) {
+		matches := func(pattern string) bool {
+			return pattern == name || (strings.HasSuffix(pattern, "_") && strings.HasPrefix(name, pattern))
+		}
+		if slices.ContainsFunc(names, matches) {
 			env = append(env, variable)
 		}
 	}

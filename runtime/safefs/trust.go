@@ -29,7 +29,8 @@ type LinkError struct {
 
 // Error names the owner of the link and includes advice.
 func (e *LinkError) Error() string {
-	return fmt.Sprintf("%s is a symbolic link of user %d, which podctl does not follow: create the missing directories yourself, or name the target of the link", e.Path, e.UID)
+	return fmt.Sprintf("%s is a symbolic link of user %d, which podctl does not follow: "+
+		"create the missing directories yourself, or name the target of the link", e.Path, e.UID)
 }
 
 // isForeign reports whether a user is not trusted. Trusted users are root, who can do everything anyway, and podctl's
@@ -60,7 +61,10 @@ func (p *place) checkOwner(path string) error {
 }
 
 func foreignError(path string, uid uint32) error {
-	return &UntrustedError{Path: path, Reason: fmt.Sprintf("belongs to user %d, and podctl runs as %d", uid, os.Geteuid())}
+	return &UntrustedError{
+		Path:   path,
+		Reason: fmt.Sprintf("belongs to user %d, and podctl runs as %d", uid, os.Geteuid()),
+	}
 }
 
 // checkMode refuses a file that others can write to.
@@ -68,7 +72,10 @@ func (p *place) checkMode(path string, writable uint32) error {
 	if p.stat.Mode&writable == 0 {
 		return nil
 	}
-	return &UntrustedError{Path: path, Reason: "can be written by others: check its content, then run chmod go-w " + path}
+	return &UntrustedError{
+		Path:   path,
+		Reason: "can be written by others: check its content, then run chmod go-w " + path,
+	}
 }
 
 // check refuses a file that another user owns or that others can write to.

@@ -19,7 +19,11 @@ func resolve(path string) (*place, error) {
 // trusting explains why the walk to a path failed.
 func trusting(path string, err error) error {
 	if link := (*LinkError)(nil); errors.As(err, &link) {
-		return &UntrustedError{Path: path, Reason: fmt.Sprintf("leads through the link %s of user %d, and podctl runs as %d", filepath.Base(link.Path), link.UID, os.Geteuid())}
+		return &UntrustedError{
+			Path: path,
+			Reason: fmt.Sprintf("leads through the link %s of user %d, and podctl runs as %d",
+				filepath.Base(link.Path), link.UID, os.Geteuid()),
+		}
 	}
 	return named(path, err)
 }
@@ -89,7 +93,10 @@ func CheckPrivate(path string, info fs.FileInfo) error {
 	if info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
-	return &UntrustedError{Path: path, Reason: "can be read by others, who can then find out the values that it protects: run chmod 600 " + path}
+	return &UntrustedError{
+		Path:   path,
+		Reason: "can be read by others, who can then find out the values that it protects: run chmod 600 " + path,
+	}
 }
 
 // CheckDir refuses a directory that another user owns, can write to or could replace.

@@ -77,7 +77,11 @@ func Published(s *v1.Service) []podspec.Port {
 	var ports []podspec.Port
 	for i := range s.Spec.Ports {
 		for _, number := range published(s, &s.Spec.Ports[i]) {
-			ports = append(ports, podspec.Port{Protocol: s.Spec.Ports[i].Protocol, Number: number, Path: fmt.Sprintf("spec.ports[%d]", i)})
+			ports = append(ports, podspec.Port{
+				Protocol: s.Spec.Ports[i].Protocol,
+				Number:   number,
+				Path:     fmt.Sprintf("spec.ports[%d]", i),
+			})
 		}
 	}
 	return ports
@@ -178,7 +182,9 @@ func (t *Taken) checkAddress(s *v1.Service, field, requested string) error {
 	name := s.Namespace + "/" + s.Name
 	addr, err := netip.ParseAddr(requested)
 	if err != nil || !netip.MustParsePrefix(range4).Contains(addr) && !netip.MustParsePrefix(range6).Contains(addr) {
-		return &TakenError{name, field, fmt.Sprintf("%s is not one of %s or %s: omit it, and podctl assigns an address to the Service", requested, range4, range6)}
+		text := fmt.Sprintf("%s is not one of %s or %s: omit it, and podctl assigns an address to the Service",
+			requested, range4, range6)
+		return &TakenError{name, field, text}
 	}
 	if by := t.addresses[addr]; by != "" && by != name {
 		return &TakenError{name, field, fmt.Sprintf("%s is used by service %s", requested, by)}
@@ -200,7 +206,11 @@ func (t *Taken) freeAddress(s *v1.Service, family v1.IPFamily) (netip.Addr, erro
 			return addr, nil
 		}
 	}
-	return netip.Addr{}, &TakenError{s.Namespace + "/" + s.Name, "spec.clusterIP", "all addresses of " + text + " are taken: delete some Services"}
+	return netip.Addr{}, &TakenError{
+		s.Namespace + "/" + s.Name,
+		"spec.clusterIP",
+		"all addresses of " + text + " are taken: delete some Services",
+	}
 }
 
 func hashed(s *v1.Service, of string) uint32 {
@@ -227,7 +237,9 @@ func (t *Taken) fillPorts(s, before *v1.Service) error {
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
 		if port.NodePort != 0 && (port.NodePort < firstPort || port.NodePort > lastPort) {
-			return &TakenError{name, fmt.Sprintf("spec.ports[%d].nodePort", i), fmt.Sprintf("%d is not one of %d to %d", port.NodePort, firstPort, lastPort)}
+			field := fmt.Sprintf("spec.ports[%d].nodePort", i)
+			text := fmt.Sprintf("%d is not one of %d to %d", port.NodePort, firstPort, lastPort)
+			return &TakenError{name, field, text}
 		}
 		if port.NodePort == 0 && wantsNodePort(s) {
 			number, err := t.freePort(s, port)
@@ -259,7 +271,10 @@ func (t *Taken) Shadowed(s, before *v1.Service) []string {
 	var notes []string
 	for _, p := range Published(s) {
 		if by := t.process(p); by != "" && hadPort(before, p) {
-			notes = append(notes, fmt.Sprintf("port %s of the node leads to the Service, although %s uses it, too", p, by))
+			notes = append(
+				notes,
+				fmt.Sprintf("port %s of the node leads to the Service, although %s uses it, too", p, by),
+			)
 		}
 	}
 	return notes
@@ -294,7 +309,8 @@ func (t *Taken) freePort(s *v1.Service, port *v1.ServicePort) (int32, error) {
 	begin := hashed(s, fmt.Sprint(port.Protocol, port.Port))
 	for i := range uint32(ports) {
 		number := firstPort + int32((begin+i)%ports) //nolint:gosec // below 1<<16
-		if p := (podspec.Port{Protocol: port.Protocol, Number: number}); t.Owner(p)+t.process(p) == "" && !asks(s, port.Protocol, number) {
+		p := podspec.Port{Protocol: port.Protocol, Number: number}
+		if t.Owner(p)+t.process(p) == "" && !asks(s, port.Protocol, number) {
 			return number, nil
 		}
 	}
@@ -303,5 +319,7 @@ func (t *Taken) freePort(s *v1.Service, port *v1.ServicePort) (int32, error) {
 
 // asks reports whether a Service requests a node port, or has just been assigned it.
 func asks(s *v1.Service, protocol v1.Protocol, number int32) bool {
-	return slices.ContainsFunc(s.Spec.Ports, func(p v1.ServicePort) bool { return p.Protocol == protocol && p.NodePort == number })
+	return slices.ContainsFunc(s.Spec.Ports, func(p v1.ServicePort) bool {
+		return p.Protocol == protocol && p.NodePort == number
+	})
 }

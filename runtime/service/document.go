@@ -14,8 +14,13 @@ import (
 func Endpoints(s *v1.Service, pods []*v1.Pod) *v1.Endpoints {
 	ready, notReady := candidates(s, pods)
 	doc := &v1.Endpoints{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Endpoints"},
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, CreationTimestamp: s.CreationTimestamp},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Endpoints"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              s.Name,
+			Namespace:         s.Namespace,
+			Labels:            s.Labels,
+			CreationTimestamp: s.CreationTimestamp,
+		},
 	}
 	ports := s.Spec.Ports
 	if len(ports) == 0 {
@@ -72,7 +77,8 @@ func endpointAddresses(pod *v1.Pod) []v1.EndpointAddress {
 	var found []v1.EndpointAddress
 	for _, addr := range PodAddresses(pod) {
 		found = append(found, v1.EndpointAddress{
-			IP: addr.String(), TargetRef: &v1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+			IP:        addr.String(),
+			TargetRef: &v1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 		})
 	}
 	return found

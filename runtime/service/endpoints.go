@@ -14,7 +14,8 @@ import (
 
 // Selects reports whether a Service selects a pod. A Service without a selector selects none.
 func Selects(s *v1.Service, pod *v1.Pod) bool {
-	return len(s.Spec.Selector) > 0 && s.Namespace == pod.Namespace && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels))
+	return len(s.Spec.Selector) > 0 && s.Namespace == pod.Namespace &&
+		labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels))
 }
 
 // Ready returns the pods that get the traffic of a Service: its candidates that are ready, or need not be

@@ -36,8 +36,13 @@ func Routes(services []*v1.Service, pods []*v1.Pod) []Route {
 		for i := range s.Spec.Ports {
 			port := &s.Spec.Ports[i]
 			routes = append(routes, Route{
-				Name: portName(s, port), Protocol: port.Protocol, Addresses: own, Port: uint16(port.Port), //nolint:gosec // the API server's rules
-				NodePorts: nodePorts(s, port), Endpoints: endpoints(port, ready), Sticky: s.Spec.SessionAffinity == v1.ServiceAffinityClientIP,
+				Name:      portName(s, port),
+				Protocol:  port.Protocol,
+				Addresses: own,
+				Port:      uint16(port.Port), //nolint:gosec // the API server's rules
+				NodePorts: nodePorts(s, port),
+				Endpoints: endpoints(port, ready),
+				Sticky:    s.Spec.SessionAffinity == v1.ServiceAffinityClientIP,
 			})
 		}
 	}

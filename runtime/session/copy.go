@@ -59,7 +59,8 @@ func filesOf(proc *os.File, container, id string) (*ContainerFiles, error) {
 }
 
 func unreachable(container string, err error) error {
-	return fmt.Errorf("container %s: its files cannot be accessed: %w; podctl must run as root in the pid namespace of the machine", container, err)
+	return fmt.Errorf("container %s: its files cannot be accessed: %w; "+
+		"podctl must run as root in the pid namespace of the machine", container, err)
 }
 
 // ownerOf returns the user of a process. It checks that the process belongs to the container: its cgroup has the
@@ -67,7 +68,11 @@ func unreachable(container string, err error) error {
 func ownerOf(proc *os.File, id string) (filecopy.Owner, error) {
 	groups, err := readProc(proc, "cgroup")
 	if err != nil || !inCgroupOf(groups, id) {
-		return filecopy.Owner{}, errors.Join(errors.New("the process that the runtime reports does not belong to the container; podctl must run in the pid namespace of the machine"), err)
+		return filecopy.Owner{}, errors.Join(
+			errors.New("the process that the runtime reports does not belong to the container; "+
+				"podctl must run in the pid namespace of the machine"),
+			err,
+		)
 	}
 	status, err := readProc(proc, "status")
 	if err != nil {
@@ -84,7 +89,8 @@ func inCgroupOf(groups, id string) bool {
 	if id == "" {
 		return false
 	}
-	return slices.ContainsFunc(strings.FieldsFunc(groups, func(r rune) bool { return strings.ContainsRune("/:\n", r) }), func(element string) bool {
+	separates := func(r rune) bool { return strings.ContainsRune("/:\n", r) }
+	return slices.ContainsFunc(strings.FieldsFunc(groups, separates), func(element string) bool {
 		name := strings.TrimSuffix(element, ".scope")
 		return name == id || strings.HasSuffix(name, "-"+id)
 	})

@@ -57,7 +57,9 @@ func (c *Command) Differs() bool { return c.User != "" || c.Dir != "" || len(c.E
 
 // Exec runs a command in a running container, and returns when it has ended. An exit code other than zero is an
 // ExitError.
-func (x *Sessions) Exec(ctx context.Context, desired *podspec.Desired, container string, command *Command, s *remote.Streams) error {
+func (x *Sessions) Exec(
+	ctx context.Context, desired *podspec.Desired, container string, command *Command, s *remote.Streams,
+) error {
 	id, err := x.running(ctx, desired, container)
 	if err != nil {
 		return err

@@ -56,7 +56,9 @@ func (x *Sessions) execAs(ctx context.Context, in *target, command *Command, s *
 	return err
 }
 
-var errNeedsContainerd = errors.New("another user, directory or variables need containerd: the CRI has no fields for them")
+var errNeedsContainerd = errors.New(
+	"another user, directory or variables need containerd: the CRI has no fields for them",
+)
 
 // resizes returns a function that waits for the next size of the user's terminal.
 func resizes(s *remote.Streams) func() (width, height uint16, ok bool) {
@@ -77,7 +79,9 @@ const maxAccounts = 4 << 20
 
 // userOf finds a user in the container's own lists. As in docker, the user has the groups from these lists, and also
 // those that the manifest gives to all processes of the pod.
-func (x *Sessions) userOf(ctx context.Context, desired *podspec.Desired, container, name string) (*containerd.User, error) {
+func (x *Sessions) userOf(
+	ctx context.Context, desired *podspec.Desired, container, name string,
+) (*containerd.User, error) {
 	files, err := x.Files(ctx, desired, container)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,9 @@ type LogOptions struct {
 
 // Logs writes the logs of a pod's containers. With Follow it continues over restarts until the context ends or the pod
 // has finished.
-func (x *Sessions) Logs(ctx context.Context, desired *podspec.Desired, opts LogOptions, stdout, stderr io.Writer) error {
+func (x *Sessions) Logs(
+	ctx context.Context, desired *podspec.Desired, opts LogOptions, stdout, stderr io.Writer,
+) error {
 	refs, err := logged(desired, opts.Container)
 	if err != nil {
 		return err
@@ -138,7 +140,8 @@ func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, runnin
 		return runs[index], running, nil
 	}
 	if f.opts.Previous && f.opts.Container != "" {
-		return nil, false, fmt.Errorf("container %s of pod %s has no previous run whose log is kept", f.name, model.RefOf(f.desired.Pod))
+		return nil, false, fmt.Errorf("container %s of pod %s has no previous run whose log is kept",
+			f.name, model.RefOf(f.desired.Pod))
 	}
 	return nil, running, nil
 }
@@ -160,17 +163,25 @@ func (f *logFollower) explain(ctx context.Context) error {
 func whyNoLog(in *plan.Input, name string) string {
 	status := podstatus.Of(in.State())
 	if status.Reason != "" && len(in.Observed.Containers) == 0 {
-		return "the pod did not run: " + model.StartError{Reason: model.Reason(status.Reason), Message: status.Message}.Line()
+		return "the pod did not run: " + model.StartError{
+			Reason:  model.Reason(status.Reason),
+			Message: status.Message,
+		}.Line()
 	}
-	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses) {
+	statuses := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses)
+	for _, s := range statuses {
 		switch {
 		case s.Name != name:
 		case s.State.Terminated != nil:
-			return fmt.Sprintf("it has ended (%s, exit code %s), and the runtime has removed its record", s.State.Terminated.Reason, model.ExitText(s.State.Terminated.ExitCode))
+			return fmt.Sprintf("it has ended (%s, exit code %s), and the runtime has removed its record",
+				s.State.Terminated.Reason, model.ExitText(s.State.Terminated.ExitCode))
 		case model.IsOver(&status):
 			return fmt.Sprintf("the pod has ended as %s before the container was started", status.Phase)
 		case s.State.Waiting != nil:
-			return "it has not started: " + model.StartError{Reason: model.Reason(s.State.Waiting.Reason), Message: s.State.Waiting.Message}.Line()
+			return "it has not started: " + model.StartError{
+				Reason:  model.Reason(s.State.Waiting.Reason),
+				Message: s.State.Waiting.Message,
+			}.Line()
 		}
 	}
 	return "the runtime has no record of a run"

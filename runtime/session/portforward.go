@@ -115,5 +115,6 @@ func portNumber(pod *v1.Pod, port string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("pod %s has no port %q: give a number from 1 to 65535, or the name of a container's port", model.RefOf(pod), port)
+	return "", fmt.Errorf("pod %s has no port %q: give a number from 1 to 65535, or the name of a container's port",
+		model.RefOf(pod), port)
 }

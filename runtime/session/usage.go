@@ -125,7 +125,11 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 			m.last[id] = s.GetCpu()
 		}
 		containers := looks[i].usage(d, before)
-		found = append(found, PodUsage{Pod: model.RefOf(d.Pod), Containers: containers, Limits: podLimits(d.Pod, containers)})
+		found = append(found, PodUsage{
+			Pod:        model.RefOf(d.Pod),
+			Containers: containers,
+			Limits:     podLimits(d.Pod, containers),
+		})
 	}
 	return found, errors.Join(errs...)
 }
@@ -174,7 +178,11 @@ func (l *usageReading) usage(d *podspec.Desired, before map[string]*runtimeapi.C
 
 func (l *usageReading) one(name string, before map[string]*runtimeapi.CpuUsage) ContainerUsage {
 	c := l.newest(name)
-	u := ContainerUsage{Name: name, ID: c.GetId(), Restarts: snapshot.ParseCount(c.GetAnnotations()[criconfig.AnnotationRestartCount])}
+	u := ContainerUsage{
+		Name:     name,
+		ID:       c.GetId(),
+		Restarts: snapshot.ParseCount(c.GetAnnotations()[criconfig.AnnotationRestartCount]),
+	}
 	u.Running = c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
 	if s := l.stats[u.ID]; u.Running && s != nil {
 		u.NanoCores = nanoCores(before[u.ID], s.GetCpu())

@@ -99,7 +99,8 @@ type pruner struct {
 }
 
 func (p *pruner) goes(kind, set string, meta *metav1.ObjectMeta) bool {
-	return p.scope.has(set, meta) && !p.named[state.ObjectKey{Namespace: meta.Namespace, Kind: kind, Name: meta.Name}] && !p.owned(meta)
+	return p.scope.has(set, meta) &&
+		!p.named[state.ObjectKey{Namespace: meta.Namespace, Kind: kind, Name: meta.Name}] && !p.owned(meta)
 }
 
 // owned reports whether a stored workload created an object.

@@ -128,11 +128,22 @@ func (s *Pod) file() (*snapshotFile, error) {
 			return nil, err
 		}
 		f.Containers = append(f.Containers, containerSection{
-			SandboxID: c.SandboxID, Status: text, TerminationMessage: c.TerminationMessage, LogFull: c.LogFull, Starting: c.Starting,
+			SandboxID:          c.SandboxID,
+			Status:             text,
+			TerminationMessage: c.TerminationMessage,
+			LogFull:            c.LogFull,
+			Starting:           c.Starting,
 		})
 	}
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
-	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, CgroupRemains: s.CgroupRemains, LogAttempts: s.LogAttempts, Ports: s.Ports, Faults: s.Faults}
+	f.Disk = &diskSection{
+		Volumes:       s.Volumes,
+		Cgroup:        s.Cgroup,
+		CgroupRemains: s.CgroupRemains,
+		LogAttempts:   s.LogAttempts,
+		Ports:         s.Ports,
+		Faults:        s.Faults,
+	}
 	if s.Checkpoint != nil {
 		f.remember(s.Checkpoint)
 	}
@@ -157,7 +168,12 @@ func (f *snapshotFile) remember(j *state.Checkpoint) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.Backoffs)) {
 		b := j.Backoffs[name]
-		f.Backoffs = append(f.Backoffs, backoffSection{Container: name, Duration: b.Duration.String(), LastUpdate: b.LastUpdate, Key: b.Key})
+		f.Backoffs = append(f.Backoffs, backoffSection{
+			Container:  name,
+			Duration:   b.Duration.String(),
+			LastUpdate: b.LastUpdate,
+			Key:        b.Key,
+		})
 	}
 	rest := j.Memory
 	// These have their own sections.
@@ -197,7 +213,8 @@ func Read(text []byte) (Recording, error) {
 		return nil, fmt.Errorf("it is not a snapshot: %w", err)
 	}
 	if f.APIVersion != model.APIVersion {
-		return nil, fmt.Errorf("it is not a snapshot that this podctl reads: apiVersion is %q, not %s", f.APIVersion, model.APIVersion)
+		return nil, fmt.Errorf("it is not a snapshot that this podctl reads: apiVersion is %q, not %s",
+			f.APIVersion, model.APIVersion)
 	}
 	files := f.Items
 	switch f.Kind {
@@ -226,7 +243,8 @@ func (f *snapshotFile) snapshot() (*Pod, error) {
 	s.Runtime = Runtime{Name: f.Runtime.Name, Version: f.Runtime.Version}
 	status := &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{}}
 	var errs [5]error
-	status.Status.Conditions, errs[0] = decodeAll[runtimeapi.RuntimeCondition]("runtime.conditions", f.Runtime.Conditions)
+	status.Status.Conditions, errs[0] = decodeAll[runtimeapi.RuntimeCondition](
+		"runtime.conditions", f.Runtime.Conditions)
 	status.RuntimeHandlers, errs[1] = decodeAll[runtimeapi.RuntimeHandler]("runtime.handlers", f.Runtime.Handlers)
 	s.Runtime.Status = status
 	s.Sandboxes, errs[2] = decodeAll[runtimeapi.PodSandboxStatus]("sandboxes", f.Sandboxes)
@@ -247,7 +265,11 @@ func (f *snapshotFile) containers() ([]Container, error) {
 			return nil, fmt.Errorf("containers[%d].status: %w", i, err)
 		}
 		containers = append(containers, Container{
-			SandboxID: c.SandboxID, Status: status, TerminationMessage: c.TerminationMessage, LogFull: c.LogFull, Starting: c.Starting,
+			SandboxID:          c.SandboxID,
+			Status:             status,
+			TerminationMessage: c.TerminationMessage,
+			LogFull:            c.LogFull,
+			Starting:           c.Starting,
 		})
 	}
 	return containers, nil

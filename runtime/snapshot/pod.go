@@ -110,7 +110,13 @@ func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Option
 
 // Observed translates the snapshot for the planner, for a pod with the given manifest; desired is nil to delete it.
 func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observed {
-	o := model.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, CgroupRemains: s.CgroupRemains, LogAttempts: s.LogAttempts, Ports: s.Ports}
+	o := model.Observed{
+		Runtime:       s.runtime(),
+		CgroupExists:  s.Cgroup,
+		CgroupRemains: s.CgroupRemains,
+		LogAttempts:   s.LogAttempts,
+		Ports:         s.Ports,
+	}
 	if s.Node != nil {
 		o.Machine = MachineOf(s.Node)
 	}
@@ -122,7 +128,11 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 	for _, c := range s.Containers {
 		switch {
 		case c.IsUnmanaged():
-			o.Unmanaged = append(o.Unmanaged, model.Unmanaged{ID: c.Status.GetId(), Name: c.Status.GetMetadata().GetName(), SandboxID: c.SandboxID})
+			o.Unmanaged = append(o.Unmanaged, model.Unmanaged{
+				ID:        c.Status.GetId(),
+				Name:      c.Status.GetMetadata().GetName(),
+				SandboxID: c.SandboxID,
+			})
 		case OwnedBy(ref, c.Status.GetLabels()):
 			o.Containers = append(o.Containers, observedContainer(c))
 		}
@@ -149,7 +159,8 @@ func MachineOf(node *criconfig.Node) model.Machine {
 	if node.Name == "" || node.Arch == "" {
 		return m
 	}
-	m.Name, m.SELinux, m.AppArmor, m.SupplementalGroups = node.Name, &node.SELinux, &node.AppArmor, &node.SupplementalGroupsPolicy
+	m.Name, m.SELinux, m.AppArmor = node.Name, &node.SELinux, &node.AppArmor
+	m.SupplementalGroups = &node.SupplementalGroupsPolicy
 	m.Labels = map[string]string{v1.LabelHostname: node.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: node.Arch}
 	return m
 }

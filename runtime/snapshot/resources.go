@@ -36,7 +36,11 @@ func userOf(u *runtimeapi.ContainerUser) *v1.ContainerUser {
 	}
 	user := &v1.ContainerUser{}
 	if l := u.GetLinux(); l != nil {
-		user.Linux = &v1.LinuxContainerUser{UID: l.GetUid(), GID: l.GetGid(), SupplementalGroups: l.GetSupplementalGroups()}
+		user.Linux = &v1.LinuxContainerUser{
+			UID:                l.GetUid(),
+			GID:                l.GetGid(),
+			SupplementalGroups: l.GetSupplementalGroups(),
+		}
 	}
 	return user
 }

@@ -67,7 +67,8 @@ func (e *NotFoundError) Error() string {
 	case named.Name == podspec.KindPod:
 		text = "pods are named without their kind here"
 	case named.Apart, typed.Apart:
-		text = "this command takes pods; `podctl get configmaps`, `get secrets` and `get pvc` show objects that pods use"
+		text = "this command takes pods; " +
+			"`podctl get configmaps`, `get secrets` and `get pvc` show objects that pods use"
 	case name == "all", named.Name != "", typed.Name != "":
 		text = "this command takes names of pods (`podctl get` lists them)"
 	}

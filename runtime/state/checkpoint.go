@@ -50,7 +50,8 @@ type Checkpoint struct {
 // replaced as a whole.
 func (j *Checkpoint) Clone() *Checkpoint {
 	c := *j
-	c.InFlight, c.StartErrors, c.PendingRestarts = maps.Clone(j.InFlight), maps.Clone(j.StartErrors), maps.Clone(j.PendingRestarts)
+	c.InFlight, c.StartErrors = maps.Clone(j.InFlight), maps.Clone(j.StartErrors)
+	c.PendingRestarts = maps.Clone(j.PendingRestarts)
 	c.Backoffs, c.Probes = maps.Clone(j.Backoffs), maps.Clone(j.Probes)
 	for id, records := range c.Probes {
 		c.Probes[id] = maps.Clone(records)

@@ -31,12 +31,14 @@ type CheckpointError struct {
 // Error returns the reason and advice.
 func (e *CheckpointError) Error() string {
 	if errors.Is(e.Err, ErrNewer) {
-		return fmt.Sprintf("reading the checkpoint %s: %v; use that podctl, or remove the file: %s", e.Path, e.Err, whatIsLost)
+		return fmt.Sprintf("reading the checkpoint %s: %v; use that podctl, or remove the file: %s",
+			e.Path, e.Err, whatIsLost)
 	}
 	return fmt.Sprintf("reading the checkpoint %s: %v; remove the file: %s", e.Path, e.Err, whatIsLost)
 }
 
-const whatIsLost = "this does not affect running containers: podctl only forgets the last applied manifest, probe results and restart delays"
+const whatIsLost = "this does not affect running containers: " +
+	"podctl only forgets the last applied manifest, probe results and restart delays"
 
 // Unwrap returns the cause.
 func (e *CheckpointError) Unwrap() error { return e.Err }
@@ -75,7 +77,8 @@ func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
 	case errors.Is(err, ErrDamaged):
 		return nil, &CheckpointError{Path: s.Path(), Err: err}
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("reading the checkpoint: %w; run podctl as the user who applied the pod, which is root as a rule", err)
+		return nil, fmt.Errorf("reading the checkpoint: %w; "+
+			"run podctl as the user who applied the pod, which is root as a rule", err)
 	case err != nil:
 		return nil, fmt.Errorf("reading the checkpoint: %w", err)
 	}
@@ -97,7 +100,8 @@ func (s CheckpointStore) checkNames(j *Checkpoint) error {
 	}
 	ref := model.RefOf(j.Applied.Pod)
 	if ref.UID != s.pod.uid || (j.Pod != model.PodRef{} && j.Pod != ref) {
-		return fmt.Errorf("%w: it is for pod %s (uid %q), but its manifest is for pod %s (uid %q)", ErrDamaged, j.Pod, s.pod.uid, ref, ref.UID)
+		return fmt.Errorf("%w: it is for pod %s (uid %q), but its manifest is for pod %s (uid %q)",
+			ErrDamaged, j.Pod, s.pod.uid, ref, ref.UID)
 	}
 	return nil
 }
@@ -112,7 +116,8 @@ func decodeCheckpoint(text []byte) (*Checkpoint, error) {
 	}
 	switch {
 	case form.Version > checkpointVersion:
-		return nil, fmt.Errorf("%w (its version is %d, this podctl knows %d)", ErrNewer, form.Version, checkpointVersion)
+		return nil, fmt.Errorf("%w (its version is %d, this podctl knows %d)",
+			ErrNewer, form.Version, checkpointVersion)
 	case form.Version < checkpointVersion:
 		return nil, fmt.Errorf("%w: it has no version", ErrDamaged)
 	}

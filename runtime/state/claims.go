@@ -21,7 +21,10 @@ type Claim struct{ Namespace, Name string }
 
 // check returns a *NameError for a claim with an invalid name.
 func (c Claim) check() error {
-	return statedir.FirstError(statedir.CheckName(statedir.KindNamespace, c.Namespace), statedir.CheckName(statedir.KindClaim, c.Name))
+	return statedir.FirstError(
+		statedir.CheckName(statedir.KindNamespace, c.Namespace),
+		statedir.CheckName(statedir.KindClaim, c.Name),
+	)
 }
 
 // claimsRemoved is the directory for claims being removed, beside the claims of a namespace. No claim has this name,
@@ -85,7 +88,8 @@ func (s Claims) CreatedAt(c Claim) time.Time {
 		return time.Time{}
 	}
 	var st unix.Statx_t
-	if unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) != nil || st.Mask&unix.STATX_BTIME == 0 {
+	if unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) != nil ||
+		st.Mask&unix.STATX_BTIME == 0 {
 		return time.Time{}
 	}
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))

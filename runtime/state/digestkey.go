@@ -113,7 +113,9 @@ func (k KeyFile) write() error {
 	if err != nil {
 		return err
 	}
-	err = k.layout.dir().In(k.Path(), func(root *os.Root, name string) error { return root.Link(filepath.Base(unfinished), name) })
+	err = k.layout.dir().In(k.Path(), func(root *os.Root, name string) error {
+		return root.Link(filepath.Base(unfinished), name)
+	})
 	if made, lookErr := k.layout.dir().Exists(k.Path()); err != nil && made && lookErr == nil {
 		err = nil
 	}

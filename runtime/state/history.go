@@ -114,7 +114,11 @@ const spanSandbox = "RunSandbox"
 
 // passing matches the parts that differ in otherwise equal messages: the id of one run of a command, and the time since
 // something happened.
-var passing = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`exec "[0-9a-f]{64}"|\S+ ago`) }) //nolint:gochecknoglobals // compiled once, when it is needed
+//
+//nolint:gochecknoglobals // compiled once, when it is needed
+var passing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`exec "[0-9a-f]{64}"|\S+ ago`)
+})
 
 func sayTheSame(a, b string) bool {
 	return a == b || passing().ReplaceAllString(a, "") == passing().ReplaceAllString(b, "")

@@ -50,7 +50,11 @@ func (s Locks) Pod(ctx context.Context, p Pod, tell func(holder string)) (*filel
 	lock, err := s.take(ctx, filelock.File{Path: p.lockFile(), Keeps: p.HasDir}, tell)
 	if lock != nil {
 		// Leftovers of a killed writer do no harm, and the next holder tries again.
-		_ = errors.Join(p.Checkpoint().removeUnfinished(), p.Hooks().clear(), p.layout.dir().Remove(p.History().unfinished()))
+		_ = errors.Join(
+			p.Checkpoint().removeUnfinished(),
+			p.Hooks().clear(),
+			p.layout.dir().Remove(p.History().unfinished()),
+		)
 	}
 	return lock, err
 }

@@ -60,7 +60,9 @@ func (l *Locker) ReserveNode(ctx context.Context, ref model.PodRef) (free func()
 	return l.reserve(ctx, ref, l.Layout.Locks().Node)
 }
 
-func (l *Locker) reserve(ctx context.Context, ref model.PodRef, take func(context.Context) (*filelock.Lock, error)) (free func(), err error) {
+func (l *Locker) reserve(
+	ctx context.Context, ref model.PodRef, take func(context.Context) (*filelock.Lock, error),
+) (free func(), err error) {
 	ctx, cancel := l.timeout(ctx)
 	defer cancel()
 	lock, err := take(ctx)

@@ -21,7 +21,10 @@ func (k ObjectKey) check() error {
 	if known := podspec.KindNamed(k.Kind); known.Name == "" || known.Name == podspec.KindPod {
 		return &NameError{Kind: "kind", Name: k.Kind}
 	}
-	return statedir.FirstError(statedir.CheckName(statedir.KindNamespace, k.Namespace), statedir.CheckName(statedir.KindObject, k.Name))
+	return statedir.FirstError(
+		statedir.CheckName(statedir.KindNamespace, k.Namespace),
+		statedir.CheckName(statedir.KindObject, k.Name),
+	)
 }
 
 // Word returns the kind as users write it: configmap.

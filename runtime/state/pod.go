@@ -38,7 +38,12 @@ const EmptyDir = "empty-dir"
 // VolumeDir returns the directory of a volume's content. plugin is the kubelet's name for the kind of volume, for
 // example empty-dir or downward-api.
 func (p Pod) VolumeDir(plugin, name string) (string, error) {
-	if err := statedir.FirstError(p.refused, statedir.CheckName(statedir.KindPlugin, plugin), statedir.CheckName(statedir.KindVolume, name)); err != nil {
+	err := statedir.FirstError(
+		p.refused,
+		statedir.CheckName(statedir.KindPlugin, plugin),
+		statedir.CheckName(statedir.KindVolume, name),
+	)
+	if err != nil {
 		return "", err
 	}
 	return filepath.Join(p.Volumes(), "kubernetes.io~"+plugin, name), nil
@@ -47,7 +52,12 @@ func (p Pod) VolumeDir(plugin, name string) (string, error) {
 // VolumeMarker returns the file that exists once a volume is complete. Volumes with content from podctl are wrapped
 // emptyDirs, which the marker's name shows.
 func (p Pod) VolumeMarker(plugin, name string) (string, error) {
-	if err := statedir.FirstError(p.refused, statedir.CheckName(statedir.KindPlugin, plugin), statedir.CheckName(statedir.KindVolume, name)); err != nil {
+	err := statedir.FirstError(
+		p.refused,
+		statedir.CheckName(statedir.KindPlugin, plugin),
+		statedir.CheckName(statedir.KindVolume, name),
+	)
+	if err != nil {
 		return "", err
 	}
 	if plugin != EmptyDir {
@@ -67,7 +77,12 @@ func (p Pod) SubPaths() string { return filepath.Join(p.Dir(), "volume-subpaths"
 
 // SubPath returns where one subPath of a volume is bound for a container. index is the position in its volumeMounts.
 func (p Pod) SubPath(volume, container string, index int) (string, error) {
-	if err := statedir.FirstError(p.refused, statedir.CheckName(statedir.KindVolume, volume), statedir.CheckName(statedir.KindContainer, container)); err != nil {
+	err := statedir.FirstError(
+		p.refused,
+		statedir.CheckName(statedir.KindVolume, volume),
+		statedir.CheckName(statedir.KindContainer, container),
+	)
+	if err != nil {
 		return "", err
 	}
 	return filepath.Join(p.SubPaths(), volume, container, strconv.Itoa(index)), nil
@@ -162,13 +177,15 @@ func below(p Pod, path string) ([]string, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s is not in the pod's directory %s", path, p.Dir())
 	}
-	return append([]string{podsName, string(p.uid)}, strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })...), nil
+	elements := strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })
+	return append([]string{podsName, string(p.uid)}, elements...), nil
 }
 
 // replaceFile replaces a file in the pod's directory. It syncs the directory too, because otherwise a crash can undo
 // the rename.
 func replaceFile(p Pod, name string, text []byte, perm fs.FileMode) error {
-	return p.layout.dir().Replace(filepath.Join(p.Dir(), unfinishedName(name)), filepath.Join(p.Dir(), name), text, perm, statedir.Durable)
+	unfinished := filepath.Join(p.Dir(), unfinishedName(name))
+	return p.layout.dir().Replace(unfinished, filepath.Join(p.Dir(), name), text, perm, statedir.Durable)
 }
 
 // unfinishedName is the name of a temporary file in the pod's directory.

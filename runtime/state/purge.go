@@ -14,7 +14,10 @@ import (
 
 // ownEntries lists podctl's entries in the state directory, except the locks.
 func ownEntries(l Layout) []string {
-	names := []string{podsName, claimsName, "objects", "workloads", "events", "pulled", "digest.key", "node", "node.lock", "agent.sock", "pods.sock"}
+	names := []string{
+		podsName, claimsName, "objects", "workloads", "events", "pulled", "digest.key", "node", "node.lock",
+		"agent.sock", "pods.sock",
+	}
 	for _, f := range l.serviceFiles() {
 		names = append(names, filepath.Base(f.Path()), filepath.Base(f.unfinished()))
 	}

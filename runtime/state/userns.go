@@ -161,7 +161,8 @@ func freeRange(taken []IDRange, bounds IDRange) (IDRange, error) {
 			return r, nil
 		}
 	}
-	return IDRange{}, fmt.Errorf("no range of %d ids is free from %d to %d: delete a pod that has hostUsers: false, or reserve more for the user kubelet in /etc/subuid and /etc/subgid",
+	return IDRange{}, fmt.Errorf("no range of %d ids is free from %d to %d: "+
+		"delete a pod that has hostUsers: false, or reserve more for the user kubelet in /etc/subuid and /etc/subgid",
 		idRangeLength, bounds.First, end)
 }
 

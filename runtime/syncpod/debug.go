@@ -17,7 +17,9 @@ import (
 
 // Debug starts a debug container in a running pod, whose manifest does not change. The container's annotations contain
 // its definition, so that every later plan knows it.
-func (s *Syncer) Debug(ctx context.Context, desired *podspec.Desired, c *v1.EphemeralContainer, opts executor.Options) (outcome *executor.Outcome, err error) {
+func (s *Syncer) Debug(
+	ctx context.Context, desired *podspec.Desired, c *v1.EphemeralContainer, opts executor.Options,
+) (outcome *executor.Outcome, err error) {
 	ref := model.RefOf(desired.Pod)
 	if _, taken := podspec.FindContainer(desired.Pod, c.Name); taken {
 		return nil, fmt.Errorf("pod %s has a container %s already; give the debug container another name", ref, c.Name)
@@ -47,5 +49,6 @@ func cannotDebug(ref model.PodRef, p *plan.Plan) error {
 	for i := range p.Holds {
 		return fmt.Errorf("pod %s: the debug container cannot start: %s", ref, p.Holds[i].Message)
 	}
-	return fmt.Errorf("pod %s is not running, or must be restarted first (see podctl plan): a debug container joins a running pod", ref)
+	return fmt.Errorf("pod %s is not running, or must be restarted first (see podctl plan): "+
+		"a debug container joins a running pod", ref)
 }

@@ -39,7 +39,8 @@ func (e *SupersededError) Error() string {
 		return fmt.Sprintf("pod %s was deleted by another podctl meanwhile, and stays deleted", e.Pod)
 	}
 	if e.Deleting {
-		return fmt.Sprintf("pod %s: its deletion is not finished: podctl delete %s finishes it, podctl apply of its manifest cancels it",
+		return fmt.Sprintf("pod %s: its deletion is not finished: "+
+			"podctl delete %s finishes it, podctl apply of its manifest cancels it",
 			e.Pod, e.Pod)
 	}
 	return fmt.Sprintf("pod %s was changed by another podctl meanwhile, and that change is kept", e.Pod)

@@ -50,7 +50,9 @@ func (s *Syncer) Plan(ctx context.Context, desired *podspec.Desired, opts plan.O
 
 // Apply makes one pass: it locks the pod, observes, plans and executes. If the actual state differs from the observed
 // one, it makes a new plan, at most three times.
-func (s *Syncer) Apply(ctx context.Context, desired *podspec.Desired, opts executor.Options) (*executor.Outcome, error) {
+func (s *Syncer) Apply(
+	ctx context.Context, desired *podspec.Desired, opts executor.Options,
+) (*executor.Outcome, error) {
 	return s.pass(ctx, model.RefOf(desired.Pod), desired, opts)
 }
 
@@ -91,7 +93,9 @@ func (s *Syncer) PlanDeletion(ctx context.Context, ref model.PodRef, opts plan.O
 	return planfile.Make(in), nil
 }
 
-func (s *Syncer) pass(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts executor.Options) (outcome *executor.Outcome, err error) {
+func (s *Syncer) pass(
+	ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts executor.Options,
+) (outcome *executor.Outcome, err error) {
 	ctx, end := cri.StartSpan(ctx, "pass", cri.PodAttributes(ref)...)
 	defer func() { end(err) }()
 	lock, err := s.locker.Lock(ctx, ref)
@@ -132,7 +136,9 @@ func (s *Syncer) tell(ctx context.Context, ref model.PodRef, outcome *executor.O
 
 // attempt observes, plans and executes once. reserved are the attempts of containers that the runtime reported as in
 // use.
-func (s *Syncer) attempt(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts executor.Options, reserved map[string]uint32) (*executor.Outcome, error) {
+func (s *Syncer) attempt(
+	ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts executor.Options, reserved map[string]uint32,
+) (*executor.Outcome, error) {
 	freePorts, err := s.locker.ReservePorts(ctx, desired)
 	if err != nil {
 		return nil, err

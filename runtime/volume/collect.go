@@ -79,7 +79,12 @@ func (s selection) take(kind, name string, data map[string][]byte) (map[string]F
 			continue
 		}
 		if !s.isOptional() {
-			return nil, &UnresolvedError{Path: fmt.Sprintf("%s.items[%d].key", s.path, i), Kind: kind, Name: name, Key: item.Key}
+			return nil, &UnresolvedError{
+				Path: fmt.Sprintf("%s.items[%d].key", s.path, i),
+				Kind: kind,
+				Name: name,
+				Key:  item.Key,
+			}
 		}
 	}
 	return files, nil
@@ -121,7 +126,8 @@ func (c collector) downwardValue(item *v1.DownwardAPIVolumeFile) (string, error)
 		return fieldpath.ExtractFieldPathAsString(c.Desired.Pod, item.FieldRef.FieldPath)
 	case item.ResourceFieldRef != nil:
 		ref := item.ResourceFieldRef
-		return apiresource.ExtractResourceValueByContainerNameAndNodeAllocatable(ref, c.Desired.Pod, ref.ContainerName, c.Allocatable)
+		return apiresource.ExtractResourceValueByContainerNameAndNodeAllocatable(
+			ref, c.Desired.Pod, ref.ContainerName, c.Allocatable)
 	}
 	return "", errors.New("it has neither fieldRef nor resourceFieldRef")
 }

@@ -152,7 +152,8 @@ func checkPath(name string) error {
 			return fmt.Errorf("path %q has an element %q", name, part)
 		}
 		if len(part) > nameMax {
-			return fmt.Errorf("path %.40q… has a name of %d characters, which is more than %d", name, len(part), nameMax)
+			return fmt.Errorf("path %.40q… has a name of %d characters, which is more than %d",
+				name, len(part), nameMax)
 		}
 	}
 	return nil

@@ -72,8 +72,9 @@ func RuntimeFault(vol *v1.Volume) error {
 
 func prepareError(name string, err error) error {
 	return &model.KubeletError{
-		Err:  fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", name, err),
-		Text: fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", name, cmp.Or(model.KubeletText(err), err.Error())),
+		Err: fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", name, err),
+		Text: fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s",
+			name, cmp.Or(model.KubeletText(err), err.Error())),
 	}
 }
 

@@ -114,8 +114,9 @@ func takesNothing(path, dir string) error {
 // kernelTrees lists the file systems in which only the kernel creates directories.
 func kernelTrees() []int64 {
 	return []int64{
-		unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEVPTS_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.SECURITYFS_MAGIC, unix.SELINUX_MAGIC,
-		unix.BINFMTFS_MAGIC, unix.PSTOREFS_MAGIC, unix.EFIVARFS_MAGIC, unix.NSFS_MAGIC,
+		unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEVPTS_SUPER_MAGIC, unix.DEBUGFS_MAGIC,
+		unix.SECURITYFS_MAGIC, unix.SELINUX_MAGIC, unix.BINFMTFS_MAGIC, unix.PSTOREFS_MAGIC,
+		unix.EFIVARFS_MAGIC, unix.NSFS_MAGIC,
 	}
 }
 

@@ -111,7 +111,8 @@ func pageSize(pod *v1.Pod, m v1.StorageMedium) (int64, error) {
 		return 0, fmt.Errorf("medium %q has no page size: %w", m, err)
 	}
 	if !requested[size.Value()] {
-		return 0, fmt.Errorf("medium %s needs a container that requests hugepages-%s: add it to its resources", m, named)
+		return 0, fmt.Errorf("medium %s needs a container that requests hugepages-%s: add it to its resources",
+			m, named)
 	}
 	return size.Value(), nil
 }
@@ -119,10 +120,12 @@ func pageSize(pod *v1.Pod, m v1.StorageMedium) (int64, error) {
 func onlyPageSize(requested map[int64]bool) (int64, error) {
 	switch len(requested) {
 	case 0:
-		return 0, fmt.Errorf("medium %s needs a container that requests huge pages: add, for example, hugepages-2Mi to its resources", v1.StorageMediumHugePages)
+		return 0, fmt.Errorf("medium %s needs a container that requests huge pages: "+
+			"add, for example, hugepages-2Mi to its resources", v1.StorageMediumHugePages)
 	case 1:
 	default:
-		return 0, fmt.Errorf("medium %s cannot be used if containers request several page sizes: write, for example, HugePages-2Mi", v1.StorageMediumHugePages)
+		return 0, fmt.Errorf("medium %s cannot be used if containers request several page sizes: "+
+			"write, for example, HugePages-2Mi", v1.StorageMediumHugePages)
 	}
 	var size int64
 	for size = range requested {

@@ -115,7 +115,8 @@ func mountHugePages(dir string, size int64) error {
 		return &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	if st.Bsize != size {
-		return fmt.Errorf("huge pages of %d bytes are mounted, but %d are requested: delete the pod first", st.Bsize, size)
+		return fmt.Errorf("huge pages of %d bytes are mounted, but %d are requested: delete the pod first",
+			st.Bsize, size)
 	}
 	return nil
 }
@@ -197,6 +198,7 @@ func CheckPropagation(path string, mode v1.MountPropagationMode) error {
 	if mode == v1.MountPropagationHostToContainer && strings.Contains(m.Optional, "master:") {
 		return nil
 	}
-	return fmt.Errorf("mountPropagation %s: %s is in the mount on %s, which is not shared; 'mount --make-rshared %s' shares it",
+	return fmt.Errorf("mountPropagation %s: %s is in the mount on %s, which is not shared; "+
+		"'mount --make-rshared %s' shares it",
 		mode, path, m.Mountpoint, m.Mountpoint)
 }

@@ -34,8 +34,12 @@ func subPathError(container podspec.ContainerRef, index int, expanded string, er
 	if err == nil {
 		return nil
 	}
-	text := fmt.Sprintf("failed to prepare subPath for volumeMount %q of container %q", container.VolumeMounts[index].Name, container.Name)
-	return &model.KubeletError{Err: fmt.Errorf("%s.volumeMounts[%d]: %s: %q: %w", container.Path, index, text, expanded, err), Text: text}
+	text := fmt.Sprintf("failed to prepare subPath for volumeMount %q of container %q",
+		container.VolumeMounts[index].Name, container.Name)
+	return &model.KubeletError{
+		Err:  fmt.Errorf("%s.volumeMounts[%d]: %s: %q: %w", container.Path, index, text, expanded, err),
+		Text: text,
+	}
 }
 
 // CheckSubPath returns the error that PrepareSubPath would return, as far as the volume's current content shows it. It

@@ -21,7 +21,9 @@ func (x *Waiter) Await(ctx context.Context, desired *podspec.Desired, goal Goal)
 
 // Follow makes one pass over a pod that an agent manages, and watches it until it has reached a goal. It leaves other
 // passes and the probes to the agent, because two processes that alternate at the pod's lock would delay each other.
-func (x *Waiter) Follow(ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options) (*executor.Outcome, error) {
+func (x *Waiter) Follow(
+	ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options,
+) (*executor.Outcome, error) {
 	w := &podWait{on: x, desired: desired, goal: goal, opts: opts, follows: true}
 	outcome, err := w.apply(ctx)
 	if err != nil {

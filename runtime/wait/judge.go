@@ -40,7 +40,8 @@ func (w *podWait) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (boo
 		switch {
 		case hold.Until != nil:
 			w.wake(*hold.Until)
-			w.missing = append(w.missing, holder(&hold, ", ")+fmt.Sprintf("held until %s (%s)", hold.Until.Local().Format(time.TimeOnly), hold.Message))
+			until := hold.Until.Local().Format(time.TimeOnly)
+			w.missing = append(w.missing, holder(&hold, ", ")+fmt.Sprintf("held until %s (%s)", until, hold.Message))
 		default:
 			if hold.Recheck > 0 {
 				w.wake(w.on.now().Add(hold.Recheck))
@@ -199,7 +200,8 @@ func unpassed(in *plan.Input) []string {
 // endedForGood lists the regular containers that have ended and do not start again according to the plan: those that
 // failed, and those that succeeded. A rule that may restart all containers can start any of them again.
 func endedForGood(status *v1.PodStatus, p *plan.Plan) (failed, done []string) {
-	if slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.AllContainersRestarting }) {
+	restartsAll := func(c v1.PodCondition) bool { return c.Type == v1.AllContainersRestarting }
+	if slices.ContainsFunc(status.Conditions, restartsAll) {
 		return nil, nil
 	}
 	for i := range status.ContainerStatuses {

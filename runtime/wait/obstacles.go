@@ -37,7 +37,11 @@ func (r *retry) retries(now time.Time) []Obstacle {
 	var list []Obstacle
 	for i := range r.last.Failed {
 		f := &r.last.Failed[i]
-		list = append(list, Obstacle{Container: f.Step.Container, Text: f.Step.Kind.Verb() + " failed, before the next try", Until: r.retryAt})
+		list = append(list, Obstacle{
+			Container: f.Step.Container,
+			Text:      f.Step.Kind.Verb() + " failed, before the next try",
+			Until:     r.retryAt,
+		})
 	}
 	return list
 }
@@ -89,7 +93,11 @@ func running(in *plan.Input, ref podspec.ContainerRef, s *v1.ContainerStatus, go
 	case ref.Type == podspec.Init, goal == Completed && ref.Type == podspec.Regular:
 		return []Obstacle{{Container: ref.Name, Text: "runs", Since: since}}
 	case ref.ReadinessProbe != nil && !s.Ready && goal != Started:
-		return []Obstacle{{Container: ref.Name, Text: probing(model.Readiness, ref.ReadinessProbe, probes), Since: since}}
+		return []Obstacle{{
+			Container: ref.Name,
+			Text:      probing(model.Readiness, ref.ReadinessProbe, probes),
+			Since:     since,
+		}}
 	}
 	return nil
 }

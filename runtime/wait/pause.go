@@ -43,7 +43,8 @@ func (w *podWait) pause(ctx context.Context) error {
 // event may be missing.
 func (w *podWait) nextLook() time.Time {
 	patience := min(probePeriod(w.desired.Pod), 10*time.Second)
-	if w.in != nil && slices.ContainsFunc(w.in.Observed.Containers, func(c model.Container) bool { return c.Starting }) {
+	starting := func(c model.Container) bool { return c.Starting }
+	if w.in != nil && slices.ContainsFunc(w.in.Observed.Containers, starting) {
 		// The runtime sends no event when a hook has finished.
 		patience = min(patience, pauseMax)
 	}

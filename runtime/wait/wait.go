@@ -44,13 +44,17 @@ type Waiter struct {
 }
 
 // New returns a Waiter. It calls announce if a wait may have no end.
-func New(w observe.World, observer *observe.Observer, pods *syncpod.Syncer, prober *probe.Prober, announce func(text string)) *Waiter {
+func New(
+	w observe.World, observer *observe.Observer, pods *syncpod.Syncer, prober *probe.Prober, announce func(text string),
+) *Waiter {
 	return &Waiter{client: w.Client, now: w.Now, announce: announce, observer: observer, pods: pods, prober: prober}
 }
 
 // Wait makes passes until the pod has reached the goal, cannot reach it any more, or the context ends. Between passes
 // the pod's lock is free, and its probes run in their periods.
-func (x *Waiter) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options) (*executor.Outcome, error) {
+func (x *Waiter) Wait(
+	ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options,
+) (*executor.Outcome, error) {
 	// From now on the probes run in their periods.
 	opts.ProbedSince = x.now()
 	w := &podWait{on: x, desired: desired, goal: goal, opts: opts}

@@ -65,7 +65,8 @@ func ExpandCron(in *CronInput) (*CronExpansion, error) {
 	case in.isLate(due):
 		x.Wait = fmt.Sprintf("The run of %s was not started within startingDeadlineSeconds.", due.Format(time.RFC3339))
 	case policy == batchv1.ForbidConcurrent && len(active) > 0:
-		x.Wait = fmt.Sprintf("The run of %s waits for %s to end (concurrencyPolicy Forbid).", due.Format(time.RFC3339), active[0])
+		x.Wait = fmt.Sprintf("The run of %s waits for %s to end (concurrencyPolicy Forbid).",
+			due.Format(time.RFC3339), active[0])
 	default:
 		if policy == batchv1.ReplaceConcurrent {
 			x.Gone = append(x.Gone, active...)
@@ -136,7 +137,8 @@ func (in *CronInput) active() (names []string) {
 // beyondHistory returns the oldest finished Jobs beyond the history limits (cleanupFinishedJobs of the controller).
 func (in *CronInput) beyondHistory() (gone []string) {
 	for kind, limit := range map[batchv1.JobConditionType]*int32{
-		batchv1.JobComplete: in.CronJob.Spec.SuccessfulJobsHistoryLimit, batchv1.JobFailed: in.CronJob.Spec.FailedJobsHistoryLimit,
+		batchv1.JobComplete: in.CronJob.Spec.SuccessfulJobsHistoryLimit,
+		batchv1.JobFailed:   in.CronJob.Spec.FailedJobsHistoryLimit,
 	} {
 		var ended []CronRun
 		for _, run := range in.Jobs {
@@ -158,7 +160,8 @@ func (in *CronInput) beyondHistory() (gone []string) {
 // JobEnd returns the condition of a Job's end; nil if it has not ended.
 func JobEnd(status *batchv1.JobStatus) *batchv1.JobCondition {
 	for i := range status.Conditions {
-		if c := &status.Conditions[i]; c.Status == v1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
+		if c := &status.Conditions[i]; c.Status == v1.ConditionTrue &&
+			(c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
 			return c
 		}
 	}
@@ -182,7 +185,11 @@ func JobNameAt(name string, at time.Time) string { return fmt.Sprintf("%s-%d", n
 func JobOf(w *podspec.Workload, name string, at time.Time) *podspec.Workload {
 	c := w.CronJob
 	template := c.Spec.JobTemplate.DeepCopy()
-	job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: podspec.KindJob}, ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	job := &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: podspec.KindJob},
+		ObjectMeta: template.ObjectMeta,
+		Spec:       template.Spec,
+	}
 	job.Namespace, job.Name, job.UID = c.Namespace, name, podspec.WorkloadUID(podspec.KindJob, c.Namespace, name)
 	if job.Annotations == nil {
 		job.Annotations = map[string]string{}
@@ -198,7 +205,14 @@ func JobOf(w *podspec.Workload, name string, at time.Time) *podspec.Workload {
 		}
 		job.Annotations[scheduledAt] = at.In(zone).Format(time.RFC3339)
 	}
-	job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: podspec.KindCronJob, Name: c.Name, UID: c.UID, Controller: new(true), BlockOwnerDeletion: new(true)}}
+	job.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion:         "batch/v1",
+		Kind:               podspec.KindCronJob,
+		Name:               c.Name,
+		UID:                c.UID,
+		Controller:         new(true),
+		BlockOwnerDeletion: new(true),
+	}}
 	podspec.SelectJob(job)
 	of := &podspec.Workload{Job: job, Origin: podspec.Origin{Source: w.Source}}
 	pod := w.Template.Pod.DeepCopy()

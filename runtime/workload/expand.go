@@ -192,7 +192,14 @@ type there struct {
 }
 
 func newExpanding(in *Input) *expanding {
-	x := &expanding{in: in, maker: newMaker(in.Workload), out: &Expansion{}, there: map[int]*there{}, wanted: map[int]*podspec.Desired{}, stays: map[int]bool{}}
+	x := &expanding{
+		in:     in,
+		maker:  newMaker(in.Workload),
+		out:    &Expansion{},
+		there:  map[int]*there{},
+		wanted: map[int]*podspec.Desired{},
+		stays:  map[int]bool{},
+	}
 	if in.Workload.Job != nil || in.Workload.CronJob != nil {
 		return x
 	}
@@ -302,7 +309,13 @@ func (x *expanding) done() *Expansion {
 			x.out.Settled = append(x.out.Settled, refOf(t.Applied))
 		}
 		old := x.stays[ordinal] && !t.newest && x.wanted[ordinal] != nil
-		for counted, is := range map[*int]bool{&x.out.Status.Updated: t.updated, &x.out.Status.Old: old, &x.out.Status.Ready: t.ready, &x.out.Status.Available: t.available} {
+		counts := map[*int]bool{
+			&x.out.Status.Updated:   t.updated,
+			&x.out.Status.Old:       old,
+			&x.out.Status.Ready:     t.ready,
+			&x.out.Status.Available: t.available,
+		}
+		for counted, is := range counts {
 			if is {
 				*counted++
 			}

@@ -90,7 +90,9 @@ func (j *jobs) read() {
 			j.out.gone(pod.Applied)
 		}
 	}
-	slices.SortFunc(j.tries, func(a, b *try) int { return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.again, b.again)) })
+	slices.SortFunc(j.tries, func(a, b *try) int {
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.again, b.again))
+	})
 	for _, t := range j.tries {
 		j.out.Pods = append(j.out.Pods, t.Applied)
 	}
@@ -164,7 +166,8 @@ func (j *jobs) isIndexFailed(t *try) bool {
 // failuresOf returns how many failed tries of an index count.
 func (j *jobs) failuresOf(index int) (count int) {
 	for _, t := range j.tries {
-		if action, _ := j.matches(t); t.index == index && t.is(v1.PodFailed) && action != batchv1.PodFailurePolicyActionIgnore {
+		if action, _ := j.matches(t); t.index == index &&
+			t.is(v1.PodFailed) && action != batchv1.PodFailurePolicyActionIgnore {
 			count++
 		}
 	}
@@ -286,7 +289,10 @@ func number(pod *v1.Pod, index int) {
 	for _, ref := range podspec.Containers(pod) {
 		if !slices.ContainsFunc(ref.Env, func(e v1.EnvVar) bool { return e.Name == variable }) {
 			ref.Env = append(ref.Env, v1.EnvVar{Name: variable, ValueFrom: &v1.EnvVarSource{
-				FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: fmt.Sprintf("metadata.labels['%s']", batchv1.JobCompletionIndexAnnotation)},
+				FieldRef: &v1.ObjectFieldSelector{
+					APIVersion: "v1",
+					FieldPath:  fmt.Sprintf("metadata.labels['%s']", batchv1.JobCompletionIndexAnnotation),
+				},
 			}})
 		}
 	}
@@ -313,7 +319,8 @@ func (j *jobs) waits(tries []*try, name string) bool {
 		return false
 	}
 	j.out.next(until)
-	j.out.wait(name, fmt.Sprintf("It is created %s after the last failure, the %s in a row.", until.Sub(ended[0].ended()), ordinal(failures)))
+	j.out.wait(name, fmt.Sprintf("It is created %s after the last failure, the %s in a row.",
+		until.Sub(ended[0].ended()), ordinal(failures)))
 	return true
 }
 

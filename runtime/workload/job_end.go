@@ -28,7 +28,12 @@ func (j *jobs) finishedAt() time.Time {
 func (j *jobs) finish(how batchv1.JobConditionType, reason, message string) {
 	now := metav1.NewTime(j.in.Now)
 	j.status.Conditions = append(j.status.Conditions, batchv1.JobCondition{
-		Type: how, Status: v1.ConditionTrue, Reason: reason, Message: message, LastProbeTime: now, LastTransitionTime: now,
+		Type:               how,
+		Status:             v1.ConditionTrue,
+		Reason:             reason,
+		Message:            message,
+		LastProbeTime:      now,
+		LastTransitionTime: now,
 	})
 	if how == batchv1.JobComplete {
 		j.status.CompletionTime = &now
@@ -96,7 +101,8 @@ func (j *jobs) indexFailure() (reason, message string) {
 	}
 	switch limit := j.job.Spec.MaxFailedIndexes; {
 	case limit != nil && len(j.failed) > int(*limit):
-		return batchv1.JobReasonMaxFailedIndexesExceeded, "Job has exceeded the specified maximal number of failed indexes"
+		return batchv1.JobReasonMaxFailedIndexesExceeded,
+			"Job has exceeded the specified maximal number of failed indexes"
 	case len(j.failed) > 0 && len(j.failed)+int(j.status.Succeeded) >= int(ptr.Deref(j.job.Spec.Completions, 0)):
 		return batchv1.JobReasonFailedIndexes, "Job has failed indexes"
 	}
@@ -112,8 +118,9 @@ func (j *jobs) matches(t *try) (action batchv1.PodFailurePolicyAction, why strin
 		rule := &j.job.Spec.PodFailurePolicy.Rules[i]
 		if rule.OnExitCodes != nil {
 			if c := exited(t, rule.OnExitCodes); c != nil {
-				return rule.Action, fmt.Sprintf("Container %s for pod %s/%s failed with exit code %d matching %s rule at index %d",
+				why = fmt.Sprintf("Container %s for pod %s/%s failed with exit code %d matching %s rule at index %d",
 					c.Name, t.Applied.Pod.Namespace, t.Applied.Pod.Name, c.State.Terminated.ExitCode, rule.Action, i)
+				return rule.Action, why
 			}
 			continue
 		}
@@ -159,7 +166,8 @@ func (j *jobs) successRule() int {
 				met++
 			}
 		}
-		return met > 0 && met >= int(ptr.Deref(rule.SucceededCount, int32(len(wanted)))) //nolint:gosec // there are fewer
+		required := ptr.Deref(rule.SucceededCount, int32(len(wanted))) //nolint:gosec // there are fewer
+		return met > 0 && met >= int(required)
 	})
 }
 

@@ -76,7 +76,12 @@ func (m *maker) pod(ordinal int) *podspec.Desired {
 		version = "batch/v1"
 	}
 	pod.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: version, Kind: m.w.Kind(), Name: meta.Name, UID: meta.UID, Controller: new(true), BlockOwnerDeletion: new(true),
+		APIVersion:         version,
+		Kind:               m.w.Kind(),
+		Name:               meta.Name,
+		UID:                meta.UID,
+		Controller:         new(true),
+		BlockOwnerDeletion: new(true),
 	}}
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
@@ -110,7 +115,8 @@ func (m *maker) identify(pod *v1.Pod) {
 
 // same reports whether two versions of a pod are equal.
 func same(a, b *podspec.Desired) bool {
-	if !equality.Semantic.DeepEqual(a.Pod.Spec, b.Pod.Spec) || !equality.Semantic.DeepEqual(a.Pod.Labels, b.Pod.Labels) ||
+	if !equality.Semantic.DeepEqual(a.Pod.Spec, b.Pod.Spec) ||
+		!equality.Semantic.DeepEqual(a.Pod.Labels, b.Pod.Labels) ||
 		!equality.Semantic.DeepEqual(a.Pod.Annotations, b.Pod.Annotations) {
 		return false
 	}

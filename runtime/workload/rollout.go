@@ -116,7 +116,8 @@ func fenceposts(strategy *appsv1.RollingUpdateDeployment, desired int) (surge, u
 	zero := intstr.FromInt32(0)
 	// Validation has refused values that are no number and no percentage.
 	surge, _ = intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(strategy.MaxSurge, zero), desired, true)
-	unavailable, _ = intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(strategy.MaxUnavailable, zero), desired, false)
+	maxUnavailable := intstr.ValueOrDefault(strategy.MaxUnavailable, zero)
+	unavailable, _ = intstr.GetScaledValueFromIntOrPercent(maxUnavailable, desired, false)
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1
 	}

@@ -64,7 +64,8 @@ func archive(root *safefs.Dir, base string, now time.Time) error {
 	}
 	name := base + "." + now.UTC().Format(asideFormat)
 	if len(name) > nameMax {
-		return root.RemoveAll(base) // The name of a pod leaves enough space for the time. A kubelet's name also has the node's name.
+		// The name of a pod leaves enough space for the time. A kubelet's name also has the node's name.
+		return root.RemoveAll(base)
 	}
 	return root.Rename(base, dir, name)
 }
@@ -141,7 +142,12 @@ func ParseDeleted(name string) (Log, bool) {
 		return Log{}, false
 	}
 	d := Log{Namespace: parts[0], Name: parts[1], UID: types.UID(parts[2]), At: at}
-	return d, statedir.FirstError(statedir.CheckName(statedir.KindNamespace, parts[0]), statedir.CheckName(statedir.KindPod, parts[1]), statedir.CheckName(statedir.KindUID, parts[2])) == nil
+	err = statedir.FirstError(
+		statedir.CheckName(statedir.KindNamespace, parts[0]),
+		statedir.CheckName(statedir.KindPod, parts[1]),
+		statedir.CheckName(statedir.KindUID, parts[2]),
+	)
+	return d, err == nil
 }
 
 // Remove removes the logs of a deleted pod. The caller holds the pod's lock.

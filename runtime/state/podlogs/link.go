@@ -17,7 +17,12 @@ const linkNameMax = 251
 // LinkPath returns the path of the link through which log shippers find a container's log, or "" if there are no such
 // links.
 func (l Logs) LinkPath(container, containerID string) (string, error) {
-	err := statedir.FirstError(statedir.CheckName(statedir.KindNamespace, l.Namespace), statedir.CheckName(statedir.KindPod, l.Name), statedir.CheckName(statedir.KindContainer, container), statedir.CheckName(statedir.KindID, containerID))
+	err := statedir.FirstError(
+		statedir.CheckName(statedir.KindNamespace, l.Namespace),
+		statedir.CheckName(statedir.KindPod, l.Name),
+		statedir.CheckName(statedir.KindContainer, container),
+		statedir.CheckName(statedir.KindID, containerID),
+	)
 	if err != nil || l.Roots.Links == "" {
 		return "", err
 	}

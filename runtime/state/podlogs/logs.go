@@ -34,7 +34,12 @@ type Roots struct{ Logs, Links string }
 
 // base returns the name of the pod's log directory.
 func (l Logs) base() (string, error) {
-	if err := statedir.FirstError(l.Refused, statedir.CheckName(statedir.KindNamespace, l.Namespace), statedir.CheckName(statedir.KindPod, l.Name)); err != nil {
+	err := statedir.FirstError(
+		l.Refused,
+		statedir.CheckName(statedir.KindNamespace, l.Namespace),
+		statedir.CheckName(statedir.KindPod, l.Name),
+	)
+	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s_%s_%s", l.Namespace, l.Name, l.UID), nil
@@ -124,7 +129,8 @@ func makeTrusted(dir *safefs.Dir, names []string) error {
 	}
 	below, err := dir.Make(names[0], statedir.LogDirMode)
 	if errors.Is(err, unix.ENOTDIR) {
-		return fmt.Errorf("%w: %s is not a directory; remove it, or choose another --log-root", statedir.ErrUnsafeLogs, dir.Join(names[0]))
+		return fmt.Errorf("%w: %s is not a directory; remove it, or choose another --log-root",
+			statedir.ErrUnsafeLogs, dir.Join(names[0]))
 	}
 	if err != nil {
 		return err

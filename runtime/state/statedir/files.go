@@ -157,7 +157,9 @@ func (d Dir) Exists(path string) (bool, error) {
 }
 
 // Read reads a regular file of at most limit bytes. It refuses links, and pipes that never end.
-func (d Dir) Read(path string, limit int64, checks ...func(path string, info fs.FileInfo) error) (text []byte, err error) {
+func (d Dir) Read(
+	path string, limit int64, checks ...func(path string, info fs.FileInfo) error,
+) (text []byte, err error) {
 	err = d.In(path, func(root *os.Root, name string) (err error) {
 		f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 		if err != nil {
@@ -174,7 +176,8 @@ func (d Dir) Read(path string, limit int64, checks ...func(path string, info fs.
 		case !info.Mode().IsRegular():
 			return fmt.Errorf("%w: it is not a regular file", ErrDamaged)
 		case info.Size() > limit:
-			return fmt.Errorf("%w: its %d bytes are more than the %d that podctl writes", ErrDamaged, info.Size(), limit)
+			return fmt.Errorf("%w: its %d bytes are more than the %d that podctl writes",
+				ErrDamaged, info.Size(), limit)
 		}
 		for _, check := range checks {
 			if err = check(path, info); err != nil {

@@ -94,7 +94,9 @@ func (d Dir) openRoot(path string) (checkedRoot, error) {
 	dir, err := safefs.OpenTrustedDir(path)
 	switch {
 	case errors.Is(err, unix.ENOTDIR):
-		return checkedRoot{}, fmt.Errorf("the state directory %s is not a directory: remove it, or choose another with --state-dir", d.Path)
+		return checkedRoot{}, fmt.Errorf(
+			"the state directory %s is not a directory: remove it, or choose another with --state-dir", d.Path,
+		)
 	case errors.As(err, new(*safefs.UntrustedError)):
 		return checkedRoot{}, d.unsafe(err)
 	case err != nil:
@@ -139,7 +141,8 @@ func (t trusted) check(info fs.FileInfo) error {
 		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another %s", t.unsafe, t.path, uid, t.option)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%w: %s can be written by others; check its content, then run chmod %o %s", t.unsafe, t.path, t.mode, t.path)
+		return fmt.Errorf("%w: %s can be written by others; check its content, then run chmod %o %s",
+			t.unsafe, t.path, t.mode, t.path)
 	}
 	return nil
 }
