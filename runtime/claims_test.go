@@ -21,7 +21,8 @@ import (
 func TestUnusedClaims(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(strings.NewReplacer("NAME", "web", "CLAIM", "data").Replace(claimant))
-	ref, file := model.RefOf(d.Pod), filepath.Join(ok(f.layout.Pod(d.Pod.UID).Claims().Dir(state.Claim{Namespace: "default", Name: "data"})), "file")
+	claim := state.Claim{Namespace: "default", Name: "data"}
+	ref, file := model.RefOf(d.Pod), filepath.Join(ok(f.layout.Pod(d.Pod.UID).Claims().Dir(claim)), "file")
 	apply := func() {
 		t.Helper()
 		if outcome, err := f.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() != nil {
@@ -47,7 +48,8 @@ func TestUnusedClaims(t *testing.T) {
 	if err := os.Rename(checkpoint, checkpoint+".aside"); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := f.engine.Garbage.UnusedClaims(t.Context()); err == nil || !strings.Contains(err.Error(), "pod default/web, which has no checkpoint") {
+	if found, err := f.engine.Garbage.UnusedClaims(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "pod default/web, which has no checkpoint") {
 		t.Errorf("unused without a checkpoint: %v %v", found, err)
 	}
 	if err := os.Rename(checkpoint+".aside", checkpoint); err != nil {
@@ -60,7 +62,8 @@ func TestUnusedClaims(t *testing.T) {
 	if len(found) != 1 || found[0].Claim != "data" || found[0].Size == 0 {
 		t.Fatalf("unused is %v, want the claim", found)
 	}
-	if err := f.layout.Claims().Remove(t.Context(), state.Claim{Namespace: "default", Name: "data"}, func() error { return gc.ErrNeeded }); !errors.Is(err, gc.ErrNeeded) {
+	needed := func() error { return gc.ErrNeeded }
+	if err := f.layout.Claims().Remove(t.Context(), claim, needed); !errors.Is(err, gc.ErrNeeded) {
 		t.Error(err)
 	}
 	apply()
@@ -133,7 +136,8 @@ func TestStoredClaimNamesThatArePaths(t *testing.T) {
 	if _, err := os.Stat(ok(f.layout.Claims().Dir(state.Claim{Namespace: "default", Name: "other"}))); err == nil {
 		t.Error("the other claim of the pod is still there")
 	}
-	if outcome, err := f.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || len(outcome.Plan.Holds) == 0 || !strings.Contains(outcome.Plan.Holds[0].Message, `"outer/inner"`) {
+	if outcome, err := f.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil ||
+		len(outcome.Plan.Holds) == 0 || !strings.Contains(outcome.Plan.Holds[0].Message, `"outer/inner"`) {
 		t.Errorf("a new start: %v %+v, want that the claim is refused", err, outcome.Plan.Holds)
 	}
 	if content, err := os.ReadFile(filepath.Join(victim, "file")); err != nil || string(content) != "precious" {

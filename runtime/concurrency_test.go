@@ -189,7 +189,8 @@ func TestSetOfAnOlderCopy(t *testing.T) {
 func checkDeleting(t *testing.T, f *faultLab, stored *podspec.Desired) {
 	t.Helper()
 	p, err := f.engine.Pods.Plan(t.Context(), stored, plan.Options{})
-	if err != nil || p.Complete || len(p.Steps) > 0 || len(p.Holds) != 1 || !strings.Contains(p.Holds[0].Message, "podctl delete default/web") {
+	if err != nil || p.Complete || len(p.Steps) > 0 ||
+		len(p.Holds) != 1 || !strings.Contains(p.Holds[0].Message, "podctl delete default/web") {
 		t.Errorf("%v %+v", err, p)
 	}
 	again := *stored
@@ -226,7 +227,8 @@ func TestDeletionOfOneManifest(t *testing.T) {
 	if outcome, err := f.engine.Pods.Delete(t.Context(), ref, executor.Options{Only: other}); err != nil || len(outcome.Plan.Steps) == 0 {
 		t.Errorf("its own manifest: %v", err)
 	}
-	if _, err := f.engine.Pods.Delete(t.Context(), ref, executor.Options{Only: other}); !errors.As(err, &superseded) || !superseded.Deleted {
+	if _, err := f.engine.Pods.Delete(t.Context(), ref, executor.Options{Only: other}); !errors.As(err, &superseded) ||
+		!superseded.Deleted {
 		t.Errorf("a pod that is gone: %v", err)
 	}
 }
@@ -239,7 +241,8 @@ func TestManyAppliesAtOnce(t *testing.T) {
 		group.Go(func() {
 			// Each has its own engine, like a process.
 			engine := NewEngine(f.engine.Client, f.settings)
-			if outcome, err := engine.Pods.Apply(t.Context(), f.load(faultShapes()["two containers"].after), executor.Options{}); err != nil || outcome.Err() != nil {
+			d := f.load(faultShapes()["two containers"].after)
+			if outcome, err := engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() != nil {
 				t.Error(err)
 			}
 		})
@@ -269,7 +272,11 @@ func TestLockTimeout(t *testing.T) {
 				Layout: f.layout, Now: f.clock.Now, LockTimeout: 2 * filelock.Patience, Waiting: func(text string) { said <- text },
 			})
 			err := act(t.Context(), engine, d)
-			for _, part := range []string{"pod default/web is", "in use by pid ", ", gave up after 2s (--lock-timeout); wait until it is done"} {
+			for _, part := range []string{
+				"pod default/web is",
+				"in use by pid ",
+				", gave up after 2s (--lock-timeout); wait until it is done",
+			} {
 				if err == nil || !strings.Contains(err.Error(), part) {
 					t.Errorf("%v lacks %q", err, part)
 				}
@@ -310,7 +317,8 @@ func TestWaitOutlivesLostCalls(t *testing.T) {
 		}
 		go f.letTimePass()
 		_, err := f.engine.Waiter.Wait(t.Context(), f.load(faultShapes()["two containers"].after), wait.Ready, executor.Options{})
-		if blocked := (*wait.BlockedError)(nil); (err == nil) != works || (!works && (!errors.As(err, &blocked) || strings.Count(err.Error(), "pod default/web") != 1)) {
+		if blocked := (*wait.BlockedError)(nil); (err == nil) != works ||
+			(!works && (!errors.As(err, &blocked) || strings.Count(err.Error(), "pod default/web") != 1)) {
 			t.Errorf("%d calls were not answered: %v", times, err)
 		}
 	}

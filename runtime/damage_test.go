@@ -32,7 +32,8 @@ func TestDamagedCheckpoints(t *testing.T) {
 		}
 		_, err := f.once(f.shape.before)
 		unusable := (*state.CheckpointError)(nil)
-		if err != nil && (!errors.As(err, &unusable) || !strings.Contains(err.Error(), "pod default/web") || !strings.Contains(err.Error(), "remove the file")) {
+		if err != nil && (!errors.As(err, &unusable) ||
+			!strings.Contains(err.Error(), "pod default/web") || !strings.Contains(err.Error(), "remove the file")) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if writeErr := os.WriteFile(pod.Checkpoint().Path(), good, 0o600); writeErr != nil {
@@ -101,7 +102,8 @@ func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 			if !strings.Contains(warnings, c.says) || (c.says == "") != (warnings == "") {
 				t.Errorf("warned %q, want %q", warnings, c.says)
 			}
-			if c.checkpoint != "" && (!strings.Contains(warnings, checkpoint) || !strings.Contains(warnings, dir) || strings.Contains(warnings, "not harmed")) {
+			if c.checkpoint != "" && (!strings.Contains(warnings, checkpoint) ||
+				!strings.Contains(warnings, dir) || strings.Contains(warnings, "not harmed")) {
 				t.Errorf("%q names neither checkpoint nor claim, or gives bad advice", warnings)
 			}
 		})

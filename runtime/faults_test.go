@@ -315,7 +315,8 @@ func TestPostStartHookCutOff(t *testing.T) {
 
 // TestInterruptIsNoFailure checks that a canceled step is not recorded as a failure of the pod.
 func TestInterruptIsNoFailure(t *testing.T) {
-	text := strings.Replace(faultShapes()["hooks"].after, "preStop: {exec: {command: [/demo, exit, '0']}}", "preStop: {sleep: {seconds: 30}}", 1)
+	text := strings.Replace(faultShapes()["hooks"].after,
+		"preStop: {exec: {command: [/demo, exit, '0']}}", "preStop: {sleep: {seconds: 30}}", 1)
 	text = strings.Replace(text, "terminationGracePeriodSeconds: 1", "terminationGracePeriodSeconds: 60", 1)
 	f := newFaultLab(t, faultShape{before: text})
 	d := f.load(text)
@@ -420,7 +421,8 @@ func checkFaultText(t *testing.T, name string, err error) {
 	if !strings.Contains(text, "default/web") {
 		t.Errorf("%s: the error does not name the pod: %s", name, text)
 	}
-	if step := (*executor.StepError)(nil); errors.As(err, &step) && step.Step.Container != "" && !strings.Contains(text, "container "+step.Step.Container+": ") {
+	if step := (*executor.StepError)(nil); errors.As(err, &step) &&
+		step.Step.Container != "" && !strings.Contains(text, "container "+step.Step.Container+": ") {
 		t.Errorf("%s: the error does not name the container: %s", name, text)
 	}
 }

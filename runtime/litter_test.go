@@ -17,7 +17,9 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 	web := f.load(tripPod("web")).Pod
 	there := f.layout.Pod(web.UID)
 	gone := map[string]string{
-		"damaged": "garbage", "newer": `{"version":2,"pod":{"name":"x"}}`, "misnamed": `{"version":1,"pod":{"uid":"` + string(web.UID) + `"}}`,
+		"damaged":  "garbage",
+		"newer":    `{"version":2,"pod":{"name":"x"}}`,
+		"misnamed": `{"version":1,"pod":{"uid":"` + string(web.UID) + `"}}`,
 	}
 	for uid, text := range gone {
 		if err := os.WriteFile(f.layout.Pod(types.UID(uid)).History().Path(), []byte(text), 0o600); err != nil {

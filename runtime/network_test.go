@@ -18,7 +18,10 @@ func TestANetworkThatIsNotReady(t *testing.T) {
 		manifest string
 		holds    []plan.Hold
 	}{
-		"a separate network": {tripPod("web"), []plan.Hold{{Reason: model.NetworkNotReady, Message: "no CNI configuration", Recheck: time.Second}}},
+		"a separate network": {
+			tripPod("web"),
+			[]plan.Hold{{Reason: model.NetworkNotReady, Message: "no CNI configuration", Recheck: time.Second}},
+		},
 		"the node's network": {ofTheNode, []plan.Hold{}},
 	} {
 		t.Run(name, func(t *testing.T) {

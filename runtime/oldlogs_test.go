@@ -49,9 +49,12 @@ func TestACrashLoopKeepsTwoLogs(t *testing.T) {
 	for name, rules := range map[string]string{"one container": "", "all containers": "restartPolicy: Never, " + rules} {
 		t.Run(name, func(t *testing.T) {
 			f := newFaultLab(t, faultShape{})
-			f.restart(f.engine.Client, func(s *Settings) { s.Layout.ContainerLogRoot = filepath.Join(filepath.Dir(f.layout.LogRoot), "links") })
+			f.restart(f.engine.Client, func(s *Settings) {
+				s.Layout.ContainerLogRoot = filepath.Join(filepath.Dir(f.layout.LogRoot), "links")
+			})
 			f.server.Behave("a", slices.Repeat([]runtimetest.Behaviour{{After: time.Second, ExitCode: 1}}, 9)...)
-			text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: 'i:1', %s}, {name: b, image: 'i:1'}]\n", rules)
+			text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"+
+				"spec:\n  containers: [{name: a, image: 'i:1', %s}, {name: b, image: 'i:1'}]\n", rules)
 			for range 60 {
 				if _, err := f.once(text); err != nil {
 					t.Fatal(err)

@@ -19,7 +19,8 @@ func TestPortsOfTheNode(t *testing.T) {
 	defer l.Close() //nolint:errcheck // the test is over
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	published := faultShapes()["two containers"].after
-	published = strings.Replace(published, "{name: a, image: 'i:1'}", fmt.Sprintf("{name: a, image: 'i:1', ports: [{containerPort: 80, hostPort: %s}]}", port), 1)
+	published = strings.Replace(published, "{name: a, image: 'i:1'}",
+		fmt.Sprintf("{name: a, image: 'i:1', ports: [{containerPort: 80, hostPort: %s}]}", port), 1)
 	onNode := strings.Replace(faultShapes()["two containers"].after, "spec:\n", "spec:\n  hostNetwork: true\n", 1)
 	for before, held := range map[string]bool{"": true, onNode: false} {
 		f := newFaultLab(t, faultShape{before: before})

@@ -179,7 +179,9 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 			a.Probe.Exec.Command = []string{"y"}
 		},
 		"the probe is gone": func(l *probeLab, _ *probe.Report) {
-			l.apply(l.t, strings.NewReplacer("PROBE: {exec: {command: [x]}, failureThreshold: THRESHOLD, periodSeconds: 10}", "env: []").Replace(probedPod))
+			l.apply(l.t, strings.NewReplacer(
+				"PROBE: {exec: {command: [x]}, failureThreshold: THRESHOLD, periodSeconds: 10}", "env: []",
+			).Replace(probedPod))
 		},
 		"it is being deleted": func(l *probeLab, _ *probe.Report) { l.marked() },
 		"the pod is gone": func(l *probeLab, _ *probe.Report) {
@@ -243,7 +245,9 @@ func TestRecordsOfContainersThatAreGone(t *testing.T) {
 	l.server.Exit("a", 1)
 	l.clock.Advance(time.Minute)
 	l.apply(t, strings.NewReplacer("PROBE", "readinessProbe", "THRESHOLD", "1").Replace(probedPod))
-	if _, err := l.engine.Client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: old.ContainerID}); err != nil {
+	if _, err := l.engine.Client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{
+		ContainerId: old.ContainerID,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	a := l.answer(probe.Failure)

@@ -233,7 +233,8 @@ func TestTimeoutTellsWhatProbesSaid(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	_, err := l.engine.Waiter.Wait(ctx, l.desired, wait.Ready, executor.Options{})
-	if timeout := (*wait.TimeoutError)(nil); !errors.As(err, &timeout) || !strings.Contains(err.Error(), "readiness probe of a: exit code 1: no") {
+	if timeout := (*wait.TimeoutError)(nil); !errors.As(err, &timeout) ||
+		!strings.Contains(err.Error(), "readiness probe of a: exit code 1: no") {
 		t.Errorf("%v", err)
 	}
 }

@@ -407,13 +407,15 @@ func (x *trial) settle() *plan.Plan {
 			x.clock.Advance(x.patience(p))
 		}
 	}
-	x.t.Fatalf("not complete after 60 passes: waiting %v, holds %+v, steps %+v\n%s\n%s", p.WaitingFor, p.Holds, p.Steps, strings.Join(x.log, "\n"), strings.Join(lastOf(x.server.Calls(), 12), "\n"))
+	x.t.Fatalf("not complete after 60 passes: waiting %v, holds %+v, steps %+v\n%s\n%s",
+		p.WaitingFor, p.Holds, p.Steps, strings.Join(x.log, "\n"), strings.Join(lastOf(x.server.Calls(), 12), "\n"))
 	return nil
 }
 
 // overUnderNever reports whether the pod has lost its sandbox and gets no new one.
 func overUnderNever(p *plan.Plan) bool {
-	return len(p.Steps) == 0 && len(p.Holds) == 1 && p.Holds[0].Container == "" && strings.Contains(p.Holds[0].Message, "restartPolicy Never")
+	return len(p.Steps) == 0 && len(p.Holds) == 1 &&
+		p.Holds[0].Container == "" && strings.Contains(p.Holds[0].Message, "restartPolicy Never")
 }
 
 func lastOf(list []string, n int) []string { return list[max(0, len(list)-n):] }

@@ -21,7 +21,10 @@ spec:
   restartPolicy: Never
   initContainers: [{name: i, image: 'i:1'}, {name: s, image: 'i:1', restartPolicy: Always}]
   containers:
-  - {name: a, image: 'i:1', restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [1]}}]}
+  - name: a
+    image: 'i:1'
+    restartPolicy: Never
+    restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [1]}}]
   - {name: b, image: 'i:1'}
 `
 
@@ -35,7 +38,8 @@ func (f *faultLab) inFewWords(text string) []string {
 	status := &pods[0].Status
 	words := []string{string(status.Phase)}
 	for _, s := range append(status.InitContainerStatuses, status.ContainerStatuses...) {
-		words = append(words, fmt.Sprintf("%s %s %d%s", s.Name, stateInAWord(s.State), s.RestartCount, endInFewWords(s.LastTerminationState)))
+		words = append(words, fmt.Sprintf("%s %s %d%s",
+			s.Name, stateInAWord(s.State), s.RestartCount, endInFewWords(s.LastTerminationState)))
 	}
 	return words
 }
@@ -74,8 +78,14 @@ func TestStatusWhileAllRestart(t *testing.T) {
 		want   []string
 	}{
 		{true, []string{"Running", "i" + reset, "s" + reset, "a" + reset, "b" + reset}},
-		{true, []string{"Pending", "i Running" + after, "s PodInitializing" + after, "a PodInitializing" + after, "b PodInitializing" + after}},
-		{false, []string{"Running", "i Completed" + after, "s PodInitializing" + after, "a PodInitializing" + after, "b PodInitializing" + after}},
+		{true, []string{
+			"Pending", "i Running" + after, "s PodInitializing" + after, "a PodInitializing" + after,
+			"b PodInitializing" + after,
+		}},
+		{false, []string{
+			"Running", "i Completed" + after, "s PodInitializing" + after, "a PodInitializing" + after,
+			"b PodInitializing" + after,
+		}},
 		{true, []string{"Running", "i Completed" + after, "s Running" + after, "a PodInitializing" + after, "b PodInitializing" + after}},
 		{true, []string{"Running", "i Completed" + after, "s Running" + after, "a Running" + after, "b Running" + after}},
 	} {

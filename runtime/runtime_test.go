@@ -42,7 +42,10 @@ func TestRuntimeThatIsStarting(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	l.server.Fail(runtimetest.Fault{Method: "Version", Times: 1, Err: starting})
-	if err := l.engine.Client.WithRetries(t.Context(), func() error { _, err := l.engine.Client.Version(t.Context(), nil); return err }); err != nil {
+	if err := l.engine.Client.WithRetries(t.Context(), func() error {
+		_, err := l.engine.Client.Version(t.Context(), nil)
+		return err
+	}); err != nil {
 		t.Errorf("queried again: %v", err)
 	}
 }

@@ -65,7 +65,8 @@ func TestWhatOthersRepeatIsRedacted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, "i:1")
-			first, second := loadText(t, strings.Replace(repeated, "SECRET", before, 1)), loadText(t, strings.Replace(repeated, "SECRET", after, 1))
+			first := loadText(t, strings.Replace(repeated, "SECRET", before, 1))
+			second := loadText(t, strings.Replace(repeated, "SECRET", after, 1))
 			if _, err := l.engine.Pods.Apply(t.Context(), first, executor.Options{}); err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +76,9 @@ func TestWhatOthersRepeatIsRedacted(t *testing.T) {
 			for range 2 {
 				reports, err := l.engine.Prober.Probe(t.Context(), second, probe.Options{})
 				fmt.Fprintf(&told, "%+v %v\n", reports, err)
-				outcome, err := l.engine.Pods.Apply(t.Context(), second, executor.Options{Report: func(ev executor.Event) { fmt.Fprintf(&told, "%+v %+v\n", ev, ev.Step) }})
+				outcome, err := l.engine.Pods.Apply(t.Context(), second, executor.Options{
+					Report: func(ev executor.Event) { fmt.Fprintf(&told, "%+v %+v\n", ev, ev.Step) },
+				})
 				fmt.Fprintf(&told, "%v\n", err)
 				if err == nil {
 					fmt.Fprintf(&told, "%v %+v\n", outcome.Err(), outcome.Plan)

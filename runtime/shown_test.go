@@ -21,7 +21,11 @@ func TestSnapshotShowsWhatIsSeen(t *testing.T) {
 	text := faultShapes()["two containers"].after
 	f := newFaultLab(t, faultShape{before: text})
 	d := f.load(text)
-	debug := &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "look", Image: "i:1", ImagePullPolicy: v1.PullIfNotPresent}}
+	debug := &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{
+		Name:            "look",
+		Image:           "i:1",
+		ImagePullPolicy: v1.PullIfNotPresent,
+	}}
 	if outcome, err := f.engine.Pods.Debug(t.Context(), d, debug, executor.Options{}); err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome)
 	}

@@ -29,7 +29,10 @@ func TestSpansOfAPass(t *testing.T) {
 		paths = append(paths, names[s.Parent().SpanID().String()]+"/"+s.Name())
 	}
 	all := strings.Join(paths, " ")
-	for _, want := range []string{"root/pass", "pass/observe", "observe/ListContainers", "pass/RunSandbox", "RunSandbox/RunPodSandbox", "StartContainer/CreateContainer"} {
+	for _, want := range []string{
+		"root/pass", "pass/observe", "observe/ListContainers", "pass/RunSandbox", "RunSandbox/RunPodSandbox",
+		"StartContainer/CreateContainer",
+	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("there is no span %s among %s", want, all)
 		}

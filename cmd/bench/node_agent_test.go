@@ -22,7 +22,9 @@ running 7
 }
 
 func TestRunningPods(t *testing.T) {
-	got, err := runningPods([]byte(`{"items": [{"status": {"phase": "Running"}}, {"status": {"phase": "Pending"}}, {}, {"status": {"phase": "Running"}}]}`))
+	got, err := runningPods([]byte(
+		`{"items": [{"status": {"phase": "Running"}}, {"status": {"phase": "Pending"}}, {}, {"status": {"phase": "Running"}}]}`,
+	))
 	if err != nil || got != 2 {
 		t.Errorf("%d pods run, %v; want 2", got, err)
 	}
@@ -44,8 +46,11 @@ func agentReport() *report {
 		Machine: "containerd 9",
 		Results: []Result{{
 			Name: "death", What: "from the end to the start",
-			Contenders: []Figures{{Name: agentName, Wall: Spread{41, 40, 42}}, {Name: kubeletName, Wall: Spread{900, 500, 1000}, Ratio: 0.05}},
-			Targets:    []Target{{Text: "milliseconds", Limit: 50, Measured: 41}},
+			Contenders: []Figures{
+				{Name: agentName, Wall: Spread{41, 40, 42}},
+				{Name: kubeletName, Wall: Spread{900, 500, 1000}, Ratio: 0.05},
+			},
+			Targets: []Target{{Text: "milliseconds", Limit: 50, Measured: 41}},
 		}},
 		Loads: []Load{
 			{Agent: agentName, Pods: 110, CPU: 1, RSS: 60},

@@ -72,7 +72,11 @@ func TestCompletionFiles(t *testing.T) {
 	if err := run([]string{"completions", dir}); err != nil {
 		t.Fatal(err)
 	}
-	for name, part := range map[string]string{"podctl.bash": "__start_podctl", "_podctl": "#compdef podctl", "podctl.fish": "complete -c podctl"} {
+	for name, part := range map[string]string{
+		"podctl.bash": "__start_podctl",
+		"_podctl":     "#compdef podctl",
+		"podctl.fish": "complete -c podctl",
+	} {
 		if !strings.Contains(read(t, filepath.Join(dir, name)), part) {
 			t.Errorf("%s has no %s", name, part)
 		}

@@ -21,7 +21,11 @@ func TestDescribe(t *testing.T) {
 		GoVersion: "go1.2.3", Main: debug.Module{Path: "example.org/tool", Version: "(devel)"},
 		Deps: []*debug.Module{
 			{Path: "example.org/Big/lib", Version: "v1.0.0+incompatible", Sum: "h1:abc="},
-			{Path: "example.org/old", Version: "v1.0.0", Replace: &debug.Module{Path: "example.org/new", Version: "v2.0.0", Sum: "h1:def="}},
+			{
+				Path:    "example.org/old",
+				Version: "v1.0.0",
+				Replace: &debug.Module{Path: "example.org/new", Version: "v2.0.0", Sum: "h1:def="},
+			},
 		},
 	}
 	created := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -39,9 +43,18 @@ func TestDescribe(t *testing.T) {
 			Refs: []reference{{"PACKAGE-MANAGER", "purl", "pkg:golang/stdlib@1.2.3"}},
 		},
 		{
-			ID: "SPDXRef-Module-example.org-Big-lib-v1.0.0-incompatible", Name: "example.org/Big/lib", Version: "v1.0.0+incompatible", Purpose: "LIBRARY",
-			Location: "https://proxy.golang.org/example.org/!big/lib/@v/v1.0.0+incompatible.zip", Concluded: unknown, Declared: unknown, Copyright: unknown,
-			Refs: []reference{{"PACKAGE-MANAGER", "purl", "pkg:golang/example.org/big/lib@v1.0.0%2Bincompatible"}, {"OTHER", "go-sum", "h1:abc="}},
+			ID:        "SPDXRef-Module-example.org-Big-lib-v1.0.0-incompatible",
+			Name:      "example.org/Big/lib",
+			Version:   "v1.0.0+incompatible",
+			Purpose:   "LIBRARY",
+			Location:  "https://proxy.golang.org/example.org/!big/lib/@v/v1.0.0+incompatible.zip",
+			Concluded: unknown,
+			Declared:  unknown,
+			Copyright: unknown,
+			Refs: []reference{
+				{"PACKAGE-MANAGER", "purl", "pkg:golang/example.org/big/lib@v1.0.0%2Bincompatible"},
+				{"OTHER", "go-sum", "h1:abc="},
+			},
 		},
 		{
 			ID: "SPDXRef-Module-example.org-new-v2.0.0", Name: "example.org/new", Version: "v2.0.0", Purpose: "LIBRARY",

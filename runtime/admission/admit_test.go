@@ -21,8 +21,10 @@ func node() *model.Machine {
 	return &model.Machine{
 		Name: "here", Labels: map[string]string{v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64", v1.LabelHostname: "here"},
 		Capacity: v1.ResourceList{
-			v1.ResourceCPU: resource.MustParse("10"), v1.ResourceMemory: resource.MustParse("1100Mi"), v1.ResourceEphemeralStorage: resource.MustParse("1000"),
-			"hugepages-2Mi": resource.MustParse("0"),
+			v1.ResourceCPU:              resource.MustParse("10"),
+			v1.ResourceMemory:           resource.MustParse("1100Mi"),
+			v1.ResourceEphemeralStorage: resource.MustParse("1000"),
+			"hugepages-2Mi":             resource.MustParse("0"),
 		},
 		AppArmor: &no, SupplementalGroups: &no,
 	}
@@ -62,7 +64,8 @@ func judged(t *testing.T, spec string, s *Settings, others []model.Admitted) str
 }
 
 func outOfText(name, requested, used, capacity string) string {
-	return "OutOf" + name + ": Node didn't have enough resource: " + name + ", requested: " + requested + ", used: " + used + ", capacity: " + capacity
+	return "OutOf" + name + ": Node didn't have enough resource: " +
+		name + ", requested: " + requested + ", used: " + used + ", capacity: " + capacity
 }
 
 // TestAdmit has the cases of the kubelet's TestGeneralPredicates, TestHandleNodeSelector,
@@ -86,29 +89,45 @@ func TestAdmit(t *testing.T) {
 		"two others":              {asks("cpu: 1"), []string{"cpu: 5", "cpu: 4500m"}, outOfText("cpu", "1000", "9500", "10000")},
 		"too much disk":           {asks("ephemeral-storage: 901"), nil, outOfText("ephemeral-storage", "901", "0", "900")},
 		"enough disk":             {asks("ephemeral-storage: 900"), nil, ""},
-		"huge pages":              {"  containers: [{name: a, image: i:1, resources: {limits: {cpu: 1, hugepages-2Mi: 2Mi}}}]\n", nil, outOfText("hugepages-2Mi", "2097152", "0", "0")},
+		"huge pages": {
+			"  containers: [{name: a, image: i:1, resources: {limits: {cpu: 1, hugepages-2Mi: 2Mi}}}]\n",
+			nil,
+			outOfText("hugepages-2Mi", "2097152", "0", "0"),
+		},
 		"an extended resource that the node has not": {
 			"  containers: [{name: a, image: i:1, resources: {limits: {example.com/gpu: 1}}}]\n", nil, "",
 		},
 		"init containers count by the largest": {
-			"  initContainers: [{name: b, image: i:1, resources: {requests: {cpu: 6}}}]\n" + asks("cpu: 1"), five, outOfText("cpu", "6000", "5000", "10000"),
+			"  initContainers: [{name: b, image: i:1, resources: {requests: {cpu: 6}}}]\n" + asks("cpu: 1"), five,
+			outOfText("cpu", "6000", "5000", "10000"),
 		},
 		"sidecars count with the rest": {
 			"  initContainers: [{name: b, image: i:1, restartPolicy: Always, resources: {requests: {cpu: 3}}}]\n" + asks("cpu: 3"), five,
 			outOfText("cpu", "6000", "5000", "10000"),
 		},
-		"overhead":         {"  overhead: {cpu: 1}\n" + asks("cpu: 5"), five, outOfText("cpu", "6000", "5000", "10000")},
-		"another node":     {"  nodeName: elsewhere\n" + containers, nil, ""},
-		"this system":      {"  nodeSelector: {kubernetes.io/os: linux}\n  os: {name: linux}\n" + containers, nil, ""},
-		"another selector": {"  nodeSelector: {kubernetes.io/os: windows}\n" + containers, nil, "NodeAffinity: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"},
+		"overhead":     {"  overhead: {cpu: 1}\n" + asks("cpu: 5"), five, outOfText("cpu", "6000", "5000", "10000")},
+		"another node": {"  nodeName: elsewhere\n" + containers, nil, ""},
+		"this system":  {"  nodeSelector: {kubernetes.io/os: linux}\n  os: {name: linux}\n" + containers, nil, ""},
+		"another selector": {
+			"  nodeSelector: {kubernetes.io/os: windows}\n" + containers,
+			nil,
+			"NodeAffinity: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
+		},
 		"a label of the node": {
-			"  nodeSelector: {disk: ssd}\n  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [here]}]}]}}}\n" + containers, nil, "",
+			"  nodeSelector: {disk: ssd}\n  affinity: {nodeAffinity: " +
+				"{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: " +
+				"[{matchFields: [{key: metadata.name, operator: In, values: [here]}]}]}}}\n" + containers, nil, "",
 		},
 		"no such label": {
-			"  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: NotIn, values: [ssd]}]}]}}}\n" + containers,
+			"  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: " +
+				"[{matchExpressions: [{key: disk, operator: NotIn, values: [ssd]}]}]}}}\n" + containers,
 			nil, "NodeAffinity: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
 		},
-		"strict groups": {"  securityContext: {supplementalGroupsPolicy: Strict}\n" + containers, nil, "SupplementalGroupsPolicyNotSupported: SupplementalGroupsPolicy=Strict is not supported in this node"},
+		"strict groups": {
+			"  securityContext: {supplementalGroupsPolicy: Strict}\n" + containers,
+			nil,
+			"SupplementalGroupsPolicyNotSupported: SupplementalGroupsPolicy=Strict is not supported in this node",
+		},
 		"merged groups": {"  securityContext: {supplementalGroupsPolicy: Merge}\n" + containers, nil, ""},
 		"AppArmor": {
 			"  containers: [{name: a, image: i:1, securityContext: {appArmorProfile: {type: RuntimeDefault}}}]\n", nil,
@@ -116,7 +135,8 @@ func TestAdmit(t *testing.T) {
 		},
 		"no AppArmor": {"  securityContext: {appArmorProfile: {type: Unconfined}}\n" + containers, nil, ""},
 		"the first reason counts": {
-			"  securityContext: {supplementalGroupsPolicy: Strict, sysctls: [{name: kernel.msgmax, value: '1'}], appArmorProfile: {type: RuntimeDefault}}\n" + asks("cpu: 20"),
+			"  securityContext: {supplementalGroupsPolicy: Strict, sysctls: [{name: kernel.msgmax, " +
+				"value: '1'}], appArmorProfile: {type: RuntimeDefault}}\n" + asks("cpu: 20"),
 			nil, `SysctlForbidden: forbidden sysctl: "kernel.msgmax" not allowlisted`,
 		},
 	} {
@@ -129,9 +149,14 @@ func TestAdmit(t *testing.T) {
 		change func(*v1.Pod)
 		want   string
 	}{
-		"another system":   {func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, "PodOSNotSupported: Failed to admit pod as the OS field doesn't match node OS"},
-		"label of another": {func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }, "PodOSSelectorNodeLabelDoesNotMatch: Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"},
-		"label of this":    {func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "linux"} }, ""},
+		"another system": {func(p *v1.Pod) {
+			p.Spec.OS = &v1.PodOS{Name: v1.Windows}
+		}, "PodOSNotSupported: Failed to admit pod as the OS field doesn't match node OS"},
+		"label of another": {func(p *v1.Pod) {
+			p.Labels = map[string]string{v1.LabelOSStable: "windows"}
+		}, "PodOSSelectorNodeLabelDoesNotMatch: " +
+			"Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"},
+		"label of this": {func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "linux"} }, ""},
 		"AppArmor of before": {func(p *v1.Pod) {
 			p.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/a": "runtime/default"}
 		}, "AppArmor: Cannot enforce AppArmor: AppArmor is not enabled on the host"},
@@ -147,7 +172,11 @@ func TestAdmit(t *testing.T) {
 // TestAllocatable checks that reserved resources, the minimum that eviction keeps free and huge pages are not available
 // to pods, and that no amount is negative.
 func TestAllocatable(t *testing.T) {
-	s := &Settings{Reserved: v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m"), v1.ResourceMemory: resource.MustParse("200Mi"), v1.ResourceEphemeralStorage: resource.MustParse("2000")}}
+	s := &Settings{Reserved: v1.ResourceList{
+		v1.ResourceCPU:              resource.MustParse("500m"),
+		v1.ResourceMemory:           resource.MustParse("200Mi"),
+		v1.ResourceEphemeralStorage: resource.MustParse("2000"),
+	}}
 	capacity := node().Capacity
 	capacity["hugepages-2Mi"] = resource.MustParse("300Mi")
 	got := s.Allocatable(capacity)
@@ -186,16 +215,21 @@ func TestPortConflicts(t *testing.T) {
 		one, other string
 		want       string
 	}{
-		"the same":               {port("hostPort: 8080"), port("hostPort: 8080"), reason},
-		"another":                {port("hostPort: 8080"), port("hostPort: 8081"), ""},
-		"another protocol":       {port("hostPort: 8080"), port("hostPort: 8080, protocol: UDP"), ""},
-		"two addresses":          {port("hostPort: 8080, hostIP: 10.0.0.1"), port("hostPort: 8080, hostIP: 10.0.0.2"), ""},
-		"one of all":             {port("hostPort: 8080, hostIP: 10.0.0.1"), port("hostPort: 8080, hostIP: 0.0.0.0"), reason},
-		"in the node's network":  {port("hostPort: 8080"), host, reason},
-		"both are":               {host, host, reason},
-		"none is published":      {port("name: web"), port("name: web"), ""},
-		"of a sidecar":           {port("hostPort: 8080"), "  initContainers: [{name: b, image: i:1, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 8080}]}]\n" + containers, reason},
-		"of an init that is not": {port("hostPort: 8080"), "  initContainers: [{name: b, image: i:1, ports: [{containerPort: 80, hostPort: 8080}]}]\n" + containers, ""},
+		"the same":              {port("hostPort: 8080"), port("hostPort: 8080"), reason},
+		"another":               {port("hostPort: 8080"), port("hostPort: 8081"), ""},
+		"another protocol":      {port("hostPort: 8080"), port("hostPort: 8080, protocol: UDP"), ""},
+		"two addresses":         {port("hostPort: 8080, hostIP: 10.0.0.1"), port("hostPort: 8080, hostIP: 10.0.0.2"), ""},
+		"one of all":            {port("hostPort: 8080, hostIP: 10.0.0.1"), port("hostPort: 8080, hostIP: 0.0.0.0"), reason},
+		"in the node's network": {port("hostPort: 8080"), host, reason},
+		"both are":              {host, host, reason},
+		"none is published":     {port("name: web"), port("name: web"), ""},
+		"of a sidecar": {port("hostPort: 8080"), "  initContainers: [{name: b, image: i:1, " +
+			"restartPolicy: Always, ports: [{containerPort: 80, hostPort: 8080}]}]\n" + containers, reason},
+		"of an init that is not": {
+			port("hostPort: 8080"),
+			"  initContainers: [{name: b, image: i:1, ports: [{containerPort: 80, hostPort: 8080}]}]\n" + containers,
+			"",
+		},
 	} {
 		other := modeltest.Load(t, modeltest.Pod(c.other)).Pod
 		if got := judged(t, c.one, &Settings{}, []model.Admitted{TakenBy(other)}); got != c.want {
@@ -209,16 +243,28 @@ func TestSysctls(t *testing.T) {
 	for name, c := range map[string]struct {
 		sysctl, spec, want string
 	}{
-		"safe":                       {"kernel.shm_rmid_forced", "", ""},
-		"with slashes":               {"net/ipv4/tcp_syncookies", "", ""},
-		"unsafe":                     {"kernel.msgmax", "", `forbidden sysctl: "kernel.msgmax" not allowlisted`},
-		"allowed":                    {"net.core.somaxconn", "", ""},
-		"allowed by its beginning":   {"kernel.sem", "", ""},
-		"allowed by another":         {"net.ipv4.conf.all.rp_filter", "", ""},
-		"nothing of the kind":        {"net.b.a", "", `forbidden sysctl: "net.b.a" not allowlisted`},
-		"of the node's network":      {"net.ipv4.tcp_syncookies", "  hostNetwork: true\n", `forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host Net enabled`},
-		"of the node's IPC":          {"kernel.shm_rmid_forced", "  hostIPC: true\n", `forbidden sysctl: "kernel.shm_rmid_forced" not allowed with host IPC enabled`},
-		"allowed, of the node's":     {"net.core.somaxconn", "  hostNetwork: true\n", `forbidden sysctl: "net.core.somaxconn" not allowed with host Net enabled`},
+		"safe":                     {"kernel.shm_rmid_forced", "", ""},
+		"with slashes":             {"net/ipv4/tcp_syncookies", "", ""},
+		"unsafe":                   {"kernel.msgmax", "", `forbidden sysctl: "kernel.msgmax" not allowlisted`},
+		"allowed":                  {"net.core.somaxconn", "", ""},
+		"allowed by its beginning": {"kernel.sem", "", ""},
+		"allowed by another":       {"net.ipv4.conf.all.rp_filter", "", ""},
+		"nothing of the kind":      {"net.b.a", "", `forbidden sysctl: "net.b.a" not allowlisted`},
+		"of the node's network": {
+			"net.ipv4.tcp_syncookies",
+			"  hostNetwork: true\n",
+			`forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host Net enabled`,
+		},
+		"of the node's IPC": {
+			"kernel.shm_rmid_forced",
+			"  hostIPC: true\n",
+			`forbidden sysctl: "kernel.shm_rmid_forced" not allowed with host IPC enabled`,
+		},
+		"allowed, of the node's": {
+			"net.core.somaxconn",
+			"  hostNetwork: true\n",
+			`forbidden sysctl: "net.core.somaxconn" not allowed with host Net enabled`,
+		},
 		"IPC and the node's network": {"kernel.shm_rmid_forced", "  hostNetwork: true\n", ""},
 	} {
 		pod := modeltest.Load(t, modeltest.Pod(c.spec+containers)).Pod.DeepCopy()
@@ -249,11 +295,15 @@ func TestEdits(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after, want string
 	}{
-		"another image":      {asks("cpu: 3"), strings.Replace(asks("cpu: 3"), "i:1", "i:2", 1), ""},
-		"less":               {asks("cpu: 3"), asks("cpu: 2"), ""},
-		"more":               {asks("cpu: 3"), asks("cpu: 4"), outOfText("cpu", "4000", "12000", "10000")},
-		"more of the other":  {asks("cpu: 3, memory: 1Mi"), asks("cpu: 3, memory: 50Mi"), ""},
-		"too much of it":     {asks("cpu: 3, memory: 1Mi"), asks("cpu: 3, memory: 500Mi"), outOfText("memory", "524288000", "943718400", "1048576000")},
+		"another image":     {asks("cpu: 3"), strings.Replace(asks("cpu: 3"), "i:1", "i:2", 1), ""},
+		"less":              {asks("cpu: 3"), asks("cpu: 2"), ""},
+		"more":              {asks("cpu: 3"), asks("cpu: 4"), outOfText("cpu", "4000", "12000", "10000")},
+		"more of the other": {asks("cpu: 3, memory: 1Mi"), asks("cpu: 3, memory: 50Mi"), ""},
+		"too much of it": {
+			asks("cpu: 3, memory: 1Mi"),
+			asks("cpu: 3, memory: 500Mi"),
+			outOfText("memory", "524288000", "943718400", "1048576000"),
+		},
 		"an unsafe sysctl":   {containers, unsafe + containers, `SysctlForbidden: forbidden sysctl: "kernel.msgmax" not allowlisted`},
 		"one that was there": {unsafe + containers, unsafe + asks("memory: 1Mi"), ""},
 	} {
@@ -269,7 +319,8 @@ func TestEdits(t *testing.T) {
 
 // TestUnknownMachines checks that unknown facts are no reason.
 func TestUnknownMachines(t *testing.T) {
-	spec := "  nodeSelector: {disk: ssd}\n  securityContext: {supplementalGroupsPolicy: Strict, appArmorProfile: {type: RuntimeDefault}}\n" + asks("cpu: 99, memory: 99Gi, ephemeral-storage: 99Gi")
+	spec := "  nodeSelector: {disk: ssd}\n  securityContext: {supplementalGroupsPolicy: Strict, " +
+		"appArmorProfile: {type: RuntimeDefault}}\n" + asks("cpu: 99, memory: 99Gi, ephemeral-storage: 99Gi")
 	pod := modeltest.Load(t, modeltest.Pod(spec)).Pod
 	for _, m := range []*model.Machine{{}, {Capacity: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100")}}} {
 		if got := text(Admit(&Request{Pod: pod, Machine: m, Settings: &Settings{}})); got != "" {
@@ -280,7 +331,13 @@ func TestUnknownMachines(t *testing.T) {
 
 // TestWhatCanBeReserved checks that only resources that the system also uses can be reserved.
 func TestWhatCanBeReserved(t *testing.T) {
-	for name, good := range map[v1.ResourceName]bool{v1.ResourceCPU: true, v1.ResourceMemory: true, v1.ResourceEphemeralStorage: true, "memroy": false, "hugepages-2Mi": false} {
+	for name, good := range map[v1.ResourceName]bool{
+		v1.ResourceCPU:              true,
+		v1.ResourceMemory:           true,
+		v1.ResourceEphemeralStorage: true,
+		"memroy":                    false,
+		"hugepages-2Mi":             false,
+	} {
 		s := &Settings{Reserved: v1.ResourceList{name: resource.MustParse("1")}}
 		if err := s.Check(); (err == nil) != good {
 			t.Errorf("%s: %v", name, err)
@@ -290,9 +347,11 @@ func TestWhatCanBeReserved(t *testing.T) {
 
 // TestTaken checks that a pod uses its requests and its ports.
 func TestTaken(t *testing.T) {
-	d := modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, ports: [{containerPort: 80, hostPort: 8080}], resources: {limits: {cpu: 2}}}]\n"))
+	d := modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, ports: [{containerPort: 80, "+
+		"hostPort: 8080}], resources: {limits: {cpu: 2}}}]\n"))
 	got := TakenBy(d.Pod)
-	if cpu := got.Requests[v1.ResourceCPU]; cpu.Value() != 2 || got.Pod.Name != "web" || len(got.Ports) != 1 || got.Ports[0].Number != 8080 || got.Ports[0].Path != podspec.HostPorts(d.Pod)[0].Path {
+	if cpu := got.Requests[v1.ResourceCPU]; cpu.Value() != 2 || got.Pod.Name != "web" ||
+		len(got.Ports) != 1 || got.Ports[0].Number != 8080 || got.Ports[0].Path != podspec.HostPorts(d.Pod)[0].Path {
 		t.Errorf("%+v", got)
 	}
 }
@@ -308,7 +367,8 @@ func TestPressure(t *testing.T) {
 		critical   = containers + "  priorityClassName: system-node-critical\n"
 	)
 	memory, both := []v1.NodeConditionType{v1.NodeMemoryPressure}, []v1.NodeConditionType{v1.NodeDiskPressure, v1.NodeMemoryPressure}
-	const low, lowOfBoth = "Evicted: The node had condition: [MemoryPressure]. ", "Evicted: The node had condition: [DiskPressure MemoryPressure]. "
+	const low = "Evicted: The node had condition: [MemoryPressure]. "
+	const lowOfBoth = "Evicted: The node had condition: [DiskPressure MemoryPressure]. "
 	for _, c := range []struct {
 		spec       string
 		conditions []v1.NodeConditionType
@@ -342,21 +402,27 @@ func TestPressure(t *testing.T) {
 
 // TestUnfit checks that the missing property of a node is named, and that an unknown node matches.
 func TestUnfit(t *testing.T) {
-	requires := "  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}}}\n"
+	requires := "  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " +
+		"{nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}}}\n"
 	for name, c := range map[string]struct {
 		spec  string
 		given map[string]string
 		want  string
 	}{
-		"no requests":             {"", nil, ""},
-		"the node's own label":    {"  nodeSelector: {kubernetes.io/os: linux}\n", nil, ""},
-		"no such label":           {"  nodeSelector: {kubernetes.io/os: linux, disk: ssd}\n", nil, "this node has no label disk=ssd"},
-		"another value":           {"  nodeSelector: {disk: ssd}\n", map[string]string{"disk": "hdd"}, "this node has no label disk=ssd"},
-		"a label that is given":   {"  nodeSelector: {disk: ssd}\n", map[string]string{"disk": "ssd"}, ""},
-		"the node keeps its name": {"  nodeSelector: {kubernetes.io/hostname: other}\n", map[string]string{"kubernetes.io/hostname": "other"}, "this node has no label kubernetes.io/hostname=other"},
-		"an affinity":             {requires, map[string]string{"disk": "hdd"}, ""},
-		"an affinity without":     {requires, nil, "the labels of this node are not those that spec.affinity.nodeAffinity requires"},
-		"preferred terms are not": {strings.NewReplacer("required", "preferred", "{nodeSelectorTerms: [{", "[{weight: 1, preference: {", "]}]}}}", "]}}]}}").Replace(requires), nil, ""},
+		"no requests":           {"", nil, ""},
+		"the node's own label":  {"  nodeSelector: {kubernetes.io/os: linux}\n", nil, ""},
+		"no such label":         {"  nodeSelector: {kubernetes.io/os: linux, disk: ssd}\n", nil, "this node has no label disk=ssd"},
+		"another value":         {"  nodeSelector: {disk: ssd}\n", map[string]string{"disk": "hdd"}, "this node has no label disk=ssd"},
+		"a label that is given": {"  nodeSelector: {disk: ssd}\n", map[string]string{"disk": "ssd"}, ""},
+		"the node keeps its name": {
+			"  nodeSelector: {kubernetes.io/hostname: other}\n",
+			map[string]string{"kubernetes.io/hostname": "other"},
+			"this node has no label kubernetes.io/hostname=other",
+		},
+		"an affinity":         {requires, map[string]string{"disk": "hdd"}, ""},
+		"an affinity without": {requires, nil, "the labels of this node are not those that spec.affinity.nodeAffinity requires"},
+		"preferred terms are not": {strings.NewReplacer("required", "preferred",
+			"{nodeSelectorTerms: [{", "[{weight: 1, preference: {", "]}]}}}", "]}}]}}").Replace(requires), nil, ""},
 	} {
 		pod := modeltest.Load(t, modeltest.Pod(c.spec+containers)).Pod
 		if got := Unfit(pod, node(), c.given); got != c.want {

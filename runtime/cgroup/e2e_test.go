@@ -331,7 +331,8 @@ func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	}
 	controllers := func(of string) []string { return readWords(tr.hierarchies[0].at(of + "/cgroup.controllers")) }
 	if !(Machine{}).Exists(name) {
-		t.Errorf("it does not exist: of the controllers %v it has %v, and its tier %v", tr.hierarchies[0].controllers, controllers(name), controllers(tierName))
+		t.Errorf("it does not exist: of the controllers %v it has %v, and its tier %v",
+			tr.hierarchies[0].controllers, controllers(name), controllers(tierName))
 	}
 	wantWeight(t, tr, tierName, 512)
 	if err := (Machine{}).Ensure(name, Resources{CPUShares: new(uint64(100))}); err != nil {
@@ -359,7 +360,9 @@ func TestWorkingSetOfGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, _ := tr.find("memory")
-	holder := exec.CommandContext(t.Context(), "sh", "-c", "echo $$ >"+filepath.Join(h.at(root), "cgroup.procs")+`; x=$(head -c 33554432 /dev/zero | tr '\0' x); echo held; read _`)
+	script := "echo $$ >" + filepath.Join(h.at(root), "cgroup.procs") +
+		`; x=$(head -c 33554432 /dev/zero | tr '\0' x); echo held; read _`
+	holder := exec.CommandContext(t.Context(), "sh", "-c", script)
 	in, err := holder.StdinPipe()
 	out, errOut := holder.StdoutPipe()
 	if err = errors.Join(err, errOut, holder.Start()); err != nil {

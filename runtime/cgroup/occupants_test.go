@@ -56,7 +56,11 @@ func (o *occupied) find(t *testing.T) *Occupants {
 }
 
 func TestOccupantsAreLeft(t *testing.T) {
-	names := map[string]string{"cgroupfs": someID, "containerd, systemd": "cri-containerd-" + someID + ".scope", "CRI-O, systemd": "crio-" + someID + ".scope"}
+	names := map[string]string{
+		"cgroupfs":            someID,
+		"containerd, systemd": "cri-containerd-" + someID + ".scope",
+		"CRI-O, systemd":      "crio-" + someID + ".scope",
+	}
 	for driver, name := range names {
 		t.Run(driver, func(t *testing.T) {
 			o := newOccupied(t, fakeTree(t, "cpu", "pids"), name)

@@ -11,7 +11,11 @@ func TestLimitsInTheWordsOfBothVersions(t *testing.T) {
 	huge := map[string]uint64{"2MB": 4 << 20, "1GB": 0}
 	limits := []*cgroups.HugepageLimit{{Pagesize: "1GB", Limit: 0}, {Pagesize: "2MB", Limit: 4 << 20}}
 	all := Resources{
-		CPUShares: new(uint64(512)), CPUQuota: new(int64(50000)), CPUPeriod: new(uint64(100000)), Memory: new(int64(64 << 20)), HugePages: huge,
+		CPUShares: new(uint64(512)),
+		CPUQuota:  new(int64(50000)),
+		CPUPeriod: new(uint64(100000)),
+		Memory:    new(int64(64 << 20)),
+		HugePages: huge,
 	}
 	tests := map[string]struct {
 		tree *tree
@@ -56,7 +60,9 @@ func TestLimitsInTheWordsOfBothVersions(t *testing.T) {
 }
 
 func TestWeightIsTheKubelets(t *testing.T) {
-	for in, want := range map[uint64]uint64{0: 1, 2: 1, 10: 1, 102: 4, 512: 20, 1024: 39, 2048: 79, 100000: 3815, 262144: 10000, 1 << 40: 10000} {
+	for in, want := range map[uint64]uint64{
+		0: 1, 2: 1, 10: 1, 102: 4, 512: 20, 1024: 39, 2048: 79, 100000: 3815, 262144: 10000, 1 << 40: 10000,
+	} {
 		if got := weight(in); got != want {
 			t.Errorf("weight(%d) = %d, want %d", in, got, want)
 		}

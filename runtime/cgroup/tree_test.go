@@ -220,7 +220,11 @@ func TestExistsOnVersion2(t *testing.T) {
 // only if a unit uses it. Unknown ones (hugetlb), and those that slices use, stay.
 func TestSliceExistsWithoutWhatSystemdTakesBack(t *testing.T) {
 	const name = "/kubepods.slice/kubepods-podu1.slice"
-	for controllers, want := range map[string]bool{"cpu memory hugetlb pids": true, "cpuset cpu memory pids": false, "cpuset memory hugetlb pids": false} {
+	for controllers, want := range map[string]bool{
+		"cpu memory hugetlb pids":    true,
+		"cpuset cpu memory pids":     false,
+		"cpuset memory hugetlb pids": false,
+	} {
 		tr := fakeUnified(t, "cpuset", "cpu", "io", "memory", "hugetlb", "pids")
 		writeFile(t, filepath.Join(tr.hierarchies[0].at(name), "cgroup.controllers"), controllers)
 		if got := tr.exists(name); got != want {
@@ -234,7 +238,10 @@ func TestNamesThatAreNoPods(t *testing.T) {
 		if (Machine{}).Exists(name) {
 			t.Errorf("cgroup %q exists", name)
 		}
-		for what, err := range map[string]error{"Ensure": (Machine{}).Ensure(name, Resources{}), "Remove": (Machine{}).Remove(t.Context(), name)} {
+		for what, err := range map[string]error{
+			"Ensure": (Machine{}).Ensure(name, Resources{}),
+			"Remove": (Machine{}).Remove(t.Context(), name),
+		} {
 			if err == nil || !strings.Contains(err.Error(), "is not the path of a pod's cgroup") {
 				t.Errorf("%s(%q): error %v, want one about the path", what, name, err)
 			}
@@ -262,7 +269,11 @@ func TestSurvey(t *testing.T) {
 		tree *tree
 		want Survey
 	}{
-		"version 1": {fakeTree(t, "memory", "cpu,cpuacct"), Survey{Version: 1, Controllers: []string{"cpu", "cpuacct", "memory"}, Writable: true}},
+		"version 1": {fakeTree(t, "memory", "cpu,cpuacct"), Survey{
+			Version:     1,
+			Controllers: []string{"cpu", "cpuacct", "memory"},
+			Writable:    true,
+		}},
 		"version 2": {fakeUnified(t, "pids", "memory"), Survey{Version: 2, Controllers: []string{"memory", "pids"}, Writable: true}},
 		"not writable": {
 			&tree{unified: true, hierarchies: []hierarchy{{dir: "/absent", controllers: []string{"cpu"}}}},

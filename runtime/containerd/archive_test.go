@@ -75,7 +75,10 @@ func (a *ociArchive) parts(text, arch string) (layer, config ocispec.Descriptor)
 func (a *ociArchive) manifest(text, arch string) ocispec.Descriptor {
 	layer, config := a.parts(text, arch)
 	d := a.blob(ocispec.MediaTypeImageManifest, a.json(ocispec.Manifest{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, Config: config, Layers: []ocispec.Descriptor{layer},
+		Versioned: specs.Versioned{SchemaVersion: 2},
+		MediaType: ocispec.MediaTypeImageManifest,
+		Config:    config,
+		Layers:    []ocispec.Descriptor{layer},
 	}))
 	d.Platform = &ocispec.Platform{OS: "linux", Architecture: arch}
 	return d
@@ -123,7 +126,11 @@ func dockerArchive(t *testing.T, text string, tags ...string) []byte {
 	t.Helper()
 	a := newArchive(t)
 	layer, config := a.parts(text, goruntime.GOARCH)
-	a.add("manifest.json", a.json([]map[string]any{{"Config": blobPath(config.Digest), "RepoTags": tags, "Layers": []string{blobPath(layer.Digest)}}}))
+	a.add("manifest.json", a.json([]map[string]any{{
+		"Config":   blobPath(config.Digest),
+		"RepoTags": tags,
+		"Layers":   []string{blobPath(layer.Digest)},
+	}}))
 	return a.pack()
 }
 

@@ -12,8 +12,14 @@ func TestProcessOnItsOwnGround(t *testing.T) {
 	umask := uint32(0o27)
 	own := func() *specs.Process {
 		return &specs.Process{
-			Args: []string{"/app"}, CommandLine: "app", Cwd: "/srv", Env: []string{"PATH=/bin", "A=1"}, NoNewPrivileges: true, ApparmorProfile: "p",
-			Capabilities: &specs.LinuxCapabilities{Bounding: []string{"CAP_KILL"}}, User: specs.User{UID: 5, GID: 6, AdditionalGids: []uint32{7}, Umask: &umask},
+			Args:            []string{"/app"},
+			CommandLine:     "app",
+			Cwd:             "/srv",
+			Env:             []string{"PATH=/bin", "A=1"},
+			NoNewPrivileges: true,
+			ApparmorProfile: "p",
+			Capabilities:    &specs.LinuxCapabilities{Bounding: []string{"CAP_KILL"}},
+			User:            specs.User{UID: 5, GID: 6, AdditionalGids: []uint32{7}, Umask: &umask},
 		}
 	}
 	for name, c := range map[string]struct {

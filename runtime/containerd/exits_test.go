@@ -83,7 +83,11 @@ func TestWatchExits(t *testing.T) {
 		exit("a", "a", 0), exit("a", "exec-1", 3), &apievents.TaskOOM{ContainerID: "b"}, exit("b", "b", 137), exit("b", "b", 137),
 	}}
 	told, err := watched(t.Context(), t, func(s *grpc.Server) { eventsapi.RegisterEventsServer(s, server) })
-	want := []Exit{{ContainerID: "a", At: at}, {ContainerID: "b", Code: 137, At: at, OutOfMemory: true}, {ContainerID: "b", Code: 137, At: at}}
+	want := []Exit{
+		{ContainerID: "a", At: at},
+		{ContainerID: "b", Code: 137, At: at, OutOfMemory: true},
+		{ContainerID: "b", Code: 137, At: at},
+	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("reported (-want +got):\n%s", diff)
 	}

@@ -14,7 +14,10 @@ import (
 // FuzzFullName checks that the full name for any name in an archive can be used to request the image, and is its own
 // full name.
 func FuzzFullName(f *testing.F) {
-	for _, seed := range []string{"web:1", "registry.local/web", "1.5", "docker.io/library/web@sha256:" + strings.Repeat("0", 64), "../../etc:1", "a\x1b[0m:1", "UPPER/x:1", "-x/y:1"} {
+	for _, seed := range []string{
+		"web:1", "registry.local/web", "1.5", "docker.io/library/web@sha256:" + strings.Repeat("0", 64),
+		"../../etc:1", "a\x1b[0m:1", "UPPER/x:1", "-x/y:1",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -35,7 +38,10 @@ func FuzzFullName(f *testing.F) {
 // Errors about it must be safe for a terminal.
 func FuzzArchiveName(f *testing.F) {
 	own := digest.FromString("own")
-	for _, seed := range []string{"web:1", "1.5", own.String(), own.Encoded(), "r.local/web@" + own.String(), "r.local/web:1@sha256:" + strings.Repeat("0", 64), "a@b@c", "@", "R/x@" + own.String(), "a\x1b[0m:1"} {
+	for _, seed := range []string{
+		"web:1", "1.5", own.String(), own.Encoded(), "r.local/web@" + own.String(),
+		"r.local/web:1@sha256:" + strings.Repeat("0", 64), "a@b@c", "@", "R/x@" + own.String(), "a\x1b[0m:1",
+	} {
 		f.Add(seed, true)
 		f.Add(seed, false)
 	}

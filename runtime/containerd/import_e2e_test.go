@@ -111,18 +111,30 @@ func testGoodArchives(t *testing.T, s *Store) {
 	other := several.manifest("another machine's", "riscv64")
 	// Its parts are not in the archive.
 	several.files, several.order = map[string][]byte{}, nil
-	index := several.blob(ocispec.MediaTypeImageIndex, several.json(ocispec.Index{Manifests: []ocispec.Descriptor{other, several.manifest("this machine's", goruntime.GOARCH)}}))
+	index := several.blob(ocispec.MediaTypeImageIndex, several.json(ocispec.Index{
+		Manifests: []ocispec.Descriptor{other, several.manifest("this machine's", goruntime.GOARCH)},
+	}))
 	several.name(index, ocispec.AnnotationRefName, "registry.local/several:1")
 	for what, c := range map[string]struct {
 		archive []byte
 		want    map[string]digest.Digest
 	}{
-		"two names on one content":  {twice.tar(), map[string]digest.Digest{"registry.local/first:1": content, "registry.local/second:1": content}},
-		"the image's own digest":    {self.tar(), map[string]digest.Digest{"registry.local/self@" + own.String(): own}},
-		"parts of others missing":   {several.tar(), map[string]digest.Digest{"registry.local/several:1": index.Digest}},
-		"docker's form":             {dockerArchive(t, "docker", "registry.local/docker:1"), map[string]digest.Digest{"registry.local/docker:1": ""}},
-		"docker's form, compressed": {compressed(t, dockerArchive(t, "docker", "registry.local/docker:2"), compression.Gzip), map[string]digest.Digest{"registry.local/docker:2": ""}},
-		"the OCI's, compressed":     {compressed(t, twice.tar(), compression.Zstd), map[string]digest.Digest{"registry.local/first:1": content}},
+		"two names on one content": {twice.tar(), map[string]digest.Digest{
+			"registry.local/first:1":  content,
+			"registry.local/second:1": content,
+		}},
+		"the image's own digest":  {self.tar(), map[string]digest.Digest{"registry.local/self@" + own.String(): own}},
+		"parts of others missing": {several.tar(), map[string]digest.Digest{"registry.local/several:1": index.Digest}},
+		"docker's form": {dockerArchive(t, "docker", "registry.local/docker:1"), map[string]digest.Digest{
+			"registry.local/docker:1": "",
+		}},
+		"docker's form, compressed": {
+			compressed(t, dockerArchive(t, "docker", "registry.local/docker:2"), compression.Gzip),
+			map[string]digest.Digest{"registry.local/docker:2": ""},
+		},
+		"the OCI's, compressed": {compressed(t, twice.tar(), compression.Zstd), map[string]digest.Digest{
+			"registry.local/first:1": content,
+		}},
 	} {
 		if _, err := s.Import(t.Context(), bytes.NewReader(c.archive)); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -156,8 +168,11 @@ func testForgedArchives(t *testing.T, s *Store) {
 		refused(t, s, what, bytes.NewReader(a.tar()), forge.says)
 		refused(t, s, what+", compressed", bytes.NewReader(compressed(t, a.tar(), compression.Gzip)), forge.says)
 	}
-	refused(t, s, "docker's form", bytes.NewReader(dockerArchive(t, "evil", "registry.local/kept:1", "registry.local/trusted@"+known.String())), "has the digest")
-	refused(t, s, "an id in docker's form", bytes.NewReader(dockerArchive(t, "evil", "registry.local/kept:1", known.String())), "form of an id")
+	refused(t, s, "docker's form", bytes.NewReader(
+		dockerArchive(t, "evil", "registry.local/kept:1", "registry.local/trusted@"+known.String()),
+	), "has the digest")
+	refused(t, s, "an id in docker's form",
+		bytes.NewReader(dockerArchive(t, "evil", "registry.local/kept:1", known.String())), "form of an id")
 	a := newArchive(t)
 	a.image("one", "registry.local/kept:1")
 	a.image("two", "registry.local/kept:1")
@@ -174,7 +189,8 @@ func testBrokenArchives(t *testing.T, s *Store) {
 	second := func(a *ociArchive, layer []byte, diffID digest.Digest) {
 		blob := a.blob(ocispec.MediaTypeImageLayer, layer)
 		config := a.blob(ocispec.MediaTypeImageConfig, a.json(ocispec.Image{
-			Platform: ocispec.Platform{OS: "linux", Architecture: goruntime.GOARCH}, RootFS: ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{diffID}},
+			Platform: ocispec.Platform{OS: "linux", Architecture: goruntime.GOARCH},
+			RootFS:   ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{diffID}},
 		}))
 		manifest := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: config, Layers: []ocispec.Descriptor{blob}}
 		manifest.SchemaVersion = 2
@@ -187,7 +203,12 @@ func testBrokenArchives(t *testing.T, s *Store) {
 			a.name(a.blob(ocispec.MediaTypeImageManifest, []byte("{")), ocispec.AnnotationRefName, "registry.local/second:9")
 		},
 		"an image that is absent": func(a *ociArchive) {
-			a.name(ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("absent"), Size: 9}, ocispec.AnnotationRefName, "registry.local/second:9")
+			absent := ocispec.Descriptor{
+				MediaType: ocispec.MediaTypeImageManifest,
+				Digest:    digest.FromString("absent"),
+				Size:      9,
+			}
+			a.name(absent, ocispec.AnnotationRefName, "registry.local/second:9")
 		},
 		"another machine's image": func(a *ociArchive) {
 			a.name(a.manifest("other", "riscv64"), ocispec.AnnotationRefName, "registry.local/second:9")

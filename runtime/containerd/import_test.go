@@ -58,7 +58,8 @@ func TestNamesOfArchives(t *testing.T) {
 		{"other", "registry.local/web:1", "", ""},
 	} {
 		name, err := nameOf(ocispec.Descriptor{Digest: own, Annotations: map[string]string{c.annotation: c.given}})
-		if name != c.want && c.refused == "" || (err == nil) != (c.refused == "") || (err != nil && !strings.Contains(err.Error(), c.refused)) {
+		if name != c.want && c.refused == "" || (err == nil) != (c.refused == "") ||
+			(err != nil && !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("%s %q: %q, %v", c.annotation, c.given, name, err)
 		}
 		if err != nil && strings.ContainsRune(err.Error(), '\x1b') {
@@ -201,7 +202,8 @@ func TestAllNamesOrNone(t *testing.T) {
 			store.names["c"] = "his"
 		}
 	}
-	if err := nameImages(t.Context(), store, all); !errdefs.IsAlreadyExists(err) || store.names["c"] != "his" || store.names["a"] != "" || store.names["b"] != "old b" {
+	if err := nameImages(t.Context(), store, all); !errdefs.IsAlreadyExists(err) ||
+		store.names["c"] != "his" || store.names["a"] != "" || store.names["b"] != "old b" {
 		t.Errorf("%v %v", err, store.names)
 	}
 }
@@ -217,7 +219,11 @@ func TestDecompressRunsNoProgram(t *testing.T) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	text := []byte(strings.Repeat("archive ", 1000))
-	for form, packed := range map[string][]byte{"plain": text, "gzip": compressed(t, text, compression.Gzip), "zstd": compressed(t, text, compression.Zstd)} {
+	for form, packed := range map[string][]byte{
+		"plain": text,
+		"gzip":  compressed(t, text, compression.Gzip),
+		"zstd":  compressed(t, text, compression.Zstd),
+	} {
 		r, err := decompress(bytes.NewReader(packed))
 		if err != nil {
 			t.Fatal(form, err)

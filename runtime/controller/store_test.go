@@ -49,7 +49,10 @@ func deployment(t *testing.T, edits ...string) *podspec.Workload {
 func newStore(t *testing.T) *Store {
 	t.Helper()
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	return NewStore(&state.Locker{Layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, Waiting: func(string) {}}, func() time.Time { now = now.Add(time.Hour); return now })
+	return NewStore(
+		&state.Locker{Layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, Waiting: func(string) {}},
+		func() time.Time { now = now.Add(time.Hour); return now },
+	)
 }
 
 func put(t *testing.T, s *Store, w *podspec.Workload) Change {
@@ -135,21 +138,26 @@ func TestDamagedRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		`{"workload": {"hunter2`, `null`, `{"workload":{}}`, `{"workload":{"deployment":{"metadata":{"namespace":"default","name":"hunter2"}},"template":{"pod":{}}},"revisions":[{"pod":{"pod":{}}}]}`,
+		`{"workload": {"hunter2`, `null`, `{"workload":{}}`,
+		`{"workload":{"deployment":{"metadata":{"namespace":"default","name":"hunter2"}},"template":{"pod":{}}},` +
+			`"revisions":[{"pod":{"pod":{}}}]}`,
 		`{"workload":{"deployment":{"metadata":{"namespace":"default","name":"web"}},"template":{"pod":{}}},"revisions":[{}]}`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		found, err := s.List(func(state.ObjectKey) bool { return true })
-		if len(found) != 1 || !errors.Is(err, state.ErrDamaged) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "podctl delete deployment/web") {
+		if len(found) != 1 || !errors.Is(err, state.ErrDamaged) ||
+			strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "podctl delete deployment/web") {
 			t.Errorf("%s: %v %v", text, found, err)
 		}
 		if c := put(t, s, deployment(t)); c.Outcome != objects.Configured {
 			t.Errorf("%s: %s", text, c.Outcome)
 		}
 	}
-	if err := os.WriteFile(path, []byte(`{"version":2,"workload":{"deployment":{"metadata":{"namespace":"default","name":"web"}},"template":{"pod":{}}},"revisions":[{"pod":{"pod":{}}}]}`), 0o600); err != nil {
+	const newer = `{"version":2,"workload":{"deployment":{"metadata":{"namespace":"default","name":"web"}},` +
+		`"template":{"pod":{}}},"revisions":[{"pod":{"pod":{}}}]}`
+	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Put(t.Context(), deployment(t)); !errors.Is(err, state.ErrNewer) {
@@ -204,9 +212,19 @@ func TestFrozenFields(t *testing.T) {
 	if c := put(t, s, deployment(t)); c.Outcome != objects.Unchanged {
 		t.Error(c.Outcome)
 	}
-	job := []string{"apps/v1", "batch/v1", "kind: Deployment", "kind: Job", "  replicas: 2\n  revisionHistoryLimit: 2\n  selector: {matchLabels: {app: web}}\n", "", "    spec:\n", "    spec:\n      restartPolicy: Never\n"}
+	job := []string{
+		"apps/v1",
+		"batch/v1",
+		"kind: Deployment",
+		"kind: Job",
+		"  replicas: 2\n  revisionHistoryLimit: 2\n  selector: {matchLabels: {app: web}}\n",
+		"",
+		"    spec:\n",
+		"    spec:\n      restartPolicy: Never\n",
+	}
 	put(t, s, deployment(t, job...))
-	if _, err := s.Put(t.Context(), deployment(t, append(job, "i:1", "i:2")...)); !objects.IsRefusal(err) || !strings.Contains(err.Error(), "spec.template") {
+	if _, err := s.Put(t.Context(), deployment(t, append(job, "i:1", "i:2")...)); !objects.IsRefusal(err) ||
+		!strings.Contains(err.Error(), "spec.template") {
 		t.Error(err)
 	}
 	if c := put(t, s, deployment(t, append(job, "  template:", "  parallelism: 2\n  template:")...)); c.Outcome != objects.Configured {
@@ -221,8 +239,11 @@ func TestTick(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 30, 0, time.UTC)
 	s.now = func() time.Time { return now }
 	cron := []string{
-		"apps/v1", "batch/v1", "kind: Deployment", "kind: CronJob", "  replicas: 2\n  revisionHistoryLimit: 2\n  selector: {matchLabels: {app: web}}\n", "  schedule: '* * * * *'\n  successfulJobsHistoryLimit: 0\n  jobTemplate:\n   spec:\n",
-		"  template:", "    template:", "    metadata: {l", "      metadata: {l", "    spec:\n", "      spec:\n        restartPolicy: Never\n", "      containers", "        containers",
+		"apps/v1", "batch/v1", "kind: Deployment", "kind: CronJob",
+		"  replicas: 2\n  revisionHistoryLimit: 2\n  selector: {matchLabels: {app: web}}\n",
+		"  schedule: '* * * * *'\n  successfulJobsHistoryLimit: 0\n  jobTemplate:\n   spec:\n",
+		"  template:", "    template:", "    metadata: {l", "      metadata: {l", "    spec:\n",
+		"      spec:\n        restartPolicy: Never\n", "      containers", "        containers",
 	}
 	r := put(t, s, deployment(t, cron...)).Record
 	tick := func(wantChanged bool, wantJobs ...string) []*Record {
@@ -282,8 +303,10 @@ func TestOwners(t *testing.T) {
 		w.Owner, w.Source, w.Template.Source = c.owner, c.file, c.file
 		got := put(t, s, w)
 		r, err := s.Get(KeyOf(w))
-		if err != nil || got.Outcome != objects.Unchanged || r.Revision() != 1 || r.Workload.Owner+" "+r.Workload.Source != c.want || r.Workload.Template.Source != r.Workload.Source {
-			t.Errorf("%+v: %s, %s from %q in %s, its template in %s: %v", c, got.Outcome, r.Key(), r.Workload.Owner, r.Workload.Source, r.Workload.Template.Source, err)
+		if err != nil || got.Outcome != objects.Unchanged || r.Revision() != 1 ||
+			r.Workload.Owner+" "+r.Workload.Source != c.want || r.Workload.Template.Source != r.Workload.Source {
+			t.Errorf("%+v: %s, %s from %q in %s, its template in %s: %v",
+				c, got.Outcome, r.Key(), r.Workload.Owner, r.Workload.Source, r.Workload.Template.Source, err)
 		}
 	}
 }

@@ -30,13 +30,18 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	box, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "web"}}})
+	box, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{
+		Config: &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "web"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: box.GetPodSandboxId(), Config: &runtimeapi.ContainerConfig{
-		Metadata: &runtimeapi.ContainerMetadata{Name: "a"}, Image: &runtimeapi.ImageSpec{Image: "i:1"},
-	}})
+	made, err := client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: box.GetPodSandboxId(),
+		Config: &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: "a"}, Image: &runtimeapi.ImageSpec{Image: "i:1"},
+		},
+	})
 	if err == nil {
 		_, err = client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: made.GetContainerId()})
 	}
@@ -63,7 +68,8 @@ func TestRemovalsOfWhatIsGone(t *testing.T) {
 		if err := c.remove(t.Context(), l.Client, "another"); err != nil {
 			t.Errorf("%s that is not there: %v", name, err)
 		}
-		if err := c.remove(t.Context(), l.Client, id); err == nil || !IsNotFound(err) || !strings.Contains(err.Error(), "has a record of something that it has lost") {
+		if err := c.remove(t.Context(), l.Client, id); err == nil ||
+			!IsNotFound(err) || !strings.Contains(err.Error(), "has a record of something that it has lost") {
 			t.Errorf("%s that is listed: %v", name, err)
 		}
 		if err := c.remove(t.Context(), l.Client, id); err != nil {
@@ -107,7 +113,9 @@ type silent struct {
 }
 
 // ContainerStatus returns no process id.
-func (silent) ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
+func (silent) ContainerStatus(
+	context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption,
+) (*runtimeapi.ContainerStatusResponse, error) {
 	return &runtimeapi.ContainerStatusResponse{Info: map[string]string{"info": "{}"}}, nil
 }
 
@@ -118,7 +126,8 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("%d, %v", pid, err)
 	}
 	l.server.Exit("a", 0)
-	if _, err := l.Process(t.Context(), l.container); err == nil || !strings.Contains(err.Error(), l.Endpoint.String()+" does not report the process") {
+	if _, err := l.Process(t.Context(), l.container); err == nil ||
+		!strings.Contains(err.Error(), l.Endpoint.String()+" does not report the process") {
 		t.Errorf("a container that has ended: %v", err)
 	}
 	if _, err := l.Process(t.Context(), "another"); !IsNotFound(err) {
@@ -138,7 +147,11 @@ func TestRetries(t *testing.T) {
 		answers []error
 		asked   int
 		want    error
-	}{"it answers": {[]error{nil}, 1, nil}, "it comes back": {[]error{gone, nil}, 2, nil}, "it refuses": {[]error{gone, failed}, 2, failed}} {
+	}{
+		"it answers":    {[]error{nil}, 1, nil},
+		"it comes back": {[]error{gone, nil}, 2, nil},
+		"it refuses":    {[]error{gone, failed}, 2, failed},
+	} {
 		asked := 0
 		err := l.WithRetries(t.Context(), func() error { asked++; return c.answers[asked-1] })
 		if asked != c.asked || !errors.Is(err, c.want) {
@@ -191,7 +204,8 @@ func TestNoneAnswered(t *testing.T) {
 // TestAdvice checks that the text for users names the cause of a busy network namespace.
 func TestAdvice(t *testing.T) {
 	said := status.Error(codes.Unknown, `failed to remove netns: unlink /run/netns/cni-1: device or resource busy`)
-	if text := (&callError{err: said}).Error(); !strings.HasPrefix(text, "failed to remove netns") || !strings.Contains(text, "ip netns add") {
+	if text := (&callError{err: said}).Error(); !strings.HasPrefix(text, "failed to remove netns") ||
+		!strings.Contains(text, "ip netns add") {
 		t.Error(text)
 	}
 	if text := (&callError{err: status.Error(codes.Unknown, "device or resource busy")}).Error(); strings.Contains(text, "umount") {
@@ -233,7 +247,8 @@ func TestTimesOfCalls(t *testing.T) {
 			left = time.Until(deadline)
 			return nil
 		}
-		if err := c.intercept(t.Context(), "x", request.of, nil, nil, invoke); err != nil || left > request.want || left < request.want-time.Minute/2 {
+		if err := c.intercept(t.Context(), "x", request.of, nil, nil, invoke); err != nil ||
+			left > request.want || left < request.want-time.Minute/2 {
 			t.Errorf("%s: it has %v, want %v, %v", name, left, request.want, err)
 		}
 	}

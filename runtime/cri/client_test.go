@@ -52,12 +52,27 @@ func TestDiscover(t *testing.T) {
 		sources EndpointSources
 		want    Endpoint
 	}{
-		"the flag comes first":        {EndpointSources{Given: []Endpoint{{"/a.sock", "flag"}, {"/b.sock", "env"}}}, Endpoint{"unix:///a.sock", "flag"}},
-		"then the environment":        {EndpointSources{Given: []Endpoint{{"", "flag"}, {"unix:///b.sock", "env"}}, NodeSocket: sock}, Endpoint{"unix:///b.sock", "env"}},
-		"then a node that is up":      {EndpointSources{NodeSocket: sock, CrictlConfig: config}, Endpoint{"unix://" + sock, "podctl node"}},
-		"also one that died":          {EndpointSources{NodeSocket: dead, WellKnown: []string{sock}}, Endpoint{"unix://" + dead, "podctl node"}},
-		"then crictl's file":          {EndpointSources{NodeSocket: "/absent", CrictlConfig: config}, Endpoint{"unix:///from/crictl.sock", config}},
-		"then a socket that is there": {EndpointSources{CrictlConfig: "/absent", WellKnown: []string{"/absent", sock}}, Endpoint{"unix://" + sock, "well-known socket"}},
+		"the flag comes first": {
+			EndpointSources{Given: []Endpoint{{"/a.sock", "flag"}, {"/b.sock", "env"}}},
+			Endpoint{"unix:///a.sock", "flag"},
+		},
+		"then the environment": {
+			EndpointSources{Given: []Endpoint{{"", "flag"}, {"unix:///b.sock", "env"}}, NodeSocket: sock},
+			Endpoint{"unix:///b.sock", "env"},
+		},
+		"then a node that is up": {EndpointSources{NodeSocket: sock, CrictlConfig: config}, Endpoint{"unix://" + sock, "podctl node"}},
+		"also one that died": {
+			EndpointSources{NodeSocket: dead, WellKnown: []string{sock}},
+			Endpoint{"unix://" + dead, "podctl node"},
+		},
+		"then crictl's file": {
+			EndpointSources{NodeSocket: "/absent", CrictlConfig: config},
+			Endpoint{"unix:///from/crictl.sock", config},
+		},
+		"then a socket that is there": {
+			EndpointSources{CrictlConfig: "/absent", WellKnown: []string{"/absent", sock}},
+			Endpoint{"unix://" + sock, "well-known socket"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +81,8 @@ func TestDiscover(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Discover(EndpointSources{WellKnown: []string{"/absent"}}); !errors.Is(err, ErrNoEndpoint) || !strings.Contains(err.Error(), "podctl node up") {
+	if _, err := Discover(EndpointSources{WellKnown: []string{"/absent"}}); !errors.Is(err, ErrNoEndpoint) ||
+		!strings.Contains(err.Error(), "podctl node up") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -92,7 +108,8 @@ func TestDiscoverBelievesNobodyElse(t *testing.T) {
 		"a link to a socket":  {WellKnown: []string{link}},
 		"crictl's file":       {CrictlConfig: config, WellKnown: []string{own}},
 	} {
-		if got, err := Discover(sources); err == nil || !strings.Contains(err.Error(), "user 65534") || !strings.Contains(err.Error(), "--runtime-endpoint") {
+		if got, err := Discover(sources); err == nil ||
+			!strings.Contains(err.Error(), "user 65534") || !strings.Contains(err.Error(), "--runtime-endpoint") {
 			t.Errorf("%s: %+v %v", name, got, err)
 		}
 		sources.Given = []Endpoint{{Address: sock}}
@@ -173,9 +190,10 @@ func TestRuntimeNoticesTheTimeFirst(t *testing.T) {
 // driver in the configuration of its default runtime.
 func TestSystemdCgroupOfAnOldRuntime(t *testing.T) {
 	for text, want := range map[string]bool{
-		`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"SystemdCgroup":true}}}}}`:                         true,
-		`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"BinaryName":"runc"}}}}}`:                          false,
-		`{"containerd":{"defaultRuntimeName":"kata","runtimes":{"runc":{"options":{"SystemdCgroup":true}},"kata":{"options":null}}}}`: false,
+		`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"SystemdCgroup":true}}}}}`: true,
+		`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"BinaryName":"runc"}}}}}`:  false,
+		`{"containerd":{"defaultRuntimeName":"kata","runtimes":{` +
+			`"runc":{"options":{"SystemdCgroup":true}},"kata":{"options":null}}}}`: false,
 		`not JSON`: false,
 	} {
 		if got := ReadInfo(map[string]string{"config": text}).SystemdCgroup(); got != want {

@@ -17,7 +17,8 @@ import (
 // TestStartingRuntime checks that calls to a runtime without an answer so far are repeated for some seconds if they did
 // not reach it. The user is notified once. Calls that reached the runtime are never repeated.
 func TestStartingRuntime(t *testing.T) {
-	refused := status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial unix x: connect: connection refused"`)
+	refused := status.Error(codes.Unavailable,
+		`connection error: desc = "transport: Error while dialing: dial unix x: connect: connection refused"`)
 	young := errors.New("server is not initialized yet")
 	broken := status.Error(codes.Unavailable, "error reading from server: EOF")
 	for name, c := range map[string]struct {
@@ -40,25 +41,30 @@ func TestStartingRuntime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var said []string
-				conn := connection{Client: &Client{Timeout: time.Minute, Starting: func(text string) { said = append(said, text) }}, answered: &atomic.Bool{}}
+				conn := connection{
+					Client:   &Client{Timeout: time.Minute, Starting: func(text string) { said = append(said, text) }},
+					answered: &atomic.Bool{},
+				}
 				conn.answered.Store(c.answered)
 				calls := 0
-				err := conn.intercept(t.Context(), "Version", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+				invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 					if calls++; calls <= c.failures {
 						return c.err
 					}
 					return nil
-				})
+				}
+				err := conn.intercept(t.Context(), "Version", nil, nil, nil, invoke)
 				if (err != nil) != c.fails || calls != c.calls || (len(said) == 1) != c.noted || len(said) > 1 {
 					t.Errorf("%v after %d calls, reported %q", err, calls, said)
 				}
 				// After any answer the runtime counts as started.
 				if !c.fails {
 					calls = 0
-					err := conn.intercept(t.Context(), "Version", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+					refuse := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 						calls++
 						return refused
-					})
+					}
+					err := conn.intercept(t.Context(), "Version", nil, nil, nil, refuse)
 					if err == nil || calls != 1 {
 						t.Errorf("called again %d times after it had answered: %v", calls, err)
 					}

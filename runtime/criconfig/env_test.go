@@ -61,11 +61,24 @@ func TestNothingIsBuiltThatLinuxCannotTake(t *testing.T) {
 		container v1.Container
 		want      string
 	}{
-		"doubling":           {v1.Container{Env: doubled}, "spec.containers[0].env[15]: the variable \"A15\" is too long once $(NAME) is expanded in it: with its name and a NUL it may have 131072 bytes"},
-		"a value of a file":  {v1.Container{Env: []v1.EnvVar{{Name: "F", ValueFrom: fromFile}}}, "spec.containers[0].env[0]: the variable \"F\" is too long"},
-		"a command":          {v1.Container{Env: []v1.EnvVar{{Name: "A", Value: long}}, Command: []string{"$(A)$(A)"}}, "spec.containers[0].command[0]: is too long once"},
-		"arguments together": {v1.Container{Env: []v1.EnvVar{{Name: "A", Value: long}}, Args: slices.Repeat([]string{"$(A)"}, 60)}, "spec.containers[0].args: has, together with the variables, more than the 6291456 bytes"},
-		"a path":             {v1.Container{Env: []v1.EnvVar{{Name: "A", Value: long}}, VolumeMounts: mounts}, "spec.containers[0].volumeMounts[0]: subPathExpr: is longer than 4095 bytes"},
+		"doubling": {v1.Container{Env: doubled}, "spec.containers[0].env[15]: the variable \"A15\" is too " +
+			"long once $(NAME) is expanded in it: with its name and a NUL it may have 131072 bytes"},
+		"a value of a file": {
+			v1.Container{Env: []v1.EnvVar{{Name: "F", ValueFrom: fromFile}}},
+			"spec.containers[0].env[0]: the variable \"F\" is too long",
+		},
+		"a command": {
+			v1.Container{Env: []v1.EnvVar{{Name: "A", Value: long}}, Command: []string{"$(A)$(A)"}},
+			"spec.containers[0].command[0]: is too long once",
+		},
+		"arguments together": {
+			v1.Container{Env: []v1.EnvVar{{Name: "A", Value: long}}, Args: slices.Repeat([]string{"$(A)"}, 60)},
+			"spec.containers[0].args: has, together with the variables, more than the 6291456 bytes",
+		},
+		"a path": {
+			v1.Container{Env: []v1.EnvVar{{Name: "A", Value: long}}, VolumeMounts: mounts},
+			"spec.containers[0].volumeMounts[0]: subPathExpr: is longer than 4095 bytes",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.container.Name = "app"

@@ -23,7 +23,11 @@ func imageMount(mount v1.VolumeMount) *ContainerInput {
 	pod.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "data:1"}}}}
 	corev1.SetObjectDefaults_Pod(pod)
 	ref, _ := podspec.FindContainer(pod, "app")
-	return &ContainerInput{Desired: &podspec.Desired{Pod: pod}, Container: ref, Images: map[string]model.Image{"data:1": {ID: "sha256:da7a"}}}
+	return &ContainerInput{
+		Desired:   &podspec.Desired{Pod: pod},
+		Container: ref,
+		Images:    map[string]model.Image{"data:1": {ID: "sha256:da7a"}},
+	}
 }
 
 // TestSubPathOfAnImage checks that a part of an image follows the same rules as a part of any other volume (kubelet:
@@ -33,12 +37,21 @@ func TestSubPathOfAnImage(t *testing.T) {
 		mount       v1.VolumeMount
 		part, fault string
 	}{
-		"the whole":            {},
-		"a part":               {mount: v1.VolumeMount{SubPath: "eu"}, part: "eu"},
-		"a part by variables":  {mount: v1.VolumeMount{SubPathExpr: "of/$(PART)"}, part: "of/eu"},
-		"a missing variable":   {mount: v1.VolumeMount{SubPathExpr: "$(ABSENT)"}, fault: "spec.containers[0].volumeMounts[0]: subPathExpr: missing value for ABSENT"},
-		"an absolute path":     {mount: v1.VolumeMount{SubPathExpr: "$(ROOT)"}, fault: "spec.containers[0].volumeMounts[0]: error SubPath `/etc` must not be an absolute path"},
-		"out of the image":     {mount: v1.VolumeMount{SubPathExpr: "a/$(UP)"}, fault: "unable to provision SubPath `a/../..`: must not contain '..'"},
+		"the whole":           {},
+		"a part":              {mount: v1.VolumeMount{SubPath: "eu"}, part: "eu"},
+		"a part by variables": {mount: v1.VolumeMount{SubPathExpr: "of/$(PART)"}, part: "of/eu"},
+		"a missing variable": {
+			mount: v1.VolumeMount{SubPathExpr: "$(ABSENT)"},
+			fault: "spec.containers[0].volumeMounts[0]: subPathExpr: missing value for ABSENT",
+		},
+		"an absolute path": {
+			mount: v1.VolumeMount{SubPathExpr: "$(ROOT)"},
+			fault: "spec.containers[0].volumeMounts[0]: error SubPath `/etc` must not be an absolute path",
+		},
+		"out of the image": {
+			mount: v1.VolumeMount{SubPathExpr: "a/$(UP)"},
+			fault: "unable to provision SubPath `a/../..`: must not contain '..'",
+		},
 		"out, written plainly": {mount: v1.VolumeMount{SubPath: ".."}, fault: "unable to provision SubPath `..`: must not contain '..'"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -161,8 +161,11 @@ func TestResourcesAreTheKubelets(t *testing.T) {
 		for name, want := range r.Expect.Containers {
 			ref, _ := podspec.FindContainer(r.Pod, name)
 			res := Resources(r.Pod, ref, node)
-			text := fmt.Sprint(res.GetCpuPeriod(), res.GetCpuQuota(), res.GetCpuShares(), res.GetMemoryLimitInBytes(), res.GetOomScoreAdj(), res.GetUnified())
-			if wanted := fmt.Sprint(want.CPUPeriod, want.CPUQuota, want.CPUShares, want.Memory, want.OOMScoreAdj, want.Unified); text != wanted {
+			text := fmt.Sprint(res.GetCpuPeriod(), res.GetCpuQuota(), res.GetCpuShares(),
+				res.GetMemoryLimitInBytes(), res.GetOomScoreAdj(), res.GetUnified())
+			wanted := fmt.Sprint(want.CPUPeriod, want.CPUQuota, want.CPUShares,
+				want.Memory, want.OOMScoreAdj, want.Unified)
+			if text != wanted {
 				t.Errorf("%s: %s, want %s", name, text, wanted)
 			}
 			for _, h := range res.GetHugepageLimits() {
@@ -224,7 +227,8 @@ func TestNamesAreTheKubelets(t *testing.T) {
 		node := Node{ResolvConf: []byte(r.ResolvConf), HostsFile: []byte(r.NodeHosts)}
 		hostname, domain, err := Hostname(r.Pod)
 		if (err != nil) != (r.Expect.HostnameError != "") || hostname != r.Expect.Hostname || domain != r.Expect.HostDomain {
-			t.Errorf("hostname %q %q %v, want %q %q %q", hostname, domain, err, r.Expect.Hostname, r.Expect.HostDomain, r.Expect.HostnameError)
+			t.Errorf("hostname %q %q %v, want %q %q %q",
+				hostname, domain, err, r.Expect.Hostname, r.Expect.HostDomain, r.Expect.HostnameError)
 		}
 		hosts, err := HostsFile(r.Pod, node, r.PodIPs)
 		if diff := cmp.Diff(r.Expect.HostsFile, string(hosts)); err == nil && diff != "" {
@@ -245,7 +249,13 @@ func compareDNS(t *testing.T, r *dnsRow, node Node) {
 	}
 	options := slices.Sorted(slices.Values(dns.GetOptions()))
 	got := strings.Join(slices.Concat(dns.GetServers(), []string{"|"}, dns.GetSearches(), []string{"|"}, options), " ")
-	want := strings.Join(slices.Concat(r.Expect.DNS.Servers, []string{"|"}, r.Expect.DNS.Searches, []string{"|"}, r.Expect.DNS.Options), " ")
+	want := strings.Join(slices.Concat(
+		r.Expect.DNS.Servers,
+		[]string{"|"},
+		r.Expect.DNS.Searches,
+		[]string{"|"},
+		r.Expect.DNS.Options,
+	), " ")
 	if got != want {
 		t.Errorf("DNS %s\nwant %s", got, want)
 	}
@@ -374,7 +384,8 @@ func TestUserNamespace(t *testing.T) {
 		sandbox.GetLinux().GetSecurityContext().GetNamespaceOptions(), container.GetLinux().GetSecurityContext().GetNamespaceOptions(),
 	} {
 		o := ns.GetUsernsOptions()
-		if o.GetMode() != runtimeapi.NamespaceMode_POD || len(o.GetUids()) != 1 || o.GetUids()[0].GetHostId() != 131072 || o.GetGids()[0].GetLength() != 65536 {
+		if o.GetMode() != runtimeapi.NamespaceMode_POD ||
+			len(o.GetUids()) != 1 || o.GetUids()[0].GetHostId() != 131072 || o.GetGids()[0].GetLength() != 65536 {
 			t.Errorf("user namespace %v", o)
 		}
 	}

@@ -12,7 +12,10 @@ import (
 // TestResourcesOfAnUnknownMachine checks that a container with a request is configured without preference if the memory
 // of the machine is unknown.
 func TestResourcesOfAnUnknownMachine(t *testing.T) {
-	c := v1.Container{Name: "a", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}}}
+	c := v1.Container{
+		Name:      "a",
+		Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}},
+	}
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{c}}}
 	for memory, want := range map[int64]int64{0: 999, 4 << 30: 750} {
 		ref := podspec.ContainerRef{Container: &p.Spec.Containers[0]}
@@ -26,9 +29,15 @@ func TestResourcesOfAnUnknownMachine(t *testing.T) {
 // create a slice with another name in another place than podctl expects.
 func TestCgroupOfAPodBelowARoot(t *testing.T) {
 	for name, want := range map[string][2]string{
-		"":        {"/kubepods/burstable/poda-b", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda_b.slice"},
-		"ci-1":    {"/ci-1/kubepods/burstable/poda-b", "/ci_1.slice/ci_1-kubepods.slice/ci_1-kubepods-burstable.slice/ci_1-kubepods-burstable-poda_b.slice"},
-		"/a/b-c/": {"/a/b-c/kubepods/burstable/poda-b", "/a.slice/a-b_c.slice/a-b_c-kubepods.slice/a-b_c-kubepods-burstable.slice/a-b_c-kubepods-burstable-poda_b.slice"},
+		"": {"/kubepods/burstable/poda-b", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda_b.slice"},
+		"ci-1": {
+			"/ci-1/kubepods/burstable/poda-b",
+			"/ci_1.slice/ci_1-kubepods.slice/ci_1-kubepods-burstable.slice/ci_1-kubepods-burstable-poda_b.slice",
+		},
+		"/a/b-c/": {
+			"/a/b-c/kubepods/burstable/poda-b",
+			"/a.slice/a-b_c.slice/a-b_c-kubepods.slice/a-b_c-kubepods-burstable.slice/a-b_c-kubepods-burstable-poda_b.slice",
+		},
 	} {
 		for i, systemd := range []bool{false, true} {
 			if got := CgroupParents("a-b", Node{CgroupRoot: name, SystemdCgroup: systemd})[1]; got != want[i] {

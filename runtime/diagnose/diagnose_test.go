@@ -25,13 +25,17 @@ func TestRuntimeInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := cri.ReadInfo(map[string]string{
-		"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"old":{"options":null},"runc":{"options":{"SystemdCgroup":true}}}},` +
-			`"registry":{"configs":{"x":{"auth":{"password":"hidden"}}}},"containerdRootDir":"/var/lib/containerd","sandboxImage":"registry.local/pause:1"}`,
+		"config": `{"containerd":{"defaultRuntimeName":"runc",` +
+			`"runtimes":{"old":{"options":null},"runc":{"options":{"SystemdCgroup":true}}}},` +
+			`"registry":{"configs":{"x":{"auth":{"password":"hidden"}}}},` +
+			`"containerdRootDir":"/var/lib/containerd","sandboxImage":"registry.local/pause:1"}`,
 		"cniconfig": `{"PluginDirs":["` + dir + `"],"PluginConfDir":"` + dir + `","Networks":[` +
 			`{"Config":{"Name":"cni-loopback","Plugins":[{"Network":{"type":"loopback","ipam":{}}}]}},` +
-			`{"Config":{"Name":"net","Plugins":[{"Network":{"type":"bridge","ipam":{"type":"host-local"}}},{"Network":{"type":"portmap"}}]}}]}`,
+			`{"Config":{"Name":"net","Plugins":[` +
+			`{"Network":{"type":"bridge","ipam":{"type":"host-local"}}},{"Network":{"type":"portmap"}}]}}]}`,
 	})
-	if !info.Config.Containerd.Runtimes["runc"].Options.SystemdCgroup || info.Config.Root != "/var/lib/containerd" || info.Config.SandboxImage != "registry.local/pause:1" {
+	if !info.Config.Containerd.Runtimes["runc"].Options.SystemdCgroup ||
+		info.Config.Root != "/var/lib/containerd" || info.Config.SandboxImage != "registry.local/pause:1" {
 		t.Errorf("%+v", info.Config)
 	}
 	want := &doctor.CNI{

@@ -159,31 +159,61 @@ func TestChecks(t *testing.T) {
 			func(f *Facts) { f.Process.Capabilities = "000001ffffffefff" },
 			"capabilities", Warning, "without CAP_NET_ADMIN", "node up",
 		},
-		"no overlayfs":               {func(f *Facts) { f.Kernel.Overlay = false }, "overlayfs", Warning, "not loaded", "modprobe overlay"},
-		"no seccomp":                 {func(f *Facts) { f.Kernel.Seccomp = false }, "seccomp", Warning, "does not have it", "kernel"},
-		"no network namespaces":      {func(f *Facts) { f.Kernel.Namespaces = []string{"ipc", "mnt", "pid", "uts"} }, "namespaces", Failed, "does not have net", "kernel"},
-		"no user namespaces":         {func(f *Facts) { f.Kernel.UserNamespaces = 0 }, "namespaces", Warning, "are disabled", "sysctl"},
-		"no bridges":                 {func(f *Facts) { f.Kernel.Bridge = false }, "bridge", Warning, "bridge is not loaded", "modprobe bridge"},
-		"no br_netfilter":            {func(f *Facts) { f.Kernel.BridgeNetfilter = false }, "bridge", Warning, "br_netfilter", "modprobe br_netfilter"},
-		"no forwarding":              {func(f *Facts) { f.Kernel.IPForward = false }, "forwarding", Warning, "is 0", "sysctl"},
-		"a kubelet":                  {func(f *Facts) { f.Kubelet = &Kubelet{Process: "k3s", PID: 7} }, "kubelet", Failed, "k3s (pid 7)", "podctl export"},
-		"a full disk":                {func(f *Facts) { f.Disks[0].Free = 1 << 20 }, "disk", Failed, "1.0 MiB of 252.0 GiB", "free some space"},
-		"a disk nearly full":         {func(f *Facts) { f.Disks[0].Free = f.Disks[0].Size / 11 }, "disk", Warning, "22.9 GiB", "below 10 %"},
-		"no inodes":                  {func(f *Facts) { f.Disks[0].InodesFree = 0 }, "disk", Failed, "no inodes", "remove"},
-		"few inodes":                 {func(f *Facts) { f.Disks[0].InodesFree = 9 }, "disk", Warning, "and 9 of", "remove"},
-		"a clock that was set back":  {func(f *Facts) { f.State.NewestWrite = f.Time.Add(time.Hour) }, "clock", Warning, "1h0m0s before podctl's last write", "restart without delay"},
-		"a clock that was never set": {func(f *Facts) { f.Time, f.State.NewestWrite = time.Unix(0, 0), time.Time{} }, "clock", Warning, "1970", "certificates"},
+		"no overlayfs": {func(f *Facts) { f.Kernel.Overlay = false }, "overlayfs", Warning, "not loaded", "modprobe overlay"},
+		"no seccomp":   {func(f *Facts) { f.Kernel.Seccomp = false }, "seccomp", Warning, "does not have it", "kernel"},
+		"no network namespaces": {func(f *Facts) {
+			f.Kernel.Namespaces = []string{"ipc", "mnt", "pid", "uts"}
+		}, "namespaces", Failed, "does not have net", "kernel"},
+		"no user namespaces": {func(f *Facts) { f.Kernel.UserNamespaces = 0 }, "namespaces", Warning, "are disabled", "sysctl"},
+		"no bridges": {func(f *Facts) {
+			f.Kernel.Bridge = false
+		}, "bridge", Warning, "bridge is not loaded", "modprobe bridge"},
+		"no br_netfilter": {func(f *Facts) {
+			f.Kernel.BridgeNetfilter = false
+		}, "bridge", Warning, "br_netfilter", "modprobe br_netfilter"},
+		"no forwarding": {func(f *Facts) { f.Kernel.IPForward = false }, "forwarding", Warning, "is 0", "sysctl"},
+		"a kubelet": {func(f *Facts) {
+			f.Kubelet = &Kubelet{Process: "k3s", PID: 7}
+		}, "kubelet", Failed, "k3s (pid 7)", "podctl export"},
+		"a full disk": {func(f *Facts) {
+			f.Disks[0].Free = 1 << 20
+		}, "disk", Failed, "1.0 MiB of 252.0 GiB", "free some space"},
+		"a disk nearly full": {func(f *Facts) {
+			f.Disks[0].Free = f.Disks[0].Size / 11
+		}, "disk", Warning, "22.9 GiB", "below 10 %"},
+		"no inodes":  {func(f *Facts) { f.Disks[0].InodesFree = 0 }, "disk", Failed, "no inodes", "remove"},
+		"few inodes": {func(f *Facts) { f.Disks[0].InodesFree = 9 }, "disk", Warning, "and 9 of", "remove"},
+		"a clock that was set back": {func(f *Facts) {
+			f.State.NewestWrite = f.Time.Add(time.Hour)
+		}, "clock", Warning, "1h0m0s before podctl's last write", "restart without delay"},
+		"a clock that was never set": {func(f *Facts) {
+			f.Time, f.State.NewestWrite = time.Unix(0, 0), time.Time{}
+		}, "clock", Warning, "1970", "certificates"},
 		"a state directory of another user": {
 			func(f *Facts) { f.State.Problem = "cannot be trusted: it is another's; remove it" },
 			"state", Failed, "another's", "remove it",
 		},
-		"one that is read only":             {func(f *Facts) { f.State.Writable = false }, "state", Failed, "cannot be written", "--state-dir"},
-		"one that cannot be created":        {func(f *Facts) { f.State = State{Path: "/x"} }, "state", Failed, "/x does not exist and cannot", "as root"},
-		"one that others can read":          {func(f *Facts) { f.State.Open = true }, "state", Warning, "other users can read it", "chmod 700"},
-		"one that does not exist yet":       {func(f *Facts) { f.State = State{Path: "/x", Writable: true} }, "state", OK, "first apply creates it", ""},
-		"a checkpoint that is damaged":      {func(f *Facts) { f.State.Unreadable = []string{"remove the file"} }, "journals", Warning, "0 can be read, 1 cannot", "remove"},
-		"mounts that are hidden":            {func(f *Facts) { f.State.Hidden, f.State.HiddenBy = []string{"/s/v"}, "/s" }, "mounts", Warning, "1 below /var/lib/podctl are hidden by the mount on /s, such as /s/v", "umount /s"},
-		"a checkpoint that others can read": {func(f *Facts) { f.State.OpenCheckpoints = []string{"/j"} }, "journals", Warning, "other users can read /j", "chmod 600"},
+		"one that is read only": {func(f *Facts) {
+			f.State.Writable = false
+		}, "state", Failed, "cannot be written", "--state-dir"},
+		"one that cannot be created": {func(f *Facts) {
+			f.State = State{Path: "/x"}
+		}, "state", Failed, "/x does not exist and cannot", "as root"},
+		"one that others can read": {func(f *Facts) {
+			f.State.Open = true
+		}, "state", Warning, "other users can read it", "chmod 700"},
+		"one that does not exist yet": {func(f *Facts) {
+			f.State = State{Path: "/x", Writable: true}
+		}, "state", OK, "first apply creates it", ""},
+		"a checkpoint that is damaged": {func(f *Facts) {
+			f.State.Unreadable = []string{"remove the file"}
+		}, "journals", Warning, "0 can be read, 1 cannot", "remove"},
+		"mounts that are hidden": {func(f *Facts) {
+			f.State.Hidden, f.State.HiddenBy = []string{"/s/v"}, "/s"
+		}, "mounts", Warning, "1 below /var/lib/podctl are hidden by the mount on /s, such as /s/v", "umount /s"},
+		"a checkpoint that others can read": {func(f *Facts) {
+			f.State.OpenCheckpoints = []string{"/j"}
+		}, "journals", Warning, "other users can read /j", "chmod 600"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := healthy(t)

@@ -62,7 +62,8 @@ func TestRecorders(t *testing.T) {
 	if err != nil || h.Pod != ref || len(h.Events) != 2 || len(h.Spans) != 2 {
 		t.Fatalf("%+v, %v", h, err)
 	}
-	if e := h.Events[1]; e.Type != state.Warning || e.Count != 2 || strings.Contains(e.Message, "correct horse") || !strings.Contains(e.Message, "it says") {
+	if e := h.Events[1]; e.Type != state.Warning ||
+		e.Count != 2 || strings.Contains(e.Message, "correct horse") || !strings.Contains(e.Message, "it says") {
 		t.Errorf("%+v", e)
 	}
 }
@@ -74,7 +75,10 @@ func TestShownMessagesAreRedacted(t *testing.T) {
 	for name, known := range map[string]bool{"known": true, "not known": false} {
 		layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 		pod := layout.Pod(ref.UID)
-		if err := pod.History().Write(&state.History{Pod: ref, Events: []state.PodEvent{{Message: "it says correct horse", Last: noon}}}); err != nil {
+		if err := pod.History().Write(&state.History{
+			Pod:    ref,
+			Events: []state.PodEvent{{Message: "it says correct horse", Last: noon}},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if known {

@@ -36,7 +36,10 @@ func TestTimelineEndsWithTheStart(t *testing.T) {
 			"sandbox start a start b ready a ready b until 3",
 		},
 		"a restart before another container has started": {
-			[]state.Span{sandbox, span(start, "a", 1, 2), failed(span(start, "b", 1, 2)), span(start, "a", 50, 51), span(start, "b", 60, 61)},
+			[]state.Span{
+				sandbox, span(start, "a", 1, 2), failed(span(start, "b", 1, 2)), span(start, "a", 50, 51),
+				span(start, "b", 60, 61),
+			},
 			"sandbox start a start b ready a start b ready b until 1m1",
 		},
 		"an init container that failed first": {
@@ -44,7 +47,10 @@ func TestTimelineEndsWithTheStart(t *testing.T) {
 			"sandbox start i start i start a start b ready a ready b until 21",
 		},
 		"a probe that passes": {
-			[]state.Span{sandbox, span(start, "a", 1, 2), span(start, "p", 1, 2), span("Ready", "p", 7, 7), span(start, "p", 90, 91), span("Ready", "p", 95, 95)},
+			[]state.Span{
+				sandbox, span(start, "a", 1, 2), span(start, "p", 1, 2), span("Ready", "p", 7, 7),
+				span(start, "p", 90, 91), span("Ready", "p", 95, 95),
+			},
 			"sandbox start a start p ready a ready p until 7",
 		},
 		"a probe that passes after a restart only": {

@@ -48,17 +48,25 @@ func TestArchives(t *testing.T) {
 	}
 	var text bytes.Buffer
 	var skipped []string
-	if err := Archive(t.Context(), opened(t, src+"/tree"), &text, "new", Options{Skipped: func(name, _ string) { skipped = append(skipped, name) }}); err != nil {
+	if err := Archive(t.Context(), opened(t, src+"/tree"), &text, "new", Options{Skipped: func(name, _ string) {
+		skipped = append(skipped, name)
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"new/": "drwxr-xr-x ", "new/a/": "drwx------ ", "new/a/run.sh": "-rwxr-x--x run", "new/set": "-rwxr-xr-x id", "new/none": "-rw------- ",
-		"new/away": "Lrwxrwxrwx /etc/passwd",
+		"new/":         "drwxr-xr-x ",
+		"new/a/":       "drwx------ ",
+		"new/a/run.sh": "-rwxr-x--x run",
+		"new/set":      "-rwxr-xr-x id",
+		"new/none":     "-rw------- ",
+		"new/away":     "Lrwxrwxrwx /etc/passwd",
 	}
 	if diff := cmp.Diff(want, archived(t, text.Bytes())); diff != "" || !slices.Equal(skipped, []string{"new/pipe"}) {
 		t.Errorf("left out %v; (-want +got)\n%s", skipped, diff)
 	}
-	if err := Unpack(t.Context(), bytes.NewReader(text.Bytes()), opened(t, dst), Options{Owner: &Owner{UID: os.Getuid(), GID: os.Getgid()}}); err != nil {
+	if err := Unpack(t.Context(), bytes.NewReader(text.Bytes()), opened(t, dst), Options{
+		Owner: &Owner{UID: os.Getuid(), GID: os.Getgid()},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	var again bytes.Buffer
@@ -104,11 +112,17 @@ func TestHostileArchives(t *testing.T) {
 		entries []tar.Header
 		want    string
 	}{
-		"a name that leads out":         {[]tar.Header{file("../victim")}, "leads out"},
-		"a name that leads out later":   {[]tar.Header{file("a/../../victim")}, "leads out"},
-		"a link and a file below it":    {[]tar.Header{{Typeflag: tar.TypeSymlink, Name: "out", Linkname: "OUTSIDE"}, file("out/victim")}, "out/victim"},
-		"a link that is there":          {[]tar.Header{file("there/victim")}, "there/victim"},
-		"a directory in place of one":   {[]tar.Header{{Typeflag: tar.TypeDir, Name: "there/", Mode: 0o755}, file("there/victim")}, "there/victim"},
+		"a name that leads out":       {[]tar.Header{file("../victim")}, "leads out"},
+		"a name that leads out later": {[]tar.Header{file("a/../../victim")}, "leads out"},
+		"a link and a file below it": {
+			[]tar.Header{{Typeflag: tar.TypeSymlink, Name: "out", Linkname: "OUTSIDE"}, file("out/victim")},
+			"out/victim",
+		},
+		"a link that is there": {[]tar.Header{file("there/victim")}, "there/victim"},
+		"a directory in place of one": {
+			[]tar.Header{{Typeflag: tar.TypeDir, Name: "there/", Mode: 0o755}, file("there/victim")},
+			"there/victim",
+		},
 		"a hard link to a file outside": {[]tar.Header{{Typeflag: tar.TypeLink, Name: "x", Linkname: "../victim"}}, "not in the archive"},
 		"a hard link through a link":    {[]tar.Header{{Typeflag: tar.TypeLink, Name: "x", Linkname: "there/victim"}}, "linking x"},
 		"too many directories":          {[]tar.Header{file(strings.Repeat("d/", DepthMax) + "f")}, "are nested more than"},
@@ -174,7 +188,8 @@ func TestUnpackEndsWithItsContext(t *testing.T) {
 	if err := Unpack(ctx, r, opened(t, t.TempDir()), Options{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if err := Unpack(t.Context(), strings.NewReader("junk"), opened(t, t.TempDir()), Options{}); err == nil || !strings.Contains(err.Error(), "reading the tar archive") {
+	if err := Unpack(t.Context(), strings.NewReader("junk"), opened(t, t.TempDir()), Options{}); err == nil ||
+		!strings.Contains(err.Error(), "reading the tar archive") {
 		t.Error(err)
 	}
 }

@@ -56,7 +56,9 @@ func TestCopyKeepsModesAndLinks(t *testing.T) {
 	make1(t, src+"/tree/set", "id", 0o755|os.ModeSetuid)
 	link1(t, "/etc/passwd", src+"/tree/away")
 	make1(t, dst+"/new/a/run.sh", "old and longer", 0o600)
-	if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "new", Options{Owner: &Owner{UID: os.Getuid(), GID: os.Getgid()}}); err != nil {
+	if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "new", Options{
+		Owner: &Owner{UID: os.Getuid(), GID: os.Getgid()},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if text, _ := os.ReadFile(dst + "/new/a/run.sh"); string(text) != "run" {
@@ -158,7 +160,9 @@ func TestWhatIsCopiedOutIsHarmless(t *testing.T) {
 		want = append(want, "tree/zero")
 	}
 	var skipped []string
-	err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "tree", Options{Skipped: func(name, _ string) { skipped = append(skipped, name) }})
+	err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "tree", Options{
+		Skipped: func(name, _ string) { skipped = append(skipped, name) },
+	})
 	if slices.Sort(skipped); err != nil || !slices.Equal(skipped, want) {
 		t.Errorf("left out are %v, not %v (%v)", skipped, want, err)
 	}

@@ -65,7 +65,8 @@ func TestDeepTreesAreRefused(t *testing.T) {
 		}
 	}
 	goruntime.ReadMemStats(&after)
-	want := fmt.Sprintf("copying tree/…/%s/%s: directories are nested more than 256 levels deep; copy the contents of the deepest separately, or remove it", name, name)
+	want := fmt.Sprintf("copying tree/…/%s/%s: directories are nested more than 256 levels deep; "+
+		"copy the contents of the deepest separately, or remove it", name, name)
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v", err)
 	}
@@ -132,8 +133,12 @@ func TestHolesStayHoles(t *testing.T) {
 		size int64
 		data []int64
 	}{
-		"at the end": {1 << 40, []int64{0}}, "at the begin": {1<<40 + 3, []int64{1 << 40}}, "between": {1<<30 + 3, []int64{0, 1 << 20, 1 << 30}},
-		"nothing else": {1 << 41, nil}, "none": {3, []int64{0}}, "empty": {0, nil},
+		"at the end":   {1 << 40, []int64{0}},
+		"at the begin": {1<<40 + 3, []int64{1 << 40}},
+		"between":      {1<<30 + 3, []int64{0, 1 << 20, 1 << 30}},
+		"nothing else": {1 << 41, nil},
+		"none":         {3, []int64{0}},
+		"empty":        {0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src, dst := t.TempDir(), t.TempDir()
@@ -230,14 +235,16 @@ func TestACopyIntoItselfEnds(t *testing.T) {
 	make1(t, src+"/tree/file", "mine", 0o600)
 	var skipped []string
 	opts := Options{Skipped: func(name, _ string) { skipped = append(skipped, name) }}
-	if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, src+"/tree"), "again", opts); err != nil || len(skipped) != 1 || skipped[0] != "again/again" {
+	if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, src+"/tree"), "again", opts); err != nil ||
+		len(skipped) != 1 || skipped[0] != "again/again" {
 		t.Errorf("%v, %v", skipped, err)
 	}
 	if _, err := os.Stat(src + "/tree/again/again"); !os.IsNotExist(err) {
 		t.Errorf("the copy is in the copy: %v", err)
 	}
 	for _, name := range []string{"tree", "tree/file"} {
-		err := Copy(t.Context(), opened(t, filepath.Join(src, name)), opened(t, filepath.Join(src, filepath.Dir(name))), filepath.Base(name), opts)
+		err := Copy(t.Context(), opened(t, filepath.Join(src, name)),
+			opened(t, filepath.Join(src, filepath.Dir(name))), filepath.Base(name), opts)
 		if !errors.Is(err, errSame) {
 			t.Errorf("%s to itself: %v", name, err)
 		}

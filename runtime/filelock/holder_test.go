@@ -72,7 +72,8 @@ func TestHolderThatLeavesNoWord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := (&File{Path: path}).readHolder(), fmt.Sprintf("pid %d (%s)", os.Getpid(), strings.TrimSpace(string(name))); got != want {
+	want := fmt.Sprintf("pid %d (%s)", os.Getpid(), strings.TrimSpace(string(name)))
+	if got := (&File{Path: path}).readHolder(); got != want {
 		t.Errorf("readHolder = %q, want %q", got, want)
 	}
 }

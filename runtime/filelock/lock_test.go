@@ -11,7 +11,11 @@ import (
 // TestLockedAgainWritesNothing checks that the holder is written only if the text changes.
 func TestLockedAgainWritesNothing(t *testing.T) {
 	dir := t.TempDir()
-	of := File{Path: filepath.Join(dir, "x.lock"), Keeps: func() (bool, error) { return true, nil }, Command: []string{"podctl", "agent", "/etc/podctl/pods"}}
+	of := File{
+		Path:    filepath.Join(dir, "x.lock"),
+		Keeps:   func() (bool, error) { return true, nil },
+		Command: []string{"podctl", "agent", "/etc/podctl/pods"},
+	}
 	lockAndFree(t, of)
 	long := time.Now().Add(-time.Hour).Truncate(time.Second)
 	if err := os.Chtimes(of.Path, long, long); err != nil {

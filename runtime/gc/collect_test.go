@@ -57,7 +57,8 @@ func newLab(t *testing.T) *lab {
 // remembered creates a pod with a checkpoint.
 func (l *lab) remembered(name string) model.PodRef {
 	l.t.Helper()
-	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  containers: [{name: a, image: 'i:1', volumeMounts: [{name: c, mountPath: /c}]}]\n" +
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: " +
+		name + "}\nspec:\n  containers: [{name: a, image: 'i:1', volumeMounts: [{name: c, mountPath: /c}]}]\n" +
 		"  volumes: [{name: c, persistentVolumeClaim: {claimName: data}}]\n"
 	m, err := load.Load(l.t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil || m.Err() != nil {
@@ -71,7 +72,11 @@ func (l *lab) remembered(name string) model.PodRef {
 }
 
 func labelsOf(ref model.PodRef) map[string]string {
-	return map[string]string{criconfig.LabelPodName: ref.Name, criconfig.LabelPodNamespace: ref.Namespace, criconfig.LabelPodUID: string(ref.UID)}
+	return map[string]string{
+		criconfig.LabelPodName:      ref.Name,
+		criconfig.LabelPodNamespace: ref.Namespace,
+		criconfig.LabelPodUID:       string(ref.UID),
+	}
 }
 
 // sandbox creates a sandbox of podctl, with the pod's log directory.
@@ -98,10 +103,12 @@ func (l *lab) sandbox(ref model.PodRef, attempt uint32) string {
 func (l *lab) container(ref model.PodRef, sandbox string, attempt uint32) string {
 	l.t.Helper()
 	name := string(rune('0'+attempt)) + ".log"
-	reply, err := l.client.CreateContainer(l.t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: &runtimeapi.ContainerConfig{
+	config := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "a", Attempt: attempt}, Image: &runtimeapi.ImageSpec{Image: "i:1"},
 		Labels: labelsOf(ref), Annotations: ours(), LogPath: "a/" + name,
-	}})
+	}
+	request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: config}
+	reply, err := l.client.CreateContainer(l.t.Context(), request)
 	if err == nil {
 		_, err = l.client.StartContainer(l.t.Context(), &runtimeapi.StartContainerRequest{ContainerId: reply.GetContainerId()})
 	}
@@ -448,7 +455,8 @@ func TestClaimsOfLostPods(t *testing.T) {
 		t.Errorf("beside a kubelet's pod: %v", err)
 	}
 	l.sandbox(model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}, 0)
-	if _, err := l.ClaimUsers(t.Context(), model.PodRef{}); err == nil || !strings.Contains(err.Error(), "pod default/lost, which has no checkpoint, may use it") {
+	if _, err := l.ClaimUsers(t.Context(), model.PodRef{}); err == nil ||
+		!strings.Contains(err.Error(), "pod default/lost, which has no checkpoint, may use it") {
 		t.Errorf("error %v", err)
 	}
 }

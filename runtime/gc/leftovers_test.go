@@ -43,7 +43,8 @@ func TestGarbage(t *testing.T) {
 		"the newest exited one stays, next to a running one": {leftovers{
 			checkpoint: true, dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
 			containers: []*runtimeapi.Container{
-				record("a1", "a", "s", 1, exited), record("a3", "a", "s", 3, running), record("a2", "a", "s", 2, exited), record("b1", "b", "s", 1, exited),
+				record("a1", "a", "s", 1, exited), record("a3", "a", "s", 3, running),
+				record("a2", "a", "s", 2, exited), record("b1", "b", "s", 1, exited),
 			},
 		}, []string{container + "a1"}},
 		"the later attempt stays, when the clock was set back": {leftovers{
@@ -70,10 +71,14 @@ func TestGarbage(t *testing.T) {
 			containers: []*runtimeapi.Container{record("a1", "a", "s1", 1, exited), record("a2", "a", "s1", 2, running)},
 		}, []string{sandbox + "s2"}},
 		"or may run": {leftovers{
-			dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready)}, containers: []*runtimeapi.Container{record("a1", "a", "s1", 1, unknown)},
+			dir:        true,
+			sandboxes:  []*runtimeapi.PodSandbox{box("s1", 1, ready)},
+			containers: []*runtimeapi.Container{record("a1", "a", "s1", 1, unknown)},
 		}, nil},
 		"or is in use": {leftovers{
-			dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready)}, containers: []*runtimeapi.Container{foreign(record("a1", "a", "s1", 1, exited))},
+			dir:        true,
+			sandboxes:  []*runtimeapi.PodSandbox{box("s1", 1, ready)},
+			containers: []*runtimeapi.Container{foreign(record("a1", "a", "s1", 1, exited))},
 		}, nil},
 		"files of a pod that is gone":           {leftovers{dir: true}, []string{files}},
 		"which may be a kubelet's":              {leftovers{dir: true, shared: true}, nil},

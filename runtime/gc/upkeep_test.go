@@ -55,7 +55,8 @@ func TestUpkeepLimitsRecords(t *testing.T) {
 	}
 	usual := []string{"Container idle 0", "Container idle 1", "Container one 0", "Container one 1", "Container two 0", "Container two 1"}
 	for most, more := range map[int][]string{
-		-1: nil, 4: nil, 3: nil, 2: {"Container one 2"}, 1: {"Container one 2", "Container two 2"}, 0: {"Container one 2", "Container two 2"},
+		-1: nil, 4: nil, 3: nil, 2: {"Container one 2"}, 1: {"Container one 2", "Container two 2"},
+		0: {"Container one 2", "Container two 2"},
 	} {
 		want := slices.Sorted(slices.Values(slices.Concat(usual, more)))
 		if diff := cmp.Diff(want, attempts(l.upkeep(most))); diff != "" {
@@ -103,7 +104,11 @@ func TestUpkeepOfDeletedPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := l.layout.Pod("gone-uid")
-	if err := errors.Join(gone.Logs("default", "gone").Make("a"), gone.Logs("default", "gone").Archive(l.clock.Now()), gone.History().Write(&state.History{})); err != nil {
+	if err := errors.Join(
+		gone.Logs("default", "gone").Make("a"),
+		gone.Logs("default", "gone").Archive(l.clock.Now()),
+		gone.History().Write(&state.History{}),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chtimes(gone.History().Path(), l.clock.Now(), l.clock.Now()); err != nil {

@@ -30,7 +30,9 @@ type registryClient struct {
 	hold  chan struct{}
 }
 
-func (c *registryClient) PullImage(ctx context.Context, r *runtimeapi.PullImageRequest, _ ...grpc.CallOption) (*runtimeapi.PullImageResponse, error) {
+func (c *registryClient) PullImage(
+	ctx context.Context, r *runtimeapi.PullImageRequest, _ ...grpc.CallOption,
+) (*runtimeapi.PullImageResponse, error) {
 	c.calls.Add(1)
 	if c.hold != nil {
 		select {
@@ -117,7 +119,8 @@ func TestPullSecretsOfNoUse(t *testing.T) {
 		"or none":          {useless, ""},
 	} {
 		client := &registryClient{user: c.user}
-		if _, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1", Secrets: c.secrets}); err != nil || len(client.asked) != 1 || client.asked[0] != c.user {
+		_, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1", Secrets: c.secrets})
+		if err != nil || len(client.asked) != 1 || client.asked[0] != c.user {
 			t.Errorf("%s: asked as %q, %v", name, client.asked, err)
 		}
 	}
@@ -133,7 +136,10 @@ func TestPullSecretsOfNoUse(t *testing.T) {
 func TestPullSecretThatCannotBeRead(t *testing.T) {
 	broken := &v1.Secret{Type: v1.SecretTypeDockercfg, Data: map[string][]byte{v1.DockerConfigKey: []byte("hunter2")}}
 	broken.Name = "broken"
-	_, err := (&Puller{Keychain: nobody{}}).Pull(t.Context(), &registryClient{}, Request{Image: "registry.local/app:1", Secrets: []*v1.Secret{broken}})
+	_, err := (&Puller{Keychain: nobody{}}).Pull(t.Context(), &registryClient{}, Request{
+		Image:   "registry.local/app:1",
+		Secrets: []*v1.Secret{broken},
+	})
 	if err == nil || !strings.Contains(err.Error(), "pull secret broken: .dockercfg is not a docker configuration") {
 		t.Errorf("error %v", err)
 	}
@@ -142,7 +148,8 @@ func TestPullSecretThatCannotBeRead(t *testing.T) {
 func TestPullWithoutCredentialsIsAnonymous(t *testing.T) {
 	client := &registryClient{}
 	p := &Puller{Keychain: nobody{}}
-	if _, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1"}); err != nil || len(client.asked) != 1 || client.asked[0] != "" {
+	if _, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1"}); err != nil ||
+		len(client.asked) != 1 || client.asked[0] != "" {
 		t.Errorf("asked as %q: %v", client.asked, err)
 	}
 }
@@ -312,7 +319,8 @@ func TestErrorsHoldNoPassword(t *testing.T) {
 	_, err := (&Puller{Keychain: nobody{}}).Pull(t.Context(), client, Request{
 		Image: "registry.local/app:1", Secrets: []*v1.Secret{secret("registry.local", "wrong")},
 	})
-	if err == nil || strings.Contains(err.Error(), "pw") || strings.Contains(err.Error(), base64.StdEncoding.EncodeToString([]byte("wrong:pw"))) {
+	if err == nil || strings.Contains(err.Error(), "pw") ||
+		strings.Contains(err.Error(), base64.StdEncoding.EncodeToString([]byte("wrong:pw"))) {
 		t.Errorf("error %v", err)
 	}
 }

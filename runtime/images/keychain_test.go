@@ -22,7 +22,11 @@ func login(user string) string {
 // put writes a file and creates its parent directories.
 func put(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, mode)); err != nil {
+	if err := errors.Join(
+		os.MkdirAll(filepath.Dir(path), 0o755),
+		os.WriteFile(path, []byte(text), 0o600),
+		os.Chmod(path, mode),
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -79,7 +83,8 @@ func TestCredentialsAreLookedForInTurn(t *testing.T) {
 
 // TestDockerHubHasAnotherName checks docker's special name for the credentials of its own registry.
 func TestDockerHubHasAnotherName(t *testing.T) {
-	put(t, filepath.Join(home(t), ".docker/config.json"), strings.Replace(login("hub"), "registry.local", "https://index.docker.io/v1/", 1), 0o600)
+	put(t, filepath.Join(home(t), ".docker/config.json"),
+		strings.Replace(login("hub"), "registry.local", "https://index.docker.io/v1/", 1), 0o600)
 	for _, name := range []string{"busybox", "docker.io/library/busybox:1", "index.docker.io/library/busybox"} {
 		client := &registryClient{}
 		if _, err := (&Puller{}).Pull(t.Context(), client, Request{Image: name}); err != nil || client.asked[0] != "hub" {
@@ -111,8 +116,10 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 		// pull.
 		says, note string
 	}{
-		"his configuration":   {store("x"), func(t *testing.T, config, _ string) { give(t, config) }, "", "belongs to user 65534"},
-		"one he can write to": {store("x"), func(t *testing.T, config, _ string) { _ = os.Chmod(config, 0o666) }, "", "can be written by others"},
+		"his configuration": {store("x"), func(t *testing.T, config, _ string) { give(t, config) }, "", "belongs to user 65534"},
+		"one he can write to": {store("x"), func(t *testing.T, config, _ string) {
+			_ = os.Chmod(config, 0o666)
+		}, "", "can be written by others"},
 		"his link to one": {store("x"), func(t *testing.T, config, _ string) {
 			_ = os.Rename(config, config+"2")
 			_ = os.Symlink(config+"2", config)
@@ -124,9 +131,15 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 		"a backslash":           {perHost(`x\y`), nil, "is not the name of a program", ""},
 		"the working directory": {store("here"), nil, "executable file not found", ""},
 		"a program of his":      {store("x"), func(t *testing.T, _, program string) { give(t, program) }, "belongs to user 65534", ""},
-		"one he can write":      {store("x"), func(t *testing.T, _, program string) { _ = os.Chmod(program, 0o777) }, "can be written by others", ""},
-		"one in his directory":  {store("x"), func(t *testing.T, _, program string) { give(t, filepath.Dir(program)) }, "belongs to user 65534", ""},
-		"one in /tmp":           {store("x"), func(t *testing.T, _, program string) { _ = os.Chmod(filepath.Dir(program), 0o777) }, "can be written by others", ""},
+		"one he can write": {store("x"), func(t *testing.T, _, program string) {
+			_ = os.Chmod(program, 0o777)
+		}, "can be written by others", ""},
+		"one in his directory": {store("x"), func(t *testing.T, _, program string) {
+			give(t, filepath.Dir(program))
+		}, "belongs to user 65534", ""},
+		"one in /tmp": {store("x"), func(t *testing.T, _, program string) {
+			_ = os.Chmod(filepath.Dir(program), 0o777)
+		}, "can be written by others", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := home(t)
@@ -155,7 +168,8 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 			if err != nil || len(users) != 1 || users[0] != "" {
 				t.Errorf("an image for everybody: asked as %q, %v", users, err)
 			}
-			if _, err := asked(t, status.Error(codes.Unknown, "401 Unauthorized")); err == nil || !strings.Contains(err.Error(), "credentials were ignored: "+config+" "+c.note) {
+			if _, err := asked(t, status.Error(codes.Unknown, "401 Unauthorized")); err == nil ||
+				!strings.Contains(err.Error(), "credentials were ignored: "+config+" "+c.note) {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -166,7 +180,11 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 // error contains its answer.
 func TestHelpersAnswer(t *testing.T) {
 	for name, c := range map[string]struct{ script, user, says string }{
-		"with a user":       {`read host; echo "{\"Username\":\"$host as $AWS_PROFILE in $PWD${OTHER:+ with $OTHER}\",\"Secret\":\"s3cret\"}"`, "registry.local as dev in /", ""},
+		"with a user": {
+			`read host; echo "{\"Username\":\"$host as $AWS_PROFILE in $PWD${OTHER:+ with $OTHER}\",\"Secret\":\"s3cret\"}"`,
+			"registry.local as dev in /",
+			"",
+		},
 		"with nothing":      {`echo "credentials not found in native keychain"; exit 1`, "", ""},
 		"with a failure":    {`echo s3cret; echo s3cret >&2; exit 3`, "", "exit status 3; `echo registry.local | "},
 		"with nonsense":     {`echo s3cret`, "", "does not answer in JSON"},
@@ -181,7 +199,8 @@ func TestHelpersAnswer(t *testing.T) {
 			t.Setenv("AWS_PROFILE", "dev")
 			t.Setenv("OTHER", "s3cret")
 			users, err := asked(t, nil)
-			if (err == nil) != (c.says == "") || (err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "s3cret"))) {
+			if (err == nil) != (c.says == "") ||
+				(err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "s3cret"))) {
 				t.Errorf("error %v", err)
 			}
 			if err == nil && (len(users) != 1 || users[0] != c.user) {
@@ -239,7 +258,8 @@ func TestBadDockerConfigs(t *testing.T) {
 		strings.Repeat(" ", configMax+1):             "is larger than",
 	} {
 		put(t, path, text, 0o600)
-		if _, err := asked(t, nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "hunter2") {
+		if _, err := asked(t, nil); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("error %v", err)
 		}
 	}

@@ -17,7 +17,10 @@ func TestCanonical(t *testing.T) {
 }
 
 func TestPinName(t *testing.T) {
-	info := &Info{RepoTags: []string{"docker.io/library/a:1"}, RepoDigests: []string{"r.local/a@sha256:" + hex64, "docker.io/library/a@sha256:" + hex64}}
+	info := &Info{
+		RepoTags:    []string{"docker.io/library/a:1"},
+		RepoDigests: []string{"r.local/a@sha256:" + hex64, "docker.io/library/a@sha256:" + hex64},
+	}
 	for asked, want := range map[string]string{
 		"a:1":                  "docker.io/library/a@sha256:" + hex64,
 		"r.local/a:2":          "r.local/a@sha256:" + hex64,
@@ -29,7 +32,11 @@ func TestPinName(t *testing.T) {
 			t.Errorf("%s: %s %v, want %s", asked, got, err, want)
 		}
 	}
-	for asked, want := range map[string]string{"a:1": "docker.io/library/a:1", "sha256:1": "docker.io/library/a:1", "r.local/a@sha256:" + hex64: "r.local/a@sha256:" + hex64} {
+	for asked, want := range map[string]string{
+		"a:1":                       "docker.io/library/a:1",
+		"sha256:1":                  "docker.io/library/a:1",
+		"r.local/a@sha256:" + hex64: "r.local/a@sha256:" + hex64,
+	} {
 		if got, err := info.FullName(asked); got != want || err != nil {
 			t.Errorf("%s: %s %v, want %s", asked, got, err, want)
 		}

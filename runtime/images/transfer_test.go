@@ -40,7 +40,9 @@ func TestOtherRuntimes(t *testing.T) {
 		t.Errorf("save: %v", err)
 	}
 	two := &Image{ID: "sha256:1", Tags: []string{"registry.local/a:1", "registry.local/a:2"}}
-	if _, err = e.Untag(t.Context(), two, "registry.local/a:1"); err == nil || !strings.Contains(err.Error(), "remove it by its id sha256:1") || !strings.Contains(err.Error(), "registry.local/a:2") {
+	if _, err = e.Untag(t.Context(), two, "registry.local/a:1"); err == nil ||
+		!strings.Contains(err.Error(), "remove it by its id sha256:1") ||
+		!strings.Contains(err.Error(), "registry.local/a:2") {
 		t.Errorf("rm of one name: %v", err)
 	}
 	info, err := e.Pull(t.Context(), Request{Image: "registry.local/b:1"}, func(p PullProgress) { t.Errorf("progress %+v", p) })
@@ -71,7 +73,11 @@ func TestDownloads(t *testing.T) {
 func TestFindImage(t *testing.T) {
 	const hex = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	images := []*Image{
-		{ID: "sha256:" + hex, Tags: []string{"docker.io/library/web:latest", "r.local/web:1"}, Digests: []string{"docker.io/library/web@sha256:" + hex}},
+		{
+			ID:      "sha256:" + hex,
+			Tags:    []string{"docker.io/library/web:latest", "r.local/web:1"},
+			Digests: []string{"docker.io/library/web@sha256:" + hex},
+		},
 		{ID: "sha256:01ff", Tags: []string{"r.local/b:1"}},
 	}
 	for name, want := range map[string]int{
@@ -83,7 +89,11 @@ func TestFindImage(t *testing.T) {
 			t.Errorf("%q: %+v %v", name, got, err)
 		}
 	}
-	for asked, want := range map[string]string{"web": "r.local/web:1", "0123": "", "r.local/web:1": "docker.io/library/web:latest docker.io/library/web@sha256:" + hex} {
+	for asked, want := range map[string]string{
+		"web":           "r.local/web:1",
+		"0123":          "",
+		"r.local/web:1": "docker.io/library/web:latest docker.io/library/web@sha256:" + hex,
+	} {
 		if got := strings.Join(images[0].OtherNames(asked), " "); got != want {
 			t.Errorf("beside %s: %q, want %q", asked, got, want)
 		}

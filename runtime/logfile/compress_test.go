@@ -21,7 +21,10 @@ func TestCompress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"0.log", "0.log.20260101-000001", "0.log.20260101-000002", "0.log.20260101-000002.gz.tmp", "0.log.20260101-000003", "1.log.20260101-000001"} {
+	for _, name := range []string{
+		"0.log", "0.log.20260101-000001", "0.log.20260101-000002", "0.log.20260101-000002.gz.tmp",
+		"0.log.20260101-000003", "1.log.20260101-000001",
+	} {
 		write(name, name+" was here\n")
 	}
 	write("0.log.20260101-000003.gz", "done before")
@@ -44,7 +47,10 @@ func TestCompress(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	want := []string{"0.log", "0.log.20260101-000001.gz", "0.log.20260101-000002.gz", "0.log.20260101-000003.gz", "0.log.20260101-000004", "1.log.20260101-000001"}
+	want := []string{
+		"0.log", "0.log.20260101-000001.gz", "0.log.20260101-000002.gz", "0.log.20260101-000003.gz",
+		"0.log.20260101-000004", "1.log.20260101-000001",
+	}
 	if !slices.Equal(names, want) {
 		t.Errorf("%v", names)
 	}
@@ -58,7 +64,8 @@ func TestCompress(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(zip)
-	if info, statErr := f.Stat(); err != nil || statErr != nil || !strings.HasPrefix(string(text), "0.log.20260101-000002 was") || info.Mode().Perm() != 0o640 {
+	if info, statErr := f.Stat(); err != nil ||
+		statErr != nil || !strings.HasPrefix(string(text), "0.log.20260101-000002 was") || info.Mode().Perm() != 0o640 {
 		t.Errorf("%q %v %v", text, info.Mode(), err)
 	}
 }

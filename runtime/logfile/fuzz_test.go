@@ -18,8 +18,10 @@ import (
 func FuzzLogs(f *testing.F) {
 	const line = "2026-05-04T12:00:00.000000001Z stdout F hello\n"
 	for _, seed := range []string{
-		line, line + line, "2026-05-04T12:00:00Z stdout P hel\n2026-05-04T12:00:00Z stdout F lo\n", line + "2026-05-04T12:00:01Z stderr F cut o",
-		`{"log":"hello\n","stream":"stdout","time":"2026-05-04T12:00:00Z"}` + "\n", line + "garbage\n" + line, "\x00\x00\n", "", "2026-05-04T12:00:00Z stdout\n",
+		line, line + line, "2026-05-04T12:00:00Z stdout P hel\n2026-05-04T12:00:00Z stdout F lo\n",
+		line + "2026-05-04T12:00:01Z stderr F cut o",
+		`{"log":"hello\n","stream":"stdout","time":"2026-05-04T12:00:00Z"}` + "\n", line + "garbage\n" + line,
+		"\x00\x00\n", "", "2026-05-04T12:00:00Z stdout\n",
 	} {
 		f.Add(zipped(f, seed), []byte(seed), []byte(line), int64(2), int64(8))
 		f.Add(zipped(f, line), []byte(line), []byte(seed), int64(-1), int64(-1))
@@ -27,7 +29,12 @@ func FuzzLogs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, oldest, older, newest []byte, tail, limit int64) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "0.log")
-		for name, text := range map[string][]byte{"0.log.20260504-100000.gz": oldest, "0.log.20260504-110000": older, "0.log": newest, "0.log.tmp": newest} {
+		for name, text := range map[string][]byte{
+			"0.log.20260504-100000.gz": oldest,
+			"0.log.20260504-110000":    older,
+			"0.log":                    newest,
+			"0.log.tmp":                newest,
+		} {
 			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +52,8 @@ func FuzzLogs(f *testing.F) {
 		if limit >= 0 && shown > limit {
 			t.Errorf("%d bytes are shown, %d were asked for", shown, limit)
 		}
-		if lines := int64(bytes.Count(stdout.Bytes(), []byte("\n")) + bytes.Count(stderr.Bytes(), []byte("\n"))); tail >= 0 && lines > tail && !bytes.Contains(slicesOf(oldest, older, newest), []byte(`\`)) {
+		lines := int64(bytes.Count(stdout.Bytes(), []byte("\n")) + bytes.Count(stderr.Bytes(), []byte("\n")))
+		if tail >= 0 && lines > tail && !bytes.Contains(slicesOf(oldest, older, newest), []byte(`\`)) {
 			t.Errorf("%d lines are shown, %d were asked for: %q", lines, tail, stdout.String())
 		}
 	})
@@ -56,7 +64,8 @@ func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 func showAll(t *testing.T, path string, opts *Options, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	out := &Shared{}
-	if err := (Log{path}).Read(t.Context(), opts, nil, out.Lines(stdout, ""), out.Lines(stderr, "")); err != nil && strings.Contains(err.Error(), "panic") {
+	if err := (Log{path}).Read(t.Context(), opts, nil, out.Lines(stdout, ""), out.Lines(stderr, "")); err != nil &&
+		strings.Contains(err.Error(), "panic") {
 		t.Error(err)
 	}
 }

@@ -57,7 +57,8 @@ func TestLogsFollowNoLinks(t *testing.T) {
 			tail := int64(1)
 			for _, opts := range []*Options{{}, {Tail: &tail}, {Follow: true}} {
 				got, err := shown(t, path, opts)
-				if text := fmt.Sprint(got, err); strings.Contains(text, "secret") || (name == "a rotated file") != (err == nil && got == "mine\n") {
+				if text := fmt.Sprint(got, err); strings.Contains(text, "secret") ||
+					(name == "a rotated file") != (err == nil && got == "mine\n") {
 					t.Errorf("it reports %q, %v", got, err)
 				}
 				if err != nil && !errors.Is(err, safefs.ErrLink) {
@@ -321,7 +322,11 @@ func TestTheOrderOfStreamsStays(t *testing.T) {
 func TestTheLastLinesOverFiles(t *testing.T) {
 	path, _ := logsOf(t)
 	part := strings.Replace(line("be"), " F ", " P ", 1)
-	for name, text := range map[string]string{path + ".20260504-100000.gz": string(zipped(t, line("one")+line("two"))), path + ".20260504-110000": part, path: line("gin") + line("end")} {
+	for name, text := range map[string]string{
+		path + ".20260504-100000.gz": string(zipped(t, line("one")+line("two"))),
+		path + ".20260504-110000":    part,
+		path:                         line("gin") + line("end"),
+	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -332,7 +337,8 @@ func TestTheLastLinesOverFiles(t *testing.T) {
 		}
 	}
 	const stamp = "2026-05-04T12:00:00.000000001Z "
-	if got, err := shown(t, path, &Options{Timestamps: true}); err != nil || got != stamp+"one\n"+stamp+"two\n"+stamp+"begin\n"+stamp+"end\n" {
+	if got, err := shown(t, path, &Options{Timestamps: true}); err != nil ||
+		got != stamp+"one\n"+stamp+"two\n"+stamp+"begin\n"+stamp+"end\n" {
 		t.Errorf("%q %v", got, err)
 	}
 }

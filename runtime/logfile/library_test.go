@@ -30,9 +30,13 @@ func randomLog(r *rand.Rand) string {
 		}
 		switch tag := []string{"F", "F", "F", "P", "P:x", "F:P", "", "X"}[r.IntN(8)]; {
 		case r.IntN(30) == 0 && i > 0:
-			b.WriteString([]string{"garbage", "", " ", "2026-05-04T12:00:00Z", "2026-05-04T12:00:00Z stdout", "2026-05-04T12:00:00Z stdout F", "2026-05-04T12:00:00Z stdlog F x", "x stdout F y", "null", "\x00\x00"}[r.IntN(10)] + "\n")
+			b.WriteString([]string{
+				"garbage", "", " ", "2026-05-04T12:00:00Z", "2026-05-04T12:00:00Z stdout",
+				"2026-05-04T12:00:00Z stdout F", "2026-05-04T12:00:00Z stdlog F x", "x stdout F y", "null", "\x00\x00",
+			}[r.IntN(10)] + "\n")
 		case docker:
-			fmt.Fprintf(&b, "{\"log\":%q,\"stream\":%q,\"time\":%q}\n", text+strings.Repeat("\n", r.IntN(2)), stream, at.Format(time.RFC3339Nano))
+			fmt.Fprintf(&b, "{\"log\":%q,\"stream\":%q,\"time\":%q}\n",
+				text+strings.Repeat("\n", r.IntN(2)), stream, at.Format(time.RFC3339Nano))
 		default:
 			fmt.Fprintf(&b, "%s %s %s %s\n", at.Format(time.RFC3339Nano), stream, tag, text)
 		}
@@ -88,8 +92,10 @@ func TestLikeTheLibrary(t *testing.T) {
 			TailLines: opts.Tail, LimitBytes: opts.LimitBytes, Since: opts.Since, Timestamp: opts.Timestamps,
 		}, nil, want.out(), want.err())
 		err := Log{path}.Read(t.Context(), opts, nil, got.out(), got.err())
-		if got.stdout.String() != want.stdout.String() || got.stderr.String() != want.stderr.String() || got.all.String() != want.all.String() || (err == nil) != (wantErr == nil) {
-			t.Fatalf("seed %d, %+v:\n%.3000q\n%v\n%.3000q\nthe library: %v\n%.3000q", seed, opts, text, err, got.all.String(), wantErr, want.all.String())
+		if got.stdout.String() != want.stdout.String() || got.stderr.String() != want.stderr.String() ||
+			got.all.String() != want.all.String() || (err == nil) != (wantErr == nil) {
+			t.Fatalf("seed %d, %+v:\n%.3000q\n%v\n%.3000q\nthe library: %v\n%.3000q",
+				seed, opts, text, err, got.all.String(), wantErr, want.all.String())
 		}
 	}
 }

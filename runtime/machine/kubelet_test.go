@@ -16,12 +16,27 @@ func TestFindKubelet(t *testing.T) {
 		comm, cmdline, endpoint string
 		want                    bool
 	}{
-		"its standard runtime":         {"kubelet", "kubelet", "unix:///run/containerd/containerd.sock", true},
-		"by way of /var/run":           {"kubelet", "kubelet", "unix:///var/run/containerd/containerd.sock", true},
-		"another runtime":              {"kubelet", "kubelet", "unix:///var/lib/podctl/node/containerd.sock", false},
-		"by flag":                      {"kubelet", "kubelet\x00--container-runtime-endpoint=unix:///run/x.sock", "unix:///run/x.sock", true},
-		"by flag, apart":               {"kubelet", "kubelet\x00--container-runtime-endpoint\x00unix:///run/x.sock", "unix:///run/x.sock", true},
-		"by flag, another":             {"kubelet", "kubelet\x00--container-runtime-endpoint=unix:///run/x.sock", "unix:///run/containerd/containerd.sock", false},
+		"its standard runtime": {"kubelet", "kubelet", "unix:///run/containerd/containerd.sock", true},
+		"by way of /var/run":   {"kubelet", "kubelet", "unix:///var/run/containerd/containerd.sock", true},
+		"another runtime":      {"kubelet", "kubelet", "unix:///var/lib/podctl/node/containerd.sock", false},
+		"by flag": {
+			"kubelet",
+			"kubelet\x00--container-runtime-endpoint=unix:///run/x.sock",
+			"unix:///run/x.sock",
+			true,
+		},
+		"by flag, apart": {
+			"kubelet",
+			"kubelet\x00--container-runtime-endpoint\x00unix:///run/x.sock",
+			"unix:///run/x.sock",
+			true,
+		},
+		"by flag, another": {
+			"kubelet",
+			"kubelet\x00--container-runtime-endpoint=unix:///run/x.sock",
+			"unix:///run/containerd/containerd.sock",
+			false,
+		},
 		"by file":                      {"kubelet", "kubelet\x00--config=" + config, "unix:///run/other.sock", true},
 		"a distribution":               {"k3s-server", "k3s", "unix:///run/k3s/containerd/containerd.sock", true},
 		"something else with the name": {"kubelet-exporter", "kubelet", "unix:///run/containerd/containerd.sock", false},
@@ -30,8 +45,12 @@ func TestFindKubelet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			proc := t.TempDir()
 			dir := filepath.Join(proc, "42")
-			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "comm"), []byte(c.comm+"\n"), 0o600),
-				os.WriteFile(filepath.Join(dir, "cmdline"), []byte(c.cmdline), 0o600), os.Mkdir(filepath.Join(proc, "sys"), 0o700)); err != nil {
+			if err := errors.Join(
+				os.Mkdir(dir, 0o700),
+				os.WriteFile(filepath.Join(dir, "comm"), []byte(c.comm+"\n"), 0o600),
+				os.WriteFile(filepath.Join(dir, "cmdline"), []byte(c.cmdline), 0o600),
+				os.Mkdir(filepath.Join(proc, "sys"), 0o700),
+			); err != nil {
 				t.Fatal(err)
 			}
 			k, found := FindKubelet(proc, c.endpoint)

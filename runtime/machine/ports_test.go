@@ -25,11 +25,15 @@ func TestSockets(t *testing.T) {
 		"tcp":  line("0100007F:1F90", "0A") + line("00000000:0016", "0A") + line("0100007F:1F91", "01"),
 		"tcp6": line("00000000000000000000000001000000:0050", "0A") + line("0000000000000000FFFF00000100007F:0051", "0A"),
 		"udp":  line("00000000:0035", "07") + line("0100007F:0036", "01"),
-		"sctp/eps": "ffff8881 ffff8882 2 10 29 5060 0 2057 192.0.2.1 198.51.100.1\n" + "ffff8883 ffff8884 2 10 29 5061 0 2058 2001:0db8:0000:0000:0000:0000:0000:0001\n" +
+		"sctp/eps": "ffff8881 ffff8882 2 10 29 5060 0 2057 192.0.2.1 198.51.100.1\n" +
+			"ffff8883 ffff8884 2 10 29 5061 0 2058 2001:0db8:0000:0000:0000:0000:0000:0001\n" +
 			"ffff8885 ffff8886 0 7 29 40000 0 2059 0.0.0.0\n" + "short 2 10\n",
 	} {
 		file := filepath.Join(proc, "net", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("sl local_address\n"+lines), 0o600)); err != nil {
+		if err := errors.Join(
+			os.MkdirAll(filepath.Dir(file), 0o700),
+			os.WriteFile(file, []byte("sl local_address\n"+lines), 0o600),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

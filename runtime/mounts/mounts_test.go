@@ -48,7 +48,8 @@ func TestHiddenMounts(t *testing.T) {
 }
 
 func TestMountOfADirectory(t *testing.T) {
-	all := table(t, root+"30 27 0:40 / /s rw shared:1 - tmpfs tmpfs rw\n31 30 0:41 / /s rw - tmpfs tmpfs rw\n32 27 0:42 / /sother rw - tmpfs tmpfs rw\n")
+	all := table(t, root+"30 27 0:40 / /s rw shared:1 - tmpfs tmpfs rw\n"+
+		"31 30 0:41 / /s rw - tmpfs tmpfs rw\n32 27 0:42 / /sother rw - tmpfs tmpfs rw\n")
 	for dir, want := range map[string]int{"/": 27, "/a": 27, "/s": 31, "/s/a": 31, "/sother/a": 32, "/so": 27} {
 		if got := mountOf(dir, all); got == nil || got.ID != want {
 			t.Errorf("%s lies in %+v, want %d", dir, got, want)

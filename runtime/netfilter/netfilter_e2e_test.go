@@ -59,7 +59,8 @@ func write(t *testing.T, name string, r Rules, m *memory) {
 
 func guardIs(t *testing.T, when string, wanted bool) { //nolint:revive // the value to compare with
 	t.Helper()
-	if rules := command(t, "nft list ruleset"); strings.Contains(rules, "ip daddr 127.0.0.0/8 drop") != wanted || strings.Contains(rules, "ip saddr 127.0.0.0/8 drop") != wanted {
+	if rules := command(t, "nft list ruleset"); strings.Contains(rules, "ip daddr 127.0.0.0/8 drop") != wanted ||
+		strings.Contains(rules, "ip saddr 127.0.0.0/8 drop") != wanted {
 		t.Errorf("%s: the guard is there: %t\n%s", when, !wanted, rules)
 	}
 }
@@ -68,11 +69,19 @@ func guardIs(t *testing.T, when string, wanted bool) { //nolint:revive // the va
 // removed with the last published port.
 func TestGuardOfLoopback(t *testing.T) {
 	inOwnNetwork(t)
-	for _, line := range []string{"ip link add cni0 type bridge", "ip link set cni0 up", "ip addr add 10.1.2.1/24 dev cni0", "ip link add other0 type bridge"} {
+	for _, line := range []string{
+		"ip link add cni0 type bridge", "ip link set cni0 up", "ip addr add 10.1.2.1/24 dev cni0",
+		"ip link add other0 type bridge",
+	} {
 		command(t, line)
 	}
 	m, pods := &memory{}, []netip.Addr{netip.MustParseAddr("10.1.2.3")}
-	route := service.Route{Protocol: v1.ProtocolTCP, Port: 80, Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.9")}, Endpoints: []netip.AddrPort{netip.MustParseAddrPort("10.1.2.3:8080")}}
+	route := service.Route{
+		Protocol:  v1.ProtocolTCP,
+		Port:      80,
+		Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.9")},
+		Endpoints: []netip.AddrPort{netip.MustParseAddrPort("10.1.2.3:8080")},
+	}
 	published := route
 	published.NodePorts = []uint16{31234}
 	private, public := Rules{Routes: []service.Route{route}, Pods: pods}, Rules{Routes: []service.Route{published}, Pods: pods}

@@ -16,7 +16,10 @@ func message(t *testing.T, kind, attr uint16, text string) *netlink.Message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind)}, Data: append(make([]byte, 4), data...)}
+	return &netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind)},
+		Data:   append(make([]byte, 4), data...),
+	}
 }
 
 // TestWatchedTransactions checks that only transactions of other programs that change podctl's tables count.
@@ -48,7 +51,8 @@ func TestWatchedTransactions(t *testing.T) {
 		}
 	}
 	w := watch{}
-	if w.take(&netlink.Message{}) || w.take(&netlink.Message{Header: netlink.Header{Type: unix.NFNL_SUBSYS_NFTABLES << 8}, Data: []byte{1}}) {
+	if w.take(&netlink.Message{}) ||
+		w.take(&netlink.Message{Header: netlink.Header{Type: unix.NFNL_SUBSYS_NFTABLES << 8}, Data: []byte{1}}) {
 		t.Error("a message that is none counts")
 	}
 }

@@ -23,8 +23,8 @@ func TestCNICleanUp(t *testing.T) {
 -A CNI-HOSTPORT-SETMARK -m comment --comment "CNI portfwd masquerade mark" -j MARK --set-xmark 0x2000/0x2000
 -A CNI-bbbb -d 10.89.1.0/24 -m comment --comment "name: \"podctl01\" id: \"x\"" -j ACCEPT
 `
-	const other = `-A CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \"theirs\" id: \"y\"" -m multiport --dports 9090 -j CNI-DN-cccc
-`
+	const other = `-A CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \"theirs\" id: \"y\"" ` +
+		"-m multiport --dports 9090 -j CNI-DN-cccc\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"alone": {head + "COMMIT\n", `*nat
 -D POSTROUTING -s 10.89.1.2/32 -m comment --comment "name: \"podctl01\" id: \"x\"" -j CNI-bbbb

@@ -26,14 +26,18 @@ type busyRuntime struct {
 	removed []string
 }
 
-func (r *busyRuntime) StopPodSandbox(_ context.Context, in *runtimeapi.StopPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.StopPodSandboxResponse, error) {
+func (r *busyRuntime) StopPodSandbox(
+	_ context.Context, in *runtimeapi.StopPodSandboxRequest, _ ...grpc.CallOption,
+) (*runtimeapi.StopPodSandboxResponse, error) {
 	if in.GetPodSandboxId() == r.busy {
 		return nil, errors.New("container is already in removing state")
 	}
 	return &runtimeapi.StopPodSandboxResponse{}, nil
 }
 
-func (r *busyRuntime) RemovePodSandbox(_ context.Context, in *runtimeapi.RemovePodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.RemovePodSandboxResponse, error) {
+func (r *busyRuntime) RemovePodSandbox(
+	_ context.Context, in *runtimeapi.RemovePodSandboxRequest, _ ...grpc.CallOption,
+) (*runtimeapi.RemovePodSandboxResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.removed = append(r.removed, in.GetPodSandboxId())

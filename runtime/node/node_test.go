@@ -22,7 +22,11 @@ import (
 // TestConfig compares the configuration with the files in testdata, one per version of the format.
 func TestConfig(t *testing.T) {
 	in := configInput{
-		layout: "/state/node", sandboxImage: "registry.local/podctl/pause:1", cniBin: "/usr/lib/cni", restrictOOM: true, snapshotter: "overlayfs",
+		layout:       "/state/node",
+		sandboxImage: "registry.local/podctl/pause:1",
+		cniBin:       "/usr/lib/cni",
+		restrictOOM:  true,
+		snapshotter:  "overlayfs",
 	}
 	for major, file := range map[int]string{1: "config-v2.toml", 2: "config-v3.toml"} {
 		want, err := os.ReadFile(filepath.Join("testdata", file))
@@ -56,7 +60,10 @@ func TestParseVersion(t *testing.T) {
 }
 
 func TestFreeSubnetAvoidsWhatIsUsed(t *testing.T) {
-	used := []netip.Prefix{netip.MustParsePrefix("10.89.7.0/24"), netip.MustParsePrefix("10.89.8.128/25"), netip.MustParsePrefix("192.168.0.0/16")}
+	used := []netip.Prefix{
+		netip.MustParsePrefix("10.89.7.0/24"), netip.MustParsePrefix("10.89.8.128/25"),
+		netip.MustParsePrefix("192.168.0.0/16"),
+	}
 	if got, err := freeSubnet(used, 7); err != nil || got.String() != "10.89.9.0/24" {
 		t.Errorf("%s %v", got, err)
 	}
@@ -98,7 +105,8 @@ func TestSaysShim(t *testing.T) {
 	if !saysShim(shim("/a/containerd.sock"), "/a/containerd.sock") {
 		t.Error("our shim was not recognised")
 	}
-	if saysShim(shim("/b/containerd.sock"), "/a/containerd.sock") || saysShim([]string{"vi", "/a/containerd.sock"}, "/a/containerd.sock") || saysShim(nil, "") {
+	if saysShim(shim("/b/containerd.sock"), "/a/containerd.sock") ||
+		saysShim([]string{"vi", "/a/containerd.sock"}, "/a/containerd.sock") || saysShim(nil, "") {
 		t.Error("a process of another program was treated as our shim")
 	}
 }
@@ -194,7 +202,11 @@ func TestContainerdIsGivenAList(t *testing.T) {
 			text, err = os.ReadFile(program + "." + flag)
 		}
 		lines := strings.Split(string(text), "\n")
-		for _, want := range []string{"https_proxy=http://proxy:1", "directory=/", "PATH=" + filepath.Dir(program) + ":/bin:/usr/bin:/usr/sbin:/sbin"} {
+		for _, want := range []string{
+			"https_proxy=http://proxy:1",
+			"directory=/",
+			"PATH=" + filepath.Dir(program) + ":/bin:/usr/bin:/usr/sbin:/sbin",
+		} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("containerd %s: %s is missing in\n%s", flag, want, text)
 			}
@@ -302,7 +314,8 @@ func TestStartedProcessIsFound(t *testing.T) {
 		}
 		defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
 		p, running, err := readProcess(l)
-		if ours := config == l.config(); err != nil || running != ours || p.found != ours || ours && p.PID != cmd.Process.Pid || p.Program != "/bin/sh" {
+		if ours := config == l.config(); err != nil ||
+			running != ours || p.found != ours || ours && p.PID != cmd.Process.Pid || p.Program != "/bin/sh" {
 			t.Errorf("started with %s: %+v, %t, %v", config, p, running, err)
 		}
 	}
@@ -322,7 +335,8 @@ func TestProcessOfAContainer(t *testing.T) {
 	if !seesOurs(cmd.Process.Pid, l) {
 		t.Error("it sees the directory, and is not believed")
 	}
-	covered := exec.CommandContext(t.Context(), "nsenter", "-t", fmt.Sprint(cmd.Process.Pid), "-m", "mount", "-t", "tmpfs", "tmpfs", string(l))
+	covered := exec.CommandContext(t.Context(), "nsenter",
+		"-t", fmt.Sprint(cmd.Process.Pid), "-m", "mount", "-t", "tmpfs", "tmpfs", string(l))
 	if out, err := covered.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -21,7 +21,8 @@ import (
 func newStore(t *testing.T) *Store {
 	t.Helper()
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	return New(&state.Locker{Layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, Waiting: func(string) {}}, func() time.Time { now = now.Add(time.Hour); return now })
+	return New(&state.Locker{Layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, Waiting: func(string) {}},
+		func() time.Time { now = now.Add(time.Hour); return now })
 }
 
 func configMap(name string, data ...string) *podspec.Object {
@@ -33,7 +34,10 @@ func configMap(name string, data ...string) *podspec.Object {
 }
 
 func secret(name, value string) *podspec.Object {
-	return &podspec.Object{Secret: &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string][]byte{"key": []byte(value)}}}
+	return &podspec.Object{Secret: &v1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Data:       map[string][]byte{"key": []byte(value)},
+	}}
 }
 
 // put stores objects and returns the outcomes.
@@ -58,8 +62,14 @@ func TestWhatBecomesOfObjects(t *testing.T) {
 		want    string
 	}{
 		{[]*podspec.Object{from, secret("a", "hunter2")}, "configmap default/a created[]; secret default/a created[]"},
-		{[]*podspec.Object{configMap("a", "x", "1", "y", "2"), secret("a", "hunter2")}, "configmap default/a unchanged[]; secret default/a unchanged[]"},
-		{[]*podspec.Object{configMap("a", "x", "3", "z", "2"), secret("a", "hunter3")}, "configmap default/a configured[data.x data.y data.z]; secret default/a configured[data.key]"},
+		{
+			[]*podspec.Object{configMap("a", "x", "1", "y", "2"), secret("a", "hunter2")},
+			"configmap default/a unchanged[]; secret default/a unchanged[]",
+		},
+		{
+			[]*podspec.Object{configMap("a", "x", "3", "z", "2"), secret("a", "hunter3")},
+			"configmap default/a configured[data.x data.y data.z]; secret default/a configured[data.key]",
+		},
 	} {
 		if got := put(t, s, c.objects...); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
@@ -67,7 +77,8 @@ func TestWhatBecomesOfObjects(t *testing.T) {
 	}
 	key := KeyOf(from)
 	o, err := s.Get(key)
-	if err != nil || o.ConfigMap.Data["z"] != "2" || o.ConfigMap.CreationTimestamp.Hour() != 13 || o.ConfigMap.UID != "" || o.ConfigMap.Annotations != nil {
+	if err != nil || o.ConfigMap.Data["z"] != "2" ||
+		o.ConfigMap.CreationTimestamp.Hour() != 13 || o.ConfigMap.UID != "" || o.ConfigMap.Annotations != nil {
 		t.Errorf("%+v %v", o, err)
 	}
 	if err := s.Delete(t.Context(), key); err != nil {
@@ -115,7 +126,9 @@ func TestObjectsAreBounded(t *testing.T) {
 		all = append(all, configMap(fmt.Sprint("a", i)))
 	}
 	put(t, s, all[1:]...)
-	if err := s.Put(t.Context(), []*podspec.Object{all[0], secret("b", "v")}, func(Change) { t.Error("stored") }); err == nil || !strings.Contains(err.Error(), "delete some") {
+	if err := s.Put(t.Context(), []*podspec.Object{all[0], secret("b", "v")}, func(Change) {
+		t.Error("stored")
+	}); err == nil || !strings.Contains(err.Error(), "delete some") {
 		t.Error(err)
 	}
 	put(t, s, all[0])
@@ -138,7 +151,8 @@ func TestDamagedObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		found, err := s.List(func(state.ObjectKey) bool { return true })
-		if len(found) != 2 || !errors.Is(err, state.ErrDamaged) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "podctl delete secret/a") {
+		if len(found) != 2 || !errors.Is(err, state.ErrDamaged) ||
+			strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "podctl delete secret/a") {
 			t.Errorf("%s: %v %v", text, found, err)
 		}
 		if got := put(t, s, secret("a", "v")); got != "secret default/a configured[]" {
@@ -150,7 +164,8 @@ func TestDamagedObjects(t *testing.T) {
 	}
 }
 
-const podOf = `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: NS}, spec: {imagePullSecrets: [{name: s}], containers: [{name: a, image: i, envFrom: [{configMapRef: {name: c, optional: true}}]}]}}`
+const podOf = `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: NS}, spec: {imagePullSecrets: [{name: s}],
+containers: [{name: a, image: i, envFrom: [{configMapRef: {name: c, optional: true}}]}]}}`
 
 // TestPodsTakeWhatIsStoredNow checks that a pod gets the current stored objects of its own namespace, and that its own
 // objects come first.
@@ -170,7 +185,8 @@ func TestPodsTakeWhatIsStoredNow(t *testing.T) {
 	}
 	put(t, s, configMap("c", "x", "1"), secret("s", "v"))
 	first := complete(d)
-	if first.Objects.ConfigMaps["c"].Data["x"] != "1" || len(first.Shared) != 2 || first.Digest() == d.Digest() || !first.SameManifest(d) || d.Objects.ConfigMaps != nil {
+	if first.Objects.ConfigMaps["c"].Data["x"] != "1" || len(first.Shared) != 2 ||
+		first.Digest() == d.Digest() || !first.SameManifest(d) || d.Objects.ConfigMaps != nil {
 		t.Errorf("%+v %v", first.Objects, first.Shared)
 	}
 	if with := complete(other); with != other {
@@ -188,7 +204,8 @@ func TestPodsTakeWhatIsStoredNow(t *testing.T) {
 	own := *d
 	own.Objects.ConfigMaps = map[string]*v1.ConfigMap{"c": configMap("c", "x", "own").ConfigMap}
 	with, hidden, err := s.Loaded(&own)
-	if err != nil || with.Objects.ConfigMaps["c"].Data["x"] != "own" || !slices.Equal(hidden, []podspec.ObjectName{{Kind: podspec.KindConfigMap, Name: "c"}}) {
+	if err != nil || with.Objects.ConfigMaps["c"].Data["x"] != "own" ||
+		!slices.Equal(hidden, []podspec.ObjectName{{Kind: podspec.KindConfigMap, Name: "c"}}) {
 		t.Errorf("%+v %v %v", with, hidden, err)
 	}
 	if with.SameManifest(d) {
@@ -221,7 +238,8 @@ func TestNamesThatNoObjectHas(t *testing.T) {
 
 // TestPodsWithoutReferencesReadNothing also covers a pod that refers only to its own objects.
 func TestPodsWithoutReferencesReadNothing(t *testing.T) {
-	d := podspectest.Desired(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}], volumes: [{name: d, emptyDir: {}}]}}`)
+	d := podspectest.Desired(t,
+		`{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}], volumes: [{name: d, emptyDir: {}}]}}`)
 	with, err := d.WithShared(func(string, podspec.ObjectName) (*podspec.Object, error) { t.Error("looked for"); return nil, nil })
 	if with != d || err != nil {
 		t.Errorf("%v %v", with, err)
@@ -232,7 +250,9 @@ func TestPodsWithoutReferencesReadNothing(t *testing.T) {
 // A volume in a manifest does not count.
 func TestBoundClaimsAreStored(t *testing.T) {
 	s := newStore(t)
-	d := podspectest.Desired(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}], volumes: [{name: d, persistentVolumeClaim: {claimName: d}}]}}`)
+	d := podspectest.Desired(t,
+		`{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}], `+
+			`volumes: [{name: d, persistentVolumeClaim: {claimName: d}}]}}`)
 	claim := func(volume *podspec.HostVolume) *podspec.Object {
 		meta := metav1.ObjectMeta{Namespace: "default", Name: "d", Annotations: map[string]string{volumeAnnotation: `{"path":"/etc"}`}}
 		return &podspec.Object{Claim: &v1.PersistentVolumeClaim{ObjectMeta: meta}, Volume: volume}
@@ -270,14 +290,17 @@ func TestServicesGetWhatTheyLack(t *testing.T) {
 		}
 		return ""
 	}
-	if got := put(t, s, serviceOf("a", v1.ServiceTypeNodePort, 80), serviceOf("b", v1.ServiceTypeClusterIP, 80)); got != "service default/a created[]; service default/b created[]" {
+	got := put(t, s, serviceOf("a", v1.ServiceTypeNodePort, 80), serviceOf("b", v1.ServiceTypeClusterIP, 80))
+	if got != "service default/a created[]; service default/b created[]" {
 		t.Error(got)
 	}
 	services, err := s.Services()
-	if err != nil || len(services) != 2 || services[0].Spec.ClusterIP == "" || services[0].Spec.Ports[0].NodePort == 0 || services[0].Spec.ClusterIP == services[1].Spec.ClusterIP {
+	if err != nil || len(services) != 2 || services[0].Spec.ClusterIP == "" ||
+		services[0].Spec.Ports[0].NodePort == 0 || services[0].Spec.ClusterIP == services[1].Spec.ClusterIP {
 		t.Fatalf("%+v %v", services, err)
 	}
-	if got := put(t, s, serviceOf("b", v1.ServiceTypeClusterIP, 81), serviceOf("a", v1.ServiceTypeNodePort, 80)); got != "service default/b configured[spec.ports]; service default/a unchanged[]" {
+	got = put(t, s, serviceOf("b", v1.ServiceTypeClusterIP, 81), serviceOf("a", v1.ServiceTypeNodePort, 80))
+	if got != "service default/b configured[spec.ports]; service default/a unchanged[]" {
 		t.Error(got)
 	}
 	thief := serviceOf("thief", v1.ServiceTypeClusterIP, 80)
@@ -309,7 +332,11 @@ func TestPortsOfPodsAreNoServices(t *testing.T) {
 		port                  v1.ContainerPort
 		taken, published      bool
 	}{
-		"a hostPort":             {port: v1.ContainerPort{ContainerPort: 80, HostPort: 8080, Protocol: v1.ProtocolTCP}, taken: true, published: true},
+		"a hostPort": {
+			port:      v1.ContainerPort{ContainerPort: 80, HostPort: 8080, Protocol: v1.ProtocolTCP},
+			taken:     true,
+			published: true,
+		},
 		"no hostPort":            {port: v1.ContainerPort{ContainerPort: 8080}},
 		"the node's network":     {hostNetwork: true, port: v1.ContainerPort{ContainerPort: 8080}, taken: true},
 		"a pod that is finished": {finished: true, port: v1.ContainerPort{ContainerPort: 80, HostPort: 8080, Protocol: v1.ProtocolTCP}},

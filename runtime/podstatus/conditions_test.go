@@ -23,7 +23,8 @@ func conditionsOf(w *modeltest.World) []string {
 
 // TestConditions checks the conditions of a starting, running and finished pod.
 func TestConditions(t *testing.T) {
-	probed := strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, readinessProbe: {exec: {command: [a]}}}", 1)
+	probed := strings.Replace(modeltest.WebPod, "{name: app, image: i:1}",
+		"{name: app, image: i:1, readinessProbe: {exec: {command: [a]}}}", 1)
 	for name, c := range map[string]struct {
 		world func() *modeltest.World
 		want  []string
@@ -76,10 +77,12 @@ func TestConditions(t *testing.T) {
 			"PodReadyToStartContainers True", "Initialized True", "Ready True", "ContainersReady True", "PodScheduled True",
 		}},
 		"it has succeeded": {func() *modeltest.World { return ended(t, 0) }, []string{
-			"PodReadyToStartContainers True", "Initialized True PodCompleted", "Ready False PodCompleted", "ContainersReady False PodCompleted", "PodScheduled True",
+			"PodReadyToStartContainers True", "Initialized True PodCompleted", "Ready False PodCompleted",
+			"ContainersReady False PodCompleted", "PodScheduled True",
 		}},
 		"it has failed": {func() *modeltest.World { return ended(t, 1) }, []string{
-			"PodReadyToStartContainers True", "Initialized True", "Ready False PodFailed", "ContainersReady False PodFailed", "PodScheduled True",
+			"PodReadyToStartContainers True", "Initialized True", "Ready False PodFailed",
+			"ContainersReady False PodFailed", "PodScheduled True",
 		}},
 	} {
 		if diff := cmp.Diff(c.want, conditionsOf(c.world())); diff != "" {
@@ -98,7 +101,8 @@ func ended(t *testing.T, code int32) *modeltest.World {
 
 // TestSidecarsAreWaitedFor checks that a pod is initialized once its sidecars have started, and ready once they are.
 func TestSidecarsAreWaitedFor(t *testing.T) {
-	spec := "  initContainers: [{name: side, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}, readinessProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
+	spec := "  initContainers: [{name: side, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: " +
+		"[a]}}, readinessProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
 	w := web(t, spec).Sandbox("s0", 0, model.SandboxReady).States("side=Running")
 	for _, step := range []struct {
 		what string
@@ -128,7 +132,8 @@ func TestSidecarsAreWaitedFor(t *testing.T) {
 // TestReadinessGates checks that the pod is never ready, because no program sets the conditions of its gates. Until its
 // containers are ready, their reason is shown.
 func TestReadinessGates(t *testing.T) {
-	w := web(t, "  readinessGates: [{conditionType: example.com/a}, {conditionType: example.com/b}]\n  containers: [{name: app, image: i:1}]\n").
+	w := web(t, "  readinessGates: [{conditionType: example.com/a}, "+
+		"{conditionType: example.com/b}]\n  containers: [{name: app, image: i:1}]\n").
 		Sandbox("s0", 0, model.SandboxReady)
 	if got, want := conditionsOf(w)[2], "Ready False ContainersNotReady containers with unready status: [app]"; got != want {
 		t.Errorf("before it runs: %s", got)
@@ -144,14 +149,19 @@ func TestReadinessGates(t *testing.T) {
 // TestRestartAllCondition checks that the condition exists if a rule may restart all containers, and is true if that is
 // about to happen.
 func TestRestartAllCondition(t *testing.T) {
-	spec := "  restartPolicy: %s\n  containers: [{name: app, image: i:1, restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]}]\n"
+	spec := "  restartPolicy: %s\n  containers: [{name: app, image: i:1, restartPolicy: Never, " +
+		"restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]}]\n"
 	for _, c := range []struct {
 		policy v1.RestartPolicy
 		states string
 		want   string
 	}{
 		{v1.RestartPolicyAlways, "app=Running", "AllContainersRestarting False"},
-		{v1.RestartPolicyAlways, "app=Exited:4", "AllContainersRestarting True RestartAllContainersStarted container exited with restart policy rule"},
+		{
+			v1.RestartPolicyAlways,
+			"app=Exited:4",
+			"AllContainersRestarting True RestartAllContainersStarted container exited with restart policy rule",
+		},
 		{v1.RestartPolicyNever, "app=Exited:1", "AllContainersRestarting False PodFailed"},
 		{v1.RestartPolicyNever, "app=Exited:0", "AllContainersRestarting False PodCompleted"},
 	} {

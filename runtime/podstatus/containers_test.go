@@ -48,7 +48,12 @@ func TestStateWithoutARecord(t *testing.T) {
 		text, container string
 		states, want    string
 	}{
-		"alone in its pod":               {modeltest.Pod("  containers: [{name: app, image: i:1}]\n"), "app", "", "waiting ContainerCreating"},
+		"alone in its pod": {
+			modeltest.Pod("  containers: [{name: app, image: i:1}]\n"),
+			"app",
+			"",
+			"waiting ContainerCreating",
+		},
 		"next to init containers":        {modeltest.WebPod, "app", "", "waiting PodInitializing"},
 		"an init container":              {modeltest.WebPod, "seed", "", "waiting PodInitializing"},
 		"an init container of old":       {modeltest.WebPod, "seed", "app=Running", "exited 0 Completed"},
@@ -84,7 +89,8 @@ func TestStateOfARecord(t *testing.T) {
 	if diff := cmp.Diff(want, got.LastTerminationState.Terminated); diff != "" {
 		t.Errorf("last state (-want +got)\n%s", diff)
 	}
-	if got.RestartCount != 5 || got.ContainerID != "containerd://app-5-of-s0" || got.Image != "registry.test/i:1" || got.ImageID != second.ImageRef {
+	if got.RestartCount != 5 || got.ContainerID != "containerd://app-5-of-s0" ||
+		got.Image != "registry.test/i:1" || got.ImageID != second.ImageRef {
 		t.Errorf("%+v", got)
 	}
 	second.RestartCount = math.MaxUint32
@@ -161,7 +167,9 @@ func TestDelayIsShown(t *testing.T) {
 
 // TestDebugContainersAreNotDelayed checks that a debug container, which runs once, has no delay.
 func TestDebugContainersAreNotDelayed(t *testing.T) {
-	w := web(t, "  containers: [{name: app, image: i:1}]\n  ephemeralContainers: [{name: look, image: i:1}]\n").Sandbox("s0", 0, model.SandboxReady)
+	w := web(
+		t, "  containers: [{name: app, image: i:1}]\n  ephemeralContainers: [{name: look, image: i:1}]\n",
+	).Sandbox("s0", 0, model.SandboxReady)
 	w.Container("s0", "look", 0, model.Exited).ExitCode = 1
 	w.Memory.Backoffs["look"] = model.Backoff{Duration: time.Minute, LastUpdate: modeltest.Noon()}
 	got := shownOf(t, w, "look")
@@ -174,7 +182,8 @@ func TestDebugContainersAreNotDelayed(t *testing.T) {
 // progress (kubelet: TestUpdatePodStatus, TestUpdatePodStatusWithInitContainers).
 func TestStartedAndReady(t *testing.T) {
 	const both = ", startupProbe: {exec: {command: [a]}}, readinessProbe: {exec: {command: [a]}}"
-	spec := "  initContainers: [{name: seed, image: i:1}, {name: side, image: i:1, restartPolicy: Always" + both + "}]\n  containers: [{name: app, image: i:1" + both + "}, {name: log, image: i:1}]\n"
+	spec := "  initContainers: [{name: seed, image: i:1}, {name: side, image: i:1, restartPolicy: Always" +
+		both + "}]\n  containers: [{name: app, image: i:1" + both + "}, {name: log, image: i:1}]\n"
 	for _, c := range []struct {
 		container, states string
 		passed            []model.ProbeType
@@ -227,7 +236,9 @@ func TestPullsThatPause(t *testing.T) {
 		time.Second: `ImagePullBackOff Back-off pulling image "i:1": ErrImagePull: no route`, 0: "ErrImagePull no route",
 	} {
 		w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady)
-		w.Memory.StartErrors = map[string]model.StartError{"app": {Reason: model.ErrImagePull, Message: "no route", Until: modeltest.Noon().Add(ahead)}}
+		w.Memory.StartErrors = map[string]model.StartError{
+			"app": {Reason: model.ErrImagePull, Message: "no route", Until: modeltest.Noon().Add(ahead)},
+		}
 		state := shownOf(t, w, "app").State.Waiting
 		image := w.Desired.Pod.Spec.Containers[0].Image
 		if got := state.Reason + " " + state.Message; got != strings.ReplaceAll(want, "i:1", image) {
@@ -276,7 +287,8 @@ func TestStatusWhileAHookRuns(t *testing.T) {
 		w := modeltest.New(modeltest.Load(t, c.text)).Sandbox("s0", 0, model.SandboxReady).States(c.before)
 		w.Container("s0", "app", 1, model.Running).Starting = true
 		s := shownOf(t, w, "app")
-		if got := stateText(s.State); got != c.state || stateText(s.LastTerminationState) != c.last || s.RestartCount != c.restarts || s.Ready || *s.Started {
+		if got := stateText(s.State); got != c.state ||
+			stateText(s.LastTerminationState) != c.last || s.RestartCount != c.restarts || s.Ready || *s.Started {
 			t.Errorf("%s: %q, last %q, %+v", name, got, stateText(s.LastTerminationState), s)
 		}
 		if phase := statusOf(w).Phase; phase != c.phase {

@@ -34,11 +34,14 @@ func TestDelayInForce(t *testing.T) {
 		backoff model.Backoff
 		held    bool
 	}{
-		"at once":                        {0, model.Backoff{Duration: 40 * time.Second, LastUpdate: minute}, true},
-		"in the middle":                  {20 * time.Second, model.Backoff{Duration: 40 * time.Second, LastUpdate: minute}, true},
-		"at its end":                     {40 * time.Second, model.Backoff{Duration: 40 * time.Second, LastUpdate: minute}, false},
-		"none":                           {0, model.Backoff{}, false},
-		"after a run of eleven minutes":  {0, model.Backoff{Duration: 40 * time.Second, LastUpdate: modeltest.Noon().Add(-11 * time.Minute)}, false},
+		"at once":       {0, model.Backoff{Duration: 40 * time.Second, LastUpdate: minute}, true},
+		"in the middle": {20 * time.Second, model.Backoff{Duration: 40 * time.Second, LastUpdate: minute}, true},
+		"at its end":    {40 * time.Second, model.Backoff{Duration: 40 * time.Second, LastUpdate: minute}, false},
+		"none":          {0, model.Backoff{}, false},
+		"after a run of eleven minutes": {0, model.Backoff{
+			Duration:   40 * time.Second,
+			LastUpdate: modeltest.Noon().Add(-11 * time.Minute),
+		}, false},
 		"an end in the future":           {-time.Hour, model.Backoff{Duration: 40 * time.Second, LastUpdate: minute}, false},
 		"an end in the future, by clock": {-10 * time.Second, model.Backoff{Duration: 40 * time.Second, LastUpdate: minute}, true},
 		"of another definition":          {0, model.Backoff{Duration: 40 * time.Second, LastUpdate: minute, Key: "v1:0000"}, false},
@@ -63,7 +66,11 @@ func TestDelayInForce(t *testing.T) {
 func TestDelayOfTheSameDefinition(t *testing.T) {
 	w := crashed(t, 0)
 	ref, _ := podspec.FindContainer(w.Desired.Pod, "app")
-	w.Memory.Backoffs["app"] = model.Backoff{Duration: 10 * time.Second, LastUpdate: modeltest.Noon(), Key: spechash.Container(w.Desired, ref.Container)}
+	w.Memory.Backoffs["app"] = model.Backoff{
+		Duration:   10 * time.Second,
+		LastUpdate: modeltest.Noon(),
+		Key:        spechash.Container(w.Desired, ref.Container),
+	}
 	if _, held := delayOf(w, false); !held {
 		t.Error("it is not held")
 	}
@@ -121,10 +128,14 @@ func TestCauseOfADelay(t *testing.T) {
 		failure *model.StartError
 		want    string
 	}{
-		"an exit code":    {"Error", nil, "40s, exit code 7"},
-		"out of memory":   {"OOMKilled", nil, "40s, exit code 7, OOMKilled"},
-		"a failed start":  {"StartError", nil, "40s, exit code 7, StartError: no such file"},
-		"a failed hook":   {"Error", &model.StartError{Reason: model.PostStartHookError, Message: "exited 1"}, "40s, exit code 7, PostStartHookError: exited 1"},
+		"an exit code":   {"Error", nil, "40s, exit code 7"},
+		"out of memory":  {"OOMKilled", nil, "40s, exit code 7, OOMKilled"},
+		"a failed start": {"StartError", nil, "40s, exit code 7, StartError: no such file"},
+		"a failed hook": {
+			"Error",
+			&model.StartError{Reason: model.PostStartHookError, Message: "exited 1"},
+			"40s, exit code 7, PostStartHookError: exited 1",
+		},
 		"without a cause": {"", nil, "40s, exit code 7"},
 	} {
 		w := crashed(t, 0)

@@ -26,7 +26,15 @@ func TestFinishedWithoutRecords(t *testing.T) {
 		code     int32
 		restarts int32
 	}{
-		"it has succeeded": {v1.RestartPolicyNever, v1.PodSucceeded, map[string]model.ContainerEnd{"app": {Reason: "Completed", ID: "c://2"}}, "Completed", "Completed", 0, 0},
+		"it has succeeded": {
+			v1.RestartPolicyNever,
+			v1.PodSucceeded,
+			map[string]model.ContainerEnd{"app": {Reason: "Completed", ID: "c://2"}},
+			"Completed",
+			"Completed",
+			0,
+			0,
+		},
 		"it has failed":    {v1.RestartPolicyNever, v1.PodFailed, ended, "OOMKilled", "waiting ContainerCreating", 137, 2},
 		"it runs for ever": {v1.RestartPolicyAlways, v1.PodPending, ended, "waiting ContainerCreating", "waiting ContainerCreating", 0, 0},
 	} {
@@ -46,7 +54,11 @@ func TestFinishedWithoutRecords(t *testing.T) {
 // TestRecordsBeforeWhatIsRemembered checks that an existing record counts first.
 func TestRecordsBeforeWhatIsRemembered(t *testing.T) {
 	w := policy(t, v1.RestartPolicyNever).Sandbox("s0", 0, model.SandboxNotReady).States("app=Exited:4")
-	w.Memory.Completion = &model.Completion{Phase: v1.PodFailed, At: modeltest.Noon(), Containers: map[string]model.ContainerEnd{"app": {ExitCode: 9}}}
+	w.Memory.Completion = &model.Completion{
+		Phase:      v1.PodFailed,
+		At:         modeltest.Noon(),
+		Containers: map[string]model.ContainerEnd{"app": {ExitCode: 9}},
+	}
 	status := Of(podOf(w))
 	if end := status.ContainerStatuses[0].State.Terminated; end == nil || end.ExitCode != 4 {
 		t.Errorf("%+v", status.ContainerStatuses[0].State)

@@ -51,7 +51,8 @@ func TestPhase(t *testing.T) {
 // TestPhaseWithSidecars checks that a sidecar that has not started keeps the pod pending until a regular container has
 // run, and that an ended sidecar does not.
 func TestPhaseWithSidecars(t *testing.T) {
-	spec := "  restartPolicy: Never\n  initContainers: [{name: side, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
+	spec := "  restartPolicy: Never\n  initContainers: [{name: side, image: i:1, restartPolicy: Always, " +
+		"startupProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
 	for _, c := range []struct {
 		states  string
 		started bool

@@ -11,7 +11,10 @@ import (
 
 const resetSpec = `  initContainers: [{name: seed, image: i:1}, {name: side, image: i:1, restartPolicy: Always}]
   containers:
-  - {name: app, image: i:1, restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]}
+  - name: app
+    image: i:1
+    restartPolicy: Never
+    restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]
   - {name: log, image: i:1}
 `
 
@@ -27,7 +30,8 @@ func resetWorld(t *testing.T, states string) *modeltest.World {
 // TestResetContainersAreShown checks that they are about to run again, with the count from their logs.
 func TestResetContainersAreShown(t *testing.T) {
 	got := shownOf(t, resetWorld(t, ""), "app")
-	if stateText(got.State) != "waiting RestartingAllContainers" || stateText(got.LastTerminationState) != "exited 137 RestartingAllContainers" {
+	if stateText(got.State) != "waiting RestartingAllContainers" ||
+		stateText(got.LastTerminationState) != "exited 137 RestartingAllContainers" {
 		t.Errorf("%s, last %s", stateText(got.State), stateText(got.LastTerminationState))
 	}
 	if got.RestartCount != 3 {
@@ -40,7 +44,8 @@ func TestResetContainersAreShown(t *testing.T) {
 func TestLastStateAfterAReset(t *testing.T) {
 	w := resetWorld(t, "app=Running")
 	w.Memory.LastRun.Reset, w.Memory.LastRun.AfterReset = nil, []string{"app"}
-	if got := shownOf(t, w, "app"); stateText(got.LastTerminationState) != "exited 137 RestartingAllContainers" || got.State.Running == nil {
+	if got := shownOf(t, w, "app"); stateText(got.LastTerminationState) != "exited 137 RestartingAllContainers" ||
+		got.State.Running == nil {
 		t.Errorf("%s, last %s", stateText(got.State), stateText(got.LastTerminationState))
 	}
 	w.Memory.LastRun.Sandbox = "s9"

@@ -15,7 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-const sizedSpec = "  containers: [{name: app, image: i:1, resources: {limits: {cpu: 500m, memory: 64Mi}, requests: {cpu: 100m, memory: 32Mi}}}]\n"
+const sizedSpec = "  containers: [{name: app, image: i:1, resources: {limits: {cpu: 500m, " +
+	"memory: 64Mi}, requests: {cpu: 100m, memory: 32Mi}}}]\n"
 
 func amounts(pairs ...string) v1.ResourceList {
 	list := v1.ResourceList{}
@@ -54,11 +55,23 @@ func TestResourcesInForce(t *testing.T) {
 		"no record":                   {"", nil, "unknown"},
 		"it has ended":                {"app=Exited", &v1.ResourceRequirements{Limits: amounts("cpu=1")}, manifest},
 		"the runtime reports nothing": {"app=Running", nil, manifest},
-		"the runtime has the same":    {"app=Running", &v1.ResourceRequirements{Limits: amounts("cpu=500m", "memory=64Mi"), Requests: amounts("cpu=100m")}, manifest},
-		"the runtime has more":        {"app=Running", &v1.ResourceRequirements{Limits: amounts("cpu=1", "memory=128Mi"), Requests: amounts("cpu=200m")}, "limits cpu=1 memory=128Mi requests cpu=200m memory=32Mi"},
-		"it has no requests of it":    {"app=Running", &v1.ResourceRequirements{Limits: amounts("cpu=1")}, "limits cpu=1 memory=64Mi requests cpu=100m memory=32Mi"},
-		"it knows other resources":    {"app=Running", &v1.ResourceRequirements{Limits: amounts("hugepages-2Mi=2Mi")}, manifest},
-		"a request of memory of it":   {"app=Running", &v1.ResourceRequirements{Requests: amounts("memory=1Mi")}, manifest},
+		"the runtime has the same": {
+			"app=Running",
+			&v1.ResourceRequirements{Limits: amounts("cpu=500m", "memory=64Mi"), Requests: amounts("cpu=100m")},
+			manifest,
+		},
+		"the runtime has more": {
+			"app=Running",
+			&v1.ResourceRequirements{Limits: amounts("cpu=1", "memory=128Mi"), Requests: amounts("cpu=200m")},
+			"limits cpu=1 memory=128Mi requests cpu=200m memory=32Mi",
+		},
+		"it has no requests of it": {
+			"app=Running",
+			&v1.ResourceRequirements{Limits: amounts("cpu=1")},
+			"limits cpu=1 memory=64Mi requests cpu=100m memory=32Mi",
+		},
+		"it knows other resources":  {"app=Running", &v1.ResourceRequirements{Limits: amounts("hugepages-2Mi=2Mi")}, manifest},
+		"a request of memory of it": {"app=Running", &v1.ResourceRequirements{Requests: amounts("memory=1Mi")}, manifest},
 	} {
 		w := web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		for i := range w.Containers {
@@ -86,7 +99,9 @@ func TestSmallAmountsOfCPU(t *testing.T) {
 
 // TestAllocatedResources checks that a running container shows the last resources it was given.
 func TestAllocatedResources(t *testing.T) {
-	actuated := &model.Actuated{Containers: map[string]v1.ResourceRequirements{"app": {Requests: amounts("cpu=1"), Limits: amounts("cpu=2")}}}
+	actuated := &model.Actuated{
+		Containers: map[string]v1.ResourceRequirements{"app": {Requests: amounts("cpu=1"), Limits: amounts("cpu=2")}},
+	}
 	for name, c := range map[string]struct {
 		states   string
 		actuated *model.Actuated
@@ -112,7 +127,9 @@ func TestAllocatedResources(t *testing.T) {
 // TestPodResources checks that a running pod shows the values of its own cgroup, if it has one, and any other the sum
 // of its containers.
 func TestPodResources(t *testing.T) {
-	spec := "  containers: [{name: app, image: i:1, resources: {limits: {cpu: 500m, memory: 64Mi}, requests: {cpu: 100m, memory: 32Mi}}}, {name: log, image: i:1, resources: {limits: {memory: 64Mi}, requests: {cpu: 100m}}}]\n"
+	spec := "  containers: [{name: app, image: i:1, resources: {limits: {cpu: 500m, memory: 64Mi}, " +
+		"requests: {cpu: 100m, memory: 32Mi}}}, {name: log, image: i:1, " +
+		"resources: {limits: {memory: 64Mi}, requests: {cpu: 100m}}}]\n"
 	own := "  resources: {limits: {cpu: \"2\", memory: 1Gi}, requests: {cpu: \"1\"}}\n"
 	for name, c := range map[string]struct {
 		spec, states string

@@ -49,19 +49,54 @@ func TestRestartWantedByExitCode(t *testing.T) {
 		// want has the exit codes after which it runs again.
 		want map[int32]bool
 	}{
-		"Always":                        {v1.RestartPolicyAlways, nil, nil, map[int32]bool{0: true, 1: true}},
-		"OnFailure":                     {v1.RestartPolicyOnFailure, nil, nil, map[int32]bool{0: false, 1: true}},
-		"Never":                         {v1.RestartPolicyNever, nil, nil, map[int32]bool{0: false, 1: false}},
-		"own Always under Never":        {v1.RestartPolicyNever, always(), nil, map[int32]bool{0: true, 1: true}},
-		"own OnFailure under Always":    {v1.RestartPolicyAlways, onFailure(), nil, map[int32]bool{0: false, 1: true}},
-		"own Never under Always":        {v1.RestartPolicyAlways, never(), nil, map[int32]bool{0: false, 1: false}},
-		"a rule under Never":            {v1.RestartPolicyNever, never(), []v1.ContainerRestartRule{rule(restart, in, 3, 42)}, map[int32]bool{0: false, 3: true, 42: true, 4: false}},
-		"a rule for all but some":       {v1.RestartPolicyNever, never(), []v1.ContainerRestartRule{rule(restart, notIn, 0, 1)}, map[int32]bool{0: false, 1: false, 2: true}},
-		"the second rule":               {v1.RestartPolicyNever, never(), []v1.ContainerRestartRule{rule(restart, in, 3), rule(restart, in, 4)}, map[int32]bool{3: true, 4: true, 5: false}},
-		"a rule with OnFailure":         {v1.RestartPolicyNever, onFailure(), []v1.ContainerRestartRule{rule(restart, in, 0)}, map[int32]bool{0: true, 1: true}},
-		"a rule without a policy":       {v1.RestartPolicyNever, nil, []v1.ContainerRestartRule{rule(restart, in, 3)}, map[int32]bool{3: false}},
-		"a rule without exit codes":     {v1.RestartPolicyNever, never(), []v1.ContainerRestartRule{{Action: restart}}, map[int32]bool{0: false, 3: false}},
-		"a rule of an unknown operator": {v1.RestartPolicyNever, never(), []v1.ContainerRestartRule{rule(restart, "Above", 3)}, map[int32]bool{3: false, 4: false}},
+		"Always":                     {v1.RestartPolicyAlways, nil, nil, map[int32]bool{0: true, 1: true}},
+		"OnFailure":                  {v1.RestartPolicyOnFailure, nil, nil, map[int32]bool{0: false, 1: true}},
+		"Never":                      {v1.RestartPolicyNever, nil, nil, map[int32]bool{0: false, 1: false}},
+		"own Always under Never":     {v1.RestartPolicyNever, always(), nil, map[int32]bool{0: true, 1: true}},
+		"own OnFailure under Always": {v1.RestartPolicyAlways, onFailure(), nil, map[int32]bool{0: false, 1: true}},
+		"own Never under Always":     {v1.RestartPolicyAlways, never(), nil, map[int32]bool{0: false, 1: false}},
+		"a rule under Never": {
+			v1.RestartPolicyNever,
+			never(),
+			[]v1.ContainerRestartRule{rule(restart, in, 3, 42)},
+			map[int32]bool{0: false, 3: true, 42: true, 4: false},
+		},
+		"a rule for all but some": {
+			v1.RestartPolicyNever,
+			never(),
+			[]v1.ContainerRestartRule{rule(restart, notIn, 0, 1)},
+			map[int32]bool{0: false, 1: false, 2: true},
+		},
+		"the second rule": {
+			v1.RestartPolicyNever,
+			never(),
+			[]v1.ContainerRestartRule{rule(restart, in, 3), rule(restart, in, 4)},
+			map[int32]bool{3: true, 4: true, 5: false},
+		},
+		"a rule with OnFailure": {
+			v1.RestartPolicyNever,
+			onFailure(),
+			[]v1.ContainerRestartRule{rule(restart, in, 0)},
+			map[int32]bool{0: true, 1: true},
+		},
+		"a rule without a policy": {
+			v1.RestartPolicyNever,
+			nil,
+			[]v1.ContainerRestartRule{rule(restart, in, 3)},
+			map[int32]bool{3: false},
+		},
+		"a rule without exit codes": {
+			v1.RestartPolicyNever,
+			never(),
+			[]v1.ContainerRestartRule{{Action: restart}},
+			map[int32]bool{0: false, 3: false},
+		},
+		"a rule of an unknown operator": {
+			v1.RestartPolicyNever,
+			never(),
+			[]v1.ContainerRestartRule{rule(restart, "Above", 3)},
+			map[int32]bool{3: false, 4: false},
+		},
 	} {
 		spec := &v1.Container{RestartPolicy: c.own, RestartPolicyRules: c.rules}
 		for code, want := range c.want {
@@ -155,13 +190,14 @@ func TestRestartsAll(t *testing.T) {
 		code      int32
 		want      bool
 	}{
-		"a regular container":  {fmt.Sprintf(spec, "", all), "app", model.Exited, 42, true},
-		"an init container":    {fmt.Sprintf(spec, all, ""), "seed", model.Exited, 42, true},
-		"another exit code":    {fmt.Sprintf(spec, "", all), "app", model.Exited, 41, false},
-		"another container":    {fmt.Sprintf(spec, "", all), "log", model.Exited, 42, false},
-		"it runs":              {fmt.Sprintf(spec, "", all), "app", model.Running, 42, false},
-		"no rule":              {fmt.Sprintf(spec, "", ""), "app", model.Exited, 42, false},
-		"a rule for it alone":  {fmt.Sprintf(spec, "", ", restartPolicy: Never, restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [42]}}]"), "app", model.Exited, 42, false},
+		"a regular container": {fmt.Sprintf(spec, "", all), "app", model.Exited, 42, true},
+		"an init container":   {fmt.Sprintf(spec, all, ""), "seed", model.Exited, 42, true},
+		"another exit code":   {fmt.Sprintf(spec, "", all), "app", model.Exited, 41, false},
+		"another container":   {fmt.Sprintf(spec, "", all), "log", model.Exited, 42, false},
+		"it runs":             {fmt.Sprintf(spec, "", all), "app", model.Running, 42, false},
+		"no rule":             {fmt.Sprintf(spec, "", ""), "app", model.Exited, 42, false},
+		"a rule for it alone": {fmt.Sprintf(spec, "", ", restartPolicy: Never, restartPolicyRules: "+
+			"[{action: Restart, exitCodes: {operator: In, values: [42]}}]"), "app", model.Exited, 42, false},
 		"a record of old that": {fmt.Sprintf(spec, "", all), "app", model.Created, 42, false},
 	} {
 		w := web(t, c.text).Sandbox("s0", 0, model.SandboxReady)
@@ -174,7 +210,8 @@ func TestRestartsAll(t *testing.T) {
 
 // TestLasting checks that debug containers are left out.
 func TestLasting(t *testing.T) {
-	d := modeltest.Load(t, modeltest.Pod("  initContainers: [{name: a, image: i:1}]\n  containers: [{name: b, image: i:1}]\n  ephemeralContainers: [{name: c, image: i:1}]\n"))
+	d := modeltest.Load(t, modeltest.Pod("  initContainers: [{name: a, image: i:1}]\n  containers: [{name: b, "+
+		"image: i:1}]\n  ephemeralContainers: [{name: c, image: i:1}]\n"))
 	var names []string
 	for _, ref := range Lasting(d.Pod) {
 		names = append(names, ref.Name)

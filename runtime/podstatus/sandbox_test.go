@@ -20,7 +20,9 @@ func TestSandboxFault(t *testing.T) {
 		world func(w *modeltest.World)
 		want  *SandboxFault
 	}{
-		"none":       {func(w *modeltest.World) { w.Sandboxes = nil }, &SandboxFault{Reason: model.SandboxMissing, Message: "no sandbox yet"}},
+		"none": {func(w *modeltest.World) {
+			w.Sandboxes = nil
+		}, &SandboxFault{Reason: model.SandboxMissing, Message: "no sandbox yet"}},
 		"up to date": {func(*modeltest.World) {}, nil},
 		"an older one that is not ready": {func(w *modeltest.World) {
 			w.Sandboxes[0].Attempt = 1
@@ -42,7 +44,9 @@ func TestSandboxFault(t *testing.T) {
 			func(w *modeltest.World) { w.Sandboxes[0].HostNetwork = true },
 			&SandboxFault{Reason: model.NetworkModeChanged, Message: "hostNetwork: true -> false", Edited: true, OtherNetwork: true},
 		},
-		"no address":             {func(w *modeltest.World) { w.Sandboxes[0].IPs = nil }, &SandboxFault{Reason: model.NoIP, Message: "the sandbox has no address"}},
+		"no address": {func(w *modeltest.World) {
+			w.Sandboxes[0].IPs = nil
+		}, &SandboxFault{Reason: model.NoIP, Message: "the sandbox has no address"}},
 		"no network is reported": {func(w *modeltest.World) { w.Sandboxes[0].IPs, w.Sandboxes[0].NoNetwork = nil, true }, nil},
 		"other settings": {
 			func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" },
@@ -94,7 +98,8 @@ func TestRestartedWorkload(t *testing.T) {
 			}
 		})).Sandbox("s0", 0, model.SandboxReady)
 		w.Sandboxes[0].CreatedAt = c.made
-		if fault := podOf(w).SandboxFault(); (fault != nil) != c.want || fault != nil && (fault.Reason != model.RolloutRestart || !fault.Edited) {
+		if fault := podOf(w).SandboxFault(); (fault != nil) != c.want ||
+			fault != nil && (fault.Reason != model.RolloutRestart || !fault.Edited) {
 			t.Errorf("%s: %+v", name, fault)
 		}
 	}

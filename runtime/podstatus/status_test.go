@@ -14,7 +14,8 @@ import (
 
 // TestSidecarThatExitedZeroIsNotWaiting checks that it counts as terminated, although it starts again.
 func TestSidecarThatExitedZeroIsNotWaiting(t *testing.T) {
-	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
+	d := modeltest.Load(t, strings.Replace(modeltest.WebPod,
+		"{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
 	for code, waits := range map[int32]bool{0: false, 1: true} {
 		w := modeltest.Running(d)
 		w.Containers[0].FinishedAt, w.Containers[0].ExitCode = modeltest.Noon().Add(-5*time.Second), code
@@ -80,7 +81,8 @@ func TestAddressesOfTheNode(t *testing.T) {
 
 // TestOrderOfStatuses checks that init containers are in the order of the manifest, and all others sorted by name.
 func TestOrderOfStatuses(t *testing.T) {
-	w := web(t, "  initContainers: [{name: q, image: i:1}, {name: p, image: i:1}]\n  containers: [{name: d, image: i:1}, {name: c, image: i:1}]\n  ephemeralContainers: [{name: b, image: i:1}, {name: a, image: i:1}]\n")
+	w := web(t, "  initContainers: [{name: q, image: i:1}, {name: p, image: i:1}]\n  containers: [{name: d, "+
+		"image: i:1}, {name: c, image: i:1}]\n  ephemeralContainers: [{name: b, image: i:1}, {name: a, image: i:1}]\n")
 	s := statusOf(w)
 	var names []string
 	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {

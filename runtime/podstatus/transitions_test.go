@@ -14,7 +14,10 @@ import (
 func TestTransitions(t *testing.T) {
 	first, second := time.Unix(1000, 0), time.Unix(2000, 0)
 	status := func(ready v1.ConditionStatus) *v1.PodStatus {
-		return &v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}, {Type: v1.PodReady, Status: ready}}}
+		return &v1.PodStatus{Conditions: []v1.PodCondition{
+			{Type: v1.PodScheduled, Status: v1.ConditionTrue},
+			{Type: v1.PodReady, Status: ready},
+		}}
 	}
 	seen, changed := Transitions(nil, status(v1.ConditionFalse), first)
 	if !changed || len(seen) != 2 || !seen[v1.PodReady].At.Equal(first) {
@@ -38,11 +41,17 @@ func TestTransitionTimes(t *testing.T) {
 	seen, started := time.Unix(1000, 5e8), time.Unix(3000, 0)
 	p := &Pod{Observed: &model.Observed{}}
 	p.Observed.Memory.Conditions = map[v1.PodConditionType]model.Transition{
-		v1.PodScheduled: {Status: v1.ConditionTrue, At: seen}, v1.PodReady: {Status: v1.ConditionTrue, At: seen},
-		v1.ContainersReady: {Status: v1.ConditionTrue, At: started.Add(time.Hour)}, v1.PodInitialized: {Status: v1.ConditionFalse, At: seen},
+		v1.PodScheduled:    {Status: v1.ConditionTrue, At: seen},
+		v1.PodReady:        {Status: v1.ConditionTrue, At: seen},
+		v1.ContainersReady: {Status: v1.ConditionTrue, At: started.Add(time.Hour)},
+		v1.PodInitialized:  {Status: v1.ConditionFalse, At: seen},
 	}
-	s := &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Time{Time: started}}}}}}
-	for _, t := range []v1.PodConditionType{v1.PodScheduled, v1.PodReady, v1.ContainersReady, v1.PodInitialized, v1.PodReadyToStartContainers} {
+	s := &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{
+		State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Time{Time: started}}},
+	}}}
+	for _, t := range []v1.PodConditionType{
+		v1.PodScheduled, v1.PodReady, v1.ContainersReady, v1.PodInitialized, v1.PodReadyToStartContainers,
+	} {
 		s.Conditions = append(s.Conditions, trueCondition(t))
 	}
 	addTransitions(p, s)

@@ -14,7 +14,8 @@ import (
 // TestVerdict checks that a missing probe, or one that never ran, is unknown, and that a failure is stale three periods
 // after it was counted.
 func TestVerdict(t *testing.T) {
-	const probed = "  containers: [{name: app, image: i:1, livenessProbe: {exec: {command: [a]}, periodSeconds: 10, failureThreshold: 3}}]\n"
+	const probed = "  containers: [{name: app, image: i:1, livenessProbe: {exec: {command: [a]}, " +
+		"periodSeconds: 10, failureThreshold: 3}}]\n"
 	for name, c := range map[string]struct {
 		kind   model.ProbeType
 		record *model.ProbeRecord
@@ -30,12 +31,27 @@ func TestVerdict(t *testing.T) {
 			Verdict{Result: model.ProbeSuccess, Asked: true, CountedAt: modeltest.Noon()},
 		},
 		"failed": {
-			model.Liveness, &model.ProbeRecord{Result: model.ProbeFailure, CountedAt: modeltest.Noon().Add(-30 * time.Second), Message: "refused"},
-			Verdict{Result: model.ProbeFailure, Asked: true, Message: "liveness probe failed: refused", CountedAt: modeltest.Noon().Add(-30 * time.Second)},
+			model.Liveness, &model.ProbeRecord{
+				Result:    model.ProbeFailure,
+				CountedAt: modeltest.Noon().Add(-30 * time.Second),
+				Message:   "refused",
+			},
+			Verdict{
+				Result:    model.ProbeFailure,
+				Asked:     true,
+				Message:   "liveness probe failed: refused",
+				CountedAt: modeltest.Noon().Add(-30 * time.Second),
+			},
 		},
 		"failed long ago": {
 			model.Liveness, &model.ProbeRecord{Result: model.ProbeFailure, CountedAt: modeltest.Noon().Add(-31 * time.Second)},
-			Verdict{Result: model.ProbeFailure, Asked: true, Stale: true, Message: "liveness probe failed", CountedAt: modeltest.Noon().Add(-31 * time.Second)},
+			Verdict{
+				Result:    model.ProbeFailure,
+				Asked:     true,
+				Stale:     true,
+				Message:   "liveness probe failed",
+				CountedAt: modeltest.Noon().Add(-31 * time.Second),
+			},
 		},
 		"undecided": {
 			model.Liveness, &model.ProbeRecord{Result: model.ProbeUnknown},

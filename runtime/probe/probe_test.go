@@ -111,7 +111,8 @@ func TestHTTPRequest(t *testing.T) {
 		t.Fatalf("%s %s", r.Verdict, r.Message)
 	}
 	r := <-got
-	if r.UserAgent() != "kube-probe/1.36" || r.Host != "name.test" || r.Header.Get("X-A") != "b" || r.URL.RawQuery != "q=1" || r.Header.Get("Accept") != "*/*" {
+	if r.UserAgent() != "kube-probe/1.36" || r.Host != "name.test" ||
+		r.Header.Get("X-A") != "b" || r.URL.RawQuery != "q=1" || r.Header.Get("Accept") != "*/*" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -173,7 +174,10 @@ func TestWithoutAnAddress(t *testing.T) {
 		t.Errorf("a hook: %v, asked %t", err, requests)
 	}
 	get.Host = "127.0.0.1"
-	tcp := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Host: "127.0.0.1", Port: intstr.FromInt(port)}}}
+	tcp := &v1.Probe{
+		TimeoutSeconds: 1,
+		ProbeHandler:   v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Host: "127.0.0.1", Port: intstr.FromInt(port)}},
+	}
 	if r := (Runner{}).Run(t.Context(), tcp, nowhere); r.Verdict != Success {
 		t.Errorf("tcp with a host: %s %q", r.Verdict, r.Message)
 	}
@@ -209,8 +213,14 @@ func TestExec(t *testing.T) {
 		says   string
 		tries  int
 	}{
-		"zero":       {ExecResult{}, nil, Success, "", 1},
-		"one":        {ExecResult{Stdout: []byte("out\n"), Stderr: []byte("err\x1b[31m"), ExitCode: 1}, nil, Failure, "exit code 1: out err[31m", 1},
+		"zero": {ExecResult{}, nil, Success, "", 1},
+		"one": {
+			ExecResult{Stdout: []byte("out\n"), Stderr: []byte("err\x1b[31m"), ExitCode: 1},
+			nil,
+			Failure,
+			"exit code 1: out err[31m",
+			1,
+		},
 		"a time-out": {ExecResult{}, status.Error(codes.DeadlineExceeded, "x"), Failure, "command timed out", 1},
 		"an error":   {ExecResult{}, errors.New("no such container"), Unknown, "no such container", 3},
 		"a flood":    {ExecResult{Stdout: []byte(strings.Repeat("x", 1<<20)), ExitCode: 1}, nil, Failure, "…", 1},
@@ -237,7 +247,10 @@ func TestExecExpandsLiteralValuesOnly(t *testing.T) {
 		got = command
 		return ExecResult{}, nil
 	}}
-	p := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"$(A)", "$(B)", "$(C)", "$$(A)"}}}}
+	p := &v1.Probe{
+		TimeoutSeconds: 1,
+		ProbeHandler:   v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"$(A)", "$(B)", "$(C)", "$$(A)"}}},
+	}
 	if r.Run(t.Context(), p, local(c)); fmt.Sprint(got) != "[1  $(C) $(A)]" {
 		t.Errorf("%q", got)
 	}
@@ -251,15 +264,22 @@ func TestACommandThatGrowsIsNotRun(t *testing.T) {
 		t.Error("it is run")
 		return ExecResult{}, nil
 	}}
-	p := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"a", strings.Repeat("$(A)", 100)}}}}
+	p := &v1.Probe{
+		TimeoutSeconds: 1,
+		ProbeHandler:   v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"a", strings.Repeat("$(A)", 100)}}},
+	}
 	got := r.Run(t.Context(), p, local(c))
-	if got.Verdict == Success || !strings.Contains(got.Message, "exec.command[1]: is too long once $(NAME) is expanded in it") || strings.Contains(got.Message, "s3cret") {
+	if got.Verdict == Success ||
+		!strings.Contains(got.Message, "exec.command[1]: is too long once $(NAME) is expanded in it") ||
+		strings.Contains(got.Message, "s3cret") {
 		t.Errorf("%s %.300q", got.Verdict, got.Message)
 	}
 }
 
 func TestHookTakesAnyAnswer(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
 	defer server.Close()
 	action := &v1.HTTPGetAction{Path: "/", Port: intstr.FromInt(portOf(t, server.URL)), Scheme: v1.URISchemeHTTPS}
 	if err := HTTPHook(t.Context(), action, local(&v1.Container{})); err != nil {

@@ -31,7 +31,9 @@ func roundOf(c *v1.Container, opts Options) *round {
 	c.Name = "a"
 	return &round{
 		desired: &podspec.Desired{Pod: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{*c}}}}, now: noon, opts: opts,
-		observed: model.Observed{Containers: []model.Container{{ID: "id", Name: "a", State: model.Running, StartedAt: noon.Add(-time.Minute)}}},
+		observed: model.Observed{Containers: []model.Container{
+			{ID: "id", Name: "a", State: model.Running, StartedAt: noon.Add(-time.Minute)},
+		}},
 	}
 }
 
@@ -45,8 +47,11 @@ func TestAddressesOfProbes(t *testing.T) {
 		sandboxes []model.Sandbox
 		want      string
 	}{
-		"its own":               {[]model.Sandbox{ready("b", "10.0.0.3"), ready("s", "10.0.0.2")}, "10.0.0.2"},
-		"not another's":         {[]model.Sandbox{ready("b", "10.0.0.3"), {ID: "s", State: model.SandboxNotReady, IPs: []string{"10.0.0.2"}}}, ""},
+		"its own": {[]model.Sandbox{ready("b", "10.0.0.3"), ready("s", "10.0.0.2")}, "10.0.0.2"},
+		"not another's": {
+			[]model.Sandbox{ready("b", "10.0.0.3"), {ID: "s", State: model.SandboxNotReady, IPs: []string{"10.0.0.2"}}},
+			"",
+		},
 		"none":                  {nil, ""},
 		"in the node's network": {[]model.Sandbox{{ID: "s", State: model.SandboxReady, HostNetwork: true}}, "192.0.2.7"},
 	} {
@@ -61,7 +66,13 @@ func TestAddressesOfProbes(t *testing.T) {
 // TestSkippedProbes checks the reasons. Without a schedule more probes run than with one.
 func TestSkippedProbes(t *testing.T) {
 	counted := func(ago time.Duration, onHold bool) map[model.ProbeType]model.ProbeRecord {
-		return map[model.ProbeType]model.ProbeRecord{model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 1, CountedAt: noon.Add(-ago), OnHold: onHold}}
+		return map[model.ProbeType]model.ProbeRecord{model.Liveness: {
+			Result:    model.ProbeSuccess,
+			Last:      model.ProbeSuccess,
+			Run:       1,
+			CountedAt: noon.Add(-ago),
+			OnHold:    onHold,
+		}}
 	}
 	startup := func(result model.ProbeResult) map[model.ProbeType]model.ProbeRecord {
 		return map[model.ProbeType]model.ProbeRecord{model.Startup: {Result: result, Last: result, CountedAt: noon.Add(-time.Minute)}}
@@ -159,7 +170,10 @@ func TestMemoryOfContainersThatAreGone(t *testing.T) {
 	records := map[model.ProbeType]model.ProbeRecord{model.Liveness: {}}
 	j := &state.Checkpoint{Memory: model.Memory{Probes: Memory{"gone": records, "since": records}}}
 	before, there := Memory{"gone": records}, idsOf(&snapshot.Pod{})
-	dropped := keepProbes(j, before, there, []Report{{ContainerID: "id", Type: model.Readiness, Changed: true}, {ContainerID: "other", Type: model.Readiness}})
+	dropped := keepProbes(j, before, there, []Report{
+		{ContainerID: "id", Type: model.Readiness, Changed: true},
+		{ContainerID: "other", Type: model.Readiness},
+	})
 	var ids []string
 	for id := range j.Probes {
 		ids = append(ids, id)
@@ -182,21 +196,36 @@ func TestMemoryOfContainersThatAreGone(t *testing.T) {
 // when a container counts as started or ready.
 func TestEventsOfProbes(t *testing.T) {
 	answer := func(kind model.ProbeType, verdict Verdict, result model.ProbeResult) Report {
-		return Report{Container: "a", ContainerID: "id", Type: kind, IsEvent: true, Result: Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"}, Record: model.ProbeRecord{Result: result}}
+		return Report{
+			Container:   "a",
+			ContainerID: "id",
+			Type:        kind,
+			IsEvent:     true,
+			Result:      Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"},
+			Record:      model.ProbeRecord{Result: result},
+		}
 	}
 	for name, c := range map[string]struct {
 		answer Report
 		event  string
 		span   string
 	}{
-		"failure":    {answer(model.Readiness, Failure, model.ProbeFailure), "Unhealthy Readiness probe failed: it says so", ""},
-		"no verdict": {answer(model.Liveness, Unknown, model.ProbeSuccess), "Unhealthy Liveness probe errored and resulted in unknown state: it says so", ""},
-		"warning":    {answer(model.Liveness, Warning, model.ProbeSuccess), "ProbeWarning Liveness probe warning: it says so", ""},
-		"ready":      {answer(model.Readiness, Success, model.ProbeSuccess), "", "Ready of a"},
-		"started":    {answer(model.Startup, Success, model.ProbeSuccess), "", "Started of a"},
-		"not yet":    {answer(model.Readiness, Success, model.ProbeFailure), "", ""},
-		"alive":      {answer(model.Liveness, Success, model.ProbeSuccess), "", ""},
-		"not told":   {Report{Type: model.Liveness, Result: Result{Verdict: Failure}, Record: model.ProbeRecord{Result: model.ProbeFailure}}, "", ""},
+		"failure": {answer(model.Readiness, Failure, model.ProbeFailure), "Unhealthy Readiness probe failed: it says so", ""},
+		"no verdict": {
+			answer(model.Liveness, Unknown, model.ProbeSuccess),
+			"Unhealthy Liveness probe errored and resulted in unknown state: it says so",
+			"",
+		},
+		"warning": {answer(model.Liveness, Warning, model.ProbeSuccess), "ProbeWarning Liveness probe warning: it says so", ""},
+		"ready":   {answer(model.Readiness, Success, model.ProbeSuccess), "", "Ready of a"},
+		"started": {answer(model.Startup, Success, model.ProbeSuccess), "", "Started of a"},
+		"not yet": {answer(model.Readiness, Success, model.ProbeFailure), "", ""},
+		"alive":   {answer(model.Liveness, Success, model.ProbeSuccess), "", ""},
+		"not told": {Report{
+			Type:   model.Liveness,
+			Result: Result{Verdict: Failure},
+			Record: model.ProbeRecord{Result: model.ProbeFailure},
+		}, "", ""},
 	} {
 		for known, before := range map[bool]Memory{false: nil, true: {"id": {c.answer.Type: {Result: model.ProbeSuccess}}}} {
 			var r events.Recorder
@@ -229,7 +258,12 @@ func TestEventsOfProbes(t *testing.T) {
 
 // TestVerdictsOfReports checks that a warning is a success, and that a probe that did not run is unknown.
 func TestVerdictsOfReports(t *testing.T) {
-	for verdict, want := range map[Verdict]model.ProbeResult{Success: model.ProbeSuccess, Warning: model.ProbeSuccess, Failure: model.ProbeFailure, Unknown: model.ProbeUnknown} {
+	for verdict, want := range map[Verdict]model.ProbeResult{
+		Success: model.ProbeSuccess,
+		Warning: model.ProbeSuccess,
+		Failure: model.ProbeFailure,
+		Unknown: model.ProbeUnknown,
+	} {
 		r := Report{Ran: true, Result: Result{Verdict: verdict}}
 		if got := r.Verdict(); got != want {
 			t.Errorf("%v: %s", verdict, got)
@@ -249,7 +283,8 @@ func TestVerdictsOfReports(t *testing.T) {
 // TestUnrecordedResults checks the text and the cause of the error.
 func TestUnrecordedResults(t *testing.T) {
 	cause := errors.New("no space")
-	if err := error(&UnrecordedError{Err: cause}); !errors.Is(err, cause) || !strings.HasSuffix(err.Error(), "recording the probe results: no space") {
+	if err := error(&UnrecordedError{Err: cause}); !errors.Is(err, cause) ||
+		!strings.HasSuffix(err.Error(), "recording the probe results: no space") {
 		t.Error(err)
 	}
 }

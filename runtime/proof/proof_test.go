@@ -34,7 +34,8 @@ func newLab(t *testing.T, mounts, spec, container string) *lab {
 	host := t.TempDir()
 	for _, err := range []error{
 		os.WriteFile(filepath.Join(host, "f"), nil, 0o600), os.Mkdir(filepath.Join(host, "d"), 0o700),
-		os.Symlink("f", filepath.Join(host, "link")), os.Symlink("/etc", filepath.Join(host, "out")), os.Symlink("none", filepath.Join(host, "dangling")),
+		os.Symlink("f", filepath.Join(host, "link")), os.Symlink("/etc", filepath.Join(host, "out")),
+		os.Symlink("none", filepath.Join(host, "dangling")),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -64,41 +65,86 @@ func (l *lab) app() podspec.ContainerRef {
 // TestPlaces checks that mounts that runc cannot make are found, and others not.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct{ mounts, container, want string }{
-		"nothing more":                       {"", "", ""},
-		"the root":                           {"{name: e, mountPath: /}", "", "nothing can be mounted on /"},
-		"proc":                               {"{name: e, mountPath: /proc}", "", `"/proc" cannot be mounted because it is not of type proc`},
-		"proc by another name":               {"{name: e, mountPath: /a/../proc/}", "", `"/proc" cannot be mounted because it is not of type proc`},
-		"below proc":                         {"{name: e, mountPath: /proc/x}", "", `"/proc/x" cannot be mounted because it is inside /proc`},
-		"a file of proc that lxcfs makes":    {"{name: h, mountPath: /proc/meminfo, subPath: f}", "", ""},
-		"beside proc":                        {"{name: e, mountPath: /process}", "", ""},
-		"sys":                                {"{name: e, mountPath: /sys}", "", ""},
-		"what sys does not have":             {"{name: e, mountPath: /sys/none}", "", "/sys/none does not exist in the mount at /sys"},
-		"what sys has":                       {"{name: e, mountPath: /sys/fs}", "", ""},
-		"an empty dev":                       {"{name: e, mountPath: /dev}", "", "has no /dev/null"},
-		"a directory on a file":              {"{name: e, mountPath: /h/f}", "", "volumeMounts[2]: a directory cannot be mounted on /h/f, which is a file"},
-		"a directory on a link to a file":    {"{name: e, mountPath: /h/link}", "", "a directory cannot be mounted on /h/link"},
-		"a directory on a directory":         {"{name: e, mountPath: /h/d}", "", ""},
-		"a directory where nothing is":       {"{name: e, mountPath: /h/new}", "", ""},
-		"a directory below a file":           {"{name: e, mountPath: /h/f/x}", "", "/h/f/x is below a file of the volume mounted at /h: not a directory"},
-		"a file on a file":                   {"{name: h, mountPath: /h/f, subPath: f}", "", ""},
-		"a file on a directory":              {"{name: h, mountPath: /h/d, subPath: f}", "", "a file cannot be mounted on /h/d, which is a directory"},
-		"a link that leaves the volume":      {"{name: e, mountPath: /h/out/x}", "", ""},
-		"nothing in a read-only volume":      {"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/new}", "", "volumeMounts[3]: /r/new does not exist in the mount at /r, and cannot be created there: read-only file system"},
-		"something in a read-only volume":    {"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/d}", "", ""},
-		"the outer mount named last":         {"{name: e, mountPath: /r/new}\n    - {name: h, mountPath: /r, readOnly: true}", "", "volumeMounts[2]: /r/new does not exist in the mount at /r"},
-		"a directory in a ConfigMap":         {"{name: c, mountPath: /c}\n    - {name: e, mountPath: /c/new}", "", ""},
-		"a file in a ConfigMap":              {"{name: c, mountPath: /c}\n    - {name: h, mountPath: /c/new, subPath: f}", "", "a file cannot be mounted on /c/new, which is a directory"},
-		"a read-only etc":                    {"{name: c, mountPath: /etc}", "", "/etc/hosts does not exist in the mount at /etc"},
-		"the termination message":            {"", "terminationMessagePath: /h/log", ""},
-		"the termination message on /":       {"", "terminationMessagePath: /", "terminationMessagePath: nothing can be mounted on /"},
-		"the termination message on a dir":   {"", "terminationMessagePath: /h", "terminationMessagePath: a file cannot be mounted on /h"},
-		"the termination message in proc":    {"", "terminationMessagePath: /proc/1", "terminationMessagePath: \"/proc/1\" cannot be mounted because it is inside /proc"},
-		"a directory":                        {"", "workingDir: /h/d", ""},
-		"a relative directory":               {"", "workingDir: h", `workingDir "h" is not an absolute path`},
-		"a directory that is created":        {"", "workingDir: /h/new/dir", ""},
-		"a directory that is a file":         {"", "workingDir: /h/f", "workingDir: /h/f is not a directory"},
-		"a directory in a file":              {"", "workingDir: /h/f/x", "workingDir: /h/f/x is not a directory"},
-		"a directory that cannot be created": {"{name: h, mountPath: /r, readOnly: true}", "workingDir: /r/new", "workingDir: /r/new does not exist in the mount at /r"},
+		"nothing more": {"", "", ""},
+		"the root":     {"{name: e, mountPath: /}", "", "nothing can be mounted on /"},
+		"proc": {
+			"{name: e, mountPath: /proc}",
+			"",
+			`"/proc" cannot be mounted because it is not of type proc`,
+		},
+		"proc by another name": {
+			"{name: e, mountPath: /a/../proc/}",
+			"",
+			`"/proc" cannot be mounted because it is not of type proc`,
+		},
+		"below proc": {
+			"{name: e, mountPath: /proc/x}",
+			"",
+			`"/proc/x" cannot be mounted because it is inside /proc`,
+		},
+		"a file of proc that lxcfs makes": {"{name: h, mountPath: /proc/meminfo, subPath: f}", "", ""},
+		"beside proc":                     {"{name: e, mountPath: /process}", "", ""},
+		"sys":                             {"{name: e, mountPath: /sys}", "", ""},
+		"what sys does not have":          {"{name: e, mountPath: /sys/none}", "", "/sys/none does not exist in the mount at /sys"},
+		"what sys has":                    {"{name: e, mountPath: /sys/fs}", "", ""},
+		"an empty dev":                    {"{name: e, mountPath: /dev}", "", "has no /dev/null"},
+		"a directory on a file": {
+			"{name: e, mountPath: /h/f}",
+			"",
+			"volumeMounts[2]: a directory cannot be mounted on /h/f, which is a file",
+		},
+		"a directory on a link to a file": {"{name: e, mountPath: /h/link}", "", "a directory cannot be mounted on /h/link"},
+		"a directory on a directory":      {"{name: e, mountPath: /h/d}", "", ""},
+		"a directory where nothing is":    {"{name: e, mountPath: /h/new}", "", ""},
+		"a directory below a file": {
+			"{name: e, mountPath: /h/f/x}",
+			"",
+			"/h/f/x is below a file of the volume mounted at /h: not a directory",
+		},
+		"a file on a file": {"{name: h, mountPath: /h/f, subPath: f}", "", ""},
+		"a file on a directory": {
+			"{name: h, mountPath: /h/d, subPath: f}",
+			"",
+			"a file cannot be mounted on /h/d, which is a directory",
+		},
+		"a link that leaves the volume": {"{name: e, mountPath: /h/out/x}", "", ""},
+		"nothing in a read-only volume": {
+			"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/new}",
+			"",
+			"volumeMounts[3]: /r/new does not exist in the mount at /r, " +
+				"and cannot be created there: read-only file system",
+		},
+		"something in a read-only volume": {"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/d}", "", ""},
+		"the outer mount named last": {
+			"{name: e, mountPath: /r/new}\n    - {name: h, mountPath: /r, readOnly: true}",
+			"",
+			"volumeMounts[2]: /r/new does not exist in the mount at /r",
+		},
+		"a directory in a ConfigMap": {"{name: c, mountPath: /c}\n    - {name: e, mountPath: /c/new}", "", ""},
+		"a file in a ConfigMap": {
+			"{name: c, mountPath: /c}\n    - {name: h, mountPath: /c/new, subPath: f}",
+			"",
+			"a file cannot be mounted on /c/new, which is a directory",
+		},
+		"a read-only etc":                  {"{name: c, mountPath: /etc}", "", "/etc/hosts does not exist in the mount at /etc"},
+		"the termination message":          {"", "terminationMessagePath: /h/log", ""},
+		"the termination message on /":     {"", "terminationMessagePath: /", "terminationMessagePath: nothing can be mounted on /"},
+		"the termination message on a dir": {"", "terminationMessagePath: /h", "terminationMessagePath: a file cannot be mounted on /h"},
+		"the termination message in proc": {
+			"",
+			"terminationMessagePath: /proc/1",
+			"terminationMessagePath: \"/proc/1\" cannot be mounted because it is inside /proc",
+		},
+		"a directory":                 {"", "workingDir: /h/d", ""},
+		"a relative directory":        {"", "workingDir: h", `workingDir "h" is not an absolute path`},
+		"a directory that is created": {"", "workingDir: /h/new/dir", ""},
+		"a directory that is a file":  {"", "workingDir: /h/f", "workingDir: /h/f is not a directory"},
+		"a directory in a file":       {"", "workingDir: /h/f/x", "workingDir: /h/f/x is not a directory"},
+		"a directory that cannot be created": {
+			"{name: h, mountPath: /r, readOnly: true}",
+			"workingDir: /r/new",
+			"workingDir: /r/new does not exist in the mount at /r",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mounts, container := c.mounts, c.container
@@ -127,7 +173,8 @@ func expect(t *testing.T, err error, want string) {
 // TestContent checks that in a volume with podctl's content a missing mount point is created as a directory before the
 // content. Existing files stay, and do not count if other content will be written.
 func TestContent(t *testing.T) {
-	const directory, onFile = "    - {name: c, mountPath: /c}\n    - {name: e, mountPath: /c/key}\n", "    - {name: c, mountPath: /c}\n    - {name: h, mountPath: /c/key, subPath: f}\n"
+	const directory = "    - {name: c, mountPath: /c}\n    - {name: e, mountPath: /c/key}\n"
+	const onFile = "    - {name: c, mountPath: /c}\n    - {name: h, mountPath: /c/key, subPath: f}\n"
 	for mounts, c := range map[string]struct{ before, after string }{
 		directory: {"", "a directory cannot be mounted on /c/key, which is a file"},
 		onFile:    {"a file cannot be mounted on /c/key, which is a directory", ""},
@@ -152,7 +199,8 @@ func TestPartsToBeWritten(t *testing.T) {
 	for mounts, want := range map[string]string{
 		onto + "key}\n":  "spec.containers[0].volumeMounts[3]: a file cannot be mounted on /c/new, which is a directory",
 		onto + "none}\n": "", "    - {name: c, mountPath: /x, subPath: key}\n": "",
-		"    - {name: c, mountPath: /x, subPath: key}\n    - {name: e, mountPath: /x/y}\n": "volumeMounts[3]: /x/y is below a file of the volume",
+		"    - {name: c, mountPath: /x, " +
+			"subPath: key}\n    - {name: e, mountPath: /x/y}\n": "volumeMounts[3]: /x/y is below a file of the volume",
 	} {
 		l := newLab(t, mounts, "", "")
 		l.Unfinished = map[string]bool{"c": true}
@@ -190,7 +238,10 @@ func TestParts(t *testing.T) {
 func TestHostPaths(t *testing.T) {
 	l := newLab(t, "", "", "")
 	for path, want := range map[string]string{
-		"new": "", "link": "", "f/x": "spec.containers[0].volumeMounts[0]: hostPath: stat ", "dangling": "is a link to a path that does not exist",
+		"new":      "",
+		"link":     "",
+		"f/x":      "spec.containers[0].volumeMounts[0]: hostPath: stat ",
+		"dangling": "is a link to a path that does not exist",
 	} {
 		l.Desired.Pod.Spec.Volumes[0].HostPath.Path = filepath.Join(l.host, path)
 		l.Paths.Volumes = l.Volumes.Paths()
@@ -215,19 +266,34 @@ func TestDemands(t *testing.T) {
 		node            criconfig.Node
 		reason          model.Reason
 	}{
-		"a device, unknown kind":        {"", gpu, criconfig.Node{}, ""},
-		"a device":                      {"", gpu, has("cpu", 1), "OutOfnvidia.com/gpu"},
-		"one device too few":            {"", gpu, has("nvidia.com/gpu", 1), "OutOfnvidia.com/gpu"},
-		"devices":                       {"", gpu, has("nvidia.com/gpu", 2), ""},
-		"cpu is noted only":             {"", "    resources: {requests: {cpu: 9}}\n", has("cpu", 1), ""},
-		"strict groups":                 {strict, "", criconfig.Node{}, model.SupplementalGroupsPolicyNotSupported},
-		"strict groups, supported":      {strict, "", criconfig.Node{SupplementalGroupsPolicy: true}, ""},
-		"merged groups":                 {"  securityContext: {supplementalGroupsPolicy: Merge}\n", "", criconfig.Node{}, ""},
-		"AppArmor":                      {"", "    securityContext: {appArmorProfile: {type: RuntimeDefault}}\n", criconfig.Node{}, model.AppArmor},
-		"AppArmor in the kernel":        {"", "    securityContext: {appArmorProfile: {type: RuntimeDefault}}\n", has("cpu", 1), ""},
-		"no AppArmor":                   {"", "    securityContext: {appArmorProfile: {type: Unconfined}}\n", criconfig.Node{}, ""},
-		"a seccomp profile not there":   {"", "    securityContext: {seccompProfile: {type: Localhost, localhostProfile: none}}\n", criconfig.Node{SeccompRoot: "/nothing"}, model.CreateContainerError},
-		"the runtime's seccomp profile": {"", "    securityContext: {seccompProfile: {type: RuntimeDefault}}\n", criconfig.Node{SeccompRoot: "/nothing"}, ""},
+		"a device, unknown kind":   {"", gpu, criconfig.Node{}, ""},
+		"a device":                 {"", gpu, has("cpu", 1), "OutOfnvidia.com/gpu"},
+		"one device too few":       {"", gpu, has("nvidia.com/gpu", 1), "OutOfnvidia.com/gpu"},
+		"devices":                  {"", gpu, has("nvidia.com/gpu", 2), ""},
+		"cpu is noted only":        {"", "    resources: {requests: {cpu: 9}}\n", has("cpu", 1), ""},
+		"strict groups":            {strict, "", criconfig.Node{}, model.SupplementalGroupsPolicyNotSupported},
+		"strict groups, supported": {strict, "", criconfig.Node{SupplementalGroupsPolicy: true}, ""},
+		"merged groups":            {"  securityContext: {supplementalGroupsPolicy: Merge}\n", "", criconfig.Node{}, ""},
+		"AppArmor": {
+			"",
+			"    securityContext: {appArmorProfile: {type: RuntimeDefault}}\n",
+			criconfig.Node{},
+			model.AppArmor,
+		},
+		"AppArmor in the kernel": {"", "    securityContext: {appArmorProfile: {type: RuntimeDefault}}\n", has("cpu", 1), ""},
+		"no AppArmor":            {"", "    securityContext: {appArmorProfile: {type: Unconfined}}\n", criconfig.Node{}, ""},
+		"a seccomp profile not there": {
+			"",
+			"    securityContext: {seccompProfile: {type: Localhost, localhostProfile: none}}\n",
+			criconfig.Node{SeccompRoot: "/nothing"},
+			model.CreateContainerError,
+		},
+		"the runtime's seccomp profile": {
+			"",
+			"    securityContext: {seccompProfile: {type: RuntimeDefault}}\n",
+			criconfig.Node{SeccompRoot: "/nothing"},
+			"",
+		},
 	} {
 		l := newLab(t, "", c.spec, c.container)
 		l.Node = c.node
@@ -372,14 +438,16 @@ func TestEnvFiles(t *testing.T) {
 		make        func() error
 		want, fault string
 	}{
-		"a file":          {func() error { return write(file, "# a\nK='v'\n") }, "v", ""},
-		"another key":     {func() error { return write(file, "J='v'\n") }, "", ""},
-		"no file":         {func() error { return nil }, "?", ""},
-		"a link out":      {func() error { return os.Symlink(outside, file) }, "", "path escapes from parent"},
-		"a pipe":          {func() error { return unix.Mkfifo(file, 0o600) }, "", "f in volume e is not a regular file"},
-		"a directory":     {func() error { return os.Mkdir(file, 0o700) }, "", "f in volume e is not a regular file"},
-		"a huge file":     {func() error { return write(file, strings.Repeat("#\n", envFileMax)) }, "", "f in volume e: "},
-		"without quotes":  {func() error { return write(file, "K=v\n") }, "", "file f in volume e: invalid environment variable format at line 1"},
+		"a file":      {func() error { return write(file, "# a\nK='v'\n") }, "v", ""},
+		"another key": {func() error { return write(file, "J='v'\n") }, "", ""},
+		"no file":     {func() error { return nil }, "?", ""},
+		"a link out":  {func() error { return os.Symlink(outside, file) }, "", "path escapes from parent"},
+		"a pipe":      {func() error { return unix.Mkfifo(file, 0o600) }, "", "f in volume e is not a regular file"},
+		"a directory": {func() error { return os.Mkdir(file, 0o700) }, "", "f in volume e is not a regular file"},
+		"a huge file": {func() error { return write(file, strings.Repeat("#\n", envFileMax)) }, "", "f in volume e: "},
+		"without quotes": {func() error {
+			return write(file, "K=v\n")
+		}, "", "file f in volume e: invalid environment variable format at line 1"},
 		"a very long one": {func() error { return write(file, "K='"+strings.Repeat("v", 1<<17)+"'\n") }, "", "token too long"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,7 +88,8 @@ func (l *lab) List(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, error
 // pod applies a pod, with a hosts file.
 func (l *lab) pod(name string) *podspec.Desired {
 	l.t.Helper()
-	d := podspectest.Desired(l.t, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s, labels: {app: web}}, spec: {containers: [{name: a, image: i}]}}", name))
+	d := podspectest.Desired(l.t, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s, "+
+		"labels: {app: web}}, spec: {containers: [{name: a, image: i}]}}", name))
 	pod := l.layout.Pod(d.Pod.UID)
 	err := pod.Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: d}})
 	if err = errors.Join(err, volume.WriteEtcHosts(pod, []byte("127.0.0.1\tlocalhost\n"))); err != nil {
@@ -100,7 +101,9 @@ func (l *lab) pod(name string) *podspec.Desired {
 func (l *lab) serve(name string) {
 	l.t.Helper()
 	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: v1.ServiceSpec{
-		Type: v1.ServiceTypeClusterIP, Selector: map[string]string{"app": "web"}, Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		Type:     v1.ServiceTypeClusterIP,
+		Selector: map[string]string{"app": "web"},
+		Ports:    []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)}},
 	}}
 	if err := l.store.Put(l.t.Context(), []*podspec.Object{{Service: s}}, func(objects.Change) {}); err != nil {
 		l.t.Fatal(err)

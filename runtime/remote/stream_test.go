@@ -20,7 +20,10 @@ func serve(t *testing.T, process func(channels []io.ReadWriteCloser)) (open func
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		write := wsstream.WriteChannel
 		conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{
-			"v5.channel.k8s.io": {Binary: true, Channels: []wsstream.ChannelType{wsstream.ReadChannel, write, write, write, wsstream.ReadChannel}},
+			"v5.channel.k8s.io": {
+				Binary:   true,
+				Channels: []wsstream.ChannelType{wsstream.ReadChannel, write, write, write, wsstream.ReadChannel},
+			},
 		})
 		_, channels, err := conn.Open(w, r)
 		if err != nil {

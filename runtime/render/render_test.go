@@ -74,7 +74,8 @@ func TestMessagesWithoutARuntime(t *testing.T) {
 	if !strings.HasPrefix(sandbox.GetLinux().GetCgroupParent(), "/own/") || !strings.HasPrefix(sandbox.GetLogDirectory(), layout.LogRoot) {
 		t.Errorf("cgroup %s, logs %s", sandbox.GetLinux().GetCgroupParent(), sandbox.GetLogDirectory())
 	}
-	if maps := sandbox.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions().GetUids(); len(maps) != 1 || maps[0].GetHostId() == 0 {
+	maps := sandbox.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions().GetUids()
+	if len(maps) != 1 || maps[0].GetHostId() == 0 {
 		t.Errorf("ids %v", maps)
 	}
 	a := decode(t, got.Containers[1], &runtimeapi.ContainerConfig{})
@@ -82,7 +83,8 @@ func TestMessagesWithoutARuntime(t *testing.T) {
 	for _, e := range a.GetEnvs() {
 		env[e.GetKey()] = string(e.GetValue())
 	}
-	if env["IP"] != unknownIP || env["F"] != unknownFileValue || env["P"] == "" || strings.Contains(env["P"], "correct horse") || a.GetImage().GetImage() != unknownImage {
+	if env["IP"] != unknownIP || env["F"] != unknownFileValue ||
+		env["P"] == "" || strings.Contains(env["P"], "correct horse") || a.GetImage().GetImage() != unknownImage {
 		t.Errorf("environment %v, image %s", env, a.GetImage().GetImage())
 	}
 	var mounts []string
@@ -102,7 +104,8 @@ func TestRenderingChangesNoManifest(t *testing.T) {
 	if r := renderable(d).Pod.Spec; r.SecurityContext.RunAsNonRoot != nil || r.Containers[0].SecurityContext.RunAsNonRoot != nil {
 		t.Error("a user has to be known")
 	}
-	if s := d.Pod.Spec; s.SecurityContext.RunAsNonRoot == nil || s.Containers[0].SecurityContext.RunAsNonRoot == nil || len(d.Objects.Secrets["s"].Data) == 0 {
+	if s := d.Pod.Spec; s.SecurityContext.RunAsNonRoot == nil ||
+		s.Containers[0].SecurityContext.RunAsNonRoot == nil || len(d.Objects.Secrets["s"].Data) == 0 {
 		t.Error("the manifest was changed")
 	}
 }
@@ -121,7 +124,8 @@ func TestRuntimesCanDoWhatIsAsked(t *testing.T) {
 func TestPodsThatCannotBeRendered(t *testing.T) {
 	d := loadPod(t, manifest)
 	d.Pod.Name = "../web"
-	if _, err := Render(d, state.Layout{Root: "/x", LogRoot: "/y"}, ""); err == nil || !strings.HasPrefix(err.Error(), "pod default/../web: ") {
+	if _, err := Render(d, state.Layout{Root: "/x", LogRoot: "/y"}, ""); err == nil ||
+		!strings.HasPrefix(err.Error(), "pod default/../web: ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -18,7 +18,9 @@ func setACL(t *testing.T, path string, entry aclEntry, group, mask uint16) {
 	const userObj, aclMask, others, anyone = 0x01, 0x10, 0x20, ^uint32(0)
 	text := binary.LittleEndian.AppendUint32(nil, 2)
 	add := func(e aclEntry) {
-		text = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(text, e.tag), e.permissions), e.id)
+		text = binary.LittleEndian.AppendUint32(
+			binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(text, e.tag), e.permissions), e.id,
+		)
 	}
 	add(aclEntry{userObj, 7, anyone})
 	if entry.tag == aclUser {

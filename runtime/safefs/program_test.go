@@ -19,7 +19,8 @@ func TestTheCheckedProgramRuns(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, os.Mkdir(at("bin"), 0o755), os.Mkdir(at("other"), 0o755))
 	text, err := os.ReadFile(bin)
-	must(t, err, os.WriteFile(at("bin/tool"), text, 0o755), os.Symlink("tool", at("bin/linked")), os.WriteFile(at("other/tool"), []byte("#!/bin/sh\necho other\n"), 0o755),
+	must(t, err, os.WriteFile(at("bin/tool"), text, 0o755), os.Symlink("tool", at("bin/linked")),
+		os.WriteFile(at("other/tool"), []byte("#!/bin/sh\necho other\n"), 0o755),
 		os.Symlink("tool", at("other/linked")))
 	for _, name := range []string{"tool", "linked"} {
 		program, err := LookPath(name, at("bin"))
@@ -52,8 +53,8 @@ func TestScriptsRun(t *testing.T) {
 func TestOpenProgram(t *testing.T) {
 	needsRoot(t)
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "his"), 0o755), os.WriteFile(filepath.Join(dir, "his/tool"), nil, 0o755), os.WriteFile(filepath.Join(dir, "data"), nil, 0o644),
-		os.Chown(filepath.Join(dir, "his"), nobody, nobody))
+	must(t, os.Mkdir(filepath.Join(dir, "his"), 0o755), os.WriteFile(filepath.Join(dir, "his/tool"), nil, 0o755),
+		os.WriteFile(filepath.Join(dir, "data"), nil, 0o644), os.Chown(filepath.Join(dir, "his"), nobody, nobody))
 	for path, want := range map[string]string{
 		filepath.Join(dir, "his/tool"): "belongs to user 65534", filepath.Join(dir, "data"): "executable file not found",
 		dir: "executable file not found", filepath.Join(dir, "absent"): "executable file not found", "his/tool": "is not absolute",

@@ -49,10 +49,23 @@ func TestNamesAreSingleElements(t *testing.T) {
 		_, subErr := d.Sub("a", name)
 		_, makeSubErr := d.MakeSub(0o755, 0o755, "a", name)
 		for what, err := range map[string]error{
-			"Open": openErr, "Make": makeErr, "Create": createErr, "OpenFile": fileErr, "Lstat": lookErr, "Readlink": linkErr,
-			"Sub": subErr, "MakeSub": makeSubErr, "Touch": d.Touch(name, 0o600), "Symlink": d.Symlink("x", name),
-			"Remove": d.Remove(name), "RemoveDir": d.RemoveDir(name), "RemoveAll": d.RemoveAll(name),
-			"Rename": d.Rename(name, d, "b"), "Rename to": d.Rename("a", d, name), "Replace": d.Replace(name, "b"), "Replace to": d.Replace("a", name),
+			"Open":       openErr,
+			"Make":       makeErr,
+			"Create":     createErr,
+			"OpenFile":   fileErr,
+			"Lstat":      lookErr,
+			"Readlink":   linkErr,
+			"Sub":        subErr,
+			"MakeSub":    makeSubErr,
+			"Touch":      d.Touch(name, 0o600),
+			"Symlink":    d.Symlink("x", name),
+			"Remove":     d.Remove(name),
+			"RemoveDir":  d.RemoveDir(name),
+			"RemoveAll":  d.RemoveAll(name),
+			"Rename":     d.Rename(name, d, "b"),
+			"Rename to":  d.Rename("a", d, name),
+			"Replace":    d.Replace(name, "b"),
+			"Replace to": d.Replace("a", name),
 		} {
 			if !errors.Is(err, ErrName) {
 				t.Errorf("%s of %q: %v, want ErrName", what, name, err)
@@ -130,7 +143,8 @@ func TestLinksOnTheWay(t *testing.T) {
 		"OpenDir": OpenDir, "MakeAll": func(path string) (*Dir, error) { return MakeAll(path, 0o755, 0o755) },
 	} {
 		_, err := open(filepath.Join(base, "foreign/inner"))
-		if link := (*LinkError)(nil); !errors.As(err, &link) || link.UID != 65534 || !strings.Contains(err.Error(), "foreign is a symbolic link of user 65534") {
+		if link := (*LinkError)(nil); !errors.As(err, &link) ||
+			link.UID != 65534 || !strings.Contains(err.Error(), "foreign is a symbolic link of user 65534") {
 			t.Errorf("%s over another user's link: %v", what, err)
 		}
 		if _, err := open("relative/path"); err == nil {
@@ -147,7 +161,11 @@ func TestNothingIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := open(t, base)
-	if err := errors.Join(d.Symlink(filepath.Dir(victim), "dir"), d.Symlink(victim, "file"), unix.Mkfifo(filepath.Join(base, "pipe"), 0o600)); err != nil {
+	if err := errors.Join(
+		d.Symlink(filepath.Dir(victim), "dir"),
+		d.Symlink(victim, "file"),
+		unix.Mkfifo(filepath.Join(base, "pipe"), 0o600),
+	); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"dir", "file", "pipe"} {
@@ -172,7 +190,14 @@ func TestNothingIsFollowed(t *testing.T) {
 	} else {
 		_ = file.Close()
 	}
-	if err := errors.Join(d.RemoveAll("dir"), d.Remove("file"), d.RemoveAll("pipe"), d.Remove("gone"), d.RemoveDir("gone"), d.RemoveAll("gone")); err != nil {
+	if err := errors.Join(
+		d.RemoveAll("dir"),
+		d.Remove("file"),
+		d.RemoveAll("pipe"),
+		d.Remove("gone"),
+		d.RemoveDir("gone"),
+		d.RemoveAll("gone"),
+	); err != nil {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(victim); err != nil || string(text) != "v" || mode(t, victim) != 0o600 {
@@ -195,7 +220,15 @@ func TestADirIsNotItsPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err = errors.Join(file.Close(), d.Remove("x"), d.RemoveAll("x"), d.Symlink("a", "b"), d.Replace("b", "c"), d.Rename("c", d, "d"), d.Sync()); err != nil {
+	if err = errors.Join(
+		file.Close(),
+		d.Remove("x"),
+		d.RemoveAll("x"),
+		d.Symlink("a", "b"),
+		d.Replace("b", "c"),
+		d.Rename("c", d, "d"),
+		d.Sync(),
+	); err != nil {
 		t.Error(err)
 	}
 	entries, err := d.Entries()

@@ -134,12 +134,23 @@ func TestCreateLeadsNowhereElse(t *testing.T) {
 	needsRoot(t)
 	dir := tree(t)
 	t.Chdir(dir)
-	must(t, os.Mkdir("tmp", 0o700), os.Chmod("tmp", 0o1777), os.Symlink(dir+"/victim", "tmp/dangling"), os.Lchown("tmp/dangling", nobody, nobody),
+	must(t, os.Mkdir("tmp", 0o700), os.Chmod("tmp", 0o1777),
+		os.Symlink(dir+"/victim", "tmp/dangling"), os.Lchown("tmp/dangling", nobody, nobody),
 		os.WriteFile("tmp/old", []byte("his"), 0o600), os.Chmod("tmp/old", 0o666), os.Chown("tmp/old", nobody, nobody))
 	for path, want := range map[string]string{
-		"new": "", "own/sub/new": "", "own/file": "", "own/link": "", "tmp/old": "", "his/new": "",
-		"tmp/dangling": "leads through the link dangling", "his/link": "leads through the link link", "his/dir/new": "leads through the link dir",
-		"his/pipe": "belongs to user 65534", "own/sub": "is a directory", "own/sub/": "is a directory", "absent/new": "no such file",
+		"new":          "",
+		"own/sub/new":  "",
+		"own/file":     "",
+		"own/link":     "",
+		"tmp/old":      "",
+		"his/new":      "",
+		"tmp/dangling": "leads through the link dangling",
+		"his/link":     "leads through the link link",
+		"his/dir/new":  "leads through the link dir",
+		"his/pipe":     "belongs to user 65534",
+		"own/sub":      "is a directory",
+		"own/sub/":     "is a directory",
+		"absent/new":   "no such file",
 	} {
 		err := WriteFile(path, []byte("new"))
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
@@ -233,7 +244,12 @@ func TestSockets(t *testing.T) {
 func TestCheckDir(t *testing.T) {
 	needsRoot(t)
 	dir := tree(t)
-	for path, want := range map[string]string{"own": "", "his": "belongs to user 65534", "his/dir": "belongs to user 65534", "own/file": "not a directory"} {
+	for path, want := range map[string]string{
+		"own":      "",
+		"his":      "belongs to user 65534",
+		"his/dir":  "belongs to user 65534",
+		"own/file": "not a directory",
+	} {
 		if err := CheckDir(filepath.Join(dir, path)); (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -248,14 +264,24 @@ func TestCheckParents(t *testing.T) {
 	for _, name := range []string{"his/own", "open/own", "sticky/own", "own/own", "group/own", "roots/own", "sticky-group/own"} {
 		must(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
 	}
-	must(t, os.Chown(dir+"/his", nobody, nobody), os.Chmod(dir+"/open", 0o777), os.Chmod(dir+"/sticky", os.ModeSticky|0o777), os.Symlink("his/own", dir+"/link"),
+	must(t, os.Chown(dir+"/his", nobody, nobody), os.Chmod(dir+"/open", 0o777),
+		os.Chmod(dir+"/sticky", os.ModeSticky|0o777), os.Symlink("his/own", dir+"/link"),
 		os.Symlink("open/back", dir+"/chain"), os.Symlink("../own/own", dir+"/open/back"))
 	must(t, os.Chown(dir+"/group", 0, nobody), os.Chmod(dir+"/group", 0o775), os.Chmod(dir+"/roots", 0o775),
 		os.Chown(dir+"/sticky-group", 0, nobody), os.Chmod(dir+"/sticky-group", os.ModeSticky|0o775))
 	for path, want := range map[string]string{
-		"group/own": "can be written by group 65534", "group/own/deep/absent": "can be written by group 65534", "roots/own": "", "sticky-group/own": "",
-		"his/own": "belongs to user 65534", "his/own/deep/absent": "belongs to user 65534", "link": "belongs to user 65534", "open/own": "can be written by others", "chain": "can be written by others",
-		"sticky/own": "", "own/own": "", "own/absent/absent": "",
+		"group/own":             "can be written by group 65534",
+		"group/own/deep/absent": "can be written by group 65534",
+		"roots/own":             "",
+		"sticky-group/own":      "",
+		"his/own":               "belongs to user 65534",
+		"his/own/deep/absent":   "belongs to user 65534",
+		"link":                  "belongs to user 65534",
+		"open/own":              "can be written by others",
+		"chain":                 "can be written by others",
+		"sticky/own":            "",
+		"own/own":               "",
+		"own/absent/absent":     "",
 	} {
 		err := CheckParents(filepath.Join(dir, path))
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
@@ -279,7 +305,8 @@ func TestLookPath(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	program := func(name string, owner int, mode os.FileMode) {
-		must(t, os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte("#!/bin/sh\n"), 0o600), os.Chmod(name, mode), os.Chown(name, owner, owner))
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755),
+			os.WriteFile(name, []byte("#!/bin/sh\n"), 0o600), os.Chmod(name, mode), os.Chown(name, owner, owner))
 	}
 	program("own/tool", 0, 0o755)
 	program("own/his", nobody, 0o755)
@@ -310,7 +337,8 @@ func TestLookPath(t *testing.T) {
 		if err == nil {
 			must(t, found.Close())
 		}
-		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) || (err == nil && found.Path != at("own/tool")) {
+		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) ||
+			(err == nil && found.Path != at("own/tool")) {
 			t.Errorf("%s in %s: %+v %v", c.program, c.path, found, err)
 		}
 	}
@@ -331,12 +359,16 @@ func TestEnviron(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	env := Environ("AWS_", "GNUPGHOME")
-	for _, want := range []string{"HOME=/h", "PATH=/bin:/sbin", "TMPDIR=" + own, "https_proxy=p", "NO_PROXY=n", "SSL_CERT_FILE=c", "AWS_REGION=r", "GNUPGHOME=g"} {
+	for _, want := range []string{
+		"HOME=/h", "PATH=/bin:/sbin", "TMPDIR=" + own, "https_proxy=p", "NO_PROXY=n",
+		"SSL_CERT_FILE=c", "AWS_REGION=r", "GNUPGHOME=g",
+	} {
 		if !slices.Contains(env, want) {
 			t.Errorf("%s is missing in %q", want, env)
 		}
 	}
-	if text := strings.Join(env, "\n"); strings.Contains(text, "secret") || strings.Contains(text, "evil") || strings.Contains(text, "AWSX") {
+	if text := strings.Join(env, "\n"); strings.Contains(text, "secret") ||
+		strings.Contains(text, "evil") || strings.Contains(text, "AWSX") {
 		t.Errorf("%q is handed on", env)
 	}
 	for _, dir := range []string{"relative", open, filepath.Join(own, "absent"), ""} {

@@ -41,8 +41,15 @@ func at(address string) func(*v1.Service) { return func(s *v1.Service) { s.Spec.
 func pod(name, ip string, change ...func(*v1.Pod)) *v1.Pod {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web"}},
-		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "a", Ports: []v1.ContainerPort{{Name: "www", ContainerPort: 8080, Protocol: v1.ProtocolTCP}}}}},
-		Status:     v1.PodStatus{Phase: v1.PodRunning, PodIPs: []v1.PodIP{{IP: ip}}, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}},
+		Spec: v1.PodSpec{Containers: []v1.Container{{
+			Name:  "a",
+			Ports: []v1.ContainerPort{{Name: "www", ContainerPort: 8080, Protocol: v1.ProtocolTCP}},
+		}}},
+		Status: v1.PodStatus{
+			Phase:      v1.PodRunning,
+			PodIPs:     []v1.PodIP{{IP: ip}},
+			Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}},
+		},
 	}
 	for _, c := range change {
 		c(p)
@@ -74,8 +81,12 @@ func TestEndpoints(t *testing.T) {
 		want   string
 	}{
 		{func(*v1.Service) {}, "10.0.0.1:8080 10.0.0.2:8080 10.0.0.10:8080 10.0.0.11:8080 [fd00::1]:8080"},
-		{func(s *v1.Service) { s.Spec.PublishNotReadyAddresses = true }, "10.0.0.1:8080 10.0.0.2:8080 10.0.0.3:8080 10.0.0.10:8080 10.0.0.11:8080 [fd00::1]:8080"},
-		{func(s *v1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(9) }, "10.0.0.1:9 10.0.0.2:9 10.0.0.8:9 10.0.0.9:9 10.0.0.10:9 10.0.0.11:9 [fd00::1]:9"},
+		{func(s *v1.Service) {
+			s.Spec.PublishNotReadyAddresses = true
+		}, "10.0.0.1:8080 10.0.0.2:8080 10.0.0.3:8080 10.0.0.10:8080 10.0.0.11:8080 [fd00::1]:8080"},
+		{func(s *v1.Service) {
+			s.Spec.Ports[0].TargetPort = intstr.FromInt32(9)
+		}, "10.0.0.1:9 10.0.0.2:9 10.0.0.8:9 10.0.0.9:9 10.0.0.10:9 10.0.0.11:9 [fd00::1]:9"},
 		{func(s *v1.Service) { s.Spec.Selector = nil }, ""},
 	} {
 		s := web("web", at("10.96.0.1"), c.change)
@@ -130,22 +141,28 @@ func TestNames(t *testing.T) {
 	if got := string(Hosts(member, "node", names)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := string(Hosts(pod("p", "", func(p *v1.Pod) { p.Namespace = "other" }), "node", names)); strings.Contains(got, "\tweb\n") || !strings.Contains(got, "\tweb.default\n") {
+	if got := string(Hosts(pod("p", "", func(p *v1.Pod) {
+		p.Namespace = "other"
+	}), "node", names)); strings.Contains(got, "\tweb\n") || !strings.Contains(got, "\tweb.default\n") {
 		t.Error(got)
 	}
 	for policy, onNode := range map[v1.DNSPolicy]bool{v1.DNSDefault: false, v1.DNSNone: false, v1.DNSClusterFirst: true} {
-		if got := Hosts(pod("p", "", func(p *v1.Pod) { p.Spec.DNSPolicy, p.Spec.HostNetwork = policy, onNode }), "node", names); got != nil {
+		if got := Hosts(pod("p", "", func(p *v1.Pod) {
+			p.Spec.DNSPolicy, p.Spec.HostNetwork = policy, onNode
+		}), "node", names); got != nil {
 			t.Errorf("%s: %s", policy, got)
 		}
 	}
 	known := NewKnown(services, names)
 	text, err := known.Encode()
-	if again := DecodeKnown(text); err != nil || !slices.Equal(again.Names, names) || again.Variables(member)["WEB_SERVICE_HOST"] != "10.96.0.1" || len(DecodeKnown([]byte("{")).Names) > 0 {
+	if again := DecodeKnown(text); err != nil || !slices.Equal(again.Names, names) ||
+		again.Variables(member)["WEB_SERVICE_HOST"] != "10.96.0.1" || len(DecodeKnown([]byte("{")).Names) > 0 {
 		t.Errorf("%v %v", again, err)
 	}
 	deaf, elsewhere := pod("p", ""), pod("p", "")
 	deaf.Spec.EnableServiceLinks, elsewhere.Namespace = new(false), "other"
-	if v := known.Variables(member); v["WEB_PORT_80_TCP_ADDR"] != "10.96.0.1" || v["WEB_SERVICE_PORT_HTTP"] != "80" || v["DB_SERVICE_HOST"] != "" || len(known.Variables(deaf))+len(known.Variables(elsewhere)) > 0 {
+	if v := known.Variables(member); v["WEB_PORT_80_TCP_ADDR"] != "10.96.0.1" || v["WEB_SERVICE_PORT_HTTP"] != "80" ||
+		v["DB_SERVICE_HOST"] != "" || len(known.Variables(deaf))+len(known.Variables(elsewhere)) > 0 {
 		t.Errorf("variables %v", v)
 	}
 }
@@ -232,10 +249,12 @@ func TestLinesInAHostsFile(t *testing.T) {
 func TestFill(t *testing.T) {
 	first, again := web("web", onNode(0)), web("web", onNode(0))
 	var one, other Taken
-	if err := errors.Join(one.Fill(first, nil), other.Fill(again, nil)); err != nil || first.Spec.ClusterIP != again.Spec.ClusterIP || first.Spec.Ports[0].NodePort != again.Spec.Ports[0].NodePort {
+	if err := errors.Join(one.Fill(first, nil), other.Fill(again, nil)); err != nil ||
+		first.Spec.ClusterIP != again.Spec.ClusterIP || first.Spec.Ports[0].NodePort != again.Spec.Ports[0].NodePort {
 		t.Fatalf("%+v %+v %v", first.Spec, again.Spec, err)
 	}
-	if port := first.Spec.Ports[0].NodePort; port < firstPort || port > lastPort || !netip.MustParsePrefix(range4).Contains(Addresses(first)[0]) {
+	if port := first.Spec.Ports[0].NodePort; port < firstPort ||
+		port > lastPort || !netip.MustParsePrefix(range4).Contains(Addresses(first)[0]) {
 		t.Errorf("%+v", first.Spec)
 	}
 	thief := web("thief", at(first.Spec.ClusterIP))
@@ -248,11 +267,13 @@ func TestFill(t *testing.T) {
 	edited := web("web", ofType(v1.ServiceTypeLoadBalancer))
 	edited.Spec.Ports[0].Name = "www"
 	var third Taken
-	if err := third.Fill(edited, first); err != nil || edited.Spec.ClusterIP != first.Spec.ClusterIP || edited.Spec.Ports[0].NodePort != first.Spec.Ports[0].NodePort {
+	if err := third.Fill(edited, first); err != nil ||
+		edited.Spec.ClusterIP != first.Spec.ClusterIP || edited.Spec.Ports[0].NodePort != first.Spec.Ports[0].NodePort {
 		t.Errorf("an edit has %+v, before %+v: %v", edited.Spec, first.Spec, err)
 	}
 	inner := web("web")
-	if err := new(Taken).Fill(inner, first); err != nil || inner.Spec.Ports[0].NodePort != 0 || inner.Spec.ClusterIP != first.Spec.ClusterIP {
+	if err := new(Taken).Fill(inner, first); err != nil ||
+		inner.Spec.Ports[0].NodePort != 0 || inner.Spec.ClusterIP != first.Spec.ClusterIP {
 		t.Errorf("without a port of the node: %+v %v", inner.Spec, err)
 	}
 	dual := web("dual", func(s *v1.Service) { s.Spec.IPFamilyPolicy = new(v1.IPFamilyPolicyPreferDualStack) })
@@ -267,7 +288,8 @@ func TestFillNamesTheOtherService(t *testing.T) {
 	if err := taken.Fill(web("a", ofType(v1.ServiceTypeLoadBalancer)), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := taken.Fill(web("b", ofType(v1.ServiceTypeLoadBalancer)), nil); err == nil || !strings.HasSuffix(err.Error(), "is used by service default/a") {
+	if err := taken.Fill(web("b", ofType(v1.ServiceTypeLoadBalancer)), nil); err == nil ||
+		!strings.HasSuffix(err.Error(), "is used by service default/a") {
 		t.Errorf("%v", err)
 	}
 }
@@ -288,12 +310,13 @@ func TestFillRefuses(t *testing.T) {
 		s.Spec.Ports[1].Port = 81
 	}
 	for want, s := range map[string]*v1.Service{
-		"spec.clusterIPs[0]: 8.8.8.8 is not one of":                                     web("a", at("8.8.8.8")),
-		"spec.clusterIPs[0]: 127.0.0.1 is not one of":                                   web("b", at("127.0.0.1")),
-		"spec.ports[0].nodePort: 22 is not one of":                                      web("c", onNode(22)),
-		"spec.ports[0]: port 30001/TCP of the node is used by a process":                web("d", onNode(30001)),
-		"spec.ports[0]: port 80/TCP of the node is used by pod default/front":           web("e", lb),
-		"spec.ports[0]: port 22/TCP of the node is used by a process":                   web("f", lb, func(s *v1.Service) { s.Spec.Ports[0].Port = 22 }),
+		"spec.clusterIPs[0]: 8.8.8.8 is not one of":                           web("a", at("8.8.8.8")),
+		"spec.clusterIPs[0]: 127.0.0.1 is not one of":                         web("b", at("127.0.0.1")),
+		"spec.ports[0].nodePort: 22 is not one of":                            web("c", onNode(22)),
+		"spec.ports[0]: port 30001/TCP of the node is used by a process":      web("d", onNode(30001)),
+		"spec.ports[0]: port 80/TCP of the node is used by pod default/front": web("e", lb),
+		"spec.ports[0]: port 22/TCP of the node is used by a process": web("f",
+			lb, func(s *v1.Service) { s.Spec.Ports[0].Port = 22 }),
 		"spec.ports[1]: port 30002/TCP of the node is used by service default/g itself": web("g", onNode(30002), twice),
 	} {
 		taken := busy
@@ -343,13 +366,18 @@ func TestTarget(t *testing.T) {
 // TestEndpointDocuments checks that ready and unready pods are listed separately, each under its own port number.
 func TestEndpointDocuments(t *testing.T) {
 	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1.ServiceSpec{
-		Selector: map[string]string{"app": "web"}, Ports: []v1.ServicePort{{Name: "http", Port: 80, Protocol: v1.ProtocolTCP, TargetPort: intstr.FromString("http")}},
+		Selector: map[string]string{"app": "web"}, Ports: []v1.ServicePort{
+			{Name: "http", Port: 80, Protocol: v1.ProtocolTCP, TargetPort: intstr.FromString("http")},
+		},
 	}}
 	one := func(name, ip string, port int32, ready bool) *v1.Pod {
 		p := &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web"}},
-			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "a", Ports: []v1.ContainerPort{{Name: "http", ContainerPort: port, Protocol: v1.ProtocolTCP}}}}},
-			Status:     v1.PodStatus{Phase: v1.PodRunning, PodIPs: []v1.PodIP{{IP: ip}}},
+			Spec: v1.PodSpec{Containers: []v1.Container{{
+				Name:  "a",
+				Ports: []v1.ContainerPort{{Name: "http", ContainerPort: port, Protocol: v1.ProtocolTCP}},
+			}}},
+			Status: v1.PodStatus{Phase: v1.PodRunning, PodIPs: []v1.PodIP{{IP: ip}}},
 		}
 		if ready {
 			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}

@@ -43,8 +43,15 @@ func TestOwnerOfAnotherProcessIsRefused(t *testing.T) {
 			t.Errorf("%q: %v %v", cgroup, owner, err)
 		}
 	}
-	for _, cgroup := range []string{"0::/kubepods/pod1/" + id[1:] + "\n", "0::/kubepods/pod1/x" + id + "\n", "0::/kubepods/" + id + "x/y\n", "0::/\n", ""} {
-		if owner, err := ownerOf(proc(t, cgroup, status), id); err == nil || !strings.Contains(err.Error(), "does not belong to the container") {
+	for _, cgroup := range []string{
+		"0::/kubepods/pod1/" + id[1:] + "\n",
+		"0::/kubepods/pod1/x" + id + "\n",
+		"0::/kubepods/" + id + "x/y\n",
+		"0::/\n",
+		"",
+	} {
+		if owner, err := ownerOf(proc(t, cgroup, status), id); err == nil ||
+			!strings.Contains(err.Error(), "does not belong to the container") {
 			t.Errorf("%q: %v %v", cgroup, owner, err)
 		}
 	}

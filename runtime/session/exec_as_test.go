@@ -14,7 +14,9 @@ func TestFindUser(t *testing.T) {
 	const passwd = "root:x:0:0::/root:/bin/sh\nweb:x:33:34::/srv:/bin/sh\n"
 	const group = "root:x:0:\nweb:x:34:\nlogs:x:40:web\n"
 	fsGroup := int64(40)
-	pod := &podspec.Desired{Pod: &v1.Pod{Spec: v1.PodSpec{SecurityContext: &v1.PodSecurityContext{SupplementalGroups: []int64{9}, FSGroup: &fsGroup}}}}
+	pod := &podspec.Desired{Pod: &v1.Pod{
+		Spec: v1.PodSpec{SecurityContext: &v1.PodSecurityContext{SupplementalGroups: []int64{9}, FSGroup: &fsGroup}},
+	}}
 	for name, want := range map[string]*containerd.User{
 		"web":       {UID: 33, GID: 34, AdditionalGroups: []uint32{40, 9}},
 		"33":        {UID: 33, GID: 34, AdditionalGroups: []uint32{40, 9}},

@@ -50,19 +50,31 @@ func newLab(t *testing.T) *lab {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	w := observe.World{Client: client, Layout: layout, Cgroups: cgroup.Machine{}, Now: clock.Now}
 	host := observe.NewHost(client, layout, observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }})
-	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: 'i:1', ports: [{name: http, containerPort: 80}]}, {name: b, image: 'i:1'}]\n"
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, " +
+		"image: 'i:1', ports: [{name: http, containerPort: 80}]}, {name: b, image: 'i:1'}]\n"
 	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}
-	l := &lab{Sessions: New(client, observe.New(w, host, observe.NewDigests(layout))), t: t, server: server, pod: m.Pods[0], logs: t.TempDir(), layout: layout}
+	l := &lab{
+		Sessions: New(client, observe.New(w, host, observe.NewDigests(layout))),
+		t:        t,
+		server:   server,
+		pod:      m.Pods[0],
+		logs:     t.TempDir(),
+		layout:   layout,
+	}
 	return l
 }
 
 // labels returns the labels that a kubelet sets on the pod's objects.
 func (l *lab) labels() map[string]string {
 	ref := model.RefOf(l.pod.Pod)
-	return map[string]string{criconfig.LabelPodName: ref.Name, criconfig.LabelPodNamespace: ref.Namespace, criconfig.LabelPodUID: string(ref.UID)}
+	return map[string]string{
+		criconfig.LabelPodName:      ref.Name,
+		criconfig.LabelPodNamespace: ref.Namespace,
+		criconfig.LabelPodUID:       string(ref.UID),
+	}
 }
 
 // run creates a running container, and the sandbox of the pod if it has none. The log contains the attempt number.
@@ -81,10 +93,15 @@ func (l *lab) run(name string, attempt uint32) string {
 	log := name + string(rune('0'+attempt)) + ".log"
 	labels := l.labels()
 	labels[criconfig.LabelContainerName] = name
-	reply, err := l.client.CreateContainer(l.t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: l.sandbox, Config: &runtimeapi.ContainerConfig{
-		Metadata: &runtimeapi.ContainerMetadata{Name: name, Attempt: attempt}, Image: &runtimeapi.ImageSpec{Image: "i:1"}, Labels: labels, LogPath: log,
+	config := &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: name, Attempt: attempt},
+		Image:       &runtimeapi.ImageSpec{Image: "i:1"},
+		Labels:      labels,
+		LogPath:     log,
 		Annotations: map[string]string{criconfig.AnnotationRestartCount: string(rune('0' + attempt))},
-	}})
+	}
+	request := &runtimeapi.CreateContainerRequest{PodSandboxId: l.sandbox, Config: config}
+	reply, err := l.client.CreateContainer(l.t.Context(), request)
 	if err == nil {
 		_, err = l.client.StartContainer(l.t.Context(), &runtimeapi.StartContainerRequest{ContainerId: reply.GetContainerId()})
 	}
@@ -153,17 +170,26 @@ func TestReasonsForAMissingLog(t *testing.T) {
 		opts   LogOptions
 		want   string
 	}{
-		"not started": {model.Memory{}, LogOptions{Container: "a"}, "container a of pod default/web has no log: it has not started: ContainerCreating"},
+		"not started": {
+			model.Memory{},
+			LogOptions{Container: "a"},
+			"container a of pod default/web has no log: it has not started: ContainerCreating",
+		},
 		"cannot start": {
 			model.Memory{StartErrors: map[string]model.StartError{"a": {Reason: "ErrImagePull", Message: "no such image"}}},
 			LogOptions{Container: "a"},
 			"it has not started: ErrImagePull: no such image",
 		},
 		"not admitted": {
-			model.Memory{Rejection: &model.Rejection{Reason: "OutOfcpu", Message: "too little"}}, LogOptions{Container: "a"}, "the pod did not run: OutOfcpu",
+			model.Memory{Rejection: &model.Rejection{Reason: "OutOfcpu", Message: "too little"}},
+			LogOptions{Container: "a"},
+			"the pod did not run: OutOfcpu",
 		},
 		"its record is gone": {
-			model.Memory{Completion: &model.Completion{Phase: v1.PodFailed, Containers: map[string]model.ContainerEnd{"a": {Reason: "Error", ExitCode: 3}}}},
+			model.Memory{Completion: &model.Completion{
+				Phase:      v1.PodFailed,
+				Containers: map[string]model.ContainerEnd{"a": {Reason: "Error", ExitCode: 3}},
+			}},
 			LogOptions{Container: "a", Options: logfile.Options{Follow: true}},
 			"it has ended (Error, exit code 3), and the runtime has removed its record",
 		},
@@ -256,7 +282,17 @@ func TestContainerWithoutARecordDoesNotRun(t *testing.T) {
 // sides.
 func TestPortNumbers(t *testing.T) {
 	l := newLab(t)
-	for given, want := range map[string]string{"8080:80": "8080:80", "80": "80:80", "http": "80:80", "8080:http": "8080:80", ":http": ":80", "0": "", "70000": "", "8080:smtp": "", "": ""} {
+	for given, want := range map[string]string{
+		"8080:80":   "8080:80",
+		"80":        "80:80",
+		"http":      "80:80",
+		"8080:http": "8080:80",
+		":http":     ":80",
+		"0":         "",
+		"70000":     "",
+		"8080:smtp": "",
+		"":          "",
+	} {
 		got, err := portNumbers(l.pod.Pod, []string{given})
 		if (err == nil) != (want != "") || (err == nil && got[0] != want) {
 			t.Errorf("%q: %v, %v", given, got, err)
@@ -273,7 +309,8 @@ func TestForwardingNeedsASandbox(t *testing.T) {
 		t.Errorf("%s, %v", id, err)
 	}
 	l.server.Reboot()
-	if err := l.PortForward(t.Context(), l.pod, &remote.Forwarding{Ports: []string{"80"}}); err == nil || err.Error() != "pod default/web does not run" {
+	if err := l.PortForward(t.Context(), l.pod, &remote.Forwarding{Ports: []string{"80"}}); err == nil ||
+		err.Error() != "pod default/web does not run" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -285,8 +322,13 @@ func TestCommandsThatDoNotRun(t *testing.T) {
 		want    string
 		missing bool
 	}{
-		`error executing command in container: failed to exec: unable to start container process: exec: "x": executable file not found in $PATH`: {`exec: "x": executable file not found in $PATH`, true},
-		"exec /x: no such file or directory": {"exec /x: no such file or directory", true}, "permission denied": {"permission denied", false},
+		"error executing command in container: failed to exec: unable to start container process: " +
+			`exec: "x": executable file not found in $PATH`: {
+			`exec: "x": executable file not found in $PATH`,
+			true,
+		},
+		"exec /x: no such file or directory": {"exec /x: no such file or directory", true},
+		"permission denied":                  {"permission denied", false},
 	} {
 		e := &ExecError{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Container: "a", Command: "x", Err: errors.New(said)}
 		if e.Error() != "pod ns/web: container a: running x: "+c.want || e.NoCommand() != c.missing {

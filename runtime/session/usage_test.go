@@ -66,7 +66,15 @@ func TestUsageIsOfTheNewestContainer(t *testing.T) {
 		},
 	}
 	want := []ContainerUsage{
-		{Name: "app", Type: podspec.Regular, ID: "app-3", Running: true, Restarts: 3, NanoCores: new(uint64(2_000_000_000)), WorkingSet: new(uint64(64))},
+		{
+			Name:       "app",
+			Type:       podspec.Regular,
+			ID:         "app-3",
+			Running:    true,
+			Restarts:   3,
+			NanoCores:  new(uint64(2_000_000_000)),
+			WorkingSet: new(uint64(64)),
+		},
 		{Name: "dead", Type: podspec.Regular, ID: "dead-5", Restarts: 5},
 		{Name: "new", Type: podspec.Regular},
 	}

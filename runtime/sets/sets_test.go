@@ -39,7 +39,10 @@ func stored() *Content {
 		Workloads: []*podspec.Workload{
 			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "stays", "web")}, Origin: podspec.Origin{Set: "a/s"}},
 			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "goes", "web")}, Origin: podspec.Origin{Set: "a/s"}},
-			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "of-source", "web")}, Origin: podspec.Origin{Set: "a/s", Owner: "files"}},
+			{
+				Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "of-source", "web")},
+				Origin:     podspec.Origin{Set: "a/s", Owner: "files"},
+			},
 			{CronJob: &batchv1.CronJob{ObjectMeta: meta("a", "cron", "db")}},
 			{Job: &batchv1.Job{ObjectMeta: ownedBy("CronJob", "cron", meta("a", "cron-1", "web"))}, Origin: podspec.Origin{Set: "a/s"}},
 		},
@@ -56,7 +59,9 @@ func stored() *Content {
 // Content from workloads and sources is not deleted, and claims are only listed.
 func TestPrune(t *testing.T) {
 	manifests := []state.ObjectKey{
-		{Namespace: "a", Kind: KindPod, Name: "kept"}, {Namespace: "a", Kind: podspec.KindDeployment, Name: "stays"}, {Namespace: "a", Kind: podspec.KindSecret, Name: "web"},
+		{Namespace: "a", Kind: KindPod, Name: "kept"},
+		{Namespace: "a", Kind: podspec.KindDeployment, Name: "stays"},
+		{Namespace: "a", Kind: podspec.KindSecret, Name: "web"},
 	}
 	byLabel, err := labels.Parse("app=web")
 	if err != nil {
@@ -66,13 +71,20 @@ func TestPrune(t *testing.T) {
 		scope Scope
 		want  string
 	}{
-		"a set":      {Scope{Set: "a/s"}, "pod a/web, pod b/web, pod a/copied, deployment a/goes, configmap a/web; persistentvolumeclaim a/web"},
-		"another":    {Scope{Set: "b/s"}, "pod a/other; "},
-		"no set":     {Scope{}, "; "},
-		"labels":     {Scope{Labels: byLabel, Namespaces: []string{"a"}}, "pod a/web, pod a/copied, deployment a/goes, configmap a/web; persistentvolumeclaim a/web"},
-		"elsewhere":  {Scope{Labels: byLabel, Namespaces: []string{"b"}}, "pod b/web; "},
-		"no place":   {Scope{Labels: byLabel}, "; "},
-		"everything": {Scope{Labels: labels.Everything(), Namespaces: []string{"a"}}, "pod a/web, pod a/copied, pod a/other, deployment a/goes, cronjob a/cron, configmap a/web; persistentvolumeclaim a/web"},
+		"a set": {
+			Scope{Set: "a/s"},
+			"pod a/web, pod b/web, pod a/copied, deployment a/goes, configmap a/web; persistentvolumeclaim a/web",
+		},
+		"another": {Scope{Set: "b/s"}, "pod a/other; "},
+		"no set":  {Scope{}, "; "},
+		"labels": {
+			Scope{Labels: byLabel, Namespaces: []string{"a"}},
+			"pod a/web, pod a/copied, deployment a/goes, configmap a/web; persistentvolumeclaim a/web",
+		},
+		"elsewhere": {Scope{Labels: byLabel, Namespaces: []string{"b"}}, "pod b/web; "},
+		"no place":  {Scope{Labels: byLabel}, "; "},
+		"everything": {Scope{Labels: labels.Everything(), Namespaces: []string{"a"}}, "pod a/web, pod a/copied, " +
+			"pod a/other, deployment a/goes, cronjob a/cron, configmap a/web; persistentvolumeclaim a/web"},
 	} {
 		out := Prune(&c.scope, stored(), manifests)
 		claims := Content{Objects: out.Claims}

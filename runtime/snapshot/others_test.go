@@ -18,7 +18,9 @@ import (
 // rejected.
 func TestOthersOfARecording(t *testing.T) {
 	sized := func(name, cores string) *podspec.Desired {
-		return modeltest.Load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: "+name+", uid: "+name+"-0000-0000}\nspec:\n  containers: [{name: a, image: i:1, resources: {requests: {cpu: "+cores+"}}}]\n")
+		return modeltest.Load(t,
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: "+name+", uid: "+name+"-0000-0000}\nspec:\n  containers: "+
+				"[{name: a, image: i:1, resources: {requests: {cpu: "+cores+"}}}]\n")
 	}
 	node := &criconfig.Node{Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}}
 	web, other := sized("web", "3"), sized("other", "2")

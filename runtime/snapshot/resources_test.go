@@ -36,12 +36,15 @@ const shownSnapshot = `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","tak
 "runtime":{"name":"containerd","version":"2","handlers":[{"name":"","features":{"recursive_read_only_mounts":true}}]},
 "sandboxes":[{"id":"s","metadata":{"attempt":0},"state":"SANDBOX_READY","created_at":"1","network":{"ip":"10.0.0.1"}}],
 "containers":[
-{"podSandboxId":"s","status":{"id":"1","metadata":{"name":"a"},"state":"CONTAINER_RUNNING","started_at":"2","annotations":{"io.kubernetes.x":""},
- "labels":{"io.kubernetes.container.name":"a"},"user":{"linux":{"uid":"7","gid":"8","supplemental_groups":["8","9"]}},
+{"podSandboxId":"s","status":{"id":"1","metadata":{"name":"a"},"state":"CONTAINER_RUNNING","started_at":"2",
+ "annotations":{"io.kubernetes.x":""},"labels":{"io.kubernetes.container.name":"a"},
+ "user":{"linux":{"uid":"7","gid":"8","supplemental_groups":["8","9"]}},
  "resources":{"linux":{"cpu_shares":"102","cpu_period":"100000","cpu_quota":"40000","memory_limit_in_bytes":"50331648"}}}},
-{"podSandboxId":"s","status":{"id":"2","metadata":{"name":"b"},"state":"CONTAINER_EXITED","started_at":"2","annotations":{"io.kubernetes.x":""},
- "labels":{"io.kubernetes.container.name":"b"},"resources":{"linux":{"cpu_period":"100000","cpu_quota":"1000"}}}}],
-"actuated":{"containers":{"a":{"requests":{"cpu":"100m","memory":"1Mi"},"limits":{"cpu":"500m","memory":"32Mi"}},"b":{"limits":{"cpu":"1"}}}},
+{"podSandboxId":"s","status":{"id":"2","metadata":{"name":"b"},"state":"CONTAINER_EXITED","started_at":"2",
+ "annotations":{"io.kubernetes.x":""},"labels":{"io.kubernetes.container.name":"b"},
+ "resources":{"linux":{"cpu_period":"100000","cpu_quota":"1000"}}}}],
+"actuated":{"containers":{
+ "a":{"requests":{"cpu":"100m","memory":"1Mi"},"limits":{"cpu":"500m","memory":"32Mi"}},"b":{"limits":{"cpu":"1"}}}},
 "disk":{"cgroup":true}}`
 
 // shown returns the status of a manifest in a snapshot.
@@ -81,10 +84,12 @@ func TestStatusOfResources(t *testing.T) {
 		got[s.Name+", user"], got[s.Name+", mounts"] = asText(t, s.User), asText(t, s.VolumeMounts)
 	}
 	want := map[string]string{
-		"a":              `{"limits":{"cpu":"400m","memory":"48Mi"},"requests":{"cpu":"100m","memory":"1Mi"}}`,
-		"a, allocated":   `{"cpu":"100m","memory":"1Mi"}`,
-		"a, user":        `{"linux":{"uid":7,"gid":8,"supplementalGroups":[8,9]}}`,
-		"a, mounts":      `[{"name":"v","mountPath":"/rw"},{"name":"v","mountPath":"/ro","readOnly":true,"recursiveReadOnly":"Disabled"},{"name":"v","mountPath":"/rro","readOnly":true,"recursiveReadOnly":"Enabled"}]`,
+		"a":            `{"limits":{"cpu":"400m","memory":"48Mi"},"requests":{"cpu":"100m","memory":"1Mi"}}`,
+		"a, allocated": `{"cpu":"100m","memory":"1Mi"}`,
+		"a, user":      `{"linux":{"uid":7,"gid":8,"supplementalGroups":[8,9]}}`,
+		"a, mounts": `[{"name":"v","mountPath":"/rw"},` +
+			`{"name":"v","mountPath":"/ro","readOnly":true,"recursiveReadOnly":"Disabled"},` +
+			`{"name":"v","mountPath":"/rro","readOnly":true,"recursiveReadOnly":"Enabled"}]`,
 		"b":              `{"limits":{"cpu":"5m"},"requests":{"cpu":"5m"}}`,
 		"b, allocated":   `{"cpu":"5m"}`,
 		"b, user":        `null`,
@@ -103,14 +108,19 @@ func TestStatusOfResources(t *testing.T) {
 
 // TestStatusOfPodResources checks that limits of a running pod are effective only if its cgroup has them.
 func TestStatusOfPodResources(t *testing.T) {
-	one := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: u}\nspec:\n  containers: [{name: a, image: 'i:1', resources: {limits: {cpu: 1, memory: 1Mi}}}, {name: b, image: 'i:1'%s}]\n"
-	running := `{"podSandboxId":"s","status":{"id":"NAME","metadata":{"name":"NAME"},"state":"CONTAINER_RUNNING","started_at":"2","annotations":{"io.kubernetes.x":""},"labels":{"io.kubernetes.container.name":"NAME"}}}`
+	one := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: u}\nspec:\n  containers: [{name: a, " +
+		"image: 'i:1', resources: {limits: {cpu: 1, memory: 1Mi}}}, {name: b, image: 'i:1'%s}]\n"
+	running := `{"podSandboxId":"s","status":{"id":"NAME","metadata":{"name":"NAME"},"state":"CONTAINER_RUNNING",` +
+		`"started_at":"2","annotations":{"io.kubernetes.x":""},"labels":{"io.kubernetes.container.name":"NAME"}}}`
 	observed := func(cgroup string) string {
-		return `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","takenAt":"2026-05-04T12:00:00Z","runtime":{"name":"containerd","version":"2"},
+		return `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","takenAt":"2026-05-04T12:00:00Z",
+"runtime":{"name":"containerd","version":"2"},
 "sandboxes":[{"id":"s","metadata":{"attempt":0},"state":"SANDBOX_READY","created_at":"1","network":{"ip":"10.0.0.1"}}],
-"containers":[` + strings.ReplaceAll(running, "NAME", "a") + "," + strings.ReplaceAll(running, "NAME", "b") + `],"disk":{` + cgroup + `}}`
+"containers":[` + strings.ReplaceAll(running, "NAME", "a") + "," + strings.ReplaceAll(running, "NAME", "b") +
+			`],"disk":{` + cgroup + `}}`
 	}
-	const pending = `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","takenAt":"2026-05-04T12:00:00Z","runtime":{"name":"containerd","version":"2"}}`
+	const pending = `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","takenAt":"2026-05-04T12:00:00Z",` +
+		`"runtime":{"name":"containerd","version":"2"}}`
 	limited := strings.Replace(one, "%s", ", resources: {limits: {cpu: 500m}}", 1)
 	open := strings.Replace(one, "%s", "", 1)
 	const requested = `"requests":{"cpu":"1500m","memory":"1Mi"}}`

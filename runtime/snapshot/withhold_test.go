@@ -25,10 +25,14 @@ func TestWithholdIsForPodctlsOwn(t *testing.T) {
 		"a damaged checkpoint": {nil, true, "words", redaction.Withheld},
 	} {
 		status := &runtimeapi.ContainerStatus{Annotations: c.annotations, Message: c.said, Reason: "Error"}
-		s := &Pod{Checkpoint: &state.Checkpoint{Unreadable: c.unreadable}, Containers: []Container{{Status: status, TerminationMessage: c.said}}}
+		s := &Pod{
+			Checkpoint: &state.Checkpoint{Unreadable: c.unreadable},
+			Containers: []Container{{Status: status, TerminationMessage: c.said}},
+		}
 		s.Withhold()
 		got := s.Containers[0]
-		if got.TerminationMessage != c.want || got.Status.GetMessage() != c.want || got.Status.GetReason() != "Error" || status.GetMessage() != c.said {
+		if got.TerminationMessage != c.want || got.Status.GetMessage() != c.want ||
+			got.Status.GetReason() != "Error" || status.GetMessage() != c.said {
 			t.Errorf("%s: %q %q", name, got.TerminationMessage, got.Status)
 		}
 	}

@@ -51,7 +51,13 @@ func fullCheckpoint() *Checkpoint {
 			StartTime:  testTime().Add(-time.Hour),
 			Completion: &model.Completion{Phase: v1.PodSucceeded, At: testTime(), DesiredDigest: "sha256:ab:key:cd"},
 			Probes: map[string]map[model.ProbeType]model.ProbeRecord{
-				"c1": {model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeFailure, Run: 2, CountedAt: testTime(), Message: "refused"}},
+				"c1": {model.Liveness: {
+					Result:    model.ProbeSuccess,
+					Last:      model.ProbeFailure,
+					Run:       2,
+					CountedAt: testTime(),
+					Message:   "refused",
+				}},
 			},
 			Backoffs:        map[string]model.Backoff{"app": {Duration: 20 * time.Second, LastUpdate: testTime(), Key: "v2:x:key:y"}},
 			StartErrors:     map[string]model.StartError{"app": {Reason: "ErrImagePull", Message: "no such image", At: testTime()}},
@@ -221,7 +227,9 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 	}
 	for _, seed := range []string{
 		string(full), `{"version":1}`, `{"version":2}`, `null`, `[]`, `{"version":1,"probes":{"c":null},"applied":{"pod":null}}`,
-		`{"version":1,"applied":{"pod":{},"objects":{"secrets":{"a":null}}}}`, `{"version":1,"actuated":{"containers":{"a":{"limits":{"cpu":"1e9999"}}}}}`, `{"version":1,"startTime":"yesterday"}`,
+		`{"version":1,"applied":{"pod":{},"objects":{"secrets":{"a":null}}}}`,
+		`{"version":1,"actuated":{"containers":{"a":{"limits":{"cpu":"1e9999"}}}}}`,
+		`{"version":1,"startTime":"yesterday"}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -66,7 +66,10 @@ func TestADamagedDigestKeyIsNamed(t *testing.T) {
 		}
 	}
 	_ = os.Remove(l.DigestKey().Path())
-	if err := errors.Join(os.WriteFile(l.DigestKey().Path(), make([]byte, digestKeyBytes), 0o600), os.Chmod(l.DigestKey().Path(), 0o644)); err != nil {
+	if err := errors.Join(
+		os.WriteFile(l.DigestKey().Path(), make([]byte, digestKeyBytes), 0o600),
+		os.Chmod(l.DigestKey().Path(), 0o644),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.DigestKey().Make(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
@@ -78,7 +81,11 @@ func TestADamagedDigestKeyIsNamed(t *testing.T) {
 // is a key.
 func TestDigestKeySweep(t *testing.T) {
 	l := newLayout(t)
-	if err := errors.Join(l.Prepare(), os.WriteFile(filepath.Join(l.Root, unfinishedKey+"1"), nil, 0o600), l.DigestKey().Sweep()); err != nil {
+	if err := errors.Join(
+		l.Prepare(),
+		os.WriteFile(filepath.Join(l.Root, unfinishedKey+"1"), nil, 0o600),
+		l.DigestKey().Sweep(),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if left := names(t, l.Root); len(left) != 1 {

@@ -34,7 +34,8 @@ func TestEarlierSecretsAreKept(t *testing.T) {
 		apply(withSecret(fmt.Sprintf("value-number-%d", i), "the-same"))
 	}
 	text := "0 value-number-0, 1 value-number-1, 8 value-number-8, 9 value-number-9, the-same"
-	if got := j.Redactor(nil).Text(text); strings.Contains(got, "value-number-1") || strings.Contains(got, "value-number-8") || strings.Contains(got, "the-same") {
+	if got := j.Redactor(nil).Text(text); strings.Contains(got, "value-number-1") ||
+		strings.Contains(got, "value-number-8") || strings.Contains(got, "the-same") {
 		t.Errorf("%s", got)
 	}
 	if len(j.EarlierSecrets) != earlierGenerations || len(j.EarlierSecrets[0]) != 1 || string(j.EarlierSecrets[0][0]) != "value-number-1" {

@@ -15,7 +15,9 @@ import (
 
 func writeApplied(t *testing.T, l Layout, namespace, name string, uid types.UID) {
 	t.Helper()
-	if err := l.Pod(uid).Checkpoint().Write(&Checkpoint{Memory: model.Memory{Applied: desired(namespace, name, uid), Generation: 1}}); err != nil {
+	if err := l.Pod(uid).Checkpoint().Write(&Checkpoint{
+		Memory: model.Memory{Applied: desired(namespace, name, uid), Generation: 1},
+	}); err != nil {
 		t.Fatal(err)
 	}
 }

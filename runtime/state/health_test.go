@@ -23,7 +23,10 @@ func TestHealthSeesEveryJournal(t *testing.T) {
 	writeApplied(t, l, "default", "damaged", "u3")
 	write(t, l.Pod("u3").Checkpoint().Path(), "{")
 	newest := time.Now().Add(time.Hour).Truncate(time.Second)
-	if err := errors.Join(os.Chmod(l.Pod("u2").Checkpoint().Path(), 0o644), os.Chtimes(l.Pod("u1").Checkpoint().Path(), newest, newest)); err != nil {
+	if err := errors.Join(
+		os.Chmod(l.Pod("u2").Checkpoint().Path(), 0o644),
+		os.Chtimes(l.Pod("u1").Checkpoint().Path(), newest, newest),
+	); err != nil {
 		t.Fatal(err)
 	}
 	h := l.Health()

@@ -37,11 +37,18 @@ func TestEventsAreCountedAndBounded(t *testing.T) {
 // are equal.
 func TestEventsThatSayTheSameAreOne(t *testing.T) {
 	for text, pair := range map[string][2]string{
-		"runs":  {`failed to start exec "` + strings.Repeat("a", 64) + `": no such file`, `failed to start exec "` + strings.Repeat("b", 64) + `": no such file`},
-		"times": {"liveness probe failed: 500, but that was 2s ago; probe again", "liveness probe failed: 500, but that was 1m3s ago; probe again"},
+		"runs": {
+			`failed to start exec "` + strings.Repeat("a", 64) + `": no such file`,
+			`failed to start exec "` + strings.Repeat("b", 64) + `": no such file`,
+		},
+		"times": {
+			"liveness probe failed: 500, but that was 2s ago; probe again",
+			"liveness probe failed: 500, but that was 1m3s ago; probe again",
+		},
 	} {
 		h := &History{}
-		h.Add(PodEvent{Reason: "Unhealthy", Message: pair[0]}, PodEvent{Reason: "Unhealthy", Message: pair[1]}, PodEvent{Reason: "Unhealthy", Message: "exited 1"})
+		h.Add(PodEvent{Reason: "Unhealthy", Message: pair[0]},
+			PodEvent{Reason: "Unhealthy", Message: pair[1]}, PodEvent{Reason: "Unhealthy", Message: "exited 1"})
 		if len(h.Events) != 2 || h.Events[0].Count != 2 || h.Events[0].Message != pair[1] {
 			t.Errorf("%s: %+v", text, h.Events)
 		}
@@ -73,7 +80,8 @@ func TestRestartsLeaveTheStart(t *testing.T) {
 		h.Mark(Span{Kind: "StartContainer", Object: "a", Begin: at, End: at})
 	}
 	last := h.Spans[len(h.Spans)-1].Begin
-	if len(h.Spans) != spansMax || h.Spans[0].Kind != "RunSandbox" || h.Spans[1].Begin.Sub(noon) != time.Minute || last.Sub(noon) != 3*spansMax*time.Minute {
+	if len(h.Spans) != spansMax || h.Spans[0].Kind != "RunSandbox" ||
+		h.Spans[1].Begin.Sub(noon) != time.Minute || last.Sub(noon) != 3*spansMax*time.Minute {
 		t.Errorf("%d spans are kept, first %+v, last %s", len(h.Spans), h.Spans[:2], last)
 	}
 }

@@ -115,7 +115,11 @@ func TestLogsLeadNowhere(t *testing.T) {
 					unchanged := wantUnchanged(t, victim)
 					writeLogs(t, pod, "default", "web")
 					write(t, filepath.Join(pod.layout.DeletedLogs().Dir(), "default_web_"+testUID+".20250301-123015.123456", "x"), "")
-					if err := errors.Join(os.RemoveAll(path(pod)), os.MkdirAll(filepath.Dir(path(pod)), 0o755), plant(victim, path(pod))); err != nil {
+					if err := errors.Join(
+						os.RemoveAll(path(pod)),
+						os.MkdirAll(filepath.Dir(path(pod)), 0o755),
+						plant(victim, path(pod)),
+					); err != nil {
 						t.Fatal(err)
 					}
 					_ = logWork(pod)[name]()
@@ -139,7 +143,11 @@ func TestLogsWhileDirectoriesAreSwapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(pod.layout.DeletedLogs().Dir(), "default_web_"+testUID+".20250301-123015.123456", "0.log"), "")
-	paths := []string{ok(pod.Logs("default", "web").Dir()), ok(pod.Logs("default", "web").ContainerDir("app")), pod.layout.DeletedLogs().Dir()}
+	paths := []string{
+		ok(pod.Logs("default", "web").Dir()),
+		ok(pod.Logs("default", "web").ContainerDir("app")),
+		pod.layout.DeletedLogs().Dir(),
+	}
 	var links []string
 	for i := range paths {
 		link := filepath.Join(pod.layout.LogRoot, fmt.Sprintf("link-%d", i))
@@ -199,14 +207,16 @@ func TestClaimsAreNoPaths(t *testing.T) {
 	write(t, filepath.Join(l.Claims().dir(), "default", "data", "inner", "file"), "precious")
 	unchanged := wantUnchanged(t, filepath.Dir(l.Root))
 	for _, name := range []string{
-		"../../../victim", "../../pods", "../other", "data/inner", "/etc", "", ".", "..", ".aside", ".removed", ".hidden", "a\x00b", "../default/data",
+		"../../../victim", "../../pods", "../other", "data/inner", "/etc", "", ".", "..", ".aside", ".removed",
+		".hidden", "a\x00b", "../default/data",
 		"x\ny", "x\x1b[2J", "x\x7f", "x\u0085y", "x\u2028y", "x\u202ey", "x\xffy",
 	} {
 		_, pathErr := pod.Claims().Dir(Claim{Namespace: "default", Name: name})
 		_, openErr := pod.Claims().Open(Claim{Namespace: "default", Name: name})
 		_, makeErr := pod.Claims().Make(t.Context(), Claim{Namespace: "default", Name: name}, 0o777)
 		for what, err := range map[string]error{
-			"path": pathErr, "opening": openErr, "making": makeErr, "removing": pod.Claims().Remove(t.Context(), Claim{Namespace: "default", Name: name}, func() error { return nil }),
+			"path": pathErr, "opening": openErr, "making": makeErr, "removing": pod.Claims().Remove(t.Context(),
+				Claim{Namespace: "default", Name: name}, func() error { return nil }),
 		} {
 			if refused := (*NameError)(nil); !errors.As(err, &refused) || refused.Kind != "claimName" || refused.Name != name {
 				t.Errorf("%s the claim %q: %v, want that it is refused", what, name, err)
@@ -429,7 +439,12 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err = errors.Join(claim.Close(), pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 3}}), pod.History().Write(&History{}), pod.Logs("default", "web").Make("app")); err != nil {
+	if err = errors.Join(
+		claim.Close(),
+		pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 3}}),
+		pod.History().Write(&History{}),
+		pod.Logs("default", "web").Make("app"),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err = pod.Logs("default", "web").Archive(testTime()); err != nil {
@@ -441,7 +456,17 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	}
 	victim := victimTree(t)
 	for _, name := range []string{".x", "a_b", "_ids", strings.Repeat("y", 250), "link", "pipe", "file", "line\nbreak"} {
-		for _, dir := range []string{l.Objects().dir(), l.Objects().dir("default"), l.Objects().dir("default", "secrets"), l.pods(), l.Histories().dir(), l.Claims().dir(), filepath.Join(l.Claims().dir(), "default"), l.Locks().dir(), l.DeletedLogs().Dir()} {
+		for _, dir := range []string{
+			l.Objects().dir(),
+			l.Objects().dir("default"),
+			l.Objects().dir("default", "secrets"),
+			l.pods(),
+			l.Histories().dir(),
+			l.Claims().dir(),
+			filepath.Join(l.Claims().dir(), "default"),
+			l.Locks().dir(),
+			l.DeletedLogs().Dir(),
+		} {
 			if err = os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -479,7 +504,8 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 		t.Errorf("claims are %+v %v", claims, err)
 	}
 	objects, err := l.Objects().List()
-	if err != nil || !slices.Contains(objects, object) || slices.ContainsFunc(objects, func(k ObjectKey) bool { return k.check() != nil || k.Name == "link" }) {
+	if err != nil || !slices.Contains(objects, object) ||
+		slices.ContainsFunc(objects, func(k ObjectKey) bool { return k.check() != nil || k.Name == "link" }) {
 		t.Errorf("objects are %+v %v", objects, err)
 	}
 	logs, err := l.DeletedLogs().List()
@@ -522,7 +548,9 @@ func TestStateBelowALinkOfAnotherUser(t *testing.T) {
 	}
 	pod := Layout{Root: filepath.Join(link, "a", "state"), LogRoot: filepath.Join(link, "b", "pods")}.Pod(testUID)
 	for what, err := range map[string]error{
-		"the checkpoint": pod.Checkpoint().Write(&Checkpoint{}), "logs": pod.Logs("default", "web").Make("app"), "a directory": pod.MakeDir(pod.Volumes(), 0o750),
+		"the checkpoint": pod.Checkpoint().Write(&Checkpoint{}),
+		"logs":           pod.Logs("default", "web").Make("app"),
+		"a directory":    pod.MakeDir(pod.Volumes(), 0o750),
 	} {
 		foreign := (*safefs.LinkError)(nil)
 		if !errors.Is(err, ErrUnsafe) && (!errors.As(err, &foreign) || foreign.UID != 65534) {
@@ -544,7 +572,11 @@ func TestStateBelowADirectoryOfAnotherUser(t *testing.T) {
 	}
 	l := Layout{Root: root, LogRoot: filepath.Join(root, "logs")}
 	_, readErr := l.Pod(testUID).Checkpoint().Read()
-	for what, err := range map[string]error{"reading": readErr, "writing": l.Pod(testUID).Checkpoint().Write(&Checkpoint{}), "the key": l.DigestKey().Make()} {
+	for what, err := range map[string]error{
+		"reading": readErr,
+		"writing": l.Pod(testUID).Checkpoint().Write(&Checkpoint{}),
+		"the key": l.DigestKey().Make(),
+	} {
 		if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "belongs to user 65534") {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -10,14 +10,23 @@ import (
 func TestPathsAreThoseOfAKubelet(t *testing.T) {
 	pod := Default().Pod("u1")
 	tests := map[string]struct{ got, want string }{
-		"pod directory":            {pod.Dir(), "/var/lib/podctl/pods/u1"},
-		"journal":                  {pod.Checkpoint().Path(), "/var/lib/podctl/pods/u1/journal.json"},
-		"hosts file":               {pod.EtcHosts(), "/var/lib/podctl/pods/u1/etc-hosts"},
-		"user namespace":           {pod.IDs().path(), "/var/lib/podctl/pods/u1/userns"},
-		"emptyDir":                 {ok(pod.VolumeDir("empty-dir", "tmp")), "/var/lib/podctl/pods/u1/volumes/kubernetes.io~empty-dir/tmp"},
-		"configMap":                {ok(pod.VolumeDir("configmap", "conf")), "/var/lib/podctl/pods/u1/volumes/kubernetes.io~configmap/conf"},
-		"marker of an emptyDir":    {ok(pod.VolumeMarker("empty-dir", "tmp")), "/var/lib/podctl/pods/u1/plugins/kubernetes.io~empty-dir/tmp/ready"},
-		"marker of a configMap":    {ok(pod.VolumeMarker("configmap", "conf")), "/var/lib/podctl/pods/u1/plugins/kubernetes.io~empty-dir/wrapped_conf/ready"},
+		"pod directory":  {pod.Dir(), "/var/lib/podctl/pods/u1"},
+		"journal":        {pod.Checkpoint().Path(), "/var/lib/podctl/pods/u1/journal.json"},
+		"hosts file":     {pod.EtcHosts(), "/var/lib/podctl/pods/u1/etc-hosts"},
+		"user namespace": {pod.IDs().path(), "/var/lib/podctl/pods/u1/userns"},
+		"emptyDir":       {ok(pod.VolumeDir("empty-dir", "tmp")), "/var/lib/podctl/pods/u1/volumes/kubernetes.io~empty-dir/tmp"},
+		"configMap": {
+			ok(pod.VolumeDir("configmap", "conf")),
+			"/var/lib/podctl/pods/u1/volumes/kubernetes.io~configmap/conf",
+		},
+		"marker of an emptyDir": {
+			ok(pod.VolumeMarker("empty-dir", "tmp")),
+			"/var/lib/podctl/pods/u1/plugins/kubernetes.io~empty-dir/tmp/ready",
+		},
+		"marker of a configMap": {
+			ok(pod.VolumeMarker("configmap", "conf")),
+			"/var/lib/podctl/pods/u1/plugins/kubernetes.io~empty-dir/wrapped_conf/ready",
+		},
 		"subPath":                  {ok(pod.SubPath("data", "app", 2)), "/var/lib/podctl/pods/u1/volume-subpaths/data/app/2"},
 		"container directory":      {ok(pod.TerminationLogs("app").Dir()), "/var/lib/podctl/pods/u1/containers/app"},
 		"lock":                     {pod.lockFile(), "/var/lib/podctl/locks/u1.lock"},

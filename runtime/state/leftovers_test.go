@@ -86,13 +86,17 @@ func TestUnfinishedStores(t *testing.T) {
 		unfinished, name string
 		lock             func(context.Context) (*filelock.Lock, error)
 	}{
-		"objects": {l.Objects().unfinished(), lockObjects, locker.LockObjects}, "workloads": {l.Workloads().unfinished(), lockWorkloads, locker.LockWorkloads},
-		"services": {l.ServiceNames().unfinished(), lockServices, locker.LockServices},
-		"localnet": {l.Localnet().unfinished(), lockServices, locker.LockServices},
+		"objects":   {l.Objects().unfinished(), lockObjects, locker.LockObjects},
+		"workloads": {l.Workloads().unfinished(), lockWorkloads, locker.LockWorkloads},
+		"services":  {l.ServiceNames().unfinished(), lockServices, locker.LockServices},
+		"localnet":  {l.Localnet().unfinished(), lockServices, locker.LockServices},
 	} {
 		kill := func() {
 			t.Helper()
-			if err := errors.Join(os.MkdirAll(filepath.Dir(of.unfinished), 0o700), os.WriteFile(of.unfinished, []byte("half"), 0o600)); err != nil {
+			if err := errors.Join(
+				os.MkdirAll(filepath.Dir(of.unfinished), 0o700),
+				os.WriteFile(of.unfinished, []byte("half"), 0o600),
+			); err != nil {
 				t.Fatal(err)
 			}
 		}

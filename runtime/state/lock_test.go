@@ -318,7 +318,8 @@ func TestLockIsAFile(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := pod.Lock(t.Context()); err == nil || !strings.Contains(err.Error(), pod.lockFile()+" is not a regular file: remove it") {
+			if _, err := pod.Lock(t.Context()); err == nil ||
+				!strings.Contains(err.Error(), pod.lockFile()+" is not a regular file: remove it") {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -69,7 +69,10 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 // FuzzPaths checks that each path built from arbitrary names is refused or lies where docs/state.md says. No two kinds
 // share a path, and no path has a name reserved for podctl.
 func FuzzPaths(f *testing.F) {
-	for _, seed := range []string{"web", "", ".", "..", "../../../victim", "a/b", "/etc", ".aside", ".removed", ".deleted", "_ids", "_ports", "_objects", "ports", "a\x00b", "a\nb", ".long", "journal.json", "wrapped_x", "a_b"} {
+	for _, seed := range []string{
+		"web", "", ".", "..", "../../../victim", "a/b", "/etc", ".aside", ".removed", ".deleted", "_ids", "_ports",
+		"_objects", "ports", "a\x00b", "a\nb", ".long", "journal.json", "wrapped_x", "a_b",
+	} {
 		f.Add(seed, "default", "web", "app", "data", "data", "id", 0)
 		f.Add("u1", seed, seed, seed, seed, seed, seed, -1)
 	}
@@ -84,7 +87,8 @@ func FuzzPaths(f *testing.F) {
 				continue
 			}
 			rest, below := strings.CutPrefix(m.path, m.below+"/")
-			if !below || filepath.Clean(m.path) != m.path || !filepath.IsLocal(rest) || strings.Count(rest, "/")+1 != m.depth || strings.ContainsFunc(rest, unicode.IsControl) {
+			if !below || filepath.Clean(m.path) != m.path || !filepath.IsLocal(rest) ||
+				strings.Count(rest, "/")+1 != m.depth || strings.ContainsFunc(rest, unicode.IsControl) {
 				t.Errorf("%s lies at %q, want %d below %s", what, m.path, m.depth, m.below)
 			}
 			if other, taken := seen[m.path]; taken && what != "plugin" && other != "plugin" {
@@ -93,7 +97,10 @@ func FuzzPaths(f *testing.F) {
 			seen[m.path] = what
 		}
 		for _, own := range []string{
-			l.Locks().file(lockIDs), l.Locks().file(lockPorts), l.Locks().file(lockNode), l.Locks().file(lockObjects), l.Locks().file(lockWorkloads), l.Locks().file(lockServices), l.Locks().file(lockClaims), l.ServiceNames().Path(), l.Localnet().Path(), l.DeletedLogs().Dir(), filepath.Join("/root/claims", namespace, claimsRemoved),
+			l.Locks().file(lockIDs), l.Locks().file(lockPorts), l.Locks().file(lockNode), l.Locks().file(lockObjects),
+			l.Locks().file(lockWorkloads), l.Locks().file(lockServices), l.Locks().file(lockClaims),
+			l.ServiceNames().Path(), l.Localnet().Path(), l.DeletedLogs().Dir(),
+			filepath.Join("/root/claims", namespace, claimsRemoved),
 		} {
 			if what, taken := seen[own]; taken {
 				t.Errorf("%s lies at %q, which is podctl's own", what, own)
@@ -102,7 +109,8 @@ func FuzzPaths(f *testing.F) {
 		_, _ = podlogs.ParseDeleted(strconv.Itoa(index) + uid)
 		p := l.Pod(types.UID(uid))
 		if dir, err := p.Logs(namespace, pod).Dir(); err == nil {
-			if d, ok := podlogs.ParseDeleted(filepath.Base(dir) + "." + testTime().Format("20060102-150405.000000")); !ok || d.UID != p.uid || d.Namespace != namespace || d.Name != pod {
+			d, ok := podlogs.ParseDeleted(filepath.Base(dir) + "." + testTime().Format("20060102-150405.000000"))
+			if !ok || d.UID != p.uid || d.Namespace != namespace || d.Name != pod {
 				t.Errorf("logs of %s/%s/%s are read as %+v", namespace, pod, uid, d)
 			}
 		}

@@ -91,7 +91,11 @@ func TestObjectsThatAreLinks(t *testing.T) {
 	s, key := l.Objects(), ObjectKey{"default", podspec.KindSecret, "a"}
 	victim := victimTree(t)
 	unchanged := wantUnchanged(t, victim)
-	if err := errors.Join(l.Prepare(), os.MkdirAll(s.dir("default", "secrets"), 0o700), os.Symlink(filepath.Join(victim, "file"), s.dir("default", "secrets", "a"))); err != nil {
+	if err := errors.Join(
+		l.Prepare(),
+		os.MkdirAll(s.dir("default", "secrets"), 0o700),
+		os.Symlink(filepath.Join(victim, "file"), s.dir("default", "secrets", "a")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := s.Read(key); err == nil {

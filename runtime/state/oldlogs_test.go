@@ -186,7 +186,11 @@ func TestLogsOfAKubeletGoWithThePod(t *testing.T) {
 			if diff := cmp.Diff(want, left); diff != "" {
 				t.Errorf("logs that are left (-want +got):\n%s", diff)
 			}
-			wantLinks := []string{"web-_default_app-id-web-.log", "web-node-1_default_app-id-web-node-1.log", "website_default_app-id-website.log"}
+			wantLinks := []string{
+				"web-_default_app-id-web-.log",
+				"web-node-1_default_app-id-web-node-1.log",
+				"website_default_app-id-website.log",
+			}
 			if diff := cmp.Diff(wantLinks, names(t, layout.ContainerLogRoot)); diff != "" {
 				t.Errorf("links that are left (-want +got):\n%s", diff)
 			}

@@ -22,7 +22,8 @@ func TestPurge(t *testing.T) {
 	}
 	victim := filepath.Join(top, "victim")
 	for _, path := range []string{
-		"victim/file", "state/pods/u/journal.json", "state/claims/default/data/file", "state/objects/default/secrets/a", "state/services.json", "state/.localnet.json",
+		"victim/file", "state/pods/u/journal.json", "state/claims/default/data/file", "state/objects/default/secrets/a",
+		"state/services.json", "state/.localnet.json",
 		"state/locks/u.lock", "state/node/network.json", "state/node.lock", "state/digest.key", "state/seccomp/mine.json",
 		"pods/default_web_u/a/0.log", "pods/.deleted/default_old_v.1/a/0.log", "pods/kube-system_theirs_w/a/0.log", "containers/theirs.log",
 	} {
@@ -32,7 +33,10 @@ func TestPurge(t *testing.T) {
 		write(t, filepath.Join(top, path), "x")
 	}
 	for link, target := range map[string]string{
-		"state/pulled": victim, "state/claims/default/link": victim, "containers/gone.log": l.LogRoot + "/default_web_u/a/0.log", "containers/there.log": l.LogRoot + "/kube-system_theirs_w/a/0.log",
+		"state/pulled":              victim,
+		"state/claims/default/link": victim,
+		"containers/gone.log":       l.LogRoot + "/default_web_u/a/0.log",
+		"containers/there.log":      l.LogRoot + "/kube-system_theirs_w/a/0.log",
 	} {
 		if err = os.Symlink(target, filepath.Join(top, link)); err != nil {
 			t.Fatal(err)
@@ -49,11 +53,17 @@ func TestPurge(t *testing.T) {
 		}
 		return err
 	})
-	want := []string{"containers/theirs.log", "containers/there.log", "pods/kube-system_theirs_w/a/0.log", "state/seccomp/mine.json", "victim/file"}
+	want := []string{
+		"containers/theirs.log", "containers/there.log", "pods/kube-system_theirs_w/a/0.log", "state/seccomp/mine.json",
+		"victim/file",
+	}
 	if err != nil || !slices.Equal(left, want) {
 		t.Errorf("left are %q, %v", left, err)
 	}
-	names := []string{l.LogRoot + "/kube-system_theirs_w", l.ContainerLogRoot + "/theirs.log", l.ContainerLogRoot + "/there.log", l.Root + "/seccomp"}
+	names := []string{
+		l.LogRoot + "/kube-system_theirs_w", l.ContainerLogRoot + "/theirs.log", l.ContainerLogRoot + "/there.log",
+		l.Root + "/seccomp",
+	}
 	if !slices.Equal(kept, names) {
 		t.Errorf("kept are %q", kept)
 	}
@@ -64,7 +74,8 @@ func TestPurgeKnowsAllEntries(t *testing.T) {
 	l := Layout{Root: "/s", LogRoot: "/l"}
 	pod := l.Pod("u")
 	for _, path := range []string{
-		l.pods(), pod.Dir(), pod.History().Path(), l.Claims().dir(), l.Objects().dir(), l.Workloads().dir(), l.NodeDir(), l.AgentSocket(), l.PodsSocket(),
+		l.pods(), pod.Dir(), pod.History().Path(), l.Claims().dir(), l.Objects().dir(), l.Workloads().dir(),
+		l.NodeDir(), l.AgentSocket(), l.PodsSocket(),
 		l.ServiceNames().Path(), l.Localnet().unfinished(), l.Histories().dir(),
 	} {
 		name, _, _ := strings.Cut(strings.TrimPrefix(path, "/s/"), "/")

@@ -169,16 +169,37 @@ func TestLogsOfAnotherUserAreRefused(t *testing.T) {
 		spoil func(t *testing.T, p Pod)
 		want  string
 	}{
-		"the root is written by all":              {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o777) }, "can be written by others"},
-		"the root is written by a group":          {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o775) }, "can be written by others"},
-		"the pod's is written by all":             {func(t *testing.T, p Pod) { t.Helper(); chmod(t, ok(p.Logs("default", "web").Dir()), 0o757) }, "can be written by others"},
-		"the container's is a link":               {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.Logs("default", "web").ContainerDir("app"))) }, "is not a directory"},
-		"the pod's is a link":                     {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.Logs("default", "web").Dir())) }, "is not a directory"},
-		"the container's belongs to another user": {func(t *testing.T, p Pod) { t.Helper(); chown(t, ok(p.Logs("default", "web").ContainerDir("app"))) }, "belongs to user 65534"},
-		"the root belongs to another user":        {func(t *testing.T, p Pod) { t.Helper(); chown(t, logDir(p)) }, "belongs to user 65534"},
-		"the root is a link of one's own":         {func(t *testing.T, p Pod) { t.Helper(); relink(t, logDir(p)) }, ""},
-		"a group writes above the root":           {func(t *testing.T, p Pod) { t.Helper(); shareWithGroup(t, filepath.Dir(p.layout.LogRoot)) }, ""},
-		"nothing is wrong":                        {func(*testing.T, Pod) {}, ""},
+		"the root is written by all": {func(t *testing.T, p Pod) {
+			t.Helper()
+			chmod(t, logDir(p), 0o777)
+		}, "can be written by others"},
+		"the root is written by a group": {func(t *testing.T, p Pod) {
+			t.Helper()
+			chmod(t, logDir(p), 0o775)
+		}, "can be written by others"},
+		"the pod's is written by all": {func(t *testing.T, p Pod) {
+			t.Helper()
+			chmod(t, ok(p.Logs("default", "web").Dir()), 0o757)
+		}, "can be written by others"},
+		"the container's is a link": {func(t *testing.T, p Pod) {
+			t.Helper()
+			relink(t, ok(p.Logs("default", "web").ContainerDir("app")))
+		}, "is not a directory"},
+		"the pod's is a link": {func(t *testing.T, p Pod) {
+			t.Helper()
+			relink(t, ok(p.Logs("default", "web").Dir()))
+		}, "is not a directory"},
+		"the container's belongs to another user": {func(t *testing.T, p Pod) {
+			t.Helper()
+			chown(t, ok(p.Logs("default", "web").ContainerDir("app")))
+		}, "belongs to user 65534"},
+		"the root belongs to another user": {func(t *testing.T, p Pod) { t.Helper(); chown(t, logDir(p)) }, "belongs to user 65534"},
+		"the root is a link of one's own":  {func(t *testing.T, p Pod) { t.Helper(); relink(t, logDir(p)) }, ""},
+		"a group writes above the root": {func(t *testing.T, p Pod) {
+			t.Helper()
+			shareWithGroup(t, filepath.Dir(p.layout.LogRoot))
+		}, ""},
+		"nothing is wrong": {func(*testing.T, Pod) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := newLayout(t).Pod(testUID)
@@ -187,7 +208,8 @@ func TestLogsOfAnotherUserAreRefused(t *testing.T) {
 			}
 			c.spoil(t, pod)
 			err := pod.Logs("default", "web").Make("app")
-			if (err == nil) != (c.want == "") || (err != nil && (!errors.Is(err, statedir.ErrUnsafeLogs) || !strings.Contains(err.Error(), c.want))) {
+			if (err == nil) != (c.want == "") ||
+				(err != nil && (!errors.Is(err, statedir.ErrUnsafeLogs) || !strings.Contains(err.Error(), c.want))) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})

@@ -25,7 +25,8 @@ func TestOneAgentForEachRuntime(t *testing.T) {
 	}
 	for _, endpoint := range []string{"unix://" + socket, socket, "unix://" + link} {
 		locked := (*filelock.LockedError)(nil)
-		if _, err = other.Runtime(t.Context(), dir, endpoint); !errors.As(err, &locked) || !strings.Contains(locked.Holder, "(podctl agent of /state/one)") {
+		if _, err = other.Runtime(t.Context(), dir, endpoint); !errors.As(err, &locked) ||
+			!strings.Contains(locked.Holder, "(podctl agent of /state/one)") {
 			t.Errorf("%s: %v", endpoint, err)
 		}
 	}

@@ -64,7 +64,8 @@ func TestAdmission(t *testing.T) {
 	if c, readErr := l.layout.Pod(edit.Pod.UID).Checkpoint().Read(); readErr != nil || c.Applied.SameManifest(edit) || c.Generation != 1 {
 		t.Errorf("it is written down: %v", readErr)
 	}
-	if outcome, err = l.Delete(t.Context(), model.RefOf(loadPod(t, sized(runs[1], "2")).Pod), executor.Options{}); err != nil || outcome.Err() != nil {
+	second := model.RefOf(loadPod(t, sized(runs[1], "2")).Pod)
+	if outcome, err = l.Delete(t.Context(), second, executor.Options{}); err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome.Err())
 	}
 	if outcome, err = l.Apply(t.Context(), edit, admits()); err != nil || kinds(outcome.Plan) != "UpdateContainer UpdatePod" {
@@ -73,7 +74,8 @@ func TestAdmission(t *testing.T) {
 	if outcome, err = l.Apply(t.Context(), loadPod(t, sized(rejected[0], "2")), admits()); err != nil || outcome.Plan.Rejection == nil {
 		t.Errorf("one core is free, not two: %v", err)
 	}
-	if outcome, err = l.Apply(t.Context(), loadPod(t, sized(rejected[0], "1")), admits()); err != nil || outcome.Plan.Rejection != nil || !strings.Contains(kinds(outcome.Plan), "StartContainer") {
+	if outcome, err = l.Apply(t.Context(), loadPod(t, sized(rejected[0], "1")), admits()); err != nil ||
+		outcome.Plan.Rejection != nil || !strings.Contains(kinds(outcome.Plan), "StartContainer") {
 		t.Errorf("one core: %s, %v", kinds(outcome.Plan), err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // full is a pod with its own volume.
-const full = "apiVersion: v1\nkind: Pod\nmetadata: {name: full}\nspec:\n  terminationGracePeriodSeconds: 30\n  volumes: [{name: v, emptyDir: {}}]\n" +
+const full = "apiVersion: v1\nkind: Pod\nmetadata: {name: full}\n" +
+	"spec:\n  terminationGracePeriodSeconds: 30\n  volumes: [{name: v, emptyDir: {}}]\n" +
 	"  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}]}]\n"
 
 // low is the reason of an eviction.
@@ -51,7 +52,8 @@ const takesAway = "StopContainer StopSandbox RemoveContainer RemoveSandbox Remov
 func (l *lab) checkEvicted(text string) {
 	l.t.Helper()
 	c, pod := l.checkpoint(text), l.layout.Pod(loadPod(l.t, text).Pod.UID)
-	if c.Eviction == nil || !c.Eviction.Done || c.Completion != nil || c.LastRun != nil || c.Applied == nil || snapshot.TakenBy(&c.Memory) != nil {
+	if c.Eviction == nil || !c.Eviction.Done ||
+		c.Completion != nil || c.LastRun != nil || c.Applied == nil || snapshot.TakenBy(&c.Memory) != nil {
 		l.t.Errorf("record %+v", c.Memory)
 	}
 	if entries, err := os.ReadDir(pod.Volumes()); len(entries) > 0 {
@@ -61,11 +63,13 @@ func (l *lab) checkEvicted(text string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if s := podstatus.Of(in.State()); s.Phase != "Failed" || s.Reason != "Evicted" || s.Message != low || s.StartTime == nil || len(s.ContainerStatuses) > 0 {
+	if s := podstatus.Of(in.State()); s.Phase != "Failed" ||
+		s.Reason != "Evicted" || s.Message != low || s.StartTime == nil || len(s.ContainerStatuses) > 0 {
 		l.t.Errorf("status %+v", s)
 	}
 	again, err := l.Apply(l.t.Context(), loadPod(l.t, text), executor.Options{})
-	if err != nil || len(again.Plan.Steps) > 0 || len(again.Plan.Holds) != 1 || !again.Plan.Holds[0].Blocking || !strings.Contains(again.Plan.Holds[0].Message, "podctl restart default/full recreates it") {
+	if err != nil || len(again.Plan.Steps) > 0 || len(again.Plan.Holds) != 1 || !again.Plan.Holds[0].Blocking ||
+		!strings.Contains(again.Plan.Holds[0].Message, "podctl restart default/full recreates it") {
 		l.t.Errorf("an apply that changes nothing: %+v %v", again.Plan, err)
 	}
 }

@@ -74,7 +74,8 @@ func loadPod(t *testing.T, text string) *podspec.Desired {
 	return m.Pods[0]
 }
 
-const web = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers: [{name: a, image: 'i:1'}]\n"
+const web = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n" +
+	"spec:\n  terminationGracePeriodSeconds: 1\n  containers: [{name: a, image: 'i:1'}]\n"
 
 // apply makes a successful pass.
 func (l *lab) apply(text string) *executor.Outcome {
@@ -98,7 +99,8 @@ func TestGuard(t *testing.T) {
 		calls++
 	}
 	l.apply(web)
-	ports := strings.Replace(strings.Replace(web, "name: web", "name: ports", 1), "image: 'i:1'", "image: 'i:1', ports: [{containerPort: 80, hostPort: 8080}]", 1)
+	ports := strings.Replace(strings.Replace(web, "name: web", "name: ports", 1),
+		"image: 'i:1'", "image: 'i:1', ports: [{containerPort: 80, hostPort: 8080}]", 1)
 	l.apply(ports)
 	l.apply(ports)
 	if calls != 1 {
@@ -108,7 +110,11 @@ func TestGuard(t *testing.T) {
 
 // taken makes the creation of containers fail because their names are in use.
 func (l *lab) taken(times int) {
-	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: times, Err: status.Error(codes.Unknown, `name "a" is reserved for "x"`)})
+	l.server.Fail(runtimetest.Fault{
+		Method: "CreateContainer",
+		Times:  times,
+		Err:    status.Error(codes.Unknown, `name "a" is reserved for "x"`),
+	})
 }
 
 // TestSurprisesMakeAnotherPlan checks that a pass continues with a new plan that knows the names in use, at most three
@@ -180,8 +186,11 @@ func TestCopiesThatAreSuperseded(t *testing.T) {
 	copyOf, other := loadPod(t, web), loadPod(t, strings.Replace(web, "i:1", "i:2", 1))
 	copyOf.Stored = true
 	took := func(value string) *podspec.Desired {
-		d, err := loadPod(t, strings.Replace(web, "image: 'i:1'", "image: 'i:1', envFrom: [{configMapRef: {name: c}}]", 1)).WithShared(func(string, podspec.ObjectName) (*podspec.Object, error) {
-			return &podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"A": value}}}, nil
+		text := strings.Replace(web, "image: 'i:1'", "image: 'i:1', envFrom: [{configMapRef: {name: c}}]", 1)
+		d, err := loadPod(t, text).WithShared(func(string, podspec.ObjectName) (*podspec.Object, error) {
+			return &podspec.Object{
+				ConfigMap: &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"A": value}},
+			}, nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -194,13 +203,22 @@ func TestCopiesThatAreSuperseded(t *testing.T) {
 		j       state.Checkpoint
 		want    string
 	}{
-		"a user's":            {other, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web)}}, ""},
-		"nothing is wanted":   {nil, state.Checkpoint{}, ""},
-		"the same":            {copyOf, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web)}}, ""},
-		"stored otherwise":    {took("1"), state.Checkpoint{Memory: model.Memory{Applied: took("2")}}, ""},
-		"changed":             {copyOf, state.Checkpoint{Memory: model.Memory{Applied: other}}, "pod default/web was changed by another podctl meanwhile, and that change is kept"},
-		"deleted":             {copyOf, state.Checkpoint{}, "pod default/web was deleted by another podctl meanwhile, and stays deleted"},
-		"deleted, unfinished": {copyOf, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web), Deletion: &model.Deletion{}}}, "pod default/web: its deletion is not finished: podctl delete default/web finishes it, podctl apply of its manifest cancels it"},
+		"a user's":          {other, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web)}}, ""},
+		"nothing is wanted": {nil, state.Checkpoint{}, ""},
+		"the same":          {copyOf, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web)}}, ""},
+		"stored otherwise":  {took("1"), state.Checkpoint{Memory: model.Memory{Applied: took("2")}}, ""},
+		"changed": {
+			copyOf,
+			state.Checkpoint{Memory: model.Memory{Applied: other}},
+			"pod default/web was changed by another podctl meanwhile, and that change is kept",
+		},
+		"deleted": {copyOf, state.Checkpoint{}, "pod default/web was deleted by another podctl meanwhile, and stays deleted"},
+		"deleted, unfinished": {
+			copyOf,
+			state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web), Deletion: &model.Deletion{}}},
+			"pod default/web: its deletion is not finished: " +
+				"podctl delete default/web finishes it, podctl apply of its manifest cancels it",
+		},
 	} {
 		err := Superseded(ref, c.desired, &c.j)
 		if (err == nil) != (c.want == "") || (err != nil && err.Error() != c.want) {
@@ -263,20 +281,26 @@ func TestPassesHoldTheLock(t *testing.T) {
 
 // debugger returns a debug container.
 func debugger(image string) *v1.EphemeralContainer {
-	return &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debugger", Image: image, ImagePullPolicy: v1.PullIfNotPresent}}
+	return &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{
+		Name:            "debugger",
+		Image:           image,
+		ImagePullPolicy: v1.PullIfNotPresent,
+	}}
 }
 
 // TestDebugContainers checks that one joins a running pod with a new name, and that the manifest does not change.
 func TestDebugContainers(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, web)
-	if _, err := l.Debug(t.Context(), d, debugger("i:1"), executor.Options{}); err == nil || !strings.Contains(err.Error(), "is not running") {
+	if _, err := l.Debug(t.Context(), d, debugger("i:1"), executor.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "is not running") {
 		t.Errorf("of a pod that does not run: %v", err)
 	}
 	l.apply(web)
 	taken := debugger("i:1")
 	taken.Name = "a"
-	if _, err := l.Debug(t.Context(), d, taken, executor.Options{}); err == nil || !strings.Contains(err.Error(), "has a container a already") {
+	if _, err := l.Debug(t.Context(), d, taken, executor.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "has a container a already") {
 		t.Errorf("under a name that is taken: %v", err)
 	}
 	outcome, err := l.Debug(t.Context(), d, debugger("i:1"), executor.Options{})
@@ -284,7 +308,8 @@ func TestDebugContainers(t *testing.T) {
 		t.Fatal(err, outcome.Err())
 	}
 	made := l.server.Created().Containers
-	if last := made[len(made)-1]; last.GetMetadata().GetName() != "debugger" || !strings.Contains(last.GetAnnotations()[criconfig.AnnotationDebug], "debugger") {
+	if last := made[len(made)-1]; last.GetMetadata().GetName() != "debugger" ||
+		!strings.Contains(last.GetAnnotations()[criconfig.AnnotationDebug], "debugger") {
 		t.Errorf("made %v", last)
 	}
 	if j, err := l.layout.Pod(d.Pod.UID).Checkpoint().Read(); err != nil || !j.Applied.SameAs(d) || j.Generation != 1 {
@@ -295,7 +320,8 @@ func TestDebugContainers(t *testing.T) {
 	}
 	held := debugger("i:3")
 	held.Name, held.ImagePullPolicy = "held", v1.PullNever
-	if _, err := l.Debug(t.Context(), d, held, executor.Options{}); err == nil || !strings.Contains(err.Error(), "the debug container cannot start") {
+	if _, err := l.Debug(t.Context(), d, held, executor.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "the debug container cannot start") {
 		t.Errorf("with an image that is not there: %v", err)
 	}
 }

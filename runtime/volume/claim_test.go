@@ -32,7 +32,11 @@ func TestClaimSurvivesAKillAtAnyPoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		traced, err := runtimetest.Trace(t.Context(), runtimetest.Program{Args: []string{os.Args[0]}, Env: append(os.Environ(), roleEnv+"=claim", rootEnv+"="+root), Output: output}, nth)
+		traced, err := runtimetest.Trace(t.Context(), runtimetest.Program{
+			Args:   []string{os.Args[0]},
+			Env:    append(os.Environ(), roleEnv+"=claim", rootEnv+"="+root),
+			Output: output,
+		}, nth)
 		if err = errors.Join(err, output.Close()); err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,8 @@ func TestContent(t *testing.T) {
 		},
 		"resources, the node's where none are set": {
 			v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{
-				resourceItem("cpu", "app", "limits.cpu"), resourceItem("memory", "app", "limits.memory"), resourceItem("asked", "app", "requests.cpu"),
+				resourceItem("cpu", "app", "limits.cpu"), resourceItem("memory", "app", "limits.memory"),
+				resourceItem("asked", "app", "requests.cpu"),
 			}}},
 			map[string]File{"cpu": plain("2", 0o644), "memory": plain("67108864", 0o644), "asked": plain("0", 0o644)},
 		},
@@ -182,7 +183,9 @@ func TestUnresolvedContent(t *testing.T) {
 			`Secret "tls" has no key "gone"`,
 		},
 		"projected configMap": {
-			projected(v1.VolumeProjection{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: v1.LocalObjectReference{Name: "absent"}}}),
+			projected(v1.VolumeProjection{
+				ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: v1.LocalObjectReference{Name: "absent"}},
+			}),
 			UnresolvedError{Path: "spec.volumes[1].projected.sources[0].configMap.name", Kind: "ConfigMap", Name: "absent"},
 			"spec.volumes[1].projected.sources[0].configMap.name",
 		},

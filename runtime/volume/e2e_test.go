@@ -135,7 +135,10 @@ func TestMemoryIsGoneAfterAReboot(t *testing.T) {
 
 // TestMediumChanges moves a volume repeatedly from disk to memory and back, while a running container keeps its mount.
 func TestMediumChanges(t *testing.T) {
-	for name, mode := range map[string]v1.MountPropagationMode{"private": v1.MountPropagationNone, "shared": v1.MountPropagationBidirectional} {
+	for name, mode := range map[string]v1.MountPropagationMode{
+		"private": v1.MountPropagationNone,
+		"shared":  v1.MountPropagationBidirectional,
+	} {
 		t.Run(name, func(t *testing.T) {
 			c := newMountedContext(t, memoryVolume("tmp", ""))
 			c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(2000))}
@@ -333,7 +336,10 @@ func TestPropagationNeedsASharedMount(t *testing.T) {
 	want := func(mount string, to, back bool) {
 		t.Helper()
 		for _, path := range []string{dir, inside, link, filepath.Join(inside, "absent")} {
-			for mode, passes := range map[v1.MountPropagationMode]bool{v1.MountPropagationHostToContainer: to, v1.MountPropagationBidirectional: back} {
+			for mode, passes := range map[v1.MountPropagationMode]bool{
+				v1.MountPropagationHostToContainer: to,
+				v1.MountPropagationBidirectional:   back,
+			} {
 				err := CheckPropagation(path, mode)
 				if (err == nil) != passes || (err != nil && !strings.Contains(err.Error(), "in the mount on "+dir+",")) {
 					t.Errorf("%s, %s, %s: %v", mount, path, mode, err)

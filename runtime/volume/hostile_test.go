@@ -95,7 +95,9 @@ func TestHostPathThroughLinks(t *testing.T) {
 	prepare(t, c, "there")
 	for _, name := range []string{"dir", "file"} {
 		err := Prepare(t.Context(), c, name)
-		if link := (*safefs.LinkError)(nil); !errors.As(err, &link) || !strings.Contains(err.Error(), "foreign is a symbolic link of user 65534") || !strings.Contains(err.Error(), "create the missing directories yourself") {
+		if link := (*safefs.LinkError)(nil); !errors.As(err, &link) ||
+			!strings.Contains(err.Error(), "foreign is a symbolic link of user 65534") ||
+			!strings.Contains(err.Error(), "create the missing directories yourself") {
 			t.Errorf("%s: %v, want that the link is refused with what to do", name, err)
 		}
 	}
@@ -219,7 +221,10 @@ func TestContentThatHurtsIsNotRead(t *testing.T) {
 				}
 			}
 		},
-		"a deep tree":                   func(t *testing.T, dir string) { t.Helper(); write(t, dir+strings.Repeat("/d", depthMax+5)+"/x", "") },
+		"a deep tree": func(t *testing.T, dir string) {
+			t.Helper()
+			write(t, dir+strings.Repeat("/d", depthMax+5)+"/x", "")
+		},
 		"a directory in a link's place": func(t *testing.T, dir string) { t.Helper(); remove(t, dir+"/../a"); write(t, dir+"/../a/x", "") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +257,9 @@ func TestClaimNamesThatArePaths(t *testing.T) {
 	victim := filepath.Join(root, "victim")
 	write(t, filepath.Join(victim, "file"), "precious")
 	claim := func(name string) v1.Volume {
-		return v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}
+		return v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{
+			PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}}
 	}
 	c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(4711))}
 	good := withClaim(c)
@@ -383,7 +390,11 @@ func TestHostPathIsMadeWithoutPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	traced, err := runtimetest.Trace(t.Context(), runtimetest.Program{Args: []string{os.Args[0]}, Env: append(os.Environ(), roleEnv+"=hostpath", rootEnv+"="+root), Output: output}, 0)
+	traced, err := runtimetest.Trace(t.Context(), runtimetest.Program{
+		Args:   []string{os.Args[0]},
+		Env:    append(os.Environ(), roleEnv+"=hostpath", rootEnv+"="+root),
+		Output: output,
+	}, 0)
 	if err = errors.Join(err, output.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +414,8 @@ func TestHostPathIsMadeWithoutPaths(t *testing.T) {
 // withHostPath adds a hostPath that must be created to the pod.
 func withHostPath(c Context) Context {
 	base := filepath.Dir(filepath.Dir(filepath.Dir(c.Pod.Dir())))
-	c.Desired.Pod.Spec.Volumes = append(c.Desired.Pod.Spec.Volumes, hostPathVolume("host", filepath.Join(base, "made", "deeper"), v1.HostPathDirectoryOrCreate))
+	c.Desired.Pod.Spec.Volumes = append(c.Desired.Pod.Spec.Volumes,
+		hostPathVolume("host", filepath.Join(base, "made", "deeper"), v1.HostPathDirectoryOrCreate))
 	return c
 }
 
@@ -412,7 +424,11 @@ func withHostPath(c Context) Context {
 func TestSubPathsAreNotMadeBehindALinkOfAnotherUser(t *testing.T) {
 	dir, victim := t.TempDir(), t.TempDir()
 	link := filepath.Join(dir, "link")
-	if err := errors.Join(os.Symlink(victim, link), os.Lchown(link, 65534, 65534), os.Mkdir(filepath.Join(victim, "there"), 0o755)); err != nil {
+	if err := errors.Join(
+		os.Symlink(victim, link),
+		os.Lchown(link, 65534, 65534),
+		os.Mkdir(filepath.Join(victim, "there"), 0o755),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if f, err := openSubPath(link, "made/by/root"); err == nil {

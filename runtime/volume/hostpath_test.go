@@ -55,7 +55,8 @@ func TestHostPathTypes(t *testing.T) {
 				if (err == nil) != want {
 					t.Fatalf("Prepare: error %v, want one: %v", err, !want)
 				}
-				if err != nil && !strings.Contains(err.Error(), "spec.volumes[0].hostPath: hostPath type check failed: "+path+" is not a ") {
+				says := "spec.volumes[0].hostPath: hostPath type check failed: " + path + " is not a "
+				if err != nil && !strings.Contains(err.Error(), says) {
 					t.Errorf("error %q is not in the kubelet's words", err)
 				}
 				if _, prepared, err := onDisk(c, "host"); err != nil || prepared != want {
@@ -127,17 +128,23 @@ func TestFaultsOfHostPaths(t *testing.T) {
 		volumes []v1.Volume
 		fault   bool
 	}{
-		"no type":                    {[]v1.Volume{hostPathVolume("v", dir+"/none", "")}, false},
-		"a directory":                {[]v1.Volume{hostPathVolume("v", dir, v1.HostPathDirectory)}, false},
-		"a file for a directory":     {[]v1.Volume{hostPathVolume("v", dir+"/file", v1.HostPathDirectory)}, true},
-		"a file for one to make":     {[]v1.Volume{hostPathVolume("v", dir+"/file", v1.HostPathDirectoryOrCreate)}, true},
-		"nothing":                    {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathSocket)}, true},
-		"created paths":              {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathFileOrCreate)}, false},
-		"what another makes":         {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathDirectory), hostPathVolume("w", dir+"/none/x", v1.HostPathDirectoryOrCreate)}, false},
-		"what another does not make": {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathDirectory), hostPathVolume("w", dir+"/nonesuch", v1.HostPathDirectoryOrCreate)}, true},
-		"another kind of volume":     {[]v1.Volume{emptyDirVolume("v")}, false},
-		"one to make of the kernel":  {[]v1.Volume{hostPathVolume("v", "/proc/none", v1.HostPathDirectoryOrCreate)}, true},
-		"a dangling link to make":    {[]v1.Volume{hostPathVolume("v", dir+"/link", v1.HostPathDirectoryOrCreate)}, true},
+		"no type":                {[]v1.Volume{hostPathVolume("v", dir+"/none", "")}, false},
+		"a directory":            {[]v1.Volume{hostPathVolume("v", dir, v1.HostPathDirectory)}, false},
+		"a file for a directory": {[]v1.Volume{hostPathVolume("v", dir+"/file", v1.HostPathDirectory)}, true},
+		"a file for one to make": {[]v1.Volume{hostPathVolume("v", dir+"/file", v1.HostPathDirectoryOrCreate)}, true},
+		"nothing":                {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathSocket)}, true},
+		"created paths":          {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathFileOrCreate)}, false},
+		"what another makes": {[]v1.Volume{
+			hostPathVolume("v", dir+"/none", v1.HostPathDirectory),
+			hostPathVolume("w", dir+"/none/x", v1.HostPathDirectoryOrCreate),
+		}, false},
+		"what another does not make": {[]v1.Volume{
+			hostPathVolume("v", dir+"/none", v1.HostPathDirectory),
+			hostPathVolume("w", dir+"/nonesuch", v1.HostPathDirectoryOrCreate),
+		}, true},
+		"another kind of volume":    {[]v1.Volume{emptyDirVolume("v")}, false},
+		"one to make of the kernel": {[]v1.Volume{hostPathVolume("v", "/proc/none", v1.HostPathDirectoryOrCreate)}, true},
+		"a dangling link to make":   {[]v1.Volume{hostPathVolume("v", dir+"/link", v1.HostPathDirectoryOrCreate)}, true},
 	} {
 		if err := faultOf(newContext(t, c.volumes...), "v"); (err != nil) != c.fault {
 			t.Errorf("%s: %v", name, err)
@@ -195,10 +202,14 @@ func TestFaultsOfContent(t *testing.T) {
 	}
 	for want, volumes := range map[string][]v1.Volume{
 		"": {of("cm"), of("cm", "a", "b/c", "b/d"), of("absent", "a", "a/b"), emptyDirVolume("v")},
-		`MountVolume.SetUp failed for volume "v": spec.volumes[0]: path "a/b/c" is below "a", which is a file of the volume: not a directory`: {
+		`MountVolume.SetUp failed for volume "v": spec.volumes[0]: path "a/b/c" is below "a", ` +
+			"which is a file of the volume: not a directory": {
 			of("cm", "a", "a/b/c"), of("cm", "a/b/c", "./a"),
 		},
-		"needs a container that requests huge pages": {{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: pages}}}},
+		"needs a container that requests huge pages": {{
+			Name:         "v",
+			VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: pages}},
+		}},
 		"needs a container that requests hugepages-2Mi": {
 			{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: pages + "-2Mi"}}},
 		},

@@ -103,15 +103,35 @@ func TestPageSize(t *testing.T) {
 		want       int64
 		err        string
 	}{
-		"the only requested size":         {medium: "HugePages", containers: []v1.Container{request("2Mi"), request()}, want: 2 << 20},
-		"the same size twice":             {medium: "HugePages", containers: []v1.Container{request("2Mi"), request("2048Ki")}, want: 2 << 20},
-		"an init container requests it":   {medium: "HugePages", init: []v1.Container{request("1Gi")}, want: 1 << 30},
-		"the pod requests it":             {medium: "HugePages", pod: &v1.ResourceRequirements{Requests: request("1Gi").Resources.Requests}, want: 1 << 30},
-		"one of several sizes":            {medium: "HugePages-1Gi", containers: []v1.Container{request("2Mi", "1Gi")}, want: 1 << 30},
-		"no request":                      {medium: "HugePages", containers: []v1.Container{request()}, err: "add, for example, hugepages-2Mi"},
-		"several sizes":                   {medium: "HugePages", containers: []v1.Container{request("2Mi", "1Gi")}, err: "several page sizes"},
-		"no container requests that size": {medium: "HugePages-1Gi", containers: []v1.Container{request("2Mi")}, err: "requests hugepages-1Gi"},
-		"an invalid size":                 {medium: "HugePages-big", containers: []v1.Container{request("2Mi")}, err: "has no page size"},
+		"the only requested size": {medium: "HugePages", containers: []v1.Container{request("2Mi"), request()}, want: 2 << 20},
+		"the same size twice": {
+			medium:     "HugePages",
+			containers: []v1.Container{request("2Mi"), request("2048Ki")},
+			want:       2 << 20,
+		},
+		"an init container requests it": {medium: "HugePages", init: []v1.Container{request("1Gi")}, want: 1 << 30},
+		"the pod requests it": {
+			medium: "HugePages",
+			pod:    &v1.ResourceRequirements{Requests: request("1Gi").Resources.Requests},
+			want:   1 << 30,
+		},
+		"one of several sizes": {medium: "HugePages-1Gi", containers: []v1.Container{request("2Mi", "1Gi")}, want: 1 << 30},
+		"no request": {
+			medium:     "HugePages",
+			containers: []v1.Container{request()},
+			err:        "add, for example, hugepages-2Mi",
+		},
+		"several sizes": {
+			medium:     "HugePages",
+			containers: []v1.Container{request("2Mi", "1Gi")},
+			err:        "several page sizes",
+		},
+		"no container requests that size": {
+			medium:     "HugePages-1Gi",
+			containers: []v1.Container{request("2Mi")},
+			err:        "requests hugepages-1Gi",
+		},
+		"an invalid size": {medium: "HugePages-big", containers: []v1.Container{request("2Mi")}, err: "has no page size"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

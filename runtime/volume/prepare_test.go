@@ -253,7 +253,8 @@ func TestUnresolvedVolumeLeavesNothing(t *testing.T) {
 	delete(c.Desired.Objects.ConfigMaps, "conf")
 	err := Prepare(t.Context(), c, "conf")
 	unresolved := (*UnresolvedError)(nil)
-	if !errors.As(err, &unresolved) || !strings.HasPrefix(err.Error(), `MountVolume.SetUp failed for volume "conf": spec.volumes[0].configMap.name`) {
+	if !errors.As(err, &unresolved) ||
+		!strings.HasPrefix(err.Error(), `MountVolume.SetUp failed for volume "conf": spec.volumes[0].configMap.name`) {
 		t.Errorf("error %v, want an UnresolvedError in the kubelet's words", err)
 	}
 	wantGone(t, c.Pod.Dir())
@@ -352,7 +353,8 @@ func TestVolumesArePreparedSideBySide(t *testing.T) {
 }
 
 func TestOnDiskChangesNothing(t *testing.T) {
-	c := newContext(t, emptyDirVolume("tmp"), configMapVolume("conf"), hostPathVolume("host", filepath.Join(t.TempDir(), "x"), v1.HostPathDirectoryOrCreate))
+	c := newContext(t, emptyDirVolume("tmp"), configMapVolume("conf"),
+		hostPathVolume("host", filepath.Join(t.TempDir(), "x"), v1.HostPathDirectoryOrCreate))
 	for _, name := range []string{"tmp", "conf", "host"} {
 		wantUnprepared(t, c, name)
 		if _, err := Wanted(c, name); err != nil {

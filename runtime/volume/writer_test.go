@@ -109,9 +109,18 @@ func TestNewContentReplacesAllOfTheOld(t *testing.T) {
 		files map[string]File
 		want  []string
 	}{
-		"another text":                 {map[string]File{"a": plain("9", 0o644), "sub/b": plain("2", 0o644), "sub/c": plain("3", 0o644)}, []string{"a", "sub"}},
-		"another mode":                 {map[string]File{"a": plain("1", 0o600), "sub/b": plain("2", 0o644), "sub/c": plain("3", 0o644)}, []string{"a", "sub"}},
-		"a key more":                   {map[string]File{"a": plain("1", 0o644), "b": plain("2", 0o644), "sub/b": plain("2", 0o644)}, []string{"a", "b", "sub"}},
+		"another text": {
+			map[string]File{"a": plain("9", 0o644), "sub/b": plain("2", 0o644), "sub/c": plain("3", 0o644)},
+			[]string{"a", "sub"},
+		},
+		"another mode": {
+			map[string]File{"a": plain("1", 0o600), "sub/b": plain("2", 0o644), "sub/c": plain("3", 0o644)},
+			[]string{"a", "sub"},
+		},
+		"a key more": {
+			map[string]File{"a": plain("1", 0o644), "b": plain("2", 0o644), "sub/b": plain("2", 0o644)},
+			[]string{"a", "b", "sub"},
+		},
 		"a key less":                   {map[string]File{"sub/b": plain("2", 0o644), "sub/c": plain("3", 0o644)}, []string{"sub"}},
 		"a key less in a directory":    {map[string]File{"a": plain("1", 0o644), "sub/c": plain("3", 0o644)}, []string{"a", "sub"}},
 		"a file where a directory was": {map[string]File{"sub": plain("file", 0o644)}, []string{"sub"}},
@@ -249,7 +258,8 @@ func TestContentThatCannotBeWrittenLeavesTheOld(t *testing.T) {
 }
 
 func TestMountPointsOfOtherVolumesStay(t *testing.T) {
-	c := newContext(t, configMapVolume("conf", v1.KeyToPath{Key: "a", Path: "a"}, v1.KeyToPath{Key: "b", Path: "run/hidden"}), emptyDirVolume("tmp"))
+	c := newContext(t, configMapVolume("conf", v1.KeyToPath{Key: "a", Path: "a"},
+		v1.KeyToPath{Key: "b", Path: "run/hidden"}), emptyDirVolume("tmp"))
 	app := &c.Desired.Pod.Spec.Containers[0]
 	app.VolumeMounts = []v1.VolumeMount{
 		{Name: "conf", MountPath: "/etc/app/"},

@@ -60,7 +60,9 @@ func (s *stream) Recv() (*runtimeapi.ContainerEventResponse, error) {
 	}
 	uid := s.uids[0]
 	s.uids = s.uids[1:]
-	return &runtimeapi.ContainerEventResponse{PodSandboxStatus: &runtimeapi.PodSandboxStatus{Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid}}}, nil
+	return &runtimeapi.ContainerEventResponse{
+		PodSandboxStatus: &runtimeapi.PodSandboxStatus{Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid}},
+	}, nil
 }
 
 // TestEventsOfOtherPods checks that only events of the pod count, that several at a time count as one, and that the

@@ -58,7 +58,11 @@ func TestFollowLeavesPassesToOthers(t *testing.T) {
 func TestAwaitOfPodsThatEnd(t *testing.T) {
 	for code, wants := range map[int32]map[Goal]string{
 		0: {Completed: "", Ready: "", Started: "the pod has ended as Succeeded"},
-		1: {Completed: "has ended as Failed: a exited 1", Ready: "the pod has ended as Failed: a exited 1", "condition=Ready": "the pod has ended as Failed"},
+		1: {
+			Completed:         "has ended as Failed: a exited 1",
+			Ready:             "the pod has ended as Failed: a exited 1",
+			"condition=Ready": "the pod has ended as Failed",
+		},
 	} {
 		l := newLab(t, "i:1")
 		l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: code})

@@ -22,11 +22,17 @@ func TestBrokenContainers(t *testing.T) {
 	held := &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 10s"}
 	for want, s := range map[string]v1.ContainerStatus{
 		"": {Name: "a", State: state(&v1.ContainerStateWaiting{Reason: "ContainerCreating"}, nil)},
-		"container a exited 128 (StartError: no such file)":                                     {Name: "a", State: state(nil, noFile)},
-		"container a: CrashLoopBackOff: back-off 10s":                                           {Name: "a", State: state(held, nil)},
-		"container a: CrashLoopBackOff: back-off 10s; it exited 128 (StartError: no such file)": {Name: "a", State: state(held, nil), LastTerminationState: state(nil, noFile)},
+		"container a exited 128 (StartError: no such file)": {Name: "a", State: state(nil, noFile)},
+		"container a: CrashLoopBackOff: back-off 10s":       {Name: "a", State: state(held, nil)},
+		"container a: CrashLoopBackOff: back-off 10s; it exited 128 (StartError: no such file)": {
+			Name:                 "a",
+			State:                state(held, nil),
+			LastTerminationState: state(nil, noFile),
+		},
 	} {
-		got := broken(&v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{s, {Name: "b", State: state(nil, &v1.ContainerStateTerminated{})}}})
+		got := broken(&v1.PodStatus{
+			ContainerStatuses: []v1.ContainerStatus{s, {Name: "b", State: state(nil, &v1.ContainerStateTerminated{})}},
+		})
 		if (want == "" && len(got) > 0) || (want != "" && !slices.Equal(got, []string{want})) {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -40,7 +46,11 @@ func TestFailuresAreToldOnce(t *testing.T) {
 	w.trouble = []string{"pod default/web: container a: RunContainerError: no such file", "the registry is away"}
 	until := time.Now().Add(time.Minute)
 	p := &plan.Plan{Holds: []plan.Hold{{
-		Container: "a", Reason: model.CrashLoopBackOff, Until: &until, Message: "so long", Delay: &podstatus.Delay{Cause: "RunContainerError: no such file"},
+		Container: "a",
+		Reason:    model.CrashLoopBackOff,
+		Until:     &until,
+		Message:   "so long",
+		Delay:     &podstatus.Delay{Cause: "RunContainerError: no such file"},
 	}}}
 	if got := w.otherFailures(p); !slices.Equal(got, []string{"the registry is away"}) {
 		t.Errorf("%q", got)

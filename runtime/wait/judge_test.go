@@ -43,7 +43,9 @@ func TestStarted(t *testing.T) {
 	} {
 		c.init.Name, c.side.Name, c.a.Name, c.b.Name = "init", "side", "a", "b"
 		status := &v1.PodStatus{
-			Phase: v1.PodRunning, InitContainerStatuses: []v1.ContainerStatus{c.init, c.side}, ContainerStatuses: []v1.ContainerStatus{c.a, c.b},
+			Phase:                 v1.PodRunning,
+			InitContainerStatuses: []v1.ContainerStatus{c.init, c.side},
+			ContainerStatuses:     []v1.ContainerStatus{c.a, c.b},
 		}
 		if got := w.reached(status); got != c.want {
 			t.Errorf("%s: %t", name, got)
@@ -58,9 +60,13 @@ func conditions(all ...v1.PodCondition) *v1.PodStatus {
 
 // TestGoals checks which phases and conditions reach which goal.
 func TestGoals(t *testing.T) {
-	ready := conditions(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}, v1.PodCondition{Type: "Custom", Status: v1.ConditionFalse})
+	ready := conditions(
+		v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue},
+		v1.PodCondition{Type: "Custom", Status: v1.ConditionFalse},
+	)
 	unready := conditions(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse})
-	succeeded, failed, pending := &v1.PodStatus{Phase: v1.PodSucceeded}, &v1.PodStatus{Phase: v1.PodFailed}, &v1.PodStatus{Phase: v1.PodPending}
+	succeeded, failed := &v1.PodStatus{Phase: v1.PodSucceeded}, &v1.PodStatus{Phase: v1.PodFailed}
+	pending := &v1.PodStatus{Phase: v1.PodPending}
 	for _, c := range []struct {
 		goal   Goal
 		status *v1.PodStatus
@@ -103,7 +109,10 @@ func TestHoldsThatEndAWait(t *testing.T) {
 		model.ErrImageNeverPull: {nil, true}, model.CreateContainerConfigError: {nil, true}, model.HostPortConflict: {nil, true},
 		model.CrashLoopBackOff: {&soon, false}, model.NetworkNotReady: {nil, false}, model.ProbeStale: {nil, false},
 	} {
-		p := &plan.Plan{Holds: []plan.Hold{{Reason: model.NetworkNotReady}, {Container: "a", Reason: reason, Until: c.until, Message: "so it is", Blocking: c.ends}}}
+		p := &plan.Plan{Holds: []plan.Hold{
+			{Reason: model.NetworkNotReady},
+			{Container: "a", Reason: reason, Until: c.until, Message: "so it is", Blocking: c.ends},
+		}}
 		w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 		_, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, &v1.PodStatus{Phase: v1.PodPending}, p)
 		blocked := (*BlockedError)(nil)
@@ -129,7 +138,9 @@ func TestAllThatEndsAWaitIsTold(t *testing.T) {
 	if want := "pod default/web cannot become ready: " + held + "; container d: no"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
 	}
-	outcome := &executor.Outcome{Plan: p, Failed: []executor.StepError{{Pod: model.RefOf(w.desired.Pod), Step: &plan.Step{Kind: plan.RunSandbox}, Reason: "R", Err: errors.New("no")}}}
+	outcome := &executor.Outcome{Plan: p, Failed: []executor.StepError{
+		{Pod: model.RefOf(w.desired.Pod), Step: &plan.Step{Kind: plan.RunSandbox}, Reason: "R", Err: errors.New("no")},
+	}}
 	if err = w.failed(outcome); err == nil || !strings.HasSuffix(err.Error(), ": no; "+held) {
 		t.Errorf("after a failure: %v", err)
 	}
@@ -151,12 +162,17 @@ func TestReachedGoals(t *testing.T) {
 // could not start.
 func TestFailedPodsThatCompleted(t *testing.T) {
 	ended := func(name, reason string, code int32) v1.ContainerStatus {
-		return v1.ContainerStatus{Name: name, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: "no such file"}}}
+		return v1.ContainerStatus{Name: name, State: v1.ContainerState{
+			Terminated: &v1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: "no such file"},
+		}}
 	}
 	for want, status := range map[string]*v1.PodStatus{
 		"": {Phase: v1.PodSucceeded},
 		"pod default/web has ended as Failed: a exited 3, b exited 128 (StartError: no such file), c exited 137 (OOMKilled)": {
-			Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{ended("a", "Error", 3), ended("b", "StartError", 128), ended("c", "OOMKilled", 137), ended("d", "Completed", 0)},
+			Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{
+				ended("a", "Error", 3), ended("b", "StartError", 128), ended("c", "OOMKilled", 137),
+				ended("d", "Completed", 0),
+			},
 		},
 		"pod default/web has ended as Failed (DeadlineExceeded)": {Phase: v1.PodFailed, Reason: "DeadlineExceeded"},
 	} {
@@ -166,7 +182,9 @@ func TestFailedPodsThatCompleted(t *testing.T) {
 		if !done || errors.As(err, &failed) != (want != "") || (want != "" && err.Error() != want) {
 			t.Errorf("done %t, %v, want %q", done, err, want)
 		}
-		if done, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, &plan.Plan{Steps: []plan.Step{{ID: "stop-sandbox"}}}); done || err != nil {
+		unfinished := &plan.Plan{Steps: []plan.Step{{ID: "stop-sandbox"}}}
+		done, err = w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, unfinished)
+		if done || err != nil {
 			t.Errorf("with something left to do: done %t, %v", done, err)
 		}
 	}
@@ -179,7 +197,9 @@ func TestPodsThatEnded(t *testing.T) {
 		return v1.ContainerStatus{Name: name, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}}
 	}
 	failed := &v1.PodStatus{
-		Phase: v1.PodFailed, InitContainerStatuses: []v1.ContainerStatus{ended("i", 2)}, ContainerStatuses: []v1.ContainerStatus{ended("a", 1), ended("b", 0), {Name: "c"}},
+		Phase:                 v1.PodFailed,
+		InitContainerStatuses: []v1.ContainerStatus{ended("i", 2)},
+		ContainerStatuses:     []v1.ContainerStatus{ended("a", 1), ended("b", 0), {Name: "c"}},
 	}
 	for _, c := range []struct {
 		goal   Goal
@@ -192,7 +212,8 @@ func TestPodsThatEnded(t *testing.T) {
 		{"condition=Custom", failed, "Failed: i exited 2, a exited 1"},
 	} {
 		w, _ := at(time.Now(), loadPod(t, onePod()), c.goal)
-		if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, c.status, &plan.Plan{}); err == nil || !strings.HasSuffix(err.Error(), ": the pod has ended as "+c.want) {
+		_, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, c.status, &plan.Plan{})
+		if err == nil || !strings.HasSuffix(err.Error(), ": the pod has ended as "+c.want) {
 			t.Errorf("%s: %v, want %q", c.goal, err, c.want)
 		}
 	}
@@ -223,7 +244,8 @@ func TestContainersThatEndedForGood(t *testing.T) {
 	} {
 		w, told := at(time.Now(), loadPod(t, c.text), c.goal)
 		status := &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{
-			{Name: "a", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: c.code}}}, {Name: "b", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
+			{Name: "a", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: c.code}}},
+			{Name: "b", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
 		}}
 		for range 2 {
 			err := w.finished(status, &plan.Plan{Keeps: c.keeps})
@@ -248,7 +270,8 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	w, _ := at(now, loadPod(t, strings.Replace(onePod(), "spec:\n", "spec:\n  activeDeadlineSeconds: 60\n", 1)), Ready)
 	status := &v1.PodStatus{Phase: v1.PodRunning, StartTime: &metav1.Time{Time: now.Add(-10 * time.Second)}}
 	p := &plan.Plan{WaitingFor: []string{"a to end"}, Holds: []plan.Hold{
-		{Container: "a", Reason: model.CrashLoopBackOff, Until: in(40 * time.Second), Message: "back-off 40s"}, {Reason: model.NetworkNotReady, Message: "the network is not ready"},
+		{Container: "a", Reason: model.CrashLoopBackOff, Until: in(40 * time.Second), Message: "back-off 40s"},
+		{Reason: model.NetworkNotReady, Message: "the network is not ready"},
 	}}
 	if done, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); done || err != nil {
 		t.Fatal(done, err)
@@ -259,12 +282,14 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	}
 	// The deadline comes before the hold.
 	status.StartTime.Time = now.Add(-50 * time.Second)
-	if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); err != nil || !w.until.Equal(*in(10 * time.Second)) {
+	if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); err != nil ||
+		!w.until.Equal(*in(10 * time.Second)) {
 		t.Errorf("until %v, %v", w.until, err)
 	}
 	// A failure that may go away is listed first, and retried first.
 	w.trouble, w.retryAt = []string{"the registry is away"}, *in(time.Second)
-	if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); err != nil || !w.until.Equal(w.retryAt) || w.missing[0] != "the registry is away" {
+	if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); err != nil ||
+		!w.until.Equal(w.retryAt) || w.missing[0] != "the registry is away" {
 		t.Errorf("until %v, waiting for %v, %v", w.until, w.missing, err)
 	}
 }
@@ -277,11 +302,16 @@ func TestWordsOfAProbe(t *testing.T) {
 		Containers: []model.Container{{ID: "old", Name: "a", RestartCount: 0}, {ID: "new", Name: "a", RestartCount: 1}},
 		Memory: model.Memory{Probes: map[string]map[model.ProbeType]model.ProbeRecord{
 			"old": {model.Liveness: {Result: model.ProbeFailure, Message: "of an earlier run"}},
-			"new": {model.Readiness: {Result: model.ProbeFailure, Message: "connection refused"}, model.Liveness: {Result: model.ProbeSuccess, Message: "ok"}, model.Startup: {Result: model.ProbeUnknown}},
+			"new": {
+				model.Readiness: {Result: model.ProbeFailure, Message: "connection refused"},
+				model.Liveness:  {Result: model.ProbeSuccess, Message: "ok"},
+				model.Startup:   {Result: model.ProbeUnknown},
+			},
 		}},
 	}}}
 	status := conditions(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Message: "containers with unready status: [a]"})
-	if _, err := w.judge(in, status, &plan.Plan{}); err != nil || !slices.Equal(w.missing, []string{"containers with unready status: [a]", "readiness probe of a: connection refused"}) {
+	want := []string{"containers with unready status: [a]", "readiness probe of a: connection refused"}
+	if _, err := w.judge(in, status, &plan.Plan{}); err != nil || !slices.Equal(w.missing, want) {
 		t.Errorf("waiting for %q, %v", w.missing, err)
 	}
 	if got := unready(in, &v1.PodStatus{Phase: v1.PodPending}); got[0] != "phase Pending" {

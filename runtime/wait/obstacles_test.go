@@ -25,14 +25,36 @@ func TestWaitings(t *testing.T) {
 		goal   Goal
 		want   []string
 	}{
-		"readiness":            {ready, map[model.ProbeType]model.ProbeRecord{model.Readiness: refused(2)}, Ready, []string{"a: readiness probe (2/3): refused"}},
-		"for long":             {ready, map[model.ProbeType]model.ProbeRecord{model.Readiness: refused(17)}, Ready, []string{"a: readiness probe (17 times): refused"}},
-		"not asked":            {ready, nil, Ready, []string{"a: readiness probe: has not run yet"}},
-		"started is enough":    {ready, nil, Started, nil},
-		"startup":              {startup, map[model.ProbeType]model.ProbeRecord{model.Startup: refused(4)}, Ready, []string{"a: startup probe (4/30): refused"}},
-		"runs to its end":      {"tty: false", nil, Completed, []string{"a: runs"}},
-		"nothing to wait for":  {"tty: false", nil, Ready, nil},
-		"successes count, too": {"readinessProbe: {tcpSocket: {port: 1}, successThreshold: 2}", map[model.ProbeType]model.ProbeRecord{model.Readiness: {Result: model.ProbeFailure, Last: model.ProbeSuccess, Run: 1}}, Ready, []string{"a: readiness probe (1/2): passed"}},
+		"readiness": {
+			ready,
+			map[model.ProbeType]model.ProbeRecord{model.Readiness: refused(2)},
+			Ready,
+			[]string{"a: readiness probe (2/3): refused"},
+		},
+		"for long": {
+			ready,
+			map[model.ProbeType]model.ProbeRecord{model.Readiness: refused(17)},
+			Ready,
+			[]string{"a: readiness probe (17 times): refused"},
+		},
+		"not asked":         {ready, nil, Ready, []string{"a: readiness probe: has not run yet"}},
+		"started is enough": {ready, nil, Started, nil},
+		"startup": {
+			startup,
+			map[model.ProbeType]model.ProbeRecord{model.Startup: refused(4)},
+			Ready,
+			[]string{"a: startup probe (4/30): refused"},
+		},
+		"runs to its end":     {"tty: false", nil, Completed, []string{"a: runs"}},
+		"nothing to wait for": {"tty: false", nil, Ready, nil},
+		"successes count, too": {
+			"readinessProbe: {tcpSocket: {port: 1}, successThreshold: 2}",
+			map[model.ProbeType]model.ProbeRecord{
+				model.Readiness: {Result: model.ProbeFailure, Last: model.ProbeSuccess, Run: 1},
+			},
+			Ready,
+			[]string{"a: readiness probe (1/2): passed"},
+		},
 	} {
 		w := modeltest.New(modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, "+c.spec+"}]\n"))).
 			Sandbox("s0", 0, model.SandboxReady).States("a=Running")

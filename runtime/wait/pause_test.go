@@ -28,7 +28,10 @@ func TestWaitersSeeTheSame(t *testing.T) {
 	}
 	_, err = l.client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
 		PodSandboxId: sandbox, SandboxConfig: &runtimeapi.PodSandboxConfig{},
-		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "stranger"}, Image: &runtimeapi.ImageSpec{Image: "i:1"}},
+		Config: &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: "stranger"},
+			Image:    &runtimeapi.ImageSpec{Image: "i:1"},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -68,7 +68,12 @@ func TestEndsOfTheTime(t *testing.T) {
 		"without words": {over, nil, failed, "pod default/web is not ready in time: injected failure"},
 		"interrupted":   {interrupted, []string{"a to end"}, failed, "injected failure"},
 		"it failed":     {t.Context(), []string{"a to end"}, failed, "injected failure"},
-		"it is locked":  {t.Context(), nil, &filelock.LockedError{What: "pod default/web", Err: failed}, "pod default/web is not ready in time: it "},
+		"it is locked": {
+			t.Context(),
+			nil,
+			&filelock.LockedError{What: "pod default/web", Err: failed},
+			"pod default/web is not ready in time: it ",
+		},
 		"locked, ended": {interrupted, nil, &filelock.LockedError{What: "pod default/web", Err: failed}, "pod default/web is in use by"},
 	} {
 		w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
@@ -221,7 +226,8 @@ func TestPausesOfPullsAreShown(t *testing.T) {
 	}
 	status := podstatus.Of(in.State())
 	waits := status.ContainerStatuses[0].State.Waiting
-	if waits == nil || waits.Reason != "ImagePullBackOff" || !strings.HasPrefix(waits.Message, `Back-off pulling image "i:1": ErrImagePull: `) {
+	if waits == nil || waits.Reason != "ImagePullBackOff" ||
+		!strings.HasPrefix(waits.Message, `Back-off pulling image "i:1": ErrImagePull: `) {
 		t.Errorf("the status is %+v", waits)
 	}
 	if until := s.Checkpoint.StartErrors["a"].Until; !until.Equal(w.retryAt) {
@@ -238,7 +244,8 @@ func TestPausesOfPullsAreShown(t *testing.T) {
 // TestWaits checks how many passes each goal needs.
 func TestWaits(t *testing.T) {
 	inits := pod("  initContainers: [{name: i, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
-	probed := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', startupProbe: {exec: {command: [x]}}, readinessProbe: {exec: {command: [x]}}", 1)
+	probed := strings.Replace(onePod(), "image: 'i:1'",
+		"image: 'i:1', startupProbe: {exec: {command: [x]}}, readinessProbe: {exec: {command: [x]}}", 1)
 	short := runtimetest.Behaviour{After: 20 * time.Millisecond}
 	for name, c := range map[string]struct {
 		text   string
@@ -255,7 +262,8 @@ func TestWaits(t *testing.T) {
 		}
 		d := loadPod(t, c.text)
 		outcome, err := l.Wait(t.Context(), d, c.goal, executor.Options{})
-		if failed := (*FailedError)(nil); errors.As(err, &failed) != (name == "failed") || (err != nil && failed == nil) || outcome.Err() != nil {
+		if failed := (*FailedError)(nil); errors.As(err, &failed) != (name == "failed") ||
+			(err != nil && failed == nil) || outcome.Err() != nil {
 			t.Fatal(name, err)
 		}
 		in, _, err := l.observer.Input(t.Context(), model.RefOf(d.Pod), d, plan.Options{})
@@ -279,9 +287,10 @@ func TestWaitsThatCannotEnd(t *testing.T) {
 		text    string
 		prepare func(*lab)
 	}{
-		"container a has exited 3 and is not restarted": {never(pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")), func(l *lab) {
-			l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: 3})
-		}},
+		"container a has exited 3 and is not restarted": {
+			never(pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")),
+			func(l *lab) { l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: 3}) },
+		},
 		"ErrImagePull": {strings.Replace(onePod(), "i:1", "absent.local/i:1", 1), func(*lab) {}},
 		"injected failure": {onePod(), func(l *lab) {
 			l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: errors.New("injected failure")})
@@ -306,7 +315,8 @@ func TestWaitsThatTakeTooLong(t *testing.T) {
 	defer cancel()
 	text := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [x]}}", 1)
 	_, err := l.Wait(ctx, loadPod(t, text), Ready, executor.Options{})
-	if late := (*TimeoutError)(nil); !errors.As(err, &late) || !strings.Contains(err.Error(), "readiness probe of a: exit code 1: not yet") {
+	if late := (*TimeoutError)(nil); !errors.As(err, &late) ||
+		!strings.Contains(err.Error(), "readiness probe of a: exit code 1: not yet") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -338,7 +348,8 @@ func TestWaitsOutlastTheRuntime(t *testing.T) {
 	for lost, outlasts := range map[int]bool{1: false, 2: true, 3: true} {
 		l := newLab(t, "i:1")
 		asked := 0
-		l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: status.Error(codes.Unavailable, "restarting"), Only: func(any) bool {
+		restarting := status.Error(codes.Unavailable, "restarting")
+		l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: restarting, Only: func(any) bool {
 			asked++
 			return asked == lost
 		}})
@@ -359,7 +370,8 @@ func TestAPassWithoutChangesIsObservedOnce(t *testing.T) {
 		observed++
 		return false
 	}})
-	d := loadPod(t, strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [x]}, periodSeconds: 3600}", 1))
+	d := loadPod(t, strings.Replace(onePod(), "image: 'i:1'",
+		"image: 'i:1', readinessProbe: {exec: {command: [x]}, periodSeconds: 3600}", 1))
 	if _, err := l.Wait(t.Context(), d, Ready, executor.Options{}); err != nil {
 		t.Fatal(err)
 	}

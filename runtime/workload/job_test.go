@@ -159,7 +159,8 @@ func TestIndexedJobs(t *testing.T) {
 	l.want("one failed", "work-0", "work-1", "work-1-1", "work-2")
 	pod := l.pods["work-1-1"].Applied.Pod
 	env := pod.Spec.Containers[0].Env
-	if pod.Spec.Hostname != "work-1" || pod.Annotations[batchv1.JobCompletionIndexAnnotation] != "1" || len(env) != 1 || env[0].Name != "JOB_COMPLETION_INDEX" {
+	if pod.Spec.Hostname != "work-1" || pod.Annotations[batchv1.JobCompletionIndexAnnotation] != "1" ||
+		len(env) != 1 || env[0].Name != "JOB_COMPLETION_INDEX" {
 		t.Errorf("host name %q, annotations %v, variables %v", pod.Spec.Hostname, pod.Annotations, env)
 	}
 	l.ends("work-0", 0)
@@ -190,7 +191,8 @@ func TestLimitsOfIndexes(t *testing.T) {
 
 // TestMaxFailedIndexes checks that a Job fails at once when too many of its indexes have failed.
 func TestMaxFailedIndexes(t *testing.T) {
-	l := newJobLife(t, v1.RestartPolicyNever, "completionMode: Indexed", "completions: 3", "parallelism: 2", "backoffLimitPerIndex: 0", "maxFailedIndexes: 0")
+	l := newJobLife(t, v1.RestartPolicyNever, "completionMode: Indexed",
+		"completions: 3", "parallelism: 2", "backoffLimitPerIndex: 0", "maxFailedIndexes: 0")
 	l.want("at first", "work-0", "work-1")
 	l.ends("work-0", 1)
 	l.wantOver(batchv1.JobFailed, batchv1.JobReasonMaxFailedIndexesExceeded)
@@ -211,7 +213,8 @@ func TestPodFailurePolicy(t *testing.T) {
 	}
 	l.ends("work-1", 42)
 	l.wantOver(batchv1.JobFailed, batchv1.JobReasonPodFailurePolicy)
-	if want := "Container app for pod default/work-1 failed with exit code 42 matching FailJob rule at index 0"; l.status.Conditions[0].Message != want {
+	want := "Container app for pod default/work-1 failed with exit code 42 matching FailJob rule at index 0"
+	if l.status.Conditions[0].Message != want {
 		t.Errorf("%q, want %q", l.status.Conditions[0].Message, want)
 	}
 }

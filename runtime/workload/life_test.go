@@ -74,7 +74,11 @@ func (l *life) expand() *Expansion {
 		pod.Stopping = !p.stops.IsZero()
 		pod.Pending = pod.Stopping
 		if !p.ready.IsZero() {
-			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(p.ready)}}
+			pod.Status.Conditions = []v1.PodCondition{{
+				Type:               v1.PodReady,
+				Status:             v1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(p.ready),
+			}}
 		}
 		in.Pods = append(in.Pods, pod)
 	}
@@ -183,7 +187,8 @@ func TestRollingUpdates(t *testing.T) {
 			l.w = loaded(t, "Deployment", version, rest...)
 			l.settle(func() {
 				if l.ready() < lowest || len(l.pods) > replicas+surge {
-					l.wrong("%d of %d pods are ready, at least %d have to be, and at most %d be there", l.ready(), len(l.pods), lowest, replicas+surge)
+					l.wrong("%d of %d pods are ready, at least %d have to be, and at most %d be there",
+						l.ready(), len(l.pods), lowest, replicas+surge)
 				}
 			})
 		}
@@ -205,7 +210,10 @@ func TestRollingUpdatesOverlapStops(t *testing.T) {
 		l := newLife(t, seed)
 		l.grace = 40 * time.Second
 		replicas, surge, unavailable := 1+l.r.IntN(6), 1+l.r.IntN(3), l.r.IntN(3)
-		rest := []string{fmt.Sprintf("replicas: %d", replicas), fmt.Sprintf("strategy: {rollingUpdate: {maxSurge: %d, maxUnavailable: %d}}", surge, unavailable)}
+		rest := []string{
+			fmt.Sprintf("replicas: %d", replicas),
+			fmt.Sprintf("strategy: {rollingUpdate: {maxSurge: %d, maxUnavailable: %d}}", surge, unavailable),
+		}
 		l.w = loaded(t, "Deployment", 1, rest...)
 		l.settle(func() {})
 		l.w = loaded(t, "Deployment", 2, rest...)
@@ -218,7 +226,8 @@ func TestRollingUpdatesOverlapStops(t *testing.T) {
 				}
 			}
 			if l.ready() < replicas-unavailable || counted > 2*replicas {
-				l.wrong("%d of %d pods are ready, at least %d have to be, and at most %d be there", l.ready(), counted, replicas-unavailable, 2*replicas)
+				l.wrong("%d of %d pods are ready, at least %d have to be, and at most %d be there",
+					l.ready(), counted, replicas-unavailable, 2*replicas)
 			}
 		})
 		// All stop at once, and then the additional pods. Starts add at most ten seconds each.
@@ -340,11 +349,13 @@ func TestStatefulSetSaysWhatWaits(t *testing.T) {
 	l.w = loaded(t, "StatefulSet", 1, "replicas: 2")
 	l.settle(func() {})
 	l.w = loaded(t, "StatefulSet", 2, "replicas: 1")
-	if x := l.expand(); len(x.Gone) != 1 || len(x.Waits) != 1 || x.Waits[0] != (Wait{"web-0", "It is updated once the surplus pods are gone."}) {
+	if x := l.expand(); len(x.Gone) != 1 || len(x.Waits) != 1 ||
+		x.Waits[0] != (Wait{"web-0", "It is updated once the surplus pods are gone."}) {
 		t.Errorf("%+v %+v", x.Gone, x.Waits)
 	}
 	l.w = loaded(t, "StatefulSet", 2, "replicas: 3")
-	if x := l.expand(); len(x.Pods) != 3 || len(x.Waits) != 2 || x.Waits[1] != (Wait{"web-1", "It is updated once all pods are available."}) {
+	if x := l.expand(); len(x.Pods) != 3 || len(x.Waits) != 2 ||
+		x.Waits[1] != (Wait{"web-1", "It is updated once all pods are available."}) {
 		t.Errorf("%+v %+v", x.Pods, x.Waits)
 	}
 }
@@ -392,7 +403,11 @@ func TestAPendingPodIsNotUpdated(t *testing.T) {
 		in := &Input{Workload: l.w, Now: l.now}
 		for _, p := range l.pods {
 			pod := Pod{Applied: p.applied, Standing: model.Standing{Pending: p.ready.IsZero()}}
-			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now)}}
+			pod.Status.Conditions = []v1.PodCondition{{
+				Type:               v1.PodReady,
+				Status:             v1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(l.now),
+			}}
 			in.Pods = append(in.Pods, pod)
 		}
 		x := Expand(in)
@@ -420,7 +435,8 @@ func TestDaemonSetElsewhere(t *testing.T) {
 			}
 			return why
 		}})
-		if got := [3]int{len(x.Pods), len(x.Gone), x.Status.Desired}; why == "" && got != [3]int{1, 0, 1} || why != "" && got != [3]int{0, 1, 0} || x.Unfit != why {
+		if got := [3]int{len(x.Pods), len(x.Gone), x.Status.Desired}; why == "" && got != [3]int{1, 0, 1} ||
+			why != "" && got != [3]int{0, 1, 0} || x.Unfit != why {
 			t.Errorf("%q: %v, %q", why, got, x.Unfit)
 		}
 	}

@@ -49,14 +49,47 @@ func TestUnknownPods(t *testing.T) {
 		version      int
 		want         string
 	}{
-		"nothing to do":      {podspec.KindDeployment, []string{"replicas: 2"}, nil, "web-1", 1, "web-0:1 web-1:1"},
-		"surplus":            {podspec.KindDeployment, []string{"replicas: 3", one}, []string{"replicas: 2", one}, "web-2", 1, "web-0:1 web-1:1 -web-2"},
-		"surplus of others":  {podspec.KindDeployment, []string{"replicas: 3", one}, []string{"replicas: 1", one}, "web-0", 1, "web-0:1 -web-1 -web-2"},
-		"no room":            {podspec.KindDeployment, []string{"replicas: 3", one}, nil, "web-2", 2, "web-0:1 web-1:1 web-2:1"},
-		"capacity for one":   {podspec.KindDeployment, []string{"replicas: 3", two}, nil, "web-2", 2, "web-0:2 web-1:1 web-2:1"},
-		"stateful":           {podspec.KindStatefulSet, []string{"replicas: 3", "serviceName: web"}, nil, "web-1", 2, "web-0:1 web-1:1 web-2:1"},
-		"stateful, parallel": {podspec.KindStatefulSet, []string{"replicas: 3", "serviceName: web", "podManagementPolicy: Parallel", "updateStrategy: {rollingUpdate: {maxUnavailable: 2}}"}, nil, "web-1", 2, "web-0:1 web-1:1 web-2:2"},
-		"replicas":           {podspec.KindReplicaSet, []string{"replicas: 2"}, []string{"replicas: 3"}, "web-1", 1, "web-0:1 web-1:1 web-2:1"},
+		"nothing to do": {podspec.KindDeployment, []string{"replicas: 2"}, nil, "web-1", 1, "web-0:1 web-1:1"},
+		"surplus": {
+			podspec.KindDeployment,
+			[]string{"replicas: 3", one},
+			[]string{"replicas: 2", one},
+			"web-2",
+			1,
+			"web-0:1 web-1:1 -web-2",
+		},
+		"surplus of others": {
+			podspec.KindDeployment,
+			[]string{"replicas: 3", one},
+			[]string{"replicas: 1", one},
+			"web-0",
+			1,
+			"web-0:1 -web-1 -web-2",
+		},
+		"no room":          {podspec.KindDeployment, []string{"replicas: 3", one}, nil, "web-2", 2, "web-0:1 web-1:1 web-2:1"},
+		"capacity for one": {podspec.KindDeployment, []string{"replicas: 3", two}, nil, "web-2", 2, "web-0:2 web-1:1 web-2:1"},
+		"stateful": {
+			podspec.KindStatefulSet,
+			[]string{"replicas: 3", "serviceName: web"},
+			nil,
+			"web-1",
+			2,
+			"web-0:1 web-1:1 web-2:1",
+		},
+		"stateful, parallel": {podspec.KindStatefulSet, []string{
+			"replicas: 3",
+			"serviceName: web",
+			"podManagementPolicy: Parallel",
+			"updateStrategy: {rollingUpdate: {maxUnavailable: 2}}",
+		}, nil, "web-1", 2, "web-0:1 web-1:1 web-2:2"},
+		"replicas": {
+			podspec.KindReplicaSet,
+			[]string{"replicas: 2"},
+			[]string{"replicas: 3"},
+			"web-1",
+			1,
+			"web-0:1 web-1:1 web-2:1",
+		},
 	} {
 		l := newLife(t, 1)
 		l.w = loaded(t, c.kind, 1, c.before...)
@@ -70,7 +103,8 @@ func TestUnknownPods(t *testing.T) {
 		if got := imagesNow(x); got != c.want {
 			t.Errorf("%s: %q, want %q (%v)", name, got, c.want, x.Waits)
 		}
-		if len(x.Unknown) != 1 || x.Unknown[0].Pod.Name != c.unknown || x.Status.Unknown != 1 || x.Status.Available != len(l.pods)-1 || x.Status.Complete() || x.Next.IsZero() {
+		if len(x.Unknown) != 1 || x.Unknown[0].Pod.Name != c.unknown ||
+			x.Status.Unknown != 1 || x.Status.Available != len(l.pods)-1 || x.Status.Complete() || x.Next.IsZero() {
 			t.Errorf("%s: %+v", name, x)
 		}
 	}
