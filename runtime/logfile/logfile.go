@@ -32,7 +32,8 @@ type Log struct {
 // Running reports whether a container still runs.
 type Running func(ctx context.Context) (bool, error)
 
-// Read shows the log. A missing log is empty. Read calls running only with Follow.
+// Read shows the log. A missing log is empty. Read calls running only with Follow. A nil writer omits its stream, which
+// then does not count for LimitBytes.
 func (l Log) Read(ctx context.Context, opts *Options, running Running, stdout, stderr io.Writer) (err error) {
 	if l.Path == "" {
 		return nil

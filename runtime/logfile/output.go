@@ -42,8 +42,12 @@ func newOutput(opts *Options, stdout, stderr io.Writer) *output {
 	return o
 }
 
-// put shows an entry unless it is too old. It writes the time before the first part of a line.
+// put shows an entry unless it is too old or its stream is not wanted. It writes the time before the first part of a
+// line.
 func (o *output) put(e *entry) error {
+	if w, known := o.streams[e.stream]; known && w == nil {
+		return nil
+	}
 	first := !o.inLine
 	o.inLine = len(e.text) > 0 && e.text[len(e.text)-1] != '\n'
 	if e.at.Before(o.opts.Since) {

@@ -1,0 +1,107 @@
+package kubeletapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/logfile"
+)
+
+// logReader serves logs.
+type logReader struct {
+	finder *finder
+	now    func() time.Time
+}
+
+// serveLogs writes the log of one run of a container (kubelet: getContainerLogs). With follow it ends with that run. An
+// error after the first byte becomes part of the text, as in a kubelet.
+func (l *logReader) serveLogs(w http.ResponseWriter, r *http.Request) error {
+	ctx, name := r.Context(), r.PathValue("container")
+	options, err := logOptions(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	pod, err := l.finder.pod(ctx, podNameOf(r))
+	if err != nil {
+		return err
+	}
+	if pod == nil {
+		return refuse(http.StatusNotFound, "pod %q does not exist", r.PathValue("pod"))
+	}
+	if _, ok := podspec.FindContainer(pod.Pod, name); !ok {
+		return refuse(http.StatusNotFound, "container %q not found in pod %q", name, r.PathValue("pod"))
+	}
+	run, err := l.loggedRun(ctx, pod, name, options.Previous)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%s", err)
+	}
+	out := &flushed{w: w, control: http.NewResponseController(w)}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	out.flush()
+	if err := l.writeLog(ctx, run, options, out); err != nil && ctx.Err() == nil {
+		io.WriteString(out, err.Error()) //nolint:errcheck // the client is gone
+	}
+	return nil
+}
+
+// loggedRun returns the id of the container whose log is requested.
+func (l *logReader) loggedRun(ctx context.Context, pod *podspec.Desired, name string, previous bool) (string, error) {
+	with, err := l.finder.agent.List(ctx, []*podspec.Desired{pod})
+	if len(with) == 0 {
+		return "", errors.Join(err, errors.New("the status of the pod is not known"))
+	}
+	return loggedRun(&with[0].Status, pod.Pod.Name, name, previous)
+}
+
+// writeLog writes the selected part of a log.
+func (l *logReader) writeLog(ctx context.Context, run string, options *v1.PodLogOptions, out io.Writer) error {
+	id := idOf(run)
+	reply, err := l.finder.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	if err != nil || reply.GetStatus() == nil {
+		return errors.New("unable to retrieve container logs for " + run)
+	}
+	var stdout, stderr io.Writer
+	if shows(options, v1.LogStreamStdout) {
+		stdout = out
+	}
+	if shows(options, v1.LogStreamStderr) {
+		stderr = out
+	}
+	log := logfile.Log{Path: reply.GetStatus().GetLogPath()}
+	return log.Read(ctx, part(options, l.now()), func(ctx context.Context) (bool, error) { return l.runs(ctx, id) }, stdout, stderr)
+}
+
+// runs reports whether a container runs. A runtime that does not answer changes nothing (kubelet's cri-client: isContainerRunning).
+func (l *logReader) runs(ctx context.Context, id string) (bool, error) {
+	reply, err := l.finder.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	if away := (*cri.UnavailableError)(nil); errors.As(err, &away) {
+		return true, nil
+	}
+	return reply.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING, cri.IgnoreNotFound(err)
+}
+
+// flushed passes on each write at once.
+type flushed struct {
+	w       io.Writer
+	control *http.ResponseController
+}
+
+// Write writes to the client.
+func (f *flushed) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	f.flush()
+	return n, err
+}
+
+func (f *flushed) flush() {
+	_ = f.control.Flush() // The next write reports a client that is gone.
+}

@@ -1,0 +1,67 @@
+package kubeletapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+)
+
+// TestHealth checks the health of the node and of its parts, in the words of the kubelet.
+func TestHealth(t *testing.T) {
+	agent := &pods{}
+	s := serve(t, agent, newRuntime(t))
+	for _, path := range []string{"", "/ping", "/log", "/syncloop", "?exclude=log"} {
+		s.expect("GET", "/healthz"+path, http.StatusOK, "ok")
+	}
+	s.expect("GET", "/healthz?verbose&exclude=log&exclude=x", http.StatusOK,
+		"[+]ping ok\n[+]log excluded: ok\n[+]syncloop ok\nwarn: some health checks cannot be excluded: no matches for \"x\"\nhealthz check passed\n")
+	agent.mu.Lock()
+	agent.sick = errors.New("sync Loop took longer than expected")
+	agent.mu.Unlock()
+	s.expect("GET", "/healthz", http.StatusInternalServerError, "[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n")
+	s.expect("GET", "/healthz/syncloop", http.StatusInternalServerError, "internal server error: sync Loop took longer than expected\n")
+	s.expect("GET", "/healthz?exclude=syncloop", http.StatusOK, "ok")
+	if code, _ := s.do("GET", "/healthz/other", ""); code != http.StatusNotFound {
+		t.Errorf("an unknown check: %d", code)
+	}
+}
+
+// TestConfig checks the configuration of the node with its kind and version.
+func TestConfig(t *testing.T) {
+	var values *kubeletconfig.KubeletConfiguration
+	s := serve(t, &pods{}, newRuntime(t), func(s *Settings, _ *limits) {
+		s.Configuration = func() *kubeletconfig.KubeletConfiguration { return values }
+	})
+	if code, _ := s.do("GET", "/configz", ""); code != http.StatusNotFound {
+		t.Errorf("without values: %d", code)
+	}
+	values = &kubeletconfig.KubeletConfiguration{MaxPods: 7}
+	code, text := s.do("GET", "/configz", "")
+	var got struct {
+		Kubeletconfig kubeletconfig.KubeletConfiguration
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil || code != http.StatusOK {
+		t.Fatalf("%d %v %s", code, err, text)
+	}
+	if c := got.Kubeletconfig; c.Kind != "KubeletConfiguration" || c.APIVersion != "kubelet.config.k8s.io/v1beta1" || c.MaxPods != 7 || values.Kind != "" {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestPathsAndMethods checks that other paths and methods are refused.
+func TestPathsAndMethods(t *testing.T) {
+	agent, m, _ := web(t)
+	s := serve(t, agent, m)
+	for request, want := range map[[2]string]int{
+		{"GET", "/"}: http.StatusNotFound, {"GET", "/logs/"}: http.StatusNotFound, {"GET", "/containerLogs/ns/web"}: http.StatusNotFound,
+		{"POST", "/pods"}: http.StatusMethodNotAllowed, {"GET", "/run/ns/web/app"}: http.StatusMethodNotAllowed,
+		{"PUT", "/exec/ns/web/app"}: http.StatusMethodNotAllowed, {"POST", "/containerLogs/ns/web/app"}: http.StatusMethodNotAllowed,
+	} {
+		if code, text := s.do(request[0], request[1], ""); code != want {
+			t.Errorf("%v: %d %q, not %d", request, code, text, want)
+		}
+	}
+}
