@@ -89,8 +89,13 @@ func TestOnePodHidesNoOther(t *testing.T) {
 			{"delete", "--all", "--dry-run"},
 		},
 		"ContainerStatus": {
-			{"get"}, {"get", "-A"}, {"plan", "-A"}, {"snapshot", "-A"}, {"describe", "above", "broken", "below"},
-			{"probe", "-A"}, {"apply", "--all"},
+			{"get"},
+			{"get", "-A"},
+			{"plan", "-A"},
+			{"snapshot", "-A"},
+			{"describe", "above", "broken", "below"},
+			{"probe", "-A"},
+			{"apply", "--all"},
 		},
 		"ListContainerStats": {{"top", "--once"}, {"top", "-A", "--once"}, {"top", "-o", "json"}},
 	} {
@@ -128,8 +133,13 @@ func TestASilentPodHidesNoOther(t *testing.T) {
 	l := hanging(t)
 	for _, flag := range []string{"--request-timeout", "--timeout"} {
 		for _, args := range [][]string{
-			{"get", "-A"}, {"get"}, {"plan", "-A"}, {"snapshot", "-A"}, {"describe", "above", "broken", "below"},
-			{"probe", "-A"}, {"delete", "--all", "--dry-run"},
+			{"get", "-A"},
+			{"get"},
+			{"plan", "-A"},
+			{"snapshot", "-A"},
+			{"describe", "above", "broken", "below"},
+			{"probe", "-A"},
+			{"delete", "--all", "--dry-run"},
 		} {
 			l.InTime(flag, args, func(code int, text string) bool {
 				return code == exit.Error && containsAll(text, "above", "below", "broken", strings.Trim(flag, "-"))

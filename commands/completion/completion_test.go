@@ -202,7 +202,8 @@ func TestCompleteKinds(t *testing.T) {
 	store := state.Layout{Root: dir}.Objects()
 	for _, key := range []state.ObjectKey{
 		{Namespace: "default", Kind: "ConfigMap", Name: "settings"},
-		{Namespace: "default", Kind: "Secret", Name: "login"}, {Namespace: "other", Kind: "ConfigMap", Name: "far"},
+		{Namespace: "default", Kind: "Secret", Name: "login"},
+		{Namespace: "other", Kind: "ConfigMap", Name: "far"},
 	} {
 		if err := store.Write(key, []byte("{}")); err != nil {
 			t.Fatal(err)

@@ -53,7 +53,9 @@ func TestAdmissionFlags(t *testing.T) {
 		},
 		"a file that turns it off": {true, "admission: false\n", nil, nil, "off"},
 		"the environment": {
-			false, "admission: false\n", map[string]string{"PODCTL_ADMISSION": "true", "PODCTL_MAX_PODS": "7"}, nil,
+			false, "admission: false\n",
+			map[string]string{"PODCTL_ADMISSION": "true", "PODCTL_MAX_PODS": "7"},
+			nil,
 			"max-pods=7",
 		},
 		"the command line": {

@@ -166,7 +166,8 @@ func TestWhereTheEndpointComesFrom(t *testing.T) {
 		want, origin string
 	}{
 		"the flag": {
-			map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock"}, []string{"-r", "/flag.sock"},
+			map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock"},
+			[]string{"-r", "/flag.sock"},
 			"/flag.sock", "--runtime-endpoint",
 		},
 		"podctl's own variable": {
@@ -174,7 +175,8 @@ func TestWhereTheEndpointComesFrom(t *testing.T) {
 			nil, "/own.sock", "PODCTL_RUNTIME_ENDPOINT",
 		},
 		"the variable of the CRI": {
-			map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock"}, nil, "/env.sock",
+			map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock"},
+			nil, "/env.sock",
 			"CONTAINER_RUNTIME_ENDPOINT",
 		},
 		"the file": {nil, nil, "/file.sock", "config.yaml:1"},

@@ -201,10 +201,12 @@ func contractAbsent(t *testing.T, s *subject) {
 	if status.Code(err) != codes.NotFound {
 		t.Errorf("the status of no sandbox: %v", err)
 	}
-	if _, err := s.Runtime.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: absent}); err != nil {
+	_, err = s.Runtime.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: absent})
+	if err != nil {
 		t.Errorf("removing no container: %v", err)
 	}
-	if _, err := s.Runtime.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: absent}); err != nil {
+	_, err = s.Runtime.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: absent})
+	if err != nil {
 		t.Errorf("removing no sandbox: %v", err)
 	}
 	// containerd returns NotFound before 2.0, and no error after.

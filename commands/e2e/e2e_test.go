@@ -846,11 +846,13 @@ func testBadInput(t *testing.T, m *machine) {
 		"empty file":   {[]string{"plan", file("empty.yaml", "")}, 5, "contains no Kubernetes object"},
 		"broken YAML":  {[]string{"plan", file("broken.yaml", "a: [1\nb: 2\n")}, 5, "broken.yaml:"},
 		"unknown field": {
-			[]string{"apply", file("unknown.yaml", strings.Replace(two, "args:", "argz:", 1))}, 5,
+			[]string{"apply", file("unknown.yaml", strings.Replace(two, "args:", "argz:", 1))},
+			5,
 			"did you mean args?",
 		},
 		"wrong type": {
-			[]string{"apply", file("type.yaml", strings.Replace(two, "[sleep]", "sleep", 1))}, 5,
+			[]string{"apply", file("type.yaml", strings.Replace(two, "[sleep]", "sleep", 1))},
+			5,
 			"a list is expected",
 		},
 		"no socket":         {[]string{"-r", "/absent.sock", "plan", hello}, 1, "no such socket"},

@@ -98,7 +98,8 @@ func testExecAs(t *testing.T, m *machine) {
 		said string
 	}{
 		{
-			[]string{"-e", "A=b c", "-e", "HOSTNAME=x", "inside", "--", "/demo", "read", "/proc/self/environ"}, 0,
+			[]string{"-e", "A=b c", "-e", "HOSTNAME=x", "inside", "--", "/demo", "read", "/proc/self/environ"},
+			0,
 			"\x00HOSTNAME=x\x00",
 		},
 		{[]string{"-e", "A=b c", "inside", "--", "/demo", "read", "/proc/self/environ"}, 0, "\x00A=b c\x00"},
@@ -351,8 +352,8 @@ func testDebug(t *testing.T, m *machine) {
 	}
 	for _, flag := range []string{"-i", "-it"} {
 		// The container has ended before a connection was possible, and has no terminal.
-		r := m.run(t, "debug", "-q", flag, "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log",
-			"--lines", "2")
+		r = m.run(t, "debug", "-q", flag, "inside", "--image", "registry.local/podctl/demo:1", "--",
+			"/demo", "log", "--lines", "2")
 		if r.code != 0 || r.stdout != "line 1\nline 2\n" {
 			t.Errorf("debug %s of a process that exits at once: exit code %d, %q\n%s", flag, r.code, r.stdout, r.stderr)
 		}

@@ -207,7 +207,11 @@ func (h *hostile) damaged() {
 func (h *hostile) unusable(says string) {
 	h.t.Helper()
 	for _, args := range [][]string{
-		{"apply", h.path}, {"apply", h.changed}, {"plan", h.path}, {"delete", "-f", h.path}, {"delete", "hostile"},
+		{"apply", h.path},
+		{"apply", h.changed},
+		{"plan", h.path},
+		{"delete", "-f", h.path},
+		{"delete", "hostile"},
 		{"probe", "hostile"},
 	} {
 		h.expect(1, says, args...)

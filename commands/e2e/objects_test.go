@@ -29,10 +29,10 @@ const objectsSettings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: setti
 // restarts nothing.
 func testObjects(t *testing.T, m *machine) {
 	pod := write(t, objectsPod)
-	r := m.run(t, "apply", pod)
+	held := m.run(t, "apply", pod)
 	const missing = "ConfigMap default/settings, which volume c names, is missing: apply a file that has it"
-	if r.code != 3 || !strings.Contains(r.stdout, missing) {
-		t.Errorf("without the ConfigMap: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	if held.code != 3 || !strings.Contains(held.stdout, missing) {
+		t.Errorf("without the ConfigMap: exit code %d\n%s%s", held.code, held.stdout, held.stderr)
 	}
 	if r := m.must(t, "apply", write(t, objectsSettings)); !strings.Contains(r.stdout, "configmap default/settings created\n") {
 		t.Error(r.stdout)
@@ -72,10 +72,10 @@ func testObjects(t *testing.T, m *machine) {
 	if now != id {
 		t.Errorf("the container was replaced after %s: %s, before %s", time.Since(began), now, id)
 	}
-	r = m.must(t, "delete", "configmap/settings")
-	if !strings.Contains(r.stdout, "configmap default/settings deleted\n") ||
-		!strings.Contains(r.stderr, "is used by pod default/greeter") {
-		t.Errorf("%s%s", r.stdout, r.stderr)
+	deleted := m.must(t, "delete", "configmap/settings")
+	if !strings.Contains(deleted.stdout, "configmap default/settings deleted\n") ||
+		!strings.Contains(deleted.stderr, "is used by pod default/greeter") {
+		t.Errorf("%s%s", deleted.stdout, deleted.stderr)
 	}
 	if r := m.must(t, "plan", "greeter"); !strings.Contains(r.stdout+r.stderr, "is missing") {
 		t.Errorf("%s%s", r.stdout, r.stderr)

@@ -595,15 +595,18 @@ func testForeignDirectories(t *testing.T, m *machine) {
 		want string
 	}{
 		"apply into a state directory": {
-			[]string{"--state-dir", state, "-r", m.socket(), "apply", pod}, "",
+			[]string{"--state-dir", state, "-r", m.socket(), "apply", pod},
+			"",
 			"the state directory cannot be trusted: " + state + " belongs to user 65534",
 		},
 		"node up in a state directory": {
-			[]string{"--state-dir", state, "node", "up", "--containerd", "/absent"}, "",
+			[]string{"--state-dir", state, "node", "up", "--containerd", "/absent"},
+			"",
 			"the state directory cannot be trusted",
 		},
 		"apply into a log root": {
-			[]string{"--state-dir", m.state, "--log-root", logs, "--cgroup-root", m.cgroupRoot(), "apply", pod}, "",
+			[]string{"--state-dir", m.state, "--log-root", logs, "--cgroup-root", m.cgroupRoot(), "apply", pod},
+			"",
 			"the log directory cannot be trusted: " + logs + " belongs to user 65534",
 		},
 		"another user's configuration": {[]string{"get"}, "XDG_CONFIG_HOME=" + home, config + " belongs to user 65534"},

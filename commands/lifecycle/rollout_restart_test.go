@@ -121,7 +121,9 @@ func TestRolloutRestartRefused(t *testing.T) {
 		}
 	}
 	for _, words := range [][]string{
-		{"rollout", "restart"}, {"rollout", "restart", "web"}, {"rollout", "restart", "pod/web-0"},
+		{"rollout", "restart"},
+		{"rollout", "restart", "web"},
+		{"rollout", "restart", "pod/web-0"},
 		{"rollout", "restart", "deployment"},
 	} {
 		if code, _, stderr := l.Call(words...); code != exit.Error {

@@ -47,8 +47,14 @@ func TestSkipUnknown(t *testing.T) {
 		}
 	}
 	for _, command := range [][]string{
-		{"validate"}, {"plan"}, {"diff"}, {"apply"}, {"apply", "-o", "json"}, {"plan", "-o", "json"},
-		{"delete", "--dry-run"}, {"delete"},
+		{"validate"},
+		{"plan"},
+		{"diff"},
+		{"apply"},
+		{"apply", "-o", "json"},
+		{"plan", "-o", "json"},
+		{"delete", "--dry-run"},
+		{"delete"},
 	} {
 		code, stdout, stderr := l.Call(append(command, "--skip-unknown", "-f", path)...)
 		if code != exit.OK && command[0] != "diff" || code > 1 {

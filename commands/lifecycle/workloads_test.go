@@ -162,8 +162,11 @@ func TestWorkloadNames(t *testing.T) {
 		t.Errorf("logs of a workload without pods: %d %s", code, stderr)
 	}
 	for _, words := range [][]string{
-		{"scale", "--replicas=2", "web"}, {"scale", "deployment/web"}, {"rollout", "status", "web"},
-		{"apply", "--wait=completed", l.Path("web.yaml")}, {"plan", "--save", l.Path("saved"), l.Path("web.yaml")},
+		{"scale", "--replicas=2", "web"},
+		{"scale", "deployment/web"},
+		{"rollout", "status", "web"},
+		{"apply", "--wait=completed", l.Path("web.yaml")},
+		{"plan", "--save", l.Path("saved"), l.Path("web.yaml")},
 	} {
 		if code, _, stderr := l.Call(words...); code != exit.Error {
 			t.Errorf("%v: %d %s", words, code, stderr)

@@ -42,7 +42,8 @@ func TestFind(t *testing.T) {
 		"labels of no manifest":  {Selection{Labels: "app=b"}, []string{"-"}, ""},
 		"a field":                {Selection{Fields: "metadata.name=help"}, nil, "default/help"},
 		"two fields": {
-			Selection{Fields: "metadata.name!=help,spec.restartPolicy=Always", AllNamespaces: true}, nil,
+			Selection{Fields: "metadata.name!=help,spec.restartPolicy=Always", AllNamespaces: true},
+			nil,
 			"default/hello system/dns",
 		},
 		"the status, later": {

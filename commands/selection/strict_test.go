@@ -44,11 +44,13 @@ func TestAllIsNotDoneWithoutAJournal(t *testing.T) {
 		{[]string{"plan"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "default/sound"},
 		{[]string{"plan", "--exit-code"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "default/sound"},
 		{
-			[]string{"apply", "--all", "--dry-run"}, exit.Error, "podctl: reading the checkpoint " + checkpoint,
+			[]string{"apply", "--all", "--dry-run"},
+			exit.Error, "podctl: reading the checkpoint " + checkpoint,
 			"default/sound",
 		},
 		{
-			[]string{"apply", "--all"}, exit.Error, "podctl: reading the checkpoint " + checkpoint,
+			[]string{"apply", "--all"},
+			exit.Error, "podctl: reading the checkpoint " + checkpoint,
 			"pod default/sound unchanged",
 		},
 		{[]string{"probe"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, ""},
@@ -56,7 +58,8 @@ func TestAllIsNotDoneWithoutAJournal(t *testing.T) {
 		{[]string{"plan", "sound"}, exit.OK, "note: reading the checkpoint " + checkpoint, "default/sound"},
 		{[]string{"get"}, exit.OK, "note: reading the checkpoint " + checkpoint, "hurt"},
 		{
-			[]string{"delete", "--all"}, exit.Error, "podctl: reading the checkpoint " + checkpoint,
+			[]string{"delete", "--all"},
+			exit.Error, "podctl: reading the checkpoint " + checkpoint,
 			"pod default/sound deleted",
 		},
 	} {

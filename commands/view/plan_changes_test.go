@@ -264,7 +264,11 @@ func TestLongTextsAreCompared(t *testing.T) {
 	edited := slices.Clone(up)
 	edited[25_000] = "here"
 	want := []diffLine{
-		{markSame, "24998"}, {markSame, "24999"}, {markBefore, "25000"}, {markAfter, "here"}, {markSame, "25001"},
+		{markSame, "24998"},
+		{markSame, "24999"},
+		{markBefore, "25000"},
+		{markAfter, "here"},
+		{markSame, "25001"},
 		{markSame, "25002"},
 	}
 	if got := lineChanges(strings.Join(up, "\n"), strings.Join(edited, "\n")); !slices.Equal(got, want) {
