@@ -112,8 +112,9 @@ func TestPagesNameKinds(t *testing.T) {
 // section returns the part of a text between two marks.
 func section(t *testing.T, text, begin, end string) string {
 	t.Helper()
-	_, text, found := strings.Cut(text, begin)
-	if text, _, found = strings.Cut(text, end); !found || text == "" {
+	_, text, _ = strings.Cut(text, begin)
+	text, _, found := strings.Cut(text, end)
+	if !found || text == "" {
 		t.Fatalf("no text between %q and %q", begin, end)
 	}
 	return text
