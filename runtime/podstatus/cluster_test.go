@@ -45,7 +45,8 @@ func TestObservedGeneration(t *testing.T) {
 // TestGatesInTheAPI checks that Ready waits for the conditions that other programs set in the API (kubelet:
 // TestGeneratePodReadyCondition).
 func TestGatesInTheAPI(t *testing.T) {
-	gated := strings.Replace(modeltest.WebPod, "spec:\n", "spec:\n  readinessGates: [{conditionType: a/b}, {conditionType: c/d}]\n", 1)
+	gated := strings.Replace(modeltest.WebPod, "spec:\n",
+		"spec:\n  readinessGates: [{conditionType: a/b}, {conditionType: c/d}]\n", 1)
 	w := modeltest.Running(modeltest.Load(t, gated))
 	set := func(kind v1.PodConditionType, status v1.ConditionStatus) v1.PodCondition {
 		return v1.PodCondition{Type: kind, Status: status}
@@ -54,7 +55,8 @@ func TestGatesInTheAPI(t *testing.T) {
 		cluster *Cluster
 		want    string
 	}{
-		"no cluster": {nil, `False ReadinessGatesNotReady corresponding condition of pod readiness gate "a/b" does not exist., ` +
+		"no cluster": {nil, "False ReadinessGatesNotReady " +
+			`corresponding condition of pod readiness gate "a/b" does not exist., ` +
 			`corresponding condition of pod readiness gate "c/d" does not exist.`},
 		"one is missing": {
 			&Cluster{Conditions: []v1.PodCondition{set("a/b", "True")}},
@@ -67,7 +69,8 @@ func TestGatesInTheAPI(t *testing.T) {
 		"both are true": {&Cluster{Conditions: []v1.PodCondition{set("a/b", "True"), set("c/d", "True")}}, "True  "},
 	} {
 		for _, got := range inCluster(w, c.cluster).Conditions {
-			if text := strings.Join([]string{string(got.Status), got.Reason, got.Message}, " "); got.Type == v1.PodReady && text != c.want {
+			text := strings.Join([]string{string(got.Status), got.Reason, got.Message}, " ")
+			if got.Type == v1.PodReady && text != c.want {
 				t.Errorf("%s: %s\nwant %s", name, text, c.want)
 			}
 		}
@@ -78,7 +81,8 @@ func TestGatesInTheAPI(t *testing.T) {
 func resizes(s *v1.PodStatus) (list []string) {
 	for _, c := range s.Conditions {
 		if c.Type == v1.PodResizePending || c.Type == v1.PodResizeInProgress {
-			list = append(list, strings.TrimSpace(strings.Join([]string{string(c.Type), string(c.Status), c.Reason, c.Message}, " ")))
+			list = append(list,
+				strings.TrimSpace(strings.Join([]string{string(c.Type), string(c.Status), c.Reason, c.Message}, " ")))
 		}
 	}
 	return list
@@ -107,7 +111,8 @@ func TestResizeConditions(t *testing.T) {
 	check("no cluster", nil)
 	w.Memory.Actuated = cpu("100m")
 	check("it waits", &Cluster{Waiting: &PendingResize{Message: "no room"}}, "PodResizePending True Deferred no room")
-	check("it never fits", &Cluster{Waiting: &PendingResize{Infeasible: true, Message: "no"}}, "PodResizePending True Infeasible no")
+	check("it never fits", &Cluster{Waiting: &PendingResize{Infeasible: true, Message: "no"}},
+		"PodResizePending True Infeasible no")
 	w.Memory.Actuated, w.Containers[0].State = cpu("50m"), model.Exited
 	check("it does not run", &Cluster{})
 	w.Memory.Eviction = &model.Eviction{}

@@ -126,6 +126,7 @@ func sameConditions(a, b []v1.PodCondition) bool {
 }
 
 func sameCondition(a, b *v1.PodCondition) bool {
-	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message && a.ObservedGeneration == b.ObservedGeneration &&
-		a.LastTransitionTime.Equal(&b.LastTransitionTime) && a.LastProbeTime.Equal(&b.LastProbeTime)
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
+		a.ObservedGeneration == b.ObservedGeneration && a.LastTransitionTime.Equal(&b.LastTransitionTime) &&
+		a.LastProbeTime.Equal(&b.LastProbeTime)
 }

@@ -57,14 +57,16 @@ func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
 // mergeWithoutRecord completes the status of a container without a record. One that had ended stays so, and one that
 // ran has ended in an unknown way.
 func (m *Merge) mergeWithoutRecord(own, old *v1.ContainerStatus) {
-	if own.State.Waiting == nil || (own.State.Waiting.Reason != "ContainerCreating" && own.State.Waiting.Reason != "PodInitializing") {
+	waiting := own.State.Waiting
+	if waiting == nil || (waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing") {
 		return
 	}
+	last := &own.LastTerminationState
 	switch {
 	case old.State.Terminated != nil:
 		*own = *old
-	case old.State.Running != nil && own.LastTerminationState.Terminated == nil && old.LastTerminationState.Terminated == nil:
-		own.LastTerminationState.Terminated = &v1.ContainerStateTerminated{Reason: unknownEnd, Message: unknownEndText, ExitCode: killed}
+	case old.State.Running != nil && last.Terminated == nil && old.LastTerminationState.Terminated == nil:
+		last.Terminated = &v1.ContainerStateTerminated{Reason: unknownEnd, Message: unknownEndText, ExitCode: killed}
 		if m.API.DeletionTimestamp == nil {
 			own.RestartCount = max(own.RestartCount, old.RestartCount+1)
 		}

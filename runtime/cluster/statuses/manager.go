@@ -18,9 +18,11 @@ import (
 
 const (
 	// takeSoon is the delay of the first look at a changed pod, and takeEvery the shortest time between two looks. A
-	// status is therefore at most 50 ms older than the first change that it does not show.
+	// status is therefore at most 50 ms older than the first change that it does not show. On a busy machine, looks
+	// take at most half of the time: after a long look, the next one waits as long as that took, up to restMax.
 	takeSoon  = 5 * time.Millisecond
 	takeEvery = 50 * time.Millisecond
+	restMax   = time.Second
 	// compareEvery is the time between two comparisons of all pods (kubelet: syncPeriod).
 	compareEvery = 10 * time.Second
 	// requestsMax limits the requests in flight.
@@ -157,9 +159,10 @@ type loop struct {
 	missed      map[types.UID]bool
 	missedRetry backoff
 	takeFailure string
-	// taking is set while statuses are taken. tookAt is when that last began.
+	// taking is set while statuses are taken. tookAt is when that last began. The next look is not before restUntil.
 	taking    bool
 	tookAt    time.Time
+	restUntil time.Time
 	taken     chan harvest
 	compareAt time.Time
 	inFlight  int

@@ -28,6 +28,8 @@ type machine struct {
 	state map[types.UID]v1.PodStatus
 	err   error
 	lists int
+	// slow is the time that a list takes.
+	slow time.Duration
 }
 
 func (m *machine) Shown(context.Context) (list []Shown, err error) {
@@ -40,6 +42,7 @@ func (m *machine) Shown(context.Context) (list []Shown, err error) {
 }
 
 func (m *machine) List(_ context.Context, pods []*podspec.Desired) (list []*v1.Pod, err error) {
+	time.Sleep(m.slow)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lists++
@@ -135,6 +138,7 @@ func (c *cluster) expect(when string, want ...string) {
 
 const (
 	running = "{phase: Running}"
+	ready   = "{phase: Running, conditions: [{type: ContainersReady, status: 'True'}, {type: Ready, status: 'True'}]}"
 	patched = "PATCH default/web"
 )
 
@@ -181,23 +185,42 @@ func TestTakesAtMostEach50ms(t *testing.T) {
 	})
 }
 
+// TestSlowLooksTakeHalfOfTheTime checks that a machine on which each look takes long is not busy with looks alone.
+func TestSlowLooksTakeHalfOfTheTime(t *testing.T) {
+	inBubble(t, func(c *cluster) {
+		c.here.slow = 200 * time.Millisecond
+		for i := range 200 {
+			c.becomes(fmt.Sprintf("{phase: Running, message: m%d}", i))
+			c.passes(10 * time.Millisecond)
+		}
+		c.passes(time.Second)
+		if c.here.lists < 5 || c.here.lists > 8 {
+			t.Errorf("%d looks of 200 ms in 2 s", c.here.lists)
+		}
+		if s := c.status(); s.Message != "m199" {
+			t.Errorf("the API has %q", s.Message)
+		}
+	})
+}
+
 // TestRetries checks the delays after each kind of failure, and that the newest status is sent after it.
 func TestRetries(t *testing.T) {
+	const second, ms = time.Second, time.Millisecond
 	for name, c := range map[string]struct {
 		fault fault
 		// at is the time in which the second request must come.
 		from, to time.Duration
 	}{
-		"429":                   {refuses(429, metav1.StatusReasonTooManyRequests, "3"), 3 * time.Second, 3200 * time.Millisecond},
-		"429 as text":           {busyText, 4 * time.Second, 4200 * time.Millisecond},
-		"429 for a long time":   {refuses(429, metav1.StatusReasonTooManyRequests, "999999"), 30 * time.Second, 30200 * time.Millisecond},
-		"500":                   {refuses(500, metav1.StatusReasonInternalError, ""), 800 * time.Millisecond, 1200 * time.Millisecond},
-		"503 with Retry-After":  {refuses(503, metav1.StatusReasonServiceUnavailable, "2"), 2 * time.Second, 2200 * time.Millisecond},
-		"403":                   {refuses(403, metav1.StatusReasonForbidden, ""), 800 * time.Millisecond, 1200 * time.Millisecond},
-		"HTML with an error":    {html(502), 800 * time.Millisecond, 1200 * time.Millisecond},
-		"HTML without an error": {html(200), 800 * time.Millisecond, 1200 * time.Millisecond},
-		"no answer":             {disconnect, 800 * time.Millisecond, 1200 * time.Millisecond},
-		"a hanging server":      {hang, 60800 * time.Millisecond, 61200 * time.Millisecond},
+		"429":                   {refuses(429, metav1.StatusReasonTooManyRequests, "3"), 3 * second, 3200 * ms},
+		"429 as text":           {busyText, 4 * second, 4200 * ms},
+		"429 for a long time":   {refuses(429, metav1.StatusReasonTooManyRequests, "999999"), 30 * second, 30200 * ms},
+		"500":                   {refuses(500, metav1.StatusReasonInternalError, ""), 800 * ms, 1200 * ms},
+		"503 with Retry-After":  {refuses(503, metav1.StatusReasonServiceUnavailable, "2"), 2 * second, 2200 * ms},
+		"403":                   {refuses(403, metav1.StatusReasonForbidden, ""), 800 * ms, 1200 * ms},
+		"HTML with an error":    {html(502), 800 * ms, 1200 * ms},
+		"HTML without an error": {html(200), 800 * ms, 1200 * ms},
+		"no answer":             {disconnect, 800 * ms, 1200 * ms},
+		"a hanging server":      {hang, 60800 * ms, 61200 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(k *cluster) {
@@ -381,7 +404,8 @@ func TestInOrder(t *testing.T) {
 			c.observe = func(p *v1.Pod) { seen = append(seen, string(p.Status.Phase)+" "+p.Status.Message) }
 		})
 		var want []string
-		for _, state := range []string{"Pending create", "Pending init", "Running start", "Running ready", "Succeeded end"} {
+		states := []string{"Pending create", "Pending init", "Running start", "Running ready", "Succeeded end"}
+		for _, state := range states {
 			phase, message, _ := strings.Cut(state, " ")
 			c.becomes("{phase: " + phase + ", message: " + message + "}")
 			c.passes(60 * time.Millisecond)
@@ -397,7 +421,7 @@ func TestInOrder(t *testing.T) {
 // its other edits stay.
 func TestRevertsForeignEdits(t *testing.T) {
 	inBubble(t, func(c *cluster) {
-		c.becomes("{phase: Running, conditions: [{type: ContainersReady, status: 'True'}, {type: Ready, status: 'True'}]}")
+		c.becomes(ready)
 		c.passes(time.Second)
 		c.log()
 		c.edit("default/web", func(p *v1.Pod) {
@@ -407,7 +431,8 @@ func TestRevertsForeignEdits(t *testing.T) {
 		c.passes(10 * time.Second)
 		c.expect("after the comparison", patched)
 		s := c.status()
-		if i := conditionIn(s.Conditions, v1.ContainersReady); s.Conditions[i].Status != v1.ConditionTrue || conditionIn(s.Conditions, "x/y") < 0 {
+		i := conditionIn(s.Conditions, v1.ContainersReady)
+		if s.Conditions[i].Status != v1.ConditionTrue || conditionIn(s.Conditions, "x/y") < 0 {
 			t.Errorf("the API has %v", s.Conditions)
 		}
 	})
@@ -430,21 +455,21 @@ func TestAFieldThatTheServerDropsIsSentOnce(t *testing.T) {
 func TestAReadinessGateOpens(t *testing.T) {
 	inBubble(t, func(c *cluster) {
 		c.edit("default/web", func(p *v1.Pod) { p.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "x/y"}} })
-		c.becomes("{phase: Running, conditions: [{type: ContainersReady, status: 'True'}, {type: Ready, status: 'True'}]}")
+		c.becomes(ready)
 		c.passes(time.Second)
 		c.expect("closed", patched+" Running")
-		ready := func() v1.ConditionStatus {
+		status := func() v1.ConditionStatus {
 			s := c.status()
 			return s.Conditions[conditionIn(s.Conditions, v1.PodReady)].Status
 		}
-		if got := ready(); got != v1.ConditionFalse {
+		if got := status(); got != v1.ConditionFalse {
 			t.Errorf("closed: %s", got)
 		}
 		c.edit("default/web", func(p *v1.Pod) {
 			p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: "x/y", Status: v1.ConditionTrue})
 		})
 		c.expect("open", patched)
-		if got := ready(); got != v1.ConditionTrue {
+		if got := status(); got != v1.ConditionTrue {
 			t.Errorf("open: %s", got)
 		}
 	})
@@ -514,7 +539,7 @@ func TestNoDelete(t *testing.T) {
 	}
 }
 
-// TestFinalizers checks that an object that waits for its finalizers gets one DELETE, also after a restart of the agent.
+// TestFinalizers checks that an object that waits for its finalizers gets one DELETE, also if the agent starts again.
 func TestFinalizers(t *testing.T) {
 	inBubble(t, func(c *cluster) {
 		c.deleted("a/b")

@@ -1,12 +1,14 @@
 package statuses
 
 import (
-	"encoding/json"
+	"cmp"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -37,36 +39,42 @@ func statusFrom(t *testing.T, text string) v1.PodStatus {
 
 // mergeCase is a merge in YAML. want has the fields of the result that are compared; a field with null must be missing.
 type mergeCase struct {
-	pod, own   string
-	generation int64
-	mayRun     bool
-	want       string
+	pod, own string
+	mayRun   bool
+	want     string
 }
 
 func (c mergeCase) run(t *testing.T) {
 	t.Helper()
-	api := podFrom(t, c.pod)
-	unchanged := api.DeepCopy()
-	m := Merge{API: api, Own: statusFrom(t, c.own), Generation: c.generation, MayRun: c.mayRun, Now: noon()}
+	got := mergeTwice(t, &Merge{API: podFrom(t, c.pod), Own: statusFrom(t, c.own), MayRun: c.mayRun, Now: noon()})
+	if diff := gocmp.Diff(fields(t, c.want), only(fields(t, toYAML(t, got)), fields(t, c.want))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// mergeTwice returns the result of a merge. It checks that the input is unchanged, and that nothing is left to send
+// once the API server has the result.
+func mergeTwice(t *testing.T, m *Merge) v1.PodStatus {
+	t.Helper()
+	unchanged := m.API.DeepCopy()
 	got, err := m.Status()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(unchanged, api); diff != "" {
+	if diff := gocmp.Diff(unchanged, m.API); diff != "" {
 		t.Errorf("the merge changed its input\n%s", diff)
 	}
-	if diff := cmp.Diff(fields(t, c.want), only(fields(t, toYAML(t, got)), fields(t, c.want))); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	// The API server has the result. The same status then gives no request.
-	api.Status = got
-	again, err := (&Merge{API: api, Own: m.Own, Generation: c.generation, MayRun: c.mayRun, Now: noon().Add(time.Hour)}).Status()
+	later := *m
+	later.API, later.Now = unchanged, m.Now.Add(time.Hour)
+	later.API.Status = got
+	again, err := later.Status()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if patch, err := patchOf("u1", &got, &again); err != nil || patch != nil {
 		t.Errorf("a second merge changes the status: %s, %v", patch, err)
 	}
+	return got
 }
 
 func toYAML(t *testing.T, value any) string {
@@ -119,14 +127,17 @@ func TestMergePhase(t *testing.T) {
 			want: "{phase: Running, reason: null, message: null}",
 		},
 		"a container may run": {
-			pod: spec("Never") + "status: {phase: Running, reason: r, message: m}", own: "{phase: Succeeded}", mayRun: true,
-			want: "{phase: Running, reason: r, message: m}",
+			pod:    spec("Never") + "status: {phase: Running, reason: r, message: m}",
+			own:    "{phase: Succeeded}",
+			mayRun: true,
+			want:   "{phase: Running, reason: r, message: m}",
 		},
 		"a container may run in a new pod": {
 			pod: spec("Never"), own: "{phase: Failed}", mayRun: true, want: "{phase: Pending}",
 		},
 		"a terminal phase is final": {
-			pod: spec("Never") + "status: {phase: Failed, reason: Evicted, message: why}", own: "{phase: Running, reason: other}",
+			pod:  spec("Never") + "status: {phase: Failed, reason: Evicted, message: why}",
+			own:  "{phase: Running, reason: other}",
 			want: "{phase: Failed, reason: Evicted, message: why}",
 		},
 		"one terminal phase does not become the other": {
@@ -152,7 +163,8 @@ func TestMergePhase(t *testing.T) {
 			want: "{phase: Pending}",
 		},
 		"a sidecar starts again": {
-			pod:  "spec: {initContainers: [{name: side, restartPolicy: Always}], containers: [{name: app}]}\nstatus: {phase: Running}",
+			pod: "spec: {initContainers: [{name: side, restartPolicy: Always}], containers: [{name: app}]}\n" +
+				"status: {phase: Running}",
 			own:  "{phase: Pending, initContainerStatuses: [{name: side, state: {waiting: {}}}]}",
 			want: "{phase: Running}",
 		},
@@ -164,115 +176,165 @@ func TestMergePhase(t *testing.T) {
 // TestMergeConditions checks which conditions podctl owns, and the time of their last change (kubelet:
 // TestMergePodStatus, updateLastTransitionTime, TestReconcilePodStatus).
 func TestMergeConditions(t *testing.T) {
-	const before, now = `"2026-05-04T11:00:00Z"`, `"2026-05-04T12:00:00Z"`
-	for name, c := range map[string]mergeCase{
+	const gated = "spec: {readinessGates: [{conditionType: a/b}], containers: [{name: app}]}\n"
+	for name, c := range map[string]struct {
+		pod       string
+		api, own  v1.PodPhase
+		was, here []string
+		mayRun    bool
+		want      []string
+	}{
 		"others stay, and come first": {
-			pod: spec("Always") + "status: {phase: Running, conditions: [{type: Ready, status: 'False', lastTransitionTime: " + before +
-				"}, {type: example.com/x, status: 'True', reason: r}]}",
-			own: "{phase: Running, conditions: [{type: Ready, status: 'True'}]}",
-			want: "conditions: [{type: example.com/x, status: 'True', reason: r, lastProbeTime: null, lastTransitionTime: null}, " +
-				"{type: Ready, status: 'True', lastProbeTime: null, lastTransitionTime: " + now + "}]",
+			was:  []string{"Ready=False@11:00", "x/y=True r"},
+			here: []string{"Ready=True"},
+			want: []string{"x/y=True r", "Ready=True@12:00"},
 		},
-		"podctl never sets a condition of others": {
-			pod:  spec("Always") + "status: {phase: Running}",
-			own:  "{phase: Running, conditions: [{type: example.com/x, status: 'True'}]}",
-			want: "conditions: null",
-		},
-		"a time stays with the status, and reason and message may change": {
-			pod: spec("Always") + "status: {phase: Running, conditions: [{type: ContainersReady, status: 'False', lastTransitionTime: " + before + "}]}",
-			own: "{phase: Running, conditions: [{type: ContainersReady, status: 'False', reason: r, message: m, lastTransitionTime: " + now + "}]}",
-			want: "conditions: [{type: ContainersReady, status: 'False', reason: r, message: m, lastProbeTime: null, lastTransitionTime: " +
-				before + "}]",
+		"podctl never sets a condition of others": {here: []string{"x/y=True"}},
+		"a time stays with the status": {
+			was: []string{"ContainersReady=False@11:00"}, here: []string{"ContainersReady=False@12:00 r m"},
+			want: []string{"ContainersReady=False@11:00 r m"},
 		},
 		"the recorded time of a change": {
-			pod:  spec("Always") + "status: {phase: Running, conditions: [{type: Initialized, status: 'False', lastTransitionTime: " + before + "}]}",
-			own:  `{phase: Running, conditions: [{type: Initialized, status: 'True', lastTransitionTime: "2026-05-04T11:30:00Z"}]}`,
-			want: `conditions: [{type: Initialized, status: 'True', lastProbeTime: null, lastTransitionTime: "2026-05-04T11:30:00Z"}]`,
+			was:  []string{"Initialized=False@11:00"},
+			here: []string{"Initialized=True@11:30"},
+			want: []string{"Initialized=True@11:30"},
 		},
 		"a recorded time before the last change in the API": {
-			pod:  spec("Always") + "status: {phase: Running, conditions: [{type: Initialized, status: 'False', lastTransitionTime: " + before + "}]}",
-			own:  `{phase: Running, conditions: [{type: Initialized, status: 'True', lastTransitionTime: "2026-05-04T10:30:00Z"}]}`,
-			want: `conditions: [{type: Initialized, status: 'True', lastProbeTime: null, lastTransitionTime: ` + now + `}]`,
+			was:  []string{"Initialized=False@11:00"},
+			here: []string{"Initialized=True@10:30"},
+			want: []string{"Initialized=True@12:00"},
 		},
-		"its own condition is removed": {
-			pod:  spec("Always") + "status: {phase: Running, conditions: [{type: PodResizeInProgress, status: 'True'}]}",
-			own:  "{phase: Running}",
-			want: "conditions: null",
-		},
+		"its own condition is removed": {was: []string{"PodResizeInProgress=True@11:00"}},
 		"the disruption comes with the terminal phase": {
-			pod: spec("Never") + "status: {phase: Running, conditions: [{type: DisruptionTarget, status: 'False', lastTransitionTime: " + before + "}]}",
-			own: "{phase: Failed, conditions: [{type: DisruptionTarget, status: 'True', reason: TerminationByKubelet}]}",
-			want: "conditions: [{type: DisruptionTarget, status: 'True', reason: TerminationByKubelet, lastProbeTime: null, lastTransitionTime: " +
-				now + "}]",
+			own:  v1.PodFailed,
+			was:  []string{"DisruptionTarget=False@11:00"},
+			here: []string{"DisruptionTarget=True by-kubelet"},
+			want: []string{"DisruptionTarget=True@12:00 by-kubelet"},
 		},
-		"and not before": {
-			pod: spec("Never") + "status: {phase: Running}", mayRun: true,
-			own:  "{phase: Failed, conditions: [{type: DisruptionTarget, status: 'True', reason: TerminationByKubelet}]}",
-			want: "{phase: Running, conditions: null}",
-		},
+		"and not before": {own: v1.PodFailed, here: []string{"DisruptionTarget=True by-kubelet"}, mayRun: true},
 		"the disruption of others stays": {
-			pod:  spec("Never") + "status: {phase: Running, conditions: [{type: DisruptionTarget, status: 'True', reason: EvictionByEvictionAPI}]}",
-			own:  "{phase: Running, conditions: [{type: DisruptionTarget, status: 'True', reason: TerminationByKubelet}]}",
-			want: "conditions: [{type: DisruptionTarget, status: 'True', reason: EvictionByEvictionAPI, lastProbeTime: null, lastTransitionTime: null}]",
+			was: []string{"DisruptionTarget=True by-other"}, here: []string{"DisruptionTarget=True by-kubelet"},
+			want: []string{"DisruptionTarget=True by-other"},
 		},
 		"a pod with a terminal phase is never ready": {
-			pod: spec("Never") + "status: {phase: Failed}",
-			own: "{phase: Running, conditions: [{type: Ready, status: 'True'}, {type: ContainersReady, status: 'True'}]}",
-			want: "conditions: [{type: Ready, status: 'False', reason: PodFailed, lastProbeTime: null, lastTransitionTime: " + now + "}, " +
-				"{type: ContainersReady, status: 'False', reason: PodFailed, lastProbeTime: null, lastTransitionTime: " + now + "}]",
+			api: v1.PodFailed, here: []string{"Ready=True", "ContainersReady=True"},
+			want: []string{"Ready=False@12:00 PodFailed", "ContainersReady=False@12:00 PodFailed"},
 		},
 		"a gate of the API opens": {
-			pod: "spec: {readinessGates: [{conditionType: a/b}], containers: [{name: app}]}\n" +
-				"status: {phase: Running, conditions: [{type: a/b, status: 'True'}]}",
-			own: "{phase: Running, conditions: [{type: Ready, status: 'False', reason: ReadinessGatesNotReady, message: m, lastTransitionTime: " +
-				before + "}, {type: ContainersReady, status: 'True', lastTransitionTime: " + before + "}]}",
-			want: "conditions: [{type: a/b, status: 'True', lastProbeTime: null, lastTransitionTime: null}, " +
-				"{type: Ready, status: 'True', lastProbeTime: null, lastTransitionTime: " + now + "}, " +
-				"{type: ContainersReady, status: 'True', lastProbeTime: null, lastTransitionTime: " + before + "}]",
+			pod:  gated,
+			was:  []string{"a/b=True"},
+			here: []string{"Ready=False@11:00 ReadinessGatesNotReady m", "ContainersReady=True@11:00"},
+			want: []string{"a/b=True", "Ready=True@12:00", "ContainersReady=True@11:00"},
 		},
 		"a gate of the API closes": {
-			pod: "spec: {readinessGates: [{conditionType: a/b}], containers: [{name: app}]}\n" +
-				"status: {phase: Running, conditions: [{type: a/b, status: 'False'}]}",
-			own: "{phase: Running, conditions: [{type: Ready, status: 'True'}, {type: ContainersReady, status: 'True'}]}",
-			want: "conditions: [{type: a/b, status: 'False', lastProbeTime: null, lastTransitionTime: null}, {type: Ready, status: 'False', " +
-				"reason: ReadinessGatesNotReady, message: 'the status of pod readiness gate \"a/b\" is not \"True\", but False', lastProbeTime: null, " +
-				"lastTransitionTime: " + now + "}, {type: ContainersReady, status: 'True', lastProbeTime: null, lastTransitionTime: " + now + "}]",
+			pod: gated, was: []string{"a/b=False"}, here: []string{"Ready=True", "ContainersReady=True"},
+			want: []string{
+				"a/b=False",
+				"Ready=False@12:00 ReadinessGatesNotReady " +
+					`the status of pod readiness gate "a/b" is not "True", but False`,
+				"ContainersReady=True@12:00",
+			},
+		},
+		"the order stays if nothing changes": {
+			was:  []string{"ContainersReady=True@11:00", "x/y=True", "Ready=True@11:00"},
+			here: []string{"Ready=True", "ContainersReady=True"},
+			want: []string{"ContainersReady=True@11:00", "x/y=True", "Ready=True@11:00"},
 		},
 	} {
-		t.Run(name, c.run)
+		t.Run(name, func(t *testing.T) {
+			api := podFrom(t, cmp.Or(c.pod, spec("Never")))
+			api.Status.Phase, api.Status.Conditions = cmp.Or(c.api, v1.PodRunning), conditionsFrom(t, c.was)
+			own := v1.PodStatus{Phase: cmp.Or(c.own, v1.PodRunning), Conditions: conditionsFrom(t, c.here)}
+			got := mergeTwice(t, &Merge{API: api, Own: own, MayRun: c.mayRun, Now: noon()})
+			if diff := gocmp.Diff(c.want, conditionTexts(got.Conditions)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
 	}
+}
+
+// conditionsFrom reads conditions: "Ready=True@11:30#7 Reason the message", of 4 May 2026.
+func conditionsFrom(t *testing.T, texts []string) (list []v1.PodCondition) {
+	t.Helper()
+	for _, text := range texts {
+		var c v1.PodCondition
+		head, rest, _ := strings.Cut(text, " ")
+		c.Reason, c.Message, _ = strings.Cut(rest, " ")
+		head, generation, _ := strings.Cut(head, "#")
+		c.ObservedGeneration, _ = strconv.ParseInt(generation, 10, 64)
+		head, at, timed := strings.Cut(head, "@")
+		kind, status, _ := strings.Cut(head, "=")
+		c.Type, c.Status = v1.PodConditionType(kind), v1.ConditionStatus(status)
+		if timed {
+			clock, err := time.Parse("2006-01-02 15:04", "2026-05-04 "+at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.LastTransitionTime = metav1.NewTime(clock)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// conditionTexts is the inverse of conditionsFrom.
+func conditionTexts(list []v1.PodCondition) (texts []string) {
+	for _, c := range list {
+		text := string(c.Type) + "=" + string(c.Status)
+		if !c.LastTransitionTime.IsZero() {
+			text += c.LastTransitionTime.Format("@15:04")
+		}
+		if c.ObservedGeneration != 0 {
+			text += fmt.Sprint("#", c.ObservedGeneration)
+		}
+		texts = append(texts, strings.TrimSpace(strings.Join([]string{text, c.Reason, c.Message}, " ")))
+	}
+	return texts
 }
 
 // TestMergeGeneration checks that observed generations never go back, and that a mirror pod has none.
 func TestMergeGeneration(t *testing.T) {
-	const own = "{phase: Running, conditions: [{type: ContainersReady, status: 'True', lastTransitionTime: \"2026-05-04T11:00:00Z\"}]}"
-	want := func(status, condition string) string {
-		return "observedGeneration: " + status + "\nconditions: [{type: ContainersReady, status: 'True', observedGeneration: " + condition +
-			", lastProbeTime: null, lastTransitionTime: \"2026-05-04T11:00:00Z\"}]"
-	}
-	api := func(status, condition string) string {
-		return spec("Always") + "status: {phase: Running, observedGeneration: " + status +
-			", conditions: [{type: ContainersReady, status: 'True', observedGeneration: " + condition +
-			", lastTransitionTime: \"2026-05-04T11:00:00Z\"}]}"
-	}
-	for name, c := range map[string]mergeCase{
-		"a new pod":      {pod: spec("Always"), own: own, generation: 1, want: want("1", "1")},
-		"an edit":        {pod: api("1", "1"), own: own, generation: 2, want: want("2", "2")},
-		"never back":     {pod: api("5", "4"), own: own, generation: 3, want: want("5", "4")},
-		"a newer status": {pod: api("5", "2"), own: own, generation: 3, want: want("5", "3")},
-		"a mirror pod": {
-			pod: "metadata: {annotations: {kubernetes.io/config.mirror: h}}\n" + spec("Always"), own: own, generation: 3,
-			want: "observedGeneration: null\nconditions: [{type: ContainersReady, status: 'True', lastProbeTime: null, " +
-				"lastTransitionTime: \"2026-05-04T11:00:00Z\"}]",
-		},
+	const ready = "ContainersReady=True@11:00"
+	for name, c := range map[string]struct {
+		// status is the generation in the API, and applied the one of the last pass.
+		status    int64
+		was, here string
+		applied   int64
+		mirror    bool
+		// want is the generation of the status, and condition the condition.
+		want      int64
+		condition string
+	}{
+		"a new pod":      {was: ready, here: ready, applied: 1, want: 1, condition: ready + "#1"},
+		"an edit":        {status: 1, was: ready + "#1", here: ready, applied: 2, want: 2, condition: ready + "#2"},
+		"never back":     {status: 5, was: ready + "#4", here: ready, applied: 3, want: 5, condition: ready + "#4"},
+		"a newer status": {status: 5, was: ready + "#2", here: ready, applied: 3, want: 5, condition: ready + "#3"},
+		"a mirror pod":   {was: ready, here: ready, applied: 3, mirror: true, condition: ready},
 		"a resize has the generation that asks for it": {
-			pod: spec("Always"), generation: 3,
-			own: "{phase: Running, conditions: [{type: PodResizePending, status: 'True', observedGeneration: 2, lastTransitionTime: \"2026-05-04T11:00:00Z\"}]}",
-			want: "observedGeneration: 3\nconditions: [{type: PodResizePending, status: 'True', observedGeneration: 2, lastProbeTime: null, " +
-				"lastTransitionTime: \"2026-05-04T11:00:00Z\"}]",
+			was:       ready,
+			here:      "PodResizePending=True@11:00#2",
+			applied:   3,
+			want:      3,
+			condition: "PodResizePending=True@11:00#2",
 		},
 	} {
-		t.Run(name, c.run)
+		t.Run(name, func(t *testing.T) {
+			api := podFrom(t, spec("Always"))
+			if c.mirror {
+				api.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
+			}
+			api.Status = v1.PodStatus{
+				Phase: v1.PodRunning, ObservedGeneration: c.status, Conditions: conditionsFrom(t, []string{c.was}),
+			}
+			own := v1.PodStatus{Phase: v1.PodRunning, Conditions: conditionsFrom(t, []string{c.here})}
+			got := mergeTwice(t, &Merge{API: api, Own: own, Generation: c.applied, Now: noon()})
+			if got.ObservedGeneration != c.want {
+				t.Errorf("the status has generation %d", got.ObservedGeneration)
+			}
+			if diff := gocmp.Diff([]string{c.condition}, conditionTexts(got.Conditions)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -280,89 +342,145 @@ func TestMergeGeneration(t *testing.T) {
 // last run never go back (kubelet: TestCheckContainerStateTransition, convertToAPIContainerStatuses).
 func TestMergeContainers(t *testing.T) {
 	const (
-		ended   = "{name: app, containerID: c://1, restartCount: 2, ready: false, image: '', imageID: '', state: {terminated: {exitCode: %s}}}"
-		runs    = "{name: app, containerID: c://2, restartCount: 0, ready: false, image: '', imageID: '', state: {running: {}}}"
-		creates = "{name: app, ready: false, image: '', imageID: '', state: {waiting: {reason: ContainerCreating}}}"
+		runs    = "app id=2 running"
+		creates = "app waiting=ContainerCreating"
+		sidecar = "spec: {restartPolicy: Never, initContainers: [{name: app, restartPolicy: Always}], containers: []}\n"
+		ruled   = "spec: {restartPolicy: Never, containers: [{name: app%s}, {name: other%s}]}\n"
+		rule    = ", restartPolicy: Never, restartPolicyRules: [{action: %s, exitCodes: {operator: In, values: [42]}}]"
 	)
-	list := func(status string) string { return "{phase: Running, containerStatuses: [" + status + "]}" }
-	end := func(code string) string { return strings.Replace(ended, "%s", code, 1) }
-	stays := func(status string) string { return "containerStatuses: [" + full(t, status) + "]" }
-	again := func(code, count string) string {
-		return stays("{name: app, containerID: c://2, restartCount: " + count + ", state: {running: {}}, lastState: {terminated: {exitCode: " + code + "}}}")
-	}
-	for name, c := range map[string]mergeCase{
-		"Always restarts": {pod: spec("Always") + "status: " + list(end("0")), own: list(runs), want: again("0", "3")},
+	single := fmt.Sprintf(ruled, fmt.Sprintf(rule, "Restart"), "")
+	all := fmt.Sprintf(ruled, "", fmt.Sprintf(rule, "RestartAllContainers"))
+	for name, c := range map[string]struct {
+		pod, was, own string
+		deleted       bool
+		want          string
+	}{
+		"Always restarts": {"Always", "app id=1 count=2 ended=0", runs, false, "app id=2 count=3 running last=0"},
 		"OnFailure restarts a failure": {
-			pod: spec("OnFailure") + "status: " + list(end("1")), own: list(runs), want: again("1", "3"),
+			"OnFailure",
+			"app id=1 count=2 ended=1",
+			runs,
+			false,
+			"app id=2 count=3 running last=1",
 		},
-		"OnFailure does not restart a success": {pod: spec("OnFailure") + "status: " + list(end("0")), own: list(runs), want: stays(end("0"))},
-		"Never does not restart":               {pod: spec("Never") + "status: " + list(end("1")), own: list(runs), want: stays(end("1"))},
-		"Never does not wait again":            {pod: spec("Never") + "status: " + list(end("1")), own: list(creates), want: stays(end("1"))},
+		"OnFailure does not restart a success": {"OnFailure", "app id=1 ended=0", runs, false, "app id=1 ended=0"},
+		"Never does not restart":               {"Never", "app id=1 ended=1", runs, false, "app id=1 ended=1"},
+		"Never does not wait again":            {"Never", "app id=1 ended=1", creates, false, "app id=1 ended=1"},
 		"a rule restarts": {
-			pod: "spec: {restartPolicy: Never, containers: [{name: app, restartPolicy: Never, restartPolicyRules: [{action: Restart, " +
-				"exitCodes: {operator: In, values: [42]}}]}]}\nstatus: " + list(end("42")),
-			own: list(runs), want: again("42", "3"),
+			single, "app id=1 ended=42", runs, false, "app id=2 count=1 running last=42",
 		},
-		"a rule of another container restarts all": {
-			pod: "spec: {restartPolicy: Never, containers: [{name: app}, {name: other, restartPolicy: Never, restartPolicyRules: " +
-				"[{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]}]}\nstatus: " + list(end("1")),
-			own: list(runs), want: again("1", "3"),
-		},
-		"counts do not go back": {
-			pod:  spec("Always") + "status: " + list("{name: app, containerID: c://1, restartCount: 5, state: {running: {}}}"),
-			own:  list(runs),
-			want: stays("{name: app, containerID: c://2, restartCount: 5, state: {running: {}}}"),
-		},
-		"the end of the last run stays": {
-			pod: spec("Always") + "status: " + list("{name: app, containerID: c://2, restartCount: 1, state: {running: {}}, "+
-				"lastState: {terminated: {exitCode: 3}}}"),
-			own:  list(runs),
-			want: stays("{name: app, containerID: c://2, restartCount: 1, state: {running: {}}, lastState: {terminated: {exitCode: 3}}}"),
-		},
-		"the record of an ended container is lost": {
-			pod: spec("Always") + "status: " + list(end("3")), own: list(creates), want: stays(end("3")),
-		},
-		"the record of a running container is lost": {
-			pod: spec("Always") + "status: " + list(runs), own: list(creates),
-			want: stays("{name: app, restartCount: 1, state: {waiting: {reason: ContainerCreating}}, lastState: {terminated: {exitCode: 137, " +
-				"reason: ContainerStatusUnknown, message: 'The container could not be located when the pod was deleted.  The container used to be Running'}}}"),
-		},
-		"the record is lost while the pod is deleted": {
-			pod: "metadata: {deletionTimestamp: '2026-05-04T11:00:00Z'}\n" + spec("Always") + "status: " + list(runs), own: list(creates),
-			want: stays("{name: app, restartCount: 0, state: {waiting: {reason: ContainerCreating}}, lastState: {terminated: {exitCode: 137, " +
-				"reason: ContainerStatusUnknown, message: 'The container could not be located when the pod was deleted.  The container used to be Running'}}}"),
-		},
-		"a failed pull keeps the count": {
-			pod:  spec("Always") + "status: " + list(end("3")),
-			own:  list("{name: app, state: {waiting: {reason: ImagePullBackOff}}}"),
-			want: stays("{name: app, restartCount: 2, state: {waiting: {reason: ImagePullBackOff}}, lastState: {terminated: {exitCode: 3}}}"),
-		},
-		"a debug container never restarts": {
-			pod: "spec: {containers: [], ephemeralContainers: [{name: app}]}\nstatus: {phase: Running, ephemeralContainerStatuses: [" + end("0") + "]}",
-			own: "{phase: Running, ephemeralContainerStatuses: [" + runs + "]}", want: "ephemeralContainerStatuses: [" + full(t, end("0")) + "]",
-		},
+		"a rule does not":   {single, "app id=1 ended=41", runs, false, "app id=1 ended=41"},
+		"a rule of another": {all, "app id=1 ended=1", runs, false, "app id=2 count=1 running last=1"},
 		"a sidecar restarts": {
-			pod: "spec: {restartPolicy: Never, initContainers: [{name: app, restartPolicy: Always}], containers: []}\n" +
-				"status: {phase: Running, initContainerStatuses: [" + end("0") + "]}",
-			own: "{phase: Running, initContainerStatuses: [" + runs + "]}", want: strings.Replace(again("0", "3"), "containerS", "initContainerS", 1),
+			sidecar, "app id=1 ended=0", runs, false, "app id=2 count=1 running last=0",
+		},
+		"a debug container does not": {
+			"spec: {ephemeralContainers: [{name: app}]}\n", "app id=1 ended=1", runs, false, "app id=1 ended=1",
+		},
+		"counts do not go back": {"Always", "app id=1 count=5 running", runs, false, "app id=2 count=5 running"},
+		"a higher count": {
+			"Always",
+			"app id=1 ended=1",
+			"app id=2 count=1 running",
+			false,
+			"app id=2 count=1 running last=1",
+		},
+		"the last end stays": {
+			"Always",
+			"app id=2 count=1 running last=3",
+			runs,
+			false,
+			"app id=2 count=1 running last=3",
+		},
+		"an ended record is lost":   {"Always", "app id=1 count=2 ended=3", creates, false, "app id=1 count=2 ended=3"},
+		"a running record is lost":  {"Always", runs, creates, false, "app count=1 waiting=ContainerCreating last=137"},
+		"it is lost while deleting": {"Always", runs, creates, true, "app waiting=ContainerCreating last=137"},
+		"a failed pull": {
+			"Always", "app id=1 count=2 ended=3", "app waiting=ImagePullBackOff", false,
+			"app count=2 waiting=ImagePullBackOff last=3",
 		},
 	} {
-		t.Run(name, c.run)
+		t.Run(name, func(t *testing.T) {
+			text := c.pod
+			if !strings.HasPrefix(text, "spec:") {
+				text = spec(text)
+			}
+			api, own := podFrom(t, text), v1.PodStatus{Phase: v1.PodRunning}
+			api.Status.Phase = v1.PodRunning
+			if c.deleted {
+				api.DeletionTimestamp = &metav1.Time{Time: noon()}
+			}
+			*listOf(api, &api.Status) = []v1.ContainerStatus{containerFrom(t, c.was)}
+			*listOf(api, &own) = []v1.ContainerStatus{containerFrom(t, c.own)}
+			got := mergeTwice(t, &Merge{API: api, Own: own, Now: noon()})
+			if text := containerText(&(*listOf(api, &got))[0]); text != c.want {
+				t.Errorf("%s\nwant %s", text, c.want)
+			}
+		})
 	}
 }
 
-// full returns a container's status with all fields that are always present.
-func full(t *testing.T, text string) string {
+// listOf returns the list that has the status of the first container of a pod.
+func listOf(pod *v1.Pod, s *v1.PodStatus) *[]v1.ContainerStatus {
+	switch {
+	case len(pod.Spec.InitContainers) > 0:
+		return &s.InitContainerStatuses
+	case len(pod.Spec.EphemeralContainers) > 0:
+		return &s.EphemeralContainerStatuses
+	}
+	return &s.ContainerStatuses
+}
+
+// containerFrom reads the status of a container: "app id=1 count=2 ended=3 last=4".
+func containerFrom(t *testing.T, text string) (s v1.ContainerStatus) {
 	t.Helper()
-	var s v1.ContainerStatus
-	if err := yaml.UnmarshalStrict([]byte(text), &s); err != nil {
-		t.Fatal(err)
+	for i, word := range strings.Fields(text) {
+		key, value, _ := strings.Cut(word, "=")
+		number, _ := strconv.Atoi(value)
+		end := &v1.ContainerStateTerminated{ExitCode: int32(number)} //nolint:gosec // small
+		switch {
+		case i == 0:
+			s.Name = word
+		case key == "id":
+			s.ContainerID = value
+		case key == "count":
+			s.RestartCount = int32(number) //nolint:gosec // small
+		case key == "running":
+			s.State.Running = &v1.ContainerStateRunning{}
+		case key == "waiting":
+			s.State.Waiting = &v1.ContainerStateWaiting{Reason: value}
+		case key == "ended":
+			s.State.Terminated = end
+		case key == "last":
+			s.LastTerminationState.Terminated = end
+		default:
+			t.Fatalf("%q in %q", word, text)
+		}
 	}
-	data, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
+	return s
+}
+
+// containerText is the inverse of containerFrom.
+func containerText(s *v1.ContainerStatus) string {
+	words := []string{s.Name}
+	add := func(present bool, key string, value any) {
+		if present {
+			words = append(words, fmt.Sprint(key, value))
+		}
 	}
-	return string(data)
+	add(s.ContainerID != "", "id=", s.ContainerID)
+	add(s.RestartCount != 0, "count=", s.RestartCount)
+	add(s.State.Running != nil, "running", "")
+	if s.State.Waiting != nil {
+		add(true, "waiting=", s.State.Waiting.Reason)
+	}
+	if end := s.State.Terminated; end != nil {
+		add(true, "ended=", end.ExitCode)
+	}
+	if end := s.LastTerminationState.Terminated; end != nil {
+		add(true, "last=", end.ExitCode)
+	}
+	return strings.Join(words, " ")
 }
 
 // TestMergeKeeps checks the fields that podctl does not own, that never change, or that outlive the sandbox.
@@ -370,24 +488,33 @@ func TestMergeKeeps(t *testing.T) {
 	const started = `"2026-05-04T11:00:00Z"`
 	for name, c := range map[string]mergeCase{
 		"claims and the nominated node": {
-			pod: spec("Always") + "status: {phase: Running, resourceClaimStatuses: [{name: a, resourceClaimName: b}], " +
+			pod: spec("Always") +
+				"status: {phase: Running, resourceClaimStatuses: [{name: a, resourceClaimName: b}], " +
 				"extendedResourceClaimStatus: {requestMappings: [], resourceClaimName: c}, nominatedNodeName: node1}",
 			own: "{phase: Running, nominatedNodeName: other}",
 			want: "{resourceClaimStatuses: [{name: a, resourceClaimName: b}], nominatedNodeName: node1, " +
 				"extendedResourceClaimStatus: {requestMappings: [], resourceClaimName: c}}",
 		},
 		"the start time": {
-			pod: spec("Always") + "status: {phase: Running, startTime: " + started + "}", own: `{phase: Running, startTime: "2026-05-04T11:30:00Z"}`,
+			pod:  spec("Always") + "status: {phase: Running, startTime: " + started + "}",
+			own:  `{phase: Running, startTime: "2026-05-04T11:30:00Z"}`,
 			want: "startTime: " + started,
 		},
-		"a new start time": {pod: spec("Always"), own: `{phase: Running, startTime: ` + started + `}`, want: "startTime: " + started},
-		"no start time":    {pod: spec("Always"), own: `{phase: Pending}`, want: `startTime: "2026-05-04T12:00:00Z"`},
+		"a new start time": {
+			pod:  spec("Always"),
+			own:  `{phase: Running, startTime: ` + started + `}`,
+			want: "startTime: " + started,
+		},
+		"no start time": {pod: spec("Always"), own: `{phase: Pending}`, want: `startTime: "2026-05-04T12:00:00Z"`},
 		"the class": {
-			pod: spec("Always") + "status: {qosClass: Burstable}", own: "{phase: Running, qosClass: BestEffort}", want: "qosClass: Burstable",
+			pod:  spec("Always") + "status: {qosClass: Burstable}",
+			own:  "{phase: Running, qosClass: BestEffort}",
+			want: "qosClass: Burstable",
 		},
 		"the addresses of a pod that ends": {
 			pod: "metadata: {deletionTimestamp: '2026-05-04T11:00:00Z'}\n" + spec("Always") +
-				"status: {phase: Running, podIP: 10.0.0.2, podIPs: [{ip: 10.0.0.2}], hostIP: 192.0.2.1, hostIPs: [{ip: 192.0.2.1}]}",
+				"status: {phase: Running, podIP: 10.0.0.2, podIPs: [{ip: 10.0.0.2}], hostIP: 192.0.2.1, " +
+				"hostIPs: [{ip: 192.0.2.1}]}",
 			own:  "{phase: Running}",
 			want: "{podIP: 10.0.0.2, podIPs: [{ip: 10.0.0.2}], hostIP: 192.0.2.1, hostIPs: [{ip: 192.0.2.1}]}",
 		},
@@ -414,7 +541,9 @@ func TestMergeRefusesUnobserved(t *testing.T) {
 // TestMergeKeepsTheTimeOfAnUnsentChange checks that a change keeps its time while the API server cannot be reached.
 func TestMergeKeepsTheTimeOfAnUnsentChange(t *testing.T) {
 	m := Merge{
-		API: podFrom(t, spec("Always")), Own: statusFrom(t, "{phase: Running, conditions: [{type: ContainersReady, status: 'True'}]}"), Now: noon(),
+		API: podFrom(t, spec("Always")),
+		Own: statusFrom(t, "{phase: Running, conditions: [{type: ContainersReady, status: 'True'}]}"),
+		Now: noon(),
 	}
 	first, err := m.Status()
 	if err != nil {
@@ -425,7 +554,7 @@ func TestMergeKeepsTheTimeOfAnUnsentChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(first.Conditions, second.Conditions); diff != "" {
+	if diff := gocmp.Diff(first.Conditions, second.Conditions); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -440,7 +569,12 @@ func TestNormalize(t *testing.T) {
 		Phase: v1.PodRunning, StartTime: &at, Message: "a\xff" + long,
 		Conditions: []v1.PodCondition{{Type: v1.PodReady, LastTransitionTime: at, LastProbeTime: at, Message: long}},
 		ContainerStatuses: []v1.ContainerStatus{
-			{Name: "b", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{StartedAt: at, FinishedAt: at, Message: "x" + long}}},
+			{
+				Name: "b",
+				State: v1.ContainerState{
+					Terminated: &v1.ContainerStateTerminated{StartedAt: at, FinishedAt: at, Message: "x" + long},
+				},
+			},
 			{
 				Name: "a", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Message: long}},
 				LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Message: long}},
@@ -451,8 +585,10 @@ func TestNormalize(t *testing.T) {
 	whole := noon().Truncate(time.Second)
 	b, a := s.ContainerStatuses[1], s.ContainerStatuses[0]
 	for name, got := range map[string]time.Time{
-		"start": s.StartTime.Time, "transition": s.Conditions[0].LastTransitionTime.Time, "probe": s.Conditions[0].LastProbeTime.Time,
-		"end": b.State.Terminated.FinishedAt.Time, "begin": b.State.Terminated.StartedAt.Time,
+		"start":      s.StartTime.Time,
+		"transition": s.Conditions[0].LastTransitionTime.Time,
+		"probe":      s.Conditions[0].LastProbeTime.Time,
+		"end":        b.State.Terminated.FinishedAt.Time, "begin": b.State.Terminated.StartedAt.Time,
 	} {
 		if !got.Equal(whole) {
 			t.Errorf("%s: %s", name, got)
@@ -462,8 +598,11 @@ func TestNormalize(t *testing.T) {
 		text string
 		want int
 	}{
-		"status": {s.Message, 12 << 10}, "condition": {s.Conditions[0].Message, 12 << 10}, "waiting": {a.State.Waiting.Message, 12 << 10},
-		"last": {a.LastTerminationState.Terminated.Message, 4 << 10}, "ended": {b.State.Terminated.Message, 4<<10 - 1},
+		"status":    {s.Message, 12 << 10},
+		"condition": {s.Conditions[0].Message, 12 << 10},
+		"waiting":   {a.State.Waiting.Message, 12 << 10},
+		"last":      {a.LastTerminationState.Terminated.Message, 4 << 10},
+		"ended":     {b.State.Terminated.Message, 4<<10 - 1},
 	} {
 		if len(c.text) != c.want {
 			t.Errorf("%s has %d bytes, want %d", name, len(c.text), c.want)
@@ -476,14 +615,20 @@ func TestNormalize(t *testing.T) {
 
 // TestPatch checks that a patch has only what changes, and the uid.
 func TestPatch(t *testing.T) {
-	before := statusFrom(t, "{phase: Pending, qosClass: Burstable, conditions: [{type: PodScheduled, status: 'True'}, {type: x/y, status: 'True'}]}")
-	after := statusFrom(t, "{phase: Running, qosClass: Burstable, conditions: [{type: x/y, status: 'True'}, {type: PodScheduled, status: 'True'}, {type: Ready, status: 'True'}]}")
+	before := statusFrom(t,
+		"{phase: Pending, qosClass: Burstable, conditions: [{type: PodScheduled, status: 'True'}, {type: x/y, "+
+			"status: 'True'}]}")
+	after := statusFrom(t,
+		"{phase: Running, qosClass: Burstable, conditions: [{type: x/y, status: 'True'}, {type: PodScheduled, "+
+			"status: 'True'}, {type: Ready, status: 'True'}]}")
 	patch, err := patchOf("u1", &before, &after)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"metadata":{"uid":"u1"},"status":{"$setElementOrder/conditions":[{"type":"x/y"},{"type":"PodScheduled"},{"type":"Ready"}],` +
-		`"conditions":[{"lastProbeTime":null,"lastTransitionTime":null,"status":"True","type":"Ready"}],"phase":"Running"}}`
+	const want = `{"metadata":{"uid":"u1"},"status":{` +
+		`"$setElementOrder/conditions":[{"type":"x/y"},{"type":"PodScheduled"},{"type":"Ready"}],` +
+		`"conditions":[{"lastProbeTime":null,"lastTransitionTime":null,"status":"True","type":"Ready"}],` +
+		`"phase":"Running"}}`
 	if string(patch) != want {
 		t.Errorf("%s\nwant %s", patch, want)
 	}

@@ -31,7 +31,7 @@ func normalize(pod *v1.Pod, s *v1.PodStatus) {
 		wholeSeconds(&c.LastTransitionTime)
 		c.Message = text(c.Message, messagesMax)
 	}
-	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+	for _, list := range containerLists(s) {
 		for i := range list {
 			normalizeState(&list[i].State, limit)
 			normalizeState(&list[i].LastTerminationState, limit)
@@ -39,6 +39,11 @@ func normalize(pod *v1.Pod, s *v1.PodStatus) {
 	}
 	sortByName(s.ContainerStatuses)
 	sortByName(s.EphemeralContainerStatuses)
+}
+
+// containerLists returns the statuses of init containers and sidecars, regular containers and debug containers.
+func containerLists(s *v1.PodStatus) [][]v1.ContainerStatus {
+	return [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
 }
 
 func sortByName(list []v1.ContainerStatus) {

@@ -38,7 +38,7 @@ func (m *Merge) mayRun() bool {
 	if m.MayRun {
 		return true
 	}
-	for _, list := range [][]v1.ContainerStatus{m.Own.InitContainerStatuses, m.Own.ContainerStatuses, m.Own.EphemeralContainerStatuses} {
+	for _, list := range containerLists(&m.Own) {
 		for i := range list {
 			if list[i].State.Running != nil {
 				return true

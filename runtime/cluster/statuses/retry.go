@@ -35,7 +35,8 @@ func (b backoff) failed(now time.Time, wait time.Duration, spread float64) backo
 
 // gone reports whether the pod of a request does not exist any more: it was not found, or another pod has its name.
 func gone(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsGone(err) || apierrors.IsResourceExpired(err)
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) ||
+		apierrors.IsGone(err) || apierrors.IsResourceExpired(err)
 }
 
 // retryAfter returns the delay that the server asked for; 0 if it did not.
@@ -55,7 +56,8 @@ const errorTextMax = 300
 func describe(err error) string {
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) && errors.As(err, &status) {
-		return "the API server refuses the fields " + quote.OneLine(text(fieldsOf(status.Status().Details), errorTextMax))
+		fields := text(fieldsOf(status.Status().Details), errorTextMax)
+		return "the API server refuses the fields " + quote.OneLine(fields)
 	}
 	return quote.OneLine(text(err.Error(), errorTextMax))
 }

@@ -41,7 +41,8 @@ func TestBackoff(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	kind := schema.GroupKind{Kind: "Pod"}
 	refused := apierrors.NewInvalid(kind, "web", field.ErrorList{
-		field.Invalid(field.NewPath("status", "message"), "password", "no"), field.Invalid(field.NewPath("status", "podIPs"), "x", "no"),
+		field.Invalid(field.NewPath("status", "message"), "password", "no"),
+		field.Invalid(field.NewPath("status", "podIPs"), "x", "no"),
 	})
 	if got := describe(refused); got != "the API server refuses the fields status.message, status.podIPs" {
 		t.Error(got)

@@ -209,7 +209,8 @@ func (s *apiServer) patch(w http.ResponseWriter, pod *v1.Pod, body []byte) {
 
 func (s *apiServer) remove(w http.ResponseWriter, pod *v1.Pod, body []byte) {
 	var options metav1.DeleteOptions
-	if err := json.Unmarshal(body, &options); err != nil || options.GracePeriodSeconds == nil || options.Preconditions == nil {
+	if err := json.Unmarshal(body, &options); err != nil || options.GracePeriodSeconds == nil ||
+		options.Preconditions == nil {
 		answerStatus(w, 400, metav1.StatusReasonBadRequest, "no options")
 		return
 	}

@@ -42,8 +42,10 @@ func (l *loop) takeAt() (at time.Time, due bool) {
 	if soon := l.dirtySince.Add(takeSoon); len(l.dirty) > 0 && (len(l.missed) == 0 || soon.Before(at)) {
 		at = soon
 	}
-	if earliest := l.tookAt.Add(takeEvery); at.Before(earliest) {
-		at = earliest
+	for _, earliest := range []time.Time{l.tookAt.Add(takeEvery), l.restUntil} {
+		if at.Before(earliest) {
+			at = earliest
+		}
 	}
 	return at, true
 }
@@ -80,7 +82,9 @@ func (m *Manager) take(ctx context.Context, asked map[types.UID]bool, before map
 		s := &h.shown[i]
 		uid := s.Desired.Pod.UID
 		last, known := before[uid]
-		if !known || last.mayRun != s.MayRun || last.reclaimed != s.Reclaimed || last.generation != s.Desired.Pod.Generation {
+		changed := last.mayRun != s.MayRun || last.reclaimed != s.Reclaimed ||
+			last.generation != s.Desired.Pod.Generation
+		if !known || changed {
 			asked[uid] = true
 		}
 		if asked[uid] {
@@ -104,6 +108,7 @@ func (m *Manager) take(ctx context.Context, asked map[types.UID]bool, before map
 // others.
 func (l *loop) store(h harvest, now time.Time) {
 	l.taking = false
+	l.restUntil = now.Add(min(now.Sub(l.tookAt), restMax))
 	l.noteTake(h.err)
 	missed := h.asked
 	if h.listed {
