@@ -141,7 +141,7 @@ func (r *reconciler) resolve(now time.Time) {
 	for _, uid := range slices.Sorted(maps.Keys(wanted)) {
 		if r.stored[uid].Deleting {
 			// Another process has begun to delete the pod. It is recreated after its end.
-			r.workers.Remove(now, model.RefOf(wanted[uid].Pod), nil)
+			r.workers.Remove(now, wanted[uid], nil)
 		}
 		r.workers.Update(now, wanted[uid])
 	}
@@ -256,7 +256,7 @@ func (r *reconciler) release(now time.Time, d *podspec.Desired, decision *owner.
 	ends := slices.ContainsFunc(decision.Deleted, func(record owner.Record) bool { return record.Pod.Pod.UID == uid })
 	// A pod kept in its stored version has lost its checkpoint, or the checkpoint cannot be read now.
 	if ends || !known && r.isOwn(d.Owner) && (!d.Stored || r.workers.Syncing(uid)) {
-		r.workers.Remove(now, model.RefOf(d.Pod), decision.GraceOf(uid))
+		r.workers.Remove(now, d, decision.GraceOf(uid))
 		r.leaving[uid] = d
 		return
 	}

@@ -40,7 +40,13 @@ type loopState struct {
 }
 
 func newLoopState(w World, s Settings, resolved func()) *loopState {
-	workers := podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: s.Random})
+	byUID := map[string]bool{}
+	for _, source := range s.Sources {
+		byUID[source.Name()] = source.Rules().UIDs
+	}
+	workers := podworkers.New(podworkers.Settings{
+		Parallel: s.Parallel, Jitter: s.Random, ByUID: func(source string) bool { return byUID[source] },
+	})
 	return &loopState{
 		settings: s, world: w, inbox: make(inbox), log: newLogger(s.Log), metrics: newAgentMetrics(w.Client, s.Now),
 		workers: workers, reconciler: newReconciler(workers, s.Sources, s.Applied, w.Records.Read, resolved),

@@ -42,11 +42,9 @@ type Held struct {
 
 // Decide decides about everything that sources want and everything that is stored.
 func (l *Ledger) Decide(now time.Time, stored []Record) *Decision {
-	if l.Complete() && l.readAt.IsZero() {
-		l.readAt = now
-	}
+	l.recordReads(now)
 	d := &Decision{graces: map[types.UID]*int64{}, Problems: map[string][]sources.Problem{}}
-	there, taken, wanted := indexed(stored), map[ID]*claim{}, map[ID]bool{}
+	there, taken, wanted := l.indexed(stored), map[ID]*claim{}, map[ID]bool{}
 	for _, c := range l.claims() {
 		if lost := c.reserve(taken); lost != nil {
 			d.Problems[c.by] = append(d.Problems[c.by], *lost)
@@ -119,7 +117,7 @@ func nameInUse(d *podspec.Desired, holder *Record) sources.Problem {
 // and has another UID or belongs to another workload. Holder returns nil if there is none. The agent does not end a pod
 // that its sources did not provide.
 func (l *Ledger) Holder(stored []Record, d *podspec.Desired) *Record {
-	return l.holder(indexed(stored), &claim{Resource: Pod(d), byUID: l.rules[d.Owner].UIDs})
+	return l.holder(l.indexed(stored), &claim{Resource: Pod(d), byUID: l.ByUID(d.Owner)})
 }
 
 func (l *Ledger) holder(there index, c *claim) *Record {
@@ -140,14 +138,16 @@ func sameOwner(a, b *v1.Pod) bool {
 }
 
 // index finds stored resources by name and by ID. Resources that are not being deleted come first, then the order is by
-// UID.
+// UID. A pod that its UID identifies has no entry for its name.
 type index map[ID][]*Record
 
-func indexed(stored []Record) index {
+func (l *Ledger) indexed(stored []Record) index {
 	there := index{}
 	for i := range stored {
 		r := &stored[i]
-		there[r.name] = append(there[r.name], r)
+		if !l.ByUID(r.Owner) {
+			there[r.name] = append(there[r.name], r)
+		}
 		if r.Pod != nil {
 			there[r.ID()] = append(there[r.ID()], r)
 		}

@@ -32,9 +32,10 @@ type Ledger struct {
 	Takeovers map[ID]sources.Problem
 
 	rules map[string]sources.Rules
-	// readAt is when every source had been read completely for the first time. seen holds the resources that have taken
-	// effect since the start.
-	readAt time.Time
+	// readAt holds by source when its missing resources became final: when it and all other sources that may want its
+	// resources had been read completely for the first time. seen holds the resources that have taken effect since the
+	// start.
+	readAt map[string]time.Time
 	seen   map[ID]bool
 }
 
@@ -42,7 +43,7 @@ type Ledger struct {
 func New(kinds Kinds, byHand bool) *Ledger {
 	return &Ledger{
 		Kinds: kinds, ByHand: byHand, Updates: map[string]sources.Update{}, Takeovers: map[ID]sources.Problem{},
-		rules: map[string]sources.Rules{}, seen: map[ID]bool{},
+		rules: map[string]sources.Rules{}, readAt: map[string]time.Time{}, seen: map[ID]bool{},
 	}
 }
 
@@ -55,19 +56,38 @@ func (l *Ledger) Add(s sources.Source) {
 // Owns reports whether a source is in the ledger.
 func (l *Ledger) Owns(source string) bool { return source != "" && slices.Contains(l.Order, source) }
 
-// Complete reports whether every source has been read completely at least once.
+// ByUID reports whether UIDs identify the pods of a source. Such a pod neither has nor waits for a name.
+func (l *Ledger) ByUID(source string) bool { return l.rules[source].UIDs }
+
+// Complete reports whether every source of named resources has been read completely at least once. An API server that
+// does not answer must not delay the pods of files.
 func (l *Ledger) Complete() bool {
-	return !slices.ContainsFunc(l.Order, func(name string) bool { return !l.Updates[name].Complete })
+	return !slices.ContainsFunc(l.Order, func(name string) bool { return !l.Updates[name].Complete && !l.ByUID(name) })
+}
+
+// settled reports whether a resource of a source is not wanted if no source wants it: every source that may want it has
+// been read completely. Only a source that uses UIDs may want its own pods.
+func (l *Ledger) settled(source string) bool {
+	if l.ByUID(source) {
+		return l.Updates[source].Complete
+	}
+	return l.Complete()
+}
+
+// recordReads records when the missing resources of each source become final.
+func (l *Ledger) recordReads(now time.Time) {
+	for _, name := range l.Order {
+		if l.readAt[name].IsZero() && l.settled(name) {
+			l.readAt[name] = now
+		}
+	}
 }
 
 // NextDrop returns when Decide will next drop a resource that no source has wanted since the start. It is zero if there
 // is no such time.
 func (l *Ledger) NextDrop(now time.Time) (next time.Time) {
-	if l.readAt.IsZero() {
-		return next
-	}
-	for _, r := range l.rules {
-		if at := l.readAt.Add(r.DropDelay); at.After(now) && (next.IsZero() || at.Before(next)) {
+	for name, readAt := range l.readAt {
+		if at := readAt.Add(l.rules[name].DropDelay); at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
@@ -115,7 +135,7 @@ func (l *Ledger) claims() (all []claim) {
 
 // describe adds the properties of a pod from an update.
 func (l *Ledger) describe(c *claim, u *sources.Update) {
-	c.byUID = l.rules[c.by].UIDs
+	c.byUID = l.ByUID(c.by)
 	if rank := slices.Index(l.Order, u.WorkloadSources[c.uid]); rank >= 0 {
 		c.rank = rank
 	}
@@ -181,7 +201,7 @@ func (l *Ledger) ActionFor(now time.Time, r *Record) Action {
 			return Keep
 		}
 		return Ignore
-	case !l.Complete() || l.mayBeWanted(&r.Resource) || l.inDropDelay(now, &r.Resource):
+	case !l.settled(r.Owner) || l.mayBeWanted(&r.Resource) || l.inDropDelay(now, &r.Resource):
 		return Keep
 	}
 	return Delete
@@ -190,7 +210,7 @@ func (l *Ledger) ActionFor(now time.Time, r *Record) Action {
 // inDropDelay reports whether a resource of an earlier agent may come back soon. For a resource that this agent has
 // seen, the source has already applied its delay.
 func (l *Ledger) inDropDelay(now time.Time, t *Resource) bool {
-	return !l.seen[t.ID()] && now.Before(l.readAt.Add(l.rules[t.Owner].DropDelay))
+	return !l.seen[t.ID()] && now.Before(l.readAt[t.Owner].Add(l.rules[t.Owner].DropDelay))
 }
 
 // recordOwner records that a claim takes effect in the place of a stored resource.

@@ -300,6 +300,35 @@ func TestPods(t *testing.T) {
 			stored:  []string{"one: web/a!"},
 			want:    "web/a of one",
 		},
+
+		// A source that has not been read keeps only the pods that it may want.
+		"an API server that is not read keeps no file's pod": {
+			updates: []string{"api: ?"}, stored: []string{"one: web/a"}, later: true, want: "web/a ends",
+		},
+		"and does not shorten the time of a file": {
+			updates: []string{"api: ?"}, stored: []string{"one: web/a"}, want: "web/a stays",
+		},
+		"it keeps its own pods": {
+			updates: []string{"api: ?"}, stored: []string{"api: web/a"}, later: true, want: "web/a stays",
+		},
+		"a file that is not read keeps no pod of an API server": {
+			updates: []string{"one: ?"}, stored: []string{"api: web/a"}, want: "web/a ends",
+		},
+		"a file that is not read still keeps the pods of other files": {
+			updates: []string{"one: ?", "api: ?"}, stored: []string{"two: web/a"}, later: true, want: "web/a stays",
+		},
+
+		// A pod of an API server has no name that others wait for.
+		"a file has the name of a pod of an API server": {
+			updates: []string{"late: web/b", "api: ?"}, stored: []string{"api: web/a"}, want: "web/a stays, web/b of late",
+		},
+		"also while that pod ends": {
+			updates: []string{"late: web/b"}, stored: []string{"api: web/a!"}, want: "web/a ends, web/b of late",
+		},
+		"two pods of an API server have one name": {
+			updates: []string{"api: web/b web/c"}, stored: []string{"api: web/a", "api: web/b"},
+			want: "web/a ends, web/b of api, web/c of api",
+		},
 	} {
 		l := newLedger(Pods, "one", "two", "workloads", "api", "late")
 		l.expect(c.updates...)
@@ -363,6 +392,29 @@ func TestSeen(t *testing.T) {
 	}
 	if got := l.NextDrop(now.Add(sources.DropDelay)); !got.IsZero() {
 		t.Errorf("then it settles at %s", got)
+	}
+}
+
+// TestSourcesAreReadOneByOne checks that the pods of files get their time as soon as all files have been read, and that
+// an API server that answers later does not restart it.
+func TestSourcesAreReadOneByOne(t *testing.T) {
+	l, now := newLedger(Pods, "one", "api"), time.Unix(1000, 0)
+	there := stored("one: web/a", "api: db/b")
+	l.expect("one: ?", "api: ?")
+	if got := textOf(l.Decide(now, there)); got != "db/b stays, web/a stays" || l.Complete() || !l.NextDrop(now).IsZero() {
+		t.Errorf("nothing is read: %s", got)
+	}
+	l.expect("one: ")
+	got, next := textOf(l.Decide(now, there)), l.NextDrop(now)
+	if got != "db/b stays, web/a stays" || !l.Complete() || !next.Equal(now.Add(sources.DropDelay)) {
+		t.Errorf("the file is read: %s, next at %s", got, next)
+	}
+	l.expect("api: ")
+	if got := textOf(l.Decide(now.Add(time.Second), there)); got != "db/b ends, web/a stays" {
+		t.Errorf("both are read: %s", got)
+	}
+	if got := textOf(l.Decide(now.Add(sources.DropDelay), there)); got != "db/b ends, web/a ends" {
+		t.Errorf("two seconds after the file was read: %s", got)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestEvict(t *testing.T) {
 	wants(t, w, 5, "evict b i:1; wake 13.0; ")
 	w.Done(at(6), "b", Result{Pending: true})
 	wants(t, w, 6, "sync b i:1; wake 13.0; ")
-	w.Remove(at(7), model.PodRef{Namespace: "default", Name: "web", UID: "a"}, nil)
+	w.Remove(at(7), pod("web", "a", "i:1"), nil)
 	if w.Evict(at(7), "a", why) {
 		t.Error("a pod was evicted that is being deleted")
 	}

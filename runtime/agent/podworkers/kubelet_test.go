@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podctl/podctl/runtime/model"
 )
 
 // do applies one event to workers, such as "update web-1 i:2", "remove web-1", "remove web-1 5", "done web-1", "fail
@@ -29,7 +27,7 @@ func do(w *Workers, second float64, words string) {
 			grace = new(int64)
 			_, _ = fmt.Sscan(f[2], grace)
 		}
-		w.Remove(at(second), model.RefOf(d.Pod), grace)
+		w.Remove(at(second), d, grace)
 	case "wake":
 		w.Wake(at(second), types.UID(f[1]))
 	default:

@@ -10,6 +10,9 @@ type Settings struct {
 	// Resync is the time from a successful pass to the next one. RetryAfter is the time after a failed pass. Both are
 	// extended randomly by up to a half.
 	Resync, RetryAfter time.Duration
+	// ByUID reports whether UIDs identify the pods of a source. Such a pod neither waits for its name nor holds it. If
+	// nil, every pod has a name of its own.
+	ByUID func(source string) bool
 	// Jitter returns a random number in [0, 1).
 	Jitter func() float64
 }

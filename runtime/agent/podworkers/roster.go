@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -29,22 +30,22 @@ func (r *roster) byDue() []*worker {
 }
 
 // add creates a worker for a pod.
-func (r *roster) add(ref model.PodRef) *worker {
-	r.arrivals++
-	x := &worker{ref: ref, arrived: r.arrivals}
-	r.workers[ref.UID] = x
+func (w *Workers) add(pod *podspec.Desired) *worker {
+	w.arrivals++
+	x := &worker{ref: model.RefOf(pod.Pod), arrived: w.arrivals, byUID: w.settings.ByUID(pod.Owner)}
+	w.workers[x.ref.UID] = x
 	return x
 }
 
 // nameHolder returns the pod with the same name that must be gone before a pod can start: one that exists, or that was
 // added earlier (kubelet: allowStaticPodStart).
 func (r *roster) nameHolder(x *worker) *worker {
-	if x.started {
+	if x.started || x.byUID {
 		return nil
 	}
 	var first *worker
 	for _, other := range r.workers {
-		before := other != x && other.ref.SameName(x.ref) && (other.started || other.arrived < x.arrived)
+		before := other != x && !other.byUID && other.ref.SameName(x.ref) && (other.started || other.arrived < x.arrived)
 		if before && (first == nil || other.arrived < first.arrived) {
 			first = other
 		}

@@ -25,7 +25,7 @@ func (w *Workers) Stop(now time.Time, uid types.UID, grace int64) {
 	switch {
 	case x == nil || !w.held || x.stop != nil || x.stopped:
 	case x.ending:
-		w.Remove(now, x.ref, &grace)
+		w.remove(now, x, &grace)
 	default:
 		x.stop, x.due = &grace, earlier(x.due, now)
 	}

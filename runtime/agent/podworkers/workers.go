@@ -67,6 +67,9 @@ type Workers struct {
 // New returns a set without pods.
 func New(s Settings) *Workers {
 	s.Resync, s.RetryAfter = cmp.Or(s.Resync, resync), cmp.Or(s.RetryAfter, retryAfter)
+	if s.ByUID == nil {
+		s.ByUID = func(string) bool { return false }
+	}
 	return &Workers{settings: s, roster: roster{workers: map[types.UID]*worker{}}}
 }
 
@@ -74,6 +77,8 @@ func New(s Settings) *Workers {
 type worker struct {
 	ref     model.PodRef
 	arrived int
+	// byUID reports that the UID identifies the pod. It has no name that others wait for.
+	byUID bool
 	// wanted is the pod of the last update. It is nil if only the deletion is known.
 	wanted *podspec.Desired
 	// ending reports that the pod must be deleted, within grace seconds if grace is set.
@@ -108,15 +113,16 @@ type worker struct {
 // Update sets the pod that a source wants, and replaces its earlier version. A pod that is being deleted is recreated
 // after its end.
 func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
-	ref := model.RefOf(pod.Pod)
-	x := w.workers[ref.UID]
+	x := w.workers[pod.Pod.UID]
 	if x == nil {
-		w.dropWaiting(ref)
-		x = w.add(ref)
+		if !w.settings.ByUID(pod.Owner) {
+			w.dropWaiting(model.RefOf(pod.Pod))
+		}
+		x = w.add(pod)
 		x.wanted = pod
 		return
 	}
-	x.forgotten = false
+	x.forgotten, x.byUID = false, w.settings.ByUID(pod.Owner)
 	switch {
 	case x.ending:
 		x.recreate = pod
@@ -135,17 +141,21 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 
 // Remove deletes a pod, within grace seconds if grace is set. A deletion cannot be canceled. Its grace period can only
 // become shorter, and is at least one second (kubelet: calculateEffectiveGracePeriod).
-func (w *Workers) Remove(now time.Time, ref model.PodRef, grace *int64) {
-	x := w.workers[ref.UID]
+func (w *Workers) Remove(now time.Time, pod *podspec.Desired, grace *int64) {
+	x := w.workers[pod.Pod.UID]
 	if x == nil {
 		// The pod exists, although it was not created here. It does not wait for its name.
-		x = w.add(ref)
+		x = w.add(pod)
 		x.started = true
 	}
+	w.remove(now, x, grace)
+}
+
+func (w *Workers) remove(now time.Time, x *worker, grace *int64) {
 	x.recreate, x.forgotten = nil, false
 	if !x.ending && !x.started && w.nameHolder(x) != nil {
 		// The pod waited for its name, and was never created.
-		delete(w.workers, ref.UID)
+		delete(w.workers, x.ref.UID)
 		return
 	}
 	shorter := grace != nil && (x.grace == nil || max(*grace, 1) < *x.grace)
@@ -221,7 +231,7 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 func (w *Workers) ended(x *worker) {
 	delete(w.workers, x.ref.UID)
 	if x.recreate != nil {
-		w.add(x.ref).wanted = x.recreate
+		w.add(x.recreate).wanted = x.recreate
 	}
 }
 

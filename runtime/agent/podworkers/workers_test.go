@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/model"
 )
 
 func at(seconds float64) time.Time {
@@ -159,32 +158,32 @@ func TestAnotherSource(t *testing.T) {
 // TestUpdatePodDoesNotForgetSyncPodKill).
 func TestDeletions(t *testing.T) {
 	w := New(Settings{})
-	ref := model.RefOf(pod("web", "a", "i:1").Pod)
+	removed := pod("web", "a", "i:1")
 	w.Update(at(0), pod("web", "a", "i:1"))
 	wants(t, w, 0, "sync a i:1; ")
-	w.Remove(at(1), ref, nil)
+	w.Remove(at(1), removed, nil)
 	wants(t, w, 1, "cut a; ")
 	w.Update(at(1), pod("web", "a", "i:2"))
 	w.Done(at(2), "a", Result{Failed: true})
 	wants(t, w, 2, "terminate a; ")
-	w.Remove(at(3), ref, new(int64(5)))
+	w.Remove(at(3), removed, new(int64(5)))
 	wants(t, w, 3, "cut a; ")
 	w.Update(at(3), pod("web", "a", "i:3"))
-	w.Remove(at(3), ref, new(int64(9)))
+	w.Remove(at(3), removed, new(int64(9)))
 	w.Update(at(3), pod("web", "a", "i:4"))
 	w.Done(at(4), "a", Result{Failed: true})
 	wants(t, w, 4, "terminate a 5s; ")
 	w.Done(at(5), "a", Result{Failed: true})
 	wants(t, w, 5, "wake 15.0; ")
-	w.Remove(at(6), ref, new(int64(0)))
+	w.Remove(at(6), removed, new(int64(0)))
 	w.Update(at(6), pod("web", "a", "i:5"))
 	wants(t, w, 6, "terminate a 1s; ")
 	w.Done(at(7), "a", Result{})
 	wants(t, w, 7, "sync a i:5; ")
 	w.Done(at(8), "a", Result{})
-	w.Remove(at(8), ref, nil)
+	w.Remove(at(8), removed, nil)
 	wants(t, w, 8, "terminate a; ")
-	w.Remove(at(9), ref, new(int64(3)))
+	w.Remove(at(9), removed, new(int64(3)))
 	w.Done(at(9), "a", Result{})
 	wants(t, w, 9, "")
 	if len(w.workers) > 0 {
@@ -196,7 +195,7 @@ func TestDeletions(t *testing.T) {
 // another pod was added.
 func TestExistingPodKeepsItsName(t *testing.T) {
 	w := New(Settings{})
-	there := model.RefOf(pod("web", "a", "i:1").Pod)
+	there := pod("web", "a", "i:1")
 	w.Update(at(0), pod("web", "b", "i:1"))
 	w.Remove(at(0), there, nil)
 	wants(t, w, 0, "terminate a; ")
@@ -208,7 +207,7 @@ func TestExistingPodKeepsItsName(t *testing.T) {
 // pod that stays forgotten is gone once its pass has ended.
 func TestForgottenPods(t *testing.T) {
 	w := New(Settings{})
-	ref := model.RefOf(pod("web", "a", "i:1").Pod)
+	removed := pod("web", "a", "i:1")
 	w.Update(at(0), pod("web", "a", "i:1"))
 	wants(t, w, 0, "sync a i:1; ")
 	w.Forget("a")
@@ -225,11 +224,11 @@ func TestForgottenPods(t *testing.T) {
 	w.Done(at(4), "a", Result{})
 	wants(t, w, 4, "sync b i:3; ")
 	w.Done(at(5), "b", Result{})
-	w.Remove(at(5), ref, nil)
+	w.Remove(at(5), removed, nil)
 	wants(t, w, 5, "terminate a; wake 65.0; ")
 	w.Update(at(5), pod("web", "a", "i:4"))
 	w.Forget("a")
-	w.Remove(at(6), ref, nil)
+	w.Remove(at(6), removed, nil)
 	w.Done(at(6), "a", Result{Failed: true})
 	wants(t, w, 16, "terminate a; wake 65.0; ")
 	w.Forget("a")
@@ -248,7 +247,7 @@ func TestOnePodPerName(t *testing.T) {
 	first, second, third := pod("web", "1", "i:1"), pod("web", "2", "i:2"), pod("web", "3", "i:3")
 	w.Update(at(0), first)
 	wants(t, w, 0, "sync 1 i:1; ")
-	w.Remove(at(1), model.RefOf(first.Pod), nil)
+	w.Remove(at(1), first, nil)
 	w.Update(at(1), second)
 	w.Update(at(1), third)
 	w.Update(at(1), pod("other", "4", "i:4"))
@@ -258,13 +257,44 @@ func TestOnePodPerName(t *testing.T) {
 	w.Done(at(3), "1", Result{})
 	wants(t, w, 3, "sync 3 i:3; ")
 	w.Update(at(4), second)
-	w.Remove(at(4), model.RefOf(second.Pod), nil)
-	w.Remove(at(4), model.RefOf(third.Pod), nil)
+	w.Remove(at(4), second, nil)
+	w.Remove(at(4), third, nil)
 	wants(t, w, 4, "cut 3; ")
 	w.Done(at(5), "3", Result{Failed: true})
 	wants(t, w, 5, "terminate 3; ")
 	w.Done(at(6), "3", Result{})
 	wants(t, w, 6, "")
+}
+
+// TestPodsWithoutNames checks that pods that UIDs identify run beside others of the same name. They neither wait for the
+// name, nor hold it, nor drop a pod that waits for it, also if only their deletion is known.
+func TestPodsWithoutNames(t *testing.T) {
+	w := New(Settings{ByUID: func(source string) bool { return source == "api" }})
+	api := func(uid string) *podspec.Desired {
+		d := pod("web", uid, "i:1")
+		d.Owner = "api"
+		return d
+	}
+	w.Remove(at(0), api("0"), nil)
+	w.Update(at(0), pod("web", "a", "i:1"))
+	wants(t, w, 0, "terminate 0; sync a i:1; ")
+	w.Update(at(1), pod("web", "b", "i:2"))
+	w.Update(at(1), api("1"))
+	w.Update(at(1), api("2"))
+	wants(t, w, 1, "sync 1 i:1; sync 2 i:1; ")
+	if states := w.States(); len(states) != 5 || states[4].Ref.UID != "b" || states[4].WaitsFor.UID != "a" {
+		t.Errorf("%+v", states)
+	}
+	w.Remove(at(2), pod("web", "a", "i:1"), nil)
+	w.Remove(at(2), api("1"), nil)
+	wants(t, w, 2, "cut a; cut 1; ")
+	w.Done(at(3), "a", Result{Failed: true})
+	w.Done(at(3), "1", Result{Failed: true})
+	wants(t, w, 3, "terminate a; terminate 1; ")
+	w.Update(at(3), api("1"))
+	w.Done(at(4), "a", Result{})
+	w.Done(at(4), "1", Result{})
+	wants(t, w, 4, "sync b i:2; sync 1 i:1; ")
 }
 
 // TestParallel checks the limit of parallel passes. Pods that have been due longest go first, and deletions do not
@@ -275,7 +305,7 @@ func TestParallel(t *testing.T) {
 		w.Update(at(float64(i)), pod(uid, uid, "i"))
 	}
 	wants(t, w, 4, "sync a i; sync b i; ")
-	w.Remove(at(5), model.RefOf(pod("d", "d", "i").Pod), nil)
+	w.Remove(at(5), pod("d", "d", "i"), nil)
 	wants(t, w, 5, "terminate d; ")
 	w.Wake(at(5), "a")
 	w.Done(at(6), "a", Result{})
@@ -364,7 +394,7 @@ func (l *life) remove(d *podspec.Desired) {
 	if l.rand.IntN(2) == 0 {
 		grace = new(int64(l.rand.IntN(20)))
 	}
-	l.w.Remove(at(l.now), model.RefOf(d.Pod), grace)
+	l.w.Remove(at(l.now), d, grace)
 	if l.w.workers[d.Pod.UID] == nil {
 		// It waited for its name, so there is nothing to delete.
 		delete(l.removed, d.Pod.UID)
@@ -494,7 +524,7 @@ func TestStop(t *testing.T) {
 		t.Error("the first has stopped, the second has not, and one that is gone has")
 	}
 	w.Wake(at(3), "1")
-	w.Remove(at(3), model.RefOf(pod("c", "3", "i:1").Pod), nil)
+	w.Remove(at(3), pod("c", "3", "i:1"), nil)
 	wants(t, w, 3, "terminate 3; ")
 	w.Stop(at(3), "3", 4)
 	wants(t, w, 3, "cut 3; ")
