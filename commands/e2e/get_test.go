@@ -87,7 +87,7 @@ func testGetWatch(t *testing.T, m *machine) {
 	}
 }
 
-// testGetForeign: pods without a checkpoint are listed with their owner.
+// testGetForeign: pods without a checkpoint are listed with their manager.
 func testGetForeign(t *testing.T, m *machine) {
 	pods, aside := filepath.Join(m.state, "pods"), filepath.Join(m.state, "aside")
 	if err := os.Rename(pods, aside); err != nil {
@@ -100,10 +100,10 @@ func testGetForeign(t *testing.T, m *machine) {
 	if err := os.Rename(aside, pods); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.stdout, "OWNER") || !strings.Contains(r.stdout, "podctl (no journal)") {
+	if !strings.Contains(r.stdout, "MANAGER") || !strings.Contains(r.stdout, "podctl (no journal)") {
 		t.Errorf("pods without a checkpoint:\n%s", r.stdout)
 	}
-	if r := m.must(t, "get"); strings.Contains(r.stdout, "OWNER") {
+	if r := m.must(t, "get"); strings.Contains(r.stdout, "MANAGER") {
 		t.Errorf("pods of podctl's own:\n%s", r.stdout)
 	}
 	sandbox, err := m.cri.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{

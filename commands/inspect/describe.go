@@ -235,7 +235,7 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 	v.field(0, "Name", "%s", pod.Name)
 	v.field(0, "Namespace", "%s", pod.Namespace)
 	v.field(0, "UID", "%s", pod.UID)
-	v.optional(0, "Owner", pod.Annotations[observe.AnnotationOwner])
+	v.optional(0, "Manager", pod.Annotations[observe.AnnotationManager])
 	v.field(0, "Source", "%s", cmp.Or(d.Source, terminal.NoValue))
 	v.optional(0, "Set", d.Set)
 	if pod.Status.StartTime != nil {

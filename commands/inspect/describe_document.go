@@ -21,8 +21,8 @@ type podDocument struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
 	Pod        model.PodRef `json:"pod"`
-	// Owner is the creator of a pod that podctl did not apply.
-	Owner       string            `json:"owner,omitempty"`
+	// Manager is the program that manages the pod, if it is not podctl.
+	Manager     string            `json:"manager,omitempty"`
 	Source      string            `json:"source,omitempty"`
 	Set         string            `json:"set,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
@@ -70,7 +70,7 @@ func (r *describer) document(ctx context.Context, d *podspec.Desired, pod *v1.Po
 		APIVersion:  model.APIVersion,
 		Kind:        "PodDescription",
 		Pod:         model.RefOf(pod),
-		Owner:       pod.Annotations[observe.AnnotationOwner],
+		Manager:     pod.Annotations[observe.AnnotationManager],
 		Source:      d.Source,
 		Set:         d.Set,
 		Labels:      pod.Labels,

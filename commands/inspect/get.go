@@ -62,7 +62,7 @@ func NewGet(sess *session.Session) *cobra.Command {
 		Short:   "List pods, workloads, Services, ConfigMaps, Secrets and claims",
 		Long: "List pods with the status that a kubelet would report. " +
 			"Without arguments, the list includes pods that other tools\ncreated on the same runtime, " +
-			"for example a kubelet (see OWNER). podctl never changes these pods.\n" +
+			"for example a kubelet (see MANAGER). podctl never changes these pods.\n" +
 			"\n" +
 			"KIND is pods, a workload such as deployments (deploy), statefulsets (sts), daemonsets (ds) or jobs, " +
 			"or services (svc),\nendpoints (ep), configmaps (cm), secrets or pvc. " +

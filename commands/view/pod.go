@@ -19,14 +19,14 @@ import (
 	"github.com/podctl/podctl/runtime/observe"
 )
 
-// Pods returns a table of pods. It has the column OWNER if podctl did not create all of them.
+// Pods returns a table of pods. It has the column MANAGER if podctl does not manage all of them.
 func (v *Lists) Pods(pods []*v1.Pod) (header []string, rows []Row) {
-	owners := slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
-		return pod.Annotations[observe.AnnotationOwner] != ""
+	unmanaged := slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
+		return pod.Annotations[observe.AnnotationManager] != ""
 	})
 	header = append([]string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"}, v.wide("IP", "UID")...)
-	if owners {
-		header = append(header, "OWNER")
+	if unmanaged {
+		header = append(header, "MANAGER")
 	}
 	for _, pod := range pods {
 		rows = append(rows, v.row(&pod.ObjectMeta, func(row *Row) {
@@ -35,8 +35,8 @@ func (v *Lists) Pods(pods []*v1.Pod) (header []string, rows []Row) {
 			row.addTimed(v.restartsText(restarts, last), strconv.Itoa(restarts))
 			row.addTimed(v.since(ptr.Deref(pod.Status.StartTime, metav1.Time{}).Time), "")
 			row.Add(v.wide(cmp.Or(pod.Status.PodIP, terminal.NoValue), string(pod.UID))...)
-			if owners {
-				row.Add(cmp.Or(pod.Annotations[observe.AnnotationOwner], "podctl"))
+			if unmanaged {
+				row.Add(cmp.Or(pod.Annotations[observe.AnnotationManager], "podctl"))
 			}
 		}))
 	}

@@ -122,7 +122,7 @@ func TestUnmanagedPods(t *testing.T) {
 		t.Fatal(found, err)
 	}
 	dns, other := found[0].Pod, found[1].Pod
-	if model.RefOf(dns) != kubelets || dns.Annotations[AnnotationOwner] != OwnerKubelet || !found[0].Rebuilt ||
+	if model.RefOf(dns) != kubelets || dns.Annotations[AnnotationManager] != ManagerKubelet || !found[0].Rebuilt ||
 		dns.Spec.RestartPolicy != v1.RestartPolicyNever {
 		t.Errorf("a kubelet's pod: %+v", dns)
 	}
@@ -132,7 +132,7 @@ func TestUnmanagedPods(t *testing.T) {
 	if c := dns.Spec.Containers; len(c) != 2 || c[0].Name != "a" || c[1].Name != "b" || c[0].Image != "i:1" {
 		t.Errorf("its containers are %+v", c)
 	}
-	if model.RefOf(other) != lost || other.Annotations[AnnotationOwner] != OwnerLost {
+	if model.RefOf(other) != lost || other.Annotations[AnnotationManager] != ManagerLost {
 		t.Errorf("a pod that podctl lost: %+v", other)
 	}
 	for method, want := range map[string]string{"ListPodSandbox": "listing all sandboxes", "ListContainers": "listing all containers"} {

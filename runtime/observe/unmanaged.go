@@ -15,15 +15,15 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 )
 
-// AnnotationOwner marks a pod in the output of get that podctl does not manage, with its owner.
-const AnnotationOwner = "podctl.io/owner"
+// AnnotationManager marks a pod that podctl does not manage. Its value is the program that manages the pod.
+const AnnotationManager = "podctl.io/manager"
 
-// The owners of pods without a checkpoint.
+// The managers of pods without a checkpoint.
 const (
-	// OwnerKubelet: a kubelet, or a tool that uses the same labels.
-	OwnerKubelet = "kubelet"
-	// OwnerLost: podctl created the pod, and its checkpoint is lost or in another directory.
-	OwnerLost = "podctl (no journal)"
+	// ManagerKubelet: a kubelet, or a tool that uses the same labels.
+	ManagerKubelet = "kubelet"
+	// ManagerLost: podctl created the pod, and its checkpoint is lost or in another directory.
+	ManagerLost = "podctl (no journal)"
 )
 
 // Unmanaged lists the pods of the runtime that have a kubelet's labels and are not known. It rebuilds them from names
@@ -54,9 +54,9 @@ func (l *Lister) Unmanaged(ctx context.Context, known map[types.UID]bool) ([]*po
 }
 
 func unmanagedPod(s *runtimeapi.PodSandbox) *v1.Pod {
-	owner := OwnerKubelet
+	manager := ManagerKubelet
 	if s.GetAnnotations()[criconfig.AnnotationSandboxSpecHash] != "" {
-		owner = OwnerLost
+		manager = ManagerLost
 	}
 	labels := maps.Clone(s.GetLabels())
 	maps.DeleteFunc(labels, func(key, _ string) bool {
@@ -69,7 +69,7 @@ func unmanagedPod(s *runtimeapi.PodSandbox) *v1.Pod {
 			Namespace:   s.GetMetadata().GetNamespace(),
 			UID:         types.UID(s.GetMetadata().GetUid()),
 			Labels:      labels,
-			Annotations: map[string]string{AnnotationOwner: owner},
+			Annotations: map[string]string{AnnotationManager: manager},
 		},
 		// A reader must not conclude that something has to be restarted.
 		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever},
