@@ -363,7 +363,7 @@ func TestPodsThatNeedMounts(t *testing.T) {
 // to the node.
 func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
 	dir := commandstest.Applied(t, commandstest.Pods)
-	checkpoints, err := filepath.Glob(filepath.Join(dir, "pods", "*", "journal.json"))
+	checkpoints, err := filepath.Glob(filepath.Join(dir, "pods", "*", "checkpoint.json"))
 	if err != nil || len(checkpoints) < 2 {
 		t.Fatal(checkpoints, err)
 	}

@@ -56,7 +56,7 @@ func writeBundle(
 	}
 	b.addDocument("version.json", versions, b.redactor)
 	for _, p := range applied {
-		name := path.Join("journals", string(p.Desired.Pod.UID)+".json")
+		name := path.Join("checkpoints", string(p.Desired.Pod.UID)+".json")
 		b.addDocument(name, p.Checkpoint.WithoutSecrets(), b.redactor)
 	}
 	happened, err := inspect.EventsDocument(sess)

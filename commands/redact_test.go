@@ -116,7 +116,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 			repeats(args...)
 		}
 	}
-	text := contentsOf(t, l.Path("state/pods/*/journal.json"))
+	text := contentsOf(t, l.Path("state/pods/*/checkpoint.json"))
 	if !strings.Contains(text, "earlierSecrets") {
 		t.Error("the checkpoint has no earlier Secrets")
 	}
@@ -170,7 +170,7 @@ func TestUnknownSecretsAreNotTold(t *testing.T) {
 			}
 			l.Behave("a", runtimetest.Behaviour{After: time.Nanosecond, ExitCode: 1})
 			l.Must("apply", manifest)
-			for _, pattern := range []string{"state/pods/*/containers/a/*", "state/pods/*/journal.json"} {
+			for _, pattern := range []string{"state/pods/*/containers/a/*", "state/pods/*/checkpoint.json"} {
 				files, err := filepath.Glob(l.Path(pattern))
 				if err != nil || len(files) != 1 {
 					t.Fatal(pattern, files, err)

@@ -233,7 +233,7 @@ func runtimeText(r *api.Runtime) string {
 }
 
 func sourceText(s *api.Source) string {
-	if !s.Read {
+	if !s.Complete {
 		return "not read yet"
 	}
 	parts := []string{view.Count(s.Pods, "pod")}
@@ -251,13 +251,13 @@ func sourceText(s *api.Source) string {
 // doing describes the current action of the agent on a pod.
 func doing(p *api.Pod) string {
 	switch {
-	case p.Doing == "terminate":
+	case p.CurrentPass == "terminate":
 		return "deleting"
-	case p.Doing == "stop":
+	case p.CurrentPass == "stop":
 		return "stopping"
-	case p.Doing == "evict":
+	case p.CurrentPass == "evict":
 		return "evicting"
-	case p.Doing != "":
+	case p.CurrentPass != "":
 		return "pass"
 	case p.Deleting:
 		return "to be deleted"
@@ -276,8 +276,8 @@ func next(p *api.Pod, now time.Time) string {
 // waiting describes what a pod waits for, and why its last pass failed.
 func waiting(p *api.Pod) string {
 	texts := p.Waiting
-	if p.WaitsFor != "" {
-		texts = append(texts, "the end of the pod with uid "+p.WaitsFor)
+	if p.BlockedBy != "" {
+		texts = append(texts, "the end of the pod with uid "+p.BlockedBy)
 	}
 	if p.Error != "" {
 		texts = append([]string{p.Error}, texts...)

@@ -29,7 +29,7 @@ func TestStatusBeginsWithProblems(t *testing.T) {
 		Runtime:  api.Runtime{Endpoint: "unix:///x", Error: "refused"},
 		Pressure: []string{"MemoryPressure"},
 		Sources: []api.Source{{
-			Name: "/pods", Read: true, Pods: 2, Problems: []api.Problem{{File: "a.yaml", Text: "bad\nyaml"}},
+			Name: "/pods", Complete: true, Pods: 2, Problems: []api.Problem{{File: "a.yaml", Text: "bad\nyaml"}},
 		}},
 		Problems: []api.Problem{{File: "b.yaml", Text: "given twice"}},
 		Pods:     []api.Pod{fine, held, failed, rejected},

@@ -120,7 +120,7 @@ func TestComplete(t *testing.T) {
 func TestCompletionIsSilent(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dir := commandstest.Applied(t, commandstest.Pods)
-	checkpoints, err := filepath.Glob(filepath.Join(dir, "pods", "*", "journal.json"))
+	checkpoints, err := filepath.Glob(filepath.Join(dir, "pods", "*", "checkpoint.json"))
 	if err != nil || len(checkpoints) != 3 {
 		t.Fatal(checkpoints, err)
 	}

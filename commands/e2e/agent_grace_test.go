@@ -142,7 +142,7 @@ func (a *agentProcess) podStatus(t *testing.T, name string) *api.Pod {
 func (a *agentProcess) isDeleting(t *testing.T, name string) bool {
 	t.Helper()
 	p := a.podStatus(t, name)
-	return p != nil && p.Deleting && p.Doing == "terminate"
+	return p != nil && p.Deleting && p.CurrentPass == "terminate"
 }
 
 // runs reports whether a container runs.

@@ -100,7 +100,7 @@ func testGetForeign(t *testing.T, m *machine) {
 	if err := os.Rename(aside, pods); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.stdout, "MANAGER") || !strings.Contains(r.stdout, "podctl (no journal)") {
+	if !strings.Contains(r.stdout, "MANAGER") || !strings.Contains(r.stdout, "podctl (no checkpoint)") {
 		t.Errorf("pods without a checkpoint:\n%s", r.stdout)
 	}
 	if r := m.must(t, "get"); strings.Contains(r.stdout, "MANAGER") {

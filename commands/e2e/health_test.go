@@ -152,7 +152,7 @@ func testHealthyStays(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", hello)
 	before := m.ids(t, "hello")
 	m.must(t, "probe", "hello")
-	checkpoint, err := filepath.Glob(filepath.Join(m.state, "pods", "*", "journal.json"))
+	checkpoint, err := filepath.Glob(filepath.Join(m.state, "pods", "*", "checkpoint.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

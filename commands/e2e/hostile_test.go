@@ -183,7 +183,7 @@ func (h *hostile) obstructed() {
 // damaged: the checkpoint is truncated, invalid, from a newer podctl, or not a file.
 func (h *hostile) damaged() {
 	h.t.Helper()
-	checkpoint := filepath.Join(h.dir, "pods", h.uid, "journal.json")
+	checkpoint := filepath.Join(h.dir, "pods", h.uid, "checkpoint.json")
 	good, err := os.ReadFile(checkpoint)
 	h.must(err)
 	for says, text := range map[string][]byte{
@@ -216,7 +216,7 @@ func (h *hostile) unusable(says string) {
 	} {
 		h.expect(1, says, args...)
 	}
-	h.expect(0, "podctl (no journal)", "get", "hostile")
+	h.expect(0, "podctl (no checkpoint)", "get", "hostile")
 	h.expect(1, "use the manifest instead of the name", "restart", "hostile")
 	h.expect(0, "Running", "get", h.path)
 	h.expect(0, "hostile", "get")
@@ -233,7 +233,7 @@ func (h *hostile) fullDisk() {
 	h.expect(0, "unchanged", "apply", h.path)
 	for _, args := range [][]string{{"apply", h.changed}, {"restart", "hostile", "b"}} {
 		h.expect(1, "pod default/hostile: writing the checkpoint", args...)
-		h.expect(1, "journal.json: no space left on device; the previous one is kept", args...)
+		h.expect(1, "checkpoint.json: no space left on device; the previous one is kept", args...)
 	}
 	h.expect(1, "Success", "probe", "hostile")
 	h.uid = ""

@@ -290,7 +290,7 @@ func testImagePrune(t *testing.T, m *machine, unused, named string) {
 // testDamagedCheckpoint: prune does not remove images if it cannot find out which ones are needed.
 func testDamagedCheckpoint(t *testing.T, m *machine) {
 	t.Helper()
-	damaged := filepath.Join(m.state, "pods", "damaged", "journal.json")
+	damaged := filepath.Join(m.state, "pods", "damaged", "checkpoint.json")
 	if err := os.Mkdir(filepath.Dir(damaged), 0o750); err != nil {
 		t.Fatal(err)
 	}

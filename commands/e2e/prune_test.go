@@ -164,7 +164,7 @@ spec:
   restartPolicy: Never
   containers: [{name: app, image: "registry.local/podctl/demo:1", args: [exit, "0"]}]
 `))
-	if err := os.Remove(filepath.Join(m.state, "pods", "lost-uid", "journal.json")); err != nil {
+	if err := os.Remove(filepath.Join(m.state, "pods", "lost-uid", "checkpoint.json")); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(m.logs, "default_lost_lost-uid")

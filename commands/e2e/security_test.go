@@ -199,7 +199,7 @@ func testModes(t *testing.T, m *machine) {
 		t.Errorf("with the umask 000:\n%s\nwith 077:\n%s", seen["000"], seen["077"])
 	}
 	for _, want := range []string{
-		"drwx------ a/state\n", "-rw------- plan.json\n", "-rw------- bundle.tar.gz\n", "journal.json",
+		"drwx------ a/state\n", "-rw------- plan.json\n", "-rw------- bundle.tar.gz\n", "checkpoint.json",
 		"-rw------- a/state/events/", "drwxr-xr-x made\n", "-rw-r--r-- file\n",
 	} {
 		if !strings.Contains(seen["077"], want) {
@@ -211,7 +211,7 @@ func testModes(t *testing.T, m *machine) {
 		if mode := strings.Fields(line)[0]; !private && (mode[len(mode)-2] == 'w' || mode[len(mode)-5] == 'w') {
 			t.Errorf("others can write to %s", line)
 		}
-		if strings.HasSuffix(line, "journal.json\n") && !strings.HasPrefix(line, "-rw------- ") {
+		if strings.HasSuffix(line, "checkpoint.json\n") && !strings.HasPrefix(line, "-rw------- ") {
 			t.Errorf("other users can read %s", line)
 		}
 	}

@@ -217,7 +217,7 @@ func (v *description) workload(row *view.WorkloadRow) {
 		}
 	}
 	for _, wait := range row.Expansion.Waits {
-		v.field(0, "Waiting", "%s: %s", wait.Pod, wait.Why)
+		v.field(0, "Waiting", "%s: %s", wait.Pod, wait.Reason)
 	}
 }
 

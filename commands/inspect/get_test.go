@@ -25,7 +25,7 @@ func TestOrderOfPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Must("apply", other)
-	lost, err := filepath.Glob(l.Path("state/pods/*/journal.json"))
+	lost, err := filepath.Glob(l.Path("state/pods/*/checkpoint.json"))
 	if err != nil || len(lost) != 4 {
 		t.Fatal(lost, err)
 	}

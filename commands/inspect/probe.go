@@ -254,10 +254,10 @@ type agentProbe struct {
 // agentVerdict is the verdict of an agent on one probe, in `probe -o json`.
 type agentVerdict struct {
 	Result model.ProbeResult `json:"result"`
-	// Since is the time when Result last changed, AskedAt the time of the last probe.
-	Since   time.Time `json:"since,omitzero"`
-	AskedAt time.Time `json:"askedAt,omitzero"`
-	Message string    `json:"message,omitempty"`
+	// Since is the time when Result last changed, LastProbeTime the time of the last probe.
+	Since         time.Time `json:"since,omitzero"`
+	LastProbeTime time.Time `json:"lastProbeTime,omitzero"`
+	Message       string    `json:"message,omitempty"`
 }
 
 func verdictsOf(pods map[types.UID]*api.Pod) agentVerdicts {
@@ -276,7 +276,7 @@ func (a agentVerdicts) of(r *probe.Report) *agentVerdict {
 	if !ok {
 		return nil
 	}
-	return &agentVerdict{Result: v.Result, Since: v.Since, AskedAt: v.AskedAt, Message: v.Message}
+	return &agentVerdict{Result: v.Result, Since: v.Since, LastProbeTime: v.LastProbeTime, Message: v.Message}
 }
 
 // text returns the agent's verdict and its age.
@@ -285,7 +285,7 @@ func (a agentVerdicts) text(r *probe.Report, now time.Time) string {
 	switch {
 	case v == nil:
 		return "-"
-	case v.AskedAt.IsZero():
+	case v.LastProbeTime.IsZero():
 		return "has not run yet"
 	case v.Since.IsZero():
 		return string(v.Result)

@@ -34,12 +34,12 @@ func TestVerdictsOfTheAgent(t *testing.T) {
 	l.ServeAgent(api.Pod{PodRef: model.RefOf(&pod), Probes: []api.Probe{
 		{
 			Container: "a", ContainerID: id, Type: model.Readiness, Result: model.ProbeSuccess, Since: since,
-			AskedAt: since, Message: "it did",
+			LastProbeTime: since, Message: "it did",
 		},
 		{Container: "a", ContainerID: id, Type: model.Liveness, Result: model.ProbeSuccess, Since: since},
 		{
 			Container: "a", ContainerID: "before", Type: model.Startup, Result: model.ProbeFailure, Since: since,
-			AskedAt: since,
+			LastProbeTime: since,
 		},
 	}})
 	_, stdout, _ := l.Call("probe", "--no-record", "web")
@@ -60,7 +60,7 @@ func TestVerdictsOfTheAgent(t *testing.T) {
 	for _, item := range list.Items {
 		asked := item.Type == model.Readiness
 		if a := item.Agent; a == nil || a.Result != model.ProbeSuccess || !a.Since.Equal(since) ||
-			a.AskedAt.IsZero() == asked || (a.Message != "") != asked {
+			a.LastProbeTime.IsZero() == asked || (a.Message != "") != asked {
 			t.Errorf("%s: the agent knows %+v", item.Type, a)
 		}
 	}

@@ -14,12 +14,12 @@ func damaged(t *testing.T) (l *lab, checkpoint string) {
 	t.Helper()
 	l = newLab(t)
 	l.Must("apply", l.Write("sound", "  containers: [{name: a, image: 'i:1'}]\n"))
-	sound, err := filepath.Glob(l.Path("state/pods/*/journal.json"))
+	sound, err := filepath.Glob(l.Path("state/pods/*/checkpoint.json"))
 	if err != nil || len(sound) != 1 {
 		t.Fatal(sound, err)
 	}
 	l.Must("apply", l.Write("hurt", "  containers: [{name: a, image: 'i:1'}]\n"))
-	both, err := filepath.Glob(l.Path("state/pods/*/journal.json"))
+	both, err := filepath.Glob(l.Path("state/pods/*/checkpoint.json"))
 	if err != nil || len(both) != 2 {
 		t.Fatal(both, err)
 	}
@@ -32,9 +32,9 @@ func damaged(t *testing.T) (l *lab, checkpoint string) {
 	return l, checkpoint
 }
 
-// TestAllIsNotDoneWithoutAJournal checks that a command over all pods works on the readable ones, and ends with an
+// TestAllReportsDamagedCheckpoints checks that a command over all pods works on the readable ones, and ends with an
 // error if a checkpoint is unreadable.
-func TestAllIsNotDoneWithoutAJournal(t *testing.T) {
+func TestAllReportsDamagedCheckpoints(t *testing.T) {
 	l, checkpoint := damaged(t)
 	for _, c := range []struct {
 		args       []string
@@ -91,7 +91,7 @@ func TestLostPodIsNamed(t *testing.T) {
 		}
 	}
 	// Commands that only inspect pods find it.
-	if stdout, _ := l.Must("describe", "web"); !strings.Contains(stdout, "podctl (no journal)") ||
+	if stdout, _ := l.Must("describe", "web"); !strings.Contains(stdout, "podctl (no checkpoint)") ||
 		strings.Contains(stdout, "Next apply") {
 		t.Errorf("%s", stdout)
 	}

@@ -104,7 +104,7 @@ type WorkloadChange struct {
 	// Pods are the pods that the workload must have now. Deletes are the pods to delete.
 	Pods    []model.PodRef  `json:"pods"`
 	Deletes []model.PodRef  `json:"deletes,omitempty"`
-	Waits   []workload.Wait `json:"waits,omitempty"`
+	Waits   []workload.Wait `json:"waiting,omitempty"`
 	// Unfit is the reason why this machine has no pod of a DaemonSet.
 	Unfit  string             `json:"unfit,omitempty"`
 	Status *workload.Status   `json:"status,omitempty"`
@@ -149,7 +149,7 @@ func WorkloadHeading(c *WorkloadChange) string {
 func WorkloadWaits(c *WorkloadChange) []string {
 	lines := make([]string, 0, len(c.Waits))
 	for _, w := range c.Waits {
-		line := fmt.Sprintf("pod %s/%s waits: %s", c.Workload.Namespace, w.Pod, w.Why)
+		line := fmt.Sprintf("pod %s/%s waits: %s", c.Workload.Namespace, w.Pod, w.Reason)
 		lines = append(lines, terminal.PrintableLine(line))
 	}
 	return lines

@@ -45,7 +45,7 @@ func (a *Agent) status() *api.Status {
 		u := a.reconciler.ledger.Updates[name]
 		between = slices.DeleteFunc(between, func(p sources.Problem) bool { return slices.Contains(u.Problems, p) })
 		s.Sources = append(s.Sources, api.Source{
-			Name: name, Read: u.Complete, Pods: len(u.Pods), Workloads: len(u.Workloads), Objects: len(u.Objects),
+			Name: name, Complete: u.Complete, Pods: len(u.Pods), Workloads: len(u.Workloads), Objects: len(u.Objects),
 			Problems: problemsOf(u.Problems), Takeovers: problemsOf(a.reconciler.takeoversOf(name)),
 		})
 	}
@@ -68,7 +68,7 @@ func (b *probeRunner) statuses() map[types.UID][]api.Probe {
 	for _, v := range b.set.Verdicts() {
 		all[v.Pod.UID] = append(all[v.Pod.UID], api.Probe{
 			Container: v.Container, ContainerID: v.ContainerID, Type: v.Type,
-			Result: v.Record.Result, Since: v.Since, AskedAt: v.LastRun, Message: v.Record.Message,
+			Result: v.Record.Result, Since: v.Since, LastProbeTime: v.LastRun, Message: v.Record.Message,
 		})
 	}
 	return all
@@ -77,21 +77,21 @@ func (b *probeRunner) statuses() map[types.UID][]api.Probe {
 func (a *Agent) podStatus(w *podworkers.State) api.Pod {
 	last := a.last[w.Ref.UID]
 	p := api.Pod{
-		PodRef:    w.Ref,
-		Doing:     string(w.Kind),
-		Deleting:  w.Ending,
-		NextPass:  w.Due,
-		LastPass:  last.at,
-		Error:     last.failure,
-		Waiting:   last.waiting,
-		Rejection: last.rejection,
-		Eviction:  last.eviction,
+		PodRef:      w.Ref,
+		CurrentPass: string(w.Kind),
+		Deleting:    w.Ending,
+		NextPass:    w.Due,
+		LastPass:    last.at,
+		Error:       last.failure,
+		Waiting:     last.waiting,
+		Rejection:   last.rejection,
+		Eviction:    last.eviction,
 	}
 	if d := a.reconciler.kept[w.Ref.UID]; d != nil {
 		p.Source, p.File = d.Owner, d.Source
 	}
 	if w.WaitsFor != nil {
-		p.WaitsFor = string(w.WaitsFor.UID)
+		p.BlockedBy = string(w.WaitsFor.UID)
 	}
 	return p
 }

@@ -43,7 +43,7 @@ func TestStatusHasVerdicts(t *testing.T) {
 	}
 	p := pods[0].Probes[0]
 	if p.ContainerID != "id" || p.Type != model.Readiness || p.Result != model.ProbeSuccess ||
-		!p.Since.Equal(counted) || !p.AskedAt.Equal(counted) || p.Message != record.Message {
+		!p.Since.Equal(counted) || !p.LastProbeTime.Equal(counted) || p.Message != record.Message {
 		t.Errorf("the verdict is %+v", p)
 	}
 }

@@ -53,7 +53,7 @@ func Examine(f *Facts) []Check {
 	}
 	checks = append(checks, named("clock", checkClock(f)), named("state", checkState(f)))
 	if f.State.Problem == "" {
-		checks = append(checks, named("journals", checkCheckpoints(f)), named("mounts", checkMounts(f)))
+		checks = append(checks, named("checkpoints", checkCheckpoints(f)), named("mounts", checkMounts(f)))
 	}
 	return checks
 }

@@ -76,7 +76,7 @@ func TestChecks(t *testing.T) {
 	}
 	unusable := healthy(t)
 	unusable.State.Problem = "it is another's"
-	if slices.ContainsFunc(Examine(unusable), func(c Check) bool { return c.Name == "journals" }) {
+	if slices.ContainsFunc(Examine(unusable), func(c Check) bool { return c.Name == "checkpoints" }) {
 		t.Error("checkpoints that were not read are judged")
 	}
 	for name, c := range map[string]struct {
@@ -207,13 +207,13 @@ func TestChecks(t *testing.T) {
 		}, "state", OK, "first apply creates it", ""},
 		"a checkpoint that is damaged": {func(f *Facts) {
 			f.State.Unreadable = []string{"remove the file"}
-		}, "journals", Warning, "0 can be read, 1 cannot", "remove"},
+		}, "checkpoints", Warning, "0 can be read, 1 cannot", "remove"},
 		"mounts that are hidden": {func(f *Facts) {
 			f.State.Hidden, f.State.HiddenBy = []string{"/s/v"}, "/s"
 		}, "mounts", Warning, "1 below /var/lib/podctl are hidden by the mount on /s, such as /s/v", "umount /s"},
 		"a checkpoint that others can read": {func(f *Facts) {
 			f.State.OpenCheckpoints = []string{"/j"}
-		}, "journals", Warning, "other users can read /j", "chmod 600"},
+		}, "checkpoints", Warning, "other users can read /j", "chmod 600"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := healthy(t)

@@ -131,11 +131,11 @@ type State struct {
 	// Problem is the reason why it is not used.
 	Problem     string `json:"problem,omitempty"`
 	Writable    bool   `json:"writable"`
-	Checkpoints int    `json:"journals"`
+	Checkpoints int    `json:"checkpoints"`
 	// Unreadable has the reason for each checkpoint that cannot be read.
 	Unreadable []string `json:"unreadable,omitempty"`
 	// OpenCheckpoints lists the checkpoints that other users can read.
-	OpenCheckpoints []string  `json:"openJournals,omitempty"`
+	OpenCheckpoints []string  `json:"openCheckpoints,omitempty"`
 	NewestWrite     time.Time `json:"newestWrite,omitzero"`
 	// Hidden lists mounts below the directory that no path leads to. HiddenBy is the mount that covers them.
 	Hidden   []string `json:"hidden,omitempty"`

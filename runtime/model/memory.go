@@ -26,12 +26,12 @@ type Memory struct {
 	// StartErrors holds the last failure to start, by container name.
 	StartErrors map[string]StartError `json:"startErrors,omitempty"`
 	// LastRun lists the objects that ran at the end of podctl's last pass; nil if unknown.
-	LastRun *LastRun `json:"left,omitempty"`
+	LastRun *LastRun `json:"lastRun,omitempty"`
 	// Deletion is set once the deletion of the pod has begun.
 	Deletion *Deletion `json:"deletion,omitempty"`
 	// PendingRestarts holds the IDs of containers that were stopped and must run again, by container name. A container
 	// that has run since does not count.
-	PendingRestarts map[string]string `json:"owed,omitempty"`
+	PendingRestarts map[string]string `json:"pendingRestarts,omitempty"`
 	// Applied is the manifest applied last, complete with its ConfigMaps and Secrets; nil if unknown.
 	Applied *podspec.Desired `json:"applied,omitempty"`
 	// Probes holds the verdicts by container ID and probe type.

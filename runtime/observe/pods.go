@@ -96,8 +96,8 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 	}
 	pod := d.Pod.DeepCopy()
 	pod.Status = unknownStatus(err)
-	j, journalErr := l.observer.world.Layout.Pod(pod.UID).Checkpoint().Read()
-	if journalErr == nil && !j.StartTime.IsZero() {
+	j, readErr := l.observer.world.Layout.Pod(pod.UID).Checkpoint().Read()
+	if readErr == nil && !j.StartTime.IsZero() {
 		pod.Status.StartTime = &metav1.Time{Time: j.StartTime}
 		j.Deletion.Mark(pod)
 	}

@@ -23,7 +23,7 @@ const (
 	// ManagerKubelet: a kubelet, or a tool that uses the same labels.
 	ManagerKubelet = "kubelet"
 	// ManagerLost: podctl created the pod, and its checkpoint is lost or in another directory.
-	ManagerLost = "podctl (no journal)"
+	ManagerLost = "podctl (no checkpoint)"
 )
 
 // Unmanaged lists the pods of the runtime that have a kubelet's labels and are not known. It rebuilds them from names

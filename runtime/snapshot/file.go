@@ -36,7 +36,7 @@ type snapshotFile struct {
 	Actuated   *model.Actuated    `json:"actuated,omitempty"`
 	Disk       *diskSection       `json:"disk,omitempty"`
 	Node       *criconfig.Node    `json:"node,omitempty"`
-	Checkpoint *model.Memory      `json:"journal,omitempty"`
+	Checkpoint *model.Memory      `json:"checkpoint,omitempty"`
 	// Items are the snapshots of a list.
 	Items []*snapshotFile `json:"items,omitempty"`
 }
@@ -302,7 +302,7 @@ func (f *snapshotFile) checkpoint() (*state.Checkpoint, error) {
 	}
 	if j.Applied != nil {
 		if err := j.Applied.Check(); err != nil {
-			return nil, fmt.Errorf("journal.applied: %w", err)
+			return nil, fmt.Errorf("checkpoint.applied: %w", err)
 		}
 	}
 	return j, nil

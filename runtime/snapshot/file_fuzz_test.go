@@ -10,7 +10,7 @@ func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		fuzzSnapshot, `{"apiVersion":"podctl.io/v1alpha1","kind":"SnapshotList","items":[null]}`, `{"kind":"Snapshot"}`, "null", "[]", "{",
 		`{"apiVersion":"podctl.io/v1alpha1","kind":"SnapshotList","items":[` + fuzzSnapshot + `,{"sandboxes":[null],"containers":[{}]}]}`,
-		`{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","journal":{"applied":{"objects":{"secrets":{"a":null}}}}}`,
+		`{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","checkpoint":{"applied":{"objects":{"secrets":{"a":null}}}}}`,
 	} {
 		f.Add([]byte(seed))
 	}

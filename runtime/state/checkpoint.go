@@ -37,7 +37,7 @@ type Checkpoint struct {
 	model.Memory
 	// InFlight holds the attempts that an unfinished pass was about to create, by container name. The sandbox is under
 	// ThePod.
-	InFlight map[string]InFlight `json:"begun,omitempty"`
+	InFlight map[string]InFlight `json:"inFlight,omitempty"`
 	// EarlierSecrets holds values of Secrets that were applied before, by generation, the oldest first
 	// (KeepEarlierSecrets). They never leave this file.
 	EarlierSecrets [][][]byte `json:"earlierSecrets,omitempty"`

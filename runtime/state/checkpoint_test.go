@@ -72,7 +72,7 @@ func fullCheckpoint() *Checkpoint {
 // exported ignores unexported fields of podspec.
 var exported = cmpopts.IgnoreUnexported(podspec.Desired{})
 
-func TestJournalIsReadAsItWasWritten(t *testing.T) {
+func TestCheckpointRoundTrip(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	want := fullCheckpoint()
 	if err := pod.Checkpoint().Write(want); err != nil {
@@ -90,7 +90,7 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestMissingJournalIsEmpty(t *testing.T) {
+func TestMissingCheckpointIsEmpty(t *testing.T) {
 	l := newLayout(t)
 	j, err := l.Pod(testUID).Checkpoint().Read()
 	if err != nil {
@@ -118,7 +118,7 @@ func TestLostBackoffsAreNotNoBackoffs(t *testing.T) {
 	}
 }
 
-func TestJournalThatCannotBeUsed(t *testing.T) {
+func TestUnusableCheckpoints(t *testing.T) {
 	tests := map[string]struct {
 		text string
 		want error
@@ -175,7 +175,7 @@ func TestUnknownFieldsOfTheSameVersionAreDropped(t *testing.T) {
 	}
 }
 
-func TestJournalIsNoWayToAnotherFile(t *testing.T) {
+func TestCheckpointDoesNotFollowLinks(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	other := filepath.Join(t.TempDir(), "other.json")
 	write(t, other, `{"version":1,"generation":9}`)
@@ -197,7 +197,7 @@ func TestJournalIsNoWayToAnotherFile(t *testing.T) {
 	}
 }
 
-func TestJournalThatIsADirectoryOrAPipeIsDamaged(t *testing.T) {
+func TestCheckpointThatIsADirectoryOrPipeIsDamaged(t *testing.T) {
 	for name, create := range map[string]func(string) error{
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
 		"pipe":      func(path string) error { return mkfifo(path) },

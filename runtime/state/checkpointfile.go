@@ -46,7 +46,7 @@ func (e *CheckpointError) Unwrap() error { return e.Err }
 // CheckpointStore reads and writes the checkpoint of a pod.
 type CheckpointStore struct{ pod Pod }
 
-const checkpointName = "journal.json"
+const checkpointName = "checkpoint.json"
 
 // Path returns the file of the checkpoint.
 func (s CheckpointStore) Path() string { return filepath.Join(s.pod.Dir(), checkpointName) }

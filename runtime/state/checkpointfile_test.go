@@ -54,7 +54,7 @@ func TestReadersNeverSeeHalfACheckpoint(t *testing.T) {
 	writer.Wait()
 }
 
-func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
+func TestFailedWriteKeepsPreviousCheckpoint(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
 	if err := pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 1}}); err != nil {
@@ -103,7 +103,7 @@ func TestLeftoversOfAKilledWriterGo(t *testing.T) {
 	if err := pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	leftover := filepath.Join(pod.Dir(), ".journal.json1234567")
+	leftover := filepath.Join(pod.Dir(), ".checkpoint.json1234567")
 	write(t, leftover, `{"ver`)
 	if err := pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 2}}); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestRemoveCheckpointSaysThatSomethingIsLeft(t *testing.T) {
 	}
 }
 
-func TestJournalOfAnotherUserIsNotCalledDamaged(t *testing.T) {
+func TestCheckpointOfAnotherUserIsNotDamaged(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	if err := pod.Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func writeApplied(t *testing.T, l Layout, namespace, name string, uid types.UID)
 	}
 }
 
-func TestUIDsAreThePodsWithAJournal(t *testing.T) {
+func TestUIDsOfPodsWithCheckpoint(t *testing.T) {
 	l := newLayout(t)
 	found, err := uids(l)
 	if err != nil || len(found) != 0 {
@@ -30,7 +30,7 @@ func TestUIDsAreThePodsWithAJournal(t *testing.T) {
 	}
 	writeApplied(t, l, "default", "web", "u2")
 	writeApplied(t, l, "default", "db", "u1")
-	for _, path := range []string{"u3/etc-hosts", ".hidden/journal.json"} {
+	for _, path := range []string{"u3/etc-hosts", ".hidden/checkpoint.json"} {
 		write(t, filepath.Join(l.pods(), path), "")
 	}
 	write(t, filepath.Join(l.pods(), "file"), "")
@@ -40,14 +40,14 @@ func TestUIDsAreThePodsWithAJournal(t *testing.T) {
 	}
 }
 
-func TestADamagedJournalDoesNotHideTheOthers(t *testing.T) {
+func TestDamagedCheckpointDoesNotHideOthers(t *testing.T) {
 	l := newLayout(t)
 	writeApplied(t, l, "default", "web", "u1")
 	writeApplied(t, l, "default", "db", "u3")
 	write(t, l.Pod("u2").Checkpoint().Path(), "{")
 	entries, err := l.Pods().Checkpoints()
 	if err != nil || len(entries) != 3 {
-		t.Fatalf("Journals = %v, %v; want three entries", entries, err)
+		t.Fatalf("Checkpoints = %v, %v; want three entries", entries, err)
 	}
 	if entries[0].Err != nil || entries[2].Err != nil || entries[2].Checkpoint.Pod.Name != "db" {
 		t.Errorf("the sound checkpoints are %+v and %+v", entries[0], entries[2])
@@ -64,8 +64,8 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	}
 	write(t, l.pods(), "a file where the directory should be")
 	for what, list := range map[string]func() error{
-		"uids":     func() error { _, err := uids(l); return err },
-		"Journals": func() error { _, err := l.Pods().Checkpoints(); return err },
+		"uids":        func() error { _, err := uids(l); return err },
+		"Checkpoints": func() error { _, err := l.Pods().Checkpoints(); return err },
 	} {
 		if list() == nil {
 			t.Errorf("%s succeeded, want an error", what)

@@ -16,7 +16,7 @@ func TestHealthOfADirectoryThatIsMissing(t *testing.T) {
 	wantGone(t, l.Root)
 }
 
-func TestHealthSeesEveryJournal(t *testing.T) {
+func TestHealthReportsEveryCheckpoint(t *testing.T) {
 	l := newLayout(t)
 	writeApplied(t, l, "default", "sound", "u1")
 	writeApplied(t, l, "default", "open", "u2")

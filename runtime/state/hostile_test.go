@@ -479,7 +479,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 			case "file":
 				write(t, path, "")
 			default:
-				write(t, filepath.Join(path, "journal.json"), "{}")
+				write(t, filepath.Join(path, "checkpoint.json"), "{}")
 				if len(name) < 250 {
 					write(t, path+".json", "{}")
 				}

@@ -11,7 +11,7 @@ func TestPathsAreThoseOfAKubelet(t *testing.T) {
 	pod := Default().Pod("u1")
 	tests := map[string]struct{ got, want string }{
 		"pod directory":  {pod.Dir(), "/var/lib/podctl/pods/u1"},
-		"journal":        {pod.Checkpoint().Path(), "/var/lib/podctl/pods/u1/journal.json"},
+		"checkpoint":     {pod.Checkpoint().Path(), "/var/lib/podctl/pods/u1/checkpoint.json"},
 		"hosts file":     {pod.EtcHosts(), "/var/lib/podctl/pods/u1/etc-hosts"},
 		"user namespace": {pod.IDs().path(), "/var/lib/podctl/pods/u1/userns"},
 		"emptyDir":       {ok(pod.VolumeDir("empty-dir", "tmp")), "/var/lib/podctl/pods/u1/volumes/kubernetes.io~empty-dir/tmp"},

@@ -40,7 +40,7 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 	}
 	add("pod", "/root/pods", 1, p.Dir(), p.check())
 	for what, path := range map[string]string{
-		"journal": p.Checkpoint().Path(), "etc-hosts": p.EtcHosts(), "userns": p.IDs().path(), "cgroup mark": p.CgroupMark().path(),
+		"checkpoint": p.Checkpoint().Path(), "etc-hosts": p.EtcHosts(), "userns": p.IDs().path(), "cgroup mark": p.CgroupMark().path(),
 		"volumes": p.Volumes(), "plugins": p.Plugins(), "subpaths": p.SubPaths(), "containers": p.TerminationLogs("").above(),
 	} {
 		add(what, p.Dir(), 1, path, p.check())
@@ -71,7 +71,7 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 func FuzzPaths(f *testing.F) {
 	for _, seed := range []string{
 		"web", "", ".", "..", "../../../victim", "a/b", "/etc", ".aside", ".removed", ".deleted", "_ids", "_ports",
-		"_objects", "ports", "a\x00b", "a\nb", ".long", "journal.json", "wrapped_x", "a_b",
+		"_objects", "ports", "a\x00b", "a\nb", ".long", "checkpoint.json", "wrapped_x", "a_b",
 	} {
 		f.Add(seed, "default", "web", "app", "data", "data", "id", 0)
 		f.Add("u1", seed, seed, seed, seed, seed, seed, -1)

@@ -22,7 +22,7 @@ func TestPurge(t *testing.T) {
 	}
 	victim := filepath.Join(top, "victim")
 	for _, path := range []string{
-		"victim/file", "state/pods/u/journal.json", "state/claims/default/data/file", "state/objects/default/secrets/a",
+		"victim/file", "state/pods/u/checkpoint.json", "state/claims/default/data/file", "state/objects/default/secrets/a",
 		"state/services.json", "state/.localnet.json",
 		"state/locks/u.lock", "state/node/network.json", "state/node.lock", "state/digest.key", "state/seccomp/mine.json",
 		"pods/default_web_u/a/0.log", "pods/.deleted/default_old_v.1/a/0.log", "pods/kube-system_theirs_w/a/0.log", "containers/theirs.log",

@@ -99,7 +99,7 @@ func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
 	if err := l.Pod(testUID).Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(target, "pods", testUID, "journal.json")); err != nil {
+	if _, err := os.Stat(filepath.Join(target, "pods", testUID, "checkpoint.json")); err != nil {
 		t.Error(err)
 	}
 	if err := os.Chmod(target, 0o777); err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestRemoveAllLeavesTheJournalAlone(t *testing.T) {
+func TestRemoveAllKeepsCheckpoint(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"), configMapVolume("conf"))
 	prepare(t, c, "tmp")
 	prepare(t, c, "conf")
@@ -25,7 +25,7 @@ func TestRemoveAllLeavesTheJournalAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := names(t, c.Pod.Dir()); len(left) != 1 || left[0] != "journal.json" {
+	if left := names(t, c.Pod.Dir()); len(left) != 1 || left[0] != "checkpoint.json" {
 		t.Errorf("left are %v, want the checkpoint", left)
 	}
 	if err := c.Pod.Checkpoint().Remove(); err != nil {
@@ -111,7 +111,7 @@ func TestRemovalAfterAnInterruptedOne(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	prepare(t, c, "tmp")
 	write(t, filepath.Join(c.Pod.Dir(), ".removing-0", "file"), "left by a removal that was killed")
-	write(t, filepath.Join(c.Pod.Dir(), ".journal.json123"), "left by a writer that was killed")
+	write(t, filepath.Join(c.Pod.Dir(), ".checkpoint.json123"), "left by a writer that was killed")
 	write(t, filepath.Join(c.Pod.Dir(), "userns"), "{}")
 	if err := RemoveAll(c.Pod); err != nil {
 		t.Fatal(err)

@@ -85,8 +85,8 @@ func (x *Expansion) UnknownErr() error {
 type Wait struct {
 	// Pod is the name of the pod that waits.
 	Pod string `json:"pod"`
-	// Why is one sentence.
-	Why string `json:"why"`
+	// Reason is one sentence.
+	Reason string `json:"reason"`
 }
 
 // Status counts pods like the status of a workload.
@@ -283,7 +283,7 @@ func (x *expanding) keepUnknown(t *there) {
 
 func (x *Expansion) wait(pod, why string) {
 	if why != "" {
-		x.Waits = append(x.Waits, Wait{Pod: pod, Why: why})
+		x.Waits = append(x.Waits, Wait{Pod: pod, Reason: why})
 	}
 }
 

@@ -46,8 +46,8 @@ type Runtime struct {
 // Source is a place that provides the wanted pods.
 type Source struct {
 	Name string `json:"name"`
-	// Read reports whether the source has been read completely.
-	Read bool `json:"read"`
+	// Complete reports whether the source has been read completely.
+	Complete bool `json:"complete"`
 	// Pods and Workloads are the numbers of wanted pods and workloads. Objects is the number of stored objects.
 	Pods      int       `json:"pods"`
 	Workloads int       `json:"workloads,omitempty"`
@@ -88,12 +88,12 @@ type Pod struct {
 	Source string `json:"source,omitempty"`
 	// File is the manifest of the pod.
 	File string `json:"file,omitempty"`
-	// Doing is the running pass: sync, terminate, stop or evict. It is empty if there is none.
-	Doing string `json:"doing,omitempty"`
+	// CurrentPass is the running pass: sync, terminate, stop or evict. It is empty if there is none.
+	CurrentPass string `json:"currentPass,omitempty"`
 	// Deleting reports whether the pod is being deleted.
 	Deleting bool `json:"deleting,omitempty"`
-	// WaitsFor is the UID of the pod with the same name that must be gone first.
-	WaitsFor string `json:"waitsFor,omitempty"`
+	// BlockedBy is the UID of the pod with the same name that must be gone first.
+	BlockedBy string `json:"blockedBy,omitempty"`
 	// LastPass is when the last pass ended. NextPass is when the next one begins if no event comes before.
 	LastPass time.Time `json:"lastPass,omitzero"`
 	NextPass time.Time `json:"nextPass,omitzero"`
@@ -116,8 +116,8 @@ type Probe struct {
 	// Result is the verdict. Since is when it was reached.
 	Result model.ProbeResult `json:"result"`
 	Since  time.Time         `json:"since,omitzero"`
-	// AskedAt is when the probe last ran. It is missing if the probe never ran.
-	AskedAt time.Time `json:"askedAt,omitzero"`
+	// LastProbeTime is when the probe last ran. It is missing if the probe never ran.
+	LastProbeTime time.Time `json:"lastProbeTime,omitzero"`
 	// Message is the message of the last result.
 	Message string `json:"message,omitempty"`
 }

@@ -32,7 +32,7 @@ func stateOf(r *controller.Record, x *controller.Expanded, err error) api.Worklo
 		w.Error = err.Error()
 	}
 	for _, one := range x.Waits {
-		w.Waiting = append(w.Waiting, fmt.Sprintf("pod %s: %s", one.Pod, one.Why))
+		w.Waiting = append(w.Waiting, fmt.Sprintf("pod %s: %s", one.Pod, one.Reason))
 	}
 	if x.Unfit != "" {
 		w.Waiting = append(w.Waiting, x.Unfit)
